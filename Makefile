@@ -1,0 +1,161 @@
+# One build description. `make help` lists the targets.
+#
+# Everything goes below build/. SAN=address,undefined or SAN=thread builds a
+# second tree beside the first; CC=clang works too.
+
+SAN    ?=
+CC     := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CCACHE := $(shell command -v ccache 2>/dev/null)
+comma  := ,
+B      := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+PREFIX ?= /usr/local
+
+VERSION := 0.1.0
+
+# Debian packages: name by name, so that tools/setup can install what is missing.
+PKGS := javascriptcoregtk-4.1 libuv libcurl openssl zlib libbrotlienc libbrotlidec libzstd liblz4 icu-uc icu-i18n
+LLHTTP  := /usr/share/llhttp
+SQLITE  := node_modules/better-sqlite3/deps/sqlite3
+
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+            -Wno-unused-parameter -Werror
+OPT      := $(if $(SAN),-O1,-O2) -g
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS)) -lwslay
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
+             -Isrc -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
+LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
+
+SQLITE_FLAGS := -DSQLITE_THREADSAFE=2 -DSQLITE_DEFAULT_MEMSTATUS=0 -DSQLITE_OMIT_SHARED_CACHE \
+  -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_DQS=0 -DSQLITE_DEFAULT_FOREIGN_KEYS=1 \
+  -DSQLITE_LIKE_DOESNT_MATCH_BLOBS -DSQLITE_USE_ALLOCA -DSQLITE_OMIT_AUTOINIT -DSQLITE_DEFAULT_LOOKASIDE=1200,40 \
+  -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_COLUMN_METADATA \
+  -DSQLITE_ENABLE_UPDATE_DELETE_LIMIT -DSQLITE_ENABLE_STMT_SCANSTATUS=0 -DSQLITE_ENABLE_SESSION=0 \
+  -DSQLITE_TEMP_STORE=3 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_ENABLE_DBSTAT_VTAB
+
+LAYERS  := base net store object service js worker bindings admin cli
+SRCS    := $(filter-out src/cli/main.c,$(wildcard $(LAYERS:%=src/%/*.c)))
+OBJS    := $(SRCS:src/%.c=$(B)/obj/%.o)
+LIB     := $(B)/libcairn.a
+THIRD   := $(B)/third/sqlite3.o $(B)/third/llhttp.o $(B)/third/llhttp-api.o $(B)/third/llhttp-http.o
+
+UNIT_SRCS := $(wildcard test/unit/*/test_*.c)
+UNIT_BINS := $(UNIT_SRCS:test/unit/%.c=$(B)/unit/%)
+TESTLIB   := $(patsubst test/lib/%.c,$(B)/testlib/%.o,$(wildcard test/lib/*.c))
+
+FUZZ_SRCS   := $(wildcard test/fuzz/fuzz_*.c)
+FUZZ_BINS   := $(FUZZ_SRCS:test/fuzz/%.c=build/fuzz/%)
+REPLAY_BINS := $(FUZZ_SRCS:test/fuzz/%.c=$(B)/replay/%)
+BENCH_BINS  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_*.c))
+CRASH_BINS  := $(patsubst test/crash/%.c,$(B)/crash/%,$(wildcard test/crash/crash_*.c))
+
+# Short lines; V=1 shows the commands.
+ifeq ($(V),)
+Q := @
+say = @printf '  %-6s %s\n' $(1) $(2)
+else
+say =
+endif
+
+SHELL := /bin/bash
+.PHONY: replay all run test unit check bench fuzz lint install setup clean help crash
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: setup ## build build/cairn
+	@$(MAKE) --no-print-directory $(B)/cairn
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+# Packages: installs what is missing when root, otherwise prints the command. Cheap when all is there.
+setup: ## install missing packages (Debian and npm)
+	@tools/setup
+
+$(B)/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(B)/testlib/%.o: test/lib/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(B)/third/sqlite3.o: $(SQLITE)/sqlite3.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w $(SQLITE_FLAGS) -c $< -o $@
+$(B)/third/llhttp.o: $(LLHTTP)/llhttp.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w -I/usr/share/include/llhttp -c $< -o $@
+$(B)/third/llhttp-%.o: $(LLHTTP)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w -I/usr/share/include/llhttp -c $< -o $@
+
+$(LIB): $(OBJS) $(THIRD)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(B)/cairn: $(B)/obj/cli/main.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $< $(LIB) $(LDLIBS_ALL)
+
+# A test program: one source, linked with the test library and everything of ours.
+define program
+$(call say,CC,$<)
+$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@.o
+$(Q)$(CC) -o $@ $@.o $(TESTLIB) $(LIB) $(LDLIBS_ALL)
+endef
+
+$(B)/unit/%: test/unit/%.c $(LIB) $(TESTLIB)
+	@mkdir -p $(@D)
+	$(program)
+
+$(B)/crash/%: test/crash/%.c $(LIB) $(TESTLIB)
+	@mkdir -p $(@D)
+	$(program)
+$(B)/bench/%: test/bench/%.c $(LIB) $(TESTLIB)
+	@mkdir -p $(@D)
+	$(program)
+
+# A fuzz target is a file with LLVMFuzzerTestOneInput(). `make fuzz` runs each for FUZZ_SECONDS with
+# libFuzzer; the replay program feeds it every file of test/fuzz/corpus/NAME and runs in `make test`.
+FUZZ_SECONDS ?= 60
+build/fuzz/%: test/fuzz/%.c
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined build/san-fuzzer-no-link-address-undefined/libcairn.a
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)clang $(CFLAGS_ALL) -O1 -fsanitize=fuzzer,address,undefined -o $@ $< build/san-fuzzer-no-link-address-undefined/libcairn.a $(PKG_LIBS) -lm -ldl -pthread
+fuzz: setup ## run every fuzz target for FUZZ_SECONDS (60)
+	@$(MAKE) --no-print-directory $(FUZZ_BINS)
+	@for f in $(notdir $(FUZZ_BINS)); do mkdir -p build/fuzz/corpus/$$f test/fuzz/corpus/$$f; echo "== $$f"; \
+	  build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+	    build/fuzz/corpus/$$f test/fuzz/corpus/$$f 2>&1 | tail -n 12 | grep -E 'stat::(number|average)|ERROR|SUMMARY|crash' ; \
+	  [ $${PIPESTATUS[0]:-0} -eq 0 ] || exit 1; done
+$(B)/replay/%: test/fuzz/%.c test/fuzz/replay.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< test/fuzz/replay.c $(LIB) $(LDLIBS_ALL)
+replay: $(REPLAY_BINS)
+	@tools/run-tests $(REPLAY_BINS)
+
+crash: $(CRASH_BINS) ## long fault-injection runs of the store
+	@for c in $(CRASH_BINS); do $$c long || exit 1; done
+
+unit: $(UNIT_BINS) ## build and run the C unit tests
+	@tools/run-tests $(UNIT_BINS)
+
+test: setup ## everything up to a green test run
+	@$(MAKE) --no-print-directory $(B)/cairn unit replay
+
+check: setup ## unit tests, under sanitizers with SAN=...
+	@$(MAKE) --no-print-directory unit SAN=$(SAN)
+
+clean:
+	rm -rf build
+
+-include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB:.o=.d) $(UNIT_BINS:=.d)

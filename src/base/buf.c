@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+void cn_buf_fini(struct cn_buf *buf)
+{
+    cn_free(buf->data);
+    *buf = (struct cn_buf){0};
+}
+
+void cn_buf_reserve(struct cn_buf *buf, size_t extra)
+{
+    CN_ASSERT(extra < SIZE_MAX / 4 && buf->size < SIZE_MAX / 4);
+    size_t needed = buf->size + extra;
+    if (needed <= buf->capacity)
+        return;
+    size_t capacity = buf->capacity ? buf->capacity : 64;
+    while (capacity < needed)
+        capacity += capacity / 2 + 16;
+    buf->data = cn_realloc(buf->data, capacity);
+    buf->capacity = capacity;
+}
+
+void cn_buf_append(struct cn_buf *buf, const void *bytes, size_t size)
+{
+    if (!size)
+        return;
+    cn_buf_reserve(buf, size);
+    memcpy(buf->data + buf->size, bytes, size);
+    buf->size += size;
+}
+
+void cn_buf_append_str(struct cn_buf *buf, const char *text)
+{
+    cn_buf_append(buf, text, strlen(text));
+}
+
+void cn_buf_append_byte(struct cn_buf *buf, uint8_t byte)
+{
+    cn_buf_reserve(buf, 1);
+    buf->data[buf->size++] = byte;
+}
+
+void cn_buf_printf(struct cn_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    CN_ASSERT(length >= 0);
+    cn_buf_reserve(buf, (size_t)length + 1);
+    va_start(args, format);
+    vsnprintf((char *)buf->data + buf->size, (size_t)length + 1, format, args);
+    va_end(args);
+    buf->size += (size_t)length;
+}
+
+void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
+{
+    static const char hex[] = "0123456789abcdef";
+    cn_buf_append_byte(buf, '"');
+    for (size_t i = 0; i < length;) {
+        uint8_t c = (uint8_t)text[i];
+        if (c == '"' || c == '\\') {
+            cn_buf_append(buf, (char[]){'\\', (char)c}, 2);
+            i++;
+        } else if (c == '\n') {
+            cn_buf_append(buf, "\\n", 2);
+            i++;
+        } else if (c < 0x20 || c == 0x7f) {
+            cn_buf_append(buf, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+            i++;
+        } else if (c < 0x80) {
+            cn_buf_append_byte(buf, c);
+            i++;
+        } else {
+            size_t used = cn_utf8_sequence(text + i, length - i);
+            if (used) {
+                cn_buf_append(buf, text + i, used);
+                i += used;
+            } else {
+                cn_buf_append(buf, "\xef\xbf\xbd", 3);
+                i++;
+            }
+        }
+    }
+    cn_buf_append_byte(buf, '"');
+}
+
+char *cn_buf_text(struct cn_buf *buf)
+{
+    cn_buf_reserve(buf, 1);
+    buf->data[buf->size] = 0;
+    return (char *)buf->data;
+}
+
+void cn_buf_consume(struct cn_buf *buf, size_t size)
+{
+    CN_ASSERT(size <= buf->size);
+    buf->size -= size;
+    if (buf->size)
+        memmove(buf->data, buf->data + size, buf->size);
+}
+
+uint8_t *cn_buf_take(struct cn_buf *buf)
+{
+    uint8_t *data = buf->data;
+    *buf = (struct cn_buf){0};
+    return data;
+}

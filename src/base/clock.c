@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+
+#include <time.h>
+
+static int64_t system_wall_ms(struct cn_clock *clock)
+{
+    (void)clock;
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static uint64_t system_mono_ns(struct cn_clock *clock)
+{
+    (void)clock;
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+struct cn_clock *cn_clock_system(void)
+{
+    static struct cn_clock clock = {system_wall_ms, system_mono_ns};
+    return &clock;
+}
