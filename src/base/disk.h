@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/disk.h - files, behind a small interface so that tests can own the disk.
+ *
+ * Everything that must survive a crash goes through a struct cn_disk: the real
+ * one (cn_disk_system) or a simulated one that forgets, tears and reorders
+ * unsynced writes and fails the n-th operation (test/lib/simdisk.h).
+ *
+ * Paths are relative to the root given at creation, '/'-separated, without
+ * "." or "..". Every function returns 0 or a count on success and a negative
+ * errno value (-ENOSPC, -EIO, ...) on failure; callers add the sentence.
+ *
+ * What survives a power loss is what POSIX and ext4 promise and no more:
+ *   D1  written data after sync() or sync_data() of its file;
+ *   D2  a file's name (create, rename, unlink) after sync_dir() of its folder;
+ *   D3  anything not synced may survive whole, in part (by 512-byte sector),
+ *       in any order, or not at all.
+ *
+ * Threads: all functions from any thread; one file from one thread at a time,
+ * except that read() may run beside anything. */
+#ifndef CN_BASE_DISK_H
+#define CN_BASE_DISK_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct cn_disk;
+struct cn_disk_file;
+
+enum cn_disk_flags {
+    CN_DISK_CREATE = 1,    /* create it if absent */
+    CN_DISK_EXCLUSIVE = 2, /* with CREATE: fail with -EEXIST if present */
+    CN_DISK_READONLY = 4,
+    CN_DISK_TRUNCATE = 8,
+};
+
+struct cn_disk_ops {
+    int (*open)(struct cn_disk *disk, const char *path, int flags, struct cn_disk_file **file);
+    void (*close)(struct cn_disk_file *file);
+    /* May return fewer bytes than asked only at the end of the file. */
+    int64_t (*read)(struct cn_disk_file *file, void *bytes, size_t size, uint64_t offset);
+    /* May write fewer bytes than asked (a short write), as write(2) does. */
+    int64_t (*write)(struct cn_disk_file *file, const struct iovec *parts, int part_count,
+                     uint64_t offset);
+    int (*sync_data)(struct cn_disk_file *file); /* fdatasync: data and size */
+    int (*truncate)(struct cn_disk_file *file, uint64_t size);
+    int (*allocate)(struct cn_disk_file *file, uint64_t offset, uint64_t size); /* reserve space */
+    int64_t (*size)(struct cn_disk_file *file);
+    int (*rename)(struct cn_disk *disk, const char *from, const char *to); /* replaces `to` */
+    int (*unlink)(struct cn_disk *disk, const char *path);
+    int (*mkdir)(struct cn_disk *disk, const char *path); /* existing is success */
+    int (*sync_dir)(struct cn_disk *disk, const char *path);
+    /* Calls back for each entry of a folder (not "." and ".."), in no order. */
+    int (*list)(struct cn_disk *disk, const char *path,
+                void (*each)(void *data, const char *name, bool is_dir), void *data);
+    /* Takes an exclusive lock on the file for this process; -EAGAIN if another has it. */
+    int (*lock)(struct cn_disk_file *file);
+};
+
+struct cn_disk {
+    const struct cn_disk_ops *ops;
+};
+
+/* The real disk below `root`, which must exist. */
+struct cn_disk *cn_disk_system_new(const char *root);
+void cn_disk_system_free(struct cn_disk *disk);
+
+/* Loops over short writes. 0, or the first error. */
+int cn_disk_write_all(struct cn_disk_file *file, struct cn_disk *disk, const void *bytes,
+                      size_t size, uint64_t offset);
+/* Creates every missing folder of `path`. */
+int cn_disk_mkdirs(struct cn_disk *disk, const char *path);
+
+#endif
