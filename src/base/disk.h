@@ -6,7 +6,7 @@
  * unsynced writes and fails the n-th operation (test/lib/simdisk.h).
  *
  * Paths are relative to the root given at creation, '/'-separated, without
- * "." or "..". Every function returns 0 or a count on success and a negative
+ * "." or ".."; "" is the root itself. Every function returns 0 or a count on success and a negative
  * errno value (-ENOSPC, -EIO, ...) on failure; callers add the sentence.
  *
  * What survives a power loss is what POSIX and ext4 promise and no more:
@@ -25,7 +25,11 @@
 #include <sys/uio.h>
 
 struct cn_disk;
-struct cn_disk_file;
+
+/* An open file. Implementations put this first in their own struct. */
+struct cn_disk_file {
+    struct cn_disk *disk;
+};
 
 enum cn_disk_flags {
     CN_DISK_CREATE = 1,    /* create it if absent */
@@ -44,7 +48,8 @@ struct cn_disk_ops {
                      uint64_t offset);
     int (*sync_data)(struct cn_disk_file *file); /* fdatasync: data and size */
     int (*truncate)(struct cn_disk_file *file, uint64_t size);
-    int (*allocate)(struct cn_disk_file *file, uint64_t offset, uint64_t size); /* reserve space */
+    /* Reserves space. Afterwards the file has at least offset + size bytes; new ones are zero. */
+    int (*allocate)(struct cn_disk_file *file, uint64_t offset, uint64_t size);
     int64_t (*size)(struct cn_disk_file *file);
     int (*rename)(struct cn_disk *disk, const char *from, const char *to); /* replaces `to` */
     int (*unlink)(struct cn_disk *disk, const char *path);
@@ -61,14 +66,95 @@ struct cn_disk {
     const struct cn_disk_ops *ops;
 };
 
-/* The real disk below `root`, which must exist. */
+/* The real disk below `root`, which must exist; NULL with errno set otherwise. */
 struct cn_disk *cn_disk_system_new(const char *root);
 void cn_disk_system_free(struct cn_disk *disk);
 
+static inline int cn_disk_open(struct cn_disk *disk, const char *path, int flags,
+                               struct cn_disk_file **file)
+{
+    return disk->ops->open(disk, path, flags, file);
+}
+
+static inline void cn_disk_close(struct cn_disk_file *file)
+{
+    file->disk->ops->close(file);
+}
+
+static inline int64_t cn_disk_read(struct cn_disk_file *file, void *bytes, size_t size,
+                                   uint64_t offset)
+{
+    return file->disk->ops->read(file, bytes, size, offset);
+}
+
+static inline int64_t cn_disk_write(struct cn_disk_file *file, const struct iovec *parts,
+                                    int part_count, uint64_t offset)
+{
+    return file->disk->ops->write(file, parts, part_count, offset);
+}
+
+static inline int cn_disk_sync_data(struct cn_disk_file *file)
+{
+    return file->disk->ops->sync_data(file);
+}
+
+static inline int cn_disk_truncate(struct cn_disk_file *file, uint64_t size)
+{
+    return file->disk->ops->truncate(file, size);
+}
+
+static inline int cn_disk_allocate(struct cn_disk_file *file, uint64_t offset, uint64_t size)
+{
+    return file->disk->ops->allocate(file, offset, size);
+}
+
+static inline int64_t cn_disk_size(struct cn_disk_file *file)
+{
+    return file->disk->ops->size(file);
+}
+
+static inline int cn_disk_lock(struct cn_disk_file *file)
+{
+    return file->disk->ops->lock(file);
+}
+
+static inline int cn_disk_rename(struct cn_disk *disk, const char *from, const char *to)
+{
+    return disk->ops->rename(disk, from, to);
+}
+
+static inline int cn_disk_unlink(struct cn_disk *disk, const char *path)
+{
+    return disk->ops->unlink(disk, path);
+}
+
+static inline int cn_disk_mkdir(struct cn_disk *disk, const char *path)
+{
+    return disk->ops->mkdir(disk, path);
+}
+
+static inline int cn_disk_sync_dir(struct cn_disk *disk, const char *path)
+{
+    return disk->ops->sync_dir(disk, path);
+}
+
+static inline int cn_disk_list(struct cn_disk *disk, const char *path,
+                               void (*each)(void *data, const char *name, bool is_dir), void *data)
+{
+    return disk->ops->list(disk, path, each, data);
+}
+
 /* Loops over short writes. 0, or the first error. */
-int cn_disk_write_all(struct cn_disk_file *file, struct cn_disk *disk, const void *bytes,
-                      size_t size, uint64_t offset);
-/* Creates every missing folder of `path`. */
+int cn_disk_write_all(struct cn_disk_file *file, const void *bytes, size_t size, uint64_t offset);
+/* The same for several pieces; changes `parts` on the way. */
+int cn_disk_writev_all(struct cn_disk_file *file, struct iovec *parts, int part_count,
+                       uint64_t offset);
+/* Creates every missing folder of `path` and syncs each folder it was created in. */
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path);
+/* Syncs the folder that holds `path`. */
+int cn_disk_sync_parent(struct cn_disk *disk, const char *path);
+/* Replaces `path` by these bytes so that a crash leaves the old or the new contents: writes
+ * `path`.tmp, syncs, renames, syncs the folder. */
+int cn_disk_replace(struct cn_disk *disk, const char *path, const void *bytes, size_t size);
 
 #endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real disk does what base/disk.h says. */
+#include "base/disk.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "test/lib/test.h"
+
+struct listing {
+    int files, dirs;
+    char last[64];
+};
+
+static void count_entry(void *data, const char *name, bool is_dir)
+{
+    struct listing *listing = data;
+    *(is_dir ? &listing->dirs : &listing->files) += 1;
+    strncpy(listing->last, name, sizeof(listing->last) - 1);
+}
+
+TEST(disk, reads_what_was_written_and_stops_at_the_end)
+{
+    struct cn_disk *disk = cn_disk_system_new(test_dir());
+    struct cn_disk_file *file;
+    CHECK_INT(-ENOENT, cn_disk_open(disk, "a", 0, &file));
+    CHECK_INT(0, cn_disk_open(disk, "a", CN_DISK_CREATE, &file));
+    char one[] = "hello ", two[] = "world";
+    struct iovec parts[] = {{one, 6}, {NULL, 0}, {two, 5}};
+    CHECK_INT(0, cn_disk_writev_all(file, parts, 3, 2));
+    CHECK_INT(13, cn_disk_size(file));
+    char back[32];
+    CHECK_INT(13, cn_disk_read(file, back, sizeof(back), 0));
+    CHECK(memcmp(back, "\0\0hello world", 13) == 0);
+    CHECK_INT(0, cn_disk_read(file, back, sizeof(back), 13));
+    CHECK_INT(0, cn_disk_allocate(file, 0, 4096));
+    CHECK_INT(4096, cn_disk_size(file));
+    CHECK_INT(0, cn_disk_truncate(file, 3));
+    CHECK_INT(0, cn_disk_sync_data(file));
+    CHECK_INT(3, cn_disk_size(file));
+    cn_disk_close(file);
+    CHECK_INT(-EEXIST, cn_disk_open(disk, "a", CN_DISK_CREATE | CN_DISK_EXCLUSIVE, &file));
+    CHECK_INT(0, cn_disk_open(disk, "a", CN_DISK_READONLY, &file));
+    CHECK_INT(-EBADF, cn_disk_write_all(file, "x", 1, 0));
+    cn_disk_close(file);
+    cn_disk_system_free(disk);
+}
+
+TEST(disk, makes_lists_renames_and_removes)
+{
+    struct cn_disk *disk = cn_disk_system_new(test_dir());
+    CHECK_INT(0, cn_disk_mkdirs(disk, "x/y/z"));
+    CHECK_INT(0, cn_disk_mkdirs(disk, "x/y/z"));
+    CHECK_INT(0, cn_disk_replace(disk, "x/y/f", "old", 3));
+    CHECK_INT(0, cn_disk_replace(disk, "x/y/f", "newer", 5));
+    struct listing listing = {0};
+    CHECK_INT(0, cn_disk_list(disk, "x/y", count_entry, &listing));
+    CHECK_INT(1, listing.files);
+    CHECK_INT(1, listing.dirs);
+    CHECK_INT(0, cn_disk_rename(disk, "x/y/f", "g"));
+    CHECK_INT(-ENOENT, cn_disk_rename(disk, "x/y/f", "g"));
+    CHECK_INT(-ENOENT, cn_disk_list(disk, "nowhere", count_entry, &listing));
+    listing = (struct listing){0};
+    CHECK_INT(0, cn_disk_list(disk, "", count_entry, &listing));
+    CHECK_INT(1, listing.files);
+    CHECK_INT(0, cn_disk_unlink(disk, "g"));
+    CHECK_INT(-ENOENT, cn_disk_unlink(disk, "g"));
+    CHECK_INT(0, cn_disk_sync_dir(disk, ""));
+    cn_disk_system_free(disk);
+}
+
+TEST(disk, a_second_lock_is_refused)
+{
+    struct cn_disk *disk = cn_disk_system_new(test_dir());
+    struct cn_disk_file *one, *two;
+    CHECK_INT(0, cn_disk_open(disk, "lock", CN_DISK_CREATE, &one));
+    CHECK_INT(0, cn_disk_open(disk, "lock", CN_DISK_CREATE, &two));
+    CHECK_INT(0, cn_disk_lock(one));
+    CHECK_INT(-EAGAIN, cn_disk_lock(two));
+    cn_disk_close(one);
+    CHECK_INT(0, cn_disk_lock(two));
+    cn_disk_close(two);
+    cn_disk_system_free(disk);
+    CHECK(!cn_disk_system_new("/nonexistent/place"));
+}
