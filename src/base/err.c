@@ -92,6 +92,10 @@ const char *cn_err_name(int code)
         return "protocol error";
     case CN_EUNSUPPORTED:
         return "not supported";
+    case CN_ETLS:
+        return "TLS failed";
+    case CN_EDENIED:
+        return "denied";
     default:
         return code < 0 && code > -10000 ? strerror(-code) : "unknown error";
     }

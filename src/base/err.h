@@ -29,6 +29,8 @@ enum cn_err_code {
     CN_EJS = -10015,          /* a JavaScript exception; the text is its message */
     CN_EPROTOCOL = -10016,    /* a peer broke its protocol */
     CN_EUNSUPPORTED = -10017, /* known, but not built */
+    CN_ETLS = -10018,         /* a handshake failed or a certificate is not believed */
+    CN_EDENIED = -10019,      /* forbidden by configuration */
 };
 
 #define CN_ERR_TEXT_MAX 512
