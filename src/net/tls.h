@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net/tls.h - TLS for servers: a certificate with its key, and the state of one connection.
+ *
+ * OpenSSL works on memory only; the sockets stay with net/stream.c. TLS 1.2 and
+ * 1.3, ALPN "http/1.1".
+ *
+ * Threads:   a context is immutable once made and may be shared by all lanes
+ *            (its reference count is atomic); a connection belongs to one lane. */
+#ifndef CN_NET_TLS_H
+#define CN_NET_TLS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct cn_tls_context;
+struct cn_tls;
+
+/* Reads PEM files: the certificate followed by its chain, and the private key. To reload,
+ * make a new context and give it to the servers; nothing is changed if this fails. */
+int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
+                       struct cn_err *err);
+struct cn_tls_context *cn_tls_context_ref(struct cn_tls_context *context);
+void cn_tls_context_unref(struct cn_tls_context *context); /* NULL is fine */
+
+/* One connection, server side. NULL if out of memory. */
+struct cn_tls *cn_tls_new(struct cn_tls_context *context);
+void cn_tls_free(struct cn_tls *tls);
+
+/* Gives bytes received from the network. */
+void cn_tls_feed(struct cn_tls *tls, const uint8_t *bytes, size_t size);
+/* Takes decrypted bytes: a count, 0 if more input is needed, UV_EOF after close_notify,
+ * CN_EPROTOCOL if the peer broke TLS. Runs the handshake too. */
+int cn_tls_read(struct cn_tls *tls, uint8_t *bytes, size_t size);
+/* Encrypts up to `size` bytes; returns how many were taken, 0 before the handshake is done. */
+int cn_tls_write(struct cn_tls *tls, const uint8_t *bytes, size_t size);
+/* Takes bytes for the network: a count, 0 if there are none. */
+size_t cn_tls_take_output(struct cn_tls *tls, uint8_t *bytes, size_t size);
+void cn_tls_shutdown(struct cn_tls *tls);        /* produces close_notify */
+bool cn_tls_is_secure(const struct cn_tls *tls); /* the handshake is complete */
+
+#endif
