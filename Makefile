@@ -96,7 +96,18 @@ $(B)/third/llhttp-%.o: $(LLHTTP)/%.c
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w -I/usr/share/include/llhttp -c $< -o $@
 
-$(LIB): $(OBJS) $(THIRD)
+# The prelude, bundled and embedded. Its dependencies come from esbuild's own list.
+build/prelude.js: tools/build-prelude.mjs package-lock.json
+	@mkdir -p $(@D)
+	$(call say,BUNDLE,$@)
+	$(Q)node tools/build-prelude.mjs $@
+-include build/prelude.js.d
+$(B)/obj/prelude.o: tools/embed.S build/prelude.js
+	@mkdir -p $(@D)
+	$(call say,AS,build/prelude.js)
+	$(Q)$(CC) -DNAME=cn_prelude -DFILE='"build/prelude.js"' -c $< -o $@
+
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -145,6 +156,12 @@ replay: $(REPLAY_BINS)
 
 crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
+
+# Runs one script with the prelude and an event loop: how the prelude is tried without a server.
+$(B)/jsrun: test/lib/jsrun/jsrun.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< $(LIB) $(LDLIBS_ALL)
 
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)

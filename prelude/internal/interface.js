@@ -1,0 +1,50 @@
+// Installing interfaces the way Web IDL describes them.
+
+const { defineProperty, defineProperties, getOwnPropertyDescriptor } = Object;
+const { ownKeys } = Reflect;
+
+/**
+ * Makes `value` a property of the global object: writable, configurable, not enumerable, as
+ * interface objects are.
+ */
+export function expose(name, value) {
+  defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+}
+
+/** Like expose() for functions and attributes of the global scope, which are enumerable. */
+export function exposeEnumerable(name, value) {
+  defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
+}
+
+/**
+ * Finishes a class that implements an interface: members of the prototype become enumerable,
+ * and the class string is set. Call once, after the class is complete.
+ */
+export function finishInterface(constructor, name = constructor.name) {
+  const { prototype } = constructor;
+  for (const key of ownKeys(prototype)) {
+    if (key === "constructor" || typeof key === "symbol") continue;
+    const descriptor = getOwnPropertyDescriptor(prototype, key);
+    descriptor.enumerable = true;
+    defineProperty(prototype, key, descriptor);
+  }
+  for (const key of ownKeys(constructor)) {
+    if (key === "prototype" || key === "name" || key === "length" || typeof key === "symbol") continue;
+    const descriptor = getOwnPropertyDescriptor(constructor, key);
+    if (!descriptor.configurable) continue;
+    descriptor.enumerable = true;
+    defineProperty(constructor, key, descriptor);
+  }
+  defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+  return constructor;
+}
+
+/** Constants such as Event.NONE: on the constructor and its prototype, read-only, enumerable. */
+export function defineConstants(constructor, constants) {
+  const descriptors = {};
+  for (const key of ownKeys(constants)) {
+    descriptors[key] = { value: constants[key], enumerable: true, writable: false, configurable: false };
+  }
+  defineProperties(constructor, descriptors);
+  defineProperties(constructor.prototype, descriptors);
+}

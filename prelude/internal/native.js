@@ -1,0 +1,6 @@
+// The functions that C provides (src/bindings/*.c), described in native.d.ts. User code cannot
+// reach this object: it exists only as a parameter of the function that wraps the bundle.
+/* global __native, __options */
+export const native = __native;
+// Options of the context: compatibility flags and dates, as the configuration gives them.
+export const options = __options;

@@ -1,0 +1,33 @@
+// setTimeout, setInterval and their clear functions; queueMicrotask is the engine's own.
+import { native } from "../internal/native.js";
+import { reportException } from "../internal/report.js";
+
+let lastId = 0;
+
+function start(callback, delay, repeats, args) {
+  if (typeof callback !== "function") {
+    throw new TypeError(`The first argument of ${repeats ? "setInterval" : "setTimeout"} must be a function.`);
+  }
+  const id = ++lastId;
+  native.timerStart(id, +delay || 0, repeats, () => {
+    try {
+      callback(...args);
+    } catch (error) {
+      reportException(error);
+    }
+  });
+  return id;
+}
+
+export function setTimeout(callback, delay, ...args) {
+  return start(callback, delay, false, args);
+}
+export function setInterval(callback, delay, ...args) {
+  return start(callback, delay, true, args);
+}
+export function clearTimeout(id) {
+  if (id !== undefined && id !== null) native.timerStop(+id || 0);
+}
+export function clearInterval(id) {
+  clearTimeout(id);
+}

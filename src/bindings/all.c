@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bindings/all.h"
+
+#include "base/assert.h"
+#include "js/native.h"
+
+extern const struct cn_js_native cn_native_console[];
+extern const struct cn_js_native cn_native_timers[];
+extern const struct cn_js_native cn_native_encoding[];
+
+static const struct cn_js_native *const tables[] = {
+    cn_native_console,
+    cn_native_timers,
+    cn_native_encoding,
+};
+
+void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(tables); i++)
+        cn_js_native_install(runtime->context, native, tables[i]);
+}

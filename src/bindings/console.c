@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/console.c - console lines, the clock and randomness. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/rand.h"
+#include "js/native.h"
+#include "worker/runtime.h"
+
+/* log(level, text): level 0 debug, 1 info, 2 warn, 3 error. */
+static JSValueRef native_log(CN_JS_NATIVE_ARGS)
+{
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    struct cn_buf text = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(1), &text);
+    if (runtime->log)
+        runtime->log(runtime, (int)cn_js_to_number(ctx, cn_js_arg(0)), cn_buf_text(&text),
+                     text.size);
+    cn_buf_fini(&text);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* wallTime(): milliseconds since 1970, an integer. */
+static JSValueRef native_wall_time(CN_JS_NATIVE_ARGS)
+{
+    return JSValueMakeNumber(ctx, (double)cn_clock_wall_ms(cn_clock_system()));
+}
+
+/* monotonicTime(): milliseconds from an arbitrary start, with a fraction. */
+static JSValueRef native_monotonic_time(CN_JS_NATIVE_ARGS)
+{
+    return JSValueMakeNumber(ctx, (double)cn_clock_mono_ns(cn_clock_system()) / 1e6);
+}
+
+/* randomFill(view): fills an ArrayBuffer or view with strong random bytes. */
+static JSValueRef native_random_fill(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "randomFill: not a buffer");
+    cn_rand_secure(bytes, size);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_console[] = {
+    {"log", native_log},
+    {"wallTime", native_wall_time},
+    {"monotonicTime", native_monotonic_time},
+    {"randomFill", native_random_fill},
+    {0},
+};

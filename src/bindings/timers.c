@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/timers.c - setTimeout, setInterval and scheduler.wait stand on these.
+ *
+ * One libuv timer each: libuv keeps them in a heap, so many timers cost their
+ * memory and nothing else. The callback runs as a turn of its own. */
+#include <math.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "worker/runtime.h"
+
+/* A worker that leaks timers is stopped by this and not by the machine's memory. */
+#define TIMERS_MAX 100000
+
+struct timer {
+    uv_timer_t uv;
+    struct cn_operation operation;
+    struct cn_runtime *runtime;
+    struct cn_js_pin function;
+    struct cn_list link; /* in runtime->timers */
+    uint32_t id;
+    bool repeats;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+    cn_free(handle->data);
+}
+
+static void timer_stop(struct timer *timer)
+{
+    cn_operation_end(&timer->operation);
+    cn_list_remove(&timer->link);
+    cn_js_pin_clear(&timer->function);
+    timer->runtime = NULL;
+    uv_close((uv_handle_t *)&timer->uv, on_closed);
+}
+
+static void on_cancel(struct cn_operation *operation)
+{
+    timer_stop(CN_CONTAINER_OF(operation, struct timer, operation));
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct timer *timer = handle->data;
+    struct cn_runtime *runtime = timer->runtime;
+    struct cn_js_context *context = runtime->context;
+    JSObjectRef function = (JSObjectRef)timer->function.value;
+    cn_js_enter(context);
+    JSValueProtect(context->ref, function);
+    if (!timer->repeats)
+        timer_stop(timer);
+    /* The prelude's function catches and reports what the user's throws. */
+    JSObjectCallAsFunction(context->ref, function, NULL, 0, NULL, NULL);
+    JSValueUnprotect(context->ref, function);
+    cn_js_leave(context);
+}
+
+/* timerStart(id, milliseconds, repeats, function); ids are the prelude's, unique. */
+static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
+{
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    double delay = cn_js_to_number(ctx, cn_js_arg(1));
+    if (!JSValueIsObject(ctx, cn_js_arg(3)))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "timerStart: not a function");
+    if (!(delay >= 0))
+        delay = 0;
+    if (delay > 2147483647.0)
+        delay = 2147483647.0;
+    struct timer *timer = CN_NEW(struct timer);
+    timer->runtime = runtime;
+    timer->id = (uint32_t)cn_js_to_number(ctx, cn_js_arg(0));
+    timer->repeats = JSValueToBoolean(ctx, cn_js_arg(2));
+    uv_timer_init(runtime->loop, &timer->uv);
+    timer->uv.data = timer;
+    uint64_t ms = (uint64_t)delay;
+    uv_update_time(runtime->loop);
+    uv_timer_start(&timer->uv, on_timer, ms, timer->repeats ? (ms ? ms : 1) : 0);
+    cn_js_pin_set(&timer->function, runtime->context, argv[3]);
+    cn_operation_start(runtime, &timer->operation, on_cancel);
+    cn_list_push_back(&runtime->timers, &timer->link);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* timerStop(id): nothing happens if it has fired already. */
+static JSValueRef native_timer_stop(CN_JS_NATIVE_ARGS)
+{
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    uint32_t id = (uint32_t)cn_js_to_number(ctx, cn_js_arg(0));
+    CN_LIST_FOREACH(&runtime->timers, node)
+    {
+        struct timer *timer = CN_CONTAINER_OF(node, struct timer, link);
+        if (timer->id == id) {
+            timer_stop(timer);
+            break;
+        }
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_timers[] = {
+    {"timerStart", native_timer_start},
+    {"timerStop", native_timer_stop},
+    {0},
+};

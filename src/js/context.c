@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "js/context.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "js/value.h"
+
+struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
+{
+    struct cn_js_context *context = CN_NEW(struct cn_js_context);
+    context->vm = vm;
+    context->data = data;
+    context->ref = JSGlobalContextCreateInGroup(vm->group, NULL);
+    cn_list_init(&context->pins);
+    cn_list_push_back(&vm->contexts, &context->link);
+    return context;
+}
+
+void cn_js_context_free(struct cn_js_context *context)
+{
+    CN_LIST_FOREACH(&context->pins, node)
+    cn_js_pin_clear(CN_CONTAINER_OF(node, struct cn_js_pin, link));
+    cn_list_remove(&context->link);
+    if (context->vm->hit == context)
+        context->vm->hit = NULL;
+    JSGlobalContextRelease(context->ref);
+    cn_free(context);
+}
+
+struct cn_js_context *cn_js_context_of(JSContextRef ctx)
+{
+    struct cn_js_vm *vm = cn_js_vm_current();
+    CN_ASSERT(vm);
+    JSGlobalContextRef ref = JSContextGetGlobalContext(ctx);
+    if (vm->hit && vm->hit->ref == ref)
+        return vm->hit;
+    CN_LIST_FOREACH(&vm->contexts, node)
+    {
+        struct cn_js_context *context = CN_CONTAINER_OF(node, struct cn_js_context, link);
+        if (context->ref == ref) {
+            vm->hit = context;
+            return context;
+        }
+    }
+    CN_UNREACHABLE();
+}
+
+int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err)
+{
+    JSContextRef ctx = context->ref;
+    struct cn_buf text = {0};
+    cn_js_append_utf8(ctx, exception, &text);
+    if (JSValueIsObject(ctx, exception)) {
+        JSValueRef stack = cn_js_get(ctx, (JSObjectRef)exception, "stack");
+        if (JSValueIsString(ctx, stack)) {
+            cn_buf_append_byte(&text, '\n');
+            cn_js_append_utf8(ctx, stack, &text);
+        }
+    }
+    int rc = cn_err_set(err, CN_EJS, "%s", cn_buf_text(&text));
+    cn_buf_fini(&text);
+    return rc;
+}
+
+static int finish(struct cn_js_context *context, JSValueRef value, JSValueRef exception,
+                  JSValueRef *result, struct cn_err *err)
+{
+    if (exception || !value) {
+        if (!exception)
+            return cn_err_set(err, CN_EJS, "the script was ended");
+        return cn_js_exception(context, exception, err);
+    }
+    if (result)
+        *result = value;
+    return 0;
+}
+
+int cn_js_evaluate(struct cn_js_context *context, const char *source, const char *url,
+                   JSValueRef *result, struct cn_err *err)
+{
+    JSStringRef source_ref = JSStringCreateWithUTF8CString(source);
+    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
+    JSValueRef exception = NULL;
+    JSValueRef value = JSEvaluateScript(context->ref, source_ref, NULL, url_ref, 1, &exception);
+    JSStringRelease(source_ref);
+    JSStringRelease(url_ref);
+    return finish(context, value, exception, result, err);
+}
+
+int cn_js_evaluate_static(struct cn_js_context *context, const char *source, size_t length,
+                          const char *url, JSValueRef *result, struct cn_err *err)
+{
+    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
+    JSStringRef error = NULL;
+    int error_line = 0;
+    JSScriptRef script = JSScriptCreateReferencingImmortalASCIIText(
+        context->vm->group, url_ref, 1, source, length, &error, &error_line);
+    JSStringRelease(url_ref);
+    if (!script) {
+        char text[256] = "syntax error";
+        if (error) {
+            JSStringGetUTF8CString(error, text, sizeof(text));
+            JSStringRelease(error);
+        }
+        return cn_err_set(err, CN_EJS, "%s:%d: %s", url, error_line, text);
+    }
+    JSValueRef exception = NULL;
+    JSValueRef value = JSScriptEvaluate(context->ref, script, NULL, &exception);
+    JSScriptRelease(script);
+    return finish(context, value, exception, result, err);
+}
+
+int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
+               const JSValueRef argv[], JSValueRef *result, struct cn_err *err)
+{
+    JSValueRef exception = NULL;
+    JSValueRef value =
+        JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, &exception);
+    return finish(context, value, exception, result, err);
+}
+
+void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
+{
+    JSValueProtect(context->ref, value);
+    *pin = (struct cn_js_pin){.context = context, .value = value};
+    cn_list_push_back(&context->pins, &pin->link);
+}
+
+void cn_js_pin_clear(struct cn_js_pin *pin)
+{
+    if (!pin->context)
+        return;
+    JSValueUnprotect(pin->context->ref, pin->value);
+    cn_list_remove(&pin->link);
+    pin->context = NULL;
+    pin->value = NULL;
+}
+
+void cn_js_native_install(struct cn_js_context *context, JSObjectRef object,
+                          const struct cn_js_native *table)
+{
+    for (; table->name; table++) {
+        JSStringRef name = JSStringCreateWithUTF8CString(table->name);
+        JSObjectRef function = JSObjectMakeFunctionWithCallback(context->ref, name, table->call);
+        JSObjectSetProperty(context->ref, object, name, function, kJSPropertyAttributeNone, NULL);
+        JSStringRelease(name);
+    }
+}

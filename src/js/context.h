@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* js/context.h - one JavaScript global: a worker's on one lane.
+ *
+ * Scripts are evaluated as classic scripts whose completion value is returned.
+ *
+ * Pins: a JavaScript value kept in C memory must be pinned, or the collector
+ * frees it. Pins are listed by context, so that freeing the context releases
+ * every one of them; a pin that outlives its context is empty, not dangling.
+ *
+ * Threads:   the VM's.
+ * Ownership: whoever made it. */
+#ifndef CN_JS_CONTEXT_H
+#define CN_JS_CONTEXT_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "js/jsc.h"
+#include "js/vm.h"
+
+struct cn_js_context {
+    struct cn_js_vm *vm;
+    JSGlobalContextRef ref;
+    struct cn_list link; /* in vm->contexts */
+    struct cn_list pins; /* of struct cn_js_pin */
+    void *data;          /* the owner's */
+};
+
+struct cn_js_pin {
+    struct cn_js_context *context; /* NULL: empty */
+    JSValueRef value;
+    struct cn_list link;
+};
+
+struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data);
+void cn_js_context_free(struct cn_js_context *context);
+
+/* The context a native function was called in. Must exist. */
+struct cn_js_context *cn_js_context_of(JSContextRef ctx);
+
+/* Evaluates `source` (UTF-8, NUL-terminated). On an exception: CN_EJS, `err` has
+ * the message and the stack. */
+int cn_js_evaluate(struct cn_js_context *context, const char *source, const char *url,
+                   JSValueRef *result, struct cn_err *err);
+/* The same for ASCII text that lives as long as the process: it is not copied. */
+int cn_js_evaluate_static(struct cn_js_context *context, const char *source, size_t length,
+                          const char *url, JSValueRef *result, struct cn_err *err);
+/* Calls a function; `result` may be NULL. On an exception: CN_EJS, as above. */
+int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
+               const JSValueRef argv[], JSValueRef *result, struct cn_err *err);
+/* Fills `err` from a thrown value: "Error: message" and its stack. Returns CN_EJS. */
+int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err);
+
+void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
+void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
+
+#endif

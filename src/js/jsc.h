@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* js/jsc.h - JavaScriptCore's C API, with the functions that the library
+ * exports and its installed headers leave out. */
+#ifndef CN_JS_JSC_H
+#define CN_JS_JSC_H
+#include <JavaScriptCore/JavaScript.h>
+#include <stdbool.h>
+
+typedef bool (*JSShouldTerminateCallback)(JSContextRef ctx, void *context);
+void JSContextGroupSetExecutionTimeLimit(JSContextGroupRef group, double limit_seconds,
+                                         JSShouldTerminateCallback callback, void *context);
+void JSContextGroupClearExecutionTimeLimit(JSContextGroupRef group);
+void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef ctx, JSObjectRef function,
+                                                  JSValueRef *exception);
+void JSGlobalContextSetEvalEnabled(JSGlobalContextRef ctx, bool enabled, JSStringRef message);
+void JSSynchronousGarbageCollectForDebugging(JSContextRef ctx);
+JSObjectRef JSGetMemoryUsageStatistics(JSContextRef ctx);
+void JSReportExtraMemoryCost(JSContextRef ctx, size_t size);
+void JSLock(JSContextRef ctx);
+void JSUnlock(JSContextRef ctx);
+
+typedef struct OpaqueJSScript *JSScriptRef;
+JSScriptRef JSScriptCreateReferencingImmortalASCIIText(JSContextGroupRef group, JSStringRef url,
+                                                       int first_line, const char *source,
+                                                       size_t length, JSStringRef *error,
+                                                       int *error_line);
+JSScriptRef JSScriptCreateFromString(JSContextGroupRef group, JSStringRef url, int first_line,
+                                     JSStringRef source, JSStringRef *error, int *error_line);
+JSValueRef JSScriptEvaluate(JSContextRef ctx, JSScriptRef script, JSValueRef this_value,
+                            JSValueRef *exception);
+void JSScriptRelease(JSScriptRef script);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* js/value.h - JavaScript values to and from C.
+ *
+ * Strings cross as UTF-8. Lone surrogates become U+FFFD on the way out, as the
+ * Web platform's USVString has it; invalid UTF-8 becomes U+FFFD on the way in.
+ * All functions are called inside cn_js_enter()/leave() or a native function.
+ *
+ * Errors are thrown through the `exception` out-parameter:
+ *     return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "no %s", what); */
+#ifndef CN_JS_VALUE_H
+#define CN_JS_VALUE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "js/jsc.h"
+
+enum cn_js_error_kind { CN_JS_ERROR, CN_JS_TYPE_ERROR, CN_JS_RANGE_ERROR, CN_JS_SYNTAX_ERROR };
+
+/* Out of JavaScript. */
+/* Appends the UTF-8 of a string; a value of another type goes through ToString (a throw there
+ * appends nothing). */
+void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
+/* A NUL-terminated copy, to be freed; `length` may be NULL. */
+char *cn_js_to_text(JSContextRef ctx, JSValueRef value, size_t *length);
+double cn_js_to_number(JSContextRef ctx, JSValueRef value); /* NaN where it is none */
+/* The bytes of an ArrayBuffer or a view of one. Borrowed: valid until the next call into
+ * JavaScript. False if `value` is something else. A detached buffer has size 0. */
+bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size);
+
+/* Into JavaScript. */
+JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length);
+JSValueRef cn_js_text_z(JSContextRef ctx, const char *text);
+/* Each byte a character, U+0000 to U+00FF. */
+JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length);
+JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count);
+/* A Uint8Array with a copy of the bytes. */
+JSValueRef cn_js_uint8array(JSContextRef ctx, const void *bytes, size_t size);
+/* A Uint8Array or ArrayBuffer that takes over malloc'ed `bytes`. */
+JSValueRef cn_js_uint8array_take(JSContextRef ctx, void *bytes, size_t size);
+JSValueRef cn_js_arraybuffer_take(JSContextRef ctx, void *bytes, size_t size);
+
+/* Undefined if there is none or its getter threw. */
+JSValueRef cn_js_get(JSContextRef ctx, JSObjectRef object, const char *name);
+void cn_js_set(JSContextRef ctx, JSObjectRef object, const char *name, JSValueRef value);
+
+JSValueRef cn_js_error(JSContextRef ctx, enum cn_js_error_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Sets *exception and returns undefined. */
+JSValueRef cn_js_throw(JSContextRef ctx, JSValueRef *exception, enum cn_js_error_kind kind,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

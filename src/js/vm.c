@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "js/vm.h"
+
+#include <glib.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "js/context.h"
+#include "js/value.h"
+
+/* The engine looks at the budget whenever this much CPU time has gone by. */
+#define WATCH_INTERVAL_SECONDS 0.05
+
+/* One VM per thread, so native functions can find theirs. */
+static _Thread_local struct cn_js_vm *current;
+
+void cn_js_setup(void)
+{
+    /* The engine reads its options from the environment when it starts. A user's own setting
+     * wins. Collector threads: one is enough beside one lane per core. */
+    setenv("JSC_numberOfGCMarkers", "1", 0);
+    setenv("JSC_useWasmFaultSignalHandler", "true", 0);
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool should_terminate(JSContextRef ctx, void *context)
+{
+    (void)ctx;
+    struct cn_js_vm *vm = context;
+    if (!vm->deadline_ns || thread_cpu_ns() < vm->deadline_ns)
+        return false;
+    vm->terminated = true;
+    return true;
+}
+
+struct cn_js_vm *cn_js_vm_new(void *data)
+{
+    CN_ASSERT(!current);
+    struct cn_js_vm *vm = CN_NEW(struct cn_js_vm);
+    cn_list_init(&vm->contexts);
+    vm->data = data;
+    /* The engine posts its timers to the thread's default GLib context at creation. */
+    vm->glib = g_main_context_new();
+    g_main_context_push_thread_default(vm->glib);
+    vm->group = JSContextGroupCreate();
+    JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
+    current = vm;
+    return vm;
+}
+
+void cn_js_vm_free(struct cn_js_vm *vm)
+{
+    CN_ASSERT(current == vm && cn_list_empty(&vm->contexts) && !vm->entered);
+    JSContextGroupRelease(vm->group);
+    g_main_context_pop_thread_default(vm->glib);
+    g_main_context_unref(vm->glib);
+    cn_free(vm);
+    current = NULL;
+}
+
+struct cn_js_vm *cn_js_vm_current(void)
+{
+    return current;
+}
+
+void cn_js_enter(struct cn_js_context *context)
+{
+    struct cn_js_vm *vm = context->vm;
+    CN_ASSERT(vm == current);
+    if (vm->entered++ == 0)
+        JSLock(context->ref);
+}
+
+void cn_js_leave(struct cn_js_context *context)
+{
+    struct cn_js_vm *vm = context->vm;
+    CN_ASSERT(vm == current && vm->entered > 0);
+    if (vm->entered > 1) {
+        vm->entered--;
+        return;
+    }
+    /* Microtasks run inside this call; natives they call still count as entered. */
+    JSUnlock(context->ref);
+    vm->entered = 0;
+    vm->turn_count++;
+    if (vm->on_turn_end)
+        vm->on_turn_end(vm->data);
+}
+
+void cn_js_vm_set_budget(struct cn_js_vm *vm, uint64_t budget_ns)
+{
+    vm->deadline_ns = budget_ns ? thread_cpu_ns() + budget_ns : 0;
+    vm->terminated = false;
+}
+
+static struct cn_js_context *any_context(struct cn_js_vm *vm)
+{
+    if (cn_list_empty(&vm->contexts))
+        return NULL;
+    return CN_CONTAINER_OF(vm->contexts.next, struct cn_js_context, link);
+}
+
+void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
+{
+    *memory = (struct cn_js_memory){0};
+    struct cn_js_context *context = any_context(vm);
+    if (!context)
+        return;
+    cn_js_enter(context);
+    JSObjectRef stats = JSGetMemoryUsageStatistics(context->ref);
+    memory->heap_bytes = (size_t)cn_js_to_number(
+        context->ref, cn_js_get(context->ref, stats, "heapSize"));
+    memory->capacity_bytes = (size_t)cn_js_to_number(
+        context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
+    cn_js_leave(context);
+}
+
+void cn_js_vm_collect(struct cn_js_vm *vm)
+{
+    struct cn_js_context *context = any_context(vm);
+    if (context)
+        JSSynchronousGarbageCollectForDebugging(context->ref);
+}
+
+void cn_js_vm_pump(struct cn_js_vm *vm)
+{
+    /* Bounded: a source that is always ready must not hold the lane. */
+    for (int i = 0; i < 16 && g_main_context_iteration(vm->glib, FALSE); i++)
+        ;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* js/work.h - promises that C settles, and work off the lane.
+ *
+ * A deferred is a promise with its two functions, pinned until it is settled.
+ * Settling enters the VM, so that the promise's reactions run as a turn of
+ * their own.
+ *
+ * cn_js_work_start() runs `run` on libuv's thread pool: it may touch nothing of
+ * JavaScript. Then `finish`, on the lane and inside the VM, makes the result.
+ *
+ * Ownership: a work frees itself once settled. If its context is gone by then,
+ * `finish` runs with ctx NULL: release, and return NULL. */
+#ifndef CN_JS_WORK_H
+#define CN_JS_WORK_H
+#include <uv.h>
+
+#include "js/context.h"
+
+struct cn_js_deferred {
+    struct cn_js_pin resolve, reject;
+};
+
+/* Returns the promise; fills `deferred`. */
+JSValueRef cn_js_deferred_init(struct cn_js_context *context, struct cn_js_deferred *deferred);
+/* Settles it and empties `deferred`; does nothing if its context is gone. */
+void cn_js_deferred_resolve(struct cn_js_deferred *deferred, JSValueRef value);
+void cn_js_deferred_reject(struct cn_js_deferred *deferred, JSValueRef value);
+void cn_js_deferred_drop(struct cn_js_deferred *deferred);
+
+struct cn_js_work {
+    uv_work_t request;
+    struct cn_js_deferred deferred;
+    void (*run)(struct cn_js_work *work);
+    /* Returns the value, or sets *exception to reject. Releases what the struct around `work`
+     * holds, but not the struct itself: that is freed afterwards with cn_free(). */
+    JSValueRef (*finish)(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception);
+};
+
+/* `work` is the first field of a struct from cn_alloc(); returns the promise. */
+JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop,
+                            struct cn_js_work *work);
+
+#endif
