@@ -42,7 +42,9 @@ THIRD   := $(B)/third/sqlite3.o $(B)/third/llhttp.o $(B)/third/llhttp-api.o $(B)
 
 UNIT_SRCS := $(wildcard test/unit/*/test_*.c)
 UNIT_BINS := $(UNIT_SRCS:test/unit/%.c=$(B)/unit/%)
-TESTLIB   := $(patsubst test/lib/%.c,$(B)/testlib/%.o,$(wildcard test/lib/*.c))
+TESTLIB_OBJS := $(patsubst test/lib/%.c,$(B)/testlib/%.o,$(wildcard test/lib/*.c))
+# An archive, so that a program with its own main() does not take the harness's.
+TESTLIB   := $(B)/libtest.a
 
 FUZZ_SRCS   := $(wildcard test/fuzz/fuzz_*.c)
 FUZZ_BINS   := $(FUZZ_SRCS:test/fuzz/%.c=build/fuzz/%)
@@ -111,6 +113,10 @@ $(LIB): $(OBJS) $(B)/obj/prelude.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 
+$(TESTLIB): $(TESTLIB_OBJS)
+	@rm -f $@
+	@ar rcs $@ $^
+
 $(B)/cairn: $(B)/obj/cli/main.o $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $< $(LIB) $(LDLIBS_ALL)
@@ -175,4 +181,4 @@ check: setup ## unit tests, under sanitizers with SAN=...
 clean:
 	rm -rf build
 
--include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB:.o=.d) $(UNIT_BINS:=.d)
+-include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB_OBJS:.o=.d) $(UNIT_BINS:=.d)
