@@ -61,7 +61,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: replay all run test unit check bench fuzz lint install setup clean help crash
+.PHONY: replay test-web all run test unit check bench fuzz lint install setup clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -169,11 +169,18 @@ $(B)/jsrun: test/lib/jsrun/jsrun.c $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< $(LIB) $(LDLIBS_ALL)
 
+# The same conformance tests on three peers: jsrun (the prelude alone), cairn, and workerd.
+PEER ?= jsrun
+TEST ?=
+test-web: ## conformance tests of the Web APIs; PEER=jsrun|cairn|workerd, TEST=part of a name
+	$(if $(filter workerd,$(PEER)),,@$(MAKE) --no-print-directory $(B)/$(PEER))
+	@PEER=$(PEER) node test/conformance/run.mjs $(TEST)
+
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 
 test: setup ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(B)/cairn unit replay
+	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web
 
 check: setup ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) --no-print-directory unit SAN=$(SAN)

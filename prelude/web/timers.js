@@ -1,4 +1,4 @@
-// setTimeout, setInterval and their clear functions; queueMicrotask is the engine's own.
+// setTimeout, setInterval and their clear functions; queueMicrotask.
 import { native } from "../internal/native.js";
 import { reportException } from "../internal/report.js";
 
@@ -30,4 +30,20 @@ export function clearTimeout(id) {
 }
 export function clearInterval(id) {
   clearTimeout(id);
+}
+
+const resolved = Promise.resolve();
+const { then } = Promise.prototype;
+
+export function queueMicrotask(callback) {
+  if (typeof callback !== "function") {
+    throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.");
+  }
+  then.call(resolved, () => {
+    try {
+      callback();
+    } catch (error) {
+      reportException(error);
+    }
+  });
 }

@@ -1,0 +1,178 @@
+// Runs the conformance tests: node test/conformance/run.mjs [FILE or part of a name]...
+//
+// Each test/conformance/*/*.test.js is bundled with the harness and runs, by PEER, in
+//   jsrun     (default) build/jsrun: the prelude with an event loop, no server
+//   cairn     build/cairn serve: a worker that answers its results as JSON
+//   workerd   the hosted platform's own runtime, so that expectations are known to be its
+// VERBOSE=1 lists every test. The last line is "N passed, N failed".
+import { build } from "esbuild";
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import readline from "node:readline";
+import { startServer } from "./server.mjs";
+
+const root = path.join(import.meta.dirname, "..", "..");
+const peer = process.env.PEER || "jsrun";
+const verbose = !!process.env.VERBOSE;
+const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
+const COMPATIBILITY_DATE = "2026-10-01";
+const FILE_TIMEOUT_MS = 120_000;
+const children = new Set();
+
+function testFiles() {
+  const wanted = process.argv.slice(2);
+  const files = [];
+  for (const dir of readdirSync(import.meta.dirname, { withFileTypes: true })) {
+    if (!dir.isDirectory()) continue;
+    const folder = path.join(import.meta.dirname, dir.name);
+    for (const name of readdirSync(folder)) if (name.endsWith(".test.js")) files.push(path.join(folder, name));
+  }
+  files.sort();
+  return wanted.length ? files.filter((f) => wanted.some((w) => f.includes(w) || path.resolve(w) === f)) : files;
+}
+
+/** The entry module of one bundle. */
+function entry(file) {
+  const imports = `import ${JSON.stringify(file)};\nimport { run } from ${JSON.stringify(path.join(import.meta.dirname, "harness.js"))};\n`;
+  if (peer === "jsrun") {
+    return `${imports}run("jsrun", globalThis.__server ?? null).then(
+      (results) => __native.log(1, "RESULTS " + JSON.stringify(results)),
+      (error) => __native.log(3, "the harness failed: " + error));`;
+  }
+  return `${imports}export default { async fetch(request) {
+    return Response.json(await run(${JSON.stringify(peer)}, request.headers.get("x-server")));
+  } };`;
+}
+
+async function bundle(file, out, server) {
+  await build({
+    stdin: { contents: entry(file), resolveDir: import.meta.dirname, loader: "js" },
+    outfile: out,
+    bundle: true,
+    format: peer === "jsrun" ? "iife" : "esm",
+    target: "es2024",
+    keepNames: false,
+    external: ["node:*", "cloudflare:*"],
+    banner: peer === "jsrun" ? { js: `globalThis.__server = ${JSON.stringify(server)};` } : {},
+    logLevel: "error",
+  });
+}
+
+function runJsrun(script) {
+  return new Promise((resolve) => {
+    const child = execFile(path.join(root, "build/jsrun"), [script], { timeout: FILE_TIMEOUT_MS, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      children.delete(child);
+      const line = stdout.split("\n").find((l) => l.startsWith("RESULTS "));
+      if (line) resolve(JSON.parse(line.slice(8)));
+      else resolve([{ name: "the file", status: "fail", error: `no results (${error?.signal ?? error?.code ?? "the loop ended with a test pending"}): ${stderr.slice(-2000)}` }]);
+    });
+    children.add(child);
+  });
+}
+
+/** Starts workerd with one service and one socket for each bundle; resolves to their ports. */
+async function startWorkerd(dir, names) {
+  const config = path.join(dir, "config.capnp");
+  writeFileSync(config, `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [ (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+${names.map((n, i) => `    (name = "w${i}", worker = .w${i})`).join(",\n")} ],
+  sockets = [
+${names.map((n, i) => `    (name = "w${i}", address = "127.0.0.1:0", http = (), service = "w${i}")`).join(",\n")} ]
+);
+${names.map((n, i) => `const w${i} :Workerd.Worker = (
+  modules = [ (name = "worker", esModule = embed "${n}") ],
+  compatibilityDate = "${COMPATIBILITY_DATE}");`).join("\n")}
+`);
+  const child = spawn(workerd, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  children.add(child);
+  const ports = new Map();
+  await new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`workerd ended at start (${code})`)));
+    readline.createInterface({ input: child.stdio[3] }).on("line", (line) => {
+      const event = JSON.parse(line);
+      if (event.event === "listen") ports.set(event.socket, event.port);
+      if (ports.size === names.length) resolve();
+    });
+  });
+  return names.map((n, i) => `http://127.0.0.1:${ports.get(`w${i}`)}/`);
+}
+
+/** Starts cairn on one bundle; resolves to its address. */
+async function startCairn(dir, name) {
+  const project = path.join(dir, name.replace(/\.js$/, ""));
+  mkdirSync(project);
+  renameSync(path.join(dir, name), path.join(project, "worker.js"));
+  writeFileSync(path.join(project, "wrangler.json"), JSON.stringify({
+    name: "conformance", main: "worker.js", compatibility_date: COMPATIBILITY_DATE }));
+  const child = spawn(path.join(root, "build/cairn"), ["serve", project, "--listen", "127.0.0.1:0", "--lanes", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+  children.add(child);
+  const address = await new Promise((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`cairn ended at start (${code})`)));
+    readline.createInterface({ input: child.stdout }).on("line", (line) => {
+      const ready = /cairn: ready on (http:\S+)/.exec(line);
+      if (ready) resolve(ready[1]);
+    });
+  });
+  return { child, address };
+}
+
+async function ask(address, server) {
+  const response = await fetch(address, { headers: { "x-server": server }, signal: AbortSignal.timeout(FILE_TIMEOUT_MS) });
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return [{ name: "the file", status: "fail", error: `answered ${response.status}: ${text.slice(0, 2000)}` }];
+  }
+}
+
+const files = testFiles();
+if (peer === "workerd" && !existsSync(workerd)) {
+  console.log("skip: workerd is not installed");
+  console.log("0 passed, 0 failed");
+  process.exit(0);
+}
+const dir = mkdtempSync(path.join(os.tmpdir(), "conformance-"));
+const server = await startServer();
+const totals = { pass: 0, fail: 0, skip: 0, differs: 0 };
+try {
+  const names = [];
+  for (const file of files) {
+    const name = `${path.relative(import.meta.dirname, file).replace(/[^\w]/g, "-")}.js`;
+    await bundle(file, path.join(dir, name), server.url);
+    names.push(name);
+  }
+  const addresses = peer === "workerd" && names.length ? await startWorkerd(dir, names) : [];
+  for (let i = 0; i < files.length; i++) {
+    let results;
+    try {
+      if (peer === "jsrun") results = await runJsrun(path.join(dir, names[i]));
+      else if (peer === "workerd") results = await ask(addresses[i], server.url);
+      else if (peer === "cairn") {
+        const { child, address } = await startCairn(dir, names[i]);
+        results = await ask(address, server.url);
+        children.delete(child);
+        child.kill("SIGTERM");
+      } else throw new Error(`PEER=${peer} is none of jsrun, cairn, workerd`);
+    } catch (error) {
+      results = [{ name: "the file", status: "fail", error: String(error) }];
+    }
+    const title = path.relative(import.meta.dirname, files[i]);
+    for (const r of results) {
+      totals[r.status]++;
+      if (r.status === "fail") console.log(`FAIL ${title}: ${r.name}\n     ${r.error.replaceAll("\n", "\n     ")}`);
+      else if (r.status === "differs") console.log(`differs ${title}: ${r.name} (${r.reason})`);
+      else if (verbose) console.log(`${r.status} ${title}: ${r.name}`);
+    }
+  }
+} finally {
+  for (const child of children) child.kill("SIGTERM");
+  server.close();
+  rmSync(dir, { recursive: true, force: true });
+}
+if (totals.differs || totals.skip) console.log(`${totals.differs} known differences, ${totals.skip} skipped on ${peer}`);
+console.log(`${totals.pass} passed, ${totals.fail} failed`);
+process.exitCode = totals.fail || !files.length ? 1 : 0;
