@@ -154,6 +154,11 @@ static int system_sync_dir(struct cn_disk *disk, const char *path)
     return rc;
 }
 
+static int system_sync_all(struct cn_disk *disk)
+{
+    return RETRY(syncfs(root_fd(disk))) < 0 ? -errno : 0;
+}
+
 static bool entry_is_dir(int fd, const struct dirent *entry)
 {
     if (entry->d_type != DT_UNKNOWN)
@@ -205,6 +210,7 @@ static const struct cn_disk_ops system_ops = {
     .unlink = system_unlink,
     .mkdir = system_mkdir,
     .sync_dir = system_sync_dir,
+    .sync_all = system_sync_all,
     .list = system_list,
     .lock = system_lock,
 };

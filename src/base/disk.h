@@ -55,6 +55,8 @@ struct cn_disk_ops {
     int (*unlink)(struct cn_disk *disk, const char *path);
     int (*mkdir)(struct cn_disk *disk, const char *path); /* existing is success */
     int (*sync_dir)(struct cn_disk *disk, const char *path);
+    /* syncfs: every file and folder of this disk, as if each were synced alone. */
+    int (*sync_all)(struct cn_disk *disk);
     /* Calls back for each entry of a folder (not "." and ".."), in no order. */
     int (*list)(struct cn_disk *disk, const char *path,
                 void (*each)(void *data, const char *name, bool is_dir), void *data);
@@ -136,6 +138,11 @@ static inline int cn_disk_mkdir(struct cn_disk *disk, const char *path)
 static inline int cn_disk_sync_dir(struct cn_disk *disk, const char *path)
 {
     return disk->ops->sync_dir(disk, path);
+}
+
+static inline int cn_disk_sync_all(struct cn_disk *disk)
+{
+    return disk->ops->sync_all(disk);
 }
 
 static inline int cn_disk_list(struct cn_disk *disk, const char *path,

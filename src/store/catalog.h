@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/catalog.h - which objects exist: name, alarm, size, times, without opening them.
+ *
+ * Derived from the metadata of commits: every committed change is visible here
+ * at once, durable or not (compare `lsn`), and survives exactly as its commit
+ * does. Kept in an SQLite file of its own, so a million entries cost no memory
+ * and no time at start.
+ *
+ * Threads: any; calls take turns on one lock. */
+#ifndef CN_STORE_CATALOG_H
+#define CN_STORE_CATALOG_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/record.h"
+
+struct cn_catalog;
+
+struct cn_catalog_entry {
+    struct cn_object_key key;
+    int64_t created_ms;
+    int64_t changed_ms; /* last commit */
+    int64_t alarm_ms;   /* CN_ALARM_NONE: no alarm */
+    uint64_t size;      /* bytes of the database */
+    uint64_t lsn;       /* of the last commit seen */
+    uint16_t name_size;
+    const char *name; /* borrowed during the callback; NULL: none. Not terminated */
+};
+
+/* Returning nonzero ends the listing. The entry is borrowed. */
+typedef int (*cn_catalog_each)(void *data, const struct cn_catalog_entry *entry);
+
+/* 1 and the entry (with `name` copied to name_buffer), or 0 if there is none. */
+int cn_catalog_find(struct cn_catalog *catalog, const struct cn_object_key *key,
+                    struct cn_catalog_entry *entry, char name_buffer[CN_OBJECT_NAME_MAX + 1],
+                    struct cn_err *err);
+
+/* Objects of a namespace by id, after `after` (NULL: from the first), at most
+ * `limit`. Returns how many; the last key is the cursor for the next call. */
+int cn_catalog_list(struct cn_catalog *catalog, uint32_t namespace_id,
+                    const uint8_t after[CN_OBJECT_ID_SIZE], int limit, cn_catalog_each each,
+                    void *data, struct cn_err *err);
+
+/* Named objects of a namespace whose name begins with `prefix`, by name, after
+ * `after` (NULL: from the first). */
+int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
+                          size_t prefix_size, const char *after, size_t after_size, int limit,
+                          cn_catalog_each each, void *data, struct cn_err *err);
+
+/* Objects with an alarm at or before `until_ms`, in order of (time, key), after
+ * the given pair (NULL: from the first). */
+struct cn_alarm_cursor {
+    int64_t alarm_ms;
+    struct cn_object_key key;
+};
+int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
+                           const struct cn_alarm_cursor *after, int limit, cn_catalog_each each,
+                           void *data, struct cn_err *err);
+
+/* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry. */
+int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
+                     uint64_t *size, struct cn_err *err);
+
+#endif

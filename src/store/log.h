@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/log.h - the redo log of a node: every commit of every object becomes durable here.
+ *
+ * Append from any thread; one flusher thread writes and syncs whatever has
+ * gathered (group commit) and then publishes the durable LSN; a preparer
+ * thread keeps the next segment file ready. The format is in store/record.h,
+ * the invariants are in log.c.
+ *
+ * Threads:   every function from any thread unless it says otherwise.
+ * Ownership: cn_log_open() allocates, cn_log_close() frees; the disk and the
+ *            clock are borrowed and outlive the log. */
+#ifndef CN_STORE_LOG_H
+#define CN_STORE_LOG_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/disk.h"
+#include "base/list.h"
+#include "store/record.h"
+
+struct cn_clock;
+struct cn_log;
+
+enum cn_log_sync {
+    CN_LOG_FSYNC, /* durable means on disk */
+    CN_LOG_OS,    /* durable means given to the operating system: survives kill -9, not power loss */
+};
+
+struct cn_log_config {
+    struct cn_disk *disk;
+    struct cn_clock *clock;
+    enum cn_log_sync sync;
+    uint64_t segment_size;   /* bytes of a segment file */
+    uint64_t pending_max;    /* bytes appended and not yet durable; an append beyond it waits */
+    uint64_t live_max;       /* bytes of live segments; an append beyond it is refused */
+    uint64_t next_lsn;       /* where to go on: the last LSN found by recovery, plus one */
+    uint64_t next_number;    /* number of the next segment file */
+    int64_t last_time_ms;    /* time of the last record found by recovery */
+};
+
+/* A finished or current segment that recovery still needs. */
+struct cn_segment_info {
+    uint64_t number;
+    uint64_t first_lsn;
+    uint64_t last_lsn; /* first_lsn - 1 while it is empty */
+    uint64_t size;     /* bytes in use */
+};
+
+/* Called after each flush on the flusher's thread, and once with a negative
+ * `status` when the log has failed. Must not block and must not call the log. */
+struct cn_log_listener {
+    struct cn_list link; /* the log's */
+    void (*on_durable)(struct cn_log_listener *listener, uint64_t durable_lsn, int status);
+};
+
+int cn_log_open(const struct cn_log_config *config, struct cn_log **log, struct cn_err *err);
+/* Flushes what was appended, then ends the threads. */
+void cn_log_close(struct cn_log *log);
+
+/* Appends one record; its LSN is durable once cn_log_durable() has reached it.
+ * `boundary` is what cn_log_boundary() returned before the body was encoded:
+ * if a checkpoint has started since, nothing is appended and -EAGAIN returned,
+ * because the body lacks page images (R7); encode again. CN_EREADONLY: the log
+ * has failed, or the disk is full. CN_ELIMIT: the body is too large. */
+int cn_log_append(struct cn_log *log, enum cn_record_kind kind, const void *body, size_t size,
+                  uint64_t boundary, uint64_t *lsn, struct cn_err *err);
+
+/* The last LSN that is safe. Never goes back. */
+uint64_t cn_log_durable(const struct cn_log *log);
+/* The last LSN given out. */
+uint64_t cn_log_appended(const struct cn_log *log);
+/* Blocks until `lsn` is durable; negative if the log has failed before. */
+int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err);
+/* 0, or CN_EREADONLY with the reason why appends are refused. */
+int cn_log_status(struct cn_log *log, struct cn_err *err);
+/* Refuses every later append, as after a failed write: something else below
+ * the store has failed (a database file). The first reason stays. */
+void cn_log_fail(struct cn_log *log, const char *reason);
+
+void cn_log_listen(struct cn_log *log, struct cn_log_listener *listener);
+/* After this the listener is not called any more. */
+void cn_log_unlisten(struct cn_log *log, struct cn_log_listener *listener);
+
+/* Checkpoints. The boundary is the LSN up to which the running or last
+ * checkpoint makes the log unnecessary: a page whose last image has an LSN up to
+ * it needs a new image. Starting one moves the boundary to the last LSN appended. */
+uint64_t cn_log_boundary(const struct cn_log *log);
+uint64_t cn_log_checkpoint_start(struct cn_log *log);
+/* Bytes of the segments not yet released. */
+uint64_t cn_log_live_size(struct cn_log *log);
+
+/* Segments below the current one whose records are all below `lsn`: oldest
+ * first, at most `max`. They stay until released. */
+int cn_log_segments_before(struct cn_log *log, uint64_t lsn, struct cn_segment_info *segments,
+                           int max);
+/* The oldest segment goes: its file is used again or removed. */
+int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err);
+/* Tells the log of a segment found by recovery, oldest first, before appends begin. */
+void cn_log_adopt(struct cn_log *log, const struct cn_segment_info *segment);
+
+/* The file of a segment, relative to the data directory. */
+#define CN_SEGMENT_PATH_MAX 48
+void cn_segment_path(uint64_t number, char path[CN_SEGMENT_PATH_MAX]);
+
+/* Reading a segment from its start, for recovery, history and checks. */
+struct cn_segment_reader {
+    struct cn_segment_header header;
+    struct cn_disk_file *file; /* owned */
+    uint8_t *buffer;           /* owned: a window of the file */
+    uint64_t buffer_size, buffer_capacity;
+    uint64_t buffer_offset; /* of the window in the file */
+    uint64_t offset;        /* of the next record in the file */
+    uint64_t file_size;
+    uint64_t next_lsn;
+    char path[128];
+};
+/* CN_ECORRUPT if it does not begin like a segment (-ENOENT if it is absent). */
+int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk,
+                           const char *path, struct cn_err *err);
+/* 1 and the next record (borrowed until the next call), or 0 where the records
+ * of the segment end, which is for the caller to judge (R2, R3). */
+int cn_segment_reader_next(struct cn_segment_reader *reader, struct cn_record *record,
+                           struct cn_err *err);
+/* R3: 1 if a valid record behind the end claims that `next_lsn` was durable. */
+int cn_segment_reader_damaged(struct cn_segment_reader *reader, struct cn_err *err);
+void cn_segment_reader_close(struct cn_segment_reader *reader);
+
+#endif

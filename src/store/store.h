@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/store.h - the durable state of a node: one redo log, a database per object, a catalog.
+ *
+ * The way of a write:
+ *
+ *     cn_database_open()                 one lane owns the database while it is open
+ *     cn_statement_..., cn_kvtable_...   the first write opens the turn's transaction
+ *     cn_database_commit() -> LSN        changed pages + metadata are one log record
+ *     durable >= LSN                     now, and not before, the outside may know
+ *
+ * A commit never waits for the disk. The lane registers a cn_store_listener,
+ * whose callback (on the flusher's thread) wakes the lane's loop; the lane then
+ * compares cn_store_durable() with the LSNs its outputs wait for.
+ *
+ * Opening runs recovery, in time proportional to the live log. When writes
+ * fail (broken disk, full disk) commits return CN_EREADONLY and
+ * cn_store_status() says why; reading goes on.
+ *
+ *     store/database.h   databases, statements, transactions, metadata
+ *     store/kvtable.h    the key-value table of a database
+ *     store/catalog.h    which objects exist; alarms
+ *
+ * Data directory: FORMAT (version), LOCK, log/, objects/, aside/, catalog/.
+ *
+ * Threads:   every function here from any thread.
+ * Ownership: cn_store_open() allocates; databases are closed before cn_store_close(). */
+#ifndef CN_STORE_STORE_H
+#define CN_STORE_STORE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/log.h"
+#include "store/record.h"
+
+struct cn_catalog;
+struct cn_store;
+
+/* What becomes of the past. All functions run on the store's keeper thread;
+ * paths are relative to the data directory. Without history, segments are
+ * used again and files set aside are removed. */
+struct cn_store_history {
+    void *data;
+    /* The log no longer needs this segment: take what you want of the file. 0:
+     * done, the store may use the file again. Negative: keep it; asked again at the next checkpoint. */
+    int (*segment)(void *data, const char *path, const struct cn_segment_info *segment,
+                   struct cn_err *err);
+    /* deleteAll or deletion at `lsn` left this file: the object's database as
+     * it was before, complete and synced. 0: taken (renamed, copied) or not
+     * wanted; the store removes `path` if it is still there. */
+    int (*set_aside)(void *data, const struct cn_object_key *key, uint64_t lsn, const char *path,
+                     struct cn_err *err);
+};
+
+#define CN_STORE_LOG_LIVE_DEFAULT (256ull << 20)
+
+/* Zero means default everywhere. */
+struct cn_store_config {
+    struct cn_disk *disk;   /* borrowed; the data directory is its root */
+    struct cn_clock *clock; /* borrowed; NULL: the machine's */
+    enum cn_log_sync sync;
+    uint64_t log_live_size;    /* 256 MB: a checkpoint starts at half of it */
+    uint64_t segment_size;     /* 16 MB */
+    uint64_t dirty_size_max;   /* 64 MB: committed pages kept in memory before write-back */
+    uint32_t open_files_max;   /* 512 database files held open, whatever the number of databases */
+    uint32_t commit_size_max;  /* 128 MB: changed pages of one transaction */
+    const struct cn_store_history *history; /* borrowed; NULL: none */
+};
+
+int cn_store_open(const struct cn_store_config *config, struct cn_store **store,
+                  struct cn_err *err);
+/* Makes everything durable, writes a checkpoint, frees. */
+void cn_store_close(struct cn_store *store);
+
+/* Namespaces: a durable number for a name ("worker/Class", "$kv", ...), which
+ * appears in every key. Finds it or makes a new one. */
+int cn_store_namespace(struct cn_store *store, const char *name, uint32_t *namespace_id,
+                       struct cn_err *err);
+/* The number stays, so objects keep their data. CN_ENOTFOUND; CN_EEXISTS if `to` is in use. */
+int cn_store_namespace_rename(struct cn_store *store, const char *from, const char *to,
+                              struct cn_err *err);
+/* Name of a number, or -CN_ENOTFOUND; the text is copied. */
+int cn_store_namespace_name(struct cn_store *store, uint32_t namespace_id,
+                            char name[CN_OBJECT_NAME_MAX + 1], struct cn_err *err);
+
+/* Durability. */
+uint64_t cn_store_durable(const struct cn_store *store);
+int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err); /* blocks */
+int cn_store_status(struct cn_store *store, struct cn_err *err); /* 0, or CN_EREADONLY */
+void cn_store_listen(struct cn_store *store, struct cn_log_listener *listener);
+void cn_store_unlisten(struct cn_store *store, struct cn_log_listener *listener);
+
+struct cn_catalog *cn_store_catalog(struct cn_store *store);
+
+/* Deletes an object that is not open: database, alarm, catalog entry, in one
+ * record. CN_ELOCKED if it is open. Deleting what is not there is success. */
+int cn_store_delete(struct cn_store *store, const struct cn_object_key *key, uint64_t *lsn,
+                    struct cn_err *err);
+
+/* Reading and replacing whole databases that are not open: backup and restore.
+ * A snapshot is the committed state at one moment. */
+struct cn_page_source {
+    void *data;
+    /* Fills `page` with page `page_no` (from 1). */
+    int (*read)(void *data, uint32_t page_no, uint8_t page[CN_PAGE_SIZE], struct cn_err *err);
+};
+/* Makes the object's database equal to `page_count` pages of `source`, as one
+ * ordinary commit (flag CN_COMMIT_RESTORE), so that it can be undone the same
+ * way. CN_ELOCKED if the object is open. */
+int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, uint32_t page_count,
+                     const struct cn_page_source *source, uint64_t *lsn, struct cn_err *err);
+/* The object's committed pages, one at a time: calls back for 1..page_count, all
+ * as of *lsn (an LSN that covers them: wait for it before trusting them to be
+ * durable). The object may be open; its commits wait meanwhile. */
+int cn_store_snapshot(struct cn_store *store, const struct cn_object_key *key,
+                      int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
+                      uint32_t *page_count, uint64_t *lsn, struct cn_err *err);
+
+/* Runs a checkpoint now and waits for it: afterwards the database files hold
+ * everything that was durable when it was called. */
+int cn_store_checkpoint(struct cn_store *store, struct cn_err *err);
+
+/* The log, for history and backup. */
+struct cn_log *cn_store_log(struct cn_store *store);
+/* The LSN from which recovery would start. */
+uint64_t cn_store_redo_lsn(struct cn_store *store);
+
+struct cn_store_stats {
+    uint64_t appended_lsn, durable_lsn, redo_lsn;
+    uint64_t log_live_bytes;
+    uint64_t flush_count;     /* writes (and syncs) of the log */
+    uint64_t log_bytes;       /* appended since the store was opened */
+    uint64_t dirty_pages;     /* committed, not yet in their files */
+    uint64_t open_databases;
+    uint64_t image_count;     /* databases open, dirty or unsynced */
+    uint64_t open_files;
+    uint64_t checkpoint_count;
+    uint64_t recovered_records; /* by the last open */
+};
+void cn_store_stats(struct cn_store *store, struct cn_store_stats *stats);
+
+#endif
