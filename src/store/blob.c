@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/blob.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "base/rand.h"
+
+#define BUFFER_SIZE (256u << 10) /* bytes gathered before they are written */
+
+struct cn_blobs {
+    struct cn_disk *disk; /* borrowed */
+    char *path;           /* owned */
+};
+
+struct cn_blob_writer {
+    struct cn_blobs *blobs; /* borrowed */
+    struct cn_disk_file *file;
+    struct cn_blob_id id;
+    struct cn_buf buffer;
+    uint64_t written; /* bytes in the file; the body so far is that and the buffer */
+    uint32_t crc;
+    int failed; /* 0, or what every later call returns */
+};
+
+struct cn_blob_reader {
+    struct cn_disk_file *file;
+    struct cn_blob_footer footer;
+    struct cn_blob_id id;
+};
+
+static void id_text(const struct cn_blob_id *id, char text[CN_BLOB_ID_SIZE * 2 + 1])
+{
+    for (int i = 0; i < CN_BLOB_ID_SIZE; i++)
+        snprintf(text + 2 * i, 3, "%02x", id->bytes[i]);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool id_parse(const char *text, struct cn_blob_id *id)
+{
+    if (strlen(text) != CN_BLOB_ID_SIZE * 2)
+        return false;
+    for (int i = 0; i < CN_BLOB_ID_SIZE; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        id->bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* Owned by the caller. */
+static char *tmp_path(const struct cn_blobs *blobs, const struct cn_blob_id *id)
+{
+    char text[CN_BLOB_ID_SIZE * 2 + 1];
+    id_text(id, text);
+    return cn_sprintf("%s/tmp/%s", blobs->path, text);
+}
+
+static char *final_path(const struct cn_blobs *blobs, const struct cn_blob_id *id)
+{
+    char text[CN_BLOB_ID_SIZE * 2 + 1];
+    id_text(id, text);
+    return cn_sprintf("%s/%.2s/%s", blobs->path, text, text);
+}
+
+static uint32_t footer_crc(const struct cn_blob_footer *footer)
+{
+    const size_t start = offsetof(struct cn_blob_footer, body_crc);
+    return cn_crc32c(0, (const uint8_t *)footer + start, sizeof(*footer) - start);
+}
+
+/* ---- opening ---- */
+
+struct name_list {
+    char **names; /* owned, and each of them */
+    size_t count;
+};
+
+static void add_name(void *data, const char *name, bool is_dir)
+{
+    (void)is_dir;
+    struct name_list *list = data;
+    list->names = cn_realloc(list->names, (list->count + 1) * sizeof(char *));
+    list->names[list->count++] = cn_strdup(name);
+}
+
+static void name_list_fini(struct name_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        cn_free(list->names[i]);
+    cn_free(list->names);
+}
+
+int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blobs,
+                  struct cn_err *err)
+{
+    struct name_list list = {0};
+    char *tmp = cn_sprintf("%s/tmp", path);
+    int rc = cn_disk_mkdirs(disk, tmp);
+    if (rc < 0) {
+        rc = cn_err_errno(err, -rc, "cannot create the folder %s", tmp);
+        goto free_tmp;
+    }
+    rc = cn_disk_list(disk, tmp, add_name, &list);
+    for (size_t i = 0; rc == 0 && i < list.count; i++) {
+        char *file = cn_sprintf("%s/%s", tmp, list.names[i]);
+        rc = cn_disk_unlink(disk, file);
+        cn_free(file);
+    }
+    if (rc < 0) {
+        rc = cn_err_errno(err, -rc, "cannot clear the folder %s", tmp);
+        goto free_list;
+    }
+    struct cn_blobs *opened = CN_NEW(struct cn_blobs);
+    opened->disk = disk;
+    opened->path = cn_strdup(path);
+    *blobs = opened;
+free_list:
+    name_list_fini(&list);
+free_tmp:
+    cn_free(tmp);
+    return rc;
+}
+
+void cn_blobs_close(struct cn_blobs *blobs)
+{
+    if (!blobs)
+        return;
+    cn_free(blobs->path);
+    cn_free(blobs);
+}
+
+/* ---- writing ---- */
+
+int cn_blob_create(struct cn_blobs *blobs, struct cn_blob_writer **writer, struct cn_err *err)
+{
+    struct cn_blob_writer *created = CN_NEW(struct cn_blob_writer);
+    created->blobs = blobs;
+    cn_rand_secure(&created->id, sizeof(created->id));
+    char *path = tmp_path(blobs, &created->id);
+    int rc = cn_disk_open(blobs->disk, path, CN_DISK_CREATE | CN_DISK_EXCLUSIVE, &created->file);
+    if (rc < 0) {
+        rc = cn_err_errno(err, -rc, "cannot create %s", path);
+        cn_free(created);
+    } else {
+        *writer = created;
+    }
+    cn_free(path);
+    return rc;
+}
+
+static int flush_buffer(struct cn_blob_writer *writer)
+{
+    int rc =
+        cn_disk_write_all(writer->file, writer->buffer.data, writer->buffer.size, writer->written);
+    if (rc == 0) {
+        writer->written += writer->buffer.size;
+        cn_buf_clear(&writer->buffer);
+    }
+    return rc;
+}
+
+int cn_blob_write(struct cn_blob_writer *writer, const void *bytes, size_t size, struct cn_err *err)
+{
+    const uint8_t *at = bytes;
+    if (size > CN_BLOB_SIZE_MAX - writer->written - writer->buffer.size)
+        return cn_err_set(err, CN_ELIMIT, "a blob has at most 5 TiB");
+    writer->crc = cn_crc32c(writer->crc, bytes, size);
+    while (size > 0 && writer->failed == 0) {
+        size_t room = BUFFER_SIZE - writer->buffer.size, part = size < room ? size : room;
+        cn_buf_append(&writer->buffer, at, part);
+        at += part;
+        size -= part;
+        if (writer->buffer.size == BUFFER_SIZE)
+            writer->failed = flush_buffer(writer);
+    }
+    if (writer->failed)
+        return cn_err_errno(err, -writer->failed, "cannot write a blob");
+    return 0;
+}
+
+static void writer_free(struct cn_blob_writer *writer)
+{
+    cn_disk_close(writer->file);
+    cn_buf_fini(&writer->buffer);
+    cn_free(writer);
+}
+
+void cn_blob_abandon(struct cn_blob_writer *writer)
+{
+    char *path = tmp_path(writer->blobs, &writer->id);
+    (void)cn_disk_unlink(writer->blobs->disk, path); /* if it stays, opening removes it */
+    cn_free(path);
+    writer_free(writer);
+}
+
+int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct cn_err *err)
+{
+    struct cn_blobs *blobs = writer->blobs;
+    struct cn_blob_footer footer = {
+        .magic = CN_BLOB_MAGIC,
+        .body_crc = writer->crc,
+        .size = writer->written + writer->buffer.size,
+    };
+    footer.crc = footer_crc(&footer);
+    cn_buf_append(&writer->buffer, &footer, sizeof(footer));
+    int rc = writer->failed ? writer->failed : flush_buffer(writer);
+    if (rc == 0)
+        rc = cn_disk_sync_data(writer->file);
+    if (rc < 0) {
+        cn_blob_abandon(writer);
+        return cn_err_errno(err, -rc, "cannot write a blob");
+    }
+    char *from = tmp_path(blobs, &writer->id), *to = final_path(blobs, &writer->id);
+    rc = cn_disk_rename(blobs->disk, from, to);
+    if (rc == -ENOENT) { /* the first blob of its folder */
+        char *folder = cn_sprintf("%s/%02x", blobs->path, writer->id.bytes[0]);
+        rc = cn_disk_mkdirs(blobs->disk, folder);
+        cn_free(folder);
+        if (rc == 0)
+            rc = cn_disk_rename(blobs->disk, from, to);
+    }
+    if (rc == 0)
+        rc = cn_disk_sync_parent(blobs->disk, to);
+    if (rc < 0) {
+        (void)cn_disk_unlink(blobs->disk, to); /* one of the two is there; no index names either */
+        (void)cn_disk_unlink(blobs->disk, from);
+        rc = cn_err_errno(err, -rc, "cannot finish a blob");
+    } else {
+        *id = writer->id;
+    }
+    writer_free(writer);
+    cn_free(from);
+    cn_free(to);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static int footer_read(struct cn_blob_reader *reader, const char *path, struct cn_err *err)
+{
+    struct cn_blob_footer *footer = &reader->footer;
+    int64_t size = cn_disk_size(reader->file);
+    if (size < 0)
+        return cn_err_errno(err, (int)-size, "cannot read %s", path);
+    if ((uint64_t)size < sizeof(*footer))
+        return cn_err_set(err, CN_ECORRUPT, "%s is too short to be a blob", path);
+    uint64_t body = (uint64_t)size - sizeof(*footer);
+    int64_t count = cn_disk_read(reader->file, footer, sizeof(*footer), body);
+    if (count < 0)
+        return cn_err_errno(err, (int)-count, "cannot read %s", path);
+    if (count != sizeof(*footer) || footer->magic != CN_BLOB_MAGIC ||
+        footer->crc != footer_crc(footer) || footer->size != body)
+        return cn_err_set(err, CN_ECORRUPT, "%s has a damaged footer", path);
+    return 0;
+}
+
+int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                 struct cn_blob_reader **reader, struct cn_err *err)
+{
+    struct cn_blob_reader *opened = CN_NEW(struct cn_blob_reader);
+    opened->id = *id;
+    char *path = final_path(blobs, id);
+    int rc = cn_disk_open(blobs->disk, path, CN_DISK_READONLY, &opened->file);
+    if (rc == -ENOENT)
+        rc = cn_err_set(err, CN_ENOTFOUND, "there is no blob %s", path);
+    else if (rc < 0)
+        rc = cn_err_errno(err, -rc, "cannot open %s", path);
+    if (rc < 0)
+        goto free_opened;
+    rc = footer_read(opened, path, err);
+    if (rc < 0)
+        goto close_file;
+    *reader = opened;
+    cn_free(path);
+    return 0;
+close_file:
+    cn_disk_close(opened->file);
+free_opened:
+    cn_free(opened);
+    cn_free(path);
+    return rc;
+}
+
+uint64_t cn_blob_size(const struct cn_blob_reader *reader)
+{
+    return reader->footer.size;
+}
+
+int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                     struct cn_err *err)
+{
+    uint64_t left = offset < reader->footer.size ? reader->footer.size - offset : 0;
+    size_t want = size < left ? size : (size_t)left;
+    int64_t count = cn_disk_read(reader->file, bytes, want, offset);
+    if (count < 0)
+        return cn_err_errno(err, (int)-count, "cannot read a blob");
+    if ((size_t)count != want)
+        return cn_err_set(err, CN_ECORRUPT, "a blob is shorter than its footer says");
+    return count;
+}
+
+int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err)
+{
+    uint8_t *bytes = cn_alloc(BUFFER_SIZE);
+    uint32_t crc = 0;
+    int64_t count = 0;
+    for (uint64_t at = 0; at < reader->footer.size; at += (uint64_t)count) {
+        count = cn_blob_read(reader, bytes, BUFFER_SIZE, at, err);
+        if (count < 0)
+            break;
+        crc = cn_crc32c(crc, bytes, (size_t)count);
+    }
+    cn_free(bytes);
+    if (count < 0)
+        return (int)count;
+    if (crc != reader->footer.body_crc) {
+        char text[CN_BLOB_ID_SIZE * 2 + 1];
+        id_text(&reader->id, text);
+        return cn_err_set(err, CN_ECORRUPT, "blob %s is damaged: its checksum does not match",
+                          text);
+    }
+    return 0;
+}
+
+void cn_blob_close(struct cn_blob_reader *reader)
+{
+    if (!reader)
+        return;
+    cn_disk_close(reader->file);
+    cn_free(reader);
+}
+
+/* ---- deleting ---- */
+
+int cn_blob_delete(struct cn_blobs *blobs, const struct cn_blob_id *id, struct cn_err *err)
+{
+    char *path = final_path(blobs, id);
+    /* Not synced: a name that comes back after a crash is collected at start. */
+    int rc = cn_disk_unlink(blobs->disk, path);
+    if (rc < 0 && rc != -ENOENT)
+        rc = cn_err_errno(err, -rc, "cannot remove %s", path);
+    cn_free(path);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+int cn_blobs_walk(struct cn_blobs *blobs, cn_blob_each each, void *data, struct cn_err *err)
+{
+    int rc = 0;
+    for (int i = 0; rc >= 0 && i < 256; i++) {
+        struct name_list list = {0};
+        char *folder = cn_sprintf("%s/%02x", blobs->path, i);
+        rc = cn_disk_list(blobs->disk, folder, add_name, &list);
+        if (rc < 0)
+            rc = rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list %s", folder);
+        for (size_t j = 0; rc >= 0 && j < list.count; j++) {
+            struct cn_blob_id id;
+            if (id_parse(list.names[j], &id))
+                rc = each(data, &id);
+        }
+        name_list_fini(&list);
+        cn_free(folder);
+    }
+    return rc;
+}
+
+struct collection {
+    struct cn_blobs *blobs;
+    bool (*in_use)(void *data, const struct cn_blob_id *id);
+    void *data;
+    struct cn_err *err;
+    int64_t deleted;
+};
+
+static int collect_one(void *data, const struct cn_blob_id *id)
+{
+    struct collection *collection = data;
+    if (collection->in_use(collection->data, id))
+        return 0;
+    collection->deleted++;
+    return cn_blob_delete(collection->blobs, id, collection->err);
+}
+
+int64_t cn_blobs_collect(struct cn_blobs *blobs,
+                         bool (*in_use)(void *data, const struct cn_blob_id *id), void *data,
+                         struct cn_err *err)
+{
+    struct collection collection = {blobs, in_use, data, err, 0};
+    int rc = cn_blobs_walk(blobs, collect_one, &collection, err);
+    return rc < 0 ? rc : collection.deleted;
+}

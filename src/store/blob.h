@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/blob.h - large bodies (R2 objects and their parts) as files.
+ *
+ * A blob is written once and never changed. Its life:
+ *
+ *     blobs/tmp/<id>  --finish: sync, rename, sync folder-->  blobs/<xx>/<id>
+ *                                                                  |
+ *     the owner's index refers to it, durably, only after finish   |
+ *                                                                  v
+ *     the owner drops the reference, durably, and only then   cn_blob_delete()
+ *
+ * A crash leaves at worst files no index refers to: unfinished ones in tmp/,
+ * which opening removes, and finished ones, which cn_blobs_collect() removes
+ * when asked which ids are in use. <id> is 32 hexadecimal digits, drawn at
+ * random, <xx> the first two of them.
+ *
+ * The file is the body and, behind it, a struct cn_blob_footer with its size
+ * and checksum, so that a blob can be checked without its index.
+ *
+ * Threads: any; one writer or reader from one thread at a time. Functions wait
+ * for the disk: call them where that is allowed. */
+#ifndef CN_STORE_BLOB_H
+#define CN_STORE_BLOB_H
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/disk.h"
+#include "base/err.h"
+
+#define CN_BLOB_ID_SIZE 16
+#define CN_BLOB_MAGIC 0x31424c42u     /* "BLB1" */
+#define CN_BLOB_SIZE_MAX (5ull << 40) /* 5 TiB, as R2 */
+
+struct cn_blob_id {
+    uint8_t bytes[CN_BLOB_ID_SIZE];
+};
+
+/* Little-endian, at the end of the file. */
+struct cn_blob_footer {
+    uint32_t magic;
+    uint32_t crc; /* CRC-32C of the two fields below */
+    uint32_t body_crc;
+    uint32_t reserved;
+    uint64_t size; /* of the body */
+};
+static_assert(sizeof(struct cn_blob_footer) == 24, "on disk");
+
+struct cn_blobs;
+struct cn_blob_writer;
+struct cn_blob_reader;
+
+/* Opens (creating if need be) the folder `path` of `disk`; removes unfinished blobs. */
+int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blobs,
+                  struct cn_err *err);
+void cn_blobs_close(struct cn_blobs *blobs);
+
+/* Starts a blob. Every writer ends in finish or abandon. */
+int cn_blob_create(struct cn_blobs *blobs, struct cn_blob_writer **writer, struct cn_err *err);
+int cn_blob_write(struct cn_blob_writer *writer, const void *bytes, size_t size,
+                  struct cn_err *err);
+/* Makes it durable and gives its id. The writer is gone, whatever the result; on failure so is
+ * the blob. */
+int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct cn_err *err);
+void cn_blob_abandon(struct cn_blob_writer *writer);
+
+/* CN_ENOTFOUND if there is none, CN_ECORRUPT if its footer is damaged. */
+int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                 struct cn_blob_reader **reader, struct cn_err *err);
+uint64_t cn_blob_size(const struct cn_blob_reader *reader);
+/* Returns the number of bytes read: fewer than asked only at the end. */
+int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                     struct cn_err *err);
+/* Reads the whole body and compares its checksum. */
+int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err);
+void cn_blob_close(struct cn_blob_reader *reader);
+
+/* Removes a blob; one that is not there is no error. Open readers go on reading. */
+int cn_blob_delete(struct cn_blobs *blobs, const struct cn_blob_id *id, struct cn_err *err);
+
+/* Calls `each` for every finished blob. A negative return ends the walk and is returned. */
+typedef int (*cn_blob_each)(void *data, const struct cn_blob_id *id);
+int cn_blobs_walk(struct cn_blobs *blobs, cn_blob_each each, void *data, struct cn_err *err);
+
+/* Deletes every finished blob for which `in_use` says no; returns how many. Run it before
+ * blobs are created: it knows nothing of ids on their way into an index. */
+int64_t cn_blobs_collect(struct cn_blobs *blobs,
+                         bool (*in_use)(void *data, const struct cn_blob_id *id), void *data,
+                         struct cn_err *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A blob reads back, survives every crash after finish, and leaves nothing behind before it. */
+#include "store/blob.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rand.h"
+#include "test/lib/simdisk.h"
+#include "test/lib/test.h"
+
+static struct cn_blobs *open_blobs(struct simdisk *sim)
+{
+    struct cn_blobs *blobs;
+    CHECK_INT(0, cn_blobs_open(simdisk_disk(sim), "blobs", &blobs, NULL));
+    return blobs;
+}
+
+static int put(struct cn_blobs *blobs, const void *bytes, size_t size, struct cn_blob_id *id,
+               struct cn_err *err)
+{
+    struct cn_blob_writer *writer;
+    int rc = cn_blob_create(blobs, &writer, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_blob_write(writer, bytes, size, err);
+    if (rc < 0) {
+        cn_blob_abandon(writer);
+        return rc;
+    }
+    return cn_blob_finish(writer, id, err);
+}
+
+static int count_blob(void *data, const struct cn_blob_id *id)
+{
+    (void)id;
+    ++*(int *)data;
+    return 0;
+}
+
+static int blob_count(struct cn_blobs *blobs)
+{
+    int count = 0;
+    CHECK_INT(0, cn_blobs_walk(blobs, count_blob, &count, NULL));
+    return count;
+}
+
+static bool is_one(void *data, const struct cn_blob_id *id)
+{
+    return memcmp(data, id, sizeof(*id)) == 0;
+}
+
+TEST(blob, reads_back_whole_and_in_ranges)
+{
+    static uint8_t body[700000], back[700000];
+    struct cn_rand rand;
+    cn_rand_init(&rand, test_seed());
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (uint8_t)cn_rand_next(&rand);
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_writer *writer;
+    struct cn_blob_id id, empty;
+    CHECK_INT(0, cn_blob_create(blobs, &writer, NULL));
+    for (size_t at = 0, part; at < sizeof(body); at += part) {
+        part = cn_rand_below(&rand, 300000) + 1;
+        part = part < sizeof(body) - at ? part : sizeof(body) - at;
+        CHECK_INT(0, cn_blob_write(writer, body + at, part, NULL));
+    }
+    CHECK_INT(0, cn_blob_finish(writer, &id, NULL));
+    CHECK_INT(0, put(blobs, "", 0, &empty, NULL));
+    struct cn_blob_reader *reader;
+    CHECK_INT(0, cn_blob_open(blobs, &id, &reader, NULL));
+    CHECK_INT(sizeof(body), cn_blob_size(reader));
+    CHECK_INT(sizeof(body), cn_blob_read(reader, back, sizeof(back), 0, NULL));
+    CHECK(memcmp(body, back, sizeof(body)) == 0);
+    CHECK_INT(10, cn_blob_read(reader, back, 100, sizeof(body) - 10, NULL));
+    CHECK(memcmp(body + sizeof(body) - 10, back, 10) == 0);
+    CHECK_INT(0, cn_blob_read(reader, back, 100, sizeof(body) + 5, NULL));
+    CHECK_INT(0, cn_blob_verify(reader, NULL));
+    CHECK_INT(0, cn_blob_delete(blobs, &id, NULL));
+    CHECK_INT(0, cn_blob_delete(blobs, &id, NULL));
+    CHECK_INT(5, cn_blob_read(reader, back, 5, 0, NULL)); /* an open reader goes on */
+    cn_blob_close(reader);
+    CHECK_INT(CN_ENOTFOUND, cn_blob_open(blobs, &id, &reader, NULL));
+    CHECK_INT(0, cn_blob_open(blobs, &empty, &reader, NULL));
+    CHECK_INT(0, cn_blob_size(reader));
+    cn_blob_close(reader);
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
+
+TEST(blob, is_there_after_a_crash_and_orphans_are_collected)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_id kept, orphan;
+    struct cn_blob_writer *unfinished;
+    CHECK_INT(0, put(blobs, "kept", 4, &kept, NULL));
+    CHECK_INT(0, put(blobs, "orphan", 6, &orphan, NULL));
+    CHECK_INT(0, cn_blob_create(blobs, &unfinished, NULL));
+    CHECK_INT(0, cn_blob_write(unfinished, "x", 1, NULL));
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct simdisk *after = simdisk_crash(sim, seed);
+        struct cn_blobs *again = open_blobs(after);
+        CHECK_INT(2, blob_count(again));
+        CHECK_INT(1, cn_blobs_collect(again, is_one, &kept, NULL));
+        CHECK_INT(1, blob_count(again));
+        struct cn_blob_reader *reader;
+        char bytes[8];
+        CHECK_INT(0, cn_blob_open(again, &kept, &reader, NULL));
+        CHECK_INT(4, cn_blob_read(reader, bytes, 8, 0, NULL));
+        CHECK(memcmp(bytes, "kept", 4) == 0);
+        cn_blob_close(reader);
+        cn_blobs_close(again);
+        simdisk_free(after);
+    }
+    cn_blob_abandon(unfinished);
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
+
+TEST(blob, fails_clean_at_every_operation)
+{
+    for (uint64_t at = 1;; at++) {
+        struct simdisk *sim = simdisk_new();
+        struct cn_blobs *blobs = open_blobs(sim);
+        struct cn_blob_id id;
+        struct cn_err err = {0};
+        simdisk_set_fault(
+            sim, &(struct simdisk_fault){.kinds = SIMDISK_CHANGES, .at = at, .code = -EIO});
+        int rc = put(blobs, "body", 4, &id, &err);
+        bool fault_reached = rc < 0;
+        CHECK(rc == 0 || (rc == -EIO && err.text[0]));
+        simdisk_set_fault(sim, NULL);
+        CHECK_INT(rc == 0, blob_count(blobs));
+        cn_blobs_close(blobs);
+        simdisk_free(sim);
+        if (!fault_reached) {
+            CHECK(at > 5);
+            break;
+        }
+    }
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_id id;
+    simdisk_set_fault(sim, &(struct simdisk_fault){.space_bytes = 10});
+    CHECK_INT(-ENOSPC, put(blobs, "body", 4, &id, NULL));
+    CHECK_INT(0, blob_count(blobs));
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
+
+TEST(blob, damage_is_noticed)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_id id;
+    CHECK_INT(0, put(blobs, "body", 4, &id, NULL));
+    char path[64] = "blobs/", *to = path + 6;
+    to += sprintf(to, "%02x/", id.bytes[0]);
+    for (int i = 0; i < CN_BLOB_ID_SIZE; i++)
+        to += sprintf(to, "%02x", id.bytes[i]);
+    struct cn_blob_reader *reader;
+    CHECK_INT(0, simdisk_damage(sim, path, 2, 3));
+    CHECK_INT(0, cn_blob_open(blobs, &id, &reader, NULL));
+    CHECK_INT(CN_ECORRUPT, cn_blob_verify(reader, NULL));
+    cn_blob_close(reader);
+    CHECK_INT(0, simdisk_damage(sim, path, 20, 3));
+    CHECK_INT(CN_ECORRUPT, cn_blob_open(blobs, &id, &reader, NULL));
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
