@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/trust.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct cn_trust {
+    X509_STORE *store; /* one reference; every SSL_CTX has its own */
+};
+
+struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err)
+{
+    X509_STORE *store = X509_STORE_new();
+    CN_ASSERT(store);
+    ERR_clear_error();
+    if (!X509_STORE_set_default_paths(store)) {
+        cn_err_set(err, CN_ETLS, "the system's certificate authorities cannot be used: %s",
+                   ERR_reason_error_string(ERR_peek_last_error()));
+        goto free_store;
+    }
+    if (extra_ca_file && !X509_STORE_load_file(store, extra_ca_file)) {
+        unsigned long code = ERR_peek_error();
+        const char *reason =
+            ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
+        cn_err_set(err, CN_EINVALID, "%s: no certificates can be read from it: %s", extra_ca_file,
+                   reason ? reason : "unknown reason");
+        goto free_store;
+    }
+    /* A certificate in the file is believed whether or not it signed itself. */
+    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+    ERR_clear_error(); /* a missing default file is noted there, and harmless */
+    struct cn_trust *trust = CN_NEW(struct cn_trust);
+    trust->store = store;
+    return trust;
+free_store:
+    ERR_clear_error();
+    X509_STORE_free(store);
+    return NULL;
+}
+
+void cn_trust_free(struct cn_trust *trust)
+{
+    if (!trust)
+        return;
+    X509_STORE_free(trust->store);
+    cn_free(trust);
+}
+
+void cn_trust_apply(struct cn_trust *trust, struct ssl_ctx_st *ctx)
+{
+    SSL_CTX_set1_cert_store(ctx, trust->store);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+}
