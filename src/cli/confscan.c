@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/confscan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/utf8.h"
+
+bool cn_confscan_init(struct cn_confscan *scan, const char *name, const char *text, size_t length,
+                      struct cn_err *err)
+{
+    *scan =
+        (struct cn_confscan){.name = name, .text = text, .length = length, .line = 1, .err = err};
+    if (length > CN_CONF_SIZE_MAX) {
+        cn_err_set(err, CN_ELIMIT, "%s: larger than %u bytes", name, CN_CONF_SIZE_MAX);
+        return false;
+    }
+    size_t pos = 0;
+    while (pos < length) {
+        size_t size = cn_utf8_sequence(text + pos, length - pos);
+        if (size == 0) {
+            int line = 1;
+            for (size_t i = 0; i < pos; i++)
+                line += text[i] == '\n';
+            cn_err_set(err, CN_EINVALID, "%s:%d: the file is not valid UTF-8", name, line);
+            return false;
+        }
+        pos += size;
+    }
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        scan->pos = scan->line_start = 3;
+    return true;
+}
+
+static void fail_v(struct cn_confscan *scan, int line, int column, const char *format, va_list args)
+{
+    if (scan->failed)
+        return;
+    scan->failed = true;
+    char sentence[CN_ERR_TEXT_MAX];
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    cn_err_set(scan->err, CN_EINVALID, "%s:%d:%d: %s", scan->name, line, column, sentence);
+}
+
+void *cn_confscan_fail(struct cn_confscan *scan, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(scan, scan->line, cn_confscan_column(scan), format, args);
+    va_end(args);
+    return NULL;
+}
+
+void *cn_confscan_fail_at(struct cn_confscan *scan, int line, int column, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(scan, line, column, format, args);
+    va_end(args);
+    return NULL;
+}
+
+struct cn_confnode *cn_confscan_node(struct cn_confscan *scan, enum cn_confnode_kind kind)
+{
+    if (++scan->node_count > CN_CONF_NODE_MAX)
+        return cn_confscan_fail(scan, "more than %d values in one file", CN_CONF_NODE_MAX);
+    return cn_confnode_new(kind, scan->line, cn_confscan_column(scan));
+}
+
+int64_t cn_confscan_hex(struct cn_confscan *scan, int digits)
+{
+    int64_t code = 0;
+    for (int i = 0; i < digits; i++) {
+        int c = cn_confscan_peek(scan, 0), digit;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+            digit = (c | 32) - 'a' + 10;
+        else
+            return -1;
+        code = code * 16 + digit;
+        cn_confscan_skip(scan);
+    }
+    return code;
+}
+
+void cn_confscan_append_utf8(struct cn_buf *buf, uint32_t code)
+{
+    CN_ASSERT(code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
+    if (code < 0x80) {
+        cn_buf_append_byte(buf, (uint8_t)code);
+        return;
+    }
+    if (code < 0x800) {
+        cn_buf_append_byte(buf, (uint8_t)(0xc0 | code >> 6));
+    } else {
+        if (code < 0x10000) {
+            cn_buf_append_byte(buf, (uint8_t)(0xe0 | code >> 12));
+        } else {
+            cn_buf_append_byte(buf, (uint8_t)(0xf0 | code >> 18));
+            cn_buf_append_byte(buf, (uint8_t)(0x80 | (code >> 12 & 0x3f)));
+        }
+        cn_buf_append_byte(buf, (uint8_t)(0x80 | (code >> 6 & 0x3f)));
+    }
+    cn_buf_append_byte(buf, (uint8_t)(0x80 | (code & 0x3f)));
+}
