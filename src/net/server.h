@@ -122,7 +122,7 @@ int cn_http_request_read(struct cn_http_request *req, const uint8_t **bytes, siz
 /* There is no body, or all of it has been read. */
 bool cn_http_request_body_done(const struct cn_http_request *req);
 
-/* The handler is finished with it. */
+/* The handler is finished with it. If the response is not complete, it is aborted. */
 void cn_http_request_release(struct cn_http_request *req);
 
 /* --- the response ----------------------------------------------------------------------- */
@@ -157,10 +157,11 @@ int cn_http_end(struct cn_http_request *req);
 void cn_http_abort(struct cn_http_request *req);
 
 /* Answers 101 and hands the connection on. `head->status` is 101 and its headers are sent as
- * given, Connection and Upgrade included. `early` are bytes the client sent already, valid until
- * the handler returns to the loop. The response is complete; the request stays until released. */
+ * given, Connection and Upgrade included. Bytes that the client has sent already arrive through
+ * on_data like all later ones, once the new owner calls cn_stream_resume(). The response is
+ * complete; the request stays until released. */
 int cn_http_upgrade(struct cn_http_request *req, const struct cn_http_head *head,
                     const struct cn_stream_callbacks *callbacks, void *owner,
-                    struct cn_stream **stream, const uint8_t **early, size_t *early_size);
+                    struct cn_stream **stream);
 
 #endif

@@ -32,10 +32,11 @@ struct cn_stream_callbacks {
     /* The peer is gone: 0 it ended its side, negative an error (UV_..., CN_EPROTOCOL of TLS).
      * Nothing more is read or, after an error, written. The owner closes the stream. */
     void (*on_end)(struct cn_stream *stream, int status);
-    /* The queue, which had bytes left after a flush, is empty again. May be NULL. */
+    /* Asked for by cn_stream_want_drain(): the queue is empty. May be NULL. */
     void (*on_drain)(struct cn_stream *stream);
-    /* Some bytes left; for stall detection. May be NULL. */
-    void (*on_progress)(struct cn_stream *stream);
+    /* Asked for by cn_stream_want_turn(): the owner's call has returned to the loop. May be NULL.
+     */
+    void (*on_turn)(struct cn_stream *stream);
     /* TLS: the handshake is complete (never called for plain TCP). May be NULL. */
     void (*on_secure)(struct cn_stream *stream);
     /* After cn_stream_close(). The stream's memory is released when this returns. */
@@ -46,7 +47,9 @@ struct cn_stream_callbacks {
 typedef void (*cn_stream_release_cb)(void *data);
 
 /* The part of a lane that its streams share: read buffers, spare segments, the flush. */
-struct cn_stream_lane *cn_stream_lane_new(uv_loop_t *loop);
+/* `on_gone` (or NULL) runs after each stream has been released. */
+struct cn_stream_lane *cn_stream_lane_new(uv_loop_t *loop, void (*on_gone)(void *data), void *data);
+size_t cn_stream_lane_count(const struct cn_stream_lane *lane); /* streams not yet released */
 /* All its streams must be closed; calls back when its handles are. `cb` may be NULL. */
 void cn_stream_lane_free(struct cn_stream_lane *lane, void (*cb)(void *data), void *data);
 
@@ -64,6 +67,8 @@ const char *cn_stream_remote(struct cn_stream *stream, uint16_t *port);
 
 void cn_stream_resume(struct cn_stream *stream); /* start or go on reading */
 void cn_stream_pause(struct cn_stream *stream);
+/* Puts a copy of `bytes` back in front of what is read next. Once per stream. */
+void cn_stream_unread(struct cn_stream *stream, const uint8_t *bytes, size_t size);
 
 /* Queues a copy. */
 void cn_stream_write(struct cn_stream *stream, const void *bytes, size_t size);
@@ -77,6 +82,12 @@ void cn_stream_write_owned(struct cn_stream *stream, const void *bytes, size_t s
                            cn_stream_release_cb release, void *data);
 /* Bytes queued and not yet taken by the kernel. */
 size_t cn_stream_queued(const struct cn_stream *stream);
+/* Bytes the kernel has taken since the stream was opened; for stall detection. */
+uint64_t cn_stream_sent(const struct cn_stream *stream);
+/* Calls on_drain once, when the queue is empty (at the next turn if it is already). */
+void cn_stream_want_drain(struct cn_stream *stream);
+/* Calls on_turn once, before the loop sleeps. */
+void cn_stream_want_turn(struct cn_stream *stream);
 /* Hands the queue to the kernel now, as far as it takes it. 0, or the error of the
  * connection, which on_end also reports, later. */
 int cn_stream_flush(struct cn_stream *stream);

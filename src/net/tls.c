@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct cn_tls_context {
+    SSL_CTX *ssl;
+    int ref_count; /* atomic */
+};
+
+struct cn_tls {
+    SSL *ssl;
+    BIO *input, *output; /* owned by ssl */
+    bool failed;
+};
+
+/* The newest reason in this thread's OpenSSL error queue, which is emptied. */
+static const char *reason_take(void)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    ERR_clear_error();
+    return reason ? reason : "unknown reason";
+}
+
+static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_size,
+                       const unsigned char *in, unsigned in_size, void *data)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    (void)ssl;
+    (void)data;
+    /* No overlap: go on without ALPN, as clients that offer only h2 by habit still speak 1.1. */
+    if (SSL_select_next_proto((unsigned char **)out, out_size, ours, sizeof(ours) - 1, in,
+                              in_size) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_NOACK;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
+                       struct cn_err *err)
+{
+    ERR_clear_error();
+    SSL_CTX *ssl = SSL_CTX_new(TLS_server_method());
+    if (!ssl)
+        return cn_err_set(err, CN_ENOMEM, "TLS: %s", reason_take());
+    int rc;
+    SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, NULL);
+    if (SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1) {
+        rc = cn_err_set(err, CN_EUNSUPPORTED, "TLS 1.2: %s", reason_take());
+        goto free_ssl;
+    }
+    if (SSL_CTX_use_certificate_chain_file(ssl, cert_path) != 1) {
+        rc = cn_err_set(err, CN_EINVALID, "certificate %s: %s", cert_path, reason_take());
+        goto free_ssl;
+    }
+    if (SSL_CTX_use_PrivateKey_file(ssl, key_path, SSL_FILETYPE_PEM) != 1) {
+        rc = cn_err_set(err, CN_EINVALID, "private key %s: %s", key_path, reason_take());
+        goto free_ssl;
+    }
+    if (SSL_CTX_check_private_key(ssl) != 1) {
+        rc = cn_err_set(err, CN_EINVALID, "private key %s does not belong to certificate %s: %s",
+                        key_path, cert_path, reason_take());
+        goto free_ssl;
+    }
+    *context = CN_NEW(struct cn_tls_context);
+    (*context)->ssl = ssl;
+    (*context)->ref_count = 1;
+    return 0;
+free_ssl:
+    SSL_CTX_free(ssl);
+    return rc;
+}
+
+struct cn_tls_context *cn_tls_context_ref(struct cn_tls_context *context)
+{
+    __atomic_add_fetch(&context->ref_count, 1, __ATOMIC_RELAXED);
+    return context;
+}
+
+void cn_tls_context_unref(struct cn_tls_context *context)
+{
+    if (!context || __atomic_sub_fetch(&context->ref_count, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    SSL_CTX_free(context->ssl);
+    cn_free(context);
+}
+
+struct cn_tls *cn_tls_new(struct cn_tls_context *context)
+{
+    SSL *ssl = SSL_new(context->ssl); /* keeps its own reference to the SSL_CTX */
+    BIO *input = BIO_new(BIO_s_mem()), *output = BIO_new(BIO_s_mem());
+    if (!ssl || !input || !output) {
+        SSL_free(ssl);
+        BIO_free(input);
+        BIO_free(output);
+        ERR_clear_error();
+        return NULL;
+    }
+    /* An empty BIO means "not yet", not end of file. */
+    BIO_set_mem_eof_return(input, -1);
+    BIO_set_mem_eof_return(output, -1);
+    SSL_set_bio(ssl, input, output);
+    SSL_set_accept_state(ssl);
+    struct cn_tls *tls = CN_NEW(struct cn_tls);
+    *tls = (struct cn_tls){.ssl = ssl, .input = input, .output = output};
+    return tls;
+}
+
+void cn_tls_free(struct cn_tls *tls)
+{
+    if (!tls)
+        return;
+    SSL_free(tls->ssl);
+    cn_free(tls);
+}
+
+void cn_tls_feed(struct cn_tls *tls, const uint8_t *bytes, size_t size)
+{
+    /* A memory BIO takes everything or has no memory, which we do not survive. */
+    CN_ASSERT(BIO_write(tls->input, bytes, (int)size) == (int)size);
+}
+
+/* The meaning of a failed SSL_read or SSL_write. */
+static int result_of(struct cn_tls *tls, int rc)
+{
+    switch (SSL_get_error(tls->ssl, rc)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+        return 0;
+    case SSL_ERROR_ZERO_RETURN:
+        return UV_EOF;
+    default:
+        tls->failed = true; /* OpenSSL forbids even SSL_shutdown() after this */
+        ERR_clear_error();
+        return CN_EPROTOCOL;
+    }
+}
+
+int cn_tls_read(struct cn_tls *tls, uint8_t *bytes, size_t size)
+{
+    if (tls->failed)
+        return CN_EPROTOCOL;
+    ERR_clear_error();
+    int rc = SSL_read(tls->ssl, bytes, (int)size);
+    return rc > 0 ? rc : result_of(tls, rc);
+}
+
+int cn_tls_write(struct cn_tls *tls, const uint8_t *bytes, size_t size)
+{
+    if (tls->failed)
+        return CN_EPROTOCOL;
+    if (!SSL_is_init_finished(tls->ssl))
+        return 0;
+    ERR_clear_error();
+    int rc = SSL_write(tls->ssl, bytes, size > (1 << 20) ? 1 << 20 : (int)size);
+    return rc > 0 ? rc : result_of(tls, rc);
+}
+
+size_t cn_tls_take_output(struct cn_tls *tls, uint8_t *bytes, size_t size)
+{
+    int rc = BIO_read(tls->output, bytes, (int)size);
+    return rc > 0 ? (size_t)rc : 0;
+}
+
+void cn_tls_shutdown(struct cn_tls *tls)
+{
+    if (tls->failed || !SSL_is_init_finished(tls->ssl))
+        return;
+    ERR_clear_error();
+    (void)SSL_shutdown(tls->ssl); /* 0 or 1: either way our close_notify is in the output */
+}
+
+bool cn_tls_is_secure(const struct cn_tls *tls)
+{
+    return SSL_is_init_finished(tls->ssl);
+}
