@@ -13,4 +13,22 @@ export interface Native {
   utf8Decode(bytes: ArrayBufferView | ArrayBuffer): string;
   utf8Valid(bytes: ArrayBufferView | ArrayBuffer): boolean;
   latin1Decode(bytes: ArrayBufferView | ArrayBuffer): string;
+  // http.c: `h` is the handle of a fetch event
+  requestMethod(h: number): string;
+  requestUrl(h: number): string;
+  requestHeaders(h: number): string;
+  requestHeader(h: number, lowerName: string): string | null;
+  requestRemote(h: number): string;
+  requestHasBody(h: number): boolean;
+  requestRead(h: number, later: (chunk?: Uint8Array | null, failure?: string) => void): Uint8Array | null | undefined;
+  requestBytes(h: number): Uint8Array | undefined;
+  requestText(h: number): string | undefined;
+  onAbort(h: number, callback: () => void): boolean;
+  respond(h: number, status: number, statusText: string | undefined, headers: string | number, body: string | Uint8Array | null): boolean;
+  respondStart(h: number, status: number, statusText: string | undefined, headers: string | number, length: number): boolean;
+  respondWrite(h: number, bytes: Uint8Array, later: (_?: undefined, failure?: string) => void): -1 | 0 | 1;
+  respondEnd(h: number): void;
+  eventFail(h: number, reason: string): void;
+  eventDone(h: number): void;
+  scriptStarted(failure: string | undefined): void;
 }

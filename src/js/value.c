@@ -91,6 +91,21 @@ void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
     JSStringRelease(string);
 }
 
+void cn_js_append_latin1(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
+{
+    JSStringRef string = JSValueToStringCopy(ctx, value, NULL);
+    if (!string)
+        return;
+    size_t length = JSStringGetLength(string);
+    const JSChar *units = JSStringGetCharactersPtr(string);
+    cn_buf_reserve(out, length + 1);
+    uint8_t *at = out->data + out->size;
+    for (size_t i = 0; i < length; i++)
+        at[i] = units[i] < 256 ? (uint8_t)units[i] : '?';
+    out->size += length;
+    JSStringRelease(string);
+}
+
 char *cn_js_to_text(JSContextRef ctx, JSValueRef value, size_t *length)
 {
     struct cn_buf buf = {0};

@@ -22,6 +22,8 @@ enum cn_js_error_kind { CN_JS_ERROR, CN_JS_TYPE_ERROR, CN_JS_RANGE_ERROR, CN_JS_
 /* Appends the UTF-8 of a string; a value of another type goes through ToString (a throw there
  * appends nothing). */
 void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
+/* Appends each character as a byte; those above U+00FF become '?'. */
+void cn_js_append_latin1(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
 /* A NUL-terminated copy, to be freed; `length` may be NULL. */
 char *cn_js_to_text(JSContextRef ctx, JSValueRef value, size_t *length);
 double cn_js_to_number(JSContextRef ctx, JSValueRef value); /* NaN where it is none */

@@ -1,0 +1,55 @@
+// The context of an event: what handlers receive as `ctx`.
+import { native } from "../internal/native.js";
+import { describeError } from "../internal/report.js";
+import { finishInterface } from "../internal/interface.js";
+
+const token = Symbol("construct");
+
+/** @returns {ExecutionContext} */
+export function newContext(handle, props) {
+  return new ExecutionContext(token, handle, props);
+}
+
+export class ExecutionContext {
+  #handle;
+  #pending = 0;
+  #answered = false;
+  #props;
+
+  constructor(key, handle, props) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#handle = handle;
+    this.#props = props;
+  }
+
+  /** Keeps the event alive until `promise` has settled, 30 s after the response at most. */
+  waitUntil(promise) {
+    this.#pending++;
+    const settled = () => {
+      if (--this.#pending === 0 && this.#answered) native.eventDone(this.#handle);
+    };
+    // Anything may be given; what is not a promise is done already.
+    Promise.resolve(promise).then(settled, (error) => {
+      native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+      settled();
+    });
+  }
+
+  passThroughOnException() {
+    // There is no origin behind a self-hosted worker to pass the request through to: the exception
+    // is answered with a 500 all the same.
+  }
+
+  get props() {
+    return (this.#props ??= {});
+  }
+
+  /** The response has been handed over: the event ends when nothing is waited for. */
+  static answered(context) {
+    context.#answered = true;
+    if (context.#pending === 0) native.eventDone(context.#handle);
+  }
+}
+export const contextAnswered = ExecutionContext.answered;
+delete ExecutionContext.answered;
+finishInterface(ExecutionContext);

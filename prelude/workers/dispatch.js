@@ -1,0 +1,125 @@
+// Events come in here: C calls start() once and then a dispatch function per event.
+import { native } from "../internal/native.js";
+import { describeError } from "../internal/report.js";
+import { Response } from "../web/fetch/response.js";
+import { requestFromNative, responseParts } from "../web/fetch/internal.js";
+import { pumpTo } from "../web/streams/internal.js";
+import { newContext, contextAnswered } from "./context.js";
+import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
+
+let handlers = null; // the default export: an object of handlers, or null
+let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
+let env;
+
+/**
+ * Runs the bundle.
+ * @param {Function} script (__cairn) => exports, or a promise of them
+ * @param {Record<string, ArrayBuffer>} files what the bundle imports as data or WebAssembly
+ * @param {object} environment the bindings
+ */
+export function start(script, files, environment) {
+  env = environment;
+  setEnv(environment);
+  const failed = (error) => native.scriptStarted(describeError(error));
+  const ready = (exports) => {
+    const main = exports?.default;
+    if (typeof main === "function" && main.prototype instanceof WorkerEntrypoint) {
+      Entrypoint = main;
+    } else if (main !== null && typeof main === "object") {
+      handlers = main;
+    }
+    native.scriptStarted(undefined);
+  };
+  try {
+    const exports = script({ modules, files });
+    if (typeof exports?.then === "function") exports.then(ready, failed);
+    else ready(exports);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** @param {number} handle */
+export function dispatchFetch(handle) {
+  const context = newContext(handle);
+  let result;
+  try {
+    const request = requestFromNative(handle);
+    if (handlers !== null && typeof handlers.fetch === "function") {
+      result = handlers.fetch(request, env, context);
+    } else if (Entrypoint !== null && typeof Entrypoint.prototype.fetch === "function") {
+      result = new Entrypoint(context, env).fetch(request);
+    } else {
+      throw new TypeError("The script has no fetch() handler");
+    }
+  } catch (error) {
+    fail(handle, context, error);
+    return;
+  }
+  if (result instanceof Response) {
+    finish(handle, context, result);
+  } else {
+    Promise.resolve(result).then(
+      (response) => finish(handle, context, response),
+      (error) => fail(handle, context, error),
+    );
+  }
+}
+
+function fail(handle, context, error) {
+  native.eventFail(handle, describeError(error));
+  contextAnswered(context);
+}
+
+function finish(handle, context, response) {
+  let sent;
+  try {
+    if (!(response instanceof Response)) {
+      throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
+    }
+    const parts = responseParts(response);
+    const { body } = parts;
+    if (body === null || typeof body === "string" || body instanceof Uint8Array) {
+      native.respond(handle, parts.status, parts.statusText, parts.headers, body);
+    } else {
+      sent = stream(handle, parts);
+    }
+  } catch (error) {
+    fail(handle, context, error);
+    return;
+  }
+  if (sent === undefined) {
+    contextAnswered(context);
+  } else {
+    sent.then(
+      () => contextAnswered(context),
+      (error) => fail(handle, context, error),
+    );
+  }
+}
+
+/** Writes a streamed body, no faster than the client takes it. */
+function stream(handle, { status, statusText, headers, body, length }) {
+  if (!native.respondStart(handle, status, statusText, headers, length ?? -1)) {
+    return body.cancel(new Error("The client disconnected")).catch(() => {});
+  }
+  return pumpTo(body, {
+    write(chunk) {
+      let resume;
+      const state = native.respondWrite(handle, chunk, (_, failure) => {
+        resume[failure === undefined ? 0 : 1](failure && new Error(failure));
+      });
+      if (state === 1) return undefined;
+      if (state < 0) throw new Error("The client disconnected");
+      return new Promise((resolve, reject) => {
+        resume = [resolve, reject];
+      });
+    },
+    close() {
+      native.respondEnd(handle);
+    },
+    abort() {
+      // The promise of pumpTo() is rejected with the reason; fail() cuts the response.
+    },
+  });
+}

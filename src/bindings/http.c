@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/http.c - the request and the response of a fetch event.
+ *
+ * JavaScript names an event by its handle (worker/event.h). A handle whose event
+ * is over is no mistake of the script: reads then give null or end, writes
+ * give false. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "net/server.h"
+#include "worker/event.h"
+#include "worker/fetch.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+#define HEADERS_MAX 256
+
+static struct cn_instance *instance_of(JSContextRef ctx)
+{
+    return cn_runtime_of(ctx)->data;
+}
+
+static struct cn_event *event_of(JSContextRef ctx, JSValueRef handle)
+{
+    return cn_event_find(&instance_of(ctx)->lane->events, cn_js_to_number(ctx, handle));
+}
+
+#define EVENT_OR(result)                                                                           \
+    struct cn_event *event = event_of(ctx, cn_js_arg(0));                                          \
+    if (!event)                                                                                    \
+    return (result)
+
+static JSValueRef http_text(JSContextRef ctx, struct cn_http_text text)
+{
+    return cn_js_text(ctx, text.data, text.size);
+}
+
+/* requestMethod(h) -> string */
+static JSValueRef native_request_method(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(cn_js_text_z(ctx, "GET"));
+    return http_text(ctx, event->http->method_text);
+}
+
+/* requestUrl(h) -> string, not yet normalised by the URL parser */
+static JSValueRef native_request_url(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(cn_js_text_z(ctx, "http://invalid/"));
+    const struct cn_http_request *http = event->http;
+    struct cn_buf url = {0};
+    cn_buf_reserve(&url, 16 + http->host.size + http->target.size);
+    cn_buf_append_str(&url, http->https ? "https://" : "http://");
+    if (http->host.size)
+        cn_buf_append(&url, http->host.data, http->host.size);
+    else
+        cn_buf_append_str(&url, "localhost");
+    if (!http->target.size || http->target.data[0] != '/')
+        cn_buf_append_byte(&url, '/'); /* "*" of OPTIONS */
+    cn_buf_append(&url, http->target.data, http->target.size);
+    JSValueRef value = cn_js_text(ctx, (char *)url.data, url.size);
+    cn_buf_fini(&url);
+    return value;
+}
+
+/* requestHeaders(h) -> "name\nvalue\nname\nvalue\n"; values as Latin-1, as Fetch has them */
+static JSValueRef native_request_headers(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(cn_js_text_z(ctx, ""));
+    struct cn_buf out = {0};
+    for (size_t i = 0; i < event->http->header_count; i++) {
+        const struct cn_http_header *header = &event->http->headers[i];
+        cn_buf_append(&out, header->name, header->name_size);
+        cn_buf_append_byte(&out, '\n');
+        cn_buf_append(&out, header->value, header->value_size);
+        cn_buf_append_byte(&out, '\n');
+    }
+    JSValueRef value = cn_js_latin1(ctx, out.data ? out.data : (uint8_t *)"", out.size);
+    cn_buf_fini(&out);
+    return value;
+}
+
+/* requestHeader(h, name) -> string or null; `name` is lower-case */
+static JSValueRef native_request_header(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeNull(ctx));
+    struct cn_buf name = {0}, value = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(1), &name);
+    const struct cn_http_header *first = NULL;
+    size_t found = 0;
+    for (size_t i = 0; i < event->http->header_count; i++) {
+        const struct cn_http_header *header = &event->http->headers[i];
+        if (header->name_size != name.size || memcmp(header->name, name.data, name.size) != 0)
+            continue;
+        if (!found++) {
+            first = header;
+            continue;
+        }
+        if (found == 2)
+            cn_buf_append(&value, first->value, first->value_size);
+        cn_buf_append_str(&value, strcmp(cn_buf_text(&name), "cookie") == 0 ? "; " : ", ");
+        cn_buf_append(&value, header->value, header->value_size);
+    }
+    JSValueRef result = !found ? JSValueMakeNull(ctx)
+                        : found == 1
+                            ? cn_js_latin1(ctx, (const uint8_t *)first->value, first->value_size)
+                            : cn_js_latin1(ctx, value.data, value.size);
+    cn_buf_fini(&name);
+    cn_buf_fini(&value);
+    return result;
+}
+
+/* requestRemote(h) -> the client's address */
+static JSValueRef native_request_remote(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(cn_js_text_z(ctx, ""));
+    return cn_js_text_z(ctx, cn_http_request_remote(event->http, NULL));
+}
+
+/* requestHasBody(h) -> boolean */
+static JSValueRef native_request_has_body(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    return JSValueMakeBoolean(ctx, event->http->content_length != 0);
+}
+
+/* The whole body if it has all arrived. False: some is missing (nothing is lost: what was
+ * taken is in `event->early`, which the next read gives first). */
+static bool take_whole(struct cn_event *event, struct cn_buf *out)
+{
+    struct cn_http_request *http = event->http;
+    for (;;) {
+        if (cn_http_request_body_done(http))
+            return true;
+        const uint8_t *bytes;
+        size_t size;
+        int rc = cn_http_request_read(http, &bytes, &size, NULL);
+        if (rc == CN_HTTP_READ_END)
+            return true;
+        if (rc != CN_HTTP_READ_DATA)
+            return false;
+        cn_buf_append(out, bytes, size);
+    }
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+{
+    struct cn_event *event = http->data;
+    if (!event || !event->read.context)
+        return;
+    struct cn_js_context *context = event->read.context;
+    struct cn_js_pin function;
+    cn_js_enter(context);
+    cn_js_pin_set(&function, context, event->read.value);
+    cn_js_pin_clear(&event->read);
+    JSValueRef argv[2] = {JSValueMakeNull(context->ref), JSValueMakeUndefined(context->ref)};
+    if (status == CN_HTTP_READ_DATA)
+        argv[0] = cn_js_uint8array(context->ref, bytes, size);
+    else if (status < 0)
+        argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT
+                                                 ? "The request body is too large"
+                                                 : "The request body ended early");
+    struct cn_err err;
+    (void)cn_instance_enter(event->instance, &function, 2, argv, &err); /* it reports itself */
+    cn_js_pin_clear(&function);
+    cn_js_leave(context);
+}
+
+/* requestRead(h, callback) -> Uint8Array now | null at the end | undefined: callback later */
+static JSValueRef native_request_read(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeNull(ctx));
+    if (event->read.context)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
+    if (event->early.size) {
+        size_t size = event->early.size;
+        return cn_js_uint8array_take(ctx, cn_buf_take(&event->early), size);
+    }
+    const uint8_t *bytes;
+    size_t size;
+    int rc = cn_http_request_read(event->http, &bytes, &size, on_body);
+    if (rc == CN_HTTP_READ_DATA)
+        return cn_js_uint8array(ctx, bytes, size);
+    if (rc == CN_HTTP_READ_END)
+        return JSValueMakeNull(ctx);
+    if (rc < 0)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "The client disconnected");
+    cn_js_pin_set(&event->read, cn_js_context_of(ctx), cn_js_arg(1));
+    return JSValueMakeUndefined(ctx);
+}
+
+/* requestBytes(h) -> Uint8Array of the whole body, or undefined if some has yet to arrive */
+static JSValueRef native_request_bytes(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    if (event->read.context || !take_whole(event, &event->early))
+        return JSValueMakeUndefined(ctx);
+    size_t size = event->early.size;
+    uint8_t *data = cn_buf_take(&event->early);
+    return cn_js_uint8array_take(ctx, data ? data : cn_alloc(1), size);
+}
+
+/* requestText(h) -> string, or undefined; a byte order mark is dropped */
+static JSValueRef native_request_text(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    if (event->read.context || !take_whole(event, &event->early))
+        return JSValueMakeUndefined(ctx);
+    const char *text = event->early.data ? (const char *)event->early.data : "";
+    size_t size = event->early.size;
+    size_t skip = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    JSValueRef value = cn_js_text(ctx, text + skip, size - skip);
+    cn_buf_fini(&event->early);
+    return value;
+}
+
+/* onAbort(h, callback): called once if the client goes away */
+static JSValueRef native_on_abort(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    if (event->aborted)
+        return JSValueMakeBoolean(ctx, true);
+    cn_js_pin_clear(&event->abort);
+    cn_js_pin_set(&event->abort, cn_js_context_of(ctx), cn_js_arg(1));
+    return JSValueMakeBoolean(ctx, false);
+}
+
+/* --- the response ---------------------------------------------------------------------------- */
+
+static const struct cn_http_header header_sets[][1] = {
+    {{0}},
+    {{"content-type", "text/plain;charset=UTF-8", 12, 24}},
+    {{"content-type", "application/json", 12, 16}},
+};
+
+struct head {
+    struct cn_http_head head;
+    struct cn_buf text; /* the block the headers point into */
+    struct cn_http_header headers[HEADERS_MAX];
+};
+
+/* Splits "name: value\r\n..." in place. */
+static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, JSValueRef block)
+{
+    head->text = (struct cn_buf){0};
+    head->head = (struct cn_http_head){.status = (int)cn_js_to_number(ctx, status)};
+    if (JSValueIsNumber(ctx, block)) {
+        size_t set = (size_t)cn_js_to_number(ctx, block);
+        if (set < CN_ARRAY_COUNT(header_sets)) {
+            head->head.headers = header_sets[set];
+            head->head.header_count = set ? 1 : 0;
+        }
+        return true;
+    }
+    cn_js_append_latin1(ctx, block, &head->text);
+    const char *at = (const char *)head->text.data;
+    const char *end = at + head->text.size;
+    size_t count = 0;
+    while (at < end) {
+        const char *colon = memchr(at, ':', (size_t)(end - at));
+        const char *line_end = memchr(at, '\r', (size_t)(end - at));
+        if (!colon || !line_end || colon > line_end || count == HEADERS_MAX)
+            return false;
+        const char *value = colon + 2; /* ": " */
+        if (value > line_end)
+            value = line_end;
+        head->headers[count++] = (struct cn_http_header){
+            at, value, (uint32_t)(colon - at), (uint32_t)(line_end - value)};
+        at = line_end + 2;
+    }
+    head->head.headers = head->headers;
+    head->head.header_count = count;
+    return true;
+}
+
+static JSValueRef bad_response(JSContextRef ctx, JSValueRef *exception, struct head *head, int rc)
+{
+    cn_buf_fini(&head->text);
+    if (rc == CN_ECLOSED)
+        return JSValueMakeBoolean(ctx, false);
+    return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                       "The response has a status or header that cannot be sent");
+}
+
+/* respond(h, status, statusText, headers, body) -> whether it was sent */
+static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    if (event->state != CN_EVENT_RUNNING)
+        return JSValueMakeBoolean(ctx, false);
+    struct head head;
+    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
+        return bad_response(ctx, exception, &head, CN_EINVALID);
+    JSValueRef body = cn_js_arg(4);
+    int rc;
+    if (JSValueIsString(ctx, body)) {
+        struct cn_buf *out = &instance_of(ctx)->lane->scratch;
+        cn_buf_clear(out);
+        cn_js_append_utf8(ctx, body, out);
+        if (out->size > 65536) {
+            size_t size = out->size;
+            void *bytes = cn_buf_take(out);
+            rc = cn_http_respond(event->http, &head.head, bytes, size, cn_free, bytes);
+        } else {
+            rc = cn_http_respond(event->http, &head.head, out->data, out->size, NULL, NULL);
+        }
+    } else {
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        (void)cn_js_bytes(ctx, body, &bytes, &size); /* null: no body */
+        rc = cn_http_respond(event->http, &head.head, bytes, size, NULL, NULL);
+    }
+    if (rc < 0)
+        return bad_response(ctx, exception, &head, rc);
+    cn_buf_fini(&head.text);
+    cn_fetch_answered(event);
+    return JSValueMakeBoolean(ctx, true);
+}
+
+/* respondStart(h, status, statusText, headers, contentLength | -1) -> boolean */
+static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    if (event->state != CN_EVENT_RUNNING)
+        return JSValueMakeBoolean(ctx, false);
+    struct head head;
+    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
+        return bad_response(ctx, exception, &head, CN_EINVALID);
+    int rc = cn_http_begin(event->http, &head.head, (int64_t)cn_js_to_number(ctx, cn_js_arg(4)));
+    if (rc < 0)
+        return bad_response(ctx, exception, &head, rc);
+    cn_buf_fini(&head.text);
+    event->state = CN_EVENT_STREAMING;
+    return JSValueMakeBoolean(ctx, true);
+}
+
+static void on_drain(struct cn_http_request *http)
+{
+    struct cn_event *event = http->data;
+    if (!event || !event->drain.context)
+        return;
+    struct cn_js_context *context = event->drain.context;
+    struct cn_js_pin function;
+    cn_js_enter(context);
+    cn_js_pin_set(&function, context, event->drain.value);
+    cn_js_pin_clear(&event->drain);
+    struct cn_err err;
+    (void)cn_instance_enter(event->instance, &function, 0, NULL, &err); /* it reports itself */
+    cn_js_pin_clear(&function);
+    cn_js_leave(context);
+}
+
+/* respondWrite(h, bytes, callback) -> 1 go on | 0 wait for the callback | -1 nobody listens.
+ * The callback gets (undefined, errorText) if the client goes away meanwhile. */
+static JSValueRef native_respond_write(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeNumber(ctx, -1));
+    if (event->state != CN_EVENT_STREAMING)
+        return JSValueMakeNumber(ctx, -1);
+    uint8_t *bytes;
+    size_t size;
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "respondWrite: not a buffer");
+    int rc = cn_http_write(event->http, bytes, size, NULL, NULL);
+    if (rc == CN_EINVALID)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                           "The body is longer than its Content-Length");
+    if (rc < 0)
+        return JSValueMakeNumber(ctx, -1);
+    if (rc == 0) {
+        cn_js_pin_clear(&event->drain);
+        cn_js_pin_set(&event->drain, cn_js_context_of(ctx), cn_js_arg(2));
+        cn_http_on_drain(event->http, on_drain);
+    }
+    return JSValueMakeNumber(ctx, rc);
+}
+
+/* respondEnd(h): the body is complete */
+static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    if (event->state == CN_EVENT_STREAMING) {
+        int rc = cn_http_end(event->http);
+        cn_fetch_answered(event);
+        if (rc == CN_EINVALID)
+            return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                               "The body is shorter than its Content-Length");
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+/* eventFail(h, reason): the handler threw, or its body did */
+static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_buf reason = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
+    cn_fetch_fail(event, 500, cn_buf_text(&reason), reason.size);
+    cn_buf_fini(&reason);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* eventDone(h): nothing of the event runs any more */
+static JSValueRef native_event_done(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    cn_fetch_done(event);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* scriptStarted(failure | undefined) */
+static JSValueRef native_script_started(CN_JS_NATIVE_ARGS)
+{
+    struct cn_instance *instance = instance_of(ctx);
+    if (JSValueIsUndefined(ctx, cn_js_arg(0))) {
+        cn_instance_started(instance, NULL);
+    } else {
+        char *failure = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+        cn_instance_started(instance, failure);
+        cn_free(failure);
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_http[] = {
+    {"requestMethod", native_request_method},
+    {"requestUrl", native_request_url},
+    {"requestHeaders", native_request_headers},
+    {"requestHeader", native_request_header},
+    {"requestRemote", native_request_remote},
+    {"requestHasBody", native_request_has_body},
+    {"requestRead", native_request_read},
+    {"requestBytes", native_request_bytes},
+    {"requestText", native_request_text},
+    {"onAbort", native_on_abort},
+    {"respond", native_respond},
+    {"respondStart", native_respond_start},
+    {"respondWrite", native_respond_write},
+    {"respondEnd", native_respond_end},
+    {"eventFail", native_event_fail},
+    {"eventDone", native_event_done},
+    {"scriptStarted", native_script_started},
+    {0},
+};

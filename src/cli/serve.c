@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "bindings/all.h"
+#include "js/vm.h"
+#include "worker/server.h"
+
+#define DRAIN_MS_DEFAULT 30000
+
+struct cn_serve {
+    struct cn_serve_options options;
+    uv_loop_t loop;
+    struct cn_server *server;
+    uv_signal_t signals[3];
+    uv_timer_t drain_timer;
+    uv_work_t load_work;
+    struct cn_deployment *loaded; /* result of load_work */
+    struct cn_err load_err;
+    bool listening;
+    bool reloading;       /* a load or a deployment is under way */
+    bool reload_again;    /* and another was asked for meanwhile */
+    bool draining;
+    bool stopping;
+    struct cn_err result; /* code 0: all went well */
+};
+
+static void stop(struct cn_serve *serve);
+
+static void print_ready(struct cn_serve *serve)
+{
+    const char *host = serve->options.host;
+    bool bare_v6 = strchr(host, ':') && host[0] != '[';
+    printf("cairn: ready on %s://%s%s%s:%u\n", serve->options.tls ? "https" : "http",
+           bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "",
+           cn_server_port(serve->server));
+    fflush(stdout);
+}
+
+static void on_deployed(struct cn_server *server, const struct cn_err *err)
+{
+    struct cn_serve *serve = cn_server_data(server);
+    serve->reloading = false;
+    if (err && !serve->listening) {
+        serve->result = *err;
+        stop(serve);
+        return;
+    }
+    if (err) {
+        cn_error("%s; the last good version keeps serving", err->text);
+    } else if (!serve->listening) {
+        serve->listening = true;
+        cn_server_listen(server);
+        print_ready(serve);
+    } else {
+        cn_info("reloaded");
+    }
+    if (serve->reload_again && !serve->draining) {
+        serve->reload_again = false;
+        cn_serve_reload(serve);
+    }
+}
+
+static void on_drained(struct cn_server *server)
+{
+    stop(cn_server_data(server));
+}
+
+static void on_load(uv_work_t *work)
+{
+    struct cn_serve *serve = work->data;
+    serve->loaded = NULL;
+    serve->load_err.code = 0;
+    (void)serve->options.load(serve->options.data, &serve->loaded, &serve->load_err);
+}
+
+static void on_loaded(uv_work_t *work, int status)
+{
+    (void)status; /* never cancelled */
+    struct cn_serve *serve = work->data;
+    if (serve->stopping) {
+        if (serve->loaded)
+            cn_deployment_unref(serve->loaded);
+        return;
+    }
+    if (!serve->loaded) {
+        on_deployed(serve->server, &serve->load_err);
+        return;
+    }
+    cn_server_deploy(serve->server, serve->loaded);
+}
+
+void cn_serve_reload(struct cn_serve *serve)
+{
+    if (serve->draining)
+        return;
+    if (serve->reloading) {
+        serve->reload_again = true;
+        return;
+    }
+    serve->reloading = true;
+    serve->load_work.data = serve;
+    int rc = uv_queue_work(&serve->loop, &serve->load_work, on_load, on_loaded);
+    CN_ASSERT(rc == 0);
+}
+
+struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
+{
+    return &serve->loop;
+}
+
+static void on_stopped(void *data)
+{
+    (void)data; /* the loop ends when its last handle has closed */
+}
+
+static void stop(struct cn_serve *serve)
+{
+    if (serve->stopping)
+        return;
+    serve->stopping = true;
+    if (serve->options.on_stop)
+        serve->options.on_stop(serve, serve->options.data);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(serve->signals); i++)
+        uv_close((uv_handle_t *)&serve->signals[i], NULL);
+    uv_close((uv_handle_t *)&serve->drain_timer, NULL);
+    cn_server_stop(serve->server, on_stopped, serve);
+}
+
+static void on_drain_timeout(uv_timer_t *timer)
+{
+    cn_warn("requests were still running when the time to drain was over; they are cut");
+    stop(timer->data);
+}
+
+static void on_end_signal(uv_signal_t *handle, int number)
+{
+    struct cn_serve *serve = handle->data;
+    if (serve->draining || !serve->listening) {
+        stop(serve);
+        return;
+    }
+    serve->draining = true;
+    cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
+    unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
+    uv_timer_start(&serve->drain_timer, on_drain_timeout, drain_ms, 0);
+    cn_server_drain(serve->server);
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    cn_serve_reload(handle->data);
+}
+
+int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
+{
+    struct cn_serve *serve = CN_NEW(struct cn_serve);
+    serve->options = *options;
+    cn_js_setup();
+    int rc = options->load(options->data, &serve->loaded, err);
+    if (rc < 0)
+        goto free_serve;
+    rc = uv_loop_init(&serve->loop);
+    CN_ASSERT(rc == 0);
+    signal(SIGPIPE, SIG_IGN);
+    struct cn_server_options server = {
+        .loop = &serve->loop,
+        .host = options->host,
+        .port = options->port,
+        .lane_count = options->lane_count,
+        .limits = options->limits,
+        .tls = options->tls,
+        .trust = options->trust,
+        .heap_bytes_max = options->heap_bytes_max,
+        .show_errors = options->show_errors,
+        .install = cn_bindings_install,
+        .on_deployed = on_deployed,
+        .on_drained = on_drained,
+        .data = serve,
+    };
+    rc = cn_server_start(&server, &serve->server, err);
+    if (rc < 0) {
+        cn_deployment_unref(serve->loaded);
+        uv_run(&serve->loop, UV_RUN_DEFAULT);
+        goto close_loop;
+    }
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(numbers); i++) {
+        uv_signal_init(&serve->loop, &serve->signals[i]);
+        serve->signals[i].data = serve;
+        uv_signal_start(&serve->signals[i], numbers[i] == SIGHUP ? on_hangup : on_end_signal,
+                        numbers[i]);
+    }
+    uv_timer_init(&serve->loop, &serve->drain_timer);
+    serve->drain_timer.data = serve;
+    serve->reloading = true;
+    cn_server_deploy(serve->server, serve->loaded);
+    if (options->on_start)
+        options->on_start(serve, options->data);
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+    rc = serve->result.code;
+    if (rc < 0)
+        *err = serve->result;
+close_loop:
+    CN_ASSERT(uv_loop_close(&serve->loop) == 0);
+free_serve:
+    cn_free(serve);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/serve.h - the life of a serving process: start, reload, drain, stop.
+ *
+ *     load ──► start lanes ──► deploy ──► listen, "cairn: ready on ..." ──► serve
+ *                                 ▲                                          │
+ *               SIGHUP, cn_serve_reload() (load again; the last good         │
+ *               version keeps serving if that fails)                         │
+ *               SIGTERM, SIGINT: drain up to 30 s, then stop ◄───────────────┘
+ *               (a second signal stops at once)
+ *
+ * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
+ * a thread of libuv's pool after the first time. */
+#ifndef CN_CLI_SERVE_H
+#define CN_CLI_SERVE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/http.h"
+#include "worker/script.h"
+
+struct cn_serve;
+struct cn_tls_context;
+struct cn_trust;
+
+struct cn_serve_options {
+    const char *host;
+    uint16_t port;
+    unsigned lane_count;
+    struct cn_http_limits limits;
+    struct cn_tls_context *tls; /* borrowed; NULL: plain HTTP */
+    struct cn_trust *trust;     /* borrowed; NULL: fetch() does not work */
+    size_t heap_bytes_max;      /* per lane; 0: the default */
+    bool show_errors;           /* dev */
+    unsigned drain_ms;          /* 0: 30 s */
+    /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
+    int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
+    /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */
+    void (*on_start)(struct cn_serve *serve, void *data);
+    /* Serving ends: close what on_start opened. May be NULL. */
+    void (*on_stop)(struct cn_serve *serve, void *data);
+    void *data;
+};
+
+/* Serves until a signal ends it. Returns 0 after an orderly end. */
+int cn_serve(const struct cn_serve_options *options, struct cn_err *err);
+/* Load and deploy again; from the serving thread. While one runs, another is remembered. */
+void cn_serve_reload(struct cn_serve *serve);
+struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
+
+#endif

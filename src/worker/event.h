@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/event.h - events under way on a lane, known to JavaScript by a number.
+ *
+ * A fetch event exists from the request's arrival until both its response is
+ * complete (or its client gone) and the script has said that it is done with
+ * it, waitUntil() included. JavaScript holds an integer handle: index and
+ * generation, so that a stale handle finds nothing instead of another's event.
+ *
+ *     running ──respond──► answered ──done──► freed
+ *        └────── abort ───────┘
+ *
+ * Threads:   the lane's.
+ * Ownership: the lane's table; the HTTP request is released with the event. */
+#ifndef CN_WORKER_EVENT_H
+#define CN_WORKER_EVENT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "js/context.h"
+
+struct cn_http_request;
+struct cn_instance;
+
+enum cn_event_state {
+    CN_EVENT_RUNNING,  /* no response yet */
+    CN_EVENT_STREAMING, /* the response has begun */
+    CN_EVENT_ANSWERED, /* the response is complete, or there is nobody to answer */
+};
+
+struct cn_event {
+    uint32_t handle; /* 0: free slot */
+    uint32_t next_free;
+    struct cn_instance *instance;
+    struct cn_http_request *http;
+    struct cn_list link; /* in instance->events */
+    enum cn_event_state state;
+    bool done;              /* the script is finished with it */
+    bool aborted;           /* the client is gone */
+    bool pass_through;      /* ctx.passThroughOnException() */
+    uint64_t answered_ms;   /* loop time when the response was complete */
+    struct cn_buf early;    /* body bytes taken from the server before they were asked for */
+    struct cn_js_pin read;  /* callback of a pending body read */
+    struct cn_js_pin drain; /* callback of a blocked write */
+    struct cn_js_pin abort; /* callback for the request's AbortSignal */
+};
+
+struct cn_events {
+    struct cn_event **slots; /* owned; by index */
+    size_t count, capacity;  /* in use ever, allocated */
+    uint32_t free;           /* index + 1 of the first free slot, 0: none */
+    size_t live;
+};
+
+struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *instance);
+/* NULL for a stale or foreign handle. */
+struct cn_event *cn_event_find(const struct cn_events *events, double handle);
+void cn_event_free(struct cn_events *events, struct cn_event *event);
+void cn_events_fini(struct cn_events *events);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/fetch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "js/value.h"
+#include "net/server.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+/* What a script may go on doing after its response (WK-2). */
+#define WAIT_UNTIL_MS_MAX 30000
+
+static void answer_text(struct cn_http_request *http, int status, const char *type,
+                        const char *text, size_t size)
+{
+    struct cn_http_header headers[] = {
+        {"content-type", type, 12, (uint32_t)strlen(type)},
+        {"cache-control", "no-store", 13, 8},
+        {"retry-after", "1", 11, 1},
+    };
+    struct cn_http_head head = {status, headers, status == 503 ? 3 : 2};
+    /* If the client is gone there is nobody to tell. */
+    (void)cn_http_respond(http, &head, text, size, NULL, NULL);
+}
+
+static void answer_plain(struct cn_http_request *http, int status, const char *text)
+{
+    answer_text(http, status, "text/plain;charset=UTF-8", text, strlen(text));
+}
+
+static void refuse(struct cn_http_request *http, int status, const char *text)
+{
+    answer_plain(http, status, text);
+    cn_http_request_release(http);
+}
+
+void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *http)
+{
+    struct cn_lane *lane = cn_http_server_data(server);
+    if (!lane->deployment)
+        return refuse(http, 503, "cairn: starting\n");
+    int index = lane->deployment->script_count == 1 && !lane->deployment->scripts[0]->route_count
+                    ? 0
+                    : cn_deployment_match(lane->deployment, http->host.data, http->host.size,
+                                          http->target.data, http->target.size);
+    if (index < 0)
+        return refuse(http, 404, "cairn: no worker has a route for this host and path\n");
+    if (lane->over_memory)
+        return refuse(http, 503, "cairn: the worker is out of memory; try again\n");
+    struct cn_instance *instance = lane->current[index];
+    struct cn_event *event = cn_event_new(&lane->events, instance);
+    if (!event)
+        return refuse(http, 503, "cairn: too many requests are under way; try again\n");
+    event->http = http;
+    http->data = event;
+    cn_list_push_back(&instance->events, &event->link);
+    cn_fetch_dispatch(event);
+}
+
+void cn_fetch_dispatch(struct cn_event *event)
+{
+    struct cn_instance *instance = event->instance;
+    JSContextRef ctx = instance->runtime->context->ref;
+    uint32_t handle = event->handle;
+    JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
+    struct cn_err err;
+    int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
+    if (rc == 0)
+        return;
+    /* The event may be over already. */
+    event = cn_event_find(&instance->lane->events, handle);
+    if (!event)
+        return;
+    if (event->state != CN_EVENT_ANSWERED)
+        cn_fetch_fail(event, rc == CN_ELIMIT ? 503 : 500, err.text, strlen(err.text));
+    cn_fetch_done(event);
+}
+
+static void make_reference(char reference[17])
+{
+    uint64_t random;
+    cn_rand_secure(&random, sizeof(random));
+    snprintf(reference, 17, "%016llx", (unsigned long long)random);
+}
+
+static void append_html(struct cn_buf *out, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        switch (text[i]) {
+        case '<':
+            cn_buf_append_str(out, "&lt;");
+            break;
+        case '&':
+            cn_buf_append_str(out, "&amp;");
+            break;
+        default:
+            cn_buf_append_byte(out, (uint8_t)text[i]);
+        }
+    }
+}
+
+/* The page of `cairn dev`. */
+static void answer_error_page(struct cn_event *event, int status, const char *reason, size_t size)
+{
+    const char *newline = memchr(reason, '\n', size);
+    size_t title = newline ? (size_t)(newline - reason) : size;
+    struct cn_buf page = {0};
+    cn_buf_append_str(
+        &page,
+        "<!doctype html><meta charset=utf-8><title>cairn: the worker threw</title><style>"
+        "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#fafafa;color:#222}"
+        "main{max-width:60rem;margin:3rem auto;padding:0 1rem}"
+        "h1{font-size:1.3rem;color:#b3261e}pre{background:#fff;border:1px solid #ddd;"
+        "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
+        "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
+        "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
+    append_html(&page, reason, title);
+    cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s %.*s</b></p><pre>",
+                  event->instance->script->name, (int)event->http->method_text.size,
+                  event->http->method_text.data, (int)event->http->target.size,
+                  event->http->target.data);
+    append_html(&page, reason, size);
+    cn_buf_append_str(&page, "</pre></main>\n");
+    answer_text(event->http, status, "text/html;charset=UTF-8", (char *)page.data, page.size);
+    cn_buf_fini(&page);
+}
+
+void cn_fetch_fail(struct cn_event *event, int status, const char *reason, size_t reason_size)
+{
+    char reference[17];
+    make_reference(reference);
+    struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0},
+                                     {"reference", reference, 0}};
+    cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
+    if (event->state == CN_EVENT_ANSWERED)
+        return;
+    if (event->state == CN_EVENT_STREAMING) {
+        cn_http_abort(event->http);
+    } else if (event->instance->lane->options.show_errors) {
+        answer_error_page(event, status, reason, reason_size);
+    } else {
+        char text[128];
+        snprintf(text, sizeof(text), "%s (reference %s)\n",
+                 status == 503 ? "The worker exceeded a limit" : "The worker threw an exception",
+                 reference);
+        answer_plain(event->http, status, text);
+    }
+    cn_fetch_answered(event);
+}
+
+void cn_fetch_answered(struct cn_event *event)
+{
+    event->state = CN_EVENT_ANSWERED;
+    event->answered_ms = uv_now(&event->instance->lane->loop);
+    cn_js_pin_clear(&event->drain);
+    cn_fetch_settle(event);
+}
+
+void cn_fetch_done(struct cn_event *event)
+{
+    event->done = true;
+    cn_fetch_settle(event);
+}
+
+void cn_fetch_settle(struct cn_event *event)
+{
+    if (!event->done || event->state != CN_EVENT_ANSWERED)
+        return;
+    struct cn_lane *lane = event->instance->lane;
+    event->http->data = NULL;
+    cn_http_request_release(event->http);
+    event->http = NULL;
+    cn_event_free(&lane->events, event);
+    /* An instance that is not current goes with its last event; not from inside its own
+     * JavaScript, so the house-keeping timer does it (lane.c). */
+}
+
+/* A callback of the prelude that waits for something of this event. */
+static void call_waiting(struct cn_event *event, struct cn_js_pin *pin, size_t argc,
+                         const JSValueRef argv[])
+{
+    if (!pin->context)
+        return;
+    struct cn_js_pin function;
+    cn_js_pin_set(&function, pin->context, pin->value);
+    cn_js_pin_clear(pin);
+    struct cn_err err;
+    if (cn_instance_enter(event->instance, &function, argc, argv, &err) < 0)
+        cn_error("%s", err.text);
+    cn_js_pin_clear(&function);
+}
+
+void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
+{
+    (void)server, (void)status;
+    struct cn_event *event = http->data;
+    if (!event)
+        return;
+    event->aborted = true;
+    struct cn_lane *lane = event->instance->lane;
+    struct cn_js_context *context = event->instance->runtime->context;
+    uint32_t handle = event->handle;
+    cn_js_enter(context);
+    JSValueRef argv[2] = {JSValueMakeUndefined(context->ref),
+                          cn_js_text_z(context->ref, "The client disconnected")};
+    /* Each call may end the event. */
+    call_waiting(event, &event->read, 2, argv);
+    if ((event = cn_event_find(&lane->events, handle)))
+        call_waiting(event, &event->drain, 2, argv);
+    if ((event = cn_event_find(&lane->events, handle)))
+        call_waiting(event, &event->abort, 0, NULL);
+    cn_js_leave(context);
+    if ((event = cn_event_find(&lane->events, handle)))
+        cn_fetch_answered(event);
+}
+
+void cn_fetch_sweep(struct cn_lane *lane)
+{
+    uint64_t now = uv_now(&lane->loop);
+    for (size_t i = 0; i < lane->events.count; i++) {
+        struct cn_event *event = lane->events.slots[i];
+        if (!event->instance || event->state != CN_EVENT_ANSWERED || event->done)
+            continue;
+        if (now - event->answered_ms > WAIT_UNTIL_MS_MAX) {
+            struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};
+            static const char text[] = "waitUntil() promises were given up 30 s after the response";
+            cn_diag_fields(CN_DIAG_WARN, fields, 1, text, sizeof(text) - 1);
+            cn_fetch_done(event);
+        }
+    }
+}

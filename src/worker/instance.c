@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/instance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "js/value.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
+{
+    struct cn_instance *instance = runtime->data;
+    struct cn_diag_field fields[] = {{"worker", instance->script->name, 0}};
+    cn_diag_fields((enum cn_diag_level)level, fields, 1, text, length);
+}
+
+static void pin_entry(struct cn_instance *instance, struct cn_js_pin *pin, const char *name)
+{
+    cn_js_pin_set(pin, instance->runtime->context, cn_runtime_entry(instance->runtime, name));
+}
+
+/* {name: ArrayBuffer} of the files a bundle imports. */
+static JSValueRef make_files(JSContextRef ctx, const struct cn_script *script)
+{
+    JSObjectRef files = JSObjectMake(ctx, NULL, NULL);
+    for (size_t i = 0; i < script->file_count; i++) {
+        const struct cn_script_file *file = &script->files[i];
+        cn_js_set(ctx, files, file->name,
+                  cn_js_arraybuffer_take(ctx, cn_memdup(file->bytes, file->size), file->size));
+    }
+    return files;
+}
+
+static void start(struct cn_instance *instance)
+{
+    struct cn_script *script = instance->script;
+    struct cn_js_context *context = instance->runtime->context;
+    JSContextRef ctx = context->ref;
+    struct cn_err err;
+    cn_js_enter(context);
+    cn_js_vm_set_budget(context->vm, script->cpu_limit_ms * 1000000u);
+    JSValueRef function;
+    int rc = cn_js_evaluate(context, script->source, script->url, &function, &err);
+    if (rc == 0) {
+        JSStringRef json = JSStringCreateWithUTF8CString(script->env_json ? script->env_json : "{}");
+        JSValueRef env = JSValueMakeFromJSONString(ctx, json);
+        JSStringRelease(json);
+        CN_ASSERT(env);
+        JSValueRef argv[] = {function, make_files(ctx, script), env};
+        rc = cn_js_call(context, cn_runtime_entry(instance->runtime, "start"), 3, argv, NULL, &err);
+    }
+    cn_js_leave(context);
+    if (rc < 0 && instance->state == CN_INSTANCE_STARTING)
+        cn_instance_started(instance, context->vm->terminated
+                                          ? "the script used more than its CPU limit while starting"
+                                          : err.text);
+    cn_js_vm_set_budget(context->vm, 0);
+}
+
+struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *script,
+                                    void (*on_started)(struct cn_instance *instance,
+                                                       const struct cn_err *err),
+                                    struct cn_err *err)
+{
+    struct cn_instance *instance = CN_NEW(struct cn_instance);
+    instance->lane = lane;
+    instance->script = cn_script_ref(script);
+    instance->on_started = on_started;
+    instance->current = true;
+    cn_list_init(&instance->events);
+    struct cn_runtime_options options = {
+        .loop = &lane->loop,
+        .vm = lane->vm,
+        .install = lane->options.install,
+        .log = on_log,
+        .options_json = script->options_json,
+        .data = instance,
+    };
+    if (cn_runtime_new(&options, &instance->runtime, err) < 0) {
+        cn_script_unref(script);
+        cn_free(instance);
+        return NULL;
+    }
+    instance->runtime->client = lane->client;
+    cn_list_push_back(&lane->instances, &instance->link);
+    cn_js_enter(instance->runtime->context);
+    pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch");
+    cn_js_leave(instance->runtime->context);
+    start(instance);
+    return instance;
+}
+
+void cn_instance_free(struct cn_instance *instance)
+{
+    CN_ASSERT(cn_list_empty(&instance->events));
+    cn_list_remove(&instance->link);
+    cn_runtime_free(instance->runtime); /* clears the pins */
+    cn_script_unref(instance->script);
+    cn_free(instance);
+}
+
+void cn_instance_started(struct cn_instance *instance, const char *failure)
+{
+    if (instance->state != CN_INSTANCE_STARTING)
+        return;
+    struct cn_err err;
+    instance->state = failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY;
+    if (failure)
+        cn_err_set(&err, CN_EJS, "worker %s failed to start: %s", instance->script->name, failure);
+    instance->on_started(instance, failure ? &err : NULL);
+}
+
+int cn_instance_enter(struct cn_instance *instance, struct cn_js_pin *function, size_t argc,
+                      const JSValueRef argv[], struct cn_err *err)
+{
+    struct cn_js_context *context = instance->runtime->context;
+    struct cn_js_vm *vm = context->vm;
+    bool outermost = vm->entered == 0;
+    if (outermost)
+        cn_js_vm_set_budget(vm, instance->script->cpu_limit_ms * 1000000u);
+    cn_js_enter(context);
+    int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
+    cn_js_leave(context);
+    if (outermost && vm->terminated)
+        rc = cn_err_set(err, CN_ELIMIT, "the script used more than its CPU limit of %llu ms",
+                        (unsigned long long)instance->script->cpu_limit_ms);
+    return rc;
+}

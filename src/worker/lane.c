@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/lane.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "net/client.h"
+#include "worker/fetch.h"
+#include "worker/instance.h"
+#include "worker/runtime.h"
+
+#define HOUSE_INTERVAL_MS 1000
+/* How long a script may stay above the memory watermark before its global is replaced. */
+#define OVER_MEMORY_SECONDS_MAX 10
+
+struct lane_mail {
+    struct cn_mail mail;
+    struct cn_deployment *deployment;
+};
+
+static void post(struct cn_lane *lane, void (*deliver)(struct cn_mail *mail, void *data),
+                 struct cn_deployment *deployment)
+{
+    struct lane_mail *mail = CN_NEW(struct lane_mail);
+    mail->mail.deliver = deliver;
+    mail->deployment = deployment;
+    if (!cn_mailbox_send(&lane->mailbox, &mail->mail)) {
+        if (deployment)
+            cn_deployment_unref(deployment);
+        cn_free(mail);
+    }
+}
+
+/* --- deployments ----------------------------------------------------------------------------- */
+
+/* N2: frees instances that no event needs any more. */
+static void free_unused_instances(struct cn_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        if (!instance->current && cn_list_empty(&instance->events))
+            cn_instance_free(instance);
+    }
+}
+
+static void finish_starting(struct cn_lane *lane)
+{
+    struct cn_deployment *deployment = lane->starting;
+    struct cn_instance **instances = lane->starting_instances;
+    bool failed = lane->starting_err.code != 0;
+    lane->starting = NULL;
+    lane->starting_instances = NULL;
+    if (failed) {
+        for (size_t i = 0; i < deployment->script_count; i++) {
+            if (instances[i])
+                instances[i]->current = false;
+        }
+        cn_free(instances);
+        lane->options.on_deployed(lane, deployment, &lane->starting_err);
+        cn_deployment_unref(deployment);
+        return;
+    }
+    struct cn_deployment *before = lane->deployment;
+    for (size_t i = 0; before && i < before->script_count; i++)
+        lane->current[i]->current = false;
+    cn_free(lane->current);
+    lane->deployment = deployment;
+    lane->current = instances;
+    if (before)
+        cn_deployment_unref(before);
+    lane->options.on_deployed(lane, deployment, NULL);
+}
+
+static void on_instance_started(struct cn_instance *instance, const struct cn_err *err)
+{
+    struct cn_lane *lane = instance->lane;
+    if (err)
+        lane->starting_err = *err;
+    if (--lane->starting_left == 0)
+        finish_starting(lane);
+}
+
+static void deliver_deploy(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    struct cn_deployment *deployment = ((struct lane_mail *)mail)->deployment;
+    cn_free(mail);
+    if (lane->starting) {
+        struct cn_err err;
+        cn_err_set(&err, CN_EOVERLOADED, "another deployment is still starting");
+        lane->options.on_deployed(lane, deployment, &err);
+        cn_deployment_unref(deployment);
+        return;
+    }
+    size_t count = deployment->script_count;
+    lane->starting = deployment;
+    lane->starting_err.code = 0;
+    lane->starting_instances = cn_alloc_zero((count + 1) * sizeof(*lane->starting_instances));
+    lane->starting_left = count + 1; /* one for this function */
+    for (size_t i = 0; i < count; i++) {
+        struct cn_instance *instance =
+            cn_instance_new(lane, deployment->scripts[i], on_instance_started, &lane->starting_err);
+        lane->starting_instances[i] = instance;
+        if (!instance)
+            lane->starting_left--;
+    }
+    if (--lane->starting_left == 0)
+        finish_starting(lane);
+    free_unused_instances(lane);
+}
+
+void cn_lane_deploy(struct cn_lane *lane, struct cn_deployment *deployment)
+{
+    post(lane, deliver_deploy, deployment);
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static void on_replaced(struct cn_instance *instance, const struct cn_err *err)
+{
+    if (err)
+        cn_error("%s", err->text);
+}
+
+/* The script's global holds on to too much: fail what runs there and start it afresh. */
+static void replace_instances(struct cn_lane *lane)
+{
+    struct cn_err err;
+    for (size_t i = 0; i < lane->deployment->script_count; i++) {
+        struct cn_instance *old = lane->current[i];
+        struct cn_instance *fresh =
+            cn_instance_new(lane, old->script, on_replaced, &err);
+        if (!fresh) {
+            cn_error("%s", err.text);
+            continue;
+        }
+        lane->current[i] = fresh;
+        old->current = false;
+        CN_LIST_FOREACH(&old->events, node)
+        {
+            struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
+            static const char why[] = "the worker stayed above its memory limit and was restarted";
+            event->done = true;
+            if (event->state == CN_EVENT_ANSWERED)
+                cn_fetch_settle(event);
+            else
+                cn_fetch_fail(event, 503, why, sizeof(why) - 1);
+        }
+    }
+    free_unused_instances(lane);
+    cn_js_vm_collect(lane->vm);
+}
+
+static void watch_memory(struct cn_lane *lane)
+{
+    struct cn_js_memory memory;
+    cn_js_vm_memory(lane->vm, &memory);
+    if (memory.heap_bytes > lane->options.heap_bytes_max) {
+        cn_js_vm_collect(lane->vm);
+        cn_js_vm_memory(lane->vm, &memory);
+    }
+    if (memory.heap_bytes <= lane->options.heap_bytes_max) {
+        if (lane->over_memory)
+            cn_info("lane %u: memory is below its limit again", lane->options.index);
+        lane->over_memory = 0;
+        return;
+    }
+    if (lane->over_memory++ == 0)
+        cn_warn("lane %u: the JavaScript heap holds %zu MB, over its limit of %zu MB; new requests "
+                "get 503",
+                lane->options.index, memory.heap_bytes >> 20, lane->options.heap_bytes_max >> 20);
+    if (lane->over_memory > OVER_MEMORY_SECONDS_MAX && lane->deployment) {
+        cn_error("lane %u: memory did not fall; the workers are restarted", lane->options.index);
+        replace_instances(lane);
+        lane->over_memory = 0;
+    }
+}
+
+static void on_house(uv_timer_t *timer)
+{
+    struct cn_lane *lane = timer->data;
+    cn_fetch_sweep(lane);
+    free_unused_instances(lane);
+    cn_js_vm_pump(lane->vm);
+    watch_memory(lane);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static void started(struct cn_lane *lane, int status)
+{
+    lane->started = status;
+    uv_sem_post(&lane->start_sem);
+}
+
+static int lane_open(struct cn_lane *lane)
+{
+    struct cn_err *err = &lane->start_err;
+    int rc = uv_loop_init(&lane->loop);
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot make an event loop");
+    rc = cn_mailbox_open(&lane->mailbox, &lane->loop, lane);
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot make a mailbox");
+    uv_timer_init(&lane->loop, &lane->house);
+    lane->house.data = lane;
+    uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
+    lane->vm = cn_js_vm_new(lane);
+    struct cn_http_server_options http = {
+        .limits = lane->options.limits,
+        .callbacks = {cn_fetch_request, cn_fetch_abort},
+        .data = lane,
+        .tls = lane->options.tls,
+    };
+    rc = cn_http_server_new(&lane->loop, &http, &lane->http, err);
+    if (rc < 0)
+        return rc;
+    if (lane->options.trust) {
+        struct cn_client_options client = {.trust = lane->options.trust};
+        lane->client = cn_client_new(&lane->loop, &client);
+    }
+    return 0;
+}
+
+static void lane_main(void *arg)
+{
+    struct cn_lane *lane = arg;
+    int rc = lane_open(lane);
+    started(lane, rc < 0 ? rc : 1);
+    if (rc < 0)
+        return;
+    uv_run(&lane->loop, UV_RUN_DEFAULT);
+    CN_ASSERT(cn_list_empty(&lane->instances));
+    cn_events_fini(&lane->events);
+    cn_buf_fini(&lane->scratch);
+    cn_js_vm_free(lane->vm);
+    rc = uv_loop_close(&lane->loop);
+    CN_ASSERT(rc == 0);
+}
+
+int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, struct cn_err *err)
+{
+    *lane = (struct cn_lane){.options = *options};
+    cn_list_init(&lane->instances);
+    uv_sem_init(&lane->start_sem, 0);
+    int rc = uv_thread_create(&lane->thread, lane_main, lane);
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot start a thread");
+    uv_sem_wait(&lane->start_sem);
+    if (lane->started < 0) {
+        uv_thread_join(&lane->thread);
+        *err = lane->start_err;
+        return lane->started;
+    }
+    return 0;
+}
+
+static void deliver_listen(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    cn_free(mail);
+    struct cn_err err;
+    if (cn_http_server_listen(lane->http, lane->options.listen_fd, &err) < 0)
+        cn_error("lane %u cannot listen: %s", lane->options.index, err.text);
+}
+
+void cn_lane_listen(struct cn_lane *lane)
+{
+    post(lane, deliver_listen, NULL);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void on_http_drained(void *data)
+{
+    struct cn_lane *lane = data;
+    lane->options.on_drained(lane);
+}
+
+static void deliver_drain(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    cn_free(mail);
+    lane->draining = true;
+    cn_http_server_drain(lane->http, on_http_drained, lane);
+}
+
+void cn_lane_drain(struct cn_lane *lane)
+{
+    post(lane, deliver_drain, NULL);
+}
+
+static void on_client_closed(void *data)
+{
+    (void)data;
+}
+
+/* The server is gone: no request is left, so the instances can go, and then the loop ends. */
+static void on_http_closed(void *data)
+{
+    struct cn_lane *lane = data;
+    CN_LIST_FOREACH(&lane->instances, node)
+    cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
+    cn_free(lane->current);
+    lane->current = NULL;
+    if (lane->deployment)
+        cn_deployment_unref(lane->deployment);
+    if (lane->starting)
+        cn_deployment_unref(lane->starting);
+    cn_free(lane->starting_instances);
+    if (lane->client)
+        cn_client_close(lane->client, on_client_closed, lane);
+    uv_close((uv_handle_t *)&lane->house, NULL);
+    cn_mailbox_close(&lane->mailbox, NULL);
+}
+
+static void deliver_stop(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    cn_free(mail);
+    /* Requests get on_abort, which answers them; what the scripts still do is given up. */
+    for (size_t i = 0; i < lane->events.count; i++) {
+        struct cn_event *event = lane->events.slots[i];
+        if (!event->instance)
+            continue;
+        event->done = true;
+        if (event->state == CN_EVENT_ANSWERED)
+            cn_fetch_settle(event);
+    }
+    cn_http_server_close(lane->http, on_http_closed, lane);
+}
+
+void cn_lane_stop(struct cn_lane *lane)
+{
+    post(lane, deliver_stop, NULL);
+    uv_thread_join(&lane->thread);
+    uv_sem_destroy(&lane->start_sem);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/lane.h - one thread with its loop, its JavaScript VM and its HTTP server.
+ *
+ * Lanes share nothing but immutable deployments; they are reached through their
+ * mailbox. Every connection stays on the lane that accepted it.
+ *
+ *     deploy ──► instances start ──► on_deployed(lane, error)
+ *     request ──► route ──► instance ──► event ──► JavaScript ──► response
+ *
+ * N1  A request runs from its first to its last byte on the instance it began
+ *     with; a new deployment affects only requests that arrive after it.
+ * N2  An instance is freed when it is not current and no event of it is left.
+ *
+ * Threads:   cn_lane_start/deploy/drain/stop from any; the callbacks run on the lane.
+ * Ownership: struct cn_server. */
+#ifndef CN_WORKER_LANE_H
+#define CN_WORKER_LANE_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mailbox.h"
+#include "js/context.h"
+#include "net/server.h"
+#include "worker/event.h"
+#include "worker/script.h"
+
+struct cn_instance;
+struct cn_lane;
+struct cn_runtime;
+struct cn_client;
+struct cn_trust;
+
+struct cn_lane_options {
+    unsigned index;
+    int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
+    struct cn_http_limits limits;
+    struct cn_tls_context *tls; /* NULL: plain HTTP */
+    struct cn_trust *trust;     /* for fetch; NULL: the system's */
+    size_t heap_bytes_max;      /* watermark of the JavaScript heap */
+    bool show_errors;           /* dev: error pages with the stack instead of a reference */
+    void (*install)(struct cn_runtime *runtime, JSObjectRef native); /* bindings/all.h */
+    /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
+    void (*on_deployed)(struct cn_lane *lane, struct cn_deployment *deployment,
+                        const struct cn_err *err);
+    void (*on_drained)(struct cn_lane *lane);
+    void *data;
+};
+
+struct cn_lane {
+    struct cn_lane_options options;
+    uv_thread_t thread;
+    uv_loop_t loop;
+    struct cn_mailbox mailbox;
+    struct cn_js_vm *vm;
+    struct cn_http_server *http;
+    struct cn_client *client;
+    struct cn_events events; /* every event under way on this lane */
+    struct cn_deployment *deployment; /* current, a reference; NULL before the first */
+    struct cn_instance **current;     /* one per script of the deployment */
+    struct cn_list instances;         /* of all struct cn_instance, old ones too */
+    struct cn_deployment *starting;   /* being started, or NULL */
+    struct cn_instance **starting_instances;
+    size_t starting_left;
+    struct cn_err starting_err;
+    uv_timer_t house;     /* every second: memory, old events, the engine's timers */
+    unsigned over_memory; /* seconds above the watermark */
+    struct cn_buf scratch; /* for bytes on their way through a single call */
+    bool draining;
+    int started; /* of the thread: 0 not yet, 1 running, negative failed */
+    struct cn_err start_err;
+    uv_sem_t start_sem;
+};
+
+/* Starts the thread and waits until the lane accepts mail. */
+int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, struct cn_err *err);
+/* Starts instances of every script; on success they become current and the old ones finish.
+ * Takes over the caller's reference. */
+void cn_lane_deploy(struct cn_lane *lane, struct cn_deployment *deployment);
+/* Starts accepting connections. */
+void cn_lane_listen(struct cn_lane *lane);
+/* Stops accepting and calls on_drained when no request is left. */
+void cn_lane_drain(struct cn_lane *lane);
+/* Ends everything, joins the thread. */
+void cn_lane_stop(struct cn_lane *lane);
+
+#endif

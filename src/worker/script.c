@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/script.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct cn_script *cn_script_new(void)
+{
+    struct cn_script *script = CN_NEW(struct cn_script);
+    atomic_init(&script->refs, 1);
+    return script;
+}
+
+struct cn_script *cn_script_ref(struct cn_script *script)
+{
+    atomic_fetch_add_explicit(&script->refs, 1, memory_order_relaxed);
+    return script;
+}
+
+void cn_script_unref(struct cn_script *script)
+{
+    if (atomic_fetch_sub_explicit(&script->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < script->file_count; i++) {
+        cn_free(script->files[i].name);
+        cn_free(script->files[i].bytes);
+    }
+    for (size_t i = 0; i < script->route_count; i++) {
+        cn_free(script->routes[i].host);
+        cn_free(script->routes[i].path);
+    }
+    cn_free(script->files);
+    cn_free(script->routes);
+    cn_free(script->name);
+    cn_free(script->source);
+    cn_free(script->url);
+    cn_free(script->map);
+    cn_free(script->env_json);
+    cn_free(script->options_json);
+    cn_free(script);
+}
+
+void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *bytes, size_t size)
+{
+    script->files =
+        cn_realloc(script->files, (script->file_count + 1) * sizeof(*script->files));
+    script->files[script->file_count++] =
+        (struct cn_script_file){cn_strdup(name), bytes, size};
+}
+
+void cn_script_add_route(struct cn_script *script, const char *pattern)
+{
+    const char *scheme = strstr(pattern, "://");
+    if (scheme)
+        pattern = scheme + 3;
+    struct cn_route route = {0};
+    route.any_prefix = pattern[0] == '*';
+    if (route.any_prefix)
+        pattern++;
+    const char *slash = strchr(pattern, '/');
+    size_t host_size = slash ? (size_t)(slash - pattern) : strlen(pattern);
+    route.host = cn_strndup(pattern, host_size);
+    for (char *c = route.host; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    route.path = cn_strdup(slash ? slash : "/*");
+    size_t path_size = strlen(route.path);
+    if (path_size && route.path[path_size - 1] == '*') {
+        route.any_suffix = true;
+        route.path[path_size - 1] = 0;
+    }
+    script->routes =
+        cn_realloc(script->routes, (script->route_count + 1) * sizeof(*script->routes));
+    script->routes[script->route_count++] = route;
+}
+
+struct cn_deployment *cn_deployment_new(void)
+{
+    struct cn_deployment *deployment = CN_NEW(struct cn_deployment);
+    atomic_init(&deployment->refs, 1);
+    return deployment;
+}
+
+void cn_deployment_add(struct cn_deployment *deployment, struct cn_script *script)
+{
+    deployment->scripts = cn_realloc(
+        deployment->scripts, (deployment->script_count + 1) * sizeof(*deployment->scripts));
+    deployment->scripts[deployment->script_count++] = script;
+}
+
+struct cn_deployment *cn_deployment_ref(struct cn_deployment *deployment)
+{
+    atomic_fetch_add_explicit(&deployment->refs, 1, memory_order_relaxed);
+    return deployment;
+}
+
+void cn_deployment_unref(struct cn_deployment *deployment)
+{
+    if (atomic_fetch_sub_explicit(&deployment->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < deployment->script_count; i++)
+        cn_script_unref(deployment->scripts[i]);
+    cn_free(deployment->scripts);
+    cn_free(deployment);
+}
+
+/* How well a route fits: 0 not at all, else more for a longer host and then a longer path. */
+static size_t route_fit(const struct cn_route *route, const char *host, size_t host_size,
+                        const char *path, size_t path_size)
+{
+    size_t want = strlen(route->host);
+    if (route->any_prefix) {
+        if (host_size < want || strncasecmp(host + host_size - want, route->host, want) != 0)
+            return 0;
+    } else if (host_size != want || strncasecmp(host, route->host, want) != 0) {
+        return 0;
+    }
+    size_t path_want = strlen(route->path);
+    if (route->any_suffix ? path_size < path_want : path_size != path_want)
+        return 0;
+    if (memcmp(path, route->path, path_want) != 0)
+        return 0;
+    return 2 + (want * 2 + !route->any_prefix) * 65536 + path_want * 2 + !route->any_suffix;
+}
+
+int cn_deployment_match(const struct cn_deployment *deployment, const char *host,
+                        size_t host_size, const char *path, size_t path_size)
+{
+    const char *colon = memrchr(host, ':', host_size);
+    if (colon && !memchr(colon, ']', host_size - (size_t)(colon - host)))
+        host_size = (size_t)(colon - host);
+    const char *query = memchr(path, '?', path_size);
+    if (query)
+        path_size = (size_t)(query - path);
+    int best = -1;
+    size_t best_fit = 0;
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
+        if (!script->route_count && best_fit < 1) {
+            best = (int)i;
+            best_fit = 1;
+        }
+        for (size_t k = 0; k < script->route_count; k++) {
+            size_t fit = route_fit(&script->routes[k], host, host_size, path, path_size);
+            if (fit > best_fit) {
+                best = (int)i;
+                best_fit = fit;
+            }
+        }
+    }
+    return best;
+}

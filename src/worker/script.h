@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/script.h - a deployed script and a set of them.
+ *
+ * A script is what a project becomes after bundling: one text that evaluates to
+ * a function, the binary files it imports, its settings. A deployment is the set
+ * of scripts that a server runs, with the routes that pick one of them; a reload
+ * makes a new deployment and leaves the old one to the requests that run on it.
+ *
+ * Threads:   both are immutable once made and shared by all lanes.
+ * Ownership: counted references, atomic. */
+#ifndef CN_WORKER_SCRIPT_H
+#define CN_WORKER_SCRIPT_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A route such as "*.example.com/api*": a host, which may begin with a star, and a path, which
+ * may end with one. A scheme before them is ignored. */
+struct cn_route {
+    char *host;      /* owned; lower-case, without the "*" */
+    char *path;      /* owned; without the "*" */
+    bool any_prefix; /* the host began with "*" */
+    bool any_suffix; /* the path ended with "*" */
+};
+
+struct cn_script_file {
+    char *name;     /* owned; as the bundle asks for it */
+    uint8_t *bytes; /* owned */
+    size_t size;
+};
+
+struct cn_script {
+    atomic_uint refs;
+    char *name;         /* of the worker */
+    char *source;       /* "(function(__cairn){...})", UTF-8 */
+    char *url;          /* the name of the source in stack traces */
+    char *map;          /* source map (JSON), or NULL */
+    char *env_json;     /* {"NAME": value}: vars and secrets */
+    char *options_json; /* compatibility flags and the like: __options of the prelude */
+    struct cn_script_file *files;
+    size_t file_count;
+    struct cn_route *routes;
+    size_t route_count;
+    uint64_t cpu_limit_ms; /* per turn */
+};
+
+/* An empty script to be filled by its maker (strings from cn_strdup) before it is shared. */
+struct cn_script *cn_script_new(void);
+struct cn_script *cn_script_ref(struct cn_script *script);
+void cn_script_unref(struct cn_script *script);
+void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *bytes, size_t size);
+void cn_script_add_route(struct cn_script *script, const char *pattern);
+
+struct cn_deployment {
+    atomic_uint refs;
+    struct cn_script **scripts; /* references */
+    size_t script_count;
+};
+
+struct cn_deployment *cn_deployment_new(void);
+/* Takes over the caller's reference to the script. */
+void cn_deployment_add(struct cn_deployment *deployment, struct cn_script *script);
+struct cn_deployment *cn_deployment_ref(struct cn_deployment *deployment);
+void cn_deployment_unref(struct cn_deployment *deployment);
+
+/* Index of the script whose route fits best (longest host, then longest path; a script
+ * without routes fits everything, last), or -1. `host` may carry a port, which is ignored. */
+int cn_deployment_match(const struct cn_deployment *deployment, const char *host,
+                        size_t host_size, const char *path, size_t path_size);
+
+#endif

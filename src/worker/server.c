@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/server.c - see server.h.
+ *
+ * S1  A deployment becomes current on every lane or is refused: the first lane
+ *     starts it alone, the others only when that has succeeded. They run the
+ *     same code on the same input, so a failure there is rare (memory) and is
+ *     reported; that lane then keeps its former deployment. */
+#include "worker/server.h"
+
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "net/server.h"
+
+struct cn_server {
+    struct cn_server_options options;
+    struct cn_mailbox mailbox;
+    struct cn_lane *lanes; /* owned */
+    uint16_t port;
+    unsigned deploy_left; /* lanes that have not answered */
+    struct cn_deployment *deploying;
+    struct cn_err deploy_err;
+    unsigned drain_left;
+    void (*stop_cb)(void *data);
+    void *stop_data;
+};
+
+struct answer {
+    struct cn_mail mail;
+    struct cn_err err;
+    unsigned lane;
+};
+
+static void deliver_deployed(struct cn_mail *mail, void *data)
+{
+    struct cn_server *server = data;
+    struct answer answer = *(struct answer *)mail;
+    cn_free(mail);
+    if (answer.err.code)
+        server->deploy_err = answer.err;
+    server->deploy_left--;
+    if (answer.lane == 0 && !answer.err.code) {
+        for (unsigned i = 1; i < server->options.lane_count; i++)
+            cn_lane_deploy(&server->lanes[i], cn_deployment_ref(server->deploying));
+    } else if (answer.lane == 0) {
+        server->deploy_left = 0;
+    }
+    if (server->deploy_left)
+        return;
+    cn_deployment_unref(server->deploying);
+    server->deploying = NULL;
+    server->options.on_deployed(server, server->deploy_err.code ? &server->deploy_err : NULL);
+}
+
+static void deliver_drained(struct cn_mail *mail, void *data)
+{
+    struct cn_server *server = data;
+    cn_free(mail);
+    if (--server->drain_left == 0)
+        server->options.on_drained(server);
+}
+
+/* On the lane. */
+static void on_lane_deployed(struct cn_lane *lane, struct cn_deployment *deployment,
+                             const struct cn_err *err)
+{
+    (void)deployment;
+    struct cn_server *server = lane->options.data;
+    struct answer *answer = CN_NEW(struct answer);
+    answer->mail.deliver = deliver_deployed;
+    answer->lane = lane->options.index;
+    if (err)
+        answer->err = *err;
+    if (!cn_mailbox_send(&server->mailbox, &answer->mail))
+        cn_free(answer);
+}
+
+static void on_lane_drained(struct cn_lane *lane)
+{
+    struct cn_server *server = lane->options.data;
+    struct answer *answer = CN_NEW(struct answer);
+    answer->mail.deliver = deliver_drained;
+    if (!cn_mailbox_send(&server->mailbox, &answer->mail))
+        cn_free(answer);
+}
+
+int cn_server_start(const struct cn_server_options *options, struct cn_server **out,
+                    struct cn_err *err)
+{
+    CN_ASSERT(options->lane_count > 0);
+    struct cn_server *server = CN_NEW(struct cn_server);
+    server->options = *options;
+    unsigned count = options->lane_count;
+    int *fds = cn_alloc_zero(count * sizeof(*fds));
+    int rc = cn_http_bind(options->host, options->port, fds, count, &server->port, err);
+    if (rc < 0)
+        goto free_server;
+    rc = cn_mailbox_open(&server->mailbox, options->loop, server);
+    CN_ASSERT(rc == 0);
+    server->lanes = cn_alloc_zero(count * sizeof(*server->lanes));
+    for (unsigned i = 0; i < count; i++) {
+        struct cn_lane_options lane = {
+            .index = i,
+            .listen_fd = fds[i],
+            .limits = options->limits,
+            .tls = options->tls,
+            .trust = options->trust,
+            .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
+            .show_errors = options->show_errors,
+            .install = options->install,
+            .on_deployed = on_lane_deployed,
+            .on_drained = on_lane_drained,
+            .data = server,
+        };
+        rc = cn_lane_start(&server->lanes[i], &lane, err);
+        if (rc < 0) {
+            while (i-- > 0)
+                cn_lane_stop(&server->lanes[i]);
+            goto close_fds;
+        }
+    }
+    cn_free(fds);
+    *out = server;
+    return 0;
+close_fds:
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+    cn_free(server->lanes);
+    cn_mailbox_close(&server->mailbox, NULL);
+    cn_free(fds);
+    return rc; /* the mailbox is inside the server: leaked once, at a failed start */
+free_server:
+    cn_free(fds);
+    cn_free(server);
+    return rc;
+}
+
+uint16_t cn_server_port(const struct cn_server *server)
+{
+    return server->port;
+}
+
+void *cn_server_data(const struct cn_server *server)
+{
+    return server->options.data;
+}
+
+void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment)
+{
+    CN_ASSERT(!server->deploying);
+    server->deploying = deployment;
+    server->deploy_err.code = 0;
+    server->deploy_left = server->options.lane_count;
+    cn_lane_deploy(&server->lanes[0], cn_deployment_ref(deployment));
+}
+
+void cn_server_listen(struct cn_server *server)
+{
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_listen(&server->lanes[i]);
+}
+
+void cn_server_drain(struct cn_server *server)
+{
+    server->drain_left = server->options.lane_count;
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_drain(&server->lanes[i]);
+}
+
+static void on_mailbox_closed(struct cn_mailbox *mailbox)
+{
+    struct cn_server *server = mailbox->data;
+    void (*cb)(void *data) = server->stop_cb;
+    void *data = server->stop_data;
+    cn_free(server);
+    if (cb)
+        cb(data);
+}
+
+void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data)
+{
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_stop(&server->lanes[i]);
+    cn_free(server->lanes);
+    server->stop_cb = cb;
+    server->stop_data = data;
+    if (server->deploying)
+        cn_deployment_unref(server->deploying);
+    server->deploying = NULL;
+    cn_mailbox_close(&server->mailbox, on_mailbox_closed);
+}

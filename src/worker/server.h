@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/server.h - all lanes of a process, and what is asked of them together.
+ *
+ *     cn_server_start() ──► cn_server_deploy() ──► on_deployed ──► cn_server_listen()
+ *                                 ▲    (again for every reload)          │
+ *     cn_server_drain() ──► on_drained ──► cn_server_stop() ◄────────────┘
+ *
+ * Threads:   one, the owner's, which has a loop: the callbacks run there.
+ * Ownership: the caller's; the listening sockets are the server's. */
+#ifndef CN_WORKER_SERVER_H
+#define CN_WORKER_SERVER_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/mailbox.h"
+#include "net/http.h"
+#include "worker/lane.h"
+#include "worker/script.h"
+
+struct cn_server;
+
+struct cn_server_options {
+    uv_loop_t *loop; /* of the owner */
+    const char *host;
+    uint16_t port; /* 0: any free one */
+    unsigned lane_count;
+    struct cn_http_limits limits;
+    struct cn_tls_context *tls;
+    struct cn_trust *trust; /* certificates that fetch() believes; NULL: no fetch */
+    size_t heap_bytes_max;  /* per lane; 0: 512 MB */
+    bool show_errors;
+    void (*install)(struct cn_runtime *runtime, JSObjectRef native);
+    /* Once for each cn_server_deploy(): every lane runs it, or (with `err`) none took it. */
+    void (*on_deployed)(struct cn_server *server, const struct cn_err *err);
+    void (*on_drained)(struct cn_server *server);
+    void *data;
+};
+
+int cn_server_start(const struct cn_server_options *options, struct cn_server **server,
+                    struct cn_err *err);
+uint16_t cn_server_port(const struct cn_server *server);
+void *cn_server_data(const struct cn_server *server);
+/* Takes over the caller's reference. One at a time: wait for on_deployed before the next. */
+void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment);
+/* Accepts connections from now on; once, after the first deployment. */
+void cn_server_listen(struct cn_server *server);
+void cn_server_drain(struct cn_server *server);
+/* Ends what is left and frees the server. Does not return before the lanes have ended;
+ * `cb` runs on the owner's loop when the last handle there is closed. */
+void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data);
+
+#endif
