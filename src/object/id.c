@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object/id.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "base/rand.h"
+
+enum { KIND_NAME = 0, KIND_UNIQUE = 1 };
+#define JURISDICTION_SHIFT 4
+
+void cn_id_keys_init(struct cn_id_keys *keys, const uint8_t secret[CN_SIPHASH_KEY_SIZE],
+                     uint32_t namespace_id)
+{
+    uint8_t input[5];
+    memcpy(input, &namespace_id, 4);
+    input[4] = 'n';
+    cn_siphash(secret, input, sizeof(input), keys->name);
+    input[4] = 'p';
+    cn_siphash(secret, input, sizeof(input), keys->proof);
+}
+
+static void prove(const struct cn_id_keys *keys, uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    cn_siphash(keys->proof, id, CN_OBJECT_ID_SIZE / 2, id + CN_OBJECT_ID_SIZE / 2);
+}
+
+void cn_id_from_name(const struct cn_id_keys *keys, enum cn_jurisdiction jurisdiction,
+                     const char *name, size_t size, uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    /* The jurisdiction is hashed too: a sub-namespace has its own objects. */
+    uint8_t small[256];
+    uint8_t *input = size < sizeof(small) ? small : cn_alloc(size + 1);
+    input[0] = (uint8_t)jurisdiction;
+    memcpy(input + 1, name, size);
+    cn_siphash(keys->name, input, size + 1, id);
+    if (input != small)
+        cn_free(input);
+    id[0] = (uint8_t)(KIND_NAME | jurisdiction << JURISDICTION_SHIFT);
+    prove(keys, id);
+}
+
+void cn_id_unique(const struct cn_id_keys *keys, enum cn_jurisdiction jurisdiction,
+                  uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    cn_rand_secure(id, CN_OBJECT_ID_SIZE / 2);
+    id[0] = (uint8_t)(KIND_UNIQUE | jurisdiction << JURISDICTION_SHIFT);
+    prove(keys, id);
+}
+
+bool cn_id_valid(const struct cn_id_keys *keys, const uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    if ((id[0] & 15) > KIND_UNIQUE || id[0] >> JURISDICTION_SHIFT >= CN_JURISDICTION_COUNT)
+        return false;
+    uint8_t proven[CN_OBJECT_ID_SIZE];
+    memcpy(proven, id, CN_OBJECT_ID_SIZE / 2);
+    prove(keys, proven);
+    /* In constant time: a forger must not learn how many bytes were right. */
+    uint8_t difference = 0;
+    for (size_t i = 0; i < CN_OBJECT_ID_SIZE; i++)
+        difference |= proven[i] ^ id[i];
+    return difference == 0;
+}
+
+enum cn_jurisdiction cn_id_jurisdiction(const uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    return (enum cn_jurisdiction)(id[0] >> JURISDICTION_SHIFT);
+}
+
+void cn_id_to_hex(const uint8_t id[CN_OBJECT_ID_SIZE], char hex[CN_OBJECT_HEX_SIZE + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < CN_OBJECT_ID_SIZE; i++) {
+        hex[2 * i] = digits[id[i] >> 4];
+        hex[2 * i + 1] = digits[id[i] & 15];
+    }
+    hex[CN_OBJECT_HEX_SIZE] = 0;
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool cn_id_from_hex(const char *hex, size_t size, uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    if (size != CN_OBJECT_HEX_SIZE)
+        return false;
+    uint8_t out[CN_OBJECT_ID_SIZE];
+    for (size_t i = 0; i < CN_OBJECT_ID_SIZE; i++) {
+        int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    memcpy(id, out, sizeof(out));
+    return true;
+}
