@@ -2,7 +2,22 @@
 //
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
-import { exposeEnumerable } from "./internal/interface.js";
+import { expose, exposeEnumerable } from "./internal/interface.js";
+import { AbortController, AbortSignal } from "./web/abort.js";
+import { Blob, File } from "./web/blob.js";
+import { DOMException } from "./web/dom-exception.js";
+import * as events from "./web/events.js";
+import { Headers } from "./web/fetch/headers.js";
+import { Request } from "./web/fetch/request.js";
+import { Response } from "./web/fetch/response.js";
+import { FormData } from "./web/form-data.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 
 for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask]) exposeEnumerable(f.name, f);
+
+const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent } = events;
+const interfaces = {
+  DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
+  AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
+};
+for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);

@@ -16,12 +16,16 @@ export function exposeEnumerable(name, value) {
   defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
+/** The bundler may call `class X` `_X` or `X2`. */
+const plainName = (name) => name.replace(/^_|\d+$/g, "");
+
 /**
  * Finishes a class that implements an interface: members of the prototype become enumerable,
  * and the class string is set. Call once, after the class is complete.
  */
-export function finishInterface(constructor, name = constructor.name) {
+export function finishInterface(constructor, name = plainName(constructor.name)) {
   const { prototype } = constructor;
+  defineProperty(constructor, "name", { value: name, configurable: true });
   for (const key of ownKeys(prototype)) {
     if (key === "constructor" || typeof key === "symbol") continue;
     const descriptor = getOwnPropertyDescriptor(prototype, key);

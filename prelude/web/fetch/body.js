@@ -1,0 +1,294 @@
+// The Body mixin of Request and Response: https://fetch.spec.whatwg.org/#body-mixin
+//
+// A body is three fields of a RequestState or ResponseState:
+//     source   null: no body. A string or a Uint8Array: all of it. A PullSource: where it comes
+//              from. undefined: only `stream` knows.
+//     stream   the ReadableStream, made when somebody touches `.body`; until then null
+//     used     consumed without a stream
+// So text() of a string is that string, and no stream is made for what nobody streams.
+//
+// A PullSource gives bytes one chunk at a time:
+//     read(callback)  a Uint8Array, or null at the end, now; or undefined, and then
+//                     callback(chunk | null, error) once, later
+//     whole()         all of it as a Uint8Array if it has arrived already, else undefined
+//     wholeText()     may be absent: the same as a string
+//     cancel(reason)  no more is wanted
+import { native } from "../../internal/native.js";
+import { toUSVString } from "../../internal/webidl.js";
+import { Blob, blobBytes, isBlob } from "../blob.js";
+import { isFormData } from "../form-data.js";
+import { drainStream, isDisturbed, isReadableStream, streamFromSource } from "./streams.js";
+import { encodeMultipart, parseFormData } from "./multipart.js";
+
+const EMPTY = new Uint8Array(0);
+
+export const bodyUsedError = () =>
+  new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
+const lockedError = () => new TypeError("This ReadableStream is currently locked to a reader.");
+
+/** A Uint8Array over the bytes of a buffer or view, not copied. */
+export function viewBytes(value) {
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return new Uint8Array(value);
+}
+
+export function isBuffer(value) {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer ||
+    (typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer);
+}
+
+/**
+ * Makes `value` (a BodyInit, not null) the body of `state`. Returns the content type that goes
+ * with it, or null.
+ */
+export function setBody(state, value) {
+  if (typeof value === "string") {
+    state.source = value;
+    return "text/plain;charset=UTF-8";
+  }
+  if (typeof value === "object") {
+    if (isReadableStream(value)) {
+      if (isDisturbed(value)) {
+        throw new TypeError("This ReadableStream is disturbed (has already been read from), and cannot be used as a body.");
+      }
+      if (value.locked) throw lockedError();
+      state.source = undefined;
+      state.stream = value;
+      return null;
+    }
+    if (isBuffer(value)) {
+      state.source = viewBytes(value).slice();
+      return null;
+    }
+    if (isBlob(value)) {
+      state.source = blobBytes(value);
+      return value.type || null;
+    }
+    if (isFormData(value)) {
+      const { bytes, boundary } = encodeMultipart(value);
+      state.source = bytes;
+      return `multipart/form-data; boundary=${boundary}`;
+    }
+    if (value instanceof URLSearchParams) {
+      state.source = value.toString();
+      return "application/x-www-form-urlencoded;charset=UTF-8";
+    }
+  }
+  state.source = toUSVString(value);
+  return "text/plain;charset=UTF-8";
+}
+
+/** Whether the body can no longer be read by its owner. */
+export function bodyIsUsed(state) {
+  return state.stream === null ? state.used : isDisturbed(state.stream);
+}
+
+/** A PullSource for bytes that are all there. */
+export class BytesSource {
+  constructor(bytes) {
+    this.bytes = bytes;
+  }
+  read() {
+    const { bytes } = this;
+    this.bytes = null;
+    return bytes === null || bytes.length === 0 ? null : bytes;
+  }
+  whole() {
+    const { bytes } = this;
+    this.bytes = null;
+    return bytes ?? EMPTY;
+  }
+  cancel() {
+    this.bytes = null;
+  }
+}
+
+/** The body as a stream, made now if need be. */
+export function bodyStream(state) {
+  if (state.stream !== null || state.source === null) return state.stream;
+  const { source, used } = state;
+  if (used) {
+    state.stream = streamFromSource(new BytesSource(EMPTY));
+    drainStream(state.stream, () => {});
+    return state.stream;
+  }
+  if (typeof source === "string") state.stream = streamFromSource(new BytesSource(native.utf8Encode(source)));
+  else if (source instanceof Uint8Array) state.stream = streamFromSource(new BytesSource(source.slice()));
+  else state.stream = streamFromSource(source);
+  state.source = undefined;
+  return state.stream;
+}
+
+/**
+ * Gives the copy `to` the same body as `from` (both states). What is all there is shared; the
+ * rest becomes two branches of a stream.
+ */
+export function cloneBody(from, to) {
+  if (bodyIsUsed(from) || (from.stream !== null && from.stream.locked)) {
+    throw new TypeError("This ReadableStream is currently locked to a reader,");
+  }
+  if (from.stream === null && from.source !== null && typeof from.source === "object" && !(from.source instanceof Uint8Array)) {
+    const whole = from.source.whole();
+    if (whole !== undefined) from.source = whole;
+  }
+  if (from.stream === null && (from.source === null || typeof from.source === "string" || from.source instanceof Uint8Array)) {
+    to.source = from.source;
+    return;
+  }
+  const [a, b] = bodyStream(from).tee();
+  from.stream = a;
+  to.stream = b;
+  from.source = to.source = undefined;
+}
+
+function concat(chunks) {
+  if (chunks.length === 1) return chunks[0];
+  let size = 0;
+  for (let i = 0; i < chunks.length; i++) size += chunks[i].length;
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (let i = 0; i < chunks.length; i++) {
+    bytes.set(chunks[i], at);
+    at += chunks[i].length;
+  }
+  return bytes;
+}
+
+function drainSource(source, callback) {
+  const chunks = [];
+  const step = (chunk, error) => {
+    for (;;) {
+      if (error !== undefined) return callback(null, error);
+      if (chunk === null) return callback(chunks);
+      chunks.push(chunk);
+      chunk = source.read(step);
+      if (chunk === undefined) return undefined;
+    }
+  };
+  const first = source.read(step);
+  if (first !== undefined) step(first);
+}
+
+/** What `convert` of consume() gets: any Uint8Array or string; one that nobody else holds; text. */
+const SHARED = 0;
+const OWN = 1;
+const TEXT = 2;
+
+/** Reads the whole body and converts it. */
+function consume(state, convert, mode) {
+  try {
+    if (state.stream !== null) {
+      if (isDisturbed(state.stream)) return Promise.reject(bodyUsedError());
+      if (state.stream.locked) return Promise.reject(lockedError());
+      return new Promise((resolve, reject) => {
+        drainStream(state.stream, (chunks, error) => settle(chunks, error, convert, resolve, reject));
+      });
+    }
+    const { source } = state;
+    if (source === null) return Promise.resolve(convert(""));
+    if (state.used) return Promise.reject(bodyUsedError());
+    state.used = true;
+    if (typeof source === "string") return Promise.resolve(convert(source));
+    if (source instanceof Uint8Array) return Promise.resolve(convert(mode === OWN ? source.slice() : source));
+    const whole = mode === TEXT && source.wholeText !== undefined ? source.wholeText() : source.whole();
+    if (whole !== undefined) return Promise.resolve(convert(whole));
+    return new Promise((resolve, reject) => {
+      drainSource(source, (chunks, error) => settle(chunks, error, convert, resolve, reject));
+    });
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function settle(chunks, error, convert, resolve, reject) {
+  if (chunks === null) return reject(error);
+  try {
+    return resolve(convert(concat(chunks)));
+  } catch (failure) {
+    return reject(failure);
+  }
+}
+
+/** UTF-8 decode: a byte order mark at the start is dropped. */
+function toText(data) {
+  const text = typeof data === "string" ? data : native.utf8Decode(data);
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+const toWellFormedText = (data) => toText(typeof data === "string" ? data.toWellFormed() : data);
+const toJson = (data) => JSON.parse(toText(data));
+const toBytes = (data) => (typeof data === "string" ? native.utf8Encode(data) : data);
+function toArrayBuffer(data) {
+  const bytes = toBytes(data);
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+}
+
+/**
+ * Defines the members of Body on a prototype. `stateOf(object)` gives the state or throws;
+ * `contentType(state)` the value of its content-type header, or null.
+ */
+export function installBody(prototype, stateOf, contentType) {
+  const reader = (name, convert, mode) => ({
+    [name]() {
+      let state;
+      try {
+        state = stateOf(this);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+      return consume(state, convert, mode);
+    },
+  })[name];
+  const methods = {
+    arrayBuffer: reader("arrayBuffer", toArrayBuffer, OWN),
+    bytes: reader("bytes", toBytes, OWN),
+    text: reader("text", toWellFormedText, TEXT),
+    json: reader("json", toJson, TEXT),
+    formData() {
+      try {
+        const state = stateOf(this);
+        const type = contentType(state);
+        return consume(state, (data) => parseFormData(toBytes(data), type), SHARED);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+    blob() {
+      try {
+        const state = stateOf(this);
+        const type = contentType(state) ?? "";
+        return consume(state, (data) => new Blob([toBytes(data)], { type: serializeType(type) }), SHARED);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+  };
+  for (const name of Object.keys(methods)) {
+    Object.defineProperty(prototype, name, { value: methods[name], writable: true, enumerable: true, configurable: true });
+  }
+  const getters = {
+    get body() {
+      return bodyStream(stateOf(this));
+    },
+    get bodyUsed() {
+      return bodyIsUsed(stateOf(this));
+    },
+  };
+  for (const name of Object.keys(getters)) {
+    Object.defineProperty(prototype, name, { get: Object.getOwnPropertyDescriptor(getters, name).get, enumerable: true, configurable: true });
+  }
+}
+
+/** A MIME type as Blob.type shows it: essence in lower case, parameters without blanks around. */
+function serializeType(type) {
+  const [essence, ...parameters] = type.split(";");
+  let out = essence.trim().toLowerCase();
+  for (const parameter of parameters) {
+    const at = parameter.indexOf("=");
+    if (at < 0) continue;
+    out += `;${parameter.slice(0, at).trim().toLowerCase()}=${parameter.slice(at + 1).trim()}`;
+  }
+  return out;
+}
+
+

@@ -1,0 +1,325 @@
+// Request: https://fetch.spec.whatwg.org/#request-class
+//
+// A request that came in over HTTP is a handle. Method, URL, headers and body are fetched from
+// the native request when they are first touched, and the AbortSignal is made when it is.
+import { native } from "../../internal/native.js";
+import { finishInterface } from "../../internal/interface.js";
+import { constructorParameterError, fieldError, illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
+import { AbortController, followSignal, isAbortSignal } from "../abort.js";
+import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
+import { Headers, fillHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
+import { parseUrl } from "./url.js";
+
+const INTERNAL = Symbol("internal");
+const METHODS = new Set([
+  "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND",
+  "PROPPATCH", "SEARCH", "UNLOCK", "ACL", "REPORT", "MKACTIVITY", "CHECKOUT", "MERGE", "MSEARCH", "NOTIFY", "SUBSCRIBE",
+  "UNSUBSCRIBE", "QUERY", "PURGE", "MKCALENDAR", "LINK", "UNLINK", "BIND", "REBIND", "UNBIND",
+]);
+const CACHE_MODES = ["no-store", "no-cache", "reload"];
+
+class RequestState {
+  constructor(handle) {
+    this.source = undefined; // of a native request: not asked for yet
+    this.stream = null;
+    this.used = false;
+    this.handle = handle; // -1: made by a script
+    this.method = null;
+    this.url = null;
+    this.headers = null;
+    this.signal = null;
+    this.controller = null; // of `signal`, where the request makes its own
+    this.extra = null; // RequestExtra
+  }
+}
+
+/** What few requests have. */
+class RequestExtra {
+  constructor() {
+    this.redirect = "follow";
+    this.cf = undefined;
+    this.cache = undefined;
+    this.fetcher = null;
+    this.encodeResponseBody = "automatic";
+  }
+}
+
+/** The body of an incoming request, as a PullSource. */
+class NativeBody {
+  constructor(handle) {
+    this.handle = handle;
+  }
+  read(callback) {
+    return native.requestRead(this.handle, (chunk, error) => {
+      if (error === undefined || error === null) callback(chunk);
+      else callback(null, new Error(error));
+    });
+  }
+  whole() {
+    return native.requestBytes(this.handle);
+  }
+  wholeText() {
+    return native.requestText(this.handle);
+  }
+  cancel() {}
+}
+
+let stateOf;
+let hasState;
+
+/** The state with its body fields filled in. */
+function withBody(state) {
+  if (state.source === undefined && state.stream === null) {
+    state.source = native.requestHasBody(state.handle) ? new NativeBody(state.handle) : null;
+  }
+  return state;
+}
+
+function methodOf(state) {
+  return (state.method ??= native.requestMethod(state.handle));
+}
+function urlOf(state) {
+  return (state.url ??= native.requestUrl(state.handle));
+}
+function headersOf(state) {
+  return (state.headers ??= headersFromNative(state.handle));
+}
+function extra(state) {
+  return (state.extra ??= new RequestExtra());
+}
+function contentType(state) {
+  if (state.headers === null && state.handle >= 0) return native.requestHeader(state.handle, "content-type");
+  const { names, values } = headersLists(headersOf(state));
+  return listGet(names, values, "content-type");
+}
+
+function signalOf(state) {
+  if (state.signal === null) {
+    state.controller = new AbortController();
+    state.signal = state.controller.signal;
+  }
+  return state.signal;
+}
+
+function normalizeMethod(value) {
+  const method = `${value}`;
+  const upper = method.toUpperCase();
+  if (!METHODS.has(upper)) throw new TypeError(`Invalid HTTP method string: ${method}`);
+  return upper;
+}
+
+function applyInit(state, init) {
+  const { method, headers, redirect, fetcher, cf, cache, integrity, signal, encodeResponseBody } = init;
+  if (integrity !== undefined && `${integrity}` !== "") {
+    throw new TypeError("Subrequest integrity checking is not implemented. The integrity option must be either undefined or an empty string.");
+  }
+  if (method !== undefined) state.method = normalizeMethod(method);
+  if (headers !== undefined) {
+    if (!isObject(headers)) throw fieldError("headers", "RequestInitializerDict", "Headers or Sequence or object");
+    const names = [];
+    const values = [];
+    fillHeaders(names, values, headers);
+    state.headers = headersFromLists(names, values);
+  }
+  if (redirect !== undefined) {
+    const mode = `${redirect}`;
+    if (mode !== "follow" && mode !== "manual" && mode !== "error") {
+      throw new TypeError('Invalid redirect value, must be one of "follow", "manual" or "error".');
+    }
+    extra(state).redirect = mode;
+  }
+  if (fetcher !== undefined) {
+    if (fetcher !== null && !(isObject(fetcher) && typeof fetcher.fetch === "function")) {
+      throw fieldError("fetcher", "RequestInitializerDict", "Fetcher");
+    }
+    extra(state).fetcher = fetcher;
+  }
+  if (cf !== undefined && cf !== null) {
+    if (!isObject(cf)) throw fieldError("cf", "RequestInitializerDict", "Object");
+    extra(state).cf = cf;
+  }
+  if (cache !== undefined) {
+    const mode = `${cache}`;
+    if (!CACHE_MODES.includes(mode)) throw new TypeError(`Unsupported cache mode: ${mode}`);
+    extra(state).cache = mode;
+  }
+  if (encodeResponseBody !== undefined) {
+    const mode = `${encodeResponseBody}`;
+    if (mode !== "automatic" && mode !== "manual") throw new TypeError(`encodeResponseBody: unexpected value: ${mode}`);
+    extra(state).encodeResponseBody = mode;
+  }
+  if (signal !== undefined) {
+    if (signal !== null && !isAbortSignal(signal)) throw fieldError("signal", "RequestInitializerDict", "AbortSignal");
+    state.signal = signal;
+  }
+}
+
+/** Everything but the body. */
+function copyState(from) {
+  const state = new RequestState(-1);
+  state.method = methodOf(from);
+  state.url = urlOf(from);
+  const { names, values } = headersLists(headersOf(from));
+  state.headers = headersFromLists(names.slice(), values.slice());
+  state.signal = from.signal;
+  state.source = null;
+  if (from.extra !== null) state.extra = Object.assign(new RequestExtra(), from.extra);
+  return state;
+}
+
+export class Request {
+  #s;
+
+  constructor(input, init = undefined) {
+    if (input === INTERNAL) {
+      this.#s = init;
+      return;
+    }
+    if (arguments.length === 0) throw constructorParameterError("Request", 1, "Request or string");
+    let options = init;
+    if (init !== undefined && init !== null) {
+      if (!isObject(init)) throw constructorParameterError("Request", 2, "RequestInitializerDict or Request");
+    } else {
+      options = undefined;
+    }
+    let state;
+    let from = null;
+    if (hasState(input)) {
+      from = stateOf(input);
+      state = copyState(from);
+    } else {
+      state = new RequestState(-1);
+      state.source = null;
+      state.method = "GET";
+      const text = toUSVString(input);
+      state.url = parseUrl(text);
+      if (state.url === null) throw new TypeError(`Invalid URL: ${text}`);
+    }
+    let body;
+    if (options !== undefined) {
+      applyInit(state, options);
+      ({ body } = options);
+    }
+    state.headers ??= new Headers();
+    this.#s = state;
+    if (body !== undefined && body !== null) {
+      if (state.method === "GET" || state.method === "HEAD") {
+        throw new TypeError("Request with a GET or HEAD method cannot have a body.");
+      }
+      const type = setBody(state, body);
+      if (type !== null && !state.headers.has("content-type")) state.headers.append("content-type", type);
+    } else if (from !== null && body === undefined) {
+      withBody(from);
+      if (from.source === null) return;
+      if (bodyIsUsed(from) || (from.stream !== null && from.stream.locked)) {
+        throw new TypeError("Cannot reconstruct a Request with a used body.");
+      }
+      // The body moves: the old request counts as used.
+      state.source = from.source;
+      state.stream = from.stream;
+      from.stream = null;
+      from.source = "";
+      from.used = true;
+    }
+  }
+
+  static {
+    hasState = (value) => isObject(value) && #s in value;
+    stateOf = (value) => {
+      if (!hasState(value)) throw illegalInvocation();
+      return value.#s;
+    };
+  }
+
+  clone() {
+    const state = stateOf(this);
+    const copy = copyState(state);
+    cloneBody(withBody(state), copy);
+    // Its signal follows the original's.
+    if (state.signal !== null || state.handle >= 0) copy.signal = followSignal(signalOf(state));
+    return new Request(INTERNAL, copy);
+  }
+
+  get method() {
+    return methodOf(stateOf(this));
+  }
+  get url() {
+    return urlOf(stateOf(this));
+  }
+  get headers() {
+    return headersOf(stateOf(this));
+  }
+  get redirect() {
+    return stateOf(this).extra?.redirect ?? "follow";
+  }
+  get fetcher() {
+    return stateOf(this).extra?.fetcher ?? null;
+  }
+  get signal() {
+    return signalOf(stateOf(this));
+  }
+  get cf() {
+    return stateOf(this).extra?.cf;
+  }
+  get integrity() {
+    stateOf(this);
+    return "";
+  }
+  get keepalive() {
+    stateOf(this);
+    return false;
+  }
+  get cache() {
+    return stateOf(this).extra?.cache;
+  }
+}
+installBody(Request.prototype, (value) => withBody(stateOf(value)), contentType);
+finishInterface(Request);
+
+export { hasState as isRequest };
+
+/** The Request of the native request `handle`. Nothing is read yet. */
+export function requestFromNative(handle) {
+  return new Request(INTERNAL, new RequestState(handle));
+}
+
+/** Sets what `request.cf` shows. */
+export function requestSetCf(request, cf) {
+  extra(stateOf(request)).cf = cf;
+}
+
+/** The client went away: aborts the request's signal, if anybody has asked for one. */
+export function requestAborted(request, reason) {
+  stateOf(request).controller?.abort(reason);
+}
+
+/**
+ * Reads everything but the body out of the native request, which is about to go while the script
+ * may still hold the Request (ctx.waitUntil).
+ */
+export function requestDetach(request) {
+  const state = stateOf(request);
+  if (state.handle < 0) return;
+  methodOf(state);
+  urlOf(state);
+  headersLists(headersOf(state));
+  withBody(state);
+}
+
+/** What fetch() needs: the state itself, with its body fields filled in. */
+export function requestParts(request) {
+  const state = withBody(stateOf(request));
+  return {
+    state,
+    method: methodOf(state),
+    url: urlOf(state),
+    headers: headersOf(state),
+    signal: state.signal,
+    redirect: state.extra?.redirect ?? "follow",
+    cf: state.extra?.cf,
+    cache: state.extra?.cache,
+    fetcher: state.extra?.fetcher ?? null,
+    encodeResponseBody: state.extra?.encodeResponseBody ?? "automatic",
+  };
+}
+
