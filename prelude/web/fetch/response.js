@@ -8,7 +8,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
-import { bodyIsUsed, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
+import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
 import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
 import { parseUrl } from "./url.js";
 
@@ -257,7 +257,7 @@ export { hasState as isResponse };
 /**
  * What the server needs of a response that a handler gave back, or null if it is no Response:
  * headers is a block of "name: value\r\n" lines or one of the HEADERS_ codes; body is null, a
- * string, a Uint8Array, a PullSource (body.js) or a ReadableStream. The response counts as used.
+ * string, a Uint8Array or a ReadableStream. The response counts as used.
  */
 export function responseParts(response) {
   if (!hasState(response)) return null;
@@ -266,6 +266,9 @@ export function responseParts(response) {
   if (state.stream !== null && state.stream.locked) {
     throw new TypeError("This ReadableStream is currently locked to a reader.");
   }
+  const { source } = state;
+  const whole = source === null || typeof source === "string" || source instanceof Uint8Array;
+  const body = whole ? source : bodyStream(state);
   state.used = true;
   let headers = state.code;
   if (state.headers !== null || state.names !== null) {
@@ -276,7 +279,7 @@ export function responseParts(response) {
     status: state.status,
     statusText: state.statusText === "" ? undefined : state.statusText,
     headers,
-    body: state.source === undefined ? state.stream : state.source,
+    body,
     webSocket: state.extra === null ? null : state.extra.webSocket,
     encodeBody: state.extra === null ? "automatic" : state.extra.encodeBody,
   };
