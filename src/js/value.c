@@ -131,9 +131,11 @@ bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *si
         *bytes = JSObjectGetArrayBufferBytesPtr(ctx, object, NULL);
         *size = *bytes ? JSObjectGetArrayBufferByteLength(ctx, object, NULL) : 0;
     } else {
-        /* The pointer already includes the view's offset. */
+        /* The pointer is that of the buffer, whatever part of it the view shows. */
         *bytes = JSObjectGetTypedArrayBytesPtr(ctx, object, NULL);
         *size = *bytes ? JSObjectGetTypedArrayByteLength(ctx, object, NULL) : 0;
+        if (*bytes)
+            *bytes += JSObjectGetTypedArrayByteOffset(ctx, object, NULL);
     }
     return true;
 }
