@@ -4,20 +4,26 @@
 // that. Everything else is a list of names.
 import { expose, exposeEnumerable } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
+import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
 import { DOMException } from "./web/dom-exception.js";
+import { TextDecoder } from "./web/encoding/text-decoder.js";
+import { TextEncoder } from "./web/encoding/text-encoder.js";
 import * as events from "./web/events.js";
 import { Headers } from "./web/fetch/headers.js";
 import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
 import { FormData } from "./web/form-data.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
+import { URL } from "./web/url/url.js";
+import { URLSearchParams } from "./web/url/search-params.js";
 
-for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask]) exposeEnumerable(f.name, f);
+for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa]) exposeEnumerable(f.name, f);
 
 const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent } = events;
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
+  TextDecoder, TextEncoder, URL, URLSearchParams,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);

@@ -11,7 +11,7 @@ const result = await build({
   bundle: true,
   format: "iife",
   globalName: "__prelude",
-  target: "safari18",
+  target: "esnext",
   charset: "ascii",
   minifyWhitespace: true,
   minifySyntax: true,

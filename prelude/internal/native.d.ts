@@ -12,7 +12,13 @@ export interface Native {
   utf8Encode(text: string): Uint8Array;
   utf8Decode(bytes: ArrayBufferView | ArrayBuffer): string;
   utf8Valid(bytes: ArrayBufferView | ArrayBuffer): boolean;
+  utf8DecodeStrict(bytes: ArrayBufferView | ArrayBuffer): string | null;
+  utf8EncodeInto(text: string, bytes: Uint8Array, counts: Uint32Array): void;
   latin1Decode(bytes: ArrayBufferView | ArrayBuffer): string;
+  encodingId(name: string): number;
+  textDecode(id: number, state: Uint8Array, bytes: Uint8Array, flush: boolean, fatal: boolean): string | null;
+  base64Encode(text: string): string | null;
+  base64Decode(text: string): string | null;
   // http.c: `h` is the handle of a fetch event
   requestMethod(h: number): string;
   requestUrl(h: number): string;
@@ -31,4 +37,7 @@ export interface Native {
   eventFail(h: number, reason: string): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
+  // url.c
+  domainToASCII(domain: string): string | null;
+  domainToUnicode(domain: string): string;
 }

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "bindings/text_decoder.h"
 #include "js/native.h"
 
 /* utf8Encode(string) -> Uint8Array */
@@ -48,10 +50,199 @@ static JSValueRef native_latin1_decode(CN_JS_NATIVE_ARGS)
     return cn_js_latin1(ctx, bytes, size);
 }
 
+/* utf8DecodeStrict(bytes) -> string, or null if they are not valid */
+static JSValueRef native_utf8_decode_strict(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "utf8DecodeStrict: not a buffer");
+    if (!cn_utf8_valid((const char *)bytes, size))
+        return JSValueMakeNull(ctx);
+    return cn_js_text(ctx, (const char *)bytes, size);
+}
+
+/* utf8EncodeInto(string, bytes, counts): writes as many whole characters as fit; counts[0] is
+ * how many UTF-16 units they were, counts[1] how many bytes. */
+static JSValueRef native_utf8_encode_into(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes, *counts;
+    size_t size, counts_size;
+    JSStringRef string = JSValueToStringCopy(ctx, cn_js_arg(0), exception);
+    if (!string)
+        return JSValueMakeUndefined(ctx);
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size) ||
+        !cn_js_bytes(ctx, cn_js_arg(2), &counts, &counts_size) || counts_size != 8) {
+        JSStringRelease(string);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "utf8EncodeInto: not a buffer");
+    }
+    const JSChar *units = JSStringGetCharactersPtr(string);
+    size_t length = JSStringGetLength(string);
+    size_t read = 0, written = 0;
+    while (read < length) {
+        uint32_t c = units[read];
+        size_t used = 1;
+        if (c >= 0xd800 && c <= 0xdfff) {
+            if (c < 0xdc00 && read + 1 < length && (units[read + 1] & 0xfc00) == 0xdc00) {
+                c = 0x10000 + ((c & 1023) << 10 | (units[read + 1] & 1023));
+                used = 2;
+            } else {
+                c = 0xfffd;
+            }
+        }
+        size_t need = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+        if (size - written < need)
+            break;
+        uint8_t *at = bytes + written;
+        if (need == 1) {
+            at[0] = (uint8_t)c;
+        } else {
+            for (size_t i = need - 1; i > 0; i--, c >>= 6)
+                at[i] = (uint8_t)(0x80 | (c & 63));
+            at[0] = (uint8_t)(0xf00 >> need | c); /* 110..., 1110..., 11110... */
+        }
+        written += need;
+        read += used;
+    }
+    JSStringRelease(string);
+    uint32_t result[2] = {(uint32_t)read, (uint32_t)written};
+    memcpy(counts, result, sizeof(result));
+    return JSValueMakeUndefined(ctx);
+}
+
+/* encodingId(name) -> number of an encoding other than UTF-8, for textDecode() */
+static JSValueRef native_encoding_id(CN_JS_NATIVE_ARGS)
+{
+    char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+    int id = cn_encoding_find(name);
+    cn_free(name);
+    return JSValueMakeNumber(ctx, id);
+}
+
+/* textDecode(id, state, bytes, flush, fatal) -> string, or null for a mistake; `state` is a
+ * Uint8Array of 16 bytes, zero at the start of a stream */
+static JSValueRef native_text_decode(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *state_bytes, *bytes;
+    size_t state_size, size;
+    struct cn_decoder_state state;
+    _Static_assert(sizeof(state) <= 16, "textDecode() keeps the state in 16 bytes");
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &state_bytes, &state_size) || state_size != 16 ||
+        !cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "textDecode: not a buffer");
+    memcpy(&state, state_bytes, sizeof(state));
+    uint16_t *units = cn_try_alloc(cn_decode_bound(size) * sizeof(*units));
+    if (!units)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Out of memory.");
+    int64_t count =
+        cn_text_decode((int)cn_js_to_number(ctx, cn_js_arg(0)), &state, bytes, size,
+                       JSValueToBoolean(ctx, cn_js_arg(3)), JSValueToBoolean(ctx, cn_js_arg(4)),
+                       units);
+    memcpy(state_bytes, &state, sizeof(state));
+    JSValueRef result = count >= 0 ? cn_js_utf16(ctx, units, (size_t)count) : JSValueMakeNull(ctx);
+    cn_free(units);
+    if (count == CN_EUNSUPPORTED)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR,
+                           "The ICU library of this system lacks this encoding.");
+    return result;
+}
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* base64Encode(string) -> string, or null if a character is above U+00FF */
+static JSValueRef native_base64_encode(CN_JS_NATIVE_ARGS)
+{
+    JSStringRef string = JSValueToStringCopy(ctx, cn_js_arg(0), exception);
+    if (!string)
+        return JSValueMakeUndefined(ctx);
+    const JSChar *units = JSStringGetCharactersPtr(string);
+    size_t length = JSStringGetLength(string);
+    uint8_t *out = cn_alloc((length + 2) / 3 * 4 + 1);
+    size_t size = 0;
+    unsigned all = 0;
+    for (size_t i = 0; i < length; i += 3) {
+        unsigned a = units[i], b = i + 1 < length ? units[i + 1] : 0,
+                 c = i + 2 < length ? units[i + 2] : 0;
+        all |= a | b | c;
+        out[size++] = (uint8_t)base64_digits[a >> 2 & 63];
+        out[size++] = (uint8_t)base64_digits[(a << 4 | b >> 4) & 63];
+        out[size++] = i + 1 < length ? (uint8_t)base64_digits[(b << 2 | c >> 6) & 63] : '=';
+        out[size++] = i + 2 < length ? (uint8_t)base64_digits[c & 63] : '=';
+    }
+    JSStringRelease(string);
+    JSValueRef result = all > 0xff ? JSValueMakeNull(ctx) : cn_js_latin1(ctx, out, size);
+    cn_free(out);
+    return result;
+}
+
+static int base64_value(unsigned c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return (int)c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return (int)c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return (int)c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* base64Decode(string) -> string of bytes, or null: the forgiving-base64 decode of
+ * https://infra.spec.whatwg.org/#forgiving-base64-decode */
+static JSValueRef native_base64_decode(CN_JS_NATIVE_ARGS)
+{
+    JSStringRef string = JSValueToStringCopy(ctx, cn_js_arg(0), exception);
+    if (!string)
+        return JSValueMakeUndefined(ctx);
+    const JSChar *units = JSStringGetCharactersPtr(string);
+    size_t length = JSStringGetLength(string);
+    uint8_t *out = cn_alloc(length / 4 * 3 + 4);
+    size_t size = 0, digits = 0, padding = 0;
+    uint32_t bits = 0;
+    bool valid = true;
+    for (size_t i = 0; i < length && valid; i++) {
+        unsigned c = units[i];
+        if (c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r')
+            continue;
+        if (c == '=') {
+            valid = ++padding <= 2;
+            continue;
+        }
+        int value = base64_value(c);
+        valid = value >= 0 && padding == 0;
+        bits = bits << 6 | (uint32_t)(value & 63);
+        if (++digits % 4 == 0) {
+            out[size++] = (uint8_t)(bits >> 16);
+            out[size++] = (uint8_t)(bits >> 8);
+            out[size++] = (uint8_t)bits;
+        }
+    }
+    JSStringRelease(string);
+    if (padding && (digits + padding) % 4 != 0)
+        valid = false;
+    if (digits % 4 == 1) {
+        valid = false;
+    } else if (digits % 4 == 2) {
+        out[size++] = (uint8_t)(bits >> 4);
+    } else if (digits % 4 == 3) {
+        out[size++] = (uint8_t)(bits >> 10);
+        out[size++] = (uint8_t)(bits >> 2);
+    }
+    JSValueRef result = valid ? cn_js_latin1(ctx, out, size) : JSValueMakeNull(ctx);
+    cn_free(out);
+    return result;
+}
+
 const struct cn_js_native cn_native_encoding[] = {
     {"utf8Encode", native_utf8_encode},
+    {"utf8EncodeInto", native_utf8_encode_into},
     {"utf8Decode", native_utf8_decode},
+    {"utf8DecodeStrict", native_utf8_decode_strict},
     {"utf8Valid", native_utf8_valid},
     {"latin1Decode", native_latin1_decode},
+    {"encodingId", native_encoding_id},
+    {"textDecode", native_text_decode},
+    {"base64Encode", native_base64_encode},
+    {"base64Decode", native_base64_decode},
     {0},
 };

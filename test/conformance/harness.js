@@ -6,6 +6,7 @@
 //
 // A test may be async. `options.differs` = { workerd: "reason" } says that the test is known to
 // fail there; it must then be listed in docs/compatibility.md, and is reported if it passes.
+// `options.skip` = "reason" leaves the test out and says so.
 // `options.needs` = "network" runs the test only where serverUrl() is given.
 
 const tests = [];
@@ -166,6 +167,10 @@ export async function run(peerName, server) {
   state.server = server;
   const results = [];
   for (const { name, fn, options } of tests) {
+    if (options.skip) {
+      results.push({ name, status: "skip", reason: options.skip });
+      continue;
+    }
     if (options.needs === "network" && !server) {
       results.push({ name, status: "skip", reason: "needs the network" });
       continue;

@@ -7,7 +7,7 @@
 // VERBOSE=1 lists every test. The last line is "N passed, N failed".
 import { build } from "esbuild";
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import readline from "node:readline";
@@ -46,6 +46,22 @@ function entry(file) {
   } };`;
 }
 
+/**
+ * `import data from "shared:wpt-url/x.json"` gives the vectors of ../shared/data (SHARED names
+ * another place for that folder), or null where it is absent: the test then skips.
+ */
+const sharedData = {
+  name: "shared-data",
+  setup(build) {
+    const folder = path.join(process.env.SHARED ?? path.join(root, "../shared"), "data");
+    build.onResolve({ filter: /^shared:/ }, ({ path: name }) => ({ path: path.join(folder, name.slice(7)), namespace: "shared" }));
+    build.onLoad({ filter: /.*/, namespace: "shared" }, ({ path: name }) => ({
+      contents: existsSync(name) ? readFileSync(name) : "null",
+      loader: "json",
+    }));
+  },
+};
+
 async function bundle(file, out, server) {
   await build({
     stdin: { contents: entry(file), resolveDir: import.meta.dirname, loader: "js" },
@@ -56,6 +72,7 @@ async function bundle(file, out, server) {
     keepNames: false,
     external: ["node:*", "cloudflare:*"],
     banner: peer === "jsrun" ? { js: `globalThis.__server = ${JSON.stringify(server)};` } : {},
+    plugins: [sharedData],
     logLevel: "error",
   });
 }
@@ -165,6 +182,7 @@ try {
       totals[r.status]++;
       if (r.status === "fail") console.log(`FAIL ${title}: ${r.name}\n     ${r.error.replaceAll("\n", "\n     ")}`);
       else if (r.status === "differs") console.log(`differs ${title}: ${r.name} (${r.reason})`);
+      else if (r.status === "skip") console.log(`skip ${title}: ${r.name} (${r.reason})`);
       else if (verbose) console.log(`${r.status} ${title}: ${r.name}`);
     }
   }

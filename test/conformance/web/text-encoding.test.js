@@ -1,0 +1,101 @@
+// TextEncoder and TextDecoder (https://encoding.spec.whatwg.org/).
+import { test, assert, assertEquals, assertThrows } from "../harness.js";
+
+const bytes = (...list) => new Uint8Array(list);
+
+test("encode() gives UTF-8 and replaces lone surrogates", () => {
+  const encoder = new TextEncoder();
+  assertEquals(encoder.encoding, "utf-8");
+  assertEquals(encoder.encode(), bytes());
+  assertEquals(encoder.encode(undefined), bytes());
+  assertEquals(encoder.encode("aé€😀"), bytes(0x61, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, 0x80));
+  assertEquals(encoder.encode("\ud800x\udc00"), bytes(0xef, 0xbf, 0xbd, 0x78, 0xef, 0xbf, 0xbd));
+  assertEquals(encoder.encode("\0").length, 1);
+  assertEquals(encoder.encode("x".repeat(100_000)).length, 100_000);
+});
+
+test("encodeInto() writes whole characters only", () => {
+  const encoder = new TextEncoder();
+  const cases = [["abc", 2, 2, 2], ["aé", 2, 1, 1], ["a€", 4, 2, 4], ["😀", 3, 0, 0], ["😀x", 5, 3, 5], ["\ud800", 3, 1, 3], ["", 4, 0, 0], ["y".repeat(50), 64, 50, 50]];
+  for (const [text, room, read, written] of cases) {
+    const into = new Uint8Array(room);
+    assertEquals(encoder.encodeInto(text, into), { read, written }, text);
+    assertEquals(into.subarray(written), new Uint8Array(room - written));
+  }
+  assertThrows(TypeError, () => encoder.encodeInto("x", 1));
+});
+
+test("a decoder has its encoding's name, from any label", () => {
+  for (const [label, name] of [["utf8", "utf-8"], [" UTF-8\n", "utf-8"], ["latin1", "windows-1252"], ["ascii", "windows-1252"], ["utf-16", "utf-16le"], ["unicodefffe", "utf-16be"], ["x-user-defined", "x-user-defined"], ["logical", "iso-8859-8-i"], ["l5", "windows-1254"]]) {
+    assertEquals(new TextDecoder(label).encoding, name);
+  }
+  assertThrows(RangeError, () => new TextDecoder("nope"), '"nope" is not a valid encoding.');
+  assertThrows(RangeError, () => new TextDecoder("replacement"));
+  assertThrows(RangeError, () => new TextDecoder("utf-8\0"));
+  const decoder = new TextDecoder("utf-8", { fatal: 1, ignoreBOM: "yes" });
+  assertEquals([decoder.fatal, decoder.ignoreBOM], [true, true]);
+});
+
+test("invalid UTF-8 becomes one U+FFFD for each maximal part", () => {
+  const decode = (...list) => new TextDecoder().decode(bytes(...list));
+  assertEquals(decode(0xff, 0x41), "\ufffdA");
+  assertEquals(decode(0xe2, 0x82), "\ufffd");
+  assertEquals(decode(0xe2, 0x82, 0x41), "\ufffdA");
+  assertEquals(decode(0xf0, 0x9f, 0x98), "\ufffd");
+  assertEquals(decode(0xf0, 0x80, 0x80, 0x80), "\ufffd\ufffd\ufffd\ufffd");
+  assertEquals(decode(0xed, 0xa0, 0x80), "\ufffd\ufffd\ufffd");
+  assertEquals(decode(0xc0, 0x80), "\ufffd\ufffd");
+  assertEquals(decode(0xf5, 0x80), "\ufffd\ufffd");
+  assertEquals(decode(0xf4, 0x90, 0x80, 0x80), "\ufffd\ufffd\ufffd\ufffd");
+});
+
+test("fatal throws, and the decoder can be used again", () => {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  assertThrows(TypeError, () => decoder.decode(bytes(0xff)), "Failed to decode input.");
+  assertEquals(decoder.decode(bytes(0x41)), "A");
+  assertThrows(TypeError, () => decoder.decode(bytes(0xe2, 0x82)));
+});
+
+test("a byte order mark goes, unless it is to be ignored", () => {
+  const text = bytes(0xef, 0xbb, 0xbf, 0x41, 0xef, 0xbb, 0xbf);
+  assertEquals(new TextDecoder().decode(text), "A\ufeff");
+  assertEquals(new TextDecoder("utf-8", { ignoreBOM: true }).decode(text), "\ufeffA\ufeff");
+  assertEquals(new TextDecoder("utf-16le").decode(bytes(0xff, 0xfe, 0x41, 0)), "A");
+  assertEquals(new TextDecoder("utf-16be").decode(bytes(0xfe, 0xff, 0, 0x41)), "A");
+  assertEquals(new TextDecoder("utf-16be", { ignoreBOM: true }).decode(bytes(0xfe, 0xff, 0, 0x41)), "\ufeffA");
+});
+
+test("a stream may be cut anywhere", () => {
+  const text = "\ufeffaé€😀\ufffdz";
+  const all = new TextEncoder().encode(text);
+  for (let cut = 0; cut <= all.length; cut++) {
+    for (let next = cut; next <= all.length; next++) {
+      const decoder = new TextDecoder();
+      const out = decoder.decode(all.subarray(0, cut), { stream: true }) + decoder.decode(all.subarray(cut, next), { stream: true }) + decoder.decode(all.subarray(next));
+      assertEquals(out, "aé€😀\ufffdz");
+    }
+  }
+  const decoder = new TextDecoder();
+  assertEquals(decoder.decode(bytes(0xe2, 0x82), { stream: true }), "");
+  assertEquals(decoder.decode(), "\ufffd");
+  assertEquals(decoder.decode(bytes(0xe2), { stream: true }) + decoder.decode(bytes(0x41), { stream: true }) + decoder.decode(), "\ufffdA");
+});
+
+test("UTF-16 replaces lone surrogates and odd bytes", () => {
+  const decode = (label, ...list) => new TextDecoder(label).decode(bytes(...list));
+  assertEquals(decode("utf-16le", 0x3d, 0xd8, 0x00, 0xde), "😀");
+  assertEquals(decode("utf-16be", 0xd8, 0x3d, 0xde, 0x00), "😀");
+  assertEquals(decode("utf-16le", 0x3d, 0xd8, 0x41, 0x00), "\ufffdA");
+  assertEquals(decode("utf-16le", 0x00, 0xdc, 0x41, 0x00), "\ufffdA");
+  assertEquals(decode("utf-16le", 0x41, 0x00, 0x42), "A\ufffd");
+  assertEquals(decode("utf-16le", 0x3d, 0xd8), "\ufffd");
+  const decoder = new TextDecoder("utf-16le");
+  assertEquals([0x3d, 0xd8, 0x00, 0xde].map((b) => decoder.decode(bytes(b), { stream: true })).join(""), "😀");
+});
+
+test("any buffer or view is decoded", () => {
+  const buffer = bytes(0x41, 0x42, 0x43, 0x44).buffer;
+  assertEquals([buffer, new DataView(buffer, 1, 2), new Uint16Array(buffer, 2)].map((b) => new TextDecoder().decode(b)), ["ABCD", "BC", "CD"]);
+  assertThrows(TypeError, () => new TextDecoder().decode("x"));
+  assert(Object.prototype.toString.call(new TextDecoder()) === "[object TextDecoder]");
+});
