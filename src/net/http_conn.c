@@ -73,9 +73,12 @@ void conn_arm(struct conn *conn, enum conn_deadline deadline)
         [DEADLINE_BODY] = limits->body_timeout_ms,     [DEADLINE_WRITE] = limits->write_timeout_ms,
         [DEADLINE_LINGER] = limits->linger_timeout_ms,
     };
-    conn->deadline_ms = uv_now(conn->server->loop) + durations[deadline];
+    uint64_t now_ms = uv_now(conn->server->loop);
+    if (now_ms < conn->server->tick_ms)
+        now_ms = conn->server->tick_ms;
+    conn->deadline_ms = now_ms + durations[deadline];
     if (deadline == DEADLINE_WRITE)
-        conn->deadline_sent = cn_stream_sent(conn->stream);
+        conn->deadline_acked = cn_stream_acked(conn->stream);
     cn_list_push_back(&conn->server->deadlines[deadline], &conn->deadline_link);
 }
 
@@ -687,7 +690,7 @@ void conn_expire(struct conn *conn)
             conn_close(conn, true); /* a TLS handshake has no room for an answer */
         break;
     case DEADLINE_WRITE:
-        if (cn_stream_sent(conn->stream) != conn->deadline_sent)
+        if (cn_stream_acked(conn->stream) != conn->deadline_acked)
             conn_arm(conn, DEADLINE_WRITE);
         else
             conn_kill(conn, CN_ETIMEOUT);

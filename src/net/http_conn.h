@@ -65,7 +65,7 @@ struct conn {
     struct cn_list deadline_link;
     enum conn_deadline deadline;
     uint64_t deadline_ms;
-    uint64_t deadline_sent; /* cn_stream_sent() when DEADLINE_WRITE was armed */
+    uint64_t deadline_acked; /* cn_stream_acked() when DEADLINE_WRITE was armed */
     enum conn_state state;
     bool pumping;       /* inside conn_pump(): it will see every change of state */
     bool keep_alive;    /* another request may follow */
@@ -107,6 +107,7 @@ struct cn_http_server {
     void *close_data;
     struct cn_list conns;
     struct cn_list deadlines[DEADLINE_COUNT];
+    uint64_t tick_ms; /* of the last cn_http_server_tick(); ahead of uv_now() only in tests */
     struct cn_list spare_conns, spare_requests;
     size_t spare_conn_count, spare_request_count;
     size_t request_count; /* not yet freed */

@@ -138,6 +138,7 @@ static void limits_fill(struct cn_http_limits *limits)
 
 void cn_http_server_tick(struct cn_http_server *server, uint64_t now_ms)
 {
+    server->tick_ms = now_ms;
     for (int i = DEADLINE_NONE + 1; i < DEADLINE_COUNT; i++) {
         struct cn_list *list = &server->deadlines[i];
         /* Expiring one may arm it again, at the end of a list and in the future. */

@@ -84,7 +84,8 @@ void cn_http_server_drain(struct cn_http_server *server, void (*cb)(void *data),
  * server, calls back. Upgraded streams must be closed by their owners before it ends. */
 void cn_http_server_close(struct cn_http_server *server, void (*cb)(void *data), void *data);
 
-/* Applies time-outs as of `now_ms` (of uv_now). The server's own timer calls it; tests may. */
+/* Applies time-outs as of `now_ms` (of uv_now). The server's own timer calls it; tests call it
+ * with a later time, which then counts as the present until uv_now() has caught up. */
 void cn_http_server_tick(struct cn_http_server *server, uint64_t now_ms);
 
 struct cn_http_stats {

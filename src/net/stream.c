@@ -17,9 +17,9 @@
  * S6  Encryption stops while WIRE_HIGH bytes wait, so TLS needs no second bound. */
 #include "net/stream.h"
 
-#include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <sys/ioctl.h>
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -463,12 +463,20 @@ size_t cn_stream_queued(const struct cn_stream *stream)
     return stream->out_size + stream->wire_size;
 }
 
-uint64_t cn_stream_sent(const struct cn_stream *stream)
+uint64_t cn_stream_acked(const struct cn_stream *stream)
 {
-    if (!stream->writing)
-        return stream->sent;
-    return stream->sent + stream->write_size -
-           uv_stream_get_write_queue_size((const uv_stream_t *)&stream->tcp);
+    uint64_t sent = stream->sent;
+    if (stream->writing)
+        sent +=
+            stream->write_size - uv_stream_get_write_queue_size((const uv_stream_t *)&stream->tcp);
+    /* The kernel may hold megabytes and call the socket full until a third of them is gone:
+     * only what it no longer holds says that a slow reader reads. */
+    uv_os_fd_t fd;
+    int held;
+    if (uv_fileno((const uv_handle_t *)&stream->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &held) == 0 &&
+        (uint64_t)held <= sent)
+        sent -= (uint64_t)held;
+    return sent;
 }
 
 void cn_stream_want_drain(struct cn_stream *stream)

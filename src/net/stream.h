@@ -82,8 +82,8 @@ void cn_stream_write_owned(struct cn_stream *stream, const void *bytes, size_t s
                            cn_stream_release_cb release, void *data);
 /* Bytes queued and not yet taken by the kernel. */
 size_t cn_stream_queued(const struct cn_stream *stream);
-/* Bytes the kernel has taken since the stream was opened; for stall detection. */
-uint64_t cn_stream_sent(const struct cn_stream *stream);
+/* Bytes that have reached the peer's machine since the stream was opened; for stall detection. */
+uint64_t cn_stream_acked(const struct cn_stream *stream);
 /* Calls on_drain once, when the queue is empty (at the next turn if it is already). */
 void cn_stream_want_drain(struct cn_stream *stream);
 /* Calls on_turn once, before the loop sleeps. */

@@ -23,6 +23,7 @@ struct rig {
     struct cn_buf body;           /* bytes that rig_read_all() has read */
     int read_status;              /* last status of a read; 99 before any */
     unsigned read_count;          /* results of reads, direct or by callback */
+    uint64_t clock_ms;            /* for tests that move the server's clock */
     void *extra;                  /* a test's own */
 };
 

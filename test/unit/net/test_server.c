@@ -86,7 +86,7 @@ TEST(server, answers_pipelined_requests_in_order)
     RIG_UNTIL(&rig, ends_with(rig_got(&client), "\r\n\r\n/499"));
     const char *at = rig_got(&client);
     for (int i = 0; i < 500; i++) {
-        char want[16];
+        char want[32];
         snprintf(want, sizeof(want), "\r\n\r\n/%03d", i);
         at = strstr(at, want);
         CHECK(at != NULL);

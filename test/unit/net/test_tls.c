@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTPS: handshakes good, slow and broken, bodies both ways, certificates replaced while serving.
+ */
+#include "net/tls.h"
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test/lib/http_rig.h"
+
+/* --- a certificate ---------------------------------------------------------------------- */
+
+/* Writes a self-signed pair with this serial number to the test's directory. */
+static void make_pair(long serial, char *cert_path, char *key_path, size_t path_size)
+{
+    snprintf(cert_path, path_size, "%s/cert%ld.pem", test_dir(), serial);
+    snprintf(key_path, path_size, "%s/key%ld.pem", test_dir(), serial);
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *cert = X509_new();
+    X509_set_version(cert, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
+    X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+    X509_set_pubkey(cert, key);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
+                               (const unsigned char *)"localhost", -1, -1, 0);
+    X509_set_issuer_name(cert, X509_get_subject_name(cert));
+    CHECK(X509_sign(cert, key, EVP_sha256()) > 0);
+    FILE *file = fopen(cert_path, "w");
+    CHECK(file && PEM_write_X509(file, cert) == 1 && fclose(file) == 0);
+    file = fopen(key_path, "w");
+    CHECK(file && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1 &&
+          fclose(file) == 0);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+}
+
+static struct cn_tls_context *make_context(long serial)
+{
+    char cert[512], key[512];
+    make_pair(serial, cert, key, sizeof(cert));
+    struct cn_tls_context *context;
+    struct cn_err err = {0};
+    CHECK_INT(0, cn_tls_context_new(cert, key, &context, &err));
+    return context;
+}
+
+/* --- a client --------------------------------------------------------------------------- */
+
+struct tls_client {
+    struct rig_client raw;
+    SSL_CTX *context;
+    SSL *ssl;
+    BIO *input, *output;
+    struct cn_buf got; /* decrypted */
+    bool notified;     /* close_notify has come */
+};
+
+static void tls_connect(struct rig *rig, struct tls_client *client, int version_max)
+{
+    memset(client, 0, sizeof(*client));
+    client->context = SSL_CTX_new(TLS_client_method());
+    if (version_max) {
+        SSL_CTX_set_security_level(client->context, 0);
+        SSL_CTX_set_min_proto_version(client->context, TLS1_VERSION);
+        SSL_CTX_set_max_proto_version(client->context, version_max);
+    }
+    client->ssl = SSL_new(client->context);
+    client->input = BIO_new(BIO_s_mem());
+    client->output = BIO_new(BIO_s_mem());
+    SSL_set_bio(client->ssl, client->input, client->output);
+    SSL_set_connect_state(client->ssl);
+    static const unsigned char protocols[] = "\x02h2\x08http/1.1";
+    SSL_set_alpn_protos(client->ssl, protocols, sizeof(protocols) - 1);
+    rig_connect(rig, &client->raw);
+}
+
+/* Moves bytes between the socket and OpenSSL. Returns true, to be used in conditions. */
+static bool tls_step(struct tls_client *client)
+{
+    struct cn_buf *raw = &client->raw.got;
+    if (raw->size > 0) {
+        CHECK_INT((long long)raw->size, BIO_write(client->input, raw->data, (int)raw->size));
+        cn_buf_clear(raw);
+    }
+    char bytes[16384];
+    int count;
+    while ((count = SSL_read(client->ssl, bytes, sizeof(bytes))) > 0)
+        cn_buf_append(&client->got, bytes, (size_t)count);
+    client->notified |= (SSL_get_shutdown(client->ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
+    char *out;
+    long size = BIO_get_mem_data(client->output, &out);
+    if (size > 0) {
+        size_t sent = rig_send_some(&client->raw, out, (size_t)size);
+        char drop[16384];
+        while (sent > 0) {
+            size_t part = sent < sizeof(drop) ? sent : sizeof(drop);
+            BIO_read(client->output, drop, (int)part);
+            sent -= part;
+        }
+    }
+    return true;
+}
+
+static bool tls_has(struct tls_client *client, const char *part)
+{
+    tls_step(client);
+    return strstr(cn_buf_text(&client->got), part) != NULL;
+}
+
+static void tls_send(struct tls_client *client, const void *bytes, size_t size)
+{
+    CHECK_INT((long long)size, SSL_write(client->ssl, bytes, (int)size));
+    tls_step(client);
+}
+
+static void tls_disconnect(struct tls_client *client)
+{
+    rig_disconnect(&client->raw);
+    SSL_free(client->ssl);
+    SSL_CTX_free(client->context);
+    cn_buf_fini(&client->got);
+}
+
+static void tls_handshake(struct rig *rig, struct tls_client *client)
+{
+    RIG_UNTIL(rig, tls_step(client) && SSL_is_init_finished(client->ssl));
+}
+
+/* --- tests ------------------------------------------------------------------------------ */
+
+static void expect_https(struct rig *rig, struct cn_http_request *req)
+{
+    CHECK(req->https);
+    rig_echo(rig, req);
+}
+
+TEST(tls, serves_requests_and_names_its_protocol)
+{
+    struct rig rig;
+    struct tls_client client;
+    struct cn_http_server_options options = {.tls = make_context(1)};
+    rig_open(&rig, expect_https, &options);
+    tls_connect(&rig, &client, 0);
+    tls_handshake(&rig, &client);
+    CHECK_STR("TLSv1.3", SSL_get_version(client.ssl));
+    const unsigned char *protocol;
+    unsigned protocol_size;
+    SSL_get0_alpn_selected(client.ssl, &protocol, &protocol_size);
+    CHECK(protocol_size == 8 && memcmp(protocol, "http/1.1", 8) == 0);
+    const char *text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+    for (const char *at = text; *at; at++) { /* one record for each byte */
+        tls_send(&client, at, 1);
+        rig_turn(&rig);
+    }
+    RIG_UNTIL(&rig, tls_has(&client, "\r\n\r\nhello"));
+    text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+    tls_send(&client, text, strlen(text));
+    RIG_UNTIL(&rig, tls_step(&client) && client.raw.ended);
+    CHECK(tls_has(&client, "\r\n\r\nhi"));
+    CHECK(client.notified); /* a cut cannot be mistaken for this */
+    tls_disconnect(&client);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
+TEST(tls, speaks_1_2_and_nothing_older)
+{
+    struct rig rig;
+    struct tls_client client;
+    struct cn_http_server_options options = {.tls = make_context(1)};
+    rig_open(&rig, rig_echo, &options);
+    tls_connect(&rig, &client, TLS1_2_VERSION);
+    tls_handshake(&rig, &client);
+    CHECK_STR("TLSv1.2", SSL_get_version(client.ssl));
+    tls_disconnect(&client);
+    tls_connect(&rig, &client, TLS1_1_VERSION);
+    RIG_UNTIL(&rig, tls_step(&client) && client.raw.ended);
+    CHECK(!SSL_is_init_finished(client.ssl));
+    tls_disconnect(&client);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
+TEST(tls, carries_large_bodies_both_ways)
+{
+    enum { BODY = 6 << 20 };
+    struct rig rig;
+    struct tls_client client;
+    struct cn_http_server_options options = {.tls = make_context(1)};
+    rig_open(&rig, rig_echo, &options);
+    tls_connect(&rig, &client, 0);
+    tls_handshake(&rig, &client);
+    char head[100];
+    snprintf(head, sizeof(head), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", BODY);
+    tls_send(&client, head, strlen(head));
+    uint8_t *body = cn_alloc(BODY);
+    for (size_t i = 0; i < BODY; i++)
+        body[i] = (uint8_t)(i * 7 + i / 1000);
+    tls_send(&client, body, BODY);
+    RIG_UNTIL(&rig, tls_step(&client) && client.got.size >= BODY);
+    const char *end = memmem(client.got.data, client.got.size, "\r\n\r\n", 4);
+    CHECK(end != NULL);
+    size_t head_size = (size_t)((const uint8_t *)end + 4 - client.got.data);
+    RIG_UNTIL(&rig, tls_step(&client) && client.got.size == head_size + BODY);
+    CHECK(memcmp(client.got.data + head_size, body, BODY) == 0);
+    cn_free(body);
+    tls_disconnect(&client);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
+TEST(tls, closes_on_a_slow_or_broken_handshake)
+{
+    struct rig rig;
+    struct rig_client raw;
+    struct cn_http_server_options options = {.tls = make_context(1)};
+    rig_open(&rig, rig_echo, &options);
+    rig_connect(&rig, &raw); /* plain HTTP */
+    rig_send(&raw, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    RIG_UNTIL(&rig, raw.ended);
+    CHECK(!rig_has(&raw, "HTTP/1.1"));
+    rig_disconnect(&raw);
+
+    rig_connect(&rig, &raw); /* silence */
+    struct cn_http_stats stats = {0};
+    RIG_UNTIL(&rig, (cn_http_server_stats(rig.server, &stats), stats.connection_count == 1));
+    uv_update_time(&rig.loop);
+    cn_http_server_tick(rig.server, uv_now(&rig.loop) + 9000);
+    rig_turn(&rig);
+    CHECK(!raw.ended);
+    cn_http_server_tick(rig.server, uv_now(&rig.loop) + 10001);
+    RIG_UNTIL(&rig, raw.ended);
+    rig_disconnect(&raw);
+    CHECK_INT(0, rig.request_count);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
+static long peer_serial(struct tls_client *client)
+{
+    X509 *cert = SSL_get1_peer_certificate(client->ssl);
+    CHECK(cert != NULL);
+    long serial = ASN1_INTEGER_get(X509_get_serialNumber(cert));
+    X509_free(cert);
+    return serial;
+}
+
+TEST(tls, takes_a_new_certificate_without_disturbing_connections)
+{
+    struct rig rig;
+    struct tls_client before, after;
+    struct cn_tls_context *first = make_context(11), *second = make_context(22);
+    struct cn_http_server_options options = {.tls = first};
+    rig_open(&rig, rig_echo, &options);
+    tls_connect(&rig, &before, 0);
+    tls_handshake(&rig, &before);
+    CHECK_INT(11, peer_serial(&before));
+    cn_http_server_set_tls(rig.server, second);
+    cn_tls_context_unref(first);
+    cn_tls_context_unref(second);
+    tls_connect(&rig, &after, 0);
+    tls_handshake(&rig, &after);
+    CHECK_INT(22, peer_serial(&after));
+    const char *text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nstill";
+    tls_send(&before, text, strlen(text));
+    RIG_UNTIL(&rig, tls_has(&before, "\r\n\r\nstill"));
+    tls_disconnect(&before);
+    tls_disconnect(&after);
+    rig_close(&rig);
+}
+
+TEST(tls, says_what_is_wrong_with_certificate_files)
+{
+    char cert[512], key[512], other_cert[512], other_key[512];
+    make_pair(1, cert, key, sizeof(cert));
+    make_pair(2, other_cert, other_key, sizeof(other_cert));
+    struct cn_tls_context *context = NULL;
+    struct cn_err err = {0};
+    CHECK_INT(CN_EINVALID, cn_tls_context_new("/nonexistent.pem", key, &context, &err));
+    CHECK(strstr(err.text, "certificate /nonexistent.pem: ") != NULL);
+    CHECK_INT(CN_EINVALID, cn_tls_context_new(cert, "/nonexistent.pem", &context, &err));
+    CHECK(strstr(err.text, "private key /nonexistent.pem: ") != NULL);
+    CHECK_INT(CN_EINVALID, cn_tls_context_new(cert, other_key, &context, &err));
+    CHECK(strstr(err.text, "key values mismatch") != NULL);
+    CHECK_INT(CN_EINVALID, cn_tls_context_new(key, key, &context, &err));
+    CHECK(context == NULL);
+}
