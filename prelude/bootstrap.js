@@ -6,6 +6,7 @@ import { expose, exposeEnumerable } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
+import { console } from "./web/console.js";
 import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
@@ -14,6 +15,11 @@ import { Headers } from "./web/fetch/headers.js";
 import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
 import { FormData } from "./web/form-data.js";
+import { installGlobalScope } from "./web/global-scope.js";
+import { Navigator, navigator } from "./web/navigator.js";
+import { Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, performance } from "./web/performance.js";
+import { scheduler } from "./web/scheduler.js";
+import { installTime } from "./web/time.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
@@ -24,6 +30,13 @@ const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, P
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
+  Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
+
+expose("console", console);
+const globals = { navigator, performance, scheduler };
+for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
+installGlobalScope();
+installTime();

@@ -16,6 +16,13 @@ export function exposeEnumerable(name, value) {
   defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
+const interfaces = new WeakSet();
+
+/** Whether `object` is the prototype of one of our interfaces (for console). */
+export function isInterfacePrototype(object) {
+  return object !== null && interfaces.has(object);
+}
+
 /** The bundler may call `class X` `_X` or `X2`. */
 const plainName = (name) => name.replace(/^_|\d+$/g, "");
 
@@ -26,6 +33,7 @@ const plainName = (name) => name.replace(/^_|\d+$/g, "");
 export function finishInterface(constructor, name = plainName(constructor.name)) {
   const { prototype } = constructor;
   defineProperty(constructor, "name", { value: name, configurable: true });
+  interfaces.add(prototype);
   for (const key of ownKeys(prototype)) {
     if (key === "constructor" || typeof key === "symbol") continue;
     const descriptor = getOwnPropertyDescriptor(prototype, key);

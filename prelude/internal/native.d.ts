@@ -5,6 +5,8 @@ export interface Native {
   wallTime(): number;
   monotonicTime(): number;
   randomFill(view: ArrayBufferView | ArrayBuffer): void;
+  clock(): Float64Array;
+  onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
   // timers.c
   timerStart(id: number, milliseconds: number, repeats: boolean, callback: () => void): void;
   timerStop(id: number): void;

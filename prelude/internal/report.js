@@ -1,17 +1,34 @@
-// What happens to an exception that nobody caught: it is logged.
+// What happens to an exception that nobody caught.
+//
+// It becomes an "error" event on the global object, and a rejection an "unhandledrejection"
+// event; if no listener prevents the default, it is logged.
 import { native } from "./native.js";
+import { inspect } from "./inspect.js";
 
-export function describeError(error) {
-  try {
-    if (error !== null && typeof error === "object" && typeof error.stack === "string") {
-      return `${error.name ?? "Error"}: ${error.message ?? ""}\n${error.stack}`;
-    }
-    return String(error);
-  } catch {
-    return "an exception that cannot be described";
-  }
+let announce = null;
+
+/** web/global-events.js gives announce(error): true if a listener took care of it. */
+export function setAnnounce(function_) {
+  announce = function_;
 }
 
+export function describeError(error) {
+  return inspect(error);
+}
+
+let reporting = false;
+
 export function reportException(error) {
+  // An exception in a listener for exceptions is logged, or this would never end.
+  if (!reporting && announce !== null) {
+    reporting = true;
+    let handled;
+    try {
+      handled = announce(error);
+    } finally {
+      reporting = false;
+    }
+    if (handled) return;
+  }
   native.log(3, `Uncaught ${describeError(error)}`);
 }

@@ -44,10 +44,29 @@ static JSValueRef native_random_fill(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
+/* clock() -> Float64Array over the VM's clock (js/vm.h), which outlives every context. */
+static JSValueRef native_clock(CN_JS_NATIVE_ARGS)
+{
+    struct cn_js_vm *vm = cn_js_vm_current();
+    return JSObjectMakeTypedArrayWithBytesNoCopy(ctx, kJSTypedArrayTypeFloat64Array, vm->clock,
+                                                 sizeof(*vm->clock), NULL, NULL, exception);
+}
+
+/* onUnhandledRejection(function): called with the promise and the reason once the microtasks of
+ * the turn have run and nobody has handled it. */
+static JSValueRef native_on_unhandled_rejection(CN_JS_NATIVE_ARGS)
+{
+    JSGlobalContextSetUnhandledRejectionCallback(JSContextGetGlobalContext(ctx),
+                                                 (JSObjectRef)cn_js_arg(0), exception);
+    return JSValueMakeUndefined(ctx);
+}
+
 const struct cn_js_native cn_native_console[] = {
     {"log", native_log},
     {"wallTime", native_wall_time},
     {"monotonicTime", native_monotonic_time},
     {"randomFill", native_random_fill},
+    {"clock", native_clock},
+    {"onUnhandledRejection", native_on_unhandled_rejection},
     {0},
 };

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "js/context.h"
 #include "js/value.h"
@@ -47,6 +48,8 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     struct cn_js_vm *vm = CN_NEW(struct cn_js_vm);
     cn_list_init(&vm->contexts);
     vm->data = data;
+    vm->clock = cn_alloc(sizeof(*vm->clock));
+    vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
     /* The engine posts its timers to the thread's default GLib context at creation. */
     vm->glib = g_main_context_new();
     g_main_context_push_thread_default(vm->glib);
@@ -62,6 +65,7 @@ void cn_js_vm_free(struct cn_js_vm *vm)
     JSContextGroupRelease(vm->group);
     g_main_context_pop_thread_default(vm->glib);
     g_main_context_unref(vm->glib);
+    cn_free(vm->clock);
     cn_free(vm);
     current = NULL;
 }
@@ -75,8 +79,10 @@ void cn_js_enter(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     CN_ASSERT(vm == current);
-    if (vm->entered++ == 0)
+    if (vm->entered++ == 0) {
         JSLock(context->ref);
+        vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
+    }
 }
 
 void cn_js_leave(struct cn_js_context *context)

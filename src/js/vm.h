@@ -31,6 +31,7 @@ struct cn_js_vm {
     void *glib;                /* GMainContext: the engine's own timers run there */
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
+    double *clock; /* [0]: wall-clock milliseconds at the start of the turn; contexts see it too */
     uint64_t deadline_ns; /* on the thread's CPU clock; 0: no limit */
     bool terminated;      /* something was ended for its budget since it was set */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
