@@ -1,14 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/main.c - builds every component and hands it its dependencies. */
+/* cli/main.c - the commands. Each builds its components and hands them their
+ * dependencies in its own file, cmd_NAME.c. */
 #include <stdio.h>
 #include <string.h>
 
-int main(int argc, char **argv)
+#include "base/assert.h"
+#include "base/err.h"
+#include "cli/args.h"
+#include "cli/schema.h"
+
+static int run_version(const struct cn_args *args);
+static int run_help(const struct cn_args *args);
+
+static const struct cn_command commands[] = {
+    {"build", CN_COMMAND_BUILD, "[PROJECT] [OPTIONS]", "bundle a project",
+     "Bundles the project (a folder, or its wrangler.toml, .json or .jsonc; default: the current\n"
+     "folder) and writes the script, its source map and the files it imports.",
+     1, cn_cmd_build},
+    {"new", CN_COMMAND_NEW, "DIR", "write a small TypeScript starter",
+     "Writes a small Workers project in TypeScript into the new folder DIR.", 1, cn_cmd_new},
+    {"version", 0, "", "print the version", NULL, 0, run_version},
+    {"help", 0, "[COMMAND]", "explain a command", NULL, 1, run_help},
+};
+
+static const struct cn_command *find_command(const char *name)
 {
-    if (argc > 1 && strcmp(argv[1], "version") == 0) {
-        puts("cairn " CN_VERSION);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static const char *command_name_at(const void *data, size_t index)
+{
+    return index < CN_ARRAY_COUNT(commands) ? commands[index].name : NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    const char *meant = cn_suggest(name, command_name_at, NULL);
+    fprintf(stderr, "cairn: unknown command \"%s\"%s%s%s; `cairn help` lists the commands\n", name,
+            meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "");
+    return 2;
+}
+
+static int run_version(const struct cn_args *args)
+{
+    puts("cairn " CN_VERSION);
+    return 0;
+}
+
+static void print_commands(FILE *out)
+{
+    fprintf(out, "cairn runs Workers projects on your own machines.\n\n"
+                 "usage: cairn COMMAND [ARGUMENTS]\n\nCommands:\n");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf(out, "\n`cairn help COMMAND` explains one.\n");
+}
+
+static int run_help(const struct cn_args *args)
+{
+    if (args->rest_count == 0) {
+        print_commands(stdout);
         return 0;
     }
-    fprintf(stderr, "usage: cairn version\n");
-    return 2;
+    const struct cn_command *command = find_command(args->rest[0]);
+    if (!command)
+        return refuse_command(args->rest[0]);
+    cn_args_print_help(command);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct cn_args args;
+    struct cn_err err = {0};
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!*name) {
+        print_commands(stderr);
+        return 2;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-v") == 0)
+        name = "version";
+    const struct cn_command *command = find_command(name);
+    if (!command)
+        return refuse_command(name);
+    int status = 2;
+    if (cn_args_parse(&args, command, argc - 2, argv + 2, &err) < 0)
+        fprintf(stderr, "cairn: %s\n", err.text);
+    else if (args.help)
+        status = (cn_args_print_help(command), 0);
+    else
+        status = command->run(&args);
+    cn_args_fini(&args);
+    return status;
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/schema.h"
+
+#define SERVE CN_COMMAND_SERVE
+#define DEV CN_COMMAND_DEV
+#define BUILD CN_COMMAND_BUILD
+#define NEW CN_COMMAND_NEW
+#define ALL (SERVE | DEV | BUILD | NEW)
+
+struct option {
+    const char *name;
+    char letter; /* 0: none */
+    unsigned commands;
+    const char *value;    /* what stands for its value in the help; NULL: it takes none */
+    const char *variable; /* NULL: none */
+    const char *help;
+    size_t offset; /* in struct cn_args; VAR_OFFSET: repeated */
+};
+
+#define VAR_OFFSET ((size_t)-1)
+#define AT(member) offsetof(struct cn_args, member)
+
+static const struct option options[] = {
+    {"listen", 'l', SERVE | DEV, "HOST:PORT", "CAIRN_LISTEN",
+     "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
+    {"data", 0, SERVE | DEV | BUILD, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)",
+     AT(data)},
+    {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",
+     AT(lanes)},
+    {"env", 'e', SERVE | DEV | BUILD, "NAME", "CAIRN_ENV",
+     "environment of the configuration: [env.NAME]", AT(env)},
+    {"var", 0, SERVE | DEV | BUILD, "K=V", "CAIRN_VAR",
+     "sets a variable; may be repeated (in CAIRN_VAR: one per line)", VAR_OFFSET},
+    {"tls-cert", 0, SERVE | DEV, "FILE", "CAIRN_TLS_CERT", "certificate chain (PEM): serves https",
+     AT(tls_cert)},
+    {"tls-key", 0, SERVE | DEV, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key)},
+    {"log", 0, SERVE | DEV | BUILD, "json|pretty", "CAIRN_LOG", "form of messages (pretty)",
+     AT(log)},
+    {"outdir", 0, BUILD, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir)},
+    {"help", 'h', ALL, NULL, NULL, "this text", AT(help)},
+};
+
+static const char *option_name_at(const void *data, size_t index)
+{
+    const struct cn_command *command = data;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(options); i++)
+        if ((options[i].commands & command->bit) && index-- == 0)
+            return options[i].name;
+    return NULL;
+}
+
+static const struct option *find_option(const struct cn_command *command, const char *word,
+                                        size_t size)
+{
+    bool is_letter = word[0] == '-' && word[1] != '-' && size == 2;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(options); i++) {
+        const struct option *option = &options[i];
+        if (!(option->commands & command->bit))
+            continue;
+        if (is_letter
+                ? word[1] == option->letter
+                : size > 2 && strncmp(word, "--", 2) == 0 && strlen(option->name) == size - 2 &&
+                      memcmp(word + 2, option->name, size - 2) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static void push(const char ***list, size_t *count, const char *text)
+{
+    *list = cn_realloc(*list, (*count + 1) * sizeof(char *));
+    (*list)[(*count)++] = text;
+}
+
+static void set_value(struct cn_args *args, const struct option *option, const char *value)
+{
+    if (option->offset == VAR_OFFSET)
+        push(&args->vars, &args->var_count, value);
+    else
+        *(const char **)((char *)args + option->offset) = value;
+}
+
+static int parse_option(struct cn_args *args, const struct cn_command *command, int argc,
+                        char **argv, int *index, struct cn_err *err)
+{
+    const char *word = argv[*index], *value = NULL;
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    size_t size = equals ? (size_t)(equals - word) : strlen(word);
+    const struct option *option = find_option(command, word, size);
+    if (!option) {
+        char *plain = cn_strndup(word + strspn(word, "-"), size - strspn(word, "-"));
+        const char *meant = cn_suggest(plain, option_name_at, command);
+        cn_free(plain);
+        return cn_err_set(err, CN_EINVALID,
+                          "unknown option %.*s%s%s%s; `cairn help %s` lists the options", (int)size,
+                          word, meant ? " (did you mean --" : "", meant ? meant : "",
+                          meant ? "?)" : "", command->name);
+    }
+    if (!option->value) {
+        if (equals)
+            return cn_err_set(err, CN_EINVALID, "--%s takes no value", option->name);
+        *(bool *)((char *)args + option->offset) = true;
+        return 0;
+    }
+    if (equals)
+        value = equals + 1;
+    else if (*index + 1 < argc)
+        value = argv[++*index];
+    if (!value)
+        return cn_err_set(err, CN_EINVALID, "--%s needs a value: %s", option->name, option->value);
+    set_value(args, option, value);
+    return 0;
+}
+
+/* CAIRN_* variables for what no flag gave. */
+static void read_variables(struct cn_args *args, const struct cn_command *command)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(options); i++) {
+        const struct option *option = &options[i];
+        const char *value = option->variable ? getenv(option->variable) : NULL;
+        if (!value || !*value || !(option->commands & command->bit))
+            continue;
+        if (option->offset != VAR_OFFSET) {
+            set_value(args, option, value);
+            continue;
+        }
+        args->var_copy = cn_strdup(value);
+        char *state = NULL;
+        for (char *line = strtok_r(args->var_copy, "\n", &state); line;
+             line = strtok_r(NULL, "\n", &state))
+            set_value(args, option, line);
+    }
+}
+
+int cn_args_parse(struct cn_args *args, const struct cn_command *command, int argc, char **argv,
+                  struct cn_err *err)
+{
+    bool only_rest = false;
+    *args = (struct cn_args){0};
+    read_variables(args, command);
+    for (int i = 0; i < argc; i++) {
+        if (!only_rest && strcmp(argv[i], "--") == 0) {
+            only_rest = true;
+        } else if (!only_rest && argv[i][0] == '-' && argv[i][1]) {
+            int rc = parse_option(args, command, argc, argv, &i, err);
+            if (rc < 0)
+                return rc;
+        } else {
+            push(&args->rest, &args->rest_count, argv[i]);
+        }
+    }
+    if (args->rest_count > command->rest_max && !args->help)
+        return cn_err_set(err, CN_EINVALID, "unexpected \"%s\"; usage: cairn %s %s",
+                          args->rest[command->rest_max], command->name, command->usage);
+    return 0;
+}
+
+void cn_args_fini(struct cn_args *args)
+{
+    cn_free(args->vars);
+    cn_free(args->rest);
+    cn_free(args->var_copy);
+    *args = (struct cn_args){0};
+}
+
+void cn_args_print_help(const struct cn_command *command)
+{
+    printf("usage: cairn %s%s%s\n\n%s\n", command->name, *command->usage ? " " : "", command->usage,
+           command->text ? command->text : command->summary);
+    if (!command->bit)
+        return;
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(options); i++) {
+        const struct option *option = &options[i];
+        if (!(option->commands & command->bit))
+            continue;
+        char name[60];
+        snprintf(name, sizeof(name), "%c%c%s --%s%s%s", option->letter ? '-' : ' ',
+                 option->letter ? option->letter : ' ', option->letter ? "," : " ", option->name,
+                 option->value ? " " : "", option->value ? option->value : "");
+        printf("  %-26s %s%s%s%s\n", name, option->help, option->variable ? " [" : "",
+               option->variable ? option->variable : "", option->variable ? "]" : "");
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/args.h - the command line: commands, flags, and the CAIRN_* variables
+ * that mirror the flags. A flag wins over its variable. */
+#ifndef CN_CLI_ARGS_H
+#define CN_CLI_ARGS_H
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cn_err;
+
+/* Commands, as bits, so that an option can say which ones it belongs to. */
+enum cn_command_bit {
+    CN_COMMAND_SERVE = 1,
+    CN_COMMAND_DEV = 2,
+    CN_COMMAND_BUILD = 4,
+    CN_COMMAND_NEW = 8,
+};
+
+/* Everything that can be said on the command line. Texts are borrowed from
+ * argv and the environment; NULL means not given. */
+struct cn_args {
+    const char *listen; /* HOST:PORT */
+    const char *data;
+    const char *lanes;
+    const char *env;
+    const char *log;
+    const char *tls_cert;
+    const char *tls_key;
+    const char *outdir;
+    bool help;
+    const char **vars; /* owned */
+    size_t var_count;
+    const char **rest; /* owned: PROJECT... or DIR */
+    size_t rest_count;
+    char *var_copy; /* owned: backs what came from CAIRN_VAR */
+};
+
+struct cn_command {
+    const char *name;
+    unsigned bit;        /* 0: takes no options */
+    const char *usage;   /* "[PROJECT...]" */
+    const char *summary; /* for the list */
+    const char *text;    /* for its own help; may be NULL */
+    size_t rest_max;
+    int (*run)(const struct cn_args *args); /* the process's exit code */
+};
+
+/* Parses what follows the command's name. */
+int cn_args_parse(struct cn_args *args, const struct cn_command *command, int argc, char **argv,
+                  struct cn_err *err);
+void cn_args_fini(struct cn_args *args);
+/* Prints usage, text and options of a command on standard output. */
+void cn_args_print_help(const struct cn_command *command);
+
+/* The commands (cmd_NAME.c). */
+int cn_cmd_serve(const struct cn_args *args);
+int cn_cmd_dev(const struct cn_args *args);
+int cn_cmd_build(const struct cn_args *args);
+int cn_cmd_new(const struct cn_args *args);
+
+#endif

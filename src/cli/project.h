@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/project.h - what the commands do with a project before it runs: read its
+ * configuration, tell the operator what it says, find its data, bundle it. */
+#ifndef CN_CLI_PROJECT_H
+#define CN_CLI_PROJECT_H
+#include <stdbool.h>
+
+#include "cli/bundle.h"
+#include "cli/bundler.h"
+
+struct cn_args;
+struct cn_config;
+struct cn_err;
+
+struct cn_project {
+    struct cn_config *config; /* owned */
+    char *data;               /* owned: its data directory, absolute */
+    struct cn_bundle bundle;
+};
+
+/* Sets up messages by --log (else by [cairn] of the first project). Fails on an unknown form. */
+int cn_project_setup_log(const char *log, struct cn_err *err);
+
+/* Reads the configuration; warnings and hosted keys go to the log unless `quiet`. */
+int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
+                    bool quiet, struct cn_err *err);
+/* Bundles into `out`, or into the data directory if that is NULL. What esbuild says goes to
+ * standard error as it words it, and its errors (plain text) also into `messages` unless NULL. */
+int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
+                      bool development, struct cn_buf *messages, struct cn_err *err);
+void cn_project_close(struct cn_project *project);
+
+#endif

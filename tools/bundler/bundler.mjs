@@ -1,0 +1,295 @@
+// Turns a Workers project into one script for JavaScriptCore, with esbuild.
+//
+// cairn starts this once and speaks lines with it: a line on stdin is the path of a job (JSON, see
+// src/cli/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
+// It ends when stdin does. Between jobs of one output folder esbuild's context is kept, so that a
+// rebuild in `cairn dev` costs milliseconds.
+//
+// The script is a function expression
+//     (function(__cairn){ ...; return exports })
+// or, where a module awaits at its top level, an async one. `__cairn.modules` holds the modules
+// that the runtime provides, by specifier, `__cairn.files` the bytes of data and wasm imports.
+//
+// Written into the job's folder: HASH.js, HASH.js.map, a file per data or wasm import, and last
+// manifest.json, which names them and every input with its size and time. A manifest is therefore
+// complete or absent.
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { builtinModules } from "node:module";
+import path from "node:path";
+import readline from "node:readline";
+import * as esbuild from "esbuild";
+import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
+import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
+
+const TLA = /Top-level await is (currently )?not (supported|available)/;
+
+/** Contexts of esbuild by output folder: {key, context, state}. */
+const contexts = new Map();
+
+const lines = readline.createInterface({ input: process.stdin });
+process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; cairn closes stdin when it ends
+for await (const line of lines) {
+  let answer;
+  try {
+    answer = await run(JSON.parse(await readFile(line, "utf8")));
+  } catch (error) {
+    answer = { ok: false, text: String(error?.stack ?? error) };
+  }
+  process.stdout.write(JSON.stringify(answer) + "\n");
+}
+for (const { context } of contexts.values()) await context.dispose();
+
+async function run(job) {
+  const started = Date.now();
+  try {
+    const { result, state, wrap } = await bundle(job);
+    await write(job, result, state, wrap, started);
+    return { ok: true, text: await format(job, result.warnings, "warning") };
+  } catch (error) {
+    if (!error.errors) throw error;
+    return {
+      ok: false,
+      text: await format(job, error.errors, "error"),
+      // Where a correction is likely to happen.
+      inputs: error.errors.map((e) => e.location && path.resolve(job.dir, e.location.file)).filter(Boolean),
+    };
+  }
+}
+
+async function format(job, messages, kind) {
+  if (!messages?.length) return "";
+  for (const message of messages) message.pluginName = "";
+  const texts = await esbuild.formatMessages(messages, { kind, color: job.color, terminalWidth: 100 });
+  return texts.join("").trimEnd();
+}
+
+/** Bundles; a project with a top-level await is tried again in the form that allows it. */
+async function bundle(job) {
+  const key = JSON.stringify(job);
+  let entry = contexts.get(job.out);
+  if (entry?.key !== key) {
+    await entry?.context.dispose();
+    contexts.delete(job.out);
+    entry = await open(job, key, false);
+  }
+  try {
+    return await rebuild(job, entry);
+  } catch (error) {
+    if (entry.awaits || !error.errors?.some((e) => TLA.test(e.text))) throw error;
+  }
+  await entry.context.dispose();
+  return rebuild(job, await open(job, key, true));
+}
+
+async function open(job, key, awaits) {
+  const state = { files: new Map(), inputs: new Set() };
+  const context = await esbuild.context(options(job, state, awaits));
+  const entry = { key, context, state, awaits };
+  contexts.set(job.out, entry);
+  return entry;
+}
+
+async function rebuild(job, { context, state, awaits }) {
+  state.files.clear();
+  state.inputs.clear();
+  const result = await context.rebuild();
+  return { result, state, wrap: await wrapper(job, result, awaits) };
+}
+
+/** What stands before esbuild's output, on one line, and after it. */
+async function wrapper(job, result, awaits) {
+  if (awaits) return ['(async function(__cairn){"use strict";\n', "\nreturn __cairn.exports;\n})\n"];
+  const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
+  if (entry && entry[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8")))
+    return serviceWorkerWrapper;
+  return ['(function(__cairn){"use strict";\n', "\nreturn __worker;\n})\n"];
+}
+
+function options(job, state, awaits) {
+  const common = {
+    absWorkingDir: job.dir,
+    bundle: true,
+    write: false,
+    metafile: true,
+    outfile: path.join(job.out, "worker.js"),
+    platform: "browser",
+    conditions: ["workerd", "worker", "browser"],
+    target: "safari18", // lowers what JavaScriptCore lacks: decorators, `using`
+    charset: "utf8",
+    loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx" },
+    sourcemap: "external",
+    sourcesContent: true,
+    minify: job.minify,
+    keepNames: job.keepNames,
+    define: {
+      "process.env.NODE_ENV": JSON.stringify(job.mode),
+      "global.process.env.NODE_ENV": JSON.stringify(job.mode),
+      "globalThis.process.env.NODE_ENV": JSON.stringify(job.mode),
+      "import.meta.url": JSON.stringify("file:///" + path.relative(job.dir, job.entry)),
+      ...job.define,
+    },
+    alias: job.alias,
+    tsconfig: job.tsconfig ?? undefined,
+    jsxFactory: job.jsxFactory ?? undefined,
+    jsxFragment: job.jsxFragment ?? undefined,
+    logLevel: "silent",
+    logOverride: { "empty-import-meta": "silent" },
+    plugins: [provided(job), content(job, state)],
+  };
+  if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [job.entry] };
+  // Only ES modules may await; this one exports nothing, so that its text fits into a function.
+  return {
+    ...common,
+    format: "esm",
+    stdin: {
+      contents: `import * as exports from ${JSON.stringify(job.entry)}; __cairn.exports = exports;`,
+      resolveDir: job.dir,
+      sourcefile: "cairn:entry",
+    },
+  };
+}
+
+/** Modules that the runtime provides: cloudflare:* and, under nodejs_compat, node:*. */
+function provided(job) {
+  const builtins = builtinModules.filter((name) => !name.startsWith("_"));
+  const available = new Set(job.modules);
+  const refuse = (text, notes = []) => ({ errors: [{ text, notes: notes.map((note) => ({ text: note })) }] });
+  return {
+    name: "cairn-provided",
+    setup(build) {
+      build.onResolve({ filter: /^(cloudflare|workerd):/ }, ({ path: name }) =>
+        available.has(name)
+          ? { path: name, namespace: "cairn-provided" }
+          : refuse(`Could not resolve "${name}"`, ["cairn does not have this module."]),
+      );
+      build.onResolve({ filter: new RegExp(`^(node:.*|${builtins.join("|")})$`) }, async (args) => {
+        const bare = args.path.replace(/^node:/, "");
+        const prefixed = bare !== args.path;
+        if (args.pluginData?.cairnTried) return undefined;
+        const name = "node:" + bare;
+        const enabled = job.nodejsCompat || (job.nodejsAls && bare === "async_hooks");
+        if (enabled && available.has(name)) return { path: name, namespace: "cairn-provided" };
+        if (!prefixed) {
+          // A package of that name may be installed (buffer, events, util...).
+          const found = await build.resolve(args.path, {
+            resolveDir: args.resolveDir,
+            importer: args.importer,
+            kind: args.kind,
+            pluginData: { cairnTried: true },
+          });
+          if (!found.errors.length) return found;
+        }
+        return refuse(`Could not resolve "${args.path}"`, [
+          enabled
+            ? `cairn does not have ${name} yet.`
+            : `Modules of Node.js need the compatibility flag "nodejs_compat" in the project's configuration.`,
+        ]);
+      });
+      build.onLoad({ filter: /.*/, namespace: "cairn-provided" }, ({ path: name }) => {
+        // CommonJS on purpose: esbuild then reads each imported name from the object when it is
+        // used, so that the bundle needs no list of names. A node: module's default export is what
+        // require() of it gives; the others have none.
+        const module = `__cairn.modules[${JSON.stringify(name)}]`;
+        const value = name.startsWith("node:") ? `${module}.default ?? ${module}` : module;
+        return { contents: `module.exports = ${value};`, loader: "js" };
+      });
+    },
+  };
+}
+
+/** Text, data, wasm and JSON imports by the project's rules, then by wrangler's defaults. */
+function content(job, state) {
+  const rules = contentRules(job.rules);
+  return {
+    name: "cairn-content",
+    setup(build) {
+      build.onResolve({ filter: ruleFilter(rules) }, async (args) => {
+        if (args.kind === "entry-point" || args.pluginData?.cairnContent) return undefined;
+        const rule = ruleFor(rules, args.path, path.relative(job.dir, path.resolve(args.resolveDir, args.path)));
+        if (!rule) return undefined;
+        const found = await build.resolve(args.path.replace(/\?[^?]*$/, ""), {
+          resolveDir: args.resolveDir,
+          importer: args.importer,
+          kind: args.kind,
+          pluginData: { cairnContent: true },
+        });
+        if (found.errors.length) return { errors: found.errors };
+        return { path: found.path, namespace: "cairn-" + rule.type };
+      });
+      for (const type of ["Text", "JSON", "ESModule", "CommonJS", "Data", "CompiledWasm"])
+        build.onLoad({ filter: /.*/, namespace: "cairn-" + type }, async ({ path: file }) => {
+          state.inputs.add(file);
+          return { ...load(type, file, await readFile(file), state), resolveDir: path.dirname(file) };
+        });
+    },
+  };
+}
+
+function load(type, file, bytes, state) {
+  if (type === "Text") return { contents: bytes, loader: "text" };
+  if (type === "JSON") return { contents: bytes, loader: "json" };
+  if (type === "ESModule" || type === "CommonJS")
+    return { contents: bytes, loader: { ".ts": "ts", ".mts": "ts", ".cts": "ts", ".tsx": "tsx" }[path.extname(file)] ?? "jsx" };
+  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+  const name = `${hash}-${path.basename(file)}`;
+  state.files.set(name, bytes);
+  const buffer = `__cairn.files[${JSON.stringify(name)}]`;
+  return { contents: `export default ${type === "Data" ? buffer : `new WebAssembly.Module(${buffer})`};`, loader: "js" };
+}
+
+async function write(job, result, state, [before, after], started) {
+  const script = before + result.outputFiles.find((f) => f.path.endsWith(".js")).text + after;
+  const map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
+  map.mappings = ";" + map.mappings; // `before` is one line
+  // Names as the user knows them: relative to the project.
+  map.sources = map.sources.map((s) => path.relative(job.dir, path.resolve(job.out, s)));
+  const hash = createHash("sha256").update(script).digest("hex").slice(0, 16);
+  await mkdir(job.out, { recursive: true });
+  const put = async (name, bytes) => {
+    const file = path.join(job.out, name);
+    await writeFile(file + ".tmp", bytes);
+    await rename(file + ".tmp", file);
+  };
+  await put(`${hash}.js`, script);
+  await put(`${hash}.js.map`, JSON.stringify(map));
+  for (const [name, bytes] of state.files) await put(name, bytes);
+  const manifest = {
+    key: job.key,
+    script: `${hash}.js`,
+    map: `${hash}.js.map`,
+    files: [...state.files.keys()],
+    inputs: await inputs(job, result, state, started),
+  };
+  const before = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);
+  await put("manifest.json", JSON.stringify(manifest));
+  // What the last build left goes; other files in the folder are not ours.
+  const outputs = (m) => [m.script, m.map, ...m.files];
+  const keep = new Set(outputs(manifest));
+  for (const name of before?.files ? outputs(before) : [])
+    if (!keep.has(name)) await rm(path.join(job.out, path.basename(name)), { force: true });
+}
+
+/** Everything the bundle was made of, and what decides how names resolve, with size and time. */
+async function inputs(job, result, state, started) {
+  const names = new Set(state.inputs);
+  for (const name of Object.keys(result.metafile.inputs))
+    if (!/^(cairn-[A-Za-z]+|<stdin>|cairn|\(disabled\)):/.test(name)) names.add(path.resolve(job.dir, name));
+  for (const name of ["package.json", "tsconfig.json", "jsconfig.json", "node_modules/.package-lock.json"])
+    names.add(path.join(job.dir, name));
+  if (job.tsconfig) names.add(path.resolve(job.dir, job.tsconfig));
+  const list = [];
+  for (const name of names) {
+    let info;
+    try {
+      info = await stat(name, { bigint: true });
+    } catch {
+      list.push({ path: name, size: -1, mtime: "" }); // must stay absent
+      continue;
+    }
+    // A file touched while the build ran may have been read before or after: never up to date.
+    const settled = info.mtimeMs < started - 10;
+    list.push({ path: name, size: Number(info.size), mtime: settled ? String(info.mtimeNs) : "" });
+  }
+  return list;
+}
