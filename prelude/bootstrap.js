@@ -20,6 +20,7 @@ import { Navigator, navigator } from "./web/navigator.js";
 import { Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, performance } from "./web/performance.js";
 import { scheduler } from "./web/scheduler.js";
 import { installTime } from "./web/time.js";
+import * as streams from "./web/streams/index.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
@@ -32,6 +33,7 @@ const interfaces = {
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
   Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams,
+  ...streams,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 

@@ -1,0 +1,158 @@
+// IdentityTransformStream and FixedLengthStream: the platform's byte pipes.
+// https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
+//
+// A write is done when its bytes have been read: nothing is buffered unless a highWaterMark asks
+// for it. Only bytes pass.
+import { finishInterface } from "../../internal/interface.js";
+import { Deferred, dictionary, enforceRange, illegalInvocation, resolved } from "./common.js";
+import { pullStream } from "./readable-pull.js";
+import { streamObject } from "./readable.js";
+import { ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
+import { writableObject } from "./writable.js";
+
+/** The bytes of a chunk as a Uint8Array of its own, or a TypeError. `what` names the stream. */
+export function copyBytes(chunk, what) {
+  if (ArrayBuffer.isView(chunk)) {
+    return new Uint8Array(chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength));
+  }
+  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk.slice(0));
+  throw notBytes(chunk, what);
+}
+
+export function notBytes(chunk, what) {
+  return new TypeError(
+    typeof chunk === "string"
+      ? `This ${what} is being used as a byte stream, but received a string on its writable side. ` +
+        "If you wish to write a string, you'll probably want to explicitly UTF-8-encode it with TextEncoder."
+      : `This ${what} is being used as a byte stream, but received an object of ` +
+        "non-ArrayBuffer/ArrayBufferView type on its writable side.",
+  );
+}
+
+class BytePipe {
+  /** `expected` is the number of bytes that must pass, or null. */
+  constructor(mark, expected) {
+    this.remaining = expected;
+    this.chunk = null; // written, not read yet
+    this.written = null; // Deferred of that write
+    this.reader = null; // Deferred of a read that waits
+    this.ended = false;
+    this.failure = null;
+    this.readable = pullStream(
+      () => this.pull(),
+      (reason) => this.cancel(reason),
+    );
+    this.readable.length = expected;
+    const size = mark === undefined ? null : (chunk) => chunk?.byteLength ?? 1;
+    this.writable = setUpWritable(
+      null,
+      (chunk) => this.write(chunk),
+      () => this.close(),
+      (reason) => this.fail(reason),
+      mark ?? 1,
+      size,
+    );
+  }
+
+  pull() {
+    if (this.failure !== null) throw this.failure.error;
+    if (this.chunk !== null) {
+      const { chunk } = this;
+      this.chunk = null;
+      this.written.resolve(undefined);
+      return chunk;
+    }
+    if (this.ended) return null;
+    this.reader = new Deferred();
+    return this.reader.promise;
+  }
+
+  write(chunk) {
+    if (this.failure !== null) throw this.failure.error;
+    let bytes;
+    try {
+      bytes = copyBytes(chunk, "TransformStream");
+      if (this.remaining !== null) {
+        if (bytes.byteLength > this.remaining) {
+          throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
+        }
+        this.remaining -= bytes.byteLength;
+      }
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+    if (bytes.byteLength === 0) return undefined;
+    if (this.reader !== null) {
+      const { reader } = this;
+      this.reader = null;
+      reader.resolve(bytes);
+      return undefined;
+    }
+    this.chunk = bytes;
+    this.written = new Deferred();
+    return this.written.promise;
+  }
+
+  close() {
+    if (this.failure !== null) throw this.failure.error;
+    if (this.remaining > 0) {
+      const error = new TypeError("FixedLengthStream did not see all expected bytes before close().");
+      this.fail(error);
+      throw error;
+    }
+    this.ended = true;
+    if (this.reader !== null) this.reader.resolve(null);
+  }
+
+  /** The writable side failed or was aborted: the reader is told. */
+  fail(error) {
+    this.failure = { error };
+    this.chunk = null;
+    if (this.reader !== null) this.reader.reject(error);
+    else this.readable.controller.fail(error);
+    this.reader = null;
+  }
+
+  /** The readable side was cancelled: writes fail from now on. */
+  cancel(reason) {
+    this.failure = { error: reason };
+    this.chunk = null;
+    const { writable } = this;
+    if (this.written !== null) this.written.reject(reason);
+    else if (writable.state !== ERRORED && writable.state !== ERRORING) writable.controller.errorIfNeeded(reason);
+    return resolved(undefined);
+  }
+}
+
+class IdentityTransformStream {
+  #pipe;
+
+  constructor(options = undefined, expected = null) {
+    const { highWaterMark } = dictionary(options, "The options of a stream");
+    const mark = highWaterMark === undefined ? undefined : enforceRange(highWaterMark, "highWaterMark");
+    this.#pipe = new BytePipe(mark, new.target === IdentityTransformStream ? null : expected);
+  }
+
+  get readable() {
+    if (!(#pipe in this)) throw illegalInvocation("IdentityTransformStream");
+    return streamObject(this.#pipe.readable);
+  }
+
+  get writable() {
+    if (!(#pipe in this)) throw illegalInvocation("IdentityTransformStream");
+    return writableObject(this.#pipe.writable);
+  }
+}
+
+class FixedLengthStream extends IdentityTransformStream {
+  constructor(expectedLength, options = undefined) {
+    let length = expectedLength;
+    if (typeof length === "bigint") length = Number(length);
+    super(options, enforceRange(length, "expectedLength"));
+  }
+}
+
+finishInterface(IdentityTransformStream);
+finishInterface(FixedLengthStream);
+export { FixedLengthStream, IdentityTransformStream, BytePipe };

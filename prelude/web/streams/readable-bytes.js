@@ -1,0 +1,470 @@
+// Byte controllers and reading into the caller's buffers.
+// https://streams.spec.whatwg.org/#rbs-controller-abstract-ops
+import { Queue, attempt, react } from "./common.js";
+import { CLOSED, ERRORED, READABLE, closeStream, errorStream } from "./readable-core.js";
+
+const { transfer: bufferTransfer } = ArrayBuffer.prototype;
+const TypedArray = Object.getPrototypeOf(Uint8Array);
+const getter = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name).get;
+const typedTag = getter(TypedArray.prototype, Symbol.toStringTag);
+const viewGetters = (prototype) => ({
+  buffer: getter(prototype, "buffer"),
+  byteOffset: getter(prototype, "byteOffset"),
+  byteLength: getter(prototype, "byteLength"),
+});
+const typedGetters = viewGetters(TypedArray.prototype);
+const dataGetters = viewGetters(DataView.prototype);
+const typedLength = getter(TypedArray.prototype, "length");
+const isDetached = getter(ArrayBuffer.prototype, "detached");
+const bufferLength = getter(ArrayBuffer.prototype, "byteLength");
+const constructors = {
+  Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array,
+  Float32Array, Float64Array, BigInt64Array, BigUint64Array, DataView,
+  ...(typeof Float16Array === "function" ? { Float16Array } : {}),
+};
+
+export const detached = (buffer) => isDetached.call(buffer);
+export const lengthOf = (buffer) => bufferLength.call(buffer);
+/** TransferArrayBuffer: the old one is detached, the bytes live on in the result. */
+export const transfer = (buffer) => bufferTransfer.call(buffer);
+
+/** What a view says about itself, whatever the user has put on it. */
+export function viewInfo(view) {
+  const name = typedTag.call(view);
+  const get = name === undefined ? dataGetters : typedGetters;
+  const Constructor = constructors[name ?? "DataView"];
+  return {
+    Constructor,
+    elementSize: name === undefined ? 1 : Constructor.BYTES_PER_ELEMENT,
+    buffer: get.buffer.call(view),
+    byteOffset: get.byteOffset.call(view),
+    byteLength: get.byteLength.call(view),
+    length: name === undefined ? get.byteLength.call(view) : typedLength.call(view),
+  };
+}
+
+/** A view by which a read-into request is answered. */
+export const makeView = (into, buffer, bytes) =>
+  new into.Constructor(buffer, into.byteOffset, bytes / into.elementSize);
+
+class PullInto {
+  constructor(info, buffer, minimumFill, kind) {
+    this.buffer = buffer;
+    this.bufferByteLength = lengthOf(buffer);
+    this.byteOffset = info.byteOffset;
+    this.byteLength = info.byteLength;
+    this.filled = 0;
+    this.minimumFill = minimumFill;
+    this.elementSize = info.elementSize;
+    this.Constructor = info.Constructor;
+    this.kind = kind; // "default", "byob" or "none": who waits for it
+  }
+}
+
+export class ByteController {
+  constructor(stream, pullAlgorithm, cancelAlgorithm, mark, autoAllocateChunkSize) {
+    this.stream = stream;
+    this.queue = new Queue(); // of {buffer, byteOffset, byteLength}
+    this.total = 0;
+    this.mark = mark;
+    this.pullAlgorithm = pullAlgorithm;
+    this.cancelAlgorithm = cancelAlgorithm;
+    this.autoAllocateChunkSize = autoAllocateChunkSize;
+    this.pending = []; // of PullInto
+    this.byobRequest = null; // ByobRequestRecord
+    this.started = false;
+    this.closeRequested = false;
+    this.pulling = false;
+    this.pullAgain = false;
+    this.onPulled = null;
+    this.onPullFailed = null;
+    this.object = null;
+    stream.controller = this;
+    stream.isBytes = true;
+  }
+
+  start(startAlgorithm) {
+    const result = startAlgorithm === null ? undefined : startAlgorithm();
+    react(
+      result,
+      () => {
+        this.started = true;
+        this.pullIfNeeded();
+      },
+      (error) => this.fail(error),
+    );
+  }
+
+  pull(request) {
+    if (this.total > 0) {
+      this.fillRequestFromQueue(request);
+      return;
+    }
+    const size = this.autoAllocateChunkSize;
+    if (size !== undefined) {
+      let buffer;
+      try {
+        buffer = new ArrayBuffer(size);
+      } catch (error) {
+        request.error(error);
+        return;
+      }
+      const info = { byteOffset: 0, byteLength: size, elementSize: 1, Constructor: Uint8Array };
+      this.pending.push(new PullInto(info, buffer, 1, "default"));
+    }
+    this.stream.reader.requests.push(request);
+    this.pullIfNeeded();
+  }
+
+  cancel(reason) {
+    this.clearPending();
+    this.resetQueue();
+    const { cancelAlgorithm } = this;
+    this.clearAlgorithms();
+    return cancelAlgorithm === null ? undefined : cancelAlgorithm(reason);
+  }
+
+  release() {
+    if (this.pending.length > 0) {
+      const first = this.pending[0];
+      first.kind = "none";
+      this.pending = [first];
+    }
+  }
+
+  resetQueue() {
+    this.queue.clear();
+    this.total = 0;
+  }
+
+  clearAlgorithms() {
+    this.pullAlgorithm = this.cancelAlgorithm = null;
+  }
+
+  invalidateByobRequest() {
+    if (this.byobRequest === null) return;
+    this.byobRequest.controller = null;
+    this.byobRequest.view = null;
+    this.byobRequest = null;
+  }
+
+  clearPending() {
+    this.invalidateByobRequest();
+    this.pending = [];
+  }
+
+  desiredSize() {
+    const { state } = this.stream;
+    if (state === ERRORED) return null;
+    if (state === CLOSED) return 0;
+    return this.mark - this.total;
+  }
+
+  shouldPull() {
+    const { stream } = this;
+    if (stream.state !== READABLE || this.closeRequested || !this.started) return false;
+    if (stream.reader !== null && stream.reader.requests.length > 0) return true;
+    return this.mark - this.total > 0;
+  }
+
+  pullIfNeeded() {
+    if (this.pullAlgorithm === null || !this.shouldPull()) return;
+    if (this.pulling) {
+      this.pullAgain = true;
+      return;
+    }
+    this.pulling = true;
+    if (this.onPulled === null) {
+      this.onPulled = () => {
+        this.pulling = false;
+        if (this.pullAgain) {
+          this.pullAgain = false;
+          this.pullIfNeeded();
+        }
+      };
+      this.onPullFailed = (error) => this.fail(error);
+    }
+    react(attempt(this.pullAlgorithm), this.onPulled, this.onPullFailed);
+  }
+
+  /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-close */
+  close() {
+    if (this.closeRequested || this.stream.state !== READABLE) return;
+    if (this.total > 0) {
+      this.closeRequested = true;
+      return;
+    }
+    if (this.pending.length > 0) {
+      const first = this.pending[0];
+      if (first.filled % first.elementSize !== 0) {
+        const error = new TypeError("Insufficient bytes to fill elements in the given buffer");
+        this.fail(error);
+        throw error;
+      }
+    }
+    this.clearAlgorithms();
+    closeStream(this.stream);
+  }
+
+  fail(error) {
+    if (this.stream.state !== READABLE) return;
+    this.clearPending();
+    this.resetQueue();
+    this.clearAlgorithms();
+    errorStream(this.stream, error);
+  }
+
+  /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-enqueue */
+  enqueue(buffer, byteOffset, byteLength) {
+    const { stream } = this;
+    if (this.closeRequested || stream.state !== READABLE) return;
+    if (detached(buffer)) throw new TypeError("The chunk's buffer is detached.");
+    const mine = transfer(buffer);
+    if (this.pending.length > 0) {
+      const first = this.pending[0];
+      if (detached(first.buffer)) throw new TypeError("The BYOB request's buffer is detached.");
+      this.invalidateByobRequest();
+      first.buffer = transfer(first.buffer);
+      if (first.kind === "none") this.enqueueDetached(first);
+    }
+    const { reader } = stream;
+    if (reader !== null && !reader.isByob) {
+      while (reader.requests.length > 0 && this.total > 0) {
+        this.fillRequestFromQueue(reader.requests.shift());
+      }
+      if (reader.requests.length === 0) {
+        this.push(mine, byteOffset, byteLength);
+      } else {
+        if (this.pending.length > 0) this.pending.shift();
+        reader.requests.shift().chunk(new Uint8Array(mine, byteOffset, byteLength));
+      }
+    } else if (reader !== null) {
+      this.push(mine, byteOffset, byteLength);
+      for (const filled of this.processPending()) this.commit(filled);
+    } else {
+      this.push(mine, byteOffset, byteLength);
+    }
+    this.pullIfNeeded();
+  }
+
+  push(buffer, byteOffset, byteLength) {
+    this.queue.push({ buffer, byteOffset, byteLength });
+    this.total += byteLength;
+  }
+
+  pushClone(buffer, byteOffset, byteLength) {
+    let clone;
+    try {
+      clone = buffer.slice(byteOffset, byteOffset + byteLength);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+    this.push(clone, 0, byteLength);
+  }
+
+  /** EnqueueDetachedPullIntoToQueue: bytes written for a reader that has left are kept. */
+  enqueueDetached(pullInto) {
+    if (pullInto.filled > 0) this.pushClone(pullInto.buffer, pullInto.byteOffset, pullInto.filled);
+    this.pending.shift();
+  }
+
+  fillRequestFromQueue(request) {
+    const entry = this.queue.shift();
+    this.total -= entry.byteLength;
+    this.handleQueueDrain();
+    request.chunk(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
+  }
+
+  handleQueueDrain() {
+    if (this.total === 0 && this.closeRequested) {
+      this.clearAlgorithms();
+      closeStream(this.stream);
+    } else {
+      this.pullIfNeeded();
+    }
+  }
+
+  /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-pull-into */
+  pullInto(info, minimum, request) {
+    const { stream } = this;
+    const minimumFill = minimum * info.elementSize;
+    let buffer;
+    try {
+      buffer = transfer(info.buffer);
+    } catch (error) {
+      request.error(error);
+      return;
+    }
+    const pullInto = new PullInto(info, buffer, minimumFill, "byob");
+    if (this.pending.length > 0) {
+      this.pending.push(pullInto);
+      stream.reader.requests.push(request);
+      return;
+    }
+    if (stream.state === CLOSED) {
+      request.close(makeView(pullInto, pullInto.buffer, 0));
+      return;
+    }
+    if (this.total > 0) {
+      if (this.fillFromQueue(pullInto)) {
+        const view = this.convert(pullInto);
+        this.handleQueueDrain();
+        request.chunk(view);
+        return;
+      }
+      if (this.closeRequested) {
+        const error = new TypeError("Insufficient bytes to fill elements in the given buffer");
+        this.fail(error);
+        request.error(error);
+        return;
+      }
+    }
+    this.pending.push(pullInto);
+    stream.reader.requests.push(request);
+    this.pullIfNeeded();
+  }
+
+  /** FillPullIntoDescriptorFromQueue: true if it is ready to be handed out. */
+  fillFromQueue(pullInto) {
+    const maximum = Math.min(this.total, pullInto.byteLength - pullInto.filled);
+    const maximumFilled = pullInto.filled + maximum;
+    const maximumAligned = maximumFilled - (maximumFilled % pullInto.elementSize);
+    let remaining = maximum;
+    let ready = false;
+    if (maximumAligned >= pullInto.minimumFill) {
+      remaining = maximumAligned - pullInto.filled;
+      ready = true;
+    }
+    const target = new Uint8Array(pullInto.buffer);
+    while (remaining > 0) {
+      const head = this.queue.peek();
+      const size = Math.min(remaining, head.byteLength);
+      target.set(
+        new Uint8Array(head.buffer, head.byteOffset, size),
+        pullInto.byteOffset + pullInto.filled,
+      );
+      if (head.byteLength === size) {
+        this.queue.shift();
+      } else {
+        head.byteOffset += size;
+        head.byteLength -= size;
+      }
+      this.total -= size;
+      pullInto.filled += size;
+      remaining -= size;
+    }
+    return ready;
+  }
+
+  convert(pullInto) {
+    return makeView(pullInto, transfer(pullInto.buffer), pullInto.filled);
+  }
+
+  commit(pullInto) {
+    const { stream } = this;
+    const done = stream.state === CLOSED;
+    const view = this.convert(pullInto);
+    const request = stream.reader.requests.shift();
+    if (done) request.close(view);
+    else request.chunk(view);
+  }
+
+  processPending() {
+    const filled = [];
+    while (this.pending.length > 0 && this.total > 0) {
+      const first = this.pending[0];
+      if (!this.fillFromQueue(first)) break;
+      this.pending.shift();
+      filled.push(first);
+    }
+    return filled;
+  }
+
+  /** The record behind controller.byobRequest, or null. */
+  getByobRequest() {
+    if (this.byobRequest === null && this.pending.length > 0) {
+      const first = this.pending[0];
+      this.byobRequest = {
+        controller: this,
+        view: new Uint8Array(first.buffer, first.byteOffset + first.filled, first.byteLength - first.filled),
+        object: null,
+      };
+    }
+    return this.byobRequest;
+  }
+
+  /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-respond */
+  respond(bytes) {
+    const first = this.pending[0];
+    if (this.stream.state === CLOSED) {
+      if (bytes !== 0) throw new TypeError("respond() must be called with 0 once the stream is closed.");
+    } else {
+      if (bytes === 0) throw new TypeError("respond() must be called with more than 0 bytes.");
+      if (first.filled + bytes > first.byteLength) {
+        throw new RangeError("respond() was called with more bytes than the view has room for.");
+      }
+    }
+    first.buffer = transfer(first.buffer);
+    this.respondInternal(bytes);
+  }
+
+  respondWithNewView(view) {
+    const info = viewInfo(view);
+    const first = this.pending[0];
+    if (this.stream.state === CLOSED) {
+      if (info.byteLength !== 0) throw new TypeError("The view must be empty once the stream is closed.");
+    } else if (info.byteLength === 0) {
+      throw new TypeError("The view must not be empty.");
+    }
+    if (first.byteOffset + first.filled !== info.byteOffset) {
+      throw new RangeError("The view must begin where the requested one does.");
+    }
+    if (first.bufferByteLength !== lengthOf(info.buffer)) {
+      throw new RangeError("The view's buffer must be as long as the requested one.");
+    }
+    if (first.filled + info.byteLength > first.byteLength) {
+      throw new RangeError("The view must not be longer than the requested one.");
+    }
+    first.buffer = transfer(info.buffer);
+    this.respondInternal(info.byteLength);
+  }
+
+  respondInternal(bytes) {
+    const first = this.pending[0];
+    this.invalidateByobRequest();
+    if (this.stream.state === CLOSED) this.respondInClosed(first);
+    else this.respondInReadable(bytes, first);
+    this.pullIfNeeded();
+  }
+
+  respondInClosed(first) {
+    if (first.kind === "none") this.pending.shift();
+    const { reader } = this.stream;
+    if (reader !== null && reader.isByob) {
+      const filled = [];
+      while (filled.length < reader.requests.length) filled.push(this.pending.shift());
+      for (const pullInto of filled) this.commit(pullInto);
+    }
+  }
+
+  respondInReadable(bytes, pullInto) {
+    pullInto.filled += bytes;
+    if (pullInto.kind === "none") {
+      this.enqueueDetached(pullInto);
+      for (const filled of this.processPending()) this.commit(filled);
+      return;
+    }
+    if (pullInto.filled < pullInto.minimumFill) return;
+    this.pending.shift();
+    const rest = pullInto.filled % pullInto.elementSize;
+    if (rest > 0) {
+      const end = pullInto.byteOffset + pullInto.filled;
+      this.pushClone(pullInto.buffer, end - rest, rest);
+    }
+    pullInto.filled -= rest;
+    const filled = this.processPending();
+    this.commit(pullInto);
+    for (const other of filled) this.commit(other);
+  }
+}

@@ -1,0 +1,280 @@
+// Records and operations of readable streams and of their default controller.
+// https://streams.spec.whatwg.org/#rs-abstract-ops
+//
+// A controller record has these methods, whatever its kind (default here, bytes in
+// readable-bytes.js, a native source in readable-pull.js):
+//     pull(request)     serve one read request ([[PullSteps]])
+//     cancel(reason)    returns undefined or a promise ([[CancelSteps]])
+//     release()         the reader has let go ([[ReleaseSteps]])
+// A read request has chunk(value), close(value) and error(reason).
+import { LazyPromise, Queue, attempt, react, rejected, resolved, then } from "./common.js";
+
+export const READABLE = 0;
+export const CLOSED = 1;
+export const ERRORED = 2;
+
+export class StreamRecord {
+  constructor() {
+    this.state = READABLE;
+    this.disturbed = false;
+    this.reader = null; // ReaderRecord, or null
+    this.controller = null;
+    this.error = undefined;
+    this.object = null; // the ReadableStream, where there is one
+    this.isBytes = false; // has a BYOB reader
+    this.length = null; // bytes that will come, where known
+  }
+}
+
+export class ReaderRecord {
+  constructor(stream, isByob) {
+    this.stream = stream;
+    this.isByob = isByob;
+    this.requests = new Queue(); // read requests, or read-into requests
+    this.closed = new LazyPromise();
+    stream.reader = this;
+    if (stream.state === CLOSED) this.closed.resolve(undefined);
+    else if (stream.state === ERRORED) this.closed.reject(stream.error);
+  }
+}
+
+export const isLocked = (stream) => stream.reader !== null;
+
+export const lockedError = () => new TypeError("This ReadableStream is currently locked to a reader.");
+const releasedError = () => new TypeError("This ReadableStream reader has been released.");
+
+/** AcquireReadableStreamDefaultReader, as a record. */
+export function acquireReader(stream) {
+  if (stream.reader !== null) throw lockedError();
+  return new ReaderRecord(stream, false);
+}
+
+/** https://streams.spec.whatwg.org/#readable-stream-cancel: undefined or a promise. */
+export function cancelStream(stream, reason) {
+  stream.disturbed = true;
+  if (stream.state === CLOSED) return resolved(undefined);
+  if (stream.state === ERRORED) return rejected(stream.error);
+  closeStream(stream);
+  const { reader } = stream;
+  if (reader !== null && reader.isByob) {
+    const requests = reader.requests;
+    reader.requests = new Queue();
+    while (requests.length > 0) requests.shift().close(undefined);
+  }
+  const result = attempt((value) => stream.controller.cancel(value), reason);
+  return then(resolved(result), () => undefined);
+}
+
+export function closeStream(stream) {
+  stream.state = CLOSED;
+  const { reader } = stream;
+  if (reader === null) return;
+  reader.closed.resolve(undefined);
+  if (!reader.isByob && reader.requests.length > 0) {
+    const { requests } = reader;
+    reader.requests = new Queue();
+    while (requests.length > 0) requests.shift().close(undefined);
+  }
+}
+
+export function errorStream(stream, error) {
+  stream.state = ERRORED;
+  stream.error = error;
+  const { reader } = stream;
+  if (reader === null) return;
+  reader.closed.reject(error);
+  failRequests(reader, error);
+}
+
+export function failRequests(reader, error) {
+  const { requests } = reader;
+  if (requests.length === 0) return;
+  reader.requests = new Queue();
+  while (requests.length > 0) requests.shift().error(error);
+}
+
+/** https://streams.spec.whatwg.org/#readable-stream-default-reader-read */
+export function readerRead(reader, request) {
+  const { stream } = reader;
+  stream.disturbed = true;
+  if (stream.state === READABLE) stream.controller.pull(request);
+  else if (stream.state === CLOSED) request.close(undefined);
+  else request.error(stream.error);
+}
+
+/** https://streams.spec.whatwg.org/#abstract-opdef-readablestreamdefaultreaderrelease, both kinds */
+export function releaseReader(reader) {
+  const { stream } = reader;
+  const error = releasedError();
+  reader.closed.reject(error);
+  stream.controller.release();
+  stream.reader = null;
+  reader.stream = null;
+  failRequests(reader, error);
+}
+
+export { releasedError };
+
+// Default controllers: https://streams.spec.whatwg.org/#rs-default-controller-abstract-ops
+
+export class DefaultController {
+  /** `size` null means that every chunk counts 1. The algorithms may be null. */
+  constructor(stream, pullAlgorithm, cancelAlgorithm, mark, size) {
+    this.stream = stream;
+    this.queue = new Queue();
+    this.sizes = size === null ? null : new Queue();
+    this.total = 0; // of sizes
+    this.size = size;
+    this.mark = mark;
+    this.pullAlgorithm = pullAlgorithm;
+    this.cancelAlgorithm = cancelAlgorithm;
+    this.started = false;
+    this.closeRequested = false;
+    this.pulling = false;
+    this.pullAgain = false;
+    this.onPulled = null;
+    this.onPullFailed = null;
+    this.object = null; // the ReadableStreamDefaultController, where there is one
+    stream.controller = this;
+  }
+
+  /** Runs the start algorithm (or takes null), then begins to pull. */
+  start(startAlgorithm) {
+    const result = startAlgorithm === null ? undefined : startAlgorithm();
+    react(
+      result,
+      () => {
+        this.started = true;
+        this.pullIfNeeded();
+      },
+      (error) => this.fail(error),
+    );
+  }
+
+  pull(request) {
+    if (this.queue.length > 0) {
+      const chunk = this.take();
+      if (this.closeRequested && this.queue.length === 0) {
+        this.clearAlgorithms();
+        closeStream(this.stream);
+      } else {
+        this.pullIfNeeded();
+      }
+      request.chunk(chunk);
+    } else {
+      this.stream.reader.requests.push(request);
+      this.pullIfNeeded();
+    }
+  }
+
+  cancel(reason) {
+    this.resetQueue();
+    const { cancelAlgorithm } = this;
+    this.clearAlgorithms();
+    return cancelAlgorithm === null ? undefined : cancelAlgorithm(reason);
+  }
+
+  release() {}
+
+  take() {
+    if (this.sizes !== null) {
+      this.total -= this.sizes.shift();
+      if (this.total < 0) this.total = 0;
+    }
+    return this.queue.shift();
+  }
+
+  resetQueue() {
+    this.queue.clear();
+    if (this.sizes !== null) this.sizes.clear();
+    this.total = 0;
+  }
+
+  clearAlgorithms() {
+    this.pullAlgorithm = this.cancelAlgorithm = this.size = null;
+  }
+
+  canCloseOrEnqueue() {
+    return !this.closeRequested && this.stream.state === READABLE;
+  }
+
+  /** What the strategy still has room for; null once errored. */
+  desiredSize() {
+    const { state } = this.stream;
+    if (state === ERRORED) return null;
+    if (state === CLOSED) return 0;
+    return this.room();
+  }
+
+  room() {
+    return this.mark - (this.sizes === null ? this.queue.length : this.total);
+  }
+
+  shouldPull() {
+    const { stream } = this;
+    if (!this.started || this.closeRequested || stream.state !== READABLE) return false;
+    if (stream.reader !== null && stream.reader.requests.length > 0) return true;
+    return this.room() > 0;
+  }
+
+  pullIfNeeded() {
+    if (this.pullAlgorithm === null || !this.shouldPull()) return;
+    if (this.pulling) {
+      this.pullAgain = true;
+      return;
+    }
+    this.pulling = true;
+    if (this.onPulled === null) {
+      this.onPulled = () => {
+        this.pulling = false;
+        if (this.pullAgain) {
+          this.pullAgain = false;
+          this.pullIfNeeded();
+        }
+      };
+      this.onPullFailed = (error) => this.fail(error);
+    }
+    react(attempt(this.pullAlgorithm), this.onPulled, this.onPullFailed);
+  }
+
+  enqueue(chunk) {
+    const { stream } = this;
+    if (!this.canCloseOrEnqueue()) return;
+    if (stream.reader !== null && stream.reader.requests.length > 0) {
+      stream.reader.requests.shift().chunk(chunk);
+    } else {
+      if (this.size !== null) {
+        let size;
+        try {
+          size = +(0, this.size)(chunk);
+          if (!(size >= 0 && size < Infinity)) {
+            throw new RangeError("The size of a chunk must be a finite number that is not negative.");
+          }
+        } catch (error) {
+          this.fail(error);
+          throw error;
+        }
+        this.sizes.push(size);
+        this.total += size;
+      }
+      this.queue.push(chunk);
+    }
+    this.pullIfNeeded();
+  }
+
+  close() {
+    if (!this.canCloseOrEnqueue()) return;
+    this.closeRequested = true;
+    if (this.queue.length === 0) {
+      this.clearAlgorithms();
+      closeStream(this.stream);
+    }
+  }
+
+  fail(error) {
+    if (this.stream.state !== READABLE) return;
+    this.resetQueue();
+    this.clearAlgorithms();
+    errorStream(this.stream, error);
+  }
+}

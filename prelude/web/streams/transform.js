@@ -1,0 +1,290 @@
+// TransformStream. https://streams.spec.whatwg.org/#ts
+import { finishInterface } from "../../internal/interface.js";
+import {
+  Deferred, INTERNAL, LazyPromise, attempt, callback, dictionary, highWaterMark, illegalConstructor,
+  illegalInvocation, isObject, queuingStrategy, react, resolved, then,
+} from "./common.js";
+import { DefaultController, ERRORED, StreamRecord } from "./readable-core.js";
+import { ERRORED as WRITABLE_ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
+import { streamObject } from "./readable.js";
+import { writableObject } from "./writable.js";
+
+export class TransformRecord {
+  /** `transform(chunk)`, `flush()` and `cancel(reason)` return undefined or a promise, or are null. */
+  constructor(transform, flush, cancel) {
+    this.transform = transform;
+    this.flush = flush;
+    this.cancel = cancel;
+    this.readable = null;
+    this.writable = null;
+    this.output = null; // the readable side's controller
+    this.backpressure = true;
+    this.change = new LazyPromise(); // of backpressure
+    this.finishing = null; // Deferred of a close, cancel or abort under way
+  }
+
+  setUp(startPromise, writableMark, writableSize, readableMark, readableSize) {
+    const start = () => startPromise;
+    this.writable = setUpWritable(
+      start,
+      (chunk) => this.write(chunk),
+      () => this.close(),
+      (reason) => this.abort(reason),
+      writableMark,
+      writableSize,
+    );
+    this.readable = new StreamRecord();
+    this.output = new DefaultController(
+      this.readable,
+      () => this.pull(),
+      (reason) => this.cancelReadable(reason),
+      readableMark,
+      readableSize,
+    );
+    this.output.start(start);
+  }
+
+  setBackpressure(backpressure) {
+    const { change } = this;
+    change.resolve(undefined);
+    change.reset();
+    this.backpressure = backpressure;
+  }
+
+  clearAlgorithms() {
+    this.transform = this.flush = this.cancel = null;
+  }
+
+  /** https://streams.spec.whatwg.org/#transform-stream-error */
+  error(error) {
+    this.output.fail(error);
+    this.errorWritable(error);
+  }
+
+  errorWritable(error) {
+    this.clearAlgorithms();
+    this.writable.controller.errorIfNeeded(error);
+    if (this.backpressure) this.setBackpressure(false);
+  }
+
+  // The controller's operations.
+
+  enqueue(chunk) {
+    const { output } = this;
+    if (!output.canCloseOrEnqueue()) throw new TypeError("The readable side is not in a state that permits enqueue.");
+    try {
+      output.enqueue(chunk);
+    } catch (error) {
+      this.errorWritable(error);
+      throw this.readable.error;
+    }
+    const backpressure = !output.shouldPull();
+    if (backpressure !== this.backpressure) this.setBackpressure(true);
+  }
+
+  terminate() {
+    this.output.close();
+    this.errorWritable(new TypeError("The transform stream has been terminated."));
+  }
+
+  performTransform(chunk) {
+    const { transform } = this;
+    if (transform === null) {
+      this.enqueue(chunk);
+      return undefined;
+    }
+    let result;
+    try {
+      result = transform(chunk);
+    } catch (error) {
+      this.error(error);
+      throw error;
+    }
+    if (!isObject(result)) return undefined;
+    return then(resolved(result), undefined, (error) => {
+      this.error(error);
+      throw error;
+    });
+  }
+
+  // The writable side.
+
+  write(chunk) {
+    if (!this.backpressure) return this.performTransform(chunk);
+    return then(this.change.get(), () => {
+      const { writable } = this;
+      if (writable.state === ERRORING) throw writable.error;
+      return this.performTransform(chunk);
+    });
+  }
+
+  close() {
+    if (this.finishing !== null) return this.finishing.promise;
+    const { output, readable } = this;
+    const finishing = (this.finishing = new Deferred());
+    const { flush } = this;
+    const result = flush === null ? undefined : attempt(flush);
+    this.clearAlgorithms();
+    react(
+      result,
+      () => {
+        if (readable.state === ERRORED) {
+          finishing.reject(readable.error);
+        } else {
+          output.close();
+          finishing.resolve(undefined);
+        }
+      },
+      (error) => {
+        output.fail(error);
+        finishing.reject(error);
+      },
+    );
+    return finishing.promise;
+  }
+
+  abort(reason) {
+    if (this.finishing !== null) return this.finishing.promise;
+    const { output, readable } = this;
+    const finishing = (this.finishing = new Deferred());
+    const { cancel } = this;
+    const result = cancel === null ? undefined : attempt(cancel, reason);
+    this.clearAlgorithms();
+    react(
+      result,
+      () => {
+        if (readable.state === ERRORED) {
+          finishing.reject(readable.error);
+        } else {
+          output.fail(reason);
+          finishing.resolve(undefined);
+        }
+      },
+      (error) => {
+        output.fail(error);
+        finishing.reject(error);
+      },
+    );
+    return finishing.promise;
+  }
+
+  // The readable side.
+
+  pull() {
+    this.setBackpressure(false);
+    return this.change.get();
+  }
+
+  cancelReadable(reason) {
+    if (this.finishing !== null) return this.finishing.promise;
+    const { writable } = this;
+    const finishing = (this.finishing = new Deferred());
+    const { cancel } = this;
+    const result = cancel === null ? undefined : attempt(cancel, reason);
+    this.clearAlgorithms();
+    react(
+      result,
+      () => {
+        if (writable.state === WRITABLE_ERRORED) {
+          finishing.reject(writable.error);
+          return;
+        }
+        writable.controller.errorIfNeeded(reason);
+        if (this.backpressure) this.setBackpressure(false);
+        finishing.resolve(undefined);
+      },
+      (error) => {
+        writable.controller.errorIfNeeded(error);
+        if (this.backpressure) this.setBackpressure(false);
+        finishing.reject(error);
+      },
+    );
+    return finishing.promise;
+  }
+}
+
+class TransformStream {
+  #record;
+
+  constructor(transformer = undefined, writableStrategy = undefined, readableStrategy = undefined) {
+    if (transformer === INTERNAL) {
+      this.#record = writableStrategy;
+      return;
+    }
+    if (transformer === null) throw new TypeError("The transformer must be an object.");
+    const source = dictionary(transformer, "The transformer");
+    const cancel = callback(source, "cancel", "transformer");
+    const flush = callback(source, "flush", "transformer");
+    const { readableType } = source;
+    const start = callback(source, "start", "transformer");
+    const transform = callback(source, "transform", "transformer");
+    const { writableType } = source;
+    const writableQueuing = queuingStrategy(writableStrategy);
+    const readableQueuing = queuingStrategy(readableStrategy);
+    if (readableType !== undefined) throw new RangeError("A transformer cannot have a readableType.");
+    if (writableType !== undefined) throw new RangeError("A transformer cannot have a writableType.");
+    const readableMark = highWaterMark(readableQueuing, 0);
+    const writableMark = highWaterMark(writableQueuing, 1);
+
+    const face = new TransformStreamDefaultController(INTERNAL);
+    const record = new TransformRecord(
+      transform === undefined ? null : (chunk) => transform.call(source, chunk, face),
+      flush === undefined ? null : () => flush.call(source, face),
+      cancel === undefined ? null : (reason) => cancel.call(source, reason),
+    );
+    this.#record = record;
+    bindController(face, record);
+    const started = new Deferred();
+    record.setUp(started.promise, writableMark, writableQueuing.size ?? null, readableMark, readableQueuing.size ?? null);
+    started.resolve(start === undefined ? undefined : start.call(source, face));
+  }
+
+  get readable() {
+    if (!(#record in this)) throw illegalInvocation("TransformStream");
+    return streamObject(this.#record.readable);
+  }
+
+  get writable() {
+    if (!(#record in this)) throw illegalInvocation("TransformStream");
+    return writableObject(this.#record.writable);
+  }
+}
+
+let bindController;
+class TransformStreamDefaultController {
+  #record = null;
+
+  static {
+    bindController = (face, record) => {
+      face.#record = record;
+    };
+  }
+
+  constructor(token) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+
+  get desiredSize() {
+    if (!(#record in this)) throw illegalInvocation("TransformStreamDefaultController");
+    return this.#record.output.desiredSize();
+  }
+
+  enqueue(chunk = undefined) {
+    if (!(#record in this)) throw illegalInvocation("TransformStreamDefaultController");
+    this.#record.enqueue(chunk);
+  }
+
+  error(reason = undefined) {
+    if (!(#record in this)) throw illegalInvocation("TransformStreamDefaultController");
+    this.#record.error(reason);
+  }
+
+  terminate() {
+    if (!(#record in this)) throw illegalInvocation("TransformStreamDefaultController");
+    this.#record.terminate();
+  }
+}
+
+finishInterface(TransformStream);
+finishInterface(TransformStreamDefaultController);
+export { TransformStream, TransformStreamDefaultController };
