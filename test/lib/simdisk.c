@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -749,6 +750,33 @@ int simdisk_damage(struct simdisk *sim, const char *path, uint64_t offset, unsig
     if (rc == 0)
         node->durable.data[offset] = node->live.data[offset] ^= (uint8_t)(1u << bit);
     return end(sim, rc);
+}
+
+int simdisk_export(struct simdisk *sim, const char *path)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    struct cn_disk *disk = cn_disk_system_new(path);
+    if (!disk)
+        return -errno;
+    int rc = 0;
+    pthread_mutex_lock(&sim->lock);
+    for (size_t i = 0; rc == 0 && i < sim->live.count; i++) {
+        const struct name *name = &sim->live.items[i];
+        struct cn_disk_file *file;
+        if (name->node->is_dir) {
+            rc = cn_disk_mkdir(disk, name->path);
+            continue;
+        }
+        rc = cn_disk_open(disk, name->path, CN_DISK_CREATE | CN_DISK_TRUNCATE, &file);
+        if (rc < 0)
+            break;
+        rc = cn_disk_write_all(file, name->node->live.data, name->node->live.size, 0);
+        cn_disk_close(file);
+    }
+    pthread_mutex_unlock(&sim->lock);
+    cn_disk_system_free(disk);
+    return rc;
 }
 
 uint64_t simdisk_used(struct simdisk *sim)

@@ -71,6 +71,9 @@ struct simdisk *simdisk_copy(struct simdisk *sim);
 /* Flips one bit of a file, durably: damage of the medium. 0, or -ENOENT, -EINVAL past the end. */
 int simdisk_damage(struct simdisk *sim, const char *path, uint64_t offset, unsigned bit);
 
+/* Copies everything to the real folder `path`, which is made, to look at after a failure. */
+int simdisk_export(struct simdisk *sim, const char *path);
+
 /* Bytes of all files, for a look at growth. */
 uint64_t simdisk_used(struct simdisk *sim);
 
