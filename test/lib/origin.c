@@ -249,7 +249,7 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_lengt
     return SSL_TLSEXT_ERR_OK;
 }
 
-void origin_use_tls(struct origin *origin, const char *pem_path, const char *alpn)
+static void cert_make(EVP_PKEY **key_out, X509 **cert_out)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
@@ -269,9 +269,36 @@ void origin_use_tls(struct origin *origin, const char *pem_path, const char *alp
     X509_add_ext(cert, names, -1);
     X509_EXTENSION_free(names);
     CHECK(X509_sign(cert, key, EVP_sha256()) > 0);
-    FILE *file = fopen(pem_path, "w");
+    *key_out = key;
+    *cert_out = cert;
+}
+
+static void cert_write(X509 *cert, const char *path)
+{
+    FILE *file = fopen(path, "w");
     CHECK(file && PEM_write_X509(file, cert));
     fclose(file);
+}
+
+void origin_write_cert(const char *cert_path, const char *key_path)
+{
+    EVP_PKEY *key;
+    X509 *cert;
+    cert_make(&key, &cert);
+    cert_write(cert, cert_path);
+    FILE *file = fopen(key_path, "w");
+    CHECK(file && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL));
+    fclose(file);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+}
+
+void origin_use_tls(struct origin *origin, const char *pem_path, const char *alpn)
+{
+    EVP_PKEY *key;
+    X509 *cert;
+    cert_make(&key, &cert);
+    cert_write(cert, pem_path);
     origin->tls = SSL_CTX_new(TLS_server_method());
     CHECK(SSL_CTX_use_certificate(origin->tls, cert) == 1);
     CHECK(SSL_CTX_use_PrivateKey(origin->tls, key) == 1);

@@ -47,6 +47,8 @@ void origin_start(struct origin *origin, uv_loop_t *loop, void (*on_data)(struct
 /* Before origin_start(): speak TLS with a fresh self-signed certificate for "localhost" and
  * 127.0.0.1, which is written to `pem_path`. `alpn` (one protocol) may be NULL. */
 void origin_use_tls(struct origin *origin, const char *pem_path, const char *alpn);
+/* A fresh self-signed certificate like that, and its key, as PEM files. */
+void origin_write_cert(const char *cert_path, const char *key_path);
 /* Closes everything and runs the loop until that is done. */
 void origin_stop(struct origin *origin);
 

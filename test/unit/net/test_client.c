@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "net/trust.h"
 #include "test/lib/origin.h"
+#include "test/lib/seen.h"
 #include "test/lib/test.h"
 
 /* What one test has: an origin, a client, and what came out of it. */
@@ -26,105 +27,11 @@ struct bench {
     struct cn_buf head, body; /* the request, as the origin saw it */
 };
 
-/* One request, as its owner saw it. */
-struct seen {
-    struct bench *bench;
-    struct cn_client_request *request;
-    int status, http_version;
-    unsigned head_count, done_count;
-    char reason[64];
-    struct cn_buf headers; /* "name=value\n" each */
-    struct cn_buf body;
-    unsigned body_calls;
-    struct cn_err error;
-    bool head_seen, body_seen, done, wanted;
-    bool pause_at_head, pause_at_body, abort_at_head, abort_at_body, discard_at_head;
-    bool fetch_again; /* start another request from inside on_head */
-    struct seen *again;
-    /* upload script: `upload_left` bytes in pieces of upload_piece */
-    size_t upload_left, upload_piece;
-    bool upload_hold; /* do not answer on_want */
-};
-
-static void on_head(struct cn_client_request *request, const struct cn_client_head *head,
-                    void *data);
-
-static void on_body(struct cn_client_request *request, const void *bytes, size_t size, void *data)
-{
-    struct seen *seen = data;
-    CHECK(!seen->done);
-    cn_buf_append(&seen->body, bytes, size);
-    seen->body_calls++;
-    seen->body_seen = true;
-    if (seen->abort_at_body)
-        cn_client_abort(request);
-    if (seen->pause_at_body)
-        cn_client_pause(request);
-}
-
-static void on_want(struct cn_client_request *request, void *data)
-{
-    struct seen *seen = data;
-    seen->wanted = true;
-    if (seen->upload_hold)
-        return;
-    size_t size = seen->upload_left < seen->upload_piece ? seen->upload_left : seen->upload_piece;
-    char *bytes = cn_alloc(size + 1);
-    memset(bytes, 'u', size);
-    CHECK_INT(0, cn_client_write(request, bytes, size, NULL));
-    cn_free(bytes);
-    seen->upload_left -= size;
-    if (seen->upload_left == 0)
-        cn_client_end(request);
-}
-
-static void on_done(struct cn_client_request *request, const struct cn_err *error, void *data)
-{
-    struct seen *seen = data;
-    seen->done_count++;
-    seen->done = true;
-    if (error)
-        seen->error = *error;
-}
-
-static const struct cn_client_callbacks callbacks = {on_head, on_body, on_want, on_done};
-
 static void start(struct bench *bench, struct seen *seen, struct cn_client_params params)
 {
-    struct cn_err err = {0};
-    if (!params.method)
-        params.method = "GET";
     if (!params.url)
         params.url = bench->url;
-    seen->bench = bench;
-    seen->request = cn_client_fetch(bench->client, &params, &callbacks, seen, &err);
-    if (!seen->request)
-        test_fail(__FILE__, __LINE__, "fetch refused: %s", err.text);
-}
-
-static void on_head(struct cn_client_request *request, const struct cn_client_head *head,
-                    void *data)
-{
-    struct seen *seen = data;
-    CHECK_INT(0, seen->head_count++);
-    seen->head_seen = true;
-    seen->status = head->status;
-    seen->http_version = head->http_version;
-    snprintf(seen->reason, sizeof(seen->reason), "%s", head->reason);
-    for (size_t i = 0; i < head->header_count; i++) {
-        const struct cn_client_header *header = &head->headers[i];
-        CHECK_INT(strlen(header->name), header->name_length);
-        CHECK_INT(strlen(header->value), header->value_length);
-        cn_buf_printf(&seen->headers, "%s=%s\n", header->name, header->value);
-    }
-    if (seen->abort_at_head)
-        cn_client_abort(request);
-    if (seen->discard_at_head)
-        cn_client_discard(request);
-    if (seen->pause_at_head)
-        cn_client_pause(request);
-    if (seen->again)
-        start(seen->bench, seen->again, (struct cn_client_params){0});
+    seen_start(seen, bench->client, params);
 }
 
 static void bench_open(struct bench *bench, void (*script)(struct origin_conn *))
@@ -158,18 +65,6 @@ static void bench_close(struct bench *bench)
     while (uv_run(&bench->loop, UV_RUN_NOWAIT))
         ;
     CHECK_INT(0, uv_loop_close(&bench->loop)); /* nothing is left on it */
-}
-
-static void seen_fini(struct seen *seen)
-{
-    CHECK_INT(1, seen->done_count);
-    cn_buf_fini(&seen->headers);
-    cn_buf_fini(&seen->body);
-}
-
-static const char *body_text(struct seen *seen)
-{
-    return cn_buf_text(&seen->body);
 }
 
 static void tls_setup(struct bench *bench, const char *alpn)
@@ -219,7 +114,7 @@ TEST(client, delivers_head_and_body)
     CHECK_STR("Fine", seen.reason);
     CHECK_STR("Content-Length=5\nSet-Cookie=a=1\nset-cookie=b=2\nX-Empty=\n",
               cn_buf_text(&seen.headers));
-    CHECK_STR("hello", body_text(&seen));
+    CHECK_STR("hello", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -241,7 +136,7 @@ TEST(client, adds_nothing_but_host_and_framing)
     char want[200];
     snprintf(want, sizeof(want), "GET /path?q=1 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n",
              bench.origin.port);
-    CHECK_STR(want, body_text(&seen));
+    CHECK_STR(want, seen_body(&seen));
     seen_fini(&seen);
     bench_close(&bench);
 }
@@ -266,7 +161,7 @@ TEST(client, sends_the_callers_headers_and_frames_the_body_itself)
                                        .body_kind = CN_CLIENT_BODY_BYTES,
                                        .body = "four",
                                        .body_size = 4});
-    const char *text = body_text(&seen);
+    const char *text = seen_body(&seen);
     CHECK(strncmp(text, "PATCH /path?q=1 HTTP/1.1\r\n", 26) == 0);
     CHECK(strstr(text, "\r\nX-One: 1\r\nx-one: 2\r\nX-Empty:\r\nAccept: text/x\r\n"));
     CHECK(strstr(text, "\r\nContent-Length: 4\r\n"));
@@ -281,7 +176,7 @@ TEST(client, post_without_a_body_has_length_zero)
 {
     struct seen seen = {0};
     exchange(script_echo_head, &seen, (struct cn_client_params){.method = "POST"});
-    CHECK(strstr(body_text(&seen), "\r\nContent-Length: 0\r\n"));
+    CHECK(strstr(seen_body(&seen), "\r\nContent-Length: 0\r\n"));
     seen_fini(&seen);
 }
 
@@ -316,7 +211,7 @@ TEST(client, redirects_are_shown_not_followed)
     exchange(script_redirect, &seen, (struct cn_client_params){0});
     CHECK_INT(302, seen.status);
     CHECK_STR("Location=/else\nContent-Length=4\n", cn_buf_text(&seen.headers));
-    CHECK_STR("move", body_text(&seen));
+    CHECK_STR("move", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -401,7 +296,7 @@ TEST(client, joins_chunks)
     struct seen seen = {0};
     exchange(script_chunked, &seen, (struct cn_client_params){0});
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("hello world", body_text(&seen));
+    CHECK_STR("hello world", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -417,7 +312,7 @@ TEST(client, a_cut_body_is_an_error_after_what_came)
 {
     struct seen seen = {0};
     exchange(script_truncated, &seen, (struct cn_client_params){0});
-    CHECK_STR("only this", body_text(&seen));
+    CHECK_STR("only this", seen_body(&seen));
     CHECK_INT(CN_EPROTOCOL, seen.error.code);
     CHECK(strstr(seen.error.text, "cut short"));
     seen_fini(&seen);
@@ -646,7 +541,7 @@ TEST(client, unknown_coding_is_delivered_as_it_is)
     struct seen seen = {0};
     exchange(script_unknown_coding, &seen, (struct cn_client_params){.decode = true});
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("ok", body_text(&seen));
+    CHECK_STR("ok", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -671,7 +566,7 @@ TEST(client, streams_an_upload_of_unknown_length)
                                        .body_kind = CN_CLIENT_BODY_STREAM,
                                        .body_length = CN_CLIENT_LENGTH_UNKNOWN});
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("chunked 3000000", body_text(&seen));
+    CHECK_STR("chunked 3000000", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -682,7 +577,7 @@ TEST(client, streams_an_upload_of_known_length)
              (struct cn_client_params){
                  .method = "PUT", .body_kind = CN_CLIENT_BODY_STREAM, .body_length = 3000000});
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("length 3000000", body_text(&seen));
+    CHECK_STR("length 3000000", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -697,7 +592,7 @@ TEST(client, sends_bytes)
                                        .body = bytes,
                                        .body_size = 2000000});
     cn_free(bytes);
-    CHECK_STR("length 2000000", body_text(&seen));
+    CHECK_STR("length 2000000", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -722,7 +617,7 @@ TEST(client, an_upload_waits_for_its_owner)
     cn_client_end(seen.request);
     LOOP_UNTIL(&bench.loop, &seen.done);
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("chunked 15", body_text(&seen));
+    CHECK_STR("chunked 15", seen_body(&seen));
     seen_fini(&seen);
     bench_close(&bench);
 }
@@ -748,7 +643,7 @@ TEST(client, an_upload_keeps_to_its_length)
     LOOP_UNTIL(&bench.loop, &more.done);
     LOOP_UNTIL(&bench.loop, &less.done);
     CHECK_INT(0, more.error.code);
-    CHECK_STR("length 4", body_text(&more));
+    CHECK_STR("length 4", seen_body(&more));
     CHECK_INT(CN_EINVALID, less.error.code);
     CHECK(strstr(less.error.text, "after 3 of 4"));
     seen_fini(&more);
@@ -772,7 +667,7 @@ TEST(client, an_answer_before_the_upload_ends_is_delivered)
                                        .body_length = CN_CLIENT_LENGTH_UNKNOWN});
     CHECK_INT(0, seen.error.code);
     CHECK_INT(413, seen.status);
-    CHECK_STR("big", body_text(&seen));
+    CHECK_STR("big", seen_body(&seen));
     seen_fini(&seen);
 }
 
@@ -802,12 +697,12 @@ TEST(client, both_directions_stream_at_once)
     LOOP_UNTIL(&bench.loop, &seen.wanted);
     CHECK_INT(0, cn_client_write(seen.request, "ping ", 5, NULL));
     LOOP_UNTIL(&bench.loop, &seen.body_seen); /* while the upload is still open */
-    CHECK_STR("ping ", body_text(&seen));
+    CHECK_STR("ping ", seen_body(&seen));
     CHECK_INT(0, cn_client_write(seen.request, "pong", 4, NULL));
     cn_client_end(seen.request);
     LOOP_UNTIL(&bench.loop, &seen.done);
     CHECK_INT(0, seen.error.code);
-    CHECK_STR("ping pong", body_text(&seen));
+    CHECK_STR("ping pong", seen_body(&seen));
     seen_fini(&seen);
     bench_close(&bench);
 }
@@ -968,7 +863,7 @@ TEST(client, bad_parameters_are_refused_at_once)
     };
     for (size_t i = 0; i < CN_ARRAY_COUNT(bad); i++) {
         struct cn_err err = {0};
-        if (cn_client_fetch(bench.client, &bad[i], &callbacks, NULL, &err))
+        if (cn_client_fetch(bench.client, &bad[i], &seen_callbacks, NULL, &err))
             test_fail(__FILE__, __LINE__, "case %zu was accepted", i);
         CHECK_INT(CN_EINVALID, err.code);
         CHECK(!strstr(err.text, "secret"));
@@ -977,7 +872,7 @@ TEST(client, bad_parameters_are_refused_at_once)
     start(&bench, &seen, (struct cn_client_params){0});
     struct cn_err err = {0};
     struct cn_client_params good = {.method = "GET", .url = bench.url};
-    CHECK(!cn_client_fetch(bench.client, &good, &callbacks, NULL, &err));
+    CHECK(!cn_client_fetch(bench.client, &good, &seen_callbacks, NULL, &err));
     CHECK_INT(CN_EOVERLOADED, err.code);
     bench_close(&bench);
     seen_fini(&seen);
@@ -1047,11 +942,12 @@ TEST(client, a_request_can_be_started_from_a_callback)
     struct bench bench = {0};
     struct seen second = {0}, first = {.again = &second};
     bench_open(&bench, script_hello);
+    first.again_url = bench.url;
     start(&bench, &first, (struct cn_client_params){0});
     LOOP_UNTIL(&bench.loop, &first.done);
     LOOP_UNTIL(&bench.loop, &second.done);
     CHECK_INT(0, second.error.code);
-    CHECK_STR("hello", body_text(&second));
+    CHECK_STR("hello", seen_body(&second));
     seen_fini(&first);
     seen_fini(&second);
     bench_close(&bench);
@@ -1098,7 +994,7 @@ TEST(client, tls_with_an_extra_authority)
     start(&bench, &seen, (struct cn_client_params){0});
     LOOP_UNTIL(&bench.loop, &seen.done);
     CHECK_STR("", seen.error.text);
-    CHECK_STR("hello", body_text(&seen));
+    CHECK_STR("hello", seen_body(&seen));
     seen_fini(&seen);
     bench_close(&bench);
 }
