@@ -37,6 +37,21 @@ void cn_buf_append(struct cn_buf *buf, const void *bytes, size_t size)
     buf->size += size;
 }
 
+bool cn_buf_try_append(struct cn_buf *buf, const void *bytes, size_t size)
+{
+    if (size > buf->capacity - buf->size) {
+        if (size > SIZE_MAX - buf->size)
+            return false;
+        uint8_t *grown = cn_try_realloc(buf->data, buf->size + size);
+        if (!grown)
+            return false;
+        buf->data = grown;
+        buf->capacity = buf->size + size;
+    }
+    cn_buf_append(buf, bytes, size);
+    return true;
+}
+
 void cn_buf_append_str(struct cn_buf *buf, const char *text)
 {
     cn_buf_append(buf, text, strlen(text));

@@ -6,6 +6,7 @@
  * sizes that come from outside against a limit before appending. */
 #ifndef CN_BASE_BUF_H
 #define CN_BASE_BUF_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ struct cn_buf {
 void cn_buf_fini(struct cn_buf *buf);
 void cn_buf_reserve(struct cn_buf *buf, size_t extra); /* room for `extra` more bytes */
 void cn_buf_append(struct cn_buf *buf, const void *bytes, size_t size);
+/* For sizes chosen by others: false, and nothing is appended, if there is no memory. */
+bool cn_buf_try_append(struct cn_buf *buf, const void *bytes, size_t size);
 void cn_buf_append_str(struct cn_buf *buf, const char *text);
 void cn_buf_append_byte(struct cn_buf *buf, uint8_t byte);
 void cn_buf_printf(struct cn_buf *buf, const char *format, ...)

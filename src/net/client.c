@@ -384,17 +384,10 @@ int cn_client_write(struct cn_client_request *request, const void *bytes, size_t
         return cn_err_set(err, CN_EOVERLOADED, "too much of the body waits to be sent");
     if (size == 0)
         return 0;
-    if (request->upload.capacity - request->upload.size < size) {
-        /* The script chose the size: it may be too large for this machine. */
-        cn_buf_consume(&request->upload, request->upload_taken);
-        request->upload_taken = 0;
-        uint8_t *grown = cn_try_realloc(request->upload.data, request->upload.size + size);
-        if (!grown)
-            return cn_err_set(err, CN_ENOMEM, "no memory for %zu bytes of body", size);
-        request->upload.data = grown;
-        request->upload.capacity = request->upload.size + size;
-    }
-    cn_buf_append(&request->upload, bytes, size);
+    cn_buf_consume(&request->upload, request->upload_taken);
+    request->upload_taken = 0;
+    if (!cn_buf_try_append(&request->upload, bytes, size))
+        return cn_err_set(err, CN_ENOMEM, "no memory for %zu bytes of body", size);
     request->upload_given += size;
     request->upload_wanted = false;
     if (request->upload_paused)
@@ -769,11 +762,8 @@ static int body_set(struct cn_client_request *request, const struct cn_client_pa
         request->upload_ended = false;
         request->upload_length = params->body_length;
     } else if (params->body_kind == CN_CLIENT_BODY_BYTES && params->body_size > 0) {
-        request->upload.data = cn_try_alloc(params->body_size);
-        if (!request->upload.data)
+        if (!cn_buf_try_append(&request->upload, params->body, params->body_size))
             return cn_err_set(err, CN_ENOMEM, "no memory for %zu bytes of body", params->body_size);
-        request->upload.capacity = params->body_size;
-        cn_buf_append(&request->upload, params->body, params->body_size);
         request->upload_length = params->body_size;
     }
     return 0;

@@ -3,10 +3,13 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <string.h>
 #include <uv.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "net/trust.h"
 
 struct cn_tls_context {
     SSL_CTX *ssl;
@@ -17,6 +20,7 @@ struct cn_tls {
     SSL *ssl;
     BIO *input, *output; /* owned by ssl */
     bool failed;
+    const char *reason; /* why, static storage */
 };
 
 /* The newest reason in this thread's OpenSSL error queue, which is emptied. */
@@ -93,9 +97,10 @@ void cn_tls_context_unref(struct cn_tls_context *context)
     cn_free(context);
 }
 
-struct cn_tls *cn_tls_new(struct cn_tls_context *context)
+/* Neither a server nor a client yet; NULL if out of memory. */
+static struct cn_tls *tls_new(SSL_CTX *context)
 {
-    SSL *ssl = SSL_new(context->ssl); /* keeps its own reference to the SSL_CTX */
+    SSL *ssl = SSL_new(context); /* keeps its own reference to the SSL_CTX */
     BIO *input = BIO_new(BIO_s_mem()), *output = BIO_new(BIO_s_mem());
     if (!ssl || !input || !output) {
         SSL_free(ssl);
@@ -108,9 +113,54 @@ struct cn_tls *cn_tls_new(struct cn_tls_context *context)
     BIO_set_mem_eof_return(input, -1);
     BIO_set_mem_eof_return(output, -1);
     SSL_set_bio(ssl, input, output);
-    SSL_set_accept_state(ssl);
     struct cn_tls *tls = CN_NEW(struct cn_tls);
-    *tls = (struct cn_tls){.ssl = ssl, .input = input, .output = output};
+    *tls = (struct cn_tls){.ssl = ssl, .input = input, .output = output, .reason = ""};
+    return tls;
+}
+
+struct cn_tls *cn_tls_new(struct cn_tls_context *context)
+{
+    struct cn_tls *tls = tls_new(context->ssl);
+    if (tls)
+        SSL_set_accept_state(tls->ssl);
+    return tls;
+}
+
+/* An address is checked against the certificate's addresses and is not sent as SNI. */
+static bool expect_host(SSL *ssl, const char *host)
+{
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1)
+        return true;
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+static bool offer_alpn(SSL *ssl, const char *alpn)
+{
+    unsigned char list[256];
+    size_t length = strlen(alpn);
+    if (length == 0 || length > 255)
+        return false;
+    list[0] = (unsigned char)length;
+    memcpy(list + 1, alpn, length);
+    return SSL_set_alpn_protos(ssl, list, (unsigned)length + 1) == 0;
+}
+
+struct cn_tls *cn_tls_new_client(struct cn_trust *trust, const char *host, const char *alpn,
+                                 struct cn_err *err)
+{
+    struct cn_tls *tls = tls_new(cn_trust_context(trust));
+    if (!tls) {
+        cn_err_set(err, CN_ENOMEM, "no memory for a TLS connection");
+        return NULL;
+    }
+    SSL_set_connect_state(tls->ssl);
+    if (!expect_host(tls->ssl, host) || (alpn && !offer_alpn(tls->ssl, alpn))) {
+        cn_err_set(err, CN_EINVALID, "TLS cannot be set up for \"%.100s\": %s", host,
+                   reason_take());
+        cn_tls_free(tls);
+        return NULL;
+    }
     return tls;
 }
 
@@ -128,6 +178,14 @@ void cn_tls_feed(struct cn_tls *tls, const uint8_t *bytes, size_t size)
     CN_ASSERT(BIO_write(tls->input, bytes, (int)size) == (int)size);
 }
 
+/* Why a connection failed: for a certificate that is not believed, what is wrong with it. */
+static const char *failure_take(const SSL *ssl)
+{
+    long verify = SSL_get_verify_result(ssl);
+    const char *reason = reason_take();
+    return verify == X509_V_OK ? reason : X509_verify_cert_error_string(verify);
+}
+
 /* The meaning of a failed SSL_read or SSL_write. */
 static int result_of(struct cn_tls *tls, int rc)
 {
@@ -139,9 +197,18 @@ static int result_of(struct cn_tls *tls, int rc)
         return UV_EOF;
     default:
         tls->failed = true; /* OpenSSL forbids even SSL_shutdown() after this */
-        ERR_clear_error();
+        tls->reason = failure_take(tls->ssl);
         return CN_EPROTOCOL;
     }
+}
+
+int cn_tls_handshake(struct cn_tls *tls)
+{
+    if (tls->failed)
+        return CN_EPROTOCOL;
+    ERR_clear_error();
+    int rc = SSL_do_handshake(tls->ssl);
+    return rc == 1 ? 1 : result_of(tls, rc);
 }
 
 int cn_tls_read(struct cn_tls *tls, uint8_t *bytes, size_t size)
@@ -181,4 +248,16 @@ void cn_tls_shutdown(struct cn_tls *tls)
 bool cn_tls_is_secure(const struct cn_tls *tls)
 {
     return SSL_is_init_finished(tls->ssl);
+}
+
+const char *cn_tls_reason(const struct cn_tls *tls)
+{
+    return tls->reason;
+}
+
+size_t cn_tls_alpn(const struct cn_tls *tls, const uint8_t **protocol)
+{
+    unsigned size = 0;
+    SSL_get0_alpn_selected(tls->ssl, protocol, &size);
+    return size;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net/tls.h - TLS for servers: a certificate with its key, and the state of one connection.
+/* net/tls.h - TLS: a server's certificate with its key, and the state of one connection.
  *
  * OpenSSL works on memory only; the sockets stay with net/stream.c. TLS 1.2 and
  * 1.3, ALPN "http/1.1".
@@ -16,6 +16,7 @@
 
 struct cn_tls_context;
 struct cn_tls;
+struct cn_trust;
 
 /* Reads PEM files: the certificate followed by its chain, and the private key. To reload,
  * make a new context and give it to the servers; nothing is changed if this fails. */
@@ -26,10 +27,16 @@ void cn_tls_context_unref(struct cn_tls_context *context); /* NULL is fine */
 
 /* One connection, server side. NULL if out of memory. */
 struct cn_tls *cn_tls_new(struct cn_tls_context *context);
+/* One connection, client side: the certificate must be believed by `trust` and belong to
+ * `host` (a name or an address). `alpn` is the one protocol offered, or NULL. */
+struct cn_tls *cn_tls_new_client(struct cn_trust *trust, const char *host, const char *alpn,
+                                 struct cn_err *err);
 void cn_tls_free(struct cn_tls *tls);
 
 /* Gives bytes received from the network. */
 void cn_tls_feed(struct cn_tls *tls, const uint8_t *bytes, size_t size);
+/* Goes on with the handshake alone: 1 it is complete, 0 more input is needed, CN_EPROTOCOL. */
+int cn_tls_handshake(struct cn_tls *tls);
 /* Takes decrypted bytes: a count, 0 if more input is needed, UV_EOF after close_notify,
  * CN_EPROTOCOL if the peer broke TLS. Runs the handshake too. */
 int cn_tls_read(struct cn_tls *tls, uint8_t *bytes, size_t size);
@@ -39,5 +46,9 @@ int cn_tls_write(struct cn_tls *tls, const uint8_t *bytes, size_t size);
 size_t cn_tls_take_output(struct cn_tls *tls, uint8_t *bytes, size_t size);
 void cn_tls_shutdown(struct cn_tls *tls);        /* produces close_notify */
 bool cn_tls_is_secure(const struct cn_tls *tls); /* the handshake is complete */
+/* Why cn_tls_read() or cn_tls_write() failed. Borrowed. */
+const char *cn_tls_reason(const struct cn_tls *tls);
+/* The protocol agreed upon by ALPN (not NUL-terminated), size 0 if none. Borrowed. */
+size_t cn_tls_alpn(const struct cn_tls *tls, const uint8_t **protocol);
 
 #endif

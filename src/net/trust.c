@@ -11,6 +11,7 @@
 
 struct cn_trust {
     X509_STORE *store; /* one reference; every SSL_CTX has its own */
+    SSL_CTX *context;
 };
 
 struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err)
@@ -36,6 +37,13 @@ struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err)
     ERR_clear_error(); /* a missing default file is noted there, and harmless */
     struct cn_trust *trust = CN_NEW(struct cn_trust);
     trust->store = store;
+    trust->context = SSL_CTX_new(TLS_client_method());
+    CN_ASSERT(trust->context && SSL_CTX_set_min_proto_version(trust->context, TLS1_2_VERSION));
+    SSL_CTX_set_mode(trust->context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                         SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_options(trust->context, SSL_OP_NO_RENEGOTIATION);
+    cn_trust_apply(trust, trust->context);
     return trust;
 free_store:
     ERR_clear_error();
@@ -47,6 +55,7 @@ void cn_trust_free(struct cn_trust *trust)
 {
     if (!trust)
         return;
+    SSL_CTX_free(trust->context);
     X509_STORE_free(trust->store);
     cn_free(trust);
 }
@@ -55,4 +64,9 @@ void cn_trust_apply(struct cn_trust *trust, struct ssl_ctx_st *ctx)
 {
     SSL_CTX_set1_cert_store(ctx, trust->store);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+}
+
+struct ssl_ctx_st *cn_trust_context(struct cn_trust *trust)
+{
+    return trust->context;
 }

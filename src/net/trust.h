@@ -19,5 +19,7 @@ struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err);
 void cn_trust_free(struct cn_trust *trust); /* NULL is fine */
 /* Makes a client-side SSL_CTX check the peer against it. */
 void cn_trust_apply(struct cn_trust *trust, struct ssl_ctx_st *ctx);
+/* A client-side SSL_CTX that does: TLS 1.2 and 1.3. Borrowed. */
+struct ssl_ctx_st *cn_trust_context(struct cn_trust *trust);
 
 #endif

@@ -106,17 +106,22 @@ static void on_shutdown(uv_shutdown_t *shutdown, int status)
     cn_free(shutdown);
 }
 
-void origin_shutdown(struct origin_conn *conn)
+void origin_shutdown_tcp(struct origin_conn *conn)
 {
     if (conn->closing)
         return;
-    if (conn->ssl) {
-        SSL_shutdown(conn->ssl);
-        tls_flush(conn);
-    }
     uv_shutdown_t *shutdown = CN_NEW(uv_shutdown_t);
     if (uv_shutdown(shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) < 0)
         cn_free(shutdown);
+}
+
+void origin_shutdown(struct origin_conn *conn)
+{
+    if (conn->ssl && !conn->closing) {
+        SSL_shutdown(conn->ssl);
+        tls_flush(conn);
+    }
+    origin_shutdown_tcp(conn);
 }
 
 void origin_starttls(struct origin_conn *conn)
@@ -352,27 +357,29 @@ bool origin_take_request(struct origin_conn *conn, struct cn_buf *head, struct c
     return true;
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void on_tick(uv_timer_t *timer)
 {
-    *(bool *)timer->data = true;
+    --*(int *)timer->data;
 }
 
-static void on_watchdog_closed(uv_handle_t *handle)
+static void on_tick_closed(uv_handle_t *handle)
 {
     cn_free(handle);
 }
 
 void loop_until(uv_loop_t *loop, const bool *flag, unsigned timeout_ms, const char *file, int line)
 {
-    bool late = false;
-    uv_timer_t *watchdog = CN_NEW(uv_timer_t);
-    uv_timer_init(loop, watchdog);
-    watchdog->data = &late;
+    /* Ticks, because a timer may set the flag just before uv_run() goes to sleep. */
+    enum { TICK_MS = 5 };
+    int ticks_left = (int)timeout_ms / TICK_MS;
+    uv_timer_t *tick = CN_NEW(uv_timer_t);
+    uv_timer_init(loop, tick);
+    tick->data = &ticks_left;
     uv_update_time(loop);
-    uv_timer_start(watchdog, on_watchdog, timeout_ms, 0);
-    while (!*flag && !late)
+    uv_timer_start(tick, on_tick, TICK_MS, TICK_MS);
+    while (!*flag && ticks_left > 0)
         uv_run(loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)watchdog, on_watchdog_closed);
+    uv_close((uv_handle_t *)tick, on_tick_closed);
     uv_run(loop, UV_RUN_NOWAIT);
     if (!*flag)
         test_fail(file, line, "not within %u ms", timeout_ms);

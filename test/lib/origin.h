@@ -55,8 +55,9 @@ void origin_stop(struct origin *origin);
 void origin_write(struct origin_conn *conn, const void *bytes, size_t size);
 void origin_print(struct origin_conn *conn, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void origin_starttls(struct origin_conn *conn); /* the next bytes are a handshake */
-void origin_shutdown(struct origin_conn *conn); /* FIN after what was written */
+void origin_starttls(struct origin_conn *conn);     /* the next bytes are a handshake */
+void origin_shutdown(struct origin_conn *conn);     /* FIN after what was written */
+void origin_shutdown_tcp(struct origin_conn *conn); /* the same, without ending TLS first */
 void origin_close(struct origin_conn *conn);
 void origin_reset(struct origin_conn *conn); /* RST */
 
