@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/alarm.c - see alarm.h.
+ *
+ * A lane's queue is a binary heap of (time, key). Entries are hints: when one is
+ * due, the object is asked for its alarm again, so an entry that is out of date
+ * (the alarm was moved or deleted) does no harm and is not searched for. */
+#include "object/alarm.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "object/internal.h"
+#include "object/node.h"
+#include "store/catalog.h"
+#include "store/database.h"
+#include "store/store.h"
+
+#define FIRST_DELAY_MS 2000
+#define DELAY_MS_MAX 1024000
+/* Alarms handed to objects and not finished, per lane: a storm goes in waves. */
+#define RUNNING_MAX 256
+#define LOAD_COUNT 1000
+
+struct hint {
+    int64_t time_ms;
+    struct cn_object_key key;
+};
+
+struct cn_alarm_queue {
+    struct hint *heap; /* earliest first */
+    size_t count, capacity;
+    int64_t window_end_ms; /* alarms before this are in the heap */
+    unsigned running;
+    uv_timer_t timer;
+};
+
+struct alarm_call {
+    struct cn_call call;
+    struct cn_alarm_info info;
+};
+
+static int64_t now_ms(struct cn_object_lane *lane)
+{
+    return cn_clock_wall_ms(cn_node_clock(lane->node));
+}
+
+/* --- the heap -------------------------------------------------------------------------------- */
+
+static void heap_push(struct cn_alarm_queue *queue, struct hint hint)
+{
+    if (queue->count == queue->capacity) {
+        queue->capacity = queue->capacity ? queue->capacity * 2 : 64;
+        queue->heap = cn_realloc(queue->heap, queue->capacity * sizeof(*queue->heap));
+    }
+    size_t i = queue->count++;
+    while (i > 0 && queue->heap[(i - 1) / 2].time_ms > hint.time_ms) {
+        queue->heap[i] = queue->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    queue->heap[i] = hint;
+}
+
+static struct hint heap_take(struct cn_alarm_queue *queue)
+{
+    CN_ASSERT(queue->count > 0);
+    struct hint first = queue->heap[0], last = queue->heap[--queue->count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= queue->count)
+            break;
+        if (child + 1 < queue->count && queue->heap[child + 1].time_ms < queue->heap[child].time_ms)
+            child++;
+        if (last.time_ms <= queue->heap[child].time_ms)
+            break;
+        queue->heap[i] = queue->heap[child];
+        i = child;
+    }
+    if (queue->count)
+        queue->heap[i] = last;
+    return first;
+}
+
+static void arm(struct cn_object_lane *lane);
+
+static void add_hint(struct cn_object_lane *lane, const struct cn_object_key *key, int64_t time_ms)
+{
+    heap_push(lane->alarms, (struct hint){time_ms, *key});
+    arm(lane);
+}
+
+/* --- firing ---------------------------------------------------------------------------------- */
+
+static int64_t retry_delay(struct cn_object_lane *lane, unsigned retries)
+{
+    int64_t delay = FIRST_DELAY_MS;
+    for (unsigned i = 0; i < retries && delay < DELAY_MS_MAX; i++)
+        delay *= 2;
+    return delay + (int64_t)cn_rand_below(&lane->rand, (uint64_t)delay / 4 + 1);
+}
+
+/* Ends a run: forgets the alarm, or stores when to try again. In a turn of the object. */
+static void finish_run(struct cn_object *object, int64_t next_ms)
+{
+    struct cn_err err;
+    object->alarm_running = false;
+    if (object->alarm_set)
+        return; /* another was set meanwhile: that one stands */
+    struct cn_database *db = cn_object_database(object, &err);
+    if (!db || cn_database_set_alarm(db, next_ms, &err) < 0)
+        cn_object_reset(object, CN_FAULT_RESET, err.code, "the alarm could not be stored: %s",
+                        err.text);
+}
+
+static void on_alarm_reply(struct cn_call *call)
+{
+    struct alarm_call *alarm = CN_CONTAINER_OF(call, struct alarm_call, call);
+    struct cn_object_lane *lane = call->owner;
+    lane->alarms->running--;
+    struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
+    if (call->err.code == 0) {
+        if (object)
+            object->alarm_retries = 0;
+    } else if (!object || !object->alarm_running) {
+        /* The object was reset under it: the stored alarm is still there and due. */
+        add_hint(lane, &call->key, now_ms(lane) + retry_delay(lane, alarm->info.retry_count));
+    } else {
+        bool counts = call->faults & CN_FAULT_REMOTE;
+        if (counts && object->alarm_retries >= CN_ALARM_RETRIES_MAX) {
+            cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
+                     object->alarm_retries + 1, call->err.text);
+            object->alarm_retries = 0;
+            cn_object_enter(object);
+            finish_run(object, CN_ALARM_NONE);
+            cn_object_leave(object);
+        } else {
+            int64_t next = now_ms(lane) + retry_delay(lane, object->alarm_retries);
+            if (counts)
+                object->alarm_retries++;
+            object->alarm_retry_due_ms = next;
+            object->alarm_running = false;
+            if (!object->alarm_set)
+                add_hint(lane, &object->key, next);
+        }
+        cn_object_rest(object);
+    }
+    cn_free(call->name);
+    cn_free(alarm);
+    arm(lane);
+}
+
+/* The class has run the handler: part of its last turn. */
+void cn_alarm_succeeded(struct cn_object *object)
+{
+    if (object->alarm_running)
+        finish_run(object, CN_ALARM_NONE);
+}
+
+static void fire(struct cn_object_lane *lane, const struct hint *hint)
+{
+    struct cn_namespace *ns = cn_node_namespace_find(lane->node, hint->key.namespace_id);
+    if (!ns)
+        return; /* no worker of this deployment has the class; it fires when one does */
+    struct cn_object *object = cn_map_find(&lane->objects, &hint->key, sizeof(hint->key));
+    int64_t stored;
+    struct cn_err err;
+    if (object) {
+        if (object->alarm_running)
+            return; /* A1: its end looks again */
+        if (!cn_object_database(object, &err))
+            return;
+        stored = cn_database_alarm(object->db);
+    } else {
+        struct cn_catalog_entry entry;
+        char name[CN_OBJECT_NAME_MAX + 1];
+        if (cn_catalog_find(cn_store_catalog(cn_node_store(lane->node)), &hint->key, &entry, name,
+                            &err) != 1)
+            return;
+        stored = entry.alarm_ms;
+    }
+    if (stored == CN_ALARM_NONE)
+        return;
+    int64_t due = stored;
+    if (object && object->alarm_retries && object->alarm_retry_due_ms > due)
+        due = object->alarm_retry_due_ms;
+    if (due > now_ms(lane)) {
+        add_hint(lane, &hint->key, due);
+        return;
+    }
+    struct alarm_call *alarm = CN_NEW(struct alarm_call);
+    alarm->info = (struct cn_alarm_info){stored, object ? object->alarm_retries : 0};
+    alarm->call.kind = CN_CALL_ALARM;
+    alarm->call.ns = ns;
+    alarm->call.key = hint->key;
+    alarm->call.caller = lane;
+    alarm->call.payload = &alarm->info;
+    alarm->call.on_reply = on_alarm_reply;
+    lane->alarms->running++;
+    cn_call_send(&alarm->call);
+}
+
+void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info)
+{
+    CN_ASSERT(!object->alarm_running);
+    object->alarm_running = true;
+    object->alarm_set = false;
+    object->alarm_scheduled_ms = info->scheduled_ms;
+}
+
+struct loading {
+    struct cn_object_lane *lane;
+    struct cn_alarm_cursor last;
+};
+
+static int on_entry(void *data, const struct cn_catalog_entry *entry)
+{
+    struct loading *loading = data;
+    loading->last = (struct cn_alarm_cursor){entry->alarm_ms, entry->key};
+    if (cn_node_owner(loading->lane->node, &entry->key) == loading->lane)
+        heap_push(loading->lane->alarms, (struct hint){entry->alarm_ms, entry->key});
+    return 0;
+}
+
+/* Brings the alarms up to the end of the new window into memory. */
+static void load_window(struct cn_object_lane *lane)
+{
+    struct cn_alarm_queue *queue = lane->alarms;
+    int64_t end = now_ms(lane) + CN_ALARM_WINDOW_MS;
+    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(lane->node));
+    struct loading loading = {.lane = lane};
+    struct cn_alarm_cursor after = {queue->window_end_ms, {0}};
+    const struct cn_alarm_cursor *from = queue->window_end_ms == INT64_MIN ? NULL : &after;
+    struct cn_err err;
+    for (;;) {
+        int count = cn_catalog_list_alarms(catalog, end, from, LOAD_COUNT, on_entry, &loading, &err);
+        if (count < 0) {
+            cn_error("the alarms cannot be listed: %s", err.text);
+            return;
+        }
+        if (count < LOAD_COUNT)
+            break;
+        after = loading.last;
+        from = &after;
+    }
+    queue->window_end_ms = end;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct cn_object_lane *lane = timer->data;
+    cn_alarm_tick(lane);
+    cn_object_lane_step(lane);
+}
+
+static void arm(struct cn_object_lane *lane)
+{
+    struct cn_alarm_queue *queue = lane->alarms;
+    if (!queue->count || lane->stopping || queue->running >= RUNNING_MAX)
+        return;
+    int64_t wait = queue->heap[0].time_ms - now_ms(lane);
+    if (wait < 0)
+        wait = 0;
+    uv_update_time(lane->loop);
+    uv_timer_start(&queue->timer, on_timer, (uint64_t)wait, 0);
+}
+
+void cn_alarm_tick(struct cn_object_lane *lane)
+{
+    struct cn_alarm_queue *queue = lane->alarms;
+    if (lane->stopping)
+        return;
+    int64_t now = now_ms(lane);
+    if (queue->window_end_ms == INT64_MIN || now > queue->window_end_ms - CN_ALARM_WINDOW_MS / 2)
+        load_window(lane);
+    while (queue->count && queue->heap[0].time_ms <= now && queue->running < RUNNING_MAX) {
+        struct hint hint = heap_take(queue);
+        fire(lane, &hint);
+    }
+    arm(lane);
+}
+
+/* --- setting --------------------------------------------------------------------------------- */
+
+int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_err *err)
+{
+    struct cn_database *db = cn_object_database(object, err);
+    if (!db)
+        return err->code;
+    /* DO-AL-2: while the handler runs there is none, unless it has been set again. */
+    *alarm_ms = object->alarm_running && !object->alarm_set ? CN_ALARM_NONE : cn_database_alarm(db);
+    return 0;
+}
+
+int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_err *err)
+{
+    struct cn_database *db = cn_object_database(object, err);
+    if (!db)
+        return err->code;
+    int rc = cn_database_set_alarm(db, alarm_ms, err);
+    if (rc < 0)
+        return rc;
+    object->alarm_changed = true;
+    if (object->alarm_running)
+        object->alarm_set = true;
+    object->alarm_retries = 0;
+    return 0;
+}
+
+void cn_alarm_committed(struct cn_object *object)
+{
+    if (!object->alarm_changed)
+        return;
+    object->alarm_changed = false;
+    int64_t time_ms = cn_database_alarm(object->db);
+    if (time_ms != CN_ALARM_NONE && time_ms <= object->lane->alarms->window_end_ms)
+        add_hint(object->lane, &object->key, time_ms);
+}
+
+void cn_alarm_interrupted(struct cn_object *object)
+{
+    object->alarm_running = false;
+}
+
+void cn_alarm_lane_init(struct cn_object_lane *lane)
+{
+    struct cn_alarm_queue *queue = CN_NEW(struct cn_alarm_queue);
+    queue->window_end_ms = INT64_MIN;
+    lane->alarms = queue;
+    uv_timer_init(lane->loop, &queue->timer);
+    queue->timer.data = lane;
+}
+
+uv_handle_t *cn_alarm_lane_handle(struct cn_object_lane *lane)
+{
+    return (uv_handle_t *)&lane->alarms->timer;
+}
+
+void cn_alarm_lane_fini(struct cn_object_lane *lane)
+{
+    cn_free(lane->alarms->heap);
+    cn_free(lane->alarms);
+}

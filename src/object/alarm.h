@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/alarm.h - alarms: one time per object, stored with it, fired at least once.
+ *
+ * The time is metadata of the object's commits (store/database.h), so it cannot
+ * be lost apart from the write that set it. The catalog lists alarms by time; a
+ * lane keeps in memory only those of its own objects that are due within
+ * CN_ALARM_WINDOW_MS, and asks the catalog again as the window moves.
+ *
+ * A1  alarm() never runs twice at once for one object.
+ * A2  The stored time goes only with the commit that ends a successful run, or
+ *     when the handler (or anyone meanwhile) sets another; a crash during the
+ *     run fires it again.
+ * A3  A failed run is tried again after 2 s, 4 s, ... 64 s (plus up to 25 %), six
+ *     times; then the alarm is dropped with a line in the log. Failures that are
+ *     not the class's own (CN_FAULT_REMOTE not set) do not count; their delay
+ *     grows to at most 1,024 s.
+ *
+ * Threads: the lane's. */
+#ifndef CN_OBJECT_ALARM_H
+#define CN_OBJECT_ALARM_H
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "object/object.h"
+
+#define CN_ALARM_WINDOW_MS 60000
+#define CN_ALARM_RETRIES_MAX 6
+
+struct cn_object_lane;
+
+/* Payload of a CN_CALL_ALARM call. */
+struct cn_alarm_info {
+    int64_t scheduled_ms;
+    unsigned retry_count;
+};
+
+void cn_alarm_lane_init(struct cn_object_lane *lane);
+/* The one handle to close before fini. */
+uv_handle_t *cn_alarm_lane_handle(struct cn_object_lane *lane);
+void cn_alarm_lane_fini(struct cn_object_lane *lane);
+/* Fires what is due; looks at the catalog when the window has moved. */
+void cn_alarm_tick(struct cn_object_lane *lane);
+/* For the class: its alarm handler starts; and, in its last turn, has succeeded. A run that fails
+ * is ended by cn_call_fail(). */
+void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info);
+void cn_alarm_succeeded(struct cn_object *object);
+/* A turn of the object was committed: its alarm may have changed. */
+void cn_alarm_committed(struct cn_object *object);
+/* The object is being reset while its alarm ran. */
+void cn_alarm_interrupted(struct cn_object *object);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/class.h - what a class of objects is to the core: a table of functions.
+ *
+ * The core knows no JavaScript. It gives a class events, one at a time; the class
+ * may finish an event later and have several under way. JavaScript classes
+ * (worker/) and the services (service/, in C) implement this table alike.
+ *
+ * Threads: every function runs on the lane that owns the object, inside a turn
+ * of that object (object.h): what it writes is committed when it returns, and
+ * what it sends out is held until that commit is durable. */
+#ifndef CN_OBJECT_CLASS_H
+#define CN_OBJECT_CLASS_H
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct cn_object;
+struct cn_call;
+
+struct cn_class {
+    /* Makes the instance. The input gate is closed until it has returned 0, or, if it
+     * returns 1 (still working), until cn_object_started(). Negative: the object is broken,
+     * every waiting call fails with `err`, and the next call tries again. */
+    int (*create)(struct cn_object *object, void *class_data, void **instance, struct cn_err *err);
+    /* An event. Ends, now or later, with exactly one of cn_call_reply() and cn_call_fail(). */
+    void (*deliver)(struct cn_object *object, void *instance, struct cn_call *call);
+    /* The object leaves memory (evicted, reset, node stops). Calls still under way have been
+     * failed. No storage is available. */
+    void (*destroy)(struct cn_object *object, void *instance);
+};
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/internal.h - what the files of object/ share among themselves. */
+#ifndef CN_OBJECT_INTERNAL_H
+#define CN_OBJECT_INTERNAL_H
+#include "object/node.h"
+
+struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
+                                const struct cn_object_key *key);
+void cn_object_free(struct cn_object *object);
+/* A call has arrived at its owner's lane. */
+void cn_object_receive(struct cn_object *object, struct cn_call *call);
+/* Delivers what waits in the inbox, as far as the input gate lets it. */
+void cn_object_deliver_all(struct cn_object *object);
+/* Puts an object that has nothing to do on the list of idle ones. */
+void cn_object_rest(struct cn_object *object);
+
+/* The output gate: sends at once if durable, else holds. */
+void cn_lane_hold(struct cn_object_lane *lane, struct cn_output *output);
+/* The object's inbox is to be looked at in the next step. */
+void cn_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
+/* There is something for the next step. */
+void cn_lane_kick(struct cn_object_lane *lane);
+
+bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                   const struct cn_class **class_, void **class_data);
+void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
+
+void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);
+
+/* Goes on with a call from the ready list. */
+void cn_call_step(struct cn_call *call);
+/* Ends a call that no turn answers: unlinked already. */
+void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char *text);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/lane.c - the objects of one lane: what is ready, what is held, what is idle.
+ *
+ * A step does everything that can be done now: calls of this lane to its own
+ * objects and their answers, then outputs whose writes have become durable. It
+ * runs when a turn ends, when the flusher wakes the lane, and otherwise from an
+ * idle handle, so nothing waits for a timer.
+ *
+ * L1  A step is never nested: what becomes ready inside it is done by it.
+ * L2  A step does at most STEP_MAX things, then returns to the loop, so that
+ *     connections are served however many calls objects make to each other. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "object/alarm.h"
+#include "object/internal.h"
+#include "object/node.h"
+#include "store/database.h"
+#include "store/store.h"
+
+#define STEP_MAX 1000
+#define CLOCK_INTERVAL_MS 250
+#define IDLE_MS 10000
+#define IDLE_LONG_MS 70000
+
+/* --- the output gate ------------------------------------------------------------------------- */
+
+void cn_lane_hold(struct cn_object_lane *lane, struct cn_output *output)
+{
+    /* G2: nothing overtakes what is held already. */
+    if (cn_list_empty(&lane->held) && output->lsn <= cn_store_durable(cn_node_store(lane->node))) {
+        output->send(output, NULL);
+        return;
+    }
+    cn_list_push_back(&lane->held, &output->link);
+}
+
+static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
+{
+    if (cn_list_empty(&lane->held))
+        return 0;
+    struct cn_store *store = cn_node_store(lane->node);
+    uint64_t durable = cn_store_durable(store);
+    unsigned count = 0;
+    while (count < budget && !cn_list_empty(&lane->held)) {
+        struct cn_output *output = CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
+        struct cn_err err;
+        int failed = 0;
+        if (output->lsn > durable) {
+            failed = cn_store_status(store, &err);
+            if (!failed)
+                break;
+        }
+        cn_list_remove(&output->link);
+        output->send(output, failed ? &err : NULL);
+        count++;
+    }
+    return count;
+}
+
+/* A log that has failed for good: every object whose writes it never took is ahead of the disk. */
+static void reset_unconfirmed(struct cn_object_lane *lane)
+{
+    struct cn_store *store = cn_node_store(lane->node);
+    uint64_t durable = cn_store_durable(store);
+    struct cn_err err;
+    if (cn_store_status(store, &err) == 0)
+        return;
+    for (;;) {
+        struct cn_object *found = NULL;
+        size_t cursor = 0;
+        const struct cn_map_entry *entry;
+        while (cn_map_next(&lane->objects, &cursor, &entry)) {
+            struct cn_object *object = entry->value;
+            if (object->lsn > durable) {
+                found = object;
+                break;
+            }
+        }
+        if (!found)
+            return;
+        cn_object_reset(found, CN_FAULT_RESET, CN_EREADONLY, "the writes were lost: %s", err.text);
+    }
+}
+
+static void on_durable_async(uv_async_t *async)
+{
+    struct cn_object_lane *lane = async->data;
+    if (atomic_exchange(&lane->log_failed, false)) {
+        release_held(lane, UINT32_MAX);
+        reset_unconfirmed(lane);
+    }
+    cn_object_lane_step(lane);
+}
+
+/* On the flusher's thread. */
+static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, int status)
+{
+    struct cn_object_lane *lane = CN_CONTAINER_OF(listener, struct cn_object_lane, listener);
+    if (status < 0)
+        atomic_store(&lane->log_failed, true);
+    /* A lane that holds nothing is not woken. The count is read without a lock: a lane that
+     * holds something later looks at the durable LSN itself first. */
+    uint64_t wanted = atomic_load(&lane->wanted_lsn);
+    if (status < 0 || (wanted && wanted <= durable_lsn))
+        uv_async_send(&lane->durable);
+}
+
+/* --- steps ----------------------------------------------------------------------------------- */
+
+void cn_lane_kick(struct cn_object_lane *lane)
+{
+    if (!lane->stepping && !uv_is_active((uv_handle_t *)&lane->spin))
+        uv_idle_start(&lane->spin, lane->on_spin);
+}
+
+void cn_lane_wake(struct cn_object_lane *lane, struct cn_object *object)
+{
+    if (!cn_list_empty(&object->wake_link))
+        return;
+    cn_list_push_back(&lane->woken, &object->wake_link);
+    cn_lane_kick(lane);
+}
+
+static void free_broken(struct cn_object_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->broken, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        if (!object->holds)
+            cn_object_free(object);
+    }
+}
+
+static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
+{
+    unsigned count = 0;
+    struct cn_list *node;
+    while (count < budget && (node = cn_list_take_front(&lane->woken))) {
+        cn_object_deliver_all(CN_CONTAINER_OF(node, struct cn_object, wake_link));
+        count++;
+    }
+    while (count < budget && (node = cn_list_take_front(&lane->ready))) {
+        cn_call_step(CN_CONTAINER_OF(node, struct cn_call, link));
+        count++;
+    }
+    return count + release_held(lane, budget - count);
+}
+
+void cn_object_lane_step(struct cn_object_lane *lane)
+{
+    if (lane->stepping || lane->current)
+        return; /* L1 */
+    lane->stepping = true;
+    unsigned budget = STEP_MAX;
+    while (budget) {
+        unsigned done = step_once(lane, budget);
+        if (!done)
+            break;
+        budget -= done < budget ? done : budget;
+    }
+    free_broken(lane);
+    lane->stepping = false;
+    bool more = !cn_list_empty(&lane->ready) || !cn_list_empty(&lane->woken);
+    /* What the flusher should wake us for: the oldest output held. After the store, look again:
+     * the flush may have ended in between. */
+    for (;;) {
+        uint64_t wanted = 0;
+        if (!cn_list_empty(&lane->held))
+            wanted = CN_CONTAINER_OF(lane->held.next, struct cn_output, link)->lsn;
+        atomic_store(&lane->wanted_lsn, wanted);
+        if (!wanted || wanted > cn_store_durable(cn_node_store(lane->node)))
+            break;
+        more = true;
+        break;
+    }
+    if (more)
+        cn_lane_kick(lane);
+}
+
+static void on_spin(uv_idle_t *spin)
+{
+    struct cn_object_lane *lane = spin->data;
+    uv_idle_stop(spin);
+    cn_object_lane_step(lane);
+}
+
+/* --- eviction -------------------------------------------------------------------------------- */
+
+static void evict_idle(struct cn_object_lane *lane, uint64_t now)
+{
+    /* The list is in order of idle_since, but the two classes of patience differ. */
+    CN_LIST_FOREACH(&lane->idle, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        uint64_t patience = object->hibernatable ? lane->idle_ms : lane->idle_long_ms;
+        if (now - object->idle_since_ms < lane->idle_ms)
+            break;
+        /* What it committed must be durable first: a new instance must not read what an answer
+         * in flight still waits for. */
+        if (now - object->idle_since_ms >= patience &&
+            object->lsn <= cn_store_durable(cn_node_store(lane->node)))
+            cn_object_free(object);
+    }
+}
+
+void cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
+{
+    CN_LIST_FOREACH(&lane->idle, node)
+    {
+        if (!count--)
+            break;
+        cn_object_free(CN_CONTAINER_OF(node, struct cn_object, idle_link));
+    }
+}
+
+static void on_clock(uv_timer_t *timer)
+{
+    struct cn_object_lane *lane = timer->data;
+    evict_idle(lane, uv_now(lane->loop));
+    cn_alarm_tick(lane);
+    cn_object_lane_step(lane);
+}
+
+/* --- start and stop -------------------------------------------------------------------------- */
+
+int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsigned index,
+                         uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
+                         struct cn_err *err)
+{
+    *lane = (struct cn_object_lane){.node = node, .index = index, .loop = loop,
+                                    .mailbox = mailbox, .data = data};
+    cn_map_init(&lane->objects);
+    cn_list_init(&lane->ready);
+    cn_list_init(&lane->woken);
+    cn_list_init(&lane->held);
+    cn_list_init(&lane->idle);
+    cn_list_init(&lane->broken);
+    uint64_t seed;
+    cn_rand_secure(&seed, sizeof(seed));
+    cn_rand_init(&lane->rand, seed);
+    lane->on_spin = on_spin;
+    cn_node_idle_times(node, &lane->idle_ms, &lane->idle_long_ms);
+    if (!lane->idle_ms)
+        lane->idle_ms = IDLE_MS;
+    if (!lane->idle_long_ms)
+        lane->idle_long_ms = IDLE_LONG_MS;
+    int rc = uv_async_init(loop, &lane->durable, on_durable_async);
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot make an async handle");
+    lane->durable.data = lane;
+    uv_idle_init(loop, &lane->spin);
+    lane->spin.data = lane;
+    uv_timer_init(loop, &lane->clock);
+    lane->clock.data = lane;
+    uv_timer_start(&lane->clock, on_clock, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
+    cn_alarm_lane_init(lane);
+    lane->listener.on_durable = on_durable;
+    cn_store_listen(cn_node_store(node), &lane->listener);
+    cn_node_register_lane(node, lane);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct cn_object_lane *lane = handle->data;
+    if (--lane->handle_count)
+        return;
+    cn_map_fini(&lane->objects);
+    cn_alarm_lane_fini(lane);
+    lane->stopped(lane);
+}
+
+void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_object_lane *lane))
+{
+    CN_ASSERT(!lane->current && !lane->stopping);
+    lane->stopping = true;
+    lane->stopped = stopped;
+    /* What is held has been committed: it may still go out when the log is durable. */
+    struct cn_store *store = cn_node_store(lane->node);
+    if (!cn_list_empty(&lane->held)) {
+        struct cn_output *last = CN_CONTAINER_OF(lane->held.prev, struct cn_output, link);
+        struct cn_err err;
+        (void)cn_store_wait(store, last->lsn, &err); /* release_held() sees the failure itself */
+        release_held(lane, UINT32_MAX);
+    }
+    for (;;) {
+        size_t cursor = 0;
+        const struct cn_map_entry *entry;
+        if (!cn_map_next(&lane->objects, &cursor, &entry))
+            break;
+        struct cn_object *object = entry->value;
+        object->holds = 0;
+        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
+    }
+    cn_object_lane_step(lane);
+    CN_LIST_FOREACH(&lane->broken, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        object->holds = 0;
+        cn_object_free(object);
+    }
+    cn_store_unlisten(store, &lane->listener);
+    lane->handle_count = 4;
+    uv_close(cn_alarm_lane_handle(lane), on_closed);
+    uv_close((uv_handle_t *)&lane->durable, on_closed);
+    uv_close((uv_handle_t *)&lane->spin, on_closed);
+    uv_close((uv_handle_t *)&lane->clock, on_closed);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object/node.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "object/internal.h"
+#include "store/store.h"
+
+struct cn_node {
+    struct cn_node_options options;
+    struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
+    pthread_mutex_t lock;          /* guards namespaces */
+    struct cn_list namespaces;     /* of struct cn_namespace, owned */
+};
+
+int cn_node_new(const struct cn_node_options *options, struct cn_node **out, struct cn_err *err)
+{
+    (void)err;
+    struct cn_node *node = CN_NEW(struct cn_node);
+    node->options = *options;
+    if (!node->options.clock)
+        node->options.clock = cn_clock_system();
+    node->lanes = cn_alloc_zero(options->lane_count * sizeof(*node->lanes));
+    pthread_mutex_init(&node->lock, NULL);
+    cn_list_init(&node->namespaces);
+    *out = node;
+    return 0;
+}
+
+void cn_node_free(struct cn_node *node)
+{
+    CN_LIST_FOREACH(&node->namespaces, link)
+    {
+        struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
+        cn_free(ns->name);
+        cn_free(ns);
+    }
+    pthread_mutex_destroy(&node->lock);
+    cn_free(node->lanes);
+    cn_free(node);
+}
+
+struct cn_store *cn_node_store(struct cn_node *node)
+{
+    return node->options.store;
+}
+
+struct cn_clock *cn_node_clock(struct cn_node *node)
+{
+    return node->options.clock;
+}
+
+void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms)
+{
+    *idle_ms = node->options.idle_ms;
+    *idle_long_ms = node->options.idle_long_ms;
+}
+
+bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                   const struct cn_class **class_, void **class_data)
+{
+    return lane->node->options.find_class(lane, ns, class_, class_data);
+}
+
+void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane)
+{
+    CN_ASSERT(lane->index < node->options.lane_count && !node->lanes[lane->index]);
+    node->lanes[lane->index] = lane;
+}
+
+struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key)
+{
+    /* The second half of an id is a keyed hash: as even as can be. */
+    uint64_t hash;
+    memcpy(&hash, key->id + CN_OBJECT_ID_SIZE - sizeof(hash), sizeof(hash));
+    struct cn_object_lane *lane = node->lanes[hash % node->options.lane_count];
+    CN_ASSERT(lane);
+    return lane;
+}
+
+int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
+                      struct cn_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&node->lock);
+    CN_LIST_FOREACH(&node->namespaces, link)
+    {
+        struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
+        if (strcmp(ns->name, name) == 0) {
+            *out = ns;
+            goto unlock;
+        }
+    }
+    uint32_t id;
+    rc = cn_store_namespace(node->options.store, name, &id, err);
+    if (rc < 0)
+        goto unlock;
+    struct cn_namespace *ns = CN_NEW(struct cn_namespace);
+    ns->node = node;
+    ns->id = id;
+    ns->name = cn_strdup(name);
+    cn_id_keys_init(&ns->keys, node->options.secret, id);
+    cn_list_push_back(&node->namespaces, &ns->link);
+    *out = ns;
+    rc = 0;
+unlock:
+    pthread_mutex_unlock(&node->lock);
+    return rc;
+}
+
+struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id)
+{
+    struct cn_namespace *found = NULL;
+    pthread_mutex_lock(&node->lock);
+    CN_LIST_FOREACH(&node->namespaces, link)
+    {
+        struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
+        if (ns->id == id)
+            found = ns;
+    }
+    pthread_mutex_unlock(&node->lock);
+    return found;
+}

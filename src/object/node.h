@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/node.h - all objects of this process: namespaces, lanes, the way to an owner.
+ *
+ * A namespace is a class of a worker (or of a service) with its number in the
+ * store and its keys for ids. The node knows all of them; they are never removed
+ * while it runs, so pointers to them stay good.
+ *
+ * An object is owned by the lane number hash(id) mod lanes. Only that lane
+ * touches it. With a different number of lanes after a restart the owner is
+ * another: nothing on disk depends on it.
+ *
+ * Threads:   namespaces may be added from any thread (a lock); found ones are read
+ *            freely. A cn_object_lane belongs to its thread.
+ * Ownership: main() owns the node; lanes are embedded in the worker layer's lanes. */
+#ifndef CN_OBJECT_NODE_H
+#define CN_OBJECT_NODE_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mailbox.h"
+#include "base/map.h"
+#include "base/rand.h"
+#include "object/class.h"
+#include "object/id.h"
+#include "object/object.h"
+#include "store/log.h"
+
+struct cn_node;
+struct cn_store;
+struct cn_alarm_queue;
+
+struct cn_namespace {
+    struct cn_node *node;
+    uint32_t id;      /* the store's number */
+    char *name;       /* owned: "worker/Class" */
+    struct cn_id_keys keys;
+    struct cn_list link;
+};
+
+/* How a lane finds the class of a namespace: classes differ by lane (a JavaScript global each). */
+typedef bool (*cn_class_find)(struct cn_object_lane *lane, struct cn_namespace *ns,
+                              const struct cn_class **class_, void **class_data);
+
+struct cn_node_options {
+    struct cn_store *store; /* borrowed */
+    struct cn_clock *clock; /* borrowed; NULL: the machine's */
+    unsigned lane_count;
+    uint8_t secret[CN_SIPHASH_KEY_SIZE];
+    cn_class_find find_class;
+    unsigned idle_ms;       /* 0: 10 s, for hibernatable objects */
+    unsigned idle_long_ms;  /* 0: 70 s, for the others */
+};
+
+struct cn_object_lane {
+    struct cn_node *node;
+    unsigned index;
+    uv_loop_t *loop;
+    struct cn_mailbox *mailbox; /* borrowed: of the lane around it */
+    void *data;                 /* the lane around it */
+    struct cn_map objects;      /* key bytes -> struct cn_object */
+    struct cn_list ready;       /* of struct cn_call, sent by this lane to itself */
+    struct cn_list woken;       /* of struct cn_object whose gate has opened */
+    struct cn_list held;        /* of struct cn_output, oldest first (G2) */
+    struct cn_list idle;        /* of struct cn_object, longest idle first */
+    struct cn_list broken;      /* of struct cn_object to be freed at the next step */
+    struct cn_log_listener listener;
+    uv_async_t durable;         /* the flusher wakes the lane */
+    atomic_uint_least64_t wanted_lsn; /* the flusher wakes the lane at this one; 0: never */
+    atomic_bool log_failed;     /* set by the flusher */
+    uv_idle_t spin;             /* runs `ready` when no turn does */
+    void (*on_spin)(uv_idle_t *spin);
+    uv_timer_t clock;           /* evictions and alarms */
+    struct cn_object *current;  /* whose turn is running, or NULL */
+    bool stepping;              /* cn_object_lane_step() is on the stack */
+    bool stopping;
+    unsigned idle_ms, idle_long_ms;
+    struct cn_alarm_queue *alarms; /* owned; alarm.c */
+    struct cn_rand rand;
+    size_t live_count;
+    unsigned handle_count;      /* libuv handles to be closed */
+    void (*stopped)(struct cn_object_lane *lane);
+};
+
+int cn_node_new(const struct cn_node_options *options, struct cn_node **node, struct cn_err *err);
+void cn_node_free(struct cn_node *node); /* after every lane has stopped */
+struct cn_store *cn_node_store(struct cn_node *node);
+struct cn_clock *cn_node_clock(struct cn_node *node);
+
+/* Finds or makes a namespace; durable when it returns. */
+int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,
+                      struct cn_err *err);
+/* The namespace with this number among those made so far, or NULL. */
+struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id);
+
+/* On the lane's thread. */
+int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsigned index,
+                         uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
+                         struct cn_err *err);
+/* Lets every object go (their calls fail), closes its handles, calls back. */
+void cn_object_lane_stop(struct cn_object_lane *lane,
+                         void (*stopped)(struct cn_object_lane *lane));
+/* Does what is ready: calls to be delivered, outputs whose writes are durable. Called by the
+ * guest when a turn has ended, so that no trip through the loop is needed. */
+void cn_object_lane_step(struct cn_object_lane *lane);
+
+/* Drops up to `count` idle objects now: memory is short. */
+void cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
+
+struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);
+
+#endif

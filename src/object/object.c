@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/object.c - turns, gates and the life of an object. See object.h. */
+#include "object/object.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "object/alarm.h"
+#include "object/internal.h"
+#include "object/node.h"
+#include "store/database.h"
+#include "store/store.h"
+
+struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *err)
+{
+    if (object->db)
+        return object->db;
+    if (object->state == CN_OBJECT_BROKEN) {
+        cn_err_set(err, CN_ECLOSED, "the object was reset");
+        return NULL;
+    }
+    struct cn_store *store = cn_node_store(object->lane->node);
+    if (cn_database_open(store, &object->key, NULL, &object->db, err) < 0)
+        return NULL;
+    struct cn_database_meta meta;
+    cn_database_meta(object->db, &meta);
+    if (meta.has_name && !object->name) {
+        object->name_size = strlen(meta.name);
+        object->name = cn_strndup(meta.name, object->name_size);
+    }
+    object->lsn = cn_database_lsn(object->db);
+    return object->db;
+}
+
+/* Records the name with the first commit, so that alarms and listings know it (DO-ID-2). */
+static int keep_name(struct cn_object *object, struct cn_err *err)
+{
+    if (!object->name || object->name_size > CN_OBJECT_NAME_MAX)
+        return 0;
+    struct cn_database_meta meta;
+    cn_database_meta(object->db, &meta);
+    if (meta.has_name)
+        return 0;
+    return cn_database_set_name(object->db, object->name, object->name_size, err);
+}
+
+/* O3: all writes of the turn become one commit. */
+static void commit(struct cn_object *object)
+{
+    if (!object->db || object->transactions || !cn_database_in_transaction(object->db))
+        return;
+    struct cn_err err;
+    uint64_t lsn;
+    int rc = keep_name(object, &err);
+    if (rc == 0)
+        rc = cn_database_commit(object->db, &lsn, &err);
+    else
+        cn_database_rollback(object->db);
+    if (rc < 0) {
+        cn_object_reset(object, CN_FAULT_RESET, rc, "the writes could not be committed: %s",
+                        err.text);
+        return;
+    }
+    object->lsn = lsn;
+    cn_alarm_committed(object);
+}
+
+void cn_object_enter(struct cn_object *object)
+{
+    struct cn_object_lane *lane = object->lane;
+    CN_ASSERT(!lane->current || lane->current == object);
+    lane->current = object;
+    object->entered++;
+}
+
+void cn_object_leave(struct cn_object *object)
+{
+    struct cn_object_lane *lane = object->lane;
+    CN_ASSERT(lane->current == object && object->entered > 0);
+    if (object->entered > 1) {
+        object->entered--;
+        return;
+    }
+    if (object->state != CN_OBJECT_BROKEN)
+        commit(object);
+    object->entered = 0;
+    lane->current = NULL;
+    bool broken = object->state == CN_OBJECT_BROKEN;
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&object->outputs))) {
+        struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
+        output->lsn = object->lsn;
+        if (broken)
+            output->send(output, &object->broken_err);
+        else
+            cn_lane_hold(lane, output);
+    }
+    cn_object_rest(object);
+}
+
+void cn_object_output(struct cn_object *object, struct cn_output *output,
+                      void (*send)(struct cn_output *output, const struct cn_err *err))
+{
+    output->send = send;
+    if (object->entered) {
+        cn_list_push_back(&object->outputs, &output->link);
+        return;
+    }
+    output->lsn = object->lsn;
+    cn_lane_hold(object->lane, output);
+}
+
+void cn_object_sync(struct cn_object *object, struct cn_output *output,
+                    void (*send)(struct cn_output *output, const struct cn_err *err))
+{
+    cn_object_output(object, output, send);
+}
+
+/* --- delivery -------------------------------------------------------------------------------- */
+
+static void start(struct cn_object *object)
+{
+    const struct cn_class *class_;
+    void *class_data;
+    struct cn_object_lane *lane = object->lane;
+    struct cn_err err;
+    if (!cn_node_class(lane, object->ns, &class_, &class_data)) {
+        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ENOTFOUND,
+                        "no worker provides the class of namespace %s", object->ns->name);
+        return;
+    }
+    object->class_ = class_;
+    cn_object_lock(object);
+    cn_object_enter(object);
+    int rc = class_->create(object, class_data, &object->instance, &err);
+    if (rc < 0)
+        cn_object_started(object, &err);
+    else if (rc == 0)
+        cn_object_started(object, NULL);
+    cn_object_leave(object);
+}
+
+void cn_object_started(struct cn_object *object, const struct cn_err *err)
+{
+    if (object->state != CN_OBJECT_STARTING)
+        return; /* reset meanwhile */
+    if (err) {
+        cn_object_reset(object, CN_FAULT_REMOTE, err->code, "%s", err->text);
+        return;
+    }
+    object->state = CN_OBJECT_RUNNING;
+    cn_object_unlock(object);
+}
+
+void cn_object_deliver_all(struct cn_object *object)
+{
+    if (object->delivering)
+        return;
+    object->delivering = true;
+    while (object->state == CN_OBJECT_RUNNING && !object->gate_locks) {
+        struct cn_list *node = cn_list_take_front(&object->inbox);
+        if (!node)
+            break;
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        object->inbox_count--;
+        object->running_count++;
+        cn_list_push_back(&object->running, &call->link);
+        cn_object_enter(object);
+        object->class_->deliver(object, object->instance, call);
+        cn_object_leave(object);
+    }
+    object->delivering = false;
+    cn_object_rest(object);
+}
+
+void cn_object_receive(struct cn_object *object, struct cn_call *call)
+{
+    call->object = object;
+    cn_list_remove(&object->idle_link);
+    if (!object->name && call->name) {
+        object->name = call->name;
+        object->name_size = call->name_size;
+        call->name = NULL;
+    }
+    cn_list_push_back(&object->inbox, &call->link);
+    object->inbox_count++;
+    if (object->state == CN_OBJECT_STARTING && !object->class_)
+        start(object);
+    cn_object_deliver_all(object);
+}
+
+/* --- gates and holds ------------------------------------------------------------------------- */
+
+void cn_object_lock(struct cn_object *object)
+{
+    object->gate_locks++;
+}
+
+void cn_object_unlock(struct cn_object *object)
+{
+    CN_ASSERT(object->gate_locks > 0);
+    if (--object->gate_locks == 0 && object->inbox_count)
+        cn_lane_wake(object->lane, object);
+}
+
+void cn_object_hold(struct cn_object *object)
+{
+    object->holds++;
+    cn_list_remove(&object->idle_link);
+}
+
+void cn_object_unhold(struct cn_object *object)
+{
+    CN_ASSERT(object->holds > 0);
+    if (--object->holds == 0)
+        cn_object_rest(object);
+}
+
+/* Nothing is under way: it may be evicted from now on. Or it is broken and can be freed. */
+void cn_object_rest(struct cn_object *object)
+{
+    struct cn_object_lane *lane = object->lane;
+    if (object->entered || object->delivering)
+        return;
+    if (object->state == CN_OBJECT_BROKEN) {
+        if (!object->doomed) {
+            object->doomed = true;
+            cn_list_remove(&object->idle_link);
+            cn_list_push_back(&lane->broken, &object->idle_link);
+            cn_lane_kick(lane);
+        }
+        return;
+    }
+    if (object->running_count || object->inbox_count || object->holds || object->gate_locks ||
+        object->transactions)
+        return;
+    object->idle_since_ms = uv_now(lane->loop);
+    cn_list_remove(&object->idle_link);
+    cn_list_push_back(&lane->idle, &object->idle_link);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void fail_all(struct cn_object *object, struct cn_list *calls)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(calls))) {
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        cn_call_finish(call, object->broken_faults, object->broken_err.code,
+                       object->broken_err.text);
+    }
+}
+
+void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
+{
+    if (object->state == CN_OBJECT_BROKEN)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(object->broken_err.text, sizeof(object->broken_err.text), format, args);
+    va_end(args);
+    object->broken_err.code = code;
+    object->broken_faults = faults;
+    object->state = CN_OBJECT_BROKEN;
+    /* The key is free at once: the next call starts a new instance, on the state that is
+     * committed. This instance has no storage any more. */
+    cn_map_take(&object->lane->objects, &object->key, sizeof(object->key));
+    if (object->db) {
+        cn_database_rollback(object->db);
+        cn_database_close(object->db);
+        object->db = NULL;
+    }
+    cn_alarm_interrupted(object);
+    object->running_count = object->inbox_count = 0;
+    fail_all(object, &object->running);
+    fail_all(object, &object->inbox);
+    cn_object_rest(object);
+}
+
+struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
+                                const struct cn_object_key *key)
+{
+    struct cn_object *object = CN_NEW(struct cn_object);
+    object->lane = lane;
+    object->ns = ns;
+    object->key = *key;
+    object->hibernatable = true;
+    cn_list_init(&object->inbox);
+    cn_list_init(&object->running);
+    cn_list_init(&object->outputs);
+    cn_list_init(&object->idle_link);
+    cn_list_init(&object->wake_link);
+    cn_map_set(&lane->objects, key, sizeof(*key), object);
+    lane->live_count++;
+    return object;
+}
+
+void cn_object_free(struct cn_object *object)
+{
+    CN_ASSERT(!object->entered && cn_list_empty(&object->running) &&
+              cn_list_empty(&object->inbox) && cn_list_empty(&object->outputs));
+    struct cn_object_lane *lane = object->lane;
+    cn_list_remove(&object->idle_link);
+    cn_list_remove(&object->wake_link);
+    if (object->state != CN_OBJECT_BROKEN)
+        cn_map_take(&lane->objects, &object->key, sizeof(object->key));
+    if (object->db)
+        cn_database_close(object->db);
+    object->db = NULL;
+    if (object->class_ && object->instance)
+        object->class_->destroy(object, object->instance);
+    lane->live_count--;
+    cn_free(object->name);
+    cn_free(object);
+}

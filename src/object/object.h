@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/object.h - one live object: identity, database, gates, events under way.
+ *
+ *     absent ──first call──► STARTING ──► RUNNING ──idle──► evicted (= absent)
+ *                               │            │
+ *                               └── failed ──┴── reset ──► broken, then absent
+ *
+ * Turns. Code of an object runs between cn_object_enter() and cn_object_leave().
+ * Leaving commits what was written (one transaction, with the alarm) and then
+ * lets the turn's outputs go to the output gate. A commit that fails resets the
+ * object: its outputs of that turn fail, and so does everything it has under way.
+ *
+ * Input gate. While it is locked (constructor, blockConcurrencyWhile) no call is
+ * delivered; calls wait in the inbox, bounded by CN_OBJECT_INBOX_MAX, past which
+ * the caller is told "overloaded". Storage needs no lock: its operations complete
+ * within the turn, so nothing can come between.
+ *
+ * O1  One live instance per key on the node: an object lives on the lane that the
+ *     hash of its id names, in that lane's table.
+ * O2  At most one turn at a time on a lane; calls are delivered in order of arrival.
+ * O3  Nothing of a turn is durable unless all of it is.
+ *
+ * Threads:   the lane's.
+ * Ownership: the lane's table. */
+#ifndef CN_OBJECT_OBJECT_H
+#define CN_OBJECT_OBJECT_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "object/call.h"
+#include "object/class.h"
+#include "object/output.h"
+
+struct cn_database;
+struct cn_object_lane;
+
+#define CN_OBJECT_INBOX_MAX 10000
+
+enum cn_object_state {
+    CN_OBJECT_STARTING, /* `create` has not finished */
+    CN_OBJECT_RUNNING,
+    CN_OBJECT_BROKEN, /* reset: leaves memory when its last turn ends */
+};
+
+struct cn_object {
+    struct cn_object_lane *lane;
+    struct cn_namespace *ns;
+    struct cn_object_key key;
+    char *name; /* owned; NULL if it has none or it is not known */
+    size_t name_size;
+    enum cn_object_state state;
+    const struct cn_class *class_; /* NULL until it was started */
+    void *instance;            /* the class's */
+    struct cn_database *db;    /* opened at first use; NULL before */
+    struct cn_list inbox;      /* of struct cn_call, waiting for the input gate */
+    unsigned inbox_count;
+    struct cn_list running;    /* of struct cn_call, delivered and not answered */
+    unsigned running_count;
+    unsigned gate_locks;       /* input gate: 0 open */
+    unsigned holds;            /* reasons to stay in memory: timers, waitUntil, sockets */
+    unsigned transactions;     /* async transactions open: the turn's end does not commit */
+    unsigned entered;          /* depth of enter/leave */
+    struct cn_list outputs;    /* of struct cn_output given in the running turn */
+    uint64_t lsn;              /* of the last commit; what outputs wait for */
+    struct cn_list idle_link;  /* in lane->idle while nothing is under way */
+    uint64_t idle_since_ms;
+    bool hibernatable;         /* evicted after 10 s, else after 70 s */
+    struct cn_list wake_link;  /* in lane->woken */
+    bool doomed;               /* broken and in lane->broken */
+    bool delivering;           /* cn_object_deliver_all() is on the stack */
+    /* Alarms (alarm.c). */
+    bool alarm_running;        /* alarm() is under way */
+    bool alarm_set;            /* and it, or somebody meanwhile, has set another */
+    bool alarm_changed;        /* in the running turn */
+    int64_t alarm_scheduled_ms;
+    int64_t alarm_retry_due_ms; /* while alarm_retries > 0 */
+    unsigned alarm_retries;
+    struct cn_err broken_err;  /* why it was reset */
+    unsigned broken_faults;
+};
+
+/* Its database, opened now if need be. NULL: it cannot be opened, `err` says why. */
+struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *err);
+
+void cn_object_enter(struct cn_object *object);
+void cn_object_leave(struct cn_object *object);
+/* Inside a turn: hold it back as the gate demands. */
+void cn_object_output(struct cn_object *object, struct cn_output *output,
+                      void (*send)(struct cn_output *output, const struct cn_err *err));
+/* Outside a turn or inside: runs `output->send` when everything written so far is durable. */
+void cn_object_sync(struct cn_object *object, struct cn_output *output,
+                    void (*send)(struct cn_output *output, const struct cn_err *err));
+
+/* The constructor has finished (create returned 1). `err` NULL: well. */
+void cn_object_started(struct cn_object *object, const struct cn_err *err);
+
+/* Input gate. Unlocking lets waiting calls in, after the running turn. */
+void cn_object_lock(struct cn_object *object);
+void cn_object_unlock(struct cn_object *object);
+
+/* Keep it in memory. */
+void cn_object_hold(struct cn_object *object);
+void cn_object_unhold(struct cn_object *object);
+
+/* Ends this instance: rolls back the running turn, fails everything under way with `faults`
+ * and the sentence; the next call starts a new instance. */
+void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Alarms, as the running turn sees them. */
+int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_err *err);
+int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_err *err);
+
+#endif

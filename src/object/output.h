@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/output.h - the output gate: what leaves an object waits for its writes.
+ *
+ * Everything an object sends (replies, outgoing requests, WebSocket frames, queue
+ * messages) embeds a cn_output. Given out during a turn, it is held until the
+ * turn's writes are in the log and the log is durable up to them; then `send`
+ * runs, in the order in which outputs were given. If the writes cannot be made
+ * durable, `send` runs with an error instead and nothing must be sent.
+ *
+ * G1  send(NULL error) runs only when durable >= the object's last commit at the
+ *     end of the turn that gave it out.
+ * G2  Outputs of one lane leave in the order they were given: a later one never
+ *     overtakes, whichever object it is of.
+ *
+ * Threads:   the lane that owns the object.
+ * Ownership: the giver's; linked until `send` has begun. */
+#ifndef CN_OBJECT_OUTPUT_H
+#define CN_OBJECT_OUTPUT_H
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+
+struct cn_output {
+    struct cn_list link;
+    uint64_t lsn; /* set when its turn has ended */
+    void (*send)(struct cn_output *output, const struct cn_err *err);
+};
+
+#endif
