@@ -42,3 +42,6 @@ const globals = { navigator, performance, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
 installGlobalScope();
 installTime();
+
+// What C calls.
+export { start, dispatchFetch } from "./workers/dispatch.js";

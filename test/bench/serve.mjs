@@ -1,0 +1,138 @@
+// `make bench`: the stateless server beside workerd. Each workload is measured on both in turn,
+// several times, and the medians are compared: machines are noisy, only the ratio counts.
+import { mkdtempSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { format, get, median, root, sleep, startCairn, startWorkerd, usage, wrk } from "./lib.mjs";
+
+const here = path.join(root, "test/bench");
+const config = path.join(here, "workers/wrangler.serve.jsonc");
+const script = path.join(here, "workers/serve.js");
+const seconds = Number(process.env.BENCH_SECONDS || 3);
+const repeats = Number(process.env.BENCH_REPEATS || 3);
+const only = process.env.BENCH_ONLY?.split(",");
+
+const temp = mkdtempSync(path.join(os.tmpdir(), "cairn-bench-"));
+function postScript(name, body) {
+  const file = path.join(temp, name);
+  writeFileSync(file, `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\nwrk.body = ${JSON.stringify(body)}\n`);
+  return file;
+}
+const kilobyte = JSON.stringify({ items: Array.from({ length: 24 }, (_, i) => ({ id: i, name: `item number ${i}`, ok: true })) });
+const megabyte = JSON.stringify({ text: "x".repeat(1 << 20) });
+
+const workloads = [
+  { name: "hello", path: "/hello", goal: 5 },
+  { name: "json", path: "/json?name=bob&page=3&tag=a&tag=b", goal: 5 },
+  { name: "url-headers", path: "/headers?a=1&b=2", goal: 1 },
+  { name: "echo-json-1k", path: "/echo-json", lua: postScript("1k.lua", kilobyte), goal: 3 },
+  { name: "echo-json-1m", path: "/echo-json", lua: postScript("1m.lua", megabyte), connections: 4, goal: 1 },
+  { name: "echo-stream-1m", path: "/echo-stream", lua: postScript("1ms.lua", megabyte), connections: 4, goal: 3 },
+  { name: "cpu", path: "/cpu?seed=777", connections: 8, goal: 1 },
+].filter((w) => !only || only.includes(w.name));
+
+const line = (...cells) => console.log(cells.map((c, i) => i === 0 ? String(c).padEnd(26) : String(c).padStart(14)).join(""));
+line("workload (req/s)", "workerd", "cairn", "ratio", "goal", "cairn us/req");
+
+for (const workload of workloads) {
+  const rates = { workerd: [], cairn: [] }, cost = [];
+  for (let i = 0; i < repeats; i++) {
+    for (const peer of ["workerd", "cairn"]) {
+      const server = peer === "cairn" ? await startCairn(config) : await startWorkerd(script);
+      try {
+        await wrk(server, workload.path, { ...workload, seconds: 1 });
+        const result = await wrk(server, workload.path, { ...workload, seconds });
+        rates[peer].push(result.rate);
+        if (peer === "cairn") cost.push(result.cpuPerRequest);
+      } finally {
+        await server.stop();
+      }
+    }
+  }
+  const ratio = median(rates.cairn) / median(rates.workerd);
+  line(workload.name, format(median(rates.workerd)), format(median(rates.cairn)), `${ratio.toFixed(2)}x`, `${workload.goal}x`, format(median(cost)));
+}
+
+if (!only || only.includes("start")) {
+  const starts = { workerd: [], cairn: [] }, memory = { workerd: [], cairn: [] };
+  // The first start builds the bundle; what is measured is a start with the bundle built.
+  const dir = mkdtempSync(path.join(os.tmpdir(), "cairn-bench-start-"));
+  const again = async () => {
+    const server = await startCairn(config, { dir });
+    server.dir = path.join(dir, "gone"); // keep the data for the next start
+    return server;
+  };
+  await (await again()).stop();
+  for (let i = 0; i < 5; i++) {
+    for (const peer of ["workerd", "cairn"]) {
+      const server = peer === "cairn" ? await again() : await startWorkerd(script);
+      starts[peer].push(server.startMs);
+      await sleep(300);
+      memory[peer].push(usage(server.pid).rss / 1e6);
+      await server.stop();
+    }
+  }
+  line("start to answer (ms)", format(median(starts.workerd)), format(median(starts.cairn)), `${(median(starts.cairn) / median(starts.workerd)).toFixed(2)}x`, "< 60 ms");
+  line("memory at start (MB)", format(median(memory.workerd)), format(median(memory.cairn)), `${(median(memory.cairn) / median(memory.workerd)).toFixed(2)}x`, "<= 1x");
+}
+
+if (!only || only.includes("connections")) {
+  const server = await startCairn(config);
+  const idle = [];
+  try {
+    await wrk(server, "/hello", { seconds: 1 });
+    const few = [], many = [];
+    for (let i = 0; i < repeats; i++) few.push((await wrk(server, "/hello", { seconds })).cpuPerRequest);
+    for (let i = 0; i < 5000; i++) {
+      idle.push(await new Promise((resolve, reject) => {
+        const socket = net.connect(new URL(server.base).port, "127.0.0.1", () => resolve(socket));
+        socket.on("error", reject);
+      }));
+      if (i % 500 === 0) await get(server.base + "/hello");
+    }
+    for (let i = 0; i < repeats; i++) many.push((await wrk(server, "/hello", { seconds })).cpuPerRequest);
+    line("us/req, 5,000 idle open", format(median(few)), format(median(many)), `${(median(many) / median(few)).toFixed(2)}x`, "1x", "(1st: none idle)");
+  } finally {
+    for (const socket of idle) socket.destroy();
+    await server.stop();
+  }
+}
+
+if (!only || only.includes("stream")) {
+  const server = await startCairn(config);
+  try {
+    await get(server.base + "/hello");
+    await wrk(server, "/hello", { seconds: 1 });
+    const before = usage(server.pid).rss;
+    let peak = before;
+    const watch = setInterval(() => { peak = Math.max(peak, usage(server.pid).rss); }, 20);
+    const size = 1 << 30;
+    const { default: http } = await import("node:http");
+    const began = Date.now();
+    const got = await new Promise((resolve, reject) => {
+      const request = http.request(server.base + "/echo-stream", { method: "POST", agent: false }, (response) => {
+        let received = 0;
+        response.on("data", (part) => { received += part.length; });
+        response.on("end", () => resolve(received));
+        response.on("error", reject);
+      });
+      request.on("error", reject);
+      const block = Buffer.alloc(1 << 20, "y");
+      let sent = 0;
+      const more = () => {
+        while (sent < size) {
+          sent += block.length;
+          if (!request.write(block)) return request.once("drain", more);
+        }
+        request.end();
+      };
+      more();
+    });
+    clearInterval(watch);
+    if (got !== size) throw new Error(`streamed ${got} of ${size} bytes`);
+    line("1 GB through a worker", "", `${format(size / 1e6 / ((Date.now() - began) / 1000))} MB/s`, "", "", `+${format((peak - before) / 1e6)} MB (goal < 64)`);
+  } finally {
+    await server.stop();
+  }
+}
