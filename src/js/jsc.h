@@ -15,6 +15,7 @@ void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef ctx, JSObje
 void JSGlobalContextSetEvalEnabled(JSGlobalContextRef ctx, bool enabled, JSStringRef message);
 void JSSynchronousGarbageCollectForDebugging(JSContextRef ctx);
 JSObjectRef JSGetMemoryUsageStatistics(JSContextRef ctx);
+void JSDisableGCTimer(void);
 void JSReportExtraMemoryCost(JSContextRef ctx, size_t size);
 void JSLock(JSContextRef ctx);
 void JSUnlock(JSContextRef ctx);

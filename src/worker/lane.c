@@ -179,13 +179,30 @@ static void watch_memory(struct cn_lane *lane)
     }
 }
 
+/* Collects once the lane has become quiet: memory goes back, and no request pays for it. */
+static void collect_when_quiet(struct cn_lane *lane)
+{
+    uint64_t turns = lane->vm->turn_count;
+    bool quiet = turns == lane->house_turns;
+    lane->house_turns = turns;
+    if (!quiet || turns == lane->collect_turns)
+        return;
+    cn_js_vm_collect(lane->vm);
+    lane->house_turns = lane->collect_turns = lane->vm->turn_count;
+}
+
 static void on_house(uv_timer_t *timer)
 {
     struct cn_lane *lane = timer->data;
+    collect_when_quiet(lane);
     cn_fetch_sweep(lane);
     free_unused_instances(lane);
     cn_js_vm_pump(lane->vm);
     watch_memory(lane);
+    /* What this function itself did in the VM is no activity. */
+    if (lane->collect_turns == lane->house_turns)
+        lane->collect_turns = lane->vm->turn_count;
+    lane->house_turns = lane->vm->turn_count;
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */

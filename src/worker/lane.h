@@ -67,6 +67,8 @@ struct cn_lane {
     size_t starting_left;
     struct cn_err starting_err;
     uv_timer_t house;     /* every second: memory, old events, the engine's timers */
+    uint64_t house_turns;   /* vm->turn_count at the last tick, */
+    uint64_t collect_turns; /* and at the last collection */
     unsigned over_memory; /* seconds above the watermark */
     struct cn_buf scratch; /* for bytes on their way through a single call */
     bool draining;
