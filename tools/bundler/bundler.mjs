@@ -261,12 +261,12 @@ async function write(job, result, state, [before, after], started) {
     files: [...state.files.keys()],
     inputs: await inputs(job, result, state, started),
   };
-  const before = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);
+  const last = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);
   await put("manifest.json", JSON.stringify(manifest));
   // What the last build left goes; other files in the folder are not ours.
   const outputs = (m) => [m.script, m.map, ...m.files];
   const keep = new Set(outputs(manifest));
-  for (const name of before?.files ? outputs(before) : [])
+  for (const name of last?.files ? outputs(last) : [])
     if (!keep.has(name)) await rm(path.join(job.out, path.basename(name)), { force: true });
 }
 
