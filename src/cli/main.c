@@ -13,6 +13,16 @@ static int run_version(const struct cn_args *args);
 static int run_help(const struct cn_args *args);
 
 static const struct cn_command commands[] = {
+    {"serve", CN_COMMAND_SERVE, "[PROJECT...] [OPTIONS]", "serve projects",
+     "Serves Workers projects (folders, or their wrangler.toml, .json or .jsonc; default: the\n"
+     "current folder). Several projects share the server; their routes and [cairn] hosts decide\n"
+     "which one a request is for. SIGHUP reloads, SIGTERM and SIGINT finish what is under way.",
+     64, cn_cmd_serve},
+    {"dev", CN_COMMAND_DEV, "[PROJECT...] [OPTIONS]", "serve, and reload when a file changes",
+     "Serves like `cairn serve`, rebuilds and reloads when a file changes, and answers errors "
+     "with\n"
+     "a page that shows the stack.",
+     64, cn_cmd_dev},
     {"build", CN_COMMAND_BUILD, "[PROJECT] [OPTIONS]", "bundle a project",
      "Bundles the project (a folder, or its wrangler.toml, .json or .jsonc; default: the current\n"
      "folder) and writes the script, its source map and the files it imports.",

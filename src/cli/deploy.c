@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/deploy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "cli/config.h"
+#include "cli/confnode.h"
+#include "worker/script.h"
+
+#define CPU_MS_DEFAULT 30000
+#define WATCH_DEPTH_MAX 12
+
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+                     struct cn_err *err)
+{
+    static const char *const here[] = {"."};
+    *deployer = (struct cn_deployer){.args = args,
+                                     .paths = args->rest_count ? args->rest : here,
+                                     .path_count = args->rest_count ? args->rest_count : 1,
+                                     .development = development};
+    pthread_mutex_init(&deployer->lock, NULL);
+    return cn_bundler_init(&deployer->bundler, err);
+}
+
+static void close_projects(struct cn_project *projects, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cn_project_close(&projects[i]);
+    cn_free(projects);
+}
+
+static void clear_stamps(struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->stamp_count; i++)
+        cn_free(deployer->stamps[i].path);
+    cn_free(deployer->stamps);
+    deployer->stamps = NULL;
+    deployer->stamp_count = 0;
+}
+
+void cn_deployer_fini(struct cn_deployer *deployer)
+{
+    close_projects(deployer->projects, deployer->project_count);
+    clear_stamps(deployer);
+    cn_bundler_fini(&deployer->bundler);
+    pthread_mutex_destroy(&deployer->lock);
+}
+
+/* ---- reading projects -------------------------------------------------------------- */
+
+static int check_names(const struct cn_project *projects, size_t count, struct cn_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(projects[i].config->name, projects[j].config->name) == 0)
+                return cn_err_set(err, CN_EEXISTS, "%s and %s are both named \"%s\"",
+                                  projects[j].config->path, projects[i].config->path,
+                                  projects[i].config->name);
+    return 0;
+}
+
+static int open_projects(struct cn_deployer *deployer, bool quiet, struct cn_project **out,
+                         struct cn_err *err)
+{
+    struct cn_project *projects = cn_alloc_zero(deployer->path_count * sizeof(*projects));
+    int rc = 0;
+    for (size_t i = 0; i < deployer->path_count && rc == 0; i++)
+        rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, quiet, err);
+    if (rc == 0)
+        rc = check_names(projects, deployer->path_count, err);
+    if (rc < 0) {
+        close_projects(projects, deployer->path_count);
+        return rc;
+    }
+    *out = projects;
+    return 0;
+}
+
+int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
+{
+    int rc = open_projects(deployer, false, &deployer->projects, err);
+    if (rc == 0)
+        deployer->project_count = deployer->path_count;
+    return rc;
+}
+
+/* ---- scripts ------------------------------------------------------------------------ */
+
+static void append_version_metadata(struct cn_buf *json, const struct cn_bundle *bundle)
+{
+    uint64_t high = cn_hash_bytes(1, bundle->source.data, bundle->source.size);
+    uint64_t low = cn_hash_bytes(2, bundle->source.data, bundle->source.size);
+    char time_text[40];
+    struct tm tm;
+    time_t now = time(NULL);
+    strftime(time_text, sizeof(time_text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    cn_buf_printf(
+        json, "{\"id\":\"%08x-%04x-4%03x-8%03x-%012llx\",\"tag\":\"\",\"timestamp\":\"%s\"}",
+        (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
+        (unsigned)(low >> 48 & 0xfff), (unsigned long long)(low & 0xffffffffffff), time_text);
+}
+
+/* {"NAME": value}: what the script finds on `env`. Owned. */
+static char *make_env(const struct cn_project *project)
+{
+    const struct cn_config *config = project->config;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    for (size_t i = 0; i < config->vars.count; i++) {
+        const struct cn_config_var *var = &config->vars.items[i];
+        if (i)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, var->name, strlen(var->name));
+        cn_buf_append_byte(&json, ':');
+        if (var->kind == CN_VAR_JSON)
+            cn_buf_append(&json, var->text, var->length);
+        else
+            cn_buf_append_json(&json, var->text, var->length);
+    }
+    if (config->version_metadata.binding) {
+        if (config->vars.count)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, config->version_metadata.binding,
+                           strlen(config->version_metadata.binding));
+        cn_buf_append_byte(&json, ':');
+        append_version_metadata(&json, &project->bundle);
+    }
+    cn_buf_append_byte(&json, '}');
+    cn_buf_text(&json);
+    return (char *)cn_buf_take(&json);
+}
+
+static char *make_options(const struct cn_config *config)
+{
+    struct cn_buf json = {0};
+    cn_buf_append_str(&json, "{\"compatibilityDate\":");
+    const char *date = config->compatibility_date ? config->compatibility_date : "";
+    cn_buf_append_json(&json, date, strlen(date));
+    cn_buf_append_str(&json, ",\"compatibilityFlags\":[");
+    for (size_t i = 0; i < config->compatibility_flags.count; i++) {
+        const char *flag = config->compatibility_flags.items[i];
+        if (i)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, flag, strlen(flag));
+    }
+    cn_buf_append_str(&json, "]}");
+    cn_buf_text(&json);
+    return (char *)cn_buf_take(&json);
+}
+
+/* Which requests the project gets. One project alone gets them all, as in wrangler dev. */
+static void add_routes(struct cn_script *script, const struct cn_config *config)
+{
+    for (size_t i = 0; i < config->routes.count; i++)
+        cn_script_add_route(script, config->routes.items[i].pattern);
+    for (size_t i = 0; i < config->server.hosts.count; i++)
+        cn_script_add_route(script, config->server.hosts.items[i]);
+}
+
+/* Takes the source and the files out of the project's bundle. */
+static struct cn_script *make_script(struct cn_project *project, bool alone)
+{
+    const struct cn_config *config = project->config;
+    struct cn_bundle *bundle = &project->bundle;
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup(config->name);
+    script->url = cn_sprintf("%s.js", config->name);
+    script->env_json = make_env(project);
+    script->options_json = make_options(config);
+    script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
+    script->source = (char *)cn_buf_take(&bundle->source);
+    for (size_t i = 0; i < bundle->file_count; i++) {
+        cn_script_add_file(script, bundle->files[i].name, bundle->files[i].bytes,
+                           bundle->files[i].size);
+        bundle->files[i].bytes = NULL;
+    }
+    if (!alone)
+        add_routes(script, config);
+    return script;
+}
+
+/* A script that answers every request with what went wrong: `cairn dev` before a first build
+ * has succeeded. `text` may have esbuild's colours, which are left out. */
+static struct cn_deployment *make_error_page(const char *title, const char *text)
+{
+    struct cn_buf html = {0}, source = {0};
+    cn_buf_append_str(
+        &html, "<!doctype html><meta charset=utf-8><title>cairn: the project does not build</title>"
+               "<style>body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;"
+               "padding:0 1rem}h1{font-size:1.3rem;color:#b3261e}pre{border:1px solid #8884;"
+               "border-radius:6px;padding:1rem;overflow:auto}:root{color-scheme:light "
+               "dark}</style><h1>");
+    for (int part = 0; part < 2; part++) {
+        for (const char *c = part ? text : title; *c; c++) {
+            if (*c == '\033') {
+                c += strcspn(c, "m");
+                if (!*c)
+                    break;
+            } else if (*c == '<' || *c == '&') {
+                cn_buf_append_str(&html, *c == '<' ? "&lt;" : "&amp;");
+            } else {
+                cn_buf_append_byte(&html, (uint8_t)*c);
+            }
+        }
+        cn_buf_append_str(&html, part ? "</pre>\n" : "</h1><pre>");
+    }
+    cn_buf_append_str(&source, "(function(){return{default:{fetch(){return new Response(");
+    cn_buf_append_json(&source, (const char *)html.data, html.size);
+    cn_buf_append_str(&source,
+                      ",{status:500,headers:{\"content-type\":\"text/html;charset=UTF-8\"}}"
+                      ")}}}})");
+    cn_buf_text(&source);
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup("error");
+    script->url = cn_strdup("error.js");
+    script->cpu_limit_ms = CPU_MS_DEFAULT;
+    script->source = (char *)cn_buf_take(&source);
+    struct cn_deployment *deployment = cn_deployment_new();
+    cn_deployment_add(deployment, script);
+    cn_buf_fini(&html);
+    return deployment;
+}
+
+/* ---- loading ---------------------------------------------------------------------- */
+
+static void stat_stamp(const char *path, struct cn_stamp *stamp)
+{
+    struct stat info;
+    stamp->size = -1;
+    stamp->mtime_ns = 0;
+    if (stat(path, &info) == 0) {
+        stamp->size = info.st_size;
+        stamp->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    }
+}
+
+static void add_stamp(struct cn_deployer *deployer, char *path)
+{
+    deployer->stamps =
+        cn_realloc(deployer->stamps, (deployer->stamp_count + 1) * sizeof(*deployer->stamps));
+    struct cn_stamp *stamp = &deployer->stamps[deployer->stamp_count++];
+    stamp->path = path;
+    stat_stamp(path, stamp);
+}
+
+/* Notes what configuration and secrets look like before they are read. */
+static void take_stamps(struct cn_deployer *deployer)
+{
+    static const char *const secrets[] = {".dev.vars", ".env", ".env.local"};
+    clear_stamps(deployer);
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_config *config = deployer->projects[i].config;
+        add_stamp(deployer, cn_strdup(config->path));
+        for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
+            add_stamp(deployer, cn_sprintf("%s/%s", config->dir, secrets[j]));
+        if (config->env) {
+            add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->dir, config->env));
+            add_stamp(deployer, cn_sprintf("%s/.env.%s", config->dir, config->env));
+        }
+    }
+}
+
+static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
+                struct cn_err *err)
+{
+    struct cn_project *projects = NULL;
+    int rc = open_projects(deployer, !deployer->loaded_once, &projects, err);
+    if (rc < 0)
+        return rc;
+    size_t count = deployer->path_count;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = cn_project_bundle(&projects[i], &deployer->bundler, NULL, deployer->development,
+                               messages, err);
+    if (rc < 0) {
+        close_projects(projects, count);
+        return rc;
+    }
+    struct cn_deployment *deployment = cn_deployment_new();
+    for (size_t i = 0; i < count; i++)
+        cn_deployment_add(deployment, make_script(&projects[i], count == 1));
+    pthread_mutex_lock(&deployer->lock);
+    close_projects(deployer->projects, deployer->project_count);
+    deployer->projects = projects;
+    deployer->project_count = count;
+    pthread_mutex_unlock(&deployer->lock);
+    *out = deployment;
+    return 0;
+}
+
+int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    struct cn_buf messages = {0};
+    pthread_mutex_lock(&deployer->lock);
+    take_stamps(deployer);
+    pthread_mutex_unlock(&deployer->lock);
+    int rc = load(deployer, deployment, &messages, err);
+    pthread_mutex_lock(&deployer->lock);
+    deployer->failed = rc < 0;
+    pthread_mutex_unlock(&deployer->lock);
+    if (rc < 0 && deployer->development && !deployer->loaded_once) {
+        cn_error("%s; waiting for a change", err->text);
+        *deployment = make_error_page(err->text, messages.size ? cn_buf_text(&messages) : "");
+        *err = (struct cn_err){0};
+        rc = 0;
+    }
+    deployer->loaded_once = true;
+    cn_buf_fini(&messages);
+    /* Only development builds again and again. */
+    if (!deployer->development) {
+        char *lib = deployer->bundler.lib;
+        deployer->bundler.lib = NULL;
+        cn_bundler_fini(&deployer->bundler);
+        deployer->bundler.lib = lib;
+    }
+    return rc;
+}
+
+/* ---- watching ---------------------------------------------------------------------- */
+
+bool cn_deployer_changed(struct cn_deployer *deployer)
+{
+    pthread_mutex_lock(&deployer->lock);
+    bool changed = deployer->failed;
+    for (size_t i = 0; i < deployer->stamp_count && !changed; i++) {
+        struct cn_stamp now;
+        stat_stamp(deployer->stamps[i].path, &now);
+        changed =
+            now.size != deployer->stamps[i].size || now.mtime_ns != deployer->stamps[i].mtime_ns;
+    }
+    for (size_t i = 0; i < deployer->project_count && !changed; i++) {
+        const struct cn_project *project = &deployer->projects[i];
+        changed = project->config->build.command || !project->bundle.manifest ||
+                  !cn_bundle_inputs_unchanged(project->bundle.manifest);
+    }
+    pthread_mutex_unlock(&deployer->lock);
+    return changed;
+}
+
+static void visit_parent(const char *path, void (*visit)(const char *folder, void *data),
+                         void *data)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || strstr(path, "/node_modules/"))
+        return;
+    char *folder = cn_strndup(path, (size_t)(slash - path));
+    visit(folder, data);
+    cn_free(folder);
+}
+
+static void visit_tree(const char *folder, int depth, void (*visit)(const char *folder, void *data),
+                       void *data)
+{
+    DIR *dir = depth < WATCH_DEPTH_MAX ? opendir(folder) : NULL;
+    if (!dir)
+        return;
+    visit(folder, data);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+            strcmp(entry->d_name, "node_modules") == 0)
+            continue;
+        char *path = cn_sprintf("%s/%s", folder, entry->d_name);
+        visit_tree(path, depth + 1, visit, data);
+        cn_free(path);
+    }
+    closedir(dir);
+}
+
+static void visit_build_folders(const struct cn_config *config,
+                                void (*visit)(const char *folder, void *data), void *data)
+{
+    static const char *const fallback[] = {"src"};
+    const char *const *names = config->build.watch_dir.items;
+    size_t count = config->build.watch_dir.count;
+    if (count == 0) {
+        names = fallback;
+        count = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char *path =
+            names[i][0] == '/' ? cn_strdup(names[i]) : cn_sprintf("%s/%s", config->dir, names[i]);
+        visit_tree(path, 0, visit, data);
+        cn_free(path);
+    }
+}
+
+void cn_deployer_each_folder(struct cn_deployer *deployer,
+                             void (*visit)(const char *folder, void *data), void *data)
+{
+    pthread_mutex_lock(&deployer->lock);
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_project *project = &deployer->projects[i];
+        const struct cn_config *config = project->config;
+        visit_parent(config->path, visit, data);
+        char *entry = cn_sprintf("%s/%s", config->dir, config->main);
+        visit_parent(entry, visit, data);
+        cn_free(entry);
+        if (config->build.command) {
+            /* Only what the command reads: it writes what the bundle reads. */
+            visit_build_folders(config, visit, data);
+            continue;
+        }
+        const struct cn_confnode *inputs =
+            project->bundle.manifest ? cn_confnode_find(project->bundle.manifest, "inputs") : NULL;
+        for (size_t j = 0; inputs && inputs->kind == CN_CONF_ARRAY && j < inputs->count; j++) {
+            const struct cn_confnode *path = inputs->items[j]->kind == CN_CONF_TABLE
+                                                 ? cn_confnode_find(inputs->items[j], "path")
+                                                 : NULL;
+            if (path && path->kind == CN_CONF_STRING)
+                visit_parent(path->text, visit, data);
+        }
+    }
+    pthread_mutex_unlock(&deployer->lock);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/deploy.h - from projects on disk to a deployment that lanes can run.
+ *
+ * Threads:   cn_deployer_load() runs on whichever thread cn_serve() chooses, one
+ *            at a time; cn_deployer_changed() and _each_folder() beside it (a
+ *            lock guards what they share).
+ * Ownership: the caller's memory. */
+#ifndef CN_CLI_DEPLOY_H
+#define CN_CLI_DEPLOY_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/bundler.h"
+#include "cli/project.h"
+
+struct cn_args;
+struct cn_deployment;
+struct cn_err;
+
+/* What a file looked like. */
+struct cn_stamp {
+    char *path;   /* owned */
+    int64_t size; /* -1: absent */
+    int64_t mtime_ns;
+};
+
+struct cn_deployer {
+    const struct cn_args *args; /* borrowed */
+    const char *const *paths;   /* of the projects, borrowed */
+    size_t path_count;
+    bool development;
+    bool loaded_once;
+    struct cn_bundler bundler;
+
+    pthread_mutex_t lock;        /* guards what follows */
+    struct cn_project *projects; /* as of the last good load; owned */
+    size_t project_count;
+    struct cn_stamp *stamps; /* configuration and secrets as last read, good or not; owned */
+    size_t stamp_count;
+    bool failed; /* the last load did not succeed */
+};
+
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+                     struct cn_err *err);
+void cn_deployer_fini(struct cn_deployer *deployer);
+
+/* Reads the configurations; the server's own settings are in the first project's. */
+int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err);
+
+/* Reads, bundles, and makes the deployment (struct cn_serve_options.load). In development a
+ * first load that fails gives a deployment that shows the error. */
+int cn_deployer_load(void *deployer, struct cn_deployment **deployment, struct cn_err *err);
+
+/* True if a file that went into the last load has changed, or the last load failed. */
+bool cn_deployer_changed(struct cn_deployer *deployer);
+/* Calls `visit` for every folder in which a change matters; the same one may come twice. */
+void cn_deployer_each_folder(struct cn_deployer *deployer,
+                             void (*visit)(const char *folder, void *data), void *data);
+
+#endif
