@@ -42,4 +42,13 @@ export interface Native {
   // url.c
   domainToASCII(domain: string): string | null;
   domainToUnicode(domain: string): string;
+  // fetch.c: `what` is 0 head (status, reason, headers), 1 data (chunk | null), 2 want, 3 failed (text)
+  fetchStart(
+    method: string, url: string, headers: string, body: string | Uint8Array | null | undefined, length: number,
+    callback: (what: 0 | 1 | 2 | 3, ...values: unknown[]) => void,
+  ): number;
+  fetchRead(f: number, raw: boolean): Uint8Array | null | undefined;
+  fetchWrite(f: number, bytes: Uint8Array): -1 | 0 | 1;
+  fetchEnd(f: number): void;
+  fetchClose(f: number, keep: boolean): void;
 }

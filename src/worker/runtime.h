@@ -19,6 +19,7 @@
 
 struct cn_runtime;
 struct cn_client;
+struct cn_fetches;
 struct cn_http_request;
 
 /* Where console output of a script goes: level is 0 debug, 1 info, 2 warn, 3 error. */
@@ -44,6 +45,7 @@ struct cn_runtime {
     struct cn_list operations; /* of struct cn_operation: native work under way */
     void *data;                /* the owner's: struct cn_instance */
     struct cn_client *client;  /* for fetch; the lane's, borrowed; may be NULL */
+    struct cn_fetches *fetches; /* bindings/fetch.c; NULL before the first */
 };
 
 /* Something native that lives as long as the runtime at most: a timer, a fetch, a socket. When

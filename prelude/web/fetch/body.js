@@ -8,19 +8,23 @@
 // So text() of a string is that string, and no stream is made for what nobody streams.
 //
 // A PullSource gives bytes one chunk at a time:
-//     read(callback)  a Uint8Array, or null at the end, now; or undefined, and then
-//                     callback(chunk | null, error) once, later
+//     pull()          a Uint8Array, null at the end, or a promise of either
+//     cancel(reason)  no more is wanted
 //     whole()         all of it as a Uint8Array if it has arrived already, else undefined
 //     wholeText()     may be absent: the same as a string
-//     cancel(reason)  no more is wanted
+//     length          how many bytes there will be, or null
 import { native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
-import { Blob, blobBytes, isBlob } from "../blob.js";
+import { Blob, blobBytes, isBlob, setBlobStream } from "../blob.js";
 import { isFormData } from "../form-data.js";
-import { drainStream, isDisturbed, isReadableStream, streamFromSource } from "./streams.js";
+import {
+  createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, readAllBytes, teeStream,
+} from "../streams/internal.js";
+import { ReadableStream } from "../streams/readable.js";
+import { URLSearchParams } from "../url/search-params.js";
 import { encodeMultipart, parseFormData } from "./multipart.js";
 
-const EMPTY = new Uint8Array(0);
+const { then } = Promise.prototype;
 
 export const bodyUsedError = () =>
   new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
@@ -52,7 +56,7 @@ export function setBody(state, value) {
       if (isDisturbed(value)) {
         throw new TypeError("This ReadableStream is disturbed (has already been read from), and cannot be used as a body.");
       }
-      if (value.locked) throw lockedError();
+      if (isLocked(value)) throw lockedError();
       state.source = undefined;
       state.stream = value;
       return null;
@@ -74,9 +78,22 @@ export function setBody(state, value) {
       state.source = value.toString();
       return "application/x-www-form-urlencoded;charset=UTF-8";
     }
+    // An iterable of chunks, unless it says itself what it is as text.
+    if (typeof value[Symbol.asyncIterator] === "function" || (typeof value[Symbol.iterator] === "function" && !ownText(value))) {
+      state.source = undefined;
+      state.stream = ReadableStream.from(value);
+      return null;
+    }
   }
   state.source = toUSVString(value);
   return "text/plain;charset=UTF-8";
+}
+
+/** Whether an object brings its own way to become a string. */
+function ownText(value) {
+  if (value[Symbol.toPrimitive] !== undefined) return true;
+  const { toString } = value;
+  return toString !== Object.prototype.toString && toString !== Array.prototype.toString;
 }
 
 /** Whether the body can no longer be read by its owner. */
@@ -84,38 +101,20 @@ export function bodyIsUsed(state) {
   return state.stream === null ? state.used : isDisturbed(state.stream);
 }
 
-/** A PullSource for bytes that are all there. */
-export class BytesSource {
-  constructor(bytes) {
-    this.bytes = bytes;
-  }
-  read() {
-    const { bytes } = this;
-    this.bytes = null;
-    return bytes === null || bytes.length === 0 ? null : bytes;
-  }
-  whole() {
-    const { bytes } = this;
-    this.bytes = null;
-    return bytes ?? EMPTY;
-  }
-  cancel() {
-    this.bytes = null;
-  }
-}
-
 /** The body as a stream, made now if need be. */
 export function bodyStream(state) {
   if (state.stream !== null || state.source === null) return state.stream;
-  const { source, used } = state;
-  if (used) {
-    state.stream = streamFromSource(new BytesSource(EMPTY));
-    drainStream(state.stream, () => {});
+  const { source } = state;
+  if (state.used) {
+    // Somebody has read it without a stream: a stream that somebody has read.
+    state.stream = createByteStreamFromPull(() => null);
+    readAllBytes(state.stream);
+    state.stream.getReader();
     return state.stream;
   }
-  if (typeof source === "string") state.stream = streamFromSource(new BytesSource(native.utf8Encode(source)));
-  else if (source instanceof Uint8Array) state.stream = streamFromSource(new BytesSource(source.slice()));
-  else state.stream = streamFromSource(source);
+  if (typeof source === "string") state.stream = createByteStreamFromBytes(native.utf8Encode(source));
+  else if (source instanceof Uint8Array) state.stream = createByteStreamFromBytes(source.slice());
+  else state.stream = createByteStreamFromPull(() => source.pull(), (reason) => source.cancel(reason), source, source.length);
   state.source = undefined;
   return state.stream;
 }
@@ -125,7 +124,7 @@ export function bodyStream(state) {
  * rest becomes two branches of a stream.
  */
 export function cloneBody(from, to) {
-  if (bodyIsUsed(from) || (from.stream !== null && from.stream.locked)) {
+  if (bodyIsUsed(from) || (from.stream !== null && isLocked(from.stream))) {
     throw new TypeError("This ReadableStream is currently locked to a reader,");
   }
   if (from.stream === null && from.source !== null && typeof from.source === "object" && !(from.source instanceof Uint8Array)) {
@@ -136,38 +135,10 @@ export function cloneBody(from, to) {
     to.source = from.source;
     return;
   }
-  const [a, b] = bodyStream(from).tee();
+  const [a, b] = teeStream(bodyStream(from));
   from.stream = a;
   to.stream = b;
   from.source = to.source = undefined;
-}
-
-function concat(chunks) {
-  if (chunks.length === 1) return chunks[0];
-  let size = 0;
-  for (let i = 0; i < chunks.length; i++) size += chunks[i].length;
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (let i = 0; i < chunks.length; i++) {
-    bytes.set(chunks[i], at);
-    at += chunks[i].length;
-  }
-  return bytes;
-}
-
-function drainSource(source, callback) {
-  const chunks = [];
-  const step = (chunk, error) => {
-    for (;;) {
-      if (error !== undefined) return callback(null, error);
-      if (chunk === null) return callback(chunks);
-      chunks.push(chunk);
-      chunk = source.read(step);
-      if (chunk === undefined) return undefined;
-    }
-  };
-  const first = source.read(step);
-  if (first !== undefined) step(first);
 }
 
 /** What `convert` of consume() gets: any Uint8Array or string; one that nobody else holds; text. */
@@ -178,35 +149,24 @@ const TEXT = 2;
 /** Reads the whole body and converts it. */
 function consume(state, convert, mode) {
   try {
-    if (state.stream !== null) {
-      if (isDisturbed(state.stream)) return Promise.reject(bodyUsedError());
-      if (state.stream.locked) return Promise.reject(lockedError());
-      return new Promise((resolve, reject) => {
-        drainStream(state.stream, (chunks, error) => settle(chunks, error, convert, resolve, reject));
-      });
-    }
     const { source } = state;
     if (source === null) return Promise.resolve(convert(""));
-    if (state.used) return Promise.reject(bodyUsedError());
-    state.used = true;
-    if (typeof source === "string") return Promise.resolve(convert(source));
-    if (source instanceof Uint8Array) return Promise.resolve(convert(mode === OWN ? source.slice() : source));
-    const whole = mode === TEXT && source.wholeText !== undefined ? source.wholeText() : source.whole();
-    if (whole !== undefined) return Promise.resolve(convert(whole));
-    return new Promise((resolve, reject) => {
-      drainSource(source, (chunks, error) => settle(chunks, error, convert, resolve, reject));
-    });
+    if (state.stream === null) {
+      if (state.used) return Promise.reject(bodyUsedError());
+      const isWhole = typeof source === "string" || source instanceof Uint8Array;
+      let whole = isWhole ? source : mode === TEXT && source.wholeText !== undefined ? source.wholeText() : source.whole();
+      if (whole !== undefined) {
+        state.used = true;
+        if (isWhole && mode === OWN && typeof whole !== "string") whole = whole.slice();
+        return Promise.resolve(convert(whole));
+      }
+    }
+    const stream = bodyStream(state);
+    if (isDisturbed(stream)) return Promise.reject(bodyUsedError());
+    if (isLocked(stream)) return Promise.reject(lockedError());
+    return then.call(readAllBytes(stream), convert);
   } catch (error) {
     return Promise.reject(error);
-  }
-}
-
-function settle(chunks, error, convert, resolve, reject) {
-  if (chunks === null) return reject(error);
-  try {
-    return resolve(convert(concat(chunks)));
-  } catch (failure) {
-    return reject(failure);
   }
 }
 
@@ -292,3 +252,5 @@ function serializeType(type) {
 }
 
 
+
+setBlobStream((bytes) => createByteStreamFromBytes(bytes.slice()));

@@ -5,6 +5,7 @@
 // string search is fast; the contents are then taken from the bytes at the same places.
 import { native } from "../../internal/native.js";
 import { blobBytes, fileFromBytes } from "../blob.js";
+import { URLSearchParams } from "../url/search-params.js";
 import { FormData, formDataEntries, formDataPush } from "../form-data.js";
 
 function randomBoundary() {

@@ -6,6 +6,8 @@ import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
 import { AbortController, followSignal, isAbortSignal } from "../abort.js";
+import { DOMException } from "../dom-exception.js";
+import { isLocked } from "../streams/internal.js";
 import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
 import { Headers, fillHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
 import { parseUrl } from "./url.js";
@@ -28,7 +30,6 @@ class RequestState {
     this.url = null;
     this.headers = null;
     this.signal = null;
-    this.controller = null; // of `signal`, where the request makes its own
     this.extra = null; // RequestExtra
   }
 }
@@ -49,11 +50,19 @@ class NativeBody {
   constructor(handle) {
     this.handle = handle;
   }
-  read(callback) {
-    return native.requestRead(this.handle, (chunk, error) => {
-      if (error === undefined || error === null) callback(chunk);
-      else callback(null, new Error(error));
+  get length() {
+    const given = native.requestHeader(this.handle, "content-length");
+    return given === null ? null : +given;
+  }
+  pull() {
+    let settle;
+    const chunk = native.requestRead(this.handle, (later, failure) => {
+      if (failure === undefined) settle.resolve(later);
+      else settle.reject(new Error(failure));
     });
+    if (chunk !== undefined) return chunk;
+    settle = Promise.withResolvers();
+    return settle.promise;
   }
   whole() {
     return native.requestBytes(this.handle);
@@ -79,7 +88,11 @@ function methodOf(state) {
   return (state.method ??= native.requestMethod(state.handle));
 }
 function urlOf(state) {
-  return (state.url ??= native.requestUrl(state.handle));
+  if (state.url === null) {
+    const text = native.requestUrl(state.handle);
+    state.url = parseUrl(text) ?? text;
+  }
+  return state.url;
 }
 function headersOf(state) {
   return (state.headers ??= headersFromNative(state.handle));
@@ -95,8 +108,11 @@ function contentType(state) {
 
 function signalOf(state) {
   if (state.signal === null) {
-    state.controller = new AbortController();
-    state.signal = state.controller.signal;
+    const controller = new AbortController();
+    state.signal = controller.signal;
+    if (state.handle >= 0) {
+      native.onAbort(state.handle, () => controller.abort(new DOMException("The client has disconnected", "AbortError")));
+    }
   }
   return state.signal;
 }
@@ -211,7 +227,7 @@ export class Request {
     } else if (from !== null && body === undefined) {
       withBody(from);
       if (from.source === null) return;
-      if (bodyIsUsed(from) || (from.stream !== null && from.stream.locked)) {
+      if (bodyIsUsed(from) || (from.stream !== null && isLocked(from.stream))) {
         throw new TypeError("Cannot reconstruct a Request with a used body.");
       }
       // The body moves: the old request counts as used.
@@ -286,11 +302,6 @@ export function requestFromNative(handle) {
 /** Sets what `request.cf` shows. */
 export function requestSetCf(request, cf) {
   extra(stateOf(request)).cf = cf;
-}
-
-/** The client went away: aborts the request's signal, if anybody has asked for one. */
-export function requestAborted(request, reason) {
-  stateOf(request).controller?.abort(reason);
 }
 
 /**

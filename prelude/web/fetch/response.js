@@ -8,6 +8,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
+import { isLocked, knownLength } from "../streams/internal.js";
 import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
 import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
 import { parseUrl } from "./url.js";
@@ -257,13 +258,13 @@ export { hasState as isResponse };
 /**
  * What the server needs of a response that a handler gave back, or null if it is no Response:
  * headers is a block of "name: value\r\n" lines or one of the HEADERS_ codes; body is null, a
- * string, a Uint8Array or a ReadableStream. The response counts as used.
+ * string, a Uint8Array or a ReadableStream, of `length` bytes if that is known. The response counts as used.
  */
 export function responseParts(response) {
   if (!hasState(response)) return null;
   const state = stateOf(response);
   if (bodyIsUsed(state)) throw bodyUsedError();
-  if (state.stream !== null && state.stream.locked) {
+  if (state.stream !== null && isLocked(state.stream)) {
     throw new TypeError("This ReadableStream is currently locked to a reader.");
   }
   const { source } = state;
@@ -280,6 +281,7 @@ export function responseParts(response) {
     statusText: state.statusText === "" ? undefined : state.statusText,
     headers,
     body,
+    length: whole ? null : knownLength(body),
     webSocket: state.extra === null ? null : state.extra.webSocket,
     encodeBody: state.extra === null ? "automatic" : state.extra.encodeBody,
   };

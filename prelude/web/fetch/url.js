@@ -1,3 +1,5 @@
+import { URL } from "../url/url.js";
+
 // The one thing fetch needs of URLs: parse, serialise.
 
 /** The serialised absolute URL, or null if `value` is none. */

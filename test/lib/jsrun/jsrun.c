@@ -8,6 +8,8 @@
 #include "base/buf.h"
 #include "bindings/all.h"
 #include "js/value.h"
+#include "net/client.h"
+#include "net/trust.h"
 #include "worker/runtime.h"
 
 static void print_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
@@ -16,6 +18,11 @@ static void print_log(struct cn_runtime *runtime, int level, const char *text, s
     FILE *out = level >= 2 ? stderr : stdout;
     fprintf(out, "%.*s\n", (int)length, text);
     fflush(out);
+}
+
+static void on_client_closed(void *data)
+{
+    (void)data;
 }
 
 int main(int argc, char **argv)
@@ -51,6 +58,13 @@ int main(int argc, char **argv)
     cn_bindings_install(runtime, native);
     cn_js_set(runtime->context->ref, JSContextGetGlobalObject(runtime->context->ref), "__native",
               native);
+    struct cn_trust *trust = cn_trust_new(NULL, &err);
+    if (!trust) {
+        fprintf(stderr, "trust: %s\n", err.text);
+        return 1;
+    }
+    struct cn_client_options client_options = {.trust = trust};
+    runtime->client = cn_client_new(&loop, &client_options);
     cn_js_enter(runtime->context);
     int rc = cn_js_evaluate(runtime->context, cn_buf_text(&source), argv[1], NULL, &err);
     cn_js_leave(runtime->context);
@@ -58,10 +72,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
     else
         uv_run(&loop, UV_RUN_DEFAULT);
+    struct cn_client *client = runtime->client;
     cn_runtime_free(runtime);
+    cn_client_close(client, on_client_closed, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     cn_js_vm_free(vm);
     cn_buf_fini(&source);
+    cn_trust_free(trust);
     uv_loop_close(&loop);
     return rc < 0 ? 1 : 0;
 }

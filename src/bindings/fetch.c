@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/fetch.c - outgoing HTTP for the prelude's fetch() (prelude/web/fetch/fetch.js).
+ *
+ * One fetch is one exchange: redirects are followed above. JavaScript holds an
+ * integer handle (index and generation); everything that happens later arrives
+ * through the one callback it gave:
+ *
+ *     callback(HEAD, status, reason, "name\nvalue\n...")   once
+ *     callback(DATA, chunk | null)                         for a read that had to wait
+ *     callback(WANT)                                       the upload may go on
+ *     callback(FAILED, text)                               instead of HEAD, or of DATA
+ *
+ * F1  Received bytes wait in `in`, INPUT_HIGH of them at most: then the request is
+ *     paused until JavaScript has taken them.
+ * F2  Between the head and the first read the request is paused, so that the reader
+ *     decides whether the body is decoded or goes on as it came.
+ * F3  A fetch lives until its request is over (on_done) and its handle is closed:
+ *     by the read that delivers the end, by fetchClose(), or with the runtime.
+ * F4  No callback runs after the handle was closed.
+ *
+ * Threads: the lane's. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "net/client.h"
+#include "worker/runtime.h"
+
+#define FETCHES_MAX 4096
+#define HEADERS_MAX 512
+#define INPUT_HIGH (256 * 1024)
+#define OUTPUT_HIGH (128 * 1024)
+
+enum { HEAD, DATA, WANT, FAILED };
+
+struct fetch {
+    struct cn_operation operation;
+    struct cn_runtime *runtime;        /* NULL once the handle is closed */
+    struct cn_client_request *request; /* NULL once it is over */
+    struct cn_js_pin callback;
+    struct cn_buf in; /* received, not yet read (F1) */
+    size_t unsent;    /* written since the last on_want */
+    uint32_t handle;
+    bool head_seen, started; /* started: the first read has been made (F2) */
+    bool paused;
+    bool reading; /* JavaScript waits for DATA */
+    bool telling; /* on_done is calling JavaScript, which may close the handle */
+    bool failed;
+    struct cn_err error; /* if failed */
+};
+
+/* The runtime's fetches by index; a slot keeps its generation when it is free. */
+struct cn_fetches {
+    struct cn_operation operation;
+    struct cn_runtime *runtime;
+    struct fetch *slots[FETCHES_MAX];
+    uint32_t generations[FETCHES_MAX];
+    uint32_t count; /* slots in use ever */
+};
+
+static void on_table_cancel(struct cn_operation *operation)
+{
+    struct cn_fetches *fetches = CN_CONTAINER_OF(operation, struct cn_fetches, operation);
+    fetches->runtime->fetches = NULL;
+    cn_free(fetches);
+}
+
+static struct cn_fetches *fetches_of(struct cn_runtime *runtime)
+{
+    if (!runtime->fetches) {
+        runtime->fetches = CN_NEW(struct cn_fetches);
+        runtime->fetches->runtime = runtime;
+        cn_operation_start(runtime, &runtime->fetches->operation, on_table_cancel);
+    }
+    return runtime->fetches;
+}
+
+/* Gives the fetch a handle; false if there are too many. */
+static bool handle_open(struct cn_fetches *fetches, struct fetch *fetch)
+{
+    uint32_t index = 0;
+    while (index < fetches->count && fetches->slots[index])
+        index++;
+    if (index == FETCHES_MAX)
+        return false;
+    if (index == fetches->count)
+        fetches->count++;
+    fetches->slots[index] = fetch;
+    fetches->generations[index] = (fetches->generations[index] + 1) & 0xfffff;
+    fetch->handle = fetches->generations[index] << 12 | index;
+    return true;
+}
+_Static_assert(FETCHES_MAX == 1 << 12, "a handle's low 12 bits are the index");
+
+static struct fetch *fetch_find(JSContextRef ctx, JSValueRef value)
+{
+    struct cn_fetches *fetches = cn_runtime_of(ctx)->fetches;
+    uint32_t handle = (uint32_t)cn_js_to_number(ctx, value);
+    uint32_t index = handle & (FETCHES_MAX - 1);
+    if (!fetches || index >= fetches->count)
+        return NULL;
+    struct fetch *fetch = fetches->slots[index];
+    return fetch && fetch->handle == handle ? fetch : NULL;
+}
+
+static void fetch_free_if_over(struct fetch *fetch)
+{
+    if (fetch->runtime || fetch->request || fetch->telling)
+        return;
+    cn_buf_fini(&fetch->in);
+    cn_free(fetch);
+}
+
+/* JavaScript is done with it: nothing is delivered any more (F4). `keep`: what is left of the
+ * body may be skipped to keep the connection, instead of cutting it. */
+static void handle_close(struct fetch *fetch, bool keep)
+{
+    struct cn_runtime *runtime = fetch->runtime;
+    if (!runtime)
+        return;
+    if (runtime->fetches)
+        runtime->fetches->slots[fetch->handle & (FETCHES_MAX - 1)] = NULL;
+    cn_operation_end(&fetch->operation);
+    cn_js_pin_clear(&fetch->callback);
+    fetch->runtime = NULL;
+    if (fetch->request && keep && fetch->head_seen)
+        cn_client_discard(fetch->request);
+    else if (fetch->request)
+        cn_client_abort(fetch->request);
+    fetch_free_if_over(fetch);
+}
+
+static void on_cancel(struct cn_operation *operation)
+{
+    handle_close(CN_CONTAINER_OF(operation, struct fetch, operation), false);
+}
+
+/* Calls the callback as a turn of its own. The fetch may be gone afterwards. */
+static void tell(struct fetch *fetch, int what, size_t argc, const JSValueRef *values)
+{
+    struct cn_js_context *context = fetch->runtime->context;
+    JSValueRef argv[4] = {JSValueMakeNumber(context->ref, what)};
+    CN_ASSERT(argc < CN_ARRAY_COUNT(argv));
+    for (size_t i = 0; i < argc; i++)
+        argv[i + 1] = values[i];
+    /* The prelude's function throws nothing. */
+    JSObjectCallAsFunction(context->ref, (JSObjectRef)fetch->callback.value, NULL, argc + 1, argv,
+                           NULL);
+}
+
+static JSValueRef take_input(struct fetch *fetch, JSContextRef ctx)
+{
+    size_t size = fetch->in.size;
+    uint8_t *bytes = cn_buf_take(&fetch->in);
+    JSValueRef chunk = cn_js_uint8array_take(ctx, bytes, size);
+    if (fetch->paused && fetch->request) {
+        fetch->paused = false;
+        cn_client_resume(fetch->request);
+    }
+    return chunk;
+}
+
+static void append_lower(struct cn_buf *out, const char *text, size_t size)
+{
+    cn_buf_reserve(out, size);
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        out->data[out->size++] = (uint8_t)(c >= 'A' && c <= 'Z' ? c | 32 : c);
+    }
+}
+
+static void on_head(struct cn_client_request *request, const struct cn_client_head *head,
+                    void *data)
+{
+    struct fetch *fetch = data;
+    if (!fetch->runtime)
+        return;
+    fetch->head_seen = true;
+    fetch->paused = true;
+    cn_client_pause(request);
+    struct cn_buf block = {0};
+    for (size_t i = 0; i < head->header_count; i++) {
+        const struct cn_client_header *header = &head->headers[i];
+        append_lower(&block, header->name, header->name_length);
+        cn_buf_append_byte(&block, '\n');
+        cn_buf_append(&block, header->value, header->value_length);
+        cn_buf_append_byte(&block, '\n');
+    }
+    struct cn_js_context *context = fetch->runtime->context;
+    cn_js_enter(context);
+    JSValueRef values[] = {
+        JSValueMakeNumber(context->ref, head->status),
+        cn_js_text_z(context->ref, head->reason),
+        cn_js_text(context->ref, cn_buf_text(&block), block.size),
+    };
+    cn_buf_fini(&block);
+    tell(fetch, HEAD, CN_ARRAY_COUNT(values), values);
+    cn_js_leave(context);
+}
+
+static void on_body(struct cn_client_request *request, const void *bytes, size_t size, void *data)
+{
+    struct fetch *fetch = data;
+    if (!fetch->runtime)
+        return;
+    cn_buf_append(&fetch->in, bytes, size);
+    if (!fetch->reading) {
+        if (fetch->in.size >= INPUT_HIGH && !fetch->paused) {
+            fetch->paused = true;
+            cn_client_pause(request);
+        }
+        return;
+    }
+    fetch->reading = false;
+    struct cn_js_context *context = fetch->runtime->context;
+    cn_js_enter(context);
+    JSValueRef chunk = take_input(fetch, context->ref);
+    tell(fetch, DATA, 1, &chunk);
+    cn_js_leave(context);
+}
+
+static void on_want(struct cn_client_request *request, void *data)
+{
+    struct fetch *fetch = data;
+    fetch->unsent = 0;
+    if (!fetch->runtime)
+        return;
+    struct cn_js_context *context = fetch->runtime->context;
+    cn_js_enter(context);
+    tell(fetch, WANT, 0, NULL);
+    cn_js_leave(context);
+}
+
+static void on_done(struct cn_client_request *request, const struct cn_err *error, void *data)
+{
+    struct fetch *fetch = data;
+    fetch->request = NULL;
+    if (!fetch->runtime) {
+        fetch_free_if_over(fetch);
+        return;
+    }
+    if (error) {
+        fetch->failed = true;
+        fetch->error = *error;
+    }
+    if (fetch->head_seen && !fetch->reading)
+        return; /* the next read finds out */
+    struct cn_js_context *context = fetch->runtime->context;
+    cn_js_enter(context);
+    fetch->telling = true;
+    if (fetch->failed) {
+        JSValueRef text = cn_js_text_z(context->ref, fetch->error.text);
+        tell(fetch, FAILED, 1, &text);
+    } else {
+        JSValueRef end = JSValueMakeNull(context->ref);
+        tell(fetch, DATA, 1, &end);
+    }
+    fetch->telling = false;
+    if (fetch->runtime)
+        handle_close(fetch, false);
+    else
+        fetch_free_if_over(fetch);
+    cn_js_leave(context);
+}
+
+static const struct cn_client_callbacks callbacks = {
+    .on_head = on_head, .on_body = on_body, .on_want = on_want, .on_done = on_done};
+
+/* Cuts "name\nvalue\n..." in place; returns the number of headers or -1. */
+static int headers_split(char *block, size_t size, struct cn_client_header *headers)
+{
+    int count = 0;
+    for (char *at = block, *end = block + size; at < end; count++) {
+        if (count == HEADERS_MAX)
+            return -1;
+        char *name_end = memchr(at, '\n', (size_t)(end - at));
+        CN_ASSERT(name_end);
+        char *value = name_end + 1;
+        char *value_end = memchr(value, '\n', (size_t)(end - value));
+        CN_ASSERT(value_end);
+        *name_end = *value_end = 0;
+        headers[count] = (struct cn_client_header){.name = at,
+                                                   .name_length = (size_t)(name_end - at),
+                                                   .value = value,
+                                                   .value_length = (size_t)(value_end - value)};
+        at = value_end + 1;
+    }
+    return count;
+}
+
+/* fetchStart(method, url, headers, body, length, callback) -> handle
+ * headers "name\nvalue\n..."; body null, a string, a Uint8Array, or undefined for a stream of
+ * `length` bytes (-1: unknown). Throws if it cannot start. */
+static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
+{
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    if (!runtime->client)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
+    struct fetch *fetch = CN_NEW(struct fetch);
+    if (!handle_open(fetches_of(runtime), fetch)) {
+        cn_free(fetch);
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "too many fetches at once (%d)",
+                           FETCHES_MAX);
+    }
+    JSValueRef body = cn_js_arg(3);
+    double length = cn_js_to_number(ctx, cn_js_arg(4));
+    char *method = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+    char *url = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    size_t block_size;
+    char *block = cn_js_to_text(ctx, cn_js_arg(2), &block_size);
+    struct cn_buf text = {0};
+    struct cn_client_header headers[HEADERS_MAX];
+    struct cn_client_params params = {
+        .method = method, .url = url, .headers = headers, .accept_encoding = true, .decode = true};
+    if (JSValueIsUndefined(ctx, body)) {
+        params.body_kind = CN_CLIENT_BODY_STREAM;
+        params.body_length = length >= 0 ? (uint64_t)length : CN_CLIENT_LENGTH_UNKNOWN;
+    } else if (JSValueIsString(ctx, body)) {
+        cn_js_append_utf8(ctx, body, &text);
+        params.body_kind = CN_CLIENT_BODY_BYTES;
+        params.body = cn_buf_text(&text);
+        params.body_size = text.size;
+    } else if (!JSValueIsNull(ctx, body)) {
+        uint8_t *bytes = NULL;
+        bool is_bytes = cn_js_bytes(ctx, body, &bytes, &params.body_size);
+        CN_ASSERT(is_bytes);
+        params.body_kind = CN_CLIENT_BODY_BYTES;
+        params.body = bytes ? bytes : (const uint8_t *)"";
+    }
+    struct cn_err err = {0};
+    int count = headers_split(block, block_size, headers);
+    if (count < 0) {
+        (void)cn_err_set(&err, CN_ELIMIT, "more than %d headers", HEADERS_MAX);
+    } else {
+        params.header_count = (size_t)count;
+        fetch->request = cn_client_fetch(runtime->client, &params, &callbacks, fetch, &err);
+    }
+    cn_buf_fini(&text);
+    cn_free(method);
+    cn_free(url);
+    cn_free(block);
+    if (!fetch->request) {
+        runtime->fetches->slots[fetch->handle & (FETCHES_MAX - 1)] = NULL;
+        cn_free(fetch);
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
+    }
+    fetch->runtime = runtime;
+    cn_js_pin_set(&fetch->callback, runtime->context, cn_js_arg(5));
+    cn_operation_start(runtime, &fetch->operation, on_cancel);
+    return JSValueMakeNumber(ctx, fetch->handle);
+}
+
+/* fetchRead(handle, raw) -> Uint8Array | null at the end | undefined: callback(DATA) follows.
+ * Throws if the exchange failed. `raw`, in the first read: content codings stay as they came. */
+static JSValueRef native_fetch_read(CN_JS_NATIVE_ARGS)
+{
+    struct fetch *fetch = fetch_find(ctx, cn_js_arg(0));
+    if (!fetch)
+        return JSValueMakeNull(ctx);
+    if (!fetch->started && fetch->request) {
+        fetch->started = true;
+        cn_client_set_decode(fetch->request, !JSValueToBoolean(ctx, cn_js_arg(1)));
+        fetch->paused = false;
+        cn_client_resume(fetch->request);
+    }
+    if (fetch->in.size)
+        return take_input(fetch, ctx);
+    if (fetch->request) {
+        fetch->reading = true;
+        return JSValueMakeUndefined(ctx);
+    }
+    JSValueRef result = JSValueMakeNull(ctx);
+    if (fetch->failed)
+        result = cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", fetch->error.text);
+    handle_close(fetch, false);
+    return result;
+}
+
+/* fetchWrite(handle, bytes) -> 1 go on, 0 wait for callback(WANT), -1 nobody takes it any more */
+static JSValueRef native_fetch_write(CN_JS_NATIVE_ARGS)
+{
+    struct fetch *fetch = fetch_find(ctx, cn_js_arg(0));
+    uint8_t *bytes;
+    size_t size;
+    if (!fetch || !fetch->request)
+        return JSValueMakeNumber(ctx, -1);
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "fetchWrite: not a buffer");
+    struct cn_err err;
+    int rc = cn_client_write(fetch->request, bytes, size, &err);
+    if (rc == CN_ECLOSED)
+        return JSValueMakeNumber(ctx, -1);
+    if (rc < 0)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
+    fetch->unsent += size;
+    return JSValueMakeNumber(ctx, fetch->unsent < OUTPUT_HIGH);
+}
+
+/* fetchEnd(handle): the upload is complete. */
+static JSValueRef native_fetch_end(CN_JS_NATIVE_ARGS)
+{
+    struct fetch *fetch = fetch_find(ctx, cn_js_arg(0));
+    if (fetch && fetch->request)
+        cn_client_end(fetch->request);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* fetchClose(handle, keep): nothing more is wanted. `keep`: the rest of the body is read and
+ * thrown away if it is short, so that the connection can be used again. */
+static JSValueRef native_fetch_close(CN_JS_NATIVE_ARGS)
+{
+    struct fetch *fetch = fetch_find(ctx, cn_js_arg(0));
+    if (fetch)
+        handle_close(fetch, JSValueToBoolean(ctx, cn_js_arg(1)));
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_fetch[] = {
+    {"fetchStart", native_fetch_start}, {"fetchRead", native_fetch_read},
+    {"fetchWrite", native_fetch_write}, {"fetchEnd", native_fetch_end},
+    {"fetchClose", native_fetch_close}, {0},
+};
