@@ -9,6 +9,8 @@
 
 #include <unistd.h>
 
+#include <sys/socket.h>
+
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -158,6 +160,10 @@ void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment
 
 void cn_server_listen(struct cn_server *server)
 {
+    /* The kernel takes connections from here on, so that whoever is told "ready" can connect;
+     * each lane listens again on its own loop, which reports a failure. */
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        (void)listen(server->lanes[i].options.listen_fd, SOMAXCONN);
     for (unsigned i = 0; i < server->options.lane_count; i++)
         cn_lane_listen(&server->lanes[i]);
 }
