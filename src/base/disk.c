@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -316,5 +317,55 @@ int cn_disk_replace(struct cn_disk *disk, const char *path, const void *bytes, s
         rc = cn_disk_sync_parent(disk, path);
 free_tmp:
     cn_free(tmp);
+    return rc;
+}
+
+static void add_entry(void *data, const char *name, bool is_dir)
+{
+    struct cn_disk_entries *entries = data;
+    if ((entries->count & (entries->count - 1)) == 0) /* full at each power of two */
+        entries->items = cn_realloc(entries->items, (entries->count ? entries->count * 2 : 1) *
+                                                        sizeof(entries->items[0]));
+    entries->items[entries->count++] = (struct cn_disk_entry){cn_strdup(name), is_dir};
+}
+
+static int entry_order(const void *a, const void *b)
+{
+    return strcmp(((const struct cn_disk_entry *)a)->name, ((const struct cn_disk_entry *)b)->name);
+}
+
+int cn_disk_entries(struct cn_disk *disk, const char *path, struct cn_disk_entries *entries)
+{
+    *entries = (struct cn_disk_entries){0};
+    int rc = cn_disk_list(disk, path, add_entry, entries);
+    if (rc < 0)
+        cn_disk_entries_fini(entries);
+    else if (entries->count > 1)
+        qsort(entries->items, entries->count, sizeof(entries->items[0]), entry_order);
+    return rc;
+}
+
+void cn_disk_entries_fini(struct cn_disk_entries *entries)
+{
+    for (size_t i = 0; i < entries->count; i++)
+        cn_free(entries->items[i].name);
+    cn_free(entries->items);
+    *entries = (struct cn_disk_entries){0};
+}
+
+int cn_disk_walk(struct cn_disk *disk, const char *path, int (*each)(void *data, const char *path),
+                 void *data)
+{
+    struct cn_disk_entries entries;
+    int rc = cn_disk_entries(disk, path, &entries);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    for (size_t i = 0; rc >= 0 && i < entries.count; i++) {
+        const struct cn_disk_entry *entry = &entries.items[i];
+        char *full = path[0] ? cn_sprintf("%s/%s", path, entry->name) : cn_strdup(entry->name);
+        rc = entry->is_dir ? cn_disk_walk(disk, full, each, data) : each(data, full);
+        cn_free(full);
+    }
+    cn_disk_entries_fini(&entries);
     return rc;
 }

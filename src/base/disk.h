@@ -158,6 +158,21 @@ int cn_disk_writev_all(struct cn_disk_file *file, struct iovec *parts, int part_
                        uint64_t offset);
 /* Creates every missing folder of `path` and syncs each folder it was created in. */
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path);
+
+/* The entries of a folder, sorted by name. */
+struct cn_disk_entries {
+    struct cn_disk_entry {
+        char *name; /* owned */
+        bool is_dir;
+    } * items; /* owned */
+    size_t count;
+};
+int cn_disk_entries(struct cn_disk *disk, const char *path, struct cn_disk_entries *entries);
+void cn_disk_entries_fini(struct cn_disk_entries *entries);
+/* Calls back with the path of every file below the folder `path`, in order. A folder that
+ * is not there is empty. A negative return ends the walk and is returned. */
+int cn_disk_walk(struct cn_disk *disk, const char *path, int (*each)(void *data, const char *path),
+                 void *data);
 /* Syncs the folder that holds `path`. */
 int cn_disk_sync_parent(struct cn_disk *disk, const char *path);
 /* Replaces `path` by these bytes so that a crash leaves the old or the new contents: writes

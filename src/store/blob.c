@@ -80,52 +80,26 @@ static uint32_t footer_crc(const struct cn_blob_footer *footer)
 
 /* ---- opening ---- */
 
-struct name_list {
-    char **names; /* owned, and each of them */
-    size_t count;
-};
-
-static void add_name(void *data, const char *name, bool is_dir)
+static int remove_file(void *data, const char *path)
 {
-    (void)is_dir;
-    struct name_list *list = data;
-    list->names = cn_realloc(list->names, (list->count + 1) * sizeof(char *));
-    list->names[list->count++] = cn_strdup(name);
-}
-
-static void name_list_fini(struct name_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        cn_free(list->names[i]);
-    cn_free(list->names);
+    return cn_disk_unlink(data, path);
 }
 
 int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blobs,
                   struct cn_err *err)
 {
-    struct name_list list = {0};
     char *tmp = cn_sprintf("%s/tmp", path);
     int rc = cn_disk_mkdirs(disk, tmp);
+    if (rc == 0)
+        rc = cn_disk_walk(disk, tmp, remove_file, disk);
     if (rc < 0) {
-        rc = cn_err_errno(err, -rc, "cannot create the folder %s", tmp);
+        rc = cn_err_errno(err, -rc, "cannot make or clear the folder %s", tmp);
         goto free_tmp;
-    }
-    rc = cn_disk_list(disk, tmp, add_name, &list);
-    for (size_t i = 0; rc == 0 && i < list.count; i++) {
-        char *file = cn_sprintf("%s/%s", tmp, list.names[i]);
-        rc = cn_disk_unlink(disk, file);
-        cn_free(file);
-    }
-    if (rc < 0) {
-        rc = cn_err_errno(err, -rc, "cannot clear the folder %s", tmp);
-        goto free_list;
     }
     struct cn_blobs *opened = CN_NEW(struct cn_blobs);
     opened->disk = disk;
     opened->path = cn_strdup(path);
     *blobs = opened;
-free_list:
-    name_list_fini(&list);
 free_tmp:
     cn_free(tmp);
     return rc;
@@ -357,17 +331,17 @@ int cn_blobs_walk(struct cn_blobs *blobs, cn_blob_each each, void *data, struct 
 {
     int rc = 0;
     for (int i = 0; rc >= 0 && i < 256; i++) {
-        struct name_list list = {0};
+        struct cn_disk_entries entries;
         char *folder = cn_sprintf("%s/%02x", blobs->path, i);
-        rc = cn_disk_list(blobs->disk, folder, add_name, &list);
+        rc = cn_disk_entries(blobs->disk, folder, &entries);
         if (rc < 0)
             rc = rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list %s", folder);
-        for (size_t j = 0; rc >= 0 && j < list.count; j++) {
+        for (size_t j = 0; rc >= 0 && j < entries.count; j++) {
             struct cn_blob_id id;
-            if (id_parse(list.names[j], &id))
+            if (id_parse(entries.items[j].name, &id))
                 rc = each(data, &id);
         }
-        name_list_fini(&list);
+        cn_disk_entries_fini(&entries);
         cn_free(folder);
     }
     return rc;
