@@ -2,30 +2,25 @@
 // https://developers.cloudflare.com/workers/runtime-apis/streams/transformstream/
 //
 // A write is done when its bytes have been read: nothing is buffered unless a highWaterMark asks
-// for it. Only bytes pass.
+// for it. Only bytes pass; a string is written as UTF-8.
 import { finishInterface } from "../../internal/interface.js";
+import { native } from "../../internal/native.js";
 import { Deferred, dictionary, enforceRange, illegalInvocation, resolved } from "./common.js";
 import { pullStream } from "./readable-pull.js";
 import { streamObject } from "./readable.js";
 import { ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
 import { writableObject } from "./writable.js";
 
-/** The bytes of a chunk as a Uint8Array of its own, or a TypeError. `what` names the stream. */
-export function copyBytes(chunk, what) {
+/** The bytes of a chunk as a Uint8Array of its own, or a TypeError. */
+function copyBytes(chunk) {
   if (ArrayBuffer.isView(chunk)) {
     return new Uint8Array(chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength));
   }
   if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk.slice(0));
-  throw notBytes(chunk, what);
-}
-
-export function notBytes(chunk, what) {
-  return new TypeError(
-    typeof chunk === "string"
-      ? `This ${what} is being used as a byte stream, but received a string on its writable side. ` +
-        "If you wish to write a string, you'll probably want to explicitly UTF-8-encode it with TextEncoder."
-      : `This ${what} is being used as a byte stream, but received an object of ` +
-        "non-ArrayBuffer/ArrayBufferView type on its writable side.",
+  if (typeof chunk === "string") return native.utf8Encode(chunk);
+  throw new TypeError(
+    "This TransformStream is being used as a byte stream, but received an object of " +
+      "non-ArrayBuffer/ArrayBufferView type on its writable side.",
   );
 }
 
@@ -71,7 +66,7 @@ class BytePipe {
     if (this.failure !== null) throw this.failure.error;
     let bytes;
     try {
-      bytes = copyBytes(chunk, "TransformStream");
+      bytes = copyBytes(chunk);
       if (this.remaining !== null) {
         if (bytes.byteLength > this.remaining) {
           throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
@@ -155,4 +150,4 @@ class FixedLengthStream extends IdentityTransformStream {
 
 finishInterface(IdentityTransformStream);
 finishInterface(FixedLengthStream);
-export { FixedLengthStream, IdentityTransformStream, BytePipe };
+export { FixedLengthStream, IdentityTransformStream };

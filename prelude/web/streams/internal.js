@@ -98,11 +98,7 @@ export function bodyChunk(chunk) {
   if (chunk instanceof Uint8Array) return chunk;
   if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
   if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  throw new TypeError(
-    typeof chunk === "string"
-      ? "This ReadableStream did not return bytes, but a string. Encode it with TextEncoder first."
-      : "This ReadableStream did not return bytes.",
-  );
+  throw new TypeError("This ReadableStream did not return bytes.");
 }
 
 /**

@@ -1,0 +1,408 @@
+// ReadableStream, its readers and controllers: https://streams.spec.whatwg.org/#rs
+import { assert, assertEquals, assertInterface, assertRejects, assertThrows, test } from "../harness.js";
+
+const collect = (stream) => Array.fromAsync(stream);
+const bytes = (...values) => new Uint8Array(values);
+const tick = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+test("ReadableStream: the interface", () => {
+  assertInterface("ReadableStream", {
+    methods: { cancel: 0, getReader: 0, pipeThrough: 1, pipeTo: 1, tee: 0, values: 0 },
+    getters: ["locked"],
+    statics: { from: 1 },
+  });
+  assertInterface("ReadableStreamDefaultReader", { length: 1, methods: { read: 0, releaseLock: 0, cancel: 0 } });
+  assertInterface("ReadableStreamBYOBReader", { length: 1, methods: { read: 1, releaseLock: 0, cancel: 0 } });
+  assertThrows(TypeError, () => new ReadableStreamDefaultController());
+  assertThrows(TypeError, () => new ReadableByteStreamController());
+  assertEquals(typeof ReadableStream.prototype[Symbol.asyncIterator], "function");
+});
+
+test("a pull source is asked until it closes", async () => {
+  let count = 0;
+  const stream = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(++count);
+      if (count === 4) controller.close();
+    },
+  });
+  assertEquals(await collect(stream), [1, 2, 3, 4]);
+});
+
+test("start, pull and cancel are called with the source as this", async () => {
+  const seen = [];
+  const source = {
+    start() { seen.push(["start", this === source]); },
+    pull() { seen.push(["pull", this === source]); },
+    cancel(reason) { seen.push(["cancel", this === source, reason]); },
+  };
+  const stream = new ReadableStream(source);
+  await tick();
+  await stream.cancel("enough");
+  assertEquals(seen, [["start", true], ["pull", true], ["cancel", true, "enough"]]);
+});
+
+test("a failed start errors the stream; a throwing start fails the constructor", async () => {
+  const error = new Error("no");
+  assertThrows(Error, () => new ReadableStream({ start() { throw error; } }), "no");
+  const stream = new ReadableStream({ start: () => Promise.reject(error) });
+  assertEquals(await stream.getReader().read().catch((e) => e), error);
+}, { differs: { workerd: "a throwing start errors the stream" } });
+
+test("desiredSize follows the strategy", () => {
+  let controller;
+  new ReadableStream({ start(c) { controller = c; } }, { highWaterMark: 5, size: (chunk) => chunk.length });
+  assertEquals(controller.desiredSize, 5);
+  controller.enqueue("abc");
+  assertEquals(controller.desiredSize, 2);
+  controller.enqueue("defg");
+  assertEquals(controller.desiredSize, -2);
+  controller.error(new Error("x"));
+  assertEquals(controller.desiredSize, null);
+});
+
+test("close() lets queued chunks be read; later use throws", async () => {
+  let controller;
+  const stream = new ReadableStream({ start(c) { controller = c; } });
+  controller.enqueue("a");
+  controller.close();
+  assertThrows(TypeError, () => controller.enqueue("b"));
+  assertThrows(TypeError, () => controller.close());
+  const reader = stream.getReader();
+  assertEquals(await reader.read(), { value: "a", done: false });
+  assertEquals(await reader.read(), { value: undefined, done: true });
+  assertEquals(await reader.closed, undefined);
+});
+
+test("error() drops queued chunks and rejects reads and closed", async () => {
+  let controller;
+  const stream = new ReadableStream({ start(c) { controller = c; } });
+  controller.enqueue("lost");
+  const error = new Error("broken");
+  controller.error(error);
+  const reader = stream.getReader();
+  assertEquals(await reader.read().catch((e) => e), error);
+  assertEquals(await reader.closed.catch((e) => e), error);
+  assertEquals(await stream.cancel().catch((e) => e.constructor), TypeError);
+});
+
+test("reads wait for chunks in order", async () => {
+  let controller;
+  const stream = new ReadableStream({ start(c) { controller = c; } });
+  const reader = stream.getReader();
+  const reads = [reader.read(), reader.read(), reader.read()];
+  controller.enqueue(1);
+  controller.enqueue(2);
+  controller.close();
+  assertEquals((await Promise.all(reads)).map((r) => [r.value, r.done]), [[1, false], [2, false], [undefined, true]]);
+});
+
+test("a locked stream refuses readers, cancel, tee and pipes", async () => {
+  const stream = new ReadableStream();
+  assertEquals(stream.locked, false);
+  const reader = stream.getReader();
+  assertEquals(stream.locked, true);
+  assertThrows(TypeError, () => stream.getReader(), "This ReadableStream is currently locked to a reader.");
+  assertThrows(TypeError, () => stream.tee());
+  assertThrows(TypeError, () => stream.values());
+  await assertRejects(TypeError, stream.cancel());
+  await assertRejects(TypeError, stream.pipeTo(new WritableStream()));
+  reader.releaseLock();
+  assertEquals(stream.locked, false);
+});
+
+test("releaseLock() rejects pending reads, closed and later reads with TypeErrors", async () => {
+  const stream = new ReadableStream();
+  const reader = stream.getReader();
+  const { closed } = reader;
+  closed.catch(() => {});
+  const read = reader.read();
+  reader.releaseLock();
+  await assertRejects(TypeError, read);
+  await assertRejects(TypeError, closed);
+  await assertRejects(TypeError, reader.closed);
+  await assertRejects(TypeError, reader.read());
+  await assertRejects(TypeError, reader.cancel());
+  reader.releaseLock();
+});
+
+test("cancel() resolves with undefined, closes, and gives the reason to the source", async () => {
+  let reason;
+  const stream = new ReadableStream({ cancel(r) { reason = r; return "ignored"; } });
+  const reader = stream.getReader();
+  assertEquals(await reader.cancel("why"), undefined);
+  assertEquals(reason, "why");
+  assertEquals((await reader.read()).done, true);
+});
+
+test("cancel() rejects with what the source throws", async () => {
+  const error = new Error("stuck");
+  const stream = new ReadableStream({ cancel() { throw error; } });
+  assertEquals(await stream.cancel().catch((e) => e), error);
+});
+
+test("sources, sinks and strategies are checked", () => {
+  assertThrows(TypeError, () => new ReadableStream({ type: "text" }));
+  assertThrows(TypeError, () => new ReadableStream({ pull: 1 }));
+  assertThrows(RangeError, () => new ReadableStream({}, { highWaterMark: -1 }));
+  assertThrows(RangeError, () => new ReadableStream({}, { highWaterMark: NaN }));
+  assertThrows(RangeError, () => new ReadableStream({ type: "bytes" }, { size: () => 1 }));
+  assertThrows(TypeError, () => new ReadableStream({ type: "bytes", autoAllocateChunkSize: 0 }));
+}, { differs: { workerd: "it does not check members that are not used" } });
+
+test("async iteration cancels on break, unless preventCancel", async () => {
+  let cancelled = 0;
+  const make = () => new ReadableStream({ pull(c) { c.enqueue(1); }, cancel() { cancelled++; } });
+  for await (const chunk of make()) { assertEquals(chunk, 1); break; }
+  assertEquals(cancelled, 1);
+  const stream = make();
+  for await (const chunk of stream.values({ preventCancel: true })) { assertEquals(chunk, 1); break; }
+  assertEquals(cancelled, 1);
+  assertEquals(stream.locked, false);
+});
+
+test("async iteration: next() calls that overlap are answered in order", async () => {
+  const iterator = ReadableStream.from([1, 2]).values();
+  const all = await Promise.all([iterator.next(), iterator.next(), iterator.next(), iterator.next()]);
+  assertEquals(all.map((r) => [r.value, r.done]), [[1, false], [2, false], [undefined, true], [undefined, true]]);
+});
+
+test("async iteration passes errors on", async () => {
+  const error = new Error("mid");
+  let n = 0;
+  const stream = new ReadableStream({ pull(c) { if (n++) throw error; c.enqueue(1); } });
+  const got = [];
+  await assertRejects(Error, (async () => { for await (const chunk of stream) got.push(chunk); })(), "mid");
+  assertEquals(got, [1]);
+});
+
+test("from(): arrays, strings' iterators, async generators, promises as values", async () => {
+  assertEquals(await collect(ReadableStream.from([1, 2])), [1, 2]);
+  assertEquals(await collect(ReadableStream.from(new Set(["a"]))), ["a"]);
+  assertEquals(await collect(ReadableStream.from((async function* () { yield 1; yield 2; })())), [1, 2]);
+  assertEquals(await collect(ReadableStream.from([Promise.resolve(5), 6])), [5, 6]);
+  assertThrows(TypeError, () => ReadableStream.from(null));
+  assertThrows(TypeError, () => ReadableStream.from(5));
+});
+
+test("from(): cancel calls return()", async () => {
+  let returned;
+  const iterable = {
+    [Symbol.asyncIterator]() {
+      return { next: async () => ({ value: 1, done: false }), return: async (r) => { returned = r; return {}; } };
+    },
+  };
+  const reader = ReadableStream.from(iterable).getReader();
+  await reader.read();
+  await reader.cancel("stop");
+  assertEquals(returned, "stop");
+});
+
+test("tee(): both branches get everything", async () => {
+  const [a, b] = ReadableStream.from([1, 2, 3]).tee();
+  assertEquals([await collect(a), await collect(b)], [[1, 2, 3], [1, 2, 3]]);
+});
+
+test("tee(): the source is cancelled when both branches are, with both reasons", async () => {
+  let reason;
+  const [a, b] = new ReadableStream({ cancel(r) { reason = r; } }).tee();
+  const first = a.cancel("one");
+  await tick();
+  assertEquals(reason, undefined);
+  await Promise.all([first, b.cancel("two")]);
+  assertEquals(reason, ["one", "two"]);
+}, { differs: { workerd: "only the last reason is passed on" } });
+
+test("tee(): an error reaches both branches", async () => {
+  const error = new Error("gone");
+  let controller;
+  const [a, b] = new ReadableStream({ start(c) { controller = c; } }).tee();
+  controller.error(error);
+  assertEquals([await a.getReader().read().catch((e) => e), await b.getReader().read().catch((e) => e)], [error, error]);
+});
+
+// Byte streams: https://streams.spec.whatwg.org/#rbs-controller-class-definition
+
+test("bytes: chunks of a byte source come out as Uint8Arrays", async () => {
+  const stream = new ReadableStream({
+    type: "bytes",
+    start(c) {
+      c.enqueue(new Uint16Array([0x0201]));
+      c.enqueue(bytes(3));
+      c.close();
+    },
+  });
+  const chunks = await collect(stream);
+  assertEquals(chunks.flatMap((chunk) => [...chunk]), [1, 2, 3]);
+  assert(chunks.every((chunk) => chunk instanceof Uint8Array));
+});
+
+test("bytes: enqueue() checks and detaches", () => {
+  let controller;
+  new ReadableStream({ type: "bytes", start(c) { controller = c; } });
+  const chunk = bytes(1, 2);
+  controller.enqueue(chunk);
+  assertEquals(chunk.byteLength, 0, "detached");
+  assertThrows(TypeError, () => controller.enqueue("text"));
+  assertThrows(TypeError, () => controller.enqueue(new Uint8Array(0)));
+});
+
+test("bytes: a BYOB read fills the caller's memory through byobRequest", async () => {
+  const stream = new ReadableStream({
+    type: "bytes",
+    pull(c) {
+      const { view } = c.byobRequest;
+      assert(view instanceof Uint8Array);
+      view[0] = 7;
+      view[1] = 8;
+      c.byobRequest.respond(2);
+    },
+  });
+  const reader = stream.getReader({ mode: "byob" });
+  const mine = new Uint8Array(4);
+  const { value, done } = await reader.read(mine);
+  assertEquals([value, done], [bytes(7, 8), false]);
+  assertEquals(value.buffer.byteLength, 4);
+  assertEquals(mine.byteLength, 0, "the caller's view is detached");
+});
+
+test("bytes: queued bytes are handed out as the reader's view asks", async () => {
+  const stream = new ReadableStream({
+    type: "bytes",
+    start(c) {
+      c.enqueue(bytes(1, 2, 3));
+      c.enqueue(bytes(4, 5));
+      c.close();
+    },
+  });
+  const reader = stream.getReader({ mode: "byob" });
+  assertEquals((await reader.read(new Uint8Array(2))).value, bytes(1, 2));
+  assertEquals((await reader.read(new Uint16Array(1))).value, new Uint16Array([0x0403]));
+  assertEquals((await reader.read(new Uint8Array(9))).value, bytes(5));
+  const last = await reader.read(new Uint8Array(3));
+  assertEquals([last.done, last.value.byteLength], [true, 0]);
+});
+
+test("bytes: read(view, {min}) waits for that many elements", async () => {
+  let controller;
+  const stream = new ReadableStream({ type: "bytes", start(c) { controller = c; } });
+  const reader = stream.getReader({ mode: "byob" });
+  let settled = false;
+  const read = reader.read(new Uint8Array(8), { min: 4 }).then((r) => { settled = true; return r; });
+  controller.enqueue(bytes(1, 2));
+  await tick();
+  assertEquals(settled, false);
+  controller.enqueue(bytes(3, 4, 5));
+  assertEquals((await read).value, bytes(1, 2, 3, 4, 5));
+});
+
+test("bytes: readAtLeast() is the platform's name for it", async () => {
+  let controller;
+  const stream = new ReadableStream({ type: "bytes", start(c) { controller = c; } });
+  const reader = stream.getReader({ mode: "byob" });
+  const read = reader.readAtLeast(3, new Uint8Array(8));
+  controller.enqueue(bytes(1, 2));
+  await tick();
+  controller.enqueue(bytes(3));
+  assertEquals((await read).value, bytes(1, 2, 3));
+});
+
+test("bytes: bad views are refused", async () => {
+  const stream = new ReadableStream({ type: "bytes" });
+  const reader = stream.getReader({ mode: "byob" });
+  await assertRejects(TypeError, reader.read(new Uint8Array(0)));
+  await assertRejects(TypeError, reader.read("x"));
+  await assertRejects(TypeError, reader.read(new Uint8Array(2), { min: 0 }));
+});
+
+test("bytes: respond() with too much is a RangeError", async () => {
+  let caught;
+  const stream = new ReadableStream({
+    type: "bytes",
+    pull(c) {
+      try { c.byobRequest.respond(5); } catch (error) { caught = error; }
+      c.byobRequest.respond(1);
+    },
+  });
+  await stream.getReader({ mode: "byob" }).read(new Uint8Array(2));
+  assertEquals(caught.constructor, RangeError);
+});
+
+test("bytes: close() with a pending BYOB read is finished by respond(0)", async () => {
+  let controller;
+  const stream = new ReadableStream({ type: "bytes", start(c) { controller = c; } });
+  const read = stream.getReader({ mode: "byob" }).read(new Uint8Array(3));
+  controller.close();
+  controller.byobRequest.respond(0);
+  const result = await read;
+  assertEquals([result.done, result.value.byteLength], [true, 0]);
+}, { differs: { workerd: "close() answers the read itself" } });
+
+test("bytes: respondWithNewView() hands over other memory", async () => {
+  const stream = new ReadableStream({
+    type: "bytes",
+    pull(c) {
+      const { view } = c.byobRequest;
+      const moved = new Uint8Array(view.buffer.transfer(), view.byteOffset, 2);
+      moved.set([9, 8]);
+      c.byobRequest.respondWithNewView(moved);
+    },
+  });
+  assertEquals((await stream.getReader({ mode: "byob" }).read(new Uint8Array(5))).value, bytes(9, 8));
+});
+
+test("bytes: autoAllocateChunkSize gives default reads a byobRequest", async () => {
+  const stream = new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: 16,
+    pull(c) {
+      assertEquals(c.byobRequest.view.byteLength, 16);
+      c.byobRequest.view[0] = 1;
+      c.byobRequest.respond(1);
+    },
+  });
+  assertEquals((await stream.getReader().read()).value, bytes(1));
+});
+
+test("bytes: a default stream has no BYOB reader", () => {
+  assertThrows(TypeError, () => new ReadableStream().getReader({ mode: "byob" }));
+  assertThrows(TypeError, () => new ReadableStream().getReader({ mode: "other" }));
+});
+
+test("bytes: tee() copies, so that branches do not share memory", async () => {
+  const stream = new ReadableStream({ type: "bytes", start(c) { c.enqueue(bytes(1, 2, 3)); c.close(); } });
+  const [a, b] = stream.tee();
+  const first = (await a.getReader().read()).value;
+  first[0] = 99;
+  const second = (await b.getReader({ mode: "byob" }).read(new Uint8Array(8))).value;
+  assertEquals(second, bytes(1, 2, 3));
+});
+
+test("bytes: tee() with BYOB readers on both branches", async () => {
+  let n = 0;
+  const stream = new ReadableStream({
+    type: "bytes",
+    pull(c) {
+      if (n === 3) { c.close(); c.byobRequest?.respond(0); return; }
+      c.enqueue(bytes(++n));
+    },
+  });
+  const [a, b] = stream.tee();
+  const all = async (branch) => {
+    const reader = branch.getReader({ mode: "byob" });
+    const out = [];
+    for (;;) {
+      const { value, done } = await reader.read(new Uint8Array(4));
+      if (done) return out;
+      out.push(...value);
+    }
+  };
+  assertEquals(await Promise.all([all(a), all(b)]), [[1, 2, 3], [1, 2, 3]]);
+});
+
+test("brand checks", async () => {
+  const { get } = Object.getOwnPropertyDescriptor(ReadableStream.prototype, "locked");
+  assertThrows(TypeError, () => get.call({}));
+  assertThrows(TypeError, () => ReadableStream.prototype.getReader.call({}));
+  assertThrows(TypeError, () => ReadableStream.prototype.tee.call(new WritableStream()));
+});
