@@ -11,6 +11,7 @@ import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
 import * as events from "./web/events.js";
+import { fetch } from "./web/fetch/fetch.js";
 import { Headers } from "./web/fetch/headers.js";
 import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
@@ -25,7 +26,7 @@ import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } 
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 
-for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa]) exposeEnumerable(f.name, f);
+for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa, fetch]) exposeEnumerable(f.name, f);
 
 const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent } = events;
 const interfaces = {

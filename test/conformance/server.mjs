@@ -48,7 +48,10 @@ const paths = {
   "/chunks": async (request, response, url) => {
     const [n, size, ms] = ["n", "size", "ms"].map((k) => +url.searchParams.get(k));
     for (let i = 0; i < n && !response.destroyed; i++) {
-      if (!response.write(Buffer.alloc(size, 97 + (i % 26)))) await new Promise((r) => response.once("drain", r).once("close", r));
+      if (!response.write(Buffer.alloc(size, 97 + (i % 26)))) await new Promise((r) => {
+        const go = () => (response.off("drain", go).off("close", go), r());
+        response.on("drain", go).on("close", go);
+      });
       if (ms) await new Promise((r) => setTimeout(r, ms));
     }
     response.end();
