@@ -337,6 +337,12 @@ static int overlay_sync_dir(struct cn_disk *disk, const char *path)
     return 0;
 }
 
+static int overlay_sync_all(struct cn_disk *disk)
+{
+    (void)disk;
+    return 0;
+}
+
 struct listing {
     struct overlay *overlay;
     const char *path;
@@ -416,6 +422,7 @@ static const struct cn_disk_ops overlay_ops = {
     .unlink = overlay_unlink,
     .mkdir = overlay_mkdir,
     .sync_dir = overlay_sync_dir,
+    .sync_all = overlay_sync_all,
     .list = overlay_list,
     .lock = overlay_lock,
 };

@@ -574,6 +574,23 @@ static int sim_sync_dir(struct cn_disk *disk, const char *path)
     return end(sim, 0);
 }
 
+static int sim_sync_all(struct cn_disk *disk)
+{
+    struct simdisk *sim = of(disk);
+    int rc = begin(sim, SIMDISK_SYNC, "sync_all", "");
+    if (rc < 0)
+        return end(sim, rc);
+    /* Files without a name are of no interest any more. */
+    for (size_t i = 0; i < sim->live.count; i++)
+        make_durable(sim->live.items[i].node);
+    for (size_t i = 0; i < sim->renaming_count; i++) {
+        renaming_apply(&sim->renamings[i], &sim->durable);
+        renaming_fini(&sim->renamings[i]);
+    }
+    sim->renaming_count = 0;
+    return end(sim, 0);
+}
+
 static int sim_list(struct cn_disk *disk, const char *path,
                     void (*each)(void *data, const char *name, bool is_dir), void *data)
 {
@@ -629,6 +646,7 @@ static const struct cn_disk_ops sim_ops = {
     .unlink = sim_unlink,
     .mkdir = sim_mkdir,
     .sync_dir = sim_sync_dir,
+    .sync_all = sim_sync_all,
     .list = sim_list,
     .lock = sim_lock,
 };

@@ -106,6 +106,26 @@ TEST(simdisk, names_and_sizes_may_be_lost)
     simdisk_free(sim);
 }
 
+TEST(simdisk, sync_all_keeps_everything)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_disk *disk = simdisk_disk(sim);
+    CHECK_INT(0, cn_disk_mkdir(disk, "d"));
+    struct cn_disk_file *file = open_file(sim, "d/f");
+    CHECK_INT(0, cn_disk_write_all(file, "abc", 3, 0));
+    CHECK_INT(0, cn_disk_rename(disk, "d/f", "d/g"));
+    CHECK_INT(0, cn_disk_sync_all(disk));
+    cn_disk_close(file);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct simdisk *after = simdisk_crash(sim, seed);
+        uint8_t bytes[4];
+        CHECK_INT(3, contents(after, "d/g", bytes, 4));
+        CHECK_INT(-1, contents(after, "d/f", bytes, 4));
+        simdisk_free(after);
+    }
+    simdisk_free(sim);
+}
+
 TEST(simdisk, faults_strike_the_operation_they_were_told_to)
 {
     struct simdisk *sim = simdisk_new();
