@@ -48,7 +48,7 @@ static const struct cn_stream_callbacks stream_callbacks;
 static const unsigned moves[CONN_STATE_COUNT] = {
     [CONN_HANDSHAKE] = TO(CONN_IDLE) | TO(CONN_CLOSED),
     [CONN_IDLE] = TO(CONN_HEAD) | TO(CONN_BUSY) | TO(CONN_FLUSH) | TO(CONN_CLOSED),
-    [CONN_HEAD] = TO(CONN_BUSY) | TO(CONN_FLUSH) | TO(CONN_CLOSED),
+    [CONN_HEAD] = TO(CONN_IDLE) | TO(CONN_BUSY) | TO(CONN_FLUSH) | TO(CONN_CLOSED),
     [CONN_BUSY] = TO(CONN_IDLE) | TO(CONN_SKIP) | TO(CONN_FLUSH) | TO(CONN_CLOSED),
     [CONN_SKIP] = TO(CONN_IDLE) | TO(CONN_FLUSH) | TO(CONN_CLOSED),
     [CONN_FLUSH] = TO(CONN_IDLE) | TO(CONN_LINGER) | TO(CONN_CLOSED),
@@ -335,9 +335,10 @@ static void view_keep(struct conn *conn)
         if (input->capacity > INPUT_KEEP_SIZE)
             cn_buf_fini(input);
         input->size = 0;
-    } else if (inside)
-        cn_buf_consume(input, (size_t)(conn->view - input->data));
-    else {
+    } else if (inside) {
+        if (conn->view > input->data)
+            cn_buf_consume(input, (size_t)(conn->view - input->data));
+    } else {
         input->size = 0;
         cn_buf_append(input, conn->view, conn->view_size);
     }
@@ -527,6 +528,10 @@ static bool head_step(struct conn *conn)
         memcmp(conn->view, "\r\n", 2) == 0) {
         conn->skip_empty = true;
         view_advance(conn, 2);
+        if (conn->state == CONN_HEAD && conn->view_size == 0) {
+            conn_set_state(conn, CONN_IDLE); /* that was no request yet */
+            conn_arm(conn, DEADLINE_IDLE);
+        }
         return true;
     }
     int rc = cn_http_scan_head(&conn->scan, conn->view, conn->view_size, &conn->server->limits);

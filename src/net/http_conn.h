@@ -112,7 +112,8 @@ struct cn_http_server {
     size_t spare_conn_count, spare_request_count;
     size_t request_count; /* not yet freed */
     struct cn_http_stats stats;
-    uint64_t date_until_ms; /* of uv_now: `date` is right until then */
+    uint64_t accept_warn_ms; /* of uv_now: no warning before it */
+    uint64_t date_until_ms;  /* of uv_now: `date` is right until then */
     char date[DATE_SIZE + 1];
 };
 

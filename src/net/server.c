@@ -74,6 +74,15 @@ static void port_set(struct addrinfo *address, uint16_t port)
         ((struct sockaddr_in6 *)(void *)address->ai_addr)->sin6_port = htons(port);
 }
 
+/* A name such as localhost often has both kinds of address; everything can reach IPv4. */
+static struct addrinfo *address_choose(struct addrinfo *all)
+{
+    for (struct addrinfo *address = all; address; address = address->ai_next)
+        if (address->ai_family == AF_INET)
+            return address;
+    return all;
+}
+
 int cn_http_bind(const char *host, uint16_t port, int *fds, size_t count, uint16_t *bound_port,
                  struct cn_err *err)
 {
@@ -84,10 +93,11 @@ int cn_http_bind(const char *host, uint16_t port, int *fds, size_t count, uint16
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *address;
-    int rc = getaddrinfo(any ? "0.0.0.0" : host, service, &hints, &address);
+    struct addrinfo *all;
+    int rc = getaddrinfo(any ? "0.0.0.0" : host, service, &hints, &all);
     if (rc != 0)
         return cn_err_set(err, CN_EINVALID, "listen address %s: %s", host, gai_strerror(rc));
+    struct addrinfo *address = address_choose(all);
     size_t opened = 0;
     rc = port == 0 ? 0 : port_probe(address, err);
     while (rc == 0 && opened < count) {
@@ -102,7 +112,7 @@ int cn_http_bind(const char *host, uint16_t port, int *fds, size_t count, uint16
             port_set(address, port);
         }
     }
-    freeaddrinfo(address);
+    freeaddrinfo(all);
     if (rc < 0) {
         while (opened > 0)
             close(fds[--opened]);
@@ -202,7 +212,12 @@ static void on_connection(uv_stream_t *listener, int status)
 {
     struct cn_http_server *server = listener->data;
     if (status < 0) {
-        cn_warn("accept: %s", uv_strerror(status));
+        /* Out of descriptors, say: once a second is enough to know. */
+        uint64_t now_ms = uv_now(server->loop);
+        if (now_ms >= server->accept_warn_ms) {
+            cn_warn("cannot accept a connection: %s", uv_strerror(status));
+            server->accept_warn_ms = now_ms + 1000;
+        }
         return;
     }
     conn_accept(server);

@@ -63,8 +63,8 @@ struct cn_http_server_options {
 };
 
 /* Opens `count` listening sockets on one address, one for each lane. `host` is a name or an
- * address ("" or "*": all), `port` 0 picks a free one. Fails with EADDRINUSE if anyone else
- * listens there, although the sockets share it among themselves. */
+ * address ("" or "*": all of IPv4, "::": all), `port` 0 picks a free one. Fails with EADDRINUSE if
+ * anyone else listens there, although the sockets share it among themselves. */
 int cn_http_bind(const char *host, uint16_t port, int *fds, size_t count, uint16_t *bound_port,
                  struct cn_err *err);
 

@@ -743,22 +743,31 @@ bool cn_stream_is_tls(const struct cn_stream *stream)
     return stream->tls != NULL;
 }
 
+static void remote_find(struct cn_stream *stream)
+{
+    struct sockaddr_storage address;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+    int size = sizeof(address);
+    stream->remote_known = true;
+    if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &size) != 0)
+        return; /* it has gone: the text stays empty */
+    char *text = stream->remote;
+    size_t text_size = sizeof(stream->remote);
+    /* The buffer holds the longest address, so none of these fails. */
+    if (address.ss_family == AF_INET)
+        (void)uv_ip4_name(v4, text, text_size);
+    else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        (void)uv_inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, text_size);
+    else
+        (void)uv_ip6_name(v6, text, text_size);
+    stream->remote_port = ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port);
+}
+
 const char *cn_stream_remote(struct cn_stream *stream, uint16_t *port)
 {
-    if (!stream->remote_known) {
-        stream->remote_known = true;
-        struct sockaddr_storage address;
-        int size = sizeof(address);
-        if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &size) == 0) {
-            const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
-            const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
-            bool is_v4 = address.ss_family == AF_INET;
-            /* The buffer holds the longest address; a failure leaves it empty. */
-            (void)(is_v4 ? uv_ip4_name(v4, stream->remote, sizeof(stream->remote))
-                         : uv_ip6_name(v6, stream->remote, sizeof(stream->remote)));
-            stream->remote_port = ntohs(is_v4 ? v4->sin_port : v6->sin6_port);
-        }
-    }
+    if (!stream->remote_known)
+        remote_find(stream);
     if (port)
         *port = stream->remote_port;
     return stream->remote;

@@ -77,6 +77,27 @@ TEST(server_timeout, closes_idle_connections_in_silence)
     rig_close(&rig);
 }
 
+TEST(server_timeout, takes_an_empty_line_for_no_request)
+{
+    struct rig rig;
+    struct rig_client client;
+    rig_open(&rig, NULL, NULL);
+    rig_connect(&rig, &client);
+    RIG_UNTIL(&rig, open_count(&rig) == 1);
+    rig_send(&client, "\r");
+    rig_turn(&rig);
+    rig_turn(&rig);
+    rig_send(&client, "\n");
+    rig_turn(&rig);
+    rig_turn(&rig);
+    tick(&rig, 20000); /* idle, not in the middle of a head */
+    rig_send(&client, GET("/x"));
+    RIG_UNTIL(&rig, client.got.size > 0);
+    CHECK(rig_has(&client, "\r\n\r\n/x"));
+    rig_disconnect(&client);
+    rig_close(&rig);
+}
+
 TEST(server_timeout, gives_up_a_body_that_stops)
 {
     struct rig rig;
@@ -300,6 +321,79 @@ TEST(server_close, aborts_what_runs_and_waits_for_its_release)
     cn_http_request_release(rig.held);
     RIG_UNTIL(&rig, rig.closed);
     rig_disconnect(&client);
+    rig_close(&rig);
+}
+
+/* --- lanes ------------------------------------------------------------------------------ */
+
+struct lane {
+    uv_thread_t thread;
+    uv_async_t stop;
+    int fd;
+    uint64_t request_count; /* read after the thread has been joined */
+    uv_sem_t ready;
+};
+
+static void lane_request(struct cn_http_server *server, struct cn_http_request *req)
+{
+    struct lane *lane = cn_http_server_data(server);
+    lane->request_count++;
+    rig_answer(req, 200, "lane");
+}
+
+static void lane_stop(uv_async_t *async)
+{
+    cn_http_server_close(async->data, NULL, NULL);
+    uv_close((uv_handle_t *)async, NULL);
+}
+
+static void lane_run(void *data)
+{
+    struct lane *lane = data;
+    uv_loop_t loop;
+    struct cn_http_server *server;
+    struct cn_http_server_options options = {.callbacks = {.on_request = lane_request},
+                                             .data = lane};
+    CHECK_INT(0, uv_loop_init(&loop));
+    CHECK_INT(0, cn_http_server_new(&loop, &options, &server, NULL));
+    CHECK_INT(0, cn_http_server_listen(server, lane->fd, NULL));
+    uv_async_init(&loop, &lane->stop, lane_stop);
+    lane->stop.data = server;
+    uv_sem_post(&lane->ready);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(0, uv_loop_close(&loop));
+}
+
+TEST(server_lanes, share_the_connections_of_one_port)
+{
+    enum { CLIENTS = 64 };
+    int fds[2];
+    struct rig rig; /* for its loop; its own server has no part in this */
+    static struct rig_client clients[CLIENTS];
+    static struct lane lanes[2];
+    rig_open(&rig, NULL, NULL);
+    CHECK_INT(0, cn_http_bind("127.0.0.1", 0, fds, 2, &rig.port, NULL));
+    for (int i = 0; i < 2; i++) {
+        lanes[i] = (struct lane){.fd = fds[i]};
+        uv_sem_init(&lanes[i].ready, 0);
+        CHECK_INT(0, uv_thread_create(&lanes[i].thread, lane_run, &lanes[i]));
+        uv_sem_wait(&lanes[i].ready);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        rig_connect(&rig, &clients[i]);
+        rig_send(&clients[i], GET("/"));
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        RIG_UNTIL(&rig, rig_has(&clients[i], "\r\n\r\nlane"));
+    for (int i = 0; i < CLIENTS; i++)
+        rig_disconnect(&clients[i]);
+    for (int i = 0; i < 2; i++) {
+        uv_async_send(&lanes[i].stop);
+        uv_thread_join(&lanes[i].thread);
+        uv_sem_destroy(&lanes[i].ready);
+        CHECK(lanes[i].request_count > 0);
+    }
+    CHECK_INT(CLIENTS, lanes[0].request_count + lanes[1].request_count);
     rig_close(&rig);
 }
 
