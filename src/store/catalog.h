@@ -27,7 +27,8 @@ struct cn_catalog_entry {
     const char *name; /* borrowed during the callback; NULL: none. Not terminated */
 };
 
-/* Returning nonzero ends the listing. The entry is borrowed. */
+/* Returning nonzero ends the listing. The entry is borrowed; the callback must
+ * not call the store. */
 typedef int (*cn_catalog_each)(void *data, const struct cn_catalog_entry *entry);
 
 /* 1 and the entry (with `name` copied to name_buffer), or 0 if there is none. */
@@ -60,5 +61,49 @@ int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
 /* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry. */
 int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
                      uint64_t *size, struct cn_err *err);
+
+/* ---- For the store ---- */
+
+/* What one or several commits of an object changed. */
+struct cn_catalog_change {
+    struct cn_object_key key;
+    uint64_t lsn; /* of the last of them */
+    int64_t time_ms;
+    uint32_t page_count;
+    bool deleted;   /* the entry goes */
+    bool reborn;    /* deleted and made anew in between: nothing of the old entry stays */
+    bool has_alarm; /* otherwise what was there stays */
+    int64_t alarm_ms;
+    const char *name; /* borrowed; NULL: what was there stays */
+    uint16_t name_size;
+};
+
+struct cn_disk;
+struct cn_images;
+struct cn_log;
+
+int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **catalog, struct cn_err *err);
+/* Drops what was not flushed. */
+void cn_catalog_close(struct cn_catalog *catalog);
+/* From now on every call first takes over the changes that wait in `images`. */
+void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images);
+/* Enters a change, unless the entry has seen a later one. Not durable before a flush. */
+int cn_catalog_apply(struct cn_catalog *catalog, const struct cn_catalog_change *change,
+                     struct cn_err *err);
+/* Makes all changes so far durable: waits for the log (which may be NULL during
+ * recovery) to have them, so that the catalog is never ahead of it. */
+int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_err *err);
+
+/* Namespaces: 1 if found, 0 if not. */
+int cn_catalog_namespace_find(struct cn_catalog *catalog, const char *name, size_t name_size,
+                              uint32_t *namespace_id, struct cn_err *err);
+int cn_catalog_namespace_name(struct cn_catalog *catalog, uint32_t namespace_id,
+                              char name[CN_OBJECT_NAME_MAX + 1], struct cn_err *err);
+/* The largest number given out; 0 if there is none. */
+int cn_catalog_namespace_last(struct cn_catalog *catalog, uint32_t *namespace_id,
+                              struct cn_err *err);
+/* Enters or renames. */
+int cn_catalog_namespace_set(struct cn_catalog *catalog, uint32_t namespace_id, const char *name,
+                             size_t name_size, uint64_t lsn, struct cn_err *err);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/disk.h"
 #include "base/list.h"
 #include "store/record.h"
+#include "store/segment.h"
 
 struct cn_clock;
 struct cn_log;
@@ -33,17 +34,10 @@ struct cn_log_config {
     uint64_t segment_size;   /* bytes of a segment file */
     uint64_t pending_max;    /* bytes appended and not yet durable; an append beyond it waits */
     uint64_t live_max;       /* bytes of live segments; an append beyond it is refused */
+    bool manual;             /* no threads: cn_log_flush() and waiting do the work; for tests */
     uint64_t next_lsn;       /* where to go on: the last LSN found by recovery, plus one */
     uint64_t next_number;    /* number of the next segment file */
     int64_t last_time_ms;    /* time of the last record found by recovery */
-};
-
-/* A finished or current segment that recovery still needs. */
-struct cn_segment_info {
-    uint64_t number;
-    uint64_t first_lsn;
-    uint64_t last_lsn; /* first_lsn - 1 while it is empty */
-    uint64_t size;     /* bytes in use */
 };
 
 /* Called after each flush on the flusher's thread, and once with a negative
@@ -63,12 +57,14 @@ void cn_log_close(struct cn_log *log);
  * because the body lacks page images (R7); encode again. CN_EREADONLY: the log
  * has failed, or the disk is full. CN_ELIMIT: the body is too large. */
 int cn_log_append(struct cn_log *log, enum cn_record_kind kind, const void *body, size_t size,
-                  uint64_t boundary, uint64_t *lsn, struct cn_err *err);
+                  uint64_t boundary, uint64_t *lsn, int64_t *time_ms, struct cn_err *err);
 
 /* The last LSN that is safe. Never goes back. */
 uint64_t cn_log_durable(const struct cn_log *log);
 /* The last LSN given out. */
 uint64_t cn_log_appended(const struct cn_log *log);
+/* Writes and syncs what was appended, in the caller's thread; only if `manual`. */
+void cn_log_flush(struct cn_log *log);
 /* Blocks until `lsn` is durable; negative if the log has failed before. */
 int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err);
 /* 0, or CN_EREADONLY with the reason why appends are refused. */
@@ -88,6 +84,8 @@ uint64_t cn_log_boundary(const struct cn_log *log);
 uint64_t cn_log_checkpoint_start(struct cn_log *log);
 /* Bytes of the segments not yet released. */
 uint64_t cn_log_live_size(struct cn_log *log);
+/* Bytes appended and flushes made since the log was opened. */
+void cn_log_counters(struct cn_log *log, uint64_t *bytes, uint64_t *flush_count);
 
 /* Segments below the current one whose records are all below `lsn`: oldest
  * first, at most `max`. They stay until released. */
@@ -97,32 +95,5 @@ int cn_log_segments_before(struct cn_log *log, uint64_t lsn, struct cn_segment_i
 int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err);
 /* Tells the log of a segment found by recovery, oldest first, before appends begin. */
 void cn_log_adopt(struct cn_log *log, const struct cn_segment_info *segment);
-
-/* The file of a segment, relative to the data directory. */
-#define CN_SEGMENT_PATH_MAX 48
-void cn_segment_path(uint64_t number, char path[CN_SEGMENT_PATH_MAX]);
-
-/* Reading a segment from its start, for recovery, history and checks. */
-struct cn_segment_reader {
-    struct cn_segment_header header;
-    struct cn_disk_file *file; /* owned */
-    uint8_t *buffer;           /* owned: a window of the file */
-    uint64_t buffer_size, buffer_capacity;
-    uint64_t buffer_offset; /* of the window in the file */
-    uint64_t offset;        /* of the next record in the file */
-    uint64_t file_size;
-    uint64_t next_lsn;
-    char path[128];
-};
-/* CN_ECORRUPT if it does not begin like a segment (-ENOENT if it is absent). */
-int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk,
-                           const char *path, struct cn_err *err);
-/* 1 and the next record (borrowed until the next call), or 0 where the records
- * of the segment end, which is for the caller to judge (R2, R3). */
-int cn_segment_reader_next(struct cn_segment_reader *reader, struct cn_record *record,
-                           struct cn_err *err);
-/* R3: 1 if a valid record behind the end claims that `next_lsn` was durable. */
-int cn_segment_reader_damaged(struct cn_segment_reader *reader, struct cn_err *err);
-void cn_segment_reader_close(struct cn_segment_reader *reader);
 
 #endif

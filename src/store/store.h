@@ -63,6 +63,8 @@ struct cn_store_config {
     uint64_t dirty_size_max;   /* 64 MB: committed pages kept in memory before write-back */
     uint32_t open_files_max;   /* 512 database files held open, whatever the number of databases */
     uint32_t commit_size_max;  /* 128 MB: changed pages of one transaction */
+    bool manual; /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
+                    tests that must repeat exactly */
     const struct cn_store_history *history; /* borrowed; NULL: none */
 };
 

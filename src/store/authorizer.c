@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/authorizer.c - what a guest's SQL may do.
+ *
+ * Our own statements pass. A guest's may not touch tables whose names begin
+ * with _cf_, steer transactions, attach databases, make temporary tables, or
+ * use pragmas and virtual tables that are not listed here. */
+#include <strings.h>
+
+#include "base/assert.h"
+#include "store/database_private.h"
+
+enum pragma_argument { NEVER, MAY };
+
+static const struct {
+    const char *name;
+    enum pragma_argument argument;
+} pragmas[] = {
+    {"case_sensitive_like", MAY},
+    {"data_version", NEVER},
+    {"defer_foreign_keys", MAY},
+    {"foreign_key_check", MAY},
+    {"foreign_key_list", MAY},
+    {"foreign_keys", MAY},
+    {"ignore_check_constraints", MAY},
+    {"index_info", MAY},
+    {"index_list", MAY},
+    {"index_xinfo", MAY},
+    {"legacy_alter_table", MAY},
+    {"optimize", MAY},
+    {"page_count", NEVER},
+    {"page_size", NEVER},
+    {"quick_check", MAY},
+    {"recursive_triggers", MAY},
+    {"reverse_unordered_selects", MAY},
+    {"table_info", MAY},
+    {"table_list", MAY},
+    {"table_xinfo", MAY},
+};
+
+static const char *const modules[] = {"fts5", "fts5vocab", "rtree", "rtree_i32"};
+
+static int deny(struct cn_database *db, const char *reason)
+{
+    db->denial = reason;
+    return SQLITE_DENY;
+}
+
+static bool is_ours(const char *name)
+{
+    return name && strncasecmp(name, "_cf_", 4) == 0;
+}
+
+static int check_pragma(struct cn_database *db, const char *name, const char *argument)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(pragmas); i++) {
+        if (strcasecmp(name, pragmas[i].name) != 0)
+            continue;
+        if (argument && pragmas[i].argument == NEVER)
+            return deny(db, "this pragma can be read but not set");
+        if (is_ours(argument))
+            return deny(db, "names that begin with _cf_ are reserved");
+        return SQLITE_OK;
+    }
+    return deny(db, "this pragma is not allowed");
+}
+
+static int check_module(struct cn_database *db, const char *module)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(modules); i++) {
+        if (module && strcasecmp(module, modules[i]) == 0)
+            return SQLITE_OK;
+    }
+    return deny(db, "this kind of virtual table is not allowed");
+}
+
+int cn_authorizer(void *data, int action, const char *first, const char *second,
+                  const char *database, const char *trigger)
+{
+    struct cn_database *db = data;
+    if (!db->guest)
+        return SQLITE_OK;
+    switch (action) {
+    case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
+        return deny(db, "transactions are not begun or ended in SQL: use storage.transaction() or "
+                        "storage.transactionSync()");
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+        return deny(db, "other databases cannot be attached");
+    case SQLITE_CREATE_TEMP_INDEX:
+    case SQLITE_CREATE_TEMP_TABLE:
+    case SQLITE_CREATE_TEMP_TRIGGER:
+    case SQLITE_CREATE_TEMP_VIEW:
+        return deny(db, "temporary tables, views and triggers are not allowed");
+    case SQLITE_PRAGMA:
+        return check_pragma(db, first, second);
+    case SQLITE_CREATE_VTABLE:
+        if (is_ours(first))
+            return deny(db, "names that begin with _cf_ are reserved");
+        return check_module(db, second);
+    case SQLITE_ANALYZE: /* PRAGMA optimize looks at every table */
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE:
+        return SQLITE_OK;
+    case SQLITE_FUNCTION:
+        return second && strcasecmp(second, "load_extension") == 0
+                   ? deny(db, "extensions cannot be loaded")
+                   : SQLITE_OK;
+    case SQLITE_ALTER_TABLE:
+        return is_ours(second) ? deny(db, "names that begin with _cf_ are reserved") : SQLITE_OK;
+    default:
+        /* Tables, indexes, views and triggers: made, dropped, read, written. */
+        if (is_ours(first) || (action != SQLITE_READ && action != SQLITE_UPDATE && is_ours(second)))
+            return deny(db, "names that begin with _cf_ are reserved");
+        return SQLITE_OK;
+    }
+}

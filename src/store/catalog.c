@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/catalog.c - which objects exist, in an SQLite file of its own.
+ *
+ * Changes arrive from images (cn_images_drain) whenever somebody asks and at
+ * every checkpoint. They are entered into a transaction that stays open and is
+ * committed by cn_catalog_flush(): readers on the same connection see them at once.
+ *
+ * C1  The file on disk never holds a change that is not durable in the log: flush
+ *     waits for the log before it commits.
+ * C2  A checkpoint flushes before it moves the point from which recovery starts, so
+ *     whatever the file lacks is found in the log and entered again.
+ * C3  An entry knows the LSN of its last change, and older changes do not touch
+ *     it; so entering a change twice, or out of date, does no harm. */
+#include "store/catalog.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/disk.h"
+#include "base/mem.h"
+#include "store/image.h"
+#include "store/log.h"
+#include "store/sqlite.h"
+
+enum { CATALOG_VERSION = 1 };
+
+static const char schema[] =
+    "CREATE TABLE objects(namespace INTEGER NOT NULL, id BLOB NOT NULL, name BLOB, alarm INTEGER,"
+    " created INTEGER NOT NULL, changed INTEGER NOT NULL, pages INTEGER NOT NULL,"
+    " lsn INTEGER NOT NULL, PRIMARY KEY(namespace, id)) WITHOUT ROWID;"
+    "CREATE INDEX objects_name ON objects(namespace, name) WHERE name IS NOT NULL;"
+    "CREATE INDEX objects_alarm ON objects(alarm, namespace, id) WHERE alarm IS NOT NULL;"
+    "CREATE TABLE namespaces(id INTEGER PRIMARY KEY, name BLOB NOT NULL,"
+    " lsn INTEGER NOT NULL);"
+    "CREATE INDEX namespaces_name ON namespaces(name);"
+    "PRAGMA user_version = 1;";
+
+#define COLUMNS "namespace, id, name, alarm, created, changed, pages, lsn"
+
+enum query {
+    BEGIN,
+    COMMIT,
+    UPSERT,
+    REMOVE,
+    FIND,
+    LIST,
+    LIST_NAMES,
+    LIST_ALARMS,
+    COUNT,
+    NAMESPACE_FIND,
+    NAMESPACE_NAME,
+    NAMESPACE_LAST,
+    NAMESPACE_SET,
+    QUERY_COUNT
+};
+
+static const char *const queries[QUERY_COUNT] = {
+    [BEGIN] = "BEGIN",
+    [COMMIT] = "COMMIT",
+    [UPSERT] = "INSERT INTO objects(" COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)"
+               " ON CONFLICT DO UPDATE SET name = coalesce(excluded.name, name),"
+               " alarm = iif(?8, excluded.alarm, alarm), changed = excluded.changed,"
+               " pages = excluded.pages, lsn = excluded.lsn WHERE excluded.lsn >= lsn",
+    [REMOVE] = "DELETE FROM objects WHERE namespace = ?1 AND id = ?2 AND lsn <= ?3",
+    [FIND] = "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND id = ?2",
+    [LIST] = "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND id > ?2"
+             " ORDER BY id LIMIT ?3",
+    [LIST_NAMES] = "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND name IS NOT NULL"
+                   " AND name >= ?2 AND (?3 IS NULL OR name < ?3) AND (?4 IS NULL OR name > ?4)"
+                   " ORDER BY name LIMIT ?5",
+    [LIST_ALARMS] = "SELECT " COLUMNS " FROM objects WHERE alarm IS NOT NULL AND alarm <= ?1"
+                    " AND (alarm, namespace, id) > (?2, ?3, ?4)"
+                    " ORDER BY alarm, namespace, id LIMIT ?5",
+    [COUNT] = "SELECT count(*), coalesce(sum(pages), 0) FROM objects"
+              " WHERE ?1 = 0 OR namespace = ?1",
+    [NAMESPACE_FIND] = "SELECT id FROM namespaces WHERE name = ?1",
+    [NAMESPACE_NAME] = "SELECT name FROM namespaces WHERE id = ?1",
+    [NAMESPACE_LAST] = "SELECT coalesce(max(id), 0) FROM namespaces",
+    [NAMESPACE_SET] = "INSERT INTO namespaces(id, name, lsn) VALUES(?1, ?2, ?3)"
+                      " ON CONFLICT(id) DO UPDATE SET name = excluded.name, lsn = excluded.lsn"
+                      " WHERE excluded.lsn >= lsn",
+};
+
+struct cn_catalog {
+    pthread_mutex_t lock;     /* guards everything; taken before an image's lock */
+    struct cn_diskvfs *vfs;   /* owned */
+    char vfs_name[40];
+    sqlite3 *connection;      /* owned */
+    sqlite3_stmt *statements[QUERY_COUNT]; /* owned; NULL until first used */
+    struct cn_images *images; /* borrowed; NULL during recovery */
+    uint64_t lsn_max;         /* of the changes entered */
+    bool in_transaction;
+};
+
+/* ---- Statements ---- */
+
+static int statement_get(struct cn_catalog *catalog, enum query query, sqlite3_stmt **statement,
+                         struct cn_err *err)
+{
+    if (!catalog->statements[query]) {
+        int rc = cn_sqlite_prepare(catalog->connection, queries[query],
+                                   &catalog->statements[query], err);
+        if (rc < 0)
+            return rc;
+    }
+    *statement = catalog->statements[query];
+    return 0;
+}
+
+/* Steps a statement that returns no row, and resets it. */
+static int statement_run(struct cn_catalog *catalog, sqlite3_stmt *statement, struct cn_err *err)
+{
+    int rc = sqlite3_step(statement);
+    int result = rc == SQLITE_DONE ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+    (void)sqlite3_reset(statement); /* repeats the error of the step */
+    (void)sqlite3_clear_bindings(statement);
+    if (result < 0 && err)
+        cn_err_context(err, "catalog");
+    return result;
+}
+
+static int query_run(struct cn_catalog *catalog, enum query query, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = statement_get(catalog, query, &statement, err);
+    return rc < 0 ? rc : statement_run(catalog, statement, err);
+}
+
+static int transaction_begin(struct cn_catalog *catalog, struct cn_err *err)
+{
+    if (catalog->in_transaction)
+        return 0;
+    int rc = query_run(catalog, BEGIN, err);
+    catalog->in_transaction = rc == 0;
+    return rc;
+}
+
+static void bind_key(sqlite3_stmt *statement, const struct cn_object_key *key)
+{
+    sqlite3_bind_int64(statement, 1, key->namespace_id);
+    sqlite3_bind_blob(statement, 2, key->id, sizeof(key->id), SQLITE_STATIC);
+}
+
+/* ---- Changes ---- */
+
+static int apply_locked(void *data, const struct cn_catalog_change *change, struct cn_err *err)
+{
+    struct cn_catalog *catalog = data;
+    sqlite3_stmt *statement;
+    int rc = transaction_begin(catalog, err);
+    if (rc < 0)
+        return rc;
+    if (change->lsn > catalog->lsn_max)
+        catalog->lsn_max = change->lsn;
+    if (change->deleted || change->reborn) {
+        rc = statement_get(catalog, REMOVE, &statement, err);
+        if (rc < 0)
+            return rc;
+        bind_key(statement, &change->key);
+        sqlite3_bind_int64(statement, 3, (sqlite3_int64)change->lsn);
+        rc = statement_run(catalog, statement, err);
+        if (rc < 0 || change->deleted)
+            return rc;
+    }
+    rc = statement_get(catalog, UPSERT, &statement, err);
+    if (rc < 0)
+        return rc;
+    bind_key(statement, &change->key);
+    if (change->name)
+        sqlite3_bind_blob(statement, 3, change->name, change->name_size, SQLITE_STATIC);
+    if (change->has_alarm && change->alarm_ms != CN_ALARM_NONE)
+        sqlite3_bind_int64(statement, 4, change->alarm_ms);
+    sqlite3_bind_int64(statement, 5, change->time_ms);
+    sqlite3_bind_int64(statement, 6, change->page_count);
+    sqlite3_bind_int64(statement, 7, (sqlite3_int64)change->lsn);
+    sqlite3_bind_int(statement, 8, change->has_alarm);
+    return statement_run(catalog, statement, err);
+}
+
+/* Locks the catalog and brings it up to date. On failure it is not locked. */
+static int catalog_enter(struct cn_catalog *catalog, struct cn_err *err)
+{
+    pthread_mutex_lock(&catalog->lock);
+    int rc = catalog->images ? cn_images_drain(catalog->images, apply_locked, catalog, err) : 0;
+    if (rc < 0)
+        pthread_mutex_unlock(&catalog->lock);
+    return rc;
+}
+
+static void catalog_leave(struct cn_catalog *catalog)
+{
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+int cn_catalog_apply(struct cn_catalog *catalog, const struct cn_catalog_change *change,
+                     struct cn_err *err)
+{
+    pthread_mutex_lock(&catalog->lock);
+    int rc = apply_locked(catalog, change, err);
+    pthread_mutex_unlock(&catalog->lock);
+    return rc;
+}
+
+int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_err *err)
+{
+    int rc = catalog_enter(catalog, err);
+    if (rc < 0)
+        return rc;
+    if (catalog->in_transaction) {
+        if (log)
+            rc = cn_log_wait(log, catalog->lsn_max, err); /* C1 */
+        if (rc == 0)
+            rc = query_run(catalog, COMMIT, err);
+        catalog->in_transaction = rc < 0;
+    }
+    catalog_leave(catalog);
+    return rc;
+}
+
+void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images)
+{
+    pthread_mutex_lock(&catalog->lock);
+    catalog->images = images;
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+/* ---- Reading ---- */
+
+static void entry_read(sqlite3_stmt *row, struct cn_catalog_entry *entry)
+{
+    *entry = (struct cn_catalog_entry){
+        .key.namespace_id = (uint32_t)sqlite3_column_int64(row, 0),
+        .name = sqlite3_column_blob(row, 2),
+        .name_size = (uint16_t)sqlite3_column_bytes(row, 2),
+        .alarm_ms = sqlite3_column_type(row, 3) == SQLITE_NULL ? CN_ALARM_NONE
+                                                               : sqlite3_column_int64(row, 3),
+        .created_ms = sqlite3_column_int64(row, 4),
+        .changed_ms = sqlite3_column_int64(row, 5),
+        .size = (uint64_t)sqlite3_column_int64(row, 6) * CN_PAGE_SIZE,
+        .lsn = (uint64_t)sqlite3_column_int64(row, 7),
+    };
+    const void *id = sqlite3_column_blob(row, 1);
+    int size = sqlite3_column_bytes(row, 1);
+    if (id && size == CN_OBJECT_ID_SIZE)
+        memcpy(entry->key.id, id, CN_OBJECT_ID_SIZE);
+}
+
+/* Calls back for each row of a bound statement; counts them. */
+static int rows_walk(struct cn_catalog *catalog, sqlite3_stmt *statement, cn_catalog_each each,
+                     void *data, struct cn_err *err)
+{
+    int count = 0, rc;
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct cn_catalog_entry entry;
+        entry_read(statement, &entry);
+        count++;
+        if (each(data, &entry) != 0) {
+            rc = SQLITE_DONE;
+            break;
+        }
+    }
+    int result = rc == SQLITE_DONE ? count : cn_sqlite_error(catalog->connection, rc, err);
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    return result;
+}
+
+/* Enters the catalog with the statement of a query. */
+static int query_enter(struct cn_catalog *catalog, enum query query, sqlite3_stmt **statement,
+                       struct cn_err *err)
+{
+    int rc = catalog_enter(catalog, err);
+    if (rc < 0)
+        return rc;
+    rc = statement_get(catalog, query, statement, err);
+    if (rc < 0)
+        catalog_leave(catalog);
+    return rc;
+}
+
+struct found {
+    struct cn_catalog_entry *entry;
+    char *name;
+};
+
+static int on_found(void *data, const struct cn_catalog_entry *entry)
+{
+    struct found *found = data;
+    *found->entry = *entry;
+    if (entry->name) {
+        memcpy(found->name, entry->name, entry->name_size);
+        found->name[entry->name_size] = '\0';
+        found->entry->name = found->name;
+    }
+    return 0;
+}
+
+int cn_catalog_find(struct cn_catalog *catalog, const struct cn_object_key *key,
+                    struct cn_catalog_entry *entry, char name_buffer[CN_OBJECT_NAME_MAX + 1],
+                    struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    pthread_mutex_lock(&catalog->lock); /* an image that waits to be drained is in memory itself */
+    int rc = statement_get(catalog, FIND, &statement, err);
+    if (rc == 0) {
+        struct found found = {entry, name_buffer};
+        bind_key(statement, key);
+        rc = rows_walk(catalog, statement, on_found, &found, err);
+    }
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_list(struct cn_catalog *catalog, uint32_t namespace_id,
+                    const uint8_t after[CN_OBJECT_ID_SIZE], int limit, cn_catalog_each each,
+                    void *data, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, LIST, &statement, err);
+    if (rc < 0)
+        return rc;
+    sqlite3_bind_int64(statement, 1, namespace_id);
+    sqlite3_bind_blob(statement, 2, after ? (const void *)after : "", after ? CN_OBJECT_ID_SIZE : 0,
+                      SQLITE_STATIC);
+    sqlite3_bind_int(statement, 3, limit);
+    rc = rows_walk(catalog, statement, each, data, err);
+    catalog_leave(catalog);
+    return rc;
+}
+
+/* The least string of bytes above all that begin with `prefix`; 0 if there is none. */
+static size_t prefix_end(const char *prefix, size_t size, uint8_t *end)
+{
+    memcpy(end, prefix, size);
+    while (size > 0 && end[size - 1] == 0xff)
+        size--;
+    if (size > 0)
+        end[size - 1]++;
+    return size;
+}
+
+int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
+                          size_t prefix_size, const char *after, size_t after_size, int limit,
+                          cn_catalog_each each, void *data, struct cn_err *err)
+{
+    uint8_t end[CN_OBJECT_NAME_MAX];
+    if (prefix_size > sizeof(end))
+        return 0; /* no name is that long */
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, LIST_NAMES, &statement, err);
+    if (rc < 0)
+        return rc;
+    size_t end_size = prefix_end(prefix, prefix_size, end);
+    sqlite3_bind_int64(statement, 1, namespace_id);
+    sqlite3_bind_blob(statement, 2, prefix_size ? prefix : "", (int)prefix_size, SQLITE_STATIC);
+    if (end_size)
+        sqlite3_bind_blob(statement, 3, end, (int)end_size, SQLITE_STATIC);
+    if (after)
+        sqlite3_bind_blob(statement, 4, after_size ? after : "", (int)after_size, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 5, limit);
+    rc = rows_walk(catalog, statement, each, data, err);
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
+                           const struct cn_alarm_cursor *after, int limit, cn_catalog_each each,
+                           void *data, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, LIST_ALARMS, &statement, err);
+    if (rc < 0)
+        return rc;
+    sqlite3_bind_int64(statement, 1, until_ms);
+    sqlite3_bind_int64(statement, 2, after ? after->alarm_ms : INT64_MIN);
+    sqlite3_bind_int64(statement, 3, after ? after->key.namespace_id : 0);
+    sqlite3_bind_blob(statement, 4, after ? (const void *)after->key.id : "",
+                      after ? CN_OBJECT_ID_SIZE : 0, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 5, limit);
+    rc = rows_walk(catalog, statement, each, data, err);
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
+                     uint64_t *size, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, COUNT, &statement, err);
+    if (rc < 0)
+        return rc;
+    sqlite3_bind_int64(statement, 1, namespace_id);
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        *count = (uint64_t)sqlite3_column_int64(statement, 0);
+        *size = (uint64_t)sqlite3_column_int64(statement, 1) * CN_PAGE_SIZE;
+        rc = 0;
+    } else {
+        rc = cn_sqlite_error(catalog->connection, rc, err);
+    }
+    (void)sqlite3_reset(statement);
+    catalog_leave(catalog);
+    return rc;
+}
+
+/* ---- Namespaces ---- */
+
+/* Steps to the one row of a bound statement: 1, 0 or an error; the caller resets it. */
+static int one_row(struct cn_catalog *catalog, sqlite3_stmt *statement, struct cn_err *err)
+{
+    int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        return 1;
+    return rc == SQLITE_DONE ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+}
+
+int cn_catalog_namespace_find(struct cn_catalog *catalog, const char *name, size_t name_size,
+                              uint32_t *namespace_id, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, NAMESPACE_FIND, &statement, err);
+    if (rc < 0)
+        return rc;
+    sqlite3_bind_blob(statement, 1, name, (int)name_size, SQLITE_STATIC);
+    rc = one_row(catalog, statement, err);
+    if (rc == 1)
+        *namespace_id = (uint32_t)sqlite3_column_int64(statement, 0);
+    (void)sqlite3_reset(statement);
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_namespace_name(struct cn_catalog *catalog, uint32_t namespace_id,
+                              char name[CN_OBJECT_NAME_MAX + 1], struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, NAMESPACE_NAME, &statement, err);
+    if (rc < 0)
+        return rc;
+    sqlite3_bind_int64(statement, 1, namespace_id);
+    rc = one_row(catalog, statement, err);
+    if (rc == 1)
+        snprintf(name, CN_OBJECT_NAME_MAX + 1, "%.*s", sqlite3_column_bytes(statement, 0),
+                 (const char *)sqlite3_column_blob(statement, 0));
+    (void)sqlite3_reset(statement);
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_namespace_last(struct cn_catalog *catalog, uint32_t *namespace_id,
+                              struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, NAMESPACE_LAST, &statement, err);
+    if (rc < 0)
+        return rc;
+    rc = one_row(catalog, statement, err);
+    if (rc == 1)
+        *namespace_id = (uint32_t)sqlite3_column_int64(statement, 0);
+    (void)sqlite3_reset(statement);
+    catalog_leave(catalog);
+    return rc < 0 ? rc : 0;
+}
+
+int cn_catalog_namespace_set(struct cn_catalog *catalog, uint32_t namespace_id, const char *name,
+                             size_t name_size, uint64_t lsn, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, NAMESPACE_SET, &statement, err);
+    if (rc < 0)
+        return rc;
+    rc = transaction_begin(catalog, err);
+    if (rc == 0) {
+        if (lsn > catalog->lsn_max)
+            catalog->lsn_max = lsn;
+        sqlite3_bind_int64(statement, 1, namespace_id);
+        sqlite3_bind_blob(statement, 2, name, (int)name_size, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 3, (sqlite3_int64)lsn);
+        rc = statement_run(catalog, statement, err);
+    }
+    catalog_leave(catalog);
+    return rc;
+}
+
+/* ---- Opening and closing ---- */
+
+static int version_of(struct cn_catalog *catalog, int *version, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = cn_sqlite_prepare(catalog->connection, "PRAGMA user_version", &statement, err);
+    if (rc < 0)
+        return rc;
+    rc = one_row(catalog, statement, err);
+    *version = rc == 1 ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return rc < 0 ? rc : 0;
+}
+
+int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **result, struct cn_err *err)
+{
+    struct cn_catalog *catalog = CN_NEW(struct cn_catalog);
+    pthread_mutex_init(&catalog->lock, NULL);
+    snprintf(catalog->vfs_name, sizeof(catalog->vfs_name), "cairn-disk-%p", (void *)catalog);
+    catalog->vfs = cn_diskvfs_new(disk, catalog->vfs_name);
+    int version = 0;
+    int rc = cn_disk_mkdirs(disk, "catalog");
+    if (rc < 0) {
+        rc = cn_err_errno(err, -rc, "cannot make the catalog folder");
+        goto close_catalog;
+    }
+    rc = sqlite3_open_v2("catalog/catalog.db", &catalog->connection,
+                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                         catalog->vfs_name);
+    rc = rc == SQLITE_OK ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+    if (rc == 0)
+        rc = cn_sqlite_exec(catalog->connection,
+                            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = PERSIST;"
+                            "PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;"
+                            "PRAGMA journal_size_limit = 1048576",
+                            err);
+    if (rc == 0)
+        rc = version_of(catalog, &version, err);
+    if (rc == 0 && version > CATALOG_VERSION)
+        rc = cn_err_set(err, CN_EVERSION,
+                        "catalog format %d is newer than the %d that this version reads", version,
+                        CATALOG_VERSION);
+    if (rc == 0 && version == 0) {
+        rc = cn_sqlite_exec(catalog->connection, "BEGIN", err);
+        if (rc == 0)
+            rc = cn_sqlite_exec(catalog->connection, schema, err);
+        if (rc == 0)
+            rc = cn_sqlite_exec(catalog->connection, "COMMIT", err);
+    }
+    if (rc == 0) {
+        *result = catalog;
+        return 0;
+    }
+    if (err)
+        cn_err_context(err, "cannot open the catalog");
+close_catalog:
+    cn_catalog_close(catalog);
+    return rc;
+}
+
+void cn_catalog_close(struct cn_catalog *catalog)
+{
+    if (!catalog)
+        return;
+    for (int i = 0; i < QUERY_COUNT; i++)
+        (void)sqlite3_finalize(catalog->statements[i]); /* repeats an error that was reported */
+    (void)sqlite3_close(catalog->connection);           /* rolls back; nothing else is open */
+    cn_diskvfs_free(catalog->vfs);
+    pthread_mutex_destroy(&catalog->lock);
+    cn_free(catalog);
+}

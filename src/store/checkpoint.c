@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/checkpoint.c - the keeper's work.
+ *
+ * A checkpoint:
+ *   1  sets the boundary B to the last LSN appended, with no commit half way (commit_gate);
+ *      from here on the first change of a page is logged whole (record.h, R7)
+ *   2  writes back every image that is dirty, then syncs every file written
+ *   3  flushes the catalog
+ *   4  replaces log/checkpoint: recovery starts at B + 1
+ *   5  hands files set aside up to B, and segments that end by B, to history or removes them
+ *
+ * K1  Step 4 happens only after 2 and 3 succeeded; step 5 only after 4 is durable.
+ * K2  A full disk delays a checkpoint and refuses commits; any other failure stops
+ *     writes for good (cn_log_fail). Nothing is retried as if it had not failed.
+ * K3  Steps repeated after a crash do no harm: files set aside are found by name, and
+ *     segments below redo_lsn are handed over again. */
+#include "store/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/crc32c.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "store/catalog.h"
+#include "store/image.h"
+#include "store/log.h"
+#include "store/store.h"
+
+enum {
+    LOOK_MS = 200,      /* how often the size of the log is looked at */
+    IDLE_MS = 20000,    /* a checkpoint at least this often if there is something to write */
+    CHECKPOINT_VERSION = 1,
+};
+
+static const char checkpoint_path[] = "log/checkpoint";
+
+struct cn_keeper {
+    struct cn_keeper_config config;
+    pthread_mutex_t lock; /* guards down to the blank line */
+    pthread_cond_t wanted, finished;
+    bool woken, stopping;
+    uint64_t asked, done; /* checkpoints: asked for, finished (also in failure) */
+    struct cn_err last;   /* result of the last one asked for */
+    uint64_t redo_lsn;
+    uint64_t count;
+
+    uint64_t last_ms;      /* keeper: when the last checkpoint ended */
+    uint64_t last_boundary; /* keeper */
+    pthread_t thread;
+};
+
+/* ---- The checkpoint file ---- */
+
+static uint32_t checkpoint_crc(const struct cn_checkpoint *checkpoint)
+{
+    const size_t start = offsetof(struct cn_checkpoint, version);
+    return cn_crc32c(0, (const uint8_t *)checkpoint + start, sizeof(*checkpoint) - start);
+}
+
+int cn_checkpoint_read(struct cn_disk *disk, struct cn_checkpoint *checkpoint, struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    int rc = cn_disk_open(disk, checkpoint_path, CN_DISK_READONLY, &file);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot open %s", checkpoint_path);
+    int64_t got = cn_disk_read(file, checkpoint, sizeof(*checkpoint), 0);
+    cn_disk_close(file);
+    if (got < 0)
+        return cn_err_errno(err, (int)-got, "cannot read %s", checkpoint_path);
+    if (got != sizeof(*checkpoint) || checkpoint->magic != CN_CHECKPOINT_MAGIC ||
+        checkpoint->crc != checkpoint_crc(checkpoint))
+        return cn_err_set(err, CN_ECORRUPT, "%s is damaged", checkpoint_path);
+    if (checkpoint->version > CHECKPOINT_VERSION)
+        return cn_err_set(err, CN_EVERSION, "%s was written by a newer version", checkpoint_path);
+    return 1;
+}
+
+int cn_checkpoint_write(struct cn_disk *disk, uint64_t redo_lsn, uint64_t durable_lsn,
+                        struct cn_err *err)
+{
+    struct cn_checkpoint checkpoint = {
+        .magic = CN_CHECKPOINT_MAGIC,
+        .version = CHECKPOINT_VERSION,
+        .redo_lsn = redo_lsn,
+        .durable_lsn = durable_lsn,
+    };
+    checkpoint.crc = checkpoint_crc(&checkpoint);
+    int rc = cn_disk_replace(disk, checkpoint_path, &checkpoint, sizeof(checkpoint));
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write %s", checkpoint_path) : 0;
+}
+
+/* ---- The past is handed over ---- */
+
+struct aside_walk {
+    struct cn_keeper *keeper;
+    uint64_t redo_lsn;
+    char (*names)[CN_IMAGE_PATH_MAX];
+    size_t count, capacity;
+};
+
+static void aside_collect(void *data, const char *name, bool is_dir)
+{
+    struct aside_walk *walk = data;
+    struct cn_object_key key;
+    uint64_t lsn;
+    if (is_dir || !cn_image_aside_parse(name, &key, &lsn) || lsn >= walk->redo_lsn)
+        return;
+    if (walk->count == walk->capacity) {
+        walk->capacity = walk->capacity * 2 + 16;
+        walk->names = cn_realloc(walk->names, walk->capacity * sizeof(*walk->names));
+    }
+    snprintf(walk->names[walk->count++], CN_IMAGE_PATH_MAX, "%s", name);
+}
+
+/* Files set aside by resets that recovery no longer sees. */
+static int aside_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct cn_err *err)
+{
+    const struct cn_store_history *history = keeper->config.history;
+    struct cn_disk *disk = keeper->config.disk;
+    struct aside_walk walk = {.keeper = keeper, .redo_lsn = redo_lsn};
+    int rc = cn_disk_list(disk, "aside", aside_collect, &walk);
+    if (rc < 0)
+        cn_err_errno(err, -rc, "cannot list the folder aside");
+    for (size_t i = 0; i < walk.count && rc == 0; i++) {
+        struct cn_object_key key;
+        uint64_t lsn;
+        char path[CN_IMAGE_PATH_MAX];
+        (void)cn_image_aside_parse(walk.names[i], &key, &lsn); /* parsed before */
+        cn_image_aside_path(&key, lsn, path);
+        if (history)
+            rc = history->set_aside(history->data, &key, lsn, path, err);
+        if (rc < 0)
+            break;
+        rc = cn_disk_unlink(disk, path);
+        if (rc == -ENOENT)
+            rc = 0; /* taken */
+        if (rc < 0)
+            cn_err_errno(err, -rc, "cannot remove %s", path);
+    }
+    cn_free(walk.names);
+    return rc;
+}
+
+static int segments_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct cn_err *err)
+{
+    const struct cn_store_history *history = keeper->config.history;
+    struct cn_segment_info segment;
+    while (cn_log_segments_before(keeper->config.log, redo_lsn, &segment, 1) == 1) {
+        int rc = 0;
+        if (history) {
+            char path[CN_SEGMENT_PATH_MAX];
+            cn_segment_path(segment.number, path);
+            rc = history->segment(history->data, path, &segment, err);
+        }
+        if (rc == 0)
+            rc = cn_log_release(keeper->config.log, segment.number, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- A checkpoint ---- */
+
+/* Steps 1 to 4. */
+static int checkpoint_take(struct cn_keeper *keeper, struct cn_err *err)
+{
+    struct cn_log *log = keeper->config.log;
+    struct cn_images *images = keeper->config.images;
+    pthread_rwlock_wrlock(&images->commit_gate);
+    uint64_t boundary = cn_log_checkpoint_start(log);
+    pthread_rwlock_unlock(&images->commit_gate);
+    keeper->last_boundary = boundary;
+
+    int rc = cn_images_write_back(images, 0, err);
+    if (rc == 0)
+        rc = cn_images_sync(images, err);
+    if (rc == 0)
+        rc = cn_catalog_flush(keeper->config.catalog, log, err);
+    if (rc == 0)
+        rc = cn_log_wait(log, boundary, err);
+    if (rc == 0)
+        rc = cn_checkpoint_write(keeper->config.disk, boundary + 1,
+                                 keeper->config.trust_os ? 0 : cn_log_durable(log), err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->redo_lsn = boundary + 1;
+    keeper->count++;
+    pthread_mutex_unlock(&keeper->lock);
+    return 0;
+}
+
+static bool out_of_space(int rc)
+{
+    return rc == -ENOSPC || rc == -EDQUOT;
+}
+
+static int checkpoint_run(struct cn_keeper *keeper, struct cn_err *err)
+{
+    struct cn_err own = {0};
+    int rc = checkpoint_take(keeper, &own);
+    if (rc < 0 && !out_of_space(rc) && cn_log_status(keeper->config.log, NULL) == 0)
+        cn_log_fail(keeper->config.log, own.text); /* K2 */
+    if (rc == 0) {
+        rc = aside_hand_over(keeper, keeper->redo_lsn, &own);
+        if (rc == 0)
+            rc = segments_hand_over(keeper, keeper->redo_lsn, &own);
+        if (rc < 0) /* only delays: the files are still there */
+            cn_warn("cannot hand over what the log no longer needs: %s", own.text);
+    }
+    if (rc < 0 && err)
+        *err = own;
+    return rc;
+}
+
+/* ---- The thread ---- */
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool checkpoint_due(struct cn_keeper *keeper)
+{
+    if (cn_log_appended(keeper->config.log) == keeper->last_boundary)
+        return false; /* nothing new; what can be released was */
+    return cn_log_live_size(keeper->config.log) > keeper->config.live_size / 2 ||
+           now_ms() - keeper->last_ms > IDLE_MS;
+}
+
+static void write_back(struct cn_keeper *keeper)
+{
+    struct cn_err err = {0};
+    uint64_t limit = keeper->config.dirty_pages_max / 2;
+    int rc = cn_images_write_back(keeper->config.images, limit ? limit : 1, &err);
+    if (rc < 0 && !out_of_space(rc) && cn_log_status(keeper->config.log, NULL) == 0)
+        cn_log_fail(keeper->config.log, err.text);
+}
+
+static void *keeper_run(void *arg)
+{
+    struct cn_keeper *keeper = arg;
+    pthread_mutex_lock(&keeper->lock);
+    for (;;) {
+        if (keeper->asked == keeper->done && !keeper->woken && !keeper->stopping) {
+            struct timespec until;
+            clock_gettime(CLOCK_REALTIME, &until);
+            until.tv_nsec += LOOK_MS * 1000000L;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            pthread_cond_timedwait(&keeper->wanted, &keeper->lock, &until);
+        }
+        uint64_t asked = keeper->asked;
+        bool stop = keeper->stopping && asked == keeper->done;
+        keeper->woken = false;
+        bool wanted = asked != keeper->done;
+        pthread_mutex_unlock(&keeper->lock);
+        if (stop)
+            return NULL;
+
+        struct cn_err err = {0};
+        if (wanted || checkpoint_due(keeper)) {
+            (void)checkpoint_run(keeper, &err); /* the result is in `err` */
+            keeper->last_ms = now_ms();
+        } else if (atomic_load(&keeper->config.images->dirty_pages) >
+                       keeper->config.dirty_pages_max ||
+                   atomic_load(&keeper->config.images->no_space)) {
+            write_back(keeper);
+        }
+        pthread_mutex_lock(&keeper->lock);
+        if (wanted) {
+            keeper->done = asked;
+            keeper->last = err;
+            pthread_cond_broadcast(&keeper->finished);
+        }
+    }
+}
+
+/* ---- Face ---- */
+
+struct cn_keeper *cn_keeper_new(const struct cn_keeper_config *config)
+{
+    struct cn_keeper *keeper = CN_NEW(struct cn_keeper);
+    keeper->config = *config;
+    keeper->redo_lsn = config->redo_lsn;
+    keeper->last_boundary = config->redo_lsn - 1;
+    keeper->last_ms = now_ms();
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->wanted, NULL);
+    pthread_cond_init(&keeper->finished, NULL);
+    if (!config->manual && pthread_create(&keeper->thread, NULL, keeper_run, keeper) != 0)
+        cn_assert_fail("the keeper's thread starts", __FILE__, __LINE__);
+    return keeper;
+}
+
+void cn_keeper_free(struct cn_keeper *keeper, bool checkpoint)
+{
+    struct cn_err err = {0};
+    if (checkpoint && cn_keeper_checkpoint(keeper, &err) < 0)
+        cn_warn("the last checkpoint failed, the next start will recover: %s", err.text);
+    if (!keeper->config.manual) {
+        pthread_mutex_lock(&keeper->lock);
+        keeper->stopping = true;
+        pthread_cond_signal(&keeper->wanted);
+        pthread_mutex_unlock(&keeper->lock);
+        pthread_join(keeper->thread, NULL);
+    }
+    pthread_mutex_destroy(&keeper->lock);
+    pthread_cond_destroy(&keeper->wanted);
+    pthread_cond_destroy(&keeper->finished);
+    cn_free(keeper);
+}
+
+void cn_keeper_wake(struct cn_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->woken = true;
+    pthread_cond_signal(&keeper->wanted);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+int cn_keeper_checkpoint(struct cn_keeper *keeper, struct cn_err *err)
+{
+    if (keeper->config.manual)
+        return checkpoint_run(keeper, err);
+    pthread_mutex_lock(&keeper->lock);
+    uint64_t mine = ++keeper->asked;
+    pthread_cond_signal(&keeper->wanted);
+    while (keeper->done < mine)
+        pthread_cond_wait(&keeper->finished, &keeper->lock);
+    int rc = keeper->last.code;
+    if (rc < 0 && err)
+        *err = keeper->last;
+    pthread_mutex_unlock(&keeper->lock);
+    return rc;
+}
+
+uint64_t cn_keeper_redo_lsn(struct cn_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    uint64_t lsn = keeper->redo_lsn;
+    pthread_mutex_unlock(&keeper->lock);
+    return lsn;
+}
+
+uint64_t cn_keeper_count(struct cn_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    uint64_t count = keeper->count;
+    pthread_mutex_unlock(&keeper->lock);
+    return count;
+}

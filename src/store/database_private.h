@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/database_private.h - shared by database.c (transactions), statement.c (SQL),
+ * authorizer.c (what a guest may do) and kvtable.c. */
+#ifndef CN_STORE_DATABASE_PRIVATE_H
+#define CN_STORE_DATABASE_PRIVATE_H
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "store/database.h"
+#include "store/image.h"
+#include "store/sqlite.h"
+
+struct cn_clock;
+struct cn_vfs_file;
+
+/* The statements of the key-value table and of transactions, prepared at first use. */
+enum cn_own_sql {
+    CN_OWN_BEGIN,
+    CN_OWN_COMMIT,
+    CN_OWN_ROLLBACK,
+    CN_OWN_KV_GET,
+    CN_OWN_KV_PUT,
+    CN_OWN_KV_DELETE,
+    CN_OWN_KV_LIST,
+    CN_OWN_KV_LIST_REVERSE,
+    CN_OWN_COUNT
+};
+
+struct cn_database {
+    struct cn_store *store; /* borrowed */
+    struct cn_image *image; /* owned: taken */
+    sqlite3 *connection;    /* owned */
+    struct cn_vfs_file *file; /* inside the connection */
+    struct cn_database_limits limits;
+    sqlite3_stmt *own[CN_OWN_COUNT]; /* owned */
+
+    bool in_transaction;
+    bool reset;  /* delete_all happened in this transaction */
+    bool broken; /* SQLite rolled the transaction back by itself: the turn cannot commit */
+    bool has_kv; /* _cf_KV is known to exist */
+    char *broken_reason;        /* owned */
+    struct cn_image_meta meta;  /* set in this transaction; owned */
+    struct cn_image_meta *saved; /* owned: `meta` at each open savepoint */
+    int savepoint_count;
+
+    bool guest;            /* the authorizer applies to what runs now */
+    const char *denial;    /* what it refused last; static text */
+    uint64_t deadline_ns;  /* 0: none */
+    bool timed_out;
+    atomic_bool interrupted;
+
+    struct cn_map cache;       /* SQL text -> struct cn_statement that may be free or in use */
+    struct cn_list statements; /* every cn_statement, least recently used first */
+    int cached_count;
+};
+
+struct cn_statement {
+    struct cn_list link; /* database->statements */
+    struct cn_database *db;
+    sqlite3_stmt *stmt; /* owned; NULL once the database has ended it */
+    char *sql;          /* owned: key in the cache; NULL if it is not cached */
+    size_t sql_size;
+    bool in_use, guest, writes, started, done;
+};
+
+/* Begins the turn's transaction if it has not begun. */
+int cn_database_begin(struct cn_database *db, struct cn_err *err);
+/* Turns a failed SQLite call into an error; notes it if the transaction is gone. */
+int cn_database_error(struct cn_database *db, int code, struct cn_err *err);
+int cn_database_own(struct cn_database *db, enum cn_own_sql which, sqlite3_stmt **stmt,
+                    struct cn_err *err);
+
+/* Ends statements: those that write and have rows left (at commit), or all of them
+ * for good (before the connection closes). */
+void cn_statements_end_writers(struct cn_database *db);
+void cn_statements_finalize(struct cn_database *db);
+/* Drops statements that are not in use until at most `keep` are cached. */
+void cn_statements_trim(struct cn_database *db, int keep);
+
+/* SQLite's authorizer callback; `data` is the database. */
+int cn_authorizer(void *data, int action, const char *first, const char *second,
+                  const char *database, const char *trigger);
+
+#endif

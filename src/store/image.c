@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/image.c - committed pages in memory and in files.
+ *
+ *       commit             write-back                 sync
+ *     log + memory  --->  file, unsynced  --->  file, synced: the log may forget
+ *     (dirty)             (unsynced)
+ *
+ * I1  A page goes to its file only after the record of its last change is durable.
+ * I2  Bytes of a dirty page are never changed, only replaced. Write-back pins
+ *     what it is about to write; who replaces a pinned page leaves its bytes to the
+ *     writer, who frees them.
+ * I3  file_limit is how many pages at the start of the file belong to the
+ *     present database; beyond it a page that is not in memory is zeros. It falls at
+ *     once when a commit shrinks the database, and rises when write-back has written.
+ * I4  A reset keeps the old pages as `aside` until they are written to the old
+ *     file, which is synced and then renamed; only then does the present
+ *     database get a file. The renamed file stays until a checkpoint has passed
+ *     the reset, so recovery can tell by its presence whether the rename happened.
+ * I5  An image leaves memory only when it is closed, written, synced and in the catalog.
+ * I6  One thread writes an image's file at a time (`busy`).
+ *
+ * Locks, outermost first: the catalog's, commit_gate, an image's, images->lock,
+ * the log's. No disk operation happens under images->lock, and under an image's
+ * lock only a commit's read of a page that it changes. */
+#include "store/image_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "store/catalog.h"
+#include "store/log.h"
+#include "store/pagediff.h"
+
+/* ---- Memory ---- */
+
+uint8_t *cn_image_page_new(void)
+{
+    return cn_alloc(CN_PAGE_SIZE);
+}
+
+void cn_image_page_free(uint8_t *bytes)
+{
+    cn_free(bytes);
+}
+
+void cn_image_page_drop(struct cn_image *image, struct cn_pagemap *map, struct cn_page *page)
+{
+    if (!page->pinned)
+        cn_image_page_free(page->bytes);
+    cn_pagemap_remove(map, page);
+    atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
+}
+
+static void pages_drop_all(struct cn_image *image, struct cn_pagemap *map)
+{
+    uint32_t cursor = 0;
+    for (struct cn_page *page; (page = cn_pagemap_next(map, &cursor));) {
+        if (!page->pinned)
+            cn_image_page_free(page->bytes);
+    }
+    atomic_fetch_sub_explicit(&image->images->dirty_pages, map->count, memory_order_relaxed);
+    cn_pagemap_clear(map);
+}
+
+void cn_image_aside_free(struct cn_image *image, struct cn_aside *aside)
+{
+    if (!aside)
+        return;
+    pages_drop_all(image, &aside->pages);
+    cn_free(aside);
+}
+
+static struct cn_image *image_new(struct cn_images *images, const struct cn_object_key *key)
+{
+    struct cn_image *image = CN_NEW(struct cn_image);
+    image->images = images;
+    image->key = *key;
+    image->meta.alarm_ms = CN_ALARM_NONE;
+    pthread_mutex_init(&image->lock, NULL);
+    cn_list_init(&image->dirty_link);
+    cn_list_init(&image->unsynced_link);
+    cn_list_init(&image->changed_link);
+    cn_list_init(&image->file_link);
+    return image;
+}
+
+static void image_free(struct cn_image *image)
+{
+    CN_ASSERT(image->file_users == 0);
+    if (image->file)
+        cn_disk_close(image->file);
+    pages_drop_all(image, &image->pages);
+    cn_image_aside_free(image, image->aside);
+    cn_free(image->meta.name);
+    pthread_mutex_destroy(&image->lock);
+    cn_free(image);
+}
+
+void cn_image_settle_unlock(struct cn_image *image)
+{
+    struct cn_images *images = image->images;
+    bool needed = image->open || image->busy || image->holds > 0 ||
+                  !cn_list_empty(&image->dirty_link) || !cn_list_empty(&image->unsynced_link) ||
+                  !cn_list_empty(&image->changed_link);
+    if (!needed) {
+        CN_ASSERT(image->pages.count == 0 && !image->aside);
+        if (image->file) {
+            cn_list_remove(&image->file_link);
+            images->open_files--;
+        }
+        (void)cn_map_take(&images->table, &image->key, sizeof(image->key));
+    }
+    pthread_mutex_unlock(&images->lock);
+    if (!needed)
+        image_free(image);
+}
+
+/* ---- Opening ---- */
+
+/* Size from the file, metadata from the catalog. */
+static int image_load(struct cn_image *image, struct cn_catalog *catalog, struct cn_err *err)
+{
+    char name[CN_OBJECT_NAME_MAX + 1];
+    struct cn_catalog_entry entry;
+    int found = cn_catalog_find(catalog, &image->key, &entry, name, err);
+    if (found < 0)
+        return found;
+    if (found) {
+        image->exists = true;
+        image->meta.alarm_ms = entry.alarm_ms;
+        if (entry.name) {
+            image->meta.name = cn_strndup(entry.name, entry.name_size);
+            image->meta.name_size = entry.name_size;
+        }
+    }
+    struct cn_disk_file *file;
+    int rc = cn_image_file_use(image, false, &file);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot open a database file");
+    int64_t size = cn_disk_size(file);
+    cn_image_file_done(image);
+    if (size < 0)
+        return cn_err_errno(err, (int)-size, "cannot read the size of a database file");
+    if (size % CN_PAGE_SIZE != 0 || size / CN_PAGE_SIZE > UINT32_MAX - 1)
+        return cn_err_set(err, CN_ECORRUPT, "a database file of %" PRId64 " bytes is damaged", size);
+    image->page_count = image->file_limit = (uint32_t)(size / CN_PAGE_SIZE);
+    return 0;
+}
+
+/* Finds or loads the image and holds it. */
+static int image_hold(struct cn_images *images, struct cn_catalog *catalog,
+                      const struct cn_object_key *key, struct cn_image **result,
+                      struct cn_err *err)
+{
+    pthread_mutex_lock(&images->lock);
+    struct cn_image *image = cn_map_find(&images->table, key, sizeof(*key));
+    bool fresh = !image;
+    if (fresh) {
+        image = image_new(images, key);
+        image->busy = true; /* others wait below while it loads */
+        (void)cn_map_set(&images->table, key, sizeof(*key), image);
+    }
+    image->holds++;
+    while (!fresh && !image->loaded && image->busy)
+        pthread_cond_wait(&images->written, &images->lock);
+    pthread_mutex_unlock(&images->lock);
+
+    int rc = 0;
+    if (fresh)
+        rc = image_load(image, catalog, err);
+    pthread_mutex_lock(&images->lock);
+    if (fresh) {
+        image->busy = false;
+        image->loaded = rc == 0;
+        pthread_cond_broadcast(&images->written);
+    }
+    if (image->loaded) {
+        *result = image;
+        pthread_mutex_unlock(&images->lock);
+        return 0;
+    }
+    if (rc == 0)
+        rc = cn_err_set(err, CN_ECLOSED, "the database could not be opened by another thread");
+    image->holds--;
+    cn_image_settle_unlock(image);
+    return rc;
+}
+
+int cn_image_open(struct cn_images *images, struct cn_catalog *catalog,
+                  const struct cn_object_key *key, bool must_exist, struct cn_image **result,
+                  struct cn_err *err)
+{
+    struct cn_image *image;
+    int rc = image_hold(images, catalog, key, &image, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&images->lock);
+    image->holds--;
+    if (image->open) {
+        rc = cn_err_set(err, CN_ELOCKED, "the object's database is open already");
+    } else if (must_exist && !image->exists) { /* nobody commits to it: it is not open */
+        rc = cn_err_set(err, CN_ENOTFOUND, "no such object");
+    } else {
+        image->open = true;
+        images->open_count++;
+        *result = image;
+    }
+    if (rc < 0)
+        cn_image_settle_unlock(image);
+    else
+        pthread_mutex_unlock(&images->lock);
+    return rc;
+}
+
+void cn_image_close(struct cn_image *image)
+{
+    struct cn_images *images = image->images;
+    pthread_mutex_lock(&images->lock);
+    CN_ASSERT(image->open);
+    image->open = false;
+    images->open_count--;
+    cn_image_settle_unlock(image);
+}
+
+const struct cn_object_key *cn_image_key(const struct cn_image *image)
+{
+    return &image->key;
+}
+
+uint32_t cn_image_page_count(struct cn_image *image)
+{
+    return image->page_count; /* only its owner, who asks, changes it */
+}
+
+uint64_t cn_image_lsn(struct cn_image *image)
+{
+    return image->lsn;
+}
+
+const struct cn_image_meta *cn_image_meta(const struct cn_image *image)
+{
+    return &image->meta;
+}
+
+/* ---- Reading ---- */
+
+/* A part of a page from the file, which has it (I3). */
+static int file_read(struct cn_image *image, uint32_t page_no, uint32_t offset, uint32_t size,
+                     void *bytes, struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    int rc = cn_image_file_use(image, false, &file);
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot open a database file");
+    int64_t got =
+        cn_disk_read(file, bytes, size, (uint64_t)(page_no - 1) * CN_PAGE_SIZE + offset);
+    cn_image_file_done(image);
+    if (got < 0)
+        return cn_err_errno(err, (int)-got, "cannot read a database file");
+    if (got < size)
+        return cn_err_set(err, CN_ECORRUPT, "a database file ends before page %" PRIu32, page_no);
+    return 0;
+}
+
+int cn_image_read(struct cn_image *image, uint32_t page_no, uint32_t offset, uint32_t size,
+                  void *bytes, struct cn_err *err)
+{
+    CN_ASSERT(page_no > 0 && offset + size <= CN_PAGE_SIZE);
+    pthread_mutex_lock(&image->lock);
+    struct cn_page *page = cn_pagemap_find(&image->pages, page_no);
+    bool in_file = !page && page_no <= image->file_limit;
+    if (page)
+        memcpy(bytes, page->bytes + offset, size);
+    pthread_mutex_unlock(&image->lock);
+    /* Without the lock: a page leaves memory only after it was written, and only
+     * our caller could commit a newer one. */
+    if (in_file)
+        return file_read(image, page_no, offset, size, bytes, err);
+    if (!page)
+        memset(bytes, 0, size);
+    return 0;
+}
+
+/* ---- Commit ---- */
+
+static void append_meta(struct cn_buf *body, uint16_t tag, const void *bytes, uint16_t size)
+{
+    struct cn_meta_item item = {.tag = tag, .size = size};
+    cn_buf_append(body, &item, sizeof(item));
+    cn_buf_append(body, bytes, size);
+}
+
+/* Appends one page entry. `before` and `after` are NULL for a page of zeros beyond the database. */
+static void append_page(struct cn_buf *body, uint32_t page_no, const uint8_t *before,
+                        const uint8_t *after, bool with_image)
+{
+    static const uint8_t zeros[CN_PAGE_SIZE];
+    const size_t room = CN_PAGE_SIZE + CN_PAGEDIFF_OVERHEAD;
+    struct cn_page_entry entry = {.page_no = page_no};
+    size_t start = body->size;
+    cn_buf_reserve(body, sizeof(entry) + 2 * room);
+    uint8_t *out = body->data + start + sizeof(entry);
+    if (with_image)
+        entry.image_size = (uint16_t)cn_pagediff_encode(NULL, after, CN_PAGE_SIZE, out);
+    if (before)
+        entry.diff_size = (uint16_t)cn_pagediff_encode(before, after ? after : zeros, CN_PAGE_SIZE,
+                                                       out + entry.image_size);
+    memcpy(body->data + start, &entry, sizeof(entry));
+    body->size = start + sizeof(entry) + entry.image_size + entry.diff_size;
+}
+
+/* The committed bytes of a page, from memory or read into `scratch`; NULL for zeros
+ * beyond the end of the database before. Under the image's lock. */
+static int page_before(struct cn_image *image, uint32_t page_no, uint8_t scratch[CN_PAGE_SIZE],
+                       const uint8_t **bytes, struct cn_err *err)
+{
+    *bytes = NULL;
+    if (page_no > image->page_count)
+        return 0;
+    struct cn_page *page = cn_pagemap_find(&image->pages, page_no);
+    *bytes = page ? page->bytes : scratch;
+    if (page)
+        return 0;
+    if (page_no <= image->file_limit)
+        return file_read(image, page_no, 0, CN_PAGE_SIZE, scratch, err);
+    memset(scratch, 0, CN_PAGE_SIZE);
+    return 0;
+}
+
+/* Encodes the record body. Pages that did not change leave the map. */
+static int encode(struct cn_image *image, struct cn_image_change *change, uint64_t boundary,
+                  struct cn_buf *body, struct cn_err *err)
+{
+    bool reset = change->flags & CN_COMMIT_RESET;
+    struct cn_commit_head head = {
+        .key = image->key,
+        .pages_before = reset ? 0 : image->page_count,
+        .pages_after = change->pages_after,
+        .flags = change->flags,
+    };
+    cn_buf_clear(body);
+    cn_buf_append(body, &head, sizeof(head));
+    if (change->meta && change->meta->has_alarm)
+        append_meta(body, CN_META_ALARM, &change->meta->alarm_ms, sizeof(int64_t));
+    if (change->meta && change->meta->has_name)
+        append_meta(body, CN_META_NAME, change->meta->name, change->meta->name_size);
+    head.meta_size = (uint16_t)(body->size - sizeof(head));
+
+    uint8_t scratch[CN_PAGE_SIZE];
+    const uint8_t *before;
+    int rc = 0;
+    uint32_t cursor = 0;
+    for (struct cn_page *page; rc == 0 && (page = cn_pagemap_next(change->pages, &cursor));) {
+        if (page->page_no > change->pages_after)
+            continue; /* written and cut off again */
+        before = NULL;
+        if (!reset)
+            rc = page_before(image, page->page_no, scratch, &before, err);
+        if (rc < 0)
+            break;
+        if (before && memcmp(before, page->bytes, CN_PAGE_SIZE) == 0) {
+            page->image_lsn = UINT64_MAX; /* unchanged: install() leaves it out */
+            continue;
+        }
+        struct cn_page *old = before ? cn_pagemap_find(&image->pages, page->page_no) : NULL;
+        bool with_image = !old || old->image_lsn <= boundary; /* R7 */
+        append_page(body, page->page_no, before, page->bytes, with_image);
+        page->image_lsn = with_image ? 0 : old->image_lsn; /* 0: this record's */
+        head.page_count++;
+    }
+    for (uint32_t no = change->pages_after + 1; rc == 0 && no <= head.pages_before; no++) {
+        rc = page_before(image, no, scratch, &before, err);
+        if (rc == 0)
+            append_page(body, no, before, NULL, false);
+        head.page_count++;
+    }
+    memcpy(body->data, &head, sizeof(head));
+    return rc;
+}
+
+void cn_image_enlist(struct cn_list *list, struct cn_list *link, uint64_t *count)
+{
+    if (!cn_list_empty(link))
+        return;
+    cn_list_push_back(list, link);
+    if (count)
+        (*count)++;
+}
+
+/* The old database of a reset becomes `aside`. */
+static void install_reset(struct cn_image *image, uint64_t lsn)
+{
+    if (image->page_count > 0) {
+        struct cn_aside *aside = CN_NEW(struct cn_aside);
+        *aside = (struct cn_aside){image->pages, image->page_count, lsn};
+        image->pages = (struct cn_pagemap){0};
+        CN_ASSERT(!image->aside);
+        image->aside = aside;
+    }
+    image->page_count = 0;
+    image->file_limit = 0;
+    image->shrunk_to = 0;
+}
+
+static void install_meta(struct cn_image *image, const struct cn_image_change *change)
+{
+    const struct cn_image_meta *meta = change->meta;
+    if (change->flags & CN_COMMIT_DELETED) {
+        cn_free(image->meta.name);
+        image->meta = (struct cn_image_meta){.alarm_ms = CN_ALARM_NONE};
+        image->exists = false;
+        image->reborn = true;
+        return;
+    }
+    image->exists = true;
+    if (meta && meta->has_alarm)
+        image->meta.alarm_ms = meta->alarm_ms;
+    if (meta && meta->has_name) {
+        cn_free(image->meta.name);
+        image->meta.name = cn_strndup(meta->name, meta->name_size);
+        image->meta.name_size = meta->name_size;
+    }
+}
+
+/* Shows a logged change. Under the image's lock. */
+static void install(struct cn_image *image, struct cn_image_change *change, uint64_t lsn,
+                    int64_t time_ms)
+{
+    struct cn_images *images = image->images;
+    if (change->flags & CN_COMMIT_RESET)
+        install_reset(image, lsn);
+    if (change->pages_after < image->page_count) {
+        for (uint32_t no = change->pages_after + 1; no <= image->page_count; no++) {
+            struct cn_page *page = cn_pagemap_find(&image->pages, no);
+            if (page)
+                cn_image_page_drop(image, &image->pages, page);
+        }
+        if (image->file_limit > change->pages_after)
+            image->file_limit = change->pages_after;
+        if (image->shrunk_to > change->pages_after)
+            image->shrunk_to = change->pages_after;
+    }
+    image->page_count = change->pages_after;
+    image->lsn = lsn;
+    image->time_ms = time_ms;
+    install_meta(image, change);
+
+    uint32_t cursor = 0;
+    for (struct cn_page *from; (from = cn_pagemap_next(change->pages, &cursor));) {
+        if (from->page_no > change->pages_after || from->image_lsn == UINT64_MAX) {
+            cn_image_page_free(from->bytes);
+            continue;
+        }
+        struct cn_page *page = cn_pagemap_add(&image->pages, from->page_no);
+        if (!page->bytes)
+            atomic_fetch_add_explicit(&images->dirty_pages, 1, memory_order_relaxed);
+        else if (!page->pinned)
+            cn_image_page_free(page->bytes);
+        page->bytes = from->bytes;
+        page->pinned = false;
+        page->lsn = lsn;
+        page->image_lsn = from->image_lsn ? from->image_lsn : lsn;
+    }
+    cn_pagemap_clear(change->pages);
+
+    pthread_mutex_lock(&images->lock);
+    cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
+    cn_image_enlist(&images->changed, &image->changed_link, NULL);
+    pthread_mutex_unlock(&images->lock);
+}
+
+/* Keeps the number of dirty pages bounded. */
+static int dirty_wait(struct cn_images *images, struct cn_err *err)
+{
+    const uint64_t soft = images->config.dirty_pages_max;
+    uint64_t now = atomic_load_explicit(&images->dirty_pages, memory_order_relaxed);
+    if (atomic_load_explicit(&images->no_space, memory_order_relaxed))
+        return cn_err_set(err, CN_EREADONLY,
+                          "writes are refused: no space to write database files");
+    if (now <= soft)
+        return 0;
+    if (images->config.manual) {
+        int rc = cn_images_write_back(images, soft / 2, err);
+        return rc == -ENOSPC ? CN_EREADONLY : rc;
+    }
+    images->config.wake_keeper(images->config.data);
+    if (now <= 4 * soft)
+        return 0;
+    pthread_mutex_lock(&images->lock);
+    while (atomic_load_explicit(&images->dirty_pages, memory_order_relaxed) > 4 * soft &&
+           !atomic_load_explicit(&images->no_space, memory_order_relaxed) &&
+           cn_log_status(images->config.log, NULL) == 0)
+        pthread_cond_wait(&images->written, &images->lock);
+    pthread_mutex_unlock(&images->lock);
+    return cn_log_status(images->config.log, err);
+}
+
+static bool change_is_empty(const struct cn_image *image, const struct cn_image_change *change,
+                            const struct cn_buf *body)
+{
+    struct cn_commit_head head;
+    memcpy(&head, body->data, sizeof(head));
+    return head.page_count == 0 && head.meta_size == 0 && head.pages_before == head.pages_after &&
+           !change->flags && image->exists;
+}
+
+int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint64_t *lsn,
+                    struct cn_err *err)
+{
+    struct cn_images *images = image->images;
+    if (change->pages->count > images->config.commit_pages_max)
+        return cn_err_set(err, CN_ELIMIT,
+                          "a transaction that changes %" PRIu32 " pages is larger than the %" PRIu32
+                          " allowed",
+                          change->pages->count, images->config.commit_pages_max);
+    int rc = dirty_wait(images, err);
+    if (rc == 0 && (change->flags & CN_COMMIT_RESET))
+        rc = cn_image_finish_reset(image, err); /* an earlier reset must be done: one `aside` at a time */
+    if (rc < 0)
+        return rc;
+
+    struct cn_buf body = {0};
+    int64_t time_ms;
+    pthread_rwlock_rdlock(&images->commit_gate);
+    pthread_mutex_lock(&image->lock);
+    do {
+        uint64_t boundary = cn_log_boundary(images->config.log);
+        rc = encode(image, change, boundary, &body, err);
+        if (rc == 0 && change_is_empty(image, change, &body)) {
+            *lsn = image->lsn;
+            uint32_t cursor = 0;
+            for (struct cn_page *page; (page = cn_pagemap_next(change->pages, &cursor));)
+                cn_image_page_free(page->bytes);
+            cn_pagemap_clear(change->pages);
+            break;
+        }
+        if (rc == 0)
+            rc = cn_log_append(images->config.log, CN_RECORD_COMMIT, body.data, body.size,
+                               boundary, lsn, &time_ms, err);
+        if (rc == 0)
+            install(image, change, *lsn, time_ms);
+    } while (rc == -EAGAIN);
+    pthread_mutex_unlock(&image->lock);
+    pthread_rwlock_unlock(&images->commit_gate);
+    cn_buf_fini(&body);
+    return rc;
+}
+
+/* ---- Catalog and snapshots ---- */
+
+/* The image's catalog entry; the name is a copy for the caller to free. */
+static void change_describe(struct cn_image *image, struct cn_catalog_change *change, char **name)
+{
+    pthread_mutex_lock(&image->lock);
+    *name = image->meta.name ? cn_strndup(image->meta.name, image->meta.name_size) : NULL;
+    *change = (struct cn_catalog_change){
+        .key = image->key,
+        .lsn = image->lsn,
+        .time_ms = image->time_ms,
+        .page_count = image->page_count,
+        .deleted = !image->exists,
+        .reborn = image->reborn,
+        .has_alarm = true,
+        .alarm_ms = image->meta.alarm_ms,
+        .name = *name,
+        .name_size = image->meta.name_size,
+    };
+    image->reborn = false;
+    pthread_mutex_unlock(&image->lock);
+}
+
+int cn_images_drain(struct cn_images *images,
+                    int (*each)(void *data, const struct cn_catalog_change *change,
+                                struct cn_err *err),
+                    void *data, struct cn_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&images->lock);
+    while (rc == 0 && !cn_list_empty(&images->changed)) {
+        struct cn_image *image =
+            CN_CONTAINER_OF(images->changed.next, struct cn_image, changed_link);
+        cn_list_remove(&image->changed_link);
+        image->holds++;
+        pthread_mutex_unlock(&images->lock);
+
+        struct cn_catalog_change change;
+        char *name;
+        change_describe(image, &change, &name);
+        rc = each(data, &change, err);
+        cn_free(name);
+
+        pthread_mutex_lock(&images->lock);
+        image->holds--;
+        cn_image_settle_unlock(image);
+        pthread_mutex_lock(&images->lock);
+    }
+    pthread_mutex_unlock(&images->lock);
+    return rc;
+}
+
+int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
+                      const struct cn_object_key *key,
+                      int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
+                      uint32_t *page_count, uint64_t *lsn, struct cn_err *err)
+{
+    struct cn_image *image;
+    int rc = image_hold(images, catalog, key, &image, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&image->lock);
+    for (uint32_t no = 1; no <= image->page_count && rc == 0; no++) {
+        uint8_t scratch[CN_PAGE_SIZE];
+        const uint8_t *bytes;
+        rc = page_before(image, no, scratch, &bytes, err);
+        if (rc == 0)
+            rc = each(data, no, bytes);
+    }
+    *page_count = image->page_count;
+    *lsn = image->lsn ? image->lsn : cn_log_durable(images->config.log);
+    pthread_mutex_unlock(&image->lock);
+    pthread_mutex_lock(&images->lock);
+    image->holds--;
+    cn_image_settle_unlock(image);
+    return rc;
+}
+
+/* ---- All of them ---- */
+
+void cn_images_init(struct cn_images *images, const struct cn_images_config *config)
+{
+    *images = (struct cn_images){.config = *config};
+    pthread_rwlock_init(&images->commit_gate, NULL);
+    pthread_mutex_init(&images->lock, NULL);
+    pthread_cond_init(&images->written, NULL);
+    cn_map_init(&images->table);
+    cn_list_init(&images->dirty);
+    cn_list_init(&images->unsynced);
+    cn_list_init(&images->changed);
+    cn_list_init(&images->files);
+    atomic_init(&images->dirty_pages, 0);
+    atomic_init(&images->no_space, false);
+}
+
+void cn_images_fini(struct cn_images *images)
+{
+    const struct cn_map_entry *entry;
+    size_t cursor = 0;
+    CN_ASSERT(images->open_count == 0);
+    while (cn_map_next(&images->table, &cursor, &entry))
+        image_free(entry->value);
+    cn_map_fini(&images->table);
+    pthread_rwlock_destroy(&images->commit_gate);
+    pthread_mutex_destroy(&images->lock);
+    pthread_cond_destroy(&images->written);
+}

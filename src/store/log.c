@@ -1,0 +1,812 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/log.c - the redo log: append, group commit, segments.
+ *
+ *      any thread                 flusher                       outside
+ *     append ----> batch  ===>  write, sync  --- durable_lsn --->  listeners
+ *                   |                 |
+ *              takes a spare     makes it a segment
+ *              when it is full   (header, rename)
+ *                   ^
+ *     preparer: creates spares ahead of need, or takes files of released segments
+ *
+ * An append decides at once where its bytes will go: behind the last record if the
+ * segment has room, else at the start of a spare file, so that an append that
+ * was accepted can only fail because a write or a sync fails.
+ *
+ * L1  durable <= appended, and neither goes back.
+ * L2  Appends are written in the order of their LSNs; no byte of a segment is
+ *     written before all of the segment before it is synced.
+ * L3  A segment gets its name only after its header and first records are synced,
+ *     and nothing in it is durable before its name is (sync of the folder).
+ * L4  After a failed write or sync nothing more is written or acknowledged until
+ *     restart: the kernel may have dropped the pages it could not write.
+ * L5  A full disk is met while a spare is made, never while records are
+ *     written: appends are refused until a spare can be made, and nothing breaks.
+ * L6  At most pending_max bytes (and one record) wait in memory; appends wait beyond.
+ *
+ * Spares are filled with zeros, not only allocated: the sync of a flush then
+ * changes no metadata of the file system and does not wait for its journal. */
+#include "store/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/diag.h"
+#include "base/mem.h"
+
+enum {
+    SPARES_READY = 2,            /* kept ahead of need */
+    ZERO_CHUNK = 1 << 20,        /* bytes written at a time when a spare is filled */
+    BATCH_KEEP = 4 << 20,        /* a batch buffer larger than this is given back */
+    RETRY_SPACE_MS = 500,        /* how often a full disk is tried again */
+    SPARE_PATH_MAX = 64,
+};
+
+/* A file that will become a segment. */
+struct spare {
+    struct cn_list link;
+    struct cn_disk_file *file;
+    uint64_t capacity;
+    char path[SPARE_PATH_MAX];
+};
+
+/* The bytes from `offset` of a batch begin a new segment. */
+struct rotation {
+    size_t offset;
+    struct spare *spare;
+    struct cn_segment_header header;
+};
+
+struct batch {
+    struct cn_buf bytes;
+    struct rotation *rotations;
+    size_t rotation_count, rotation_capacity;
+    uint64_t last_lsn;
+};
+
+struct cn_log {
+    struct cn_log_config config;
+
+    pthread_mutex_t lock; /* guards everything down to the blank line */
+    pthread_cond_t flush_wanted, room, durable_moved, spare_wanted;
+    struct batch *filling, *writing; /* `writing` is the flusher's while it flushes */
+    bool flushing;
+    uint64_t pending;          /* bytes in both batches */
+    uint64_t next_number;      /* of the next segment */
+    uint64_t segment_used, segment_capacity; /* of the segment that appends go to */
+    int64_t last_time_ms;
+    struct cn_segment_info *segments; /* live, oldest first; the last one takes appends */
+    size_t segment_count, segment_list_capacity;
+    struct cn_list ready;      /* of struct spare */
+    int ready_count;
+    struct cn_list retired;    /* of struct spare without a file: may be used again */
+    int retired_count;
+    uint64_t spare_size;       /* least capacity the next spare must have */
+    uint64_t spare_serial;
+    bool no_space;             /* the last spare could not be made */
+    bool stopping;
+    bool failed;
+    char reason[256];          /* why it failed or what fills the disk */
+    uint64_t log_bytes, flush_count;
+
+    atomic_uint_fast64_t appended, durable, boundary; /* written under `lock` (durable: flusher) */
+
+    struct cn_disk_file *file; /* flusher: the current segment */
+    uint64_t file_offset;      /* flusher: where the next byte goes */
+    uint64_t claimed_lsn;      /* flusher: synced so far; 0 in `os` mode (R3) */
+    struct batch batches[2];
+
+    pthread_mutex_t listener_lock; /* guards `listeners`; taken after no other lock */
+    struct cn_list listeners;
+    pthread_t flusher, preparer;
+};
+
+/* ---- Failure ---- */
+
+static void fail_locked(struct cn_log *log, const char *reason)
+{
+    if (log->failed)
+        return;
+    log->failed = true;
+    snprintf(log->reason, sizeof(log->reason), "%s", reason);
+    cn_error("the store stops accepting writes: %s", reason);
+    pthread_cond_broadcast(&log->room);
+    pthread_cond_broadcast(&log->durable_moved);
+    pthread_cond_broadcast(&log->flush_wanted);
+}
+
+static void notify(struct cn_log *log, int status)
+{
+    uint64_t durable = cn_log_durable(log);
+    pthread_mutex_lock(&log->listener_lock);
+    CN_LIST_FOREACH(&log->listeners, link)
+    {
+        struct cn_log_listener *listener = CN_CONTAINER_OF(link, struct cn_log_listener, link);
+        listener->on_durable(listener, durable, status);
+    }
+    pthread_mutex_unlock(&log->listener_lock);
+}
+
+void cn_log_fail(struct cn_log *log, const char *reason)
+{
+    pthread_mutex_lock(&log->lock);
+    fail_locked(log, reason);
+    pthread_mutex_unlock(&log->lock);
+    notify(log, CN_EREADONLY);
+}
+
+static int refused(struct cn_log *log, struct cn_err *err)
+{
+    return cn_err_set(err, CN_EREADONLY, "writes are refused: %s", log->reason);
+}
+
+/* ---- Spares ---- */
+
+static void spare_free(struct spare *spare)
+{
+    if (spare->file)
+        cn_disk_close(spare->file);
+    cn_free(spare);
+}
+
+static int fill_with_zeros(struct cn_disk_file *file, uint64_t size)
+{
+    static const uint8_t zeros[64 << 10];
+    struct iovec parts[ZERO_CHUNK / sizeof(zeros)];
+    int rc = 0;
+    for (uint64_t at = 0; at < size && rc == 0; at += ZERO_CHUNK) {
+        uint64_t left = size - at;
+        int count = 0;
+        while (count < (int)CN_ARRAY_COUNT(parts) && left > 0) {
+            size_t piece = left < sizeof(zeros) ? (size_t)left : sizeof(zeros);
+            parts[count++] = (struct iovec){.iov_base = (void *)zeros, .iov_len = piece};
+            left -= piece;
+        }
+        rc = cn_disk_writev_all(file, parts, count, at);
+    }
+    return rc;
+}
+
+/* Opens or creates the file of a spare; a new one is filled and synced. */
+static int spare_open(struct cn_log *log, struct spare *spare, bool reuse)
+{
+    struct cn_disk *disk = log->config.disk;
+    int rc = cn_disk_open(disk, spare->path, reuse ? 0 : CN_DISK_CREATE | CN_DISK_TRUNCATE,
+                          &spare->file);
+    if (rc < 0)
+        return rc;
+    if (reuse)
+        return 0;
+    rc = cn_disk_allocate(spare->file, 0, spare->capacity);
+    if (rc == 0)
+        rc = fill_with_zeros(spare->file, spare->capacity);
+    if (rc == 0 && log->config.sync == CN_LOG_FSYNC)
+        rc = cn_disk_sync_data(spare->file);
+    if (rc < 0) {
+        cn_disk_close(spare->file);
+        spare->file = NULL;
+        (void)cn_disk_unlink(disk, spare->path); /* or it is removed at the next start */
+    }
+    return rc;
+}
+
+/* Makes one spare and puts it into `ready`. Called and returns with the lock
+ * held, which is released in between. */
+static void spare_make(struct cn_log *log)
+{
+    uint64_t size = log->spare_size > log->config.segment_size ? log->spare_size
+                                                               : log->config.segment_size;
+    struct spare *spare = NULL;
+    struct cn_list *link = size == log->config.segment_size ? cn_list_take_front(&log->retired)
+                                                            : NULL;
+    bool reuse = link != NULL;
+    if (reuse) {
+        spare = CN_CONTAINER_OF(link, struct spare, link);
+        log->retired_count--;
+    } else {
+        spare = CN_NEW(struct spare);
+        spare->capacity = size;
+        snprintf(spare->path, sizeof(spare->path), "log/spare-%" PRIu64 ".tmp",
+                 ++log->spare_serial);
+    }
+    pthread_mutex_unlock(&log->lock);
+    int rc = spare_open(log, spare, reuse);
+    pthread_mutex_lock(&log->lock);
+    if (rc == 0) {
+        if (log->no_space)
+            cn_info("there is space for the log again");
+        log->no_space = false;
+        if (size >= log->spare_size)
+            log->spare_size = 0;
+        cn_list_push_back(&log->ready, &spare->link);
+        log->ready_count++;
+    } else {
+        char reason[sizeof(log->reason)];
+        snprintf(reason, sizeof(reason), "cannot make a log segment of %" PRIu64 " bytes: %s",
+                 size, strerror(-rc));
+        spare_free(spare);
+        if (rc == -ENOSPC || rc == -EDQUOT || rc == -EMFILE || rc == -ENFILE) { /* L5 */
+            if (!log->no_space)
+                cn_error("writes are refused until there is space: %s", reason);
+            log->no_space = true;
+            snprintf(log->reason, sizeof(log->reason), "%s", reason);
+        } else {
+            fail_locked(log, reason);
+        }
+    }
+    pthread_cond_broadcast(&log->room);
+}
+
+static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(cond, lock, &until);
+}
+
+static void *preparer_run(void *arg)
+{
+    struct cn_log *log = arg;
+    pthread_mutex_lock(&log->lock);
+    while (!log->stopping && !log->failed) {
+        if (log->ready_count >= SPARES_READY && log->spare_size == 0) {
+            pthread_cond_wait(&log->spare_wanted, &log->lock);
+            continue;
+        }
+        spare_make(log);
+        if (log->no_space && !log->stopping)
+            wait_ms(&log->spare_wanted, &log->lock, RETRY_SPACE_MS);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return NULL;
+}
+
+/* A ready spare with room for `size` bytes, or NULL. */
+static struct spare *spare_take(struct cn_log *log, uint64_t size)
+{
+    CN_LIST_FOREACH(&log->ready, link)
+    {
+        struct spare *spare = CN_CONTAINER_OF(link, struct spare, link);
+        if (spare->capacity >= size) {
+            cn_list_remove(&spare->link);
+            log->ready_count--;
+            pthread_cond_signal(&log->spare_wanted);
+            return spare;
+        }
+    }
+    return NULL;
+}
+
+/* ---- Append ---- */
+
+static void segment_list_add(struct cn_log *log, struct cn_segment_info info)
+{
+    if (log->segment_count == log->segment_list_capacity) {
+        log->segment_list_capacity = log->segment_list_capacity * 2 + 16;
+        log->segments =
+            cn_realloc(log->segments, log->segment_list_capacity * sizeof(*log->segments));
+    }
+    log->segments[log->segment_count++] = info;
+}
+
+/* Directs the following appends to the start of `spare`. */
+static void rotate(struct cn_log *log, struct spare *spare)
+{
+    struct batch *batch = log->filling;
+    if (batch->rotation_count == batch->rotation_capacity) {
+        batch->rotation_capacity = batch->rotation_capacity * 2 + 4;
+        batch->rotations =
+            cn_realloc(batch->rotations, batch->rotation_capacity * sizeof(*batch->rotations));
+    }
+    struct cn_segment_header header = {
+        .number = log->next_number++,
+        .first_lsn = cn_log_appended(log) + 1,
+        .file_size = spare->capacity,
+        .created_ms = cn_clock_wall_ms(log->config.clock),
+    };
+    cn_segment_seal(&header);
+    batch->rotations[batch->rotation_count++] =
+        (struct rotation){.offset = batch->bytes.size, .spare = spare, .header = header};
+    log->segment_used = sizeof(header);
+    log->segment_capacity = spare->capacity;
+    segment_list_add(log, (struct cn_segment_info){.number = header.number,
+                                                   .first_lsn = header.first_lsn,
+                                                   .last_lsn = header.first_lsn - 1,
+                                                   .size = sizeof(header)});
+}
+
+static uint64_t live_size_locked(const struct cn_log *log)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < log->segment_count; i++)
+        size += log->segments[i].size;
+    return size;
+}
+
+static void flush_locked(struct cn_log *log);
+
+/* Waits until there is a place for `size` bytes: in memory (L6) and in a segment. */
+static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
+{
+    for (;;) {
+        if (log->failed)
+            return refused(log, err);
+        if (log->pending > 0 && log->pending + size > log->config.pending_max) {
+            if (log->config.manual)
+                flush_locked(log);
+            else
+                pthread_cond_wait(&log->room, &log->lock);
+            continue;
+        }
+        if (log->segment_used + size <= log->segment_capacity)
+            return 0;
+        if (live_size_locked(log) > log->config.live_max)
+            return cn_err_set(err, CN_EOVERLOADED,
+                              "the log holds %" PRIu64 " MB that are not yet in database files",
+                              live_size_locked(log) >> 20);
+        uint64_t need = sizeof(struct cn_segment_header) + size;
+        struct spare *spare = spare_take(log, need);
+        if (spare) {
+            rotate(log, spare);
+            return 0;
+        }
+        if (need > log->config.segment_size)
+            log->spare_size = need;
+        if (log->config.manual) {
+            spare_make(log);
+        } else if (!log->no_space) {
+            pthread_cond_signal(&log->spare_wanted);
+            pthread_cond_wait(&log->room, &log->lock);
+        }
+        if (log->no_space) {
+            log->spare_size = 0; /* whoever comes next may need less */
+            return refused(log, err);
+        }
+    }
+}
+
+int cn_log_append(struct cn_log *log, enum cn_record_kind kind, const void *body, size_t size,
+                  uint64_t boundary, uint64_t *lsn, int64_t *time_ms, struct cn_err *err)
+{
+    static const uint8_t padding[8];
+    if (size > CN_RECORD_BODY_MAX)
+        return cn_err_set(err, CN_ELIMIT, "a log record of %zu bytes is too large", size);
+    struct cn_record_header header = {.body_size = (uint32_t)size, .kind = (uint16_t)kind};
+    cn_record_seal(&header, body);
+    uint64_t record_size = cn_record_size(size);
+
+    pthread_mutex_lock(&log->lock);
+    int rc = room_wait(log, record_size, err);
+    if (rc == 0 && boundary != atomic_load_explicit(&log->boundary, memory_order_relaxed))
+        rc = -EAGAIN;
+    if (rc < 0) {
+        pthread_mutex_unlock(&log->lock);
+        return rc;
+    }
+    int64_t now_ms = cn_clock_wall_ms(log->config.clock);
+    if (now_ms > log->last_time_ms)
+        log->last_time_ms = now_ms;
+    header.lsn = cn_log_appended(log) + 1;
+    header.time_ms = log->last_time_ms; /* R4 */
+    cn_record_seal_header(&header);
+
+    struct batch *batch = log->filling;
+    cn_buf_append(&batch->bytes, &header, sizeof(header));
+    cn_buf_append(&batch->bytes, body, size);
+    cn_buf_append(&batch->bytes, padding, record_size - sizeof(header) - size);
+    batch->last_lsn = header.lsn;
+    log->pending += record_size;
+    log->log_bytes += record_size;
+    log->segment_used += record_size;
+    struct cn_segment_info *segment = &log->segments[log->segment_count - 1];
+    segment->last_lsn = header.lsn;
+    segment->size = log->segment_used;
+    atomic_store_explicit(&log->appended, header.lsn, memory_order_release);
+    bool wake = !log->flushing && batch->bytes.size == record_size;
+    pthread_mutex_unlock(&log->lock);
+    if (wake)
+        pthread_cond_signal(&log->flush_wanted);
+    *lsn = header.lsn;
+    *time_ms = header.time_ms;
+    return 0;
+}
+
+/* ---- Flush ---- */
+
+/* Sets R3's mark in the first record of a flush. */
+static void claim(struct cn_log *log, uint8_t *record)
+{
+    struct cn_record_header header;
+    memcpy(&header, record, sizeof(header));
+    CN_ASSERT(header.magic == CN_RECORD_MAGIC);
+    header.durable_lsn = log->claimed_lsn;
+    cn_record_seal_header(&header);
+    memcpy(record, &header, sizeof(header));
+}
+
+static int sync_file(struct cn_log *log)
+{
+    return log->config.sync == CN_LOG_FSYNC ? cn_disk_sync_data(log->file) : 0;
+}
+
+/* Makes `spare` the current segment, with the bytes that begin it. */
+static int segment_begin(struct cn_log *log, struct rotation *rotation, uint8_t *bytes,
+                         size_t size)
+{
+    struct iovec parts[2] = {{.iov_base = &rotation->header, .iov_len = sizeof(rotation->header)},
+                             {.iov_base = bytes, .iov_len = size}};
+    char path[CN_SEGMENT_PATH_MAX];
+    if (log->file)
+        cn_disk_close(log->file);
+    log->file = rotation->spare->file;
+    rotation->spare->file = NULL;
+    log->file_offset = sizeof(rotation->header) + size;
+    int rc = cn_disk_writev_all(log->file, parts, 2, 0);
+    if (rc == 0)
+        rc = sync_file(log);
+    if (rc < 0)
+        return rc;
+    cn_segment_path(rotation->header.number, path);
+    rc = cn_disk_rename(log->config.disk, rotation->spare->path, path);
+    if (rc == 0 && log->config.sync == CN_LOG_FSYNC)
+        rc = cn_disk_sync_dir(log->config.disk, "log"); /* L3 */
+    return rc;
+}
+
+/* Writes and syncs a batch, segment by segment (L2). */
+static int batch_write(struct cn_log *log, struct batch *batch)
+{
+    uint8_t *bytes = batch->bytes.data;
+    size_t end = batch->rotation_count ? batch->rotations[0].offset : batch->bytes.size;
+    int rc = 0;
+    if (end > 0) {
+        claim(log, bytes);
+        rc = cn_disk_write_all(log->file, bytes, end, log->file_offset);
+        if (rc == 0)
+            rc = sync_file(log);
+        log->file_offset += end;
+    }
+    for (size_t i = 0; i < batch->rotation_count && rc == 0; i++) {
+        struct rotation *rotation = &batch->rotations[i];
+        bool last = i + 1 == batch->rotation_count;
+        end = last ? batch->bytes.size : rotation[1].offset;
+        CN_ASSERT(end > rotation->offset);
+        if (log->config.sync == CN_LOG_FSYNC)
+            log->claimed_lsn = rotation->header.first_lsn - 1;
+        claim(log, bytes + rotation->offset);
+        rc = segment_begin(log, rotation, bytes + rotation->offset, end - rotation->offset);
+    }
+    return rc;
+}
+
+static void batch_clear(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->rotation_count; i++)
+        spare_free(batch->rotations[i].spare);
+    batch->rotation_count = 0;
+    if (batch->bytes.capacity > BATCH_KEEP)
+        cn_buf_fini(&batch->bytes);
+    cn_buf_clear(&batch->bytes);
+}
+
+/* Flushes what has gathered. Called and returns with the lock held. */
+static void flush_locked(struct cn_log *log)
+{
+    if (log->failed || log->filling->bytes.size == 0)
+        return;
+    struct batch *batch = log->filling;
+    log->filling = log->writing;
+    log->writing = batch;
+    log->flushing = true;
+    pthread_mutex_unlock(&log->lock);
+
+    int rc = batch_write(log, batch);
+    if (rc == 0) {
+        CN_ASSERT(batch->last_lsn > cn_log_durable(log)); /* L1 */
+        if (log->config.sync == CN_LOG_FSYNC)
+            log->claimed_lsn = batch->last_lsn;
+        atomic_store_explicit(&log->durable, batch->last_lsn, memory_order_release);
+    }
+
+    pthread_mutex_lock(&log->lock);
+    log->flushing = false;
+    log->flush_count++;
+    log->pending -= batch->bytes.size;
+    batch_clear(batch);
+    if (rc < 0) {
+        char reason[128];
+        snprintf(reason, sizeof(reason), "writing the log failed: %s", strerror(-rc));
+        fail_locked(log, reason); /* L4 */
+    }
+    pthread_cond_broadcast(&log->room);
+    pthread_cond_broadcast(&log->durable_moved);
+    pthread_mutex_unlock(&log->lock);
+    notify(log, rc < 0 ? CN_EREADONLY : 0);
+    pthread_mutex_lock(&log->lock);
+}
+
+static void *flusher_run(void *arg)
+{
+    struct cn_log *log = arg;
+    pthread_mutex_lock(&log->lock);
+    for (;;) {
+        if (!log->failed && log->filling->bytes.size > 0)
+            flush_locked(log);
+        else if (log->stopping)
+            break;
+        else
+            pthread_cond_wait(&log->flush_wanted, &log->lock);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return NULL;
+}
+
+void cn_log_flush(struct cn_log *log)
+{
+    CN_ASSERT(log->config.manual);
+    pthread_mutex_lock(&log->lock);
+    flush_locked(log);
+    pthread_mutex_unlock(&log->lock);
+}
+
+/* ---- State ---- */
+
+uint64_t cn_log_durable(const struct cn_log *log)
+{
+    return atomic_load_explicit(&log->durable, memory_order_acquire);
+}
+
+uint64_t cn_log_appended(const struct cn_log *log)
+{
+    return atomic_load_explicit(&log->appended, memory_order_acquire);
+}
+
+uint64_t cn_log_boundary(const struct cn_log *log)
+{
+    return atomic_load_explicit(&log->boundary, memory_order_acquire);
+}
+
+int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err)
+{
+    if (cn_log_durable(log) >= lsn)
+        return 0;
+    int rc = 0;
+    pthread_mutex_lock(&log->lock);
+    CN_ASSERT(lsn <= cn_log_appended(log));
+    while (cn_log_durable(log) < lsn && rc == 0) {
+        if (log->failed)
+            rc = refused(log, err);
+        else if (log->config.manual)
+            flush_locked(log);
+        else
+            pthread_cond_wait(&log->durable_moved, &log->lock);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+int cn_log_status(struct cn_log *log, struct cn_err *err)
+{
+    pthread_mutex_lock(&log->lock);
+    bool full = log->no_space && log->ready_count == 0;
+    int rc = log->failed || full ? refused(log, err) : 0;
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+void cn_log_listen(struct cn_log *log, struct cn_log_listener *listener)
+{
+    pthread_mutex_lock(&log->listener_lock);
+    cn_list_push_back(&log->listeners, &listener->link);
+    pthread_mutex_unlock(&log->listener_lock);
+}
+
+void cn_log_unlisten(struct cn_log *log, struct cn_log_listener *listener)
+{
+    pthread_mutex_lock(&log->listener_lock);
+    cn_list_remove(&listener->link);
+    pthread_mutex_unlock(&log->listener_lock);
+}
+
+uint64_t cn_log_checkpoint_start(struct cn_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t boundary = cn_log_appended(log);
+    atomic_store_explicit(&log->boundary, boundary, memory_order_release);
+    pthread_mutex_unlock(&log->lock);
+    return boundary;
+}
+
+uint64_t cn_log_live_size(struct cn_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t size = live_size_locked(log);
+    pthread_mutex_unlock(&log->lock);
+    return size;
+}
+
+void cn_log_counters(struct cn_log *log, uint64_t *bytes, uint64_t *flush_count)
+{
+    pthread_mutex_lock(&log->lock);
+    *bytes = log->log_bytes;
+    *flush_count = log->flush_count;
+    pthread_mutex_unlock(&log->lock);
+}
+
+/* ---- Segments ---- */
+
+int cn_log_segments_before(struct cn_log *log, uint64_t lsn, struct cn_segment_info *segments,
+                           int max)
+{
+    pthread_mutex_lock(&log->lock);
+    int count = 0;
+    uint64_t durable = cn_log_durable(log);
+    /* The segment that appends go to stays, and so does one that the flusher may still write. */
+    for (size_t i = 0; i < log->segment_count && count < max; i++) {
+        const struct cn_segment_info *segment = &log->segments[i];
+        bool current = i + 1 == log->segment_count && log->segment_capacity > 0;
+        if (current || segment->last_lsn >= lsn || segment->last_lsn > durable ||
+            (i + 1 < log->segment_count && log->segments[i + 1].first_lsn > durable))
+            break;
+        segments[count++] = *segment;
+    }
+    pthread_mutex_unlock(&log->lock);
+    return count;
+}
+
+int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err)
+{
+    char path[CN_SEGMENT_PATH_MAX];
+    cn_segment_path(number, path);
+    struct cn_disk *disk = log->config.disk;
+
+    pthread_mutex_lock(&log->lock);
+    CN_ASSERT(log->segment_count > 0 && log->segments[0].number == number);
+    bool reuse = log->retired_count < SPARES_READY && !log->config.manual;
+    uint64_t serial = reuse ? ++log->spare_serial : 0;
+    pthread_mutex_unlock(&log->lock);
+
+    struct spare *spare = NULL;
+    if (reuse) {
+        struct cn_disk_file *file;
+        int64_t size = -1;
+        if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) == 0) {
+            size = cn_disk_size(file);
+            cn_disk_close(file);
+        }
+        reuse = size == (int64_t)log->config.segment_size;
+    }
+    int rc;
+    if (reuse) {
+        spare = CN_NEW(struct spare);
+        spare->capacity = log->config.segment_size;
+        snprintf(spare->path, sizeof(spare->path), "log/spare-%" PRIu64 ".tmp", serial);
+        rc = cn_disk_rename(disk, path, spare->path);
+    } else {
+        rc = cn_disk_unlink(disk, path);
+    }
+    if (rc < 0 && rc != -ENOENT) {
+        cn_free(spare);
+        return cn_err_errno(err, -rc, "cannot release %s", path);
+    }
+
+    pthread_mutex_lock(&log->lock);
+    log->segment_count--;
+    memmove(log->segments, log->segments + 1, log->segment_count * sizeof(*log->segments));
+    if (spare && rc == 0) {
+        cn_list_push_back(&log->retired, &spare->link);
+        log->retired_count++;
+        pthread_cond_signal(&log->spare_wanted);
+    } else {
+        cn_free(spare);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return 0;
+}
+
+void cn_log_adopt(struct cn_log *log, const struct cn_segment_info *segment)
+{
+    pthread_mutex_lock(&log->lock);
+    CN_ASSERT(log->segment_capacity == 0);
+    segment_list_add(log, *segment);
+    pthread_mutex_unlock(&log->lock);
+}
+
+/* ---- Opening and closing ---- */
+
+static void remove_spare(void *data, const char *name, bool is_dir)
+{
+    struct cn_log *log = data;
+    char path[SPARE_PATH_MAX + 256];
+    if (is_dir || strncmp(name, "spare-", 6) != 0)
+        return;
+    snprintf(path, sizeof(path), "log/%s", name);
+    (void)cn_disk_unlink(log->config.disk, path); /* if it stays, it is overwritten or tried again */
+}
+
+static void log_free(struct cn_log *log)
+{
+    struct cn_list *link;
+    for (int i = 0; i < 2; i++) {
+        batch_clear(&log->batches[i]);
+        cn_buf_fini(&log->batches[i].bytes);
+        cn_free(log->batches[i].rotations);
+    }
+    while ((link = cn_list_take_front(&log->ready)) || (link = cn_list_take_front(&log->retired)))
+        spare_free(CN_CONTAINER_OF(link, struct spare, link));
+    if (log->file)
+        cn_disk_close(log->file);
+    cn_free(log->segments);
+    pthread_mutex_destroy(&log->lock);
+    pthread_mutex_destroy(&log->listener_lock);
+    pthread_cond_destroy(&log->flush_wanted);
+    pthread_cond_destroy(&log->room);
+    pthread_cond_destroy(&log->durable_moved);
+    pthread_cond_destroy(&log->spare_wanted);
+    cn_free(log);
+}
+
+int cn_log_open(const struct cn_log_config *config, struct cn_log **result, struct cn_err *err)
+{
+    CN_ASSERT(config->next_lsn > 0 && config->next_number > 0);
+    int rc = cn_disk_mkdirs(config->disk, "log");
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot make the log folder");
+    struct cn_log *log = CN_NEW(struct cn_log);
+    log->config = *config;
+    log->filling = &log->batches[0];
+    log->writing = &log->batches[1];
+    log->next_number = config->next_number;
+    log->last_time_ms = config->last_time_ms;
+    atomic_init(&log->appended, config->next_lsn - 1);
+    atomic_init(&log->durable, config->next_lsn - 1);
+    atomic_init(&log->boundary, config->next_lsn - 1);
+    log->claimed_lsn = config->sync == CN_LOG_FSYNC ? config->next_lsn - 1 : 0;
+    cn_list_init(&log->ready);
+    cn_list_init(&log->retired);
+    cn_list_init(&log->listeners);
+    pthread_mutex_init(&log->lock, NULL);
+    pthread_mutex_init(&log->listener_lock, NULL);
+    pthread_cond_init(&log->flush_wanted, NULL);
+    pthread_cond_init(&log->room, NULL);
+    pthread_cond_init(&log->durable_moved, NULL);
+    pthread_cond_init(&log->spare_wanted, NULL);
+    rc = cn_disk_list(config->disk, "log", remove_spare, log);
+    if (rc < 0) {
+        log_free(log);
+        return cn_err_errno(err, -rc, "cannot list the log folder");
+    }
+    if (!config->manual) {
+        if (pthread_create(&log->flusher, NULL, flusher_run, log) != 0 ||
+            pthread_create(&log->preparer, NULL, preparer_run, log) != 0)
+            cn_assert_fail("the threads of the log start", __FILE__, __LINE__);
+    }
+    *result = log;
+    return 0;
+}
+
+void cn_log_close(struct cn_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    if (log->config.manual)
+        flush_locked(log);
+    log->stopping = true;
+    pthread_cond_broadcast(&log->flush_wanted);
+    pthread_cond_broadcast(&log->spare_wanted);
+    pthread_mutex_unlock(&log->lock);
+    if (!log->config.manual) {
+        pthread_join(log->flusher, NULL);
+        pthread_join(log->preparer, NULL);
+    }
+    log_free(log);
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/recovery.c - redo after a crash, or after a clean stop with nothing to redo.
+ *
+ * The records from redo_lsn on are read once, in order. Pages are kept in memory
+ * (a page begins with its image, R7, and takes the differences that follow), up
+ * to PAGES_MAX; then all are written to their files and read back if they
+ * change again. A file's own content is never the base of a difference unless
+ * this recovery wrote it, so pages torn by the crash do no harm.
+ *
+ *   V1  Segments are contiguous: numbers and LSNs without a gap.
+ *   V2  Only the last segment may end early, and only with a torn tail (R3).
+ *   V3  The tail is cut and the cut synced before new records get its LSNs.
+ *   V4  The log reaches what log/checkpoint says was durable.
+ *   V5  A reset whose file aside/<lsn>... exists has been done: what the object's
+ *       file holds now is newer than the reset and rebuilt from the records behind
+ *       it. Otherwise it is done now, as write-back would have (image.c, I4). */
+#include "store/recovery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "store/catalog.h"
+#include "store/checkpoint.h"
+#include "store/image_private.h"
+#include "store/log.h"
+#include "store/pagediff.h"
+
+enum { PAGES_MAX = 65536 }; /* 256 MB */
+
+/* What the log says about one object. */
+struct object {
+    struct cn_object_key key;
+    struct cn_pagemap pages; /* bytes NULL: written to the file by this recovery */
+    uint32_t page_count;
+    uint32_t file_limit;     /* the file is cut to this before it is written */
+    bool unwritten;          /* pages or size are not in the file yet */
+    struct cn_catalog_change change;
+    bool changed;
+    char *name;              /* owned; what change.name points to */
+};
+
+struct redo {
+    struct cn_disk *disk;
+    struct cn_catalog *catalog;
+    struct cn_map objects; /* key -> struct object */
+    uint64_t page_count;   /* with bytes in memory */
+};
+
+/* ---- Objects ---- */
+
+static struct object *object_get(struct redo *redo, const struct cn_object_key *key, bool *fresh)
+{
+    struct object *object = cn_map_find(&redo->objects, key, sizeof(*key));
+    *fresh = !object;
+    if (!object) {
+        object = CN_NEW(struct object);
+        object->key = *key;
+        object->file_limit = UINT32_MAX;
+        (void)cn_map_set(&redo->objects, key, sizeof(*key), object);
+    }
+    return object;
+}
+
+/* Frees the bytes of every page; with `forget`, the pages too. */
+static void object_drop_bytes(struct redo *redo, struct object *object, bool forget)
+{
+    uint32_t cursor = 0;
+    for (struct cn_page *page; (page = cn_pagemap_next(&object->pages, &cursor));) {
+        if (page->bytes)
+            redo->page_count--;
+        cn_image_page_free(page->bytes);
+        page->bytes = NULL;
+    }
+    if (forget)
+        cn_pagemap_clear(&object->pages);
+}
+
+/* Brings the object's file up to date; it stays open for the caller if `keep`. */
+static int object_write(struct redo *redo, struct object *object, struct cn_disk_file **keep,
+                        struct cn_err *err)
+{
+    char path[CN_IMAGE_PATH_MAX];
+    cn_image_path(&object->key, path);
+    struct cn_disk_file *file;
+    int rc;
+    if (object->page_count == 0 && !keep) {
+        rc = cn_disk_unlink(redo->disk, path);
+        if (rc < 0 && rc != -ENOENT)
+            return cn_err_errno(err, -rc, "cannot remove %s", path);
+        object->unwritten = false;
+        object->file_limit = UINT32_MAX;
+        return 0;
+    }
+    size_t count = 0;
+    uint32_t cursor = 0;
+    struct cn_page_write *writes = cn_alloc((object->pages.count + 1) * sizeof(*writes));
+    for (struct cn_page *page; (page = cn_pagemap_next(&object->pages, &cursor));) {
+        if (page->bytes)
+            writes[count++] = (struct cn_page_write){.page_no = page->page_no, .bytes = page->bytes};
+    }
+    qsort(writes, count, sizeof(*writes), cn_page_write_order);
+    bool made;
+    rc = cn_image_file_create(redo->disk, &object->key, &file, &made);
+    if (rc == 0) {
+        rc = cn_image_file_write(file, writes, count, object->file_limit, object->page_count);
+        if (rc == 0 && keep)
+            *keep = file;
+        else
+            cn_disk_close(file);
+    }
+    cn_free(writes);
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot write %s", path);
+    object_drop_bytes(redo, object, false);
+    object->unwritten = false;
+    object->file_limit = UINT32_MAX;
+    return 0;
+}
+
+/* Everything in memory goes to files and catalog. */
+static int redo_flush(struct redo *redo, struct cn_err *err)
+{
+    const struct cn_map_entry *entry;
+    size_t cursor = 0;
+    int rc = 0;
+    while (rc == 0 && cn_map_next(&redo->objects, &cursor, &entry)) {
+        struct object *object = entry->value;
+        if (object->unwritten)
+            rc = object_write(redo, object, NULL, err);
+        if (rc == 0 && object->changed) {
+            object->change.key = object->key;
+            rc = cn_catalog_apply(redo->catalog, &object->change, err);
+            object->changed = false;
+            object->change.reborn = false;
+        }
+    }
+    return rc;
+}
+
+static void redo_fini(struct redo *redo)
+{
+    const struct cn_map_entry *entry;
+    size_t cursor = 0;
+    while (cn_map_next(&redo->objects, &cursor, &entry)) {
+        struct object *object = entry->value;
+        object_drop_bytes(redo, object, true);
+        cn_free(object->name);
+        cn_free(object);
+    }
+    cn_map_fini(&redo->objects);
+}
+
+/* ---- One commit ---- */
+
+static bool file_exists(struct cn_disk *disk, const char *path)
+{
+    struct cn_disk_file *file;
+    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
+        return false;
+    cn_disk_close(file);
+    return true;
+}
+
+/* V5 */
+static int redo_reset(struct redo *redo, struct object *object, uint64_t lsn, struct cn_err *err)
+{
+    char path[CN_IMAGE_PATH_MAX], aside[CN_IMAGE_PATH_MAX];
+    cn_image_path(&object->key, path);
+    cn_image_aside_path(&object->key, lsn, aside);
+    bool done = file_exists(redo->disk, aside);
+    bool has_old = object->unwritten ? object->page_count > 0 : file_exists(redo->disk, path);
+    if (!done && has_old) {
+        struct cn_disk_file *file;
+        int rc;
+        if (object->unwritten) {
+            rc = object_write(redo, object, &file, err);
+            if (rc < 0)
+                return rc;
+        } else {
+            rc = cn_disk_open(redo->disk, path, 0, &file);
+            if (rc < 0)
+                return cn_err_errno(err, -rc, "cannot open %s", path);
+        }
+        rc = cn_disk_sync_data(file);
+        cn_disk_close(file);
+        if (rc == 0)
+            rc = cn_disk_rename(redo->disk, path, aside);
+        if (rc == 0)
+            rc = cn_disk_sync_dir(redo->disk, "aside");
+        if (rc == 0)
+            rc = cn_disk_sync_parent(redo->disk, path);
+        if (rc < 0)
+            return cn_err_errno(err, -rc, "cannot set %s aside", path);
+    }
+    object_drop_bytes(redo, object, true);
+    object->page_count = 0;
+    object->file_limit = 0;
+    return 0;
+}
+
+static int redo_page(struct redo *redo, struct object *object, const struct cn_commit_page *from,
+                     uint64_t lsn, struct cn_err *err)
+{
+    struct cn_page *page;
+    int rc;
+    if (from->image) {
+        page = cn_pagemap_add(&object->pages, from->page_no);
+        if (!page->bytes) {
+            page->bytes = cn_image_page_new();
+            redo->page_count++;
+        }
+        rc = cn_pagediff_expand(page->bytes, CN_PAGE_SIZE, from->image, from->image_size);
+    } else {
+        page = cn_pagemap_find(&object->pages, from->page_no);
+        if (!page)
+            return cn_err_set(err, CN_ECORRUPT,
+                              "record %" PRIu64 " has a difference of page %" PRIu32
+                              " and no record before it has the page",
+                              lsn, from->page_no);
+        if (!page->bytes) {
+            char path[CN_IMAGE_PATH_MAX];
+            struct cn_disk_file *file;
+            cn_image_path(&object->key, path);
+            rc = cn_disk_open(redo->disk, path, CN_DISK_READONLY, &file);
+            if (rc < 0)
+                return cn_err_errno(err, -rc, "cannot open %s", path);
+            page->bytes = cn_image_page_new();
+            redo->page_count++;
+            int64_t got = cn_disk_read(file, page->bytes, CN_PAGE_SIZE,
+                                       (uint64_t)(from->page_no - 1) * CN_PAGE_SIZE);
+            cn_disk_close(file);
+            if (got != CN_PAGE_SIZE)
+                return cn_err_errno(err, got < 0 ? (int)-got : EIO, "cannot read %s", path);
+        }
+        rc = cn_pagediff_apply(page->bytes, CN_PAGE_SIZE, from->diff, from->diff_size);
+    }
+    if (rc < 0)
+        return cn_err_set(err, CN_ECORRUPT, "record %" PRIu64 ": page %" PRIu32 " cannot be decoded",
+                          lsn, from->page_no);
+    return 0;
+}
+
+static void redo_cut(struct redo *redo, struct object *object, uint32_t page_count)
+{
+    for (uint32_t no = page_count + 1; no <= object->page_count; no++) {
+        struct cn_page *page = cn_pagemap_find(&object->pages, no);
+        if (!page)
+            continue;
+        if (page->bytes)
+            redo->page_count--;
+        cn_image_page_free(page->bytes);
+        cn_pagemap_remove(&object->pages, page);
+    }
+    if (object->file_limit > page_count)
+        object->file_limit = page_count;
+}
+
+static void redo_meta(struct object *object, const struct cn_record *record,
+                      const struct cn_commit *commit)
+{
+    struct cn_catalog_change *change = &object->change;
+    change->lsn = record->header.lsn;
+    change->time_ms = record->header.time_ms;
+    change->page_count = commit->head.pages_after;
+    object->changed = true;
+    if (commit->head.flags & CN_COMMIT_DELETED) {
+        cn_free(object->name);
+        object->name = NULL;
+        change->name = NULL;
+        change->name_size = 0;
+        change->has_alarm = false;
+        change->deleted = true;
+        change->reborn = true; /* whatever comes next is a new object */
+        return;
+    }
+    change->deleted = false;
+    if (commit->has_alarm) {
+        change->has_alarm = true;
+        change->alarm_ms = commit->alarm_ms;
+    }
+    if (commit->name) {
+        cn_free(object->name);
+        object->name = cn_strndup(commit->name, commit->name_size);
+        change->name = object->name;
+        change->name_size = commit->name_size;
+    }
+}
+
+static int redo_commit(struct redo *redo, const struct cn_record *record, struct cn_err *err)
+{
+    struct cn_commit commit;
+    uint64_t lsn = record->header.lsn;
+    int rc = cn_commit_read(record, &commit, err);
+    if (rc < 0) {
+        if (err)
+            cn_err_context(err, "record %" PRIu64, lsn);
+        return rc;
+    }
+    bool fresh;
+    struct object *object = object_get(redo, &commit.head.key, &fresh);
+    if (commit.head.flags & CN_COMMIT_RESET) {
+        rc = redo_reset(redo, object, lsn, err);
+        if (rc < 0)
+            return rc;
+    } else if (fresh) {
+        object->page_count = commit.head.pages_before;
+    } else if (object->page_count != commit.head.pages_before) {
+        return cn_err_set(err, CN_ECORRUPT,
+                          "record %" PRIu64 " follows a database of %" PRIu32
+                          " pages, but it has %" PRIu32,
+                          lsn, commit.head.pages_before, object->page_count);
+    }
+    if (commit.head.pages_after < object->page_count)
+        redo_cut(redo, object, commit.head.pages_after);
+    object->page_count = commit.head.pages_after;
+    if (commit.head.page_count > 0 || commit.head.flags ||
+        commit.head.pages_before != commit.head.pages_after)
+        object->unwritten = true;
+
+    size_t offset = 0;
+    for (struct cn_commit_page page; cn_commit_page(&commit, &offset, &page);) {
+        if (page.page_no > commit.head.pages_after)
+            continue;
+        rc = redo_page(redo, object, &page, lsn, err);
+        if (rc < 0)
+            return rc;
+    }
+    redo_meta(object, record, &commit);
+    return redo->page_count > PAGES_MAX ? redo_flush(redo, err) : 0;
+}
+
+static int redo_record(struct redo *redo, const struct cn_record *record, struct cn_err *err)
+{
+    uint32_t namespace_id;
+    const char *name;
+    size_t name_size;
+    int rc;
+    switch (record->header.kind) {
+    case CN_RECORD_COMMIT:
+        return redo_commit(redo, record, err);
+    case CN_RECORD_NAMESPACE:
+        rc = cn_namespace_read(record, &namespace_id, &name, &name_size, err);
+        return rc < 0 ? rc
+                      : cn_catalog_namespace_set(redo->catalog, namespace_id, name, name_size,
+                                                 record->header.lsn, err);
+    default:
+        return cn_err_set(err, CN_EVERSION,
+                          "record %" PRIu64 " is of kind %u, which this version does not know",
+                          record->header.lsn, record->header.kind);
+    }
+}
+
+/* ---- Segments ---- */
+
+struct numbers {
+    uint64_t *list;
+    size_t count, capacity;
+};
+
+static void number_collect(void *data, const char *name, bool is_dir)
+{
+    struct numbers *numbers = data;
+    char path[CN_SEGMENT_PATH_MAX];
+    unsigned long long number;
+    if (is_dir || sscanf(name, "%20llu.seg", &number) != 1 || number == 0)
+        return;
+    cn_segment_path(number, path);
+    if (strcmp(path + strlen("log/"), name) != 0)
+        return;
+    if (numbers->count == numbers->capacity) {
+        numbers->capacity = numbers->capacity * 2 + 32;
+        numbers->list = cn_realloc(numbers->list, numbers->capacity * sizeof(*numbers->list));
+    }
+    numbers->list[numbers->count++] = number;
+}
+
+static int number_order(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* V3: the records of the last segment end at `size`. */
+static int tail_cut(struct cn_disk *disk, const char *path, uint64_t size, struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    int rc = cn_disk_open(disk, path, 0, &file);
+    if (rc == 0) {
+        rc = cn_disk_truncate(file, size);
+        if (rc == 0)
+            rc = cn_disk_sync_data(file);
+        cn_disk_close(file);
+    }
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot cut the tail of %s", path) : 0;
+}
+
+/* Reads one segment and redoes its records from redo_lsn on. */
+static int segment_redo(struct redo *redo, struct cn_recovery *recovery, uint64_t number,
+                        bool last, struct cn_err *err)
+{
+    struct cn_segment_reader reader;
+    struct cn_record record;
+    char path[CN_SEGMENT_PATH_MAX];
+    cn_segment_path(number, path);
+    int rc = cn_segment_reader_open(&reader, redo->disk, path, err);
+    if (rc < 0)
+        return rc;
+    if (reader.header.number != number) {
+        rc = cn_err_set(err, CN_ECORRUPT, "%s says that it is segment %" PRIu64, path,
+                        reader.header.number);
+        goto close_reader;
+    }
+    if (reader.header.first_lsn != recovery->next_lsn && recovery->next_lsn != 0) {
+        rc = cn_err_set(err, CN_ECORRUPT,
+                        "%s begins with record %" PRIu64 ", but record %" PRIu64
+                        " is missing or damaged",
+                        path, reader.header.first_lsn, recovery->next_lsn);
+        goto close_reader;
+    }
+    while ((rc = cn_segment_reader_next(&reader, &record, err)) == 1) {
+        recovery->last_time_ms = record.header.time_ms;
+        if (record.header.lsn < recovery->redo_lsn)
+            continue;
+        recovery->record_count++;
+        rc = redo_record(redo, &record, err);
+        if (rc < 0)
+            break;
+    }
+    if (rc < 0)
+        goto close_reader;
+    if (last) {
+        rc = cn_segment_reader_damaged(&reader, err);
+        if (rc == 1)
+            rc = cn_err_set(err, CN_ECORRUPT,
+                            "%s: record %" PRIu64 " at offset %" PRIu64
+                            " is damaged, and records behind it show that it was durable",
+                            path, reader.next_lsn, reader.offset);
+        if (rc == 0)
+            rc = tail_cut(redo->disk, path, reader.offset, err);
+    }
+    recovery->next_lsn = reader.next_lsn;
+    recovery->segments[recovery->segment_count++] = (struct cn_segment_info){
+        .number = number,
+        .first_lsn = reader.header.first_lsn,
+        .last_lsn = reader.next_lsn - 1,
+        .size = reader.offset,
+    };
+close_reader:
+    cn_segment_reader_close(&reader);
+    return rc;
+}
+
+/* The first LSN of a segment; CN_ECORRUPT if the file does not begin like one. */
+static int segment_first_lsn(struct cn_disk *disk, uint64_t number, uint64_t *first_lsn,
+                             struct cn_err *err)
+{
+    struct cn_segment_reader reader;
+    char path[CN_SEGMENT_PATH_MAX];
+    cn_segment_path(number, path);
+    int rc = cn_segment_reader_open(&reader, disk, path, err);
+    if (rc == 0)
+        *first_lsn = reader.header.first_lsn;
+    cn_segment_reader_close(&reader);
+    return rc;
+}
+
+static int segments_redo(struct redo *redo, struct cn_recovery *recovery, struct numbers *numbers,
+                         struct cn_err *err)
+{
+    int rc = 0;
+    uint64_t first_lsn, next_first = 0;
+    /* Segments wholly below redo_lsn are only waiting to be handed over. */
+    size_t start = 0;
+    for (; start + 1 < numbers->count; start++) {
+        rc = segment_first_lsn(redo->disk, numbers->list[start], &first_lsn, err);
+        if (rc == 0)
+            rc = segment_first_lsn(redo->disk, numbers->list[start + 1], &next_first, err);
+        if (rc < 0)
+            return rc;
+        if (next_first > recovery->redo_lsn)
+            break;
+        recovery->segments[recovery->segment_count++] = (struct cn_segment_info){
+            .number = numbers->list[start],
+            .first_lsn = first_lsn,
+            .last_lsn = next_first - 1,
+        };
+    }
+    if (start < numbers->count) {
+        rc = segment_first_lsn(redo->disk, numbers->list[start], &first_lsn, err);
+        if (rc < 0)
+            return rc;
+        if (first_lsn > recovery->redo_lsn)
+            return cn_err_set(err, CN_ECORRUPT,
+                              "the log begins with record %" PRIu64 ", but recovery needs %" PRIu64,
+                              first_lsn, recovery->redo_lsn);
+    }
+    for (size_t i = start; i < numbers->count && rc == 0; i++)
+        rc = segment_redo(redo, recovery, numbers->list[i], i + 1 == numbers->count, err);
+    return rc;
+}
+
+int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog,
+                    struct cn_recovery *recovery, struct cn_err *err)
+{
+    struct redo redo = {.disk = disk, .catalog = catalog};
+    struct cn_checkpoint checkpoint = {.redo_lsn = 1};
+    struct numbers numbers = {0};
+    *recovery = (struct cn_recovery){0};
+    int rc = cn_checkpoint_read(disk, &checkpoint, err);
+    if (rc < 0)
+        return rc;
+    bool has_checkpoint = rc == 1;
+    recovery->redo_lsn = checkpoint.redo_lsn;
+    rc = cn_disk_list(disk, "log", number_collect, &numbers);
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot list the log folder");
+    cn_map_init(&redo.objects);
+    if (numbers.count > 0)
+        qsort(numbers.list, numbers.count, sizeof(*numbers.list), number_order);
+    for (size_t i = 1; i < numbers.count && rc == 0; i++) {
+        if (numbers.list[i] != numbers.list[i - 1] + 1)
+            rc = cn_err_set(err, CN_ECORRUPT, "log segment %" PRIu64 " is missing",
+                            numbers.list[i - 1] + 1);
+    }
+    if (rc == 0 && numbers.count == 0 && has_checkpoint && checkpoint.redo_lsn > 1)
+        rc = cn_err_set(err, CN_ECORRUPT, "the log is missing");
+    recovery->segments = cn_alloc_zero((numbers.count + 1) * sizeof(*recovery->segments));
+    if (rc == 0)
+        rc = segments_redo(&redo, recovery, &numbers, err);
+    if (rc == 0)
+        rc = redo_flush(&redo, err);
+    if (recovery->next_lsn == 0)
+        recovery->next_lsn = 1;
+    if (rc == 0 && recovery->next_lsn - 1 < checkpoint.durable_lsn) /* V4 */
+        rc = cn_err_set(err, CN_ECORRUPT,
+                        "the log ends with record %" PRIu64 ", but %" PRIu64 " was durable",
+                        recovery->next_lsn - 1, checkpoint.durable_lsn);
+    recovery->next_number = numbers.count ? numbers.list[numbers.count - 1] + 1 : 1;
+    redo_fini(&redo);
+    cn_free(numbers.list);
+    if (rc < 0)
+        cn_recovery_fini(recovery);
+    return rc;
+}
+
+void cn_recovery_fini(struct cn_recovery *recovery)
+{
+    cn_free(recovery->segments);
+    recovery->segments = NULL;
+    recovery->segment_count = 0;
+}

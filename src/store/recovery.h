@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/recovery.h - brings database files and catalog up to date from the log.
+ *
+ * Threads: runs alone, before the log is opened for writing. */
+#ifndef CN_STORE_RECOVERY_H
+#define CN_STORE_RECOVERY_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/disk.h"
+#include "store/segment.h"
+
+struct cn_catalog;
+
+struct cn_recovery {
+    uint64_t redo_lsn;    /* where it started */
+    uint64_t next_lsn;    /* for the next record */
+    uint64_t next_number; /* for the next segment */
+    int64_t last_time_ms;
+    uint64_t record_count; /* read */
+    struct cn_segment_info *segments; /* owned: live, oldest first */
+    size_t segment_count;
+};
+
+/* Reads every record from the last checkpoint on, writes the pages (unsynced: the
+ * log keeps its records until the next checkpoint), enters metadata into the
+ * catalog, cuts a torn tail off. CN_ECORRUPT if the log is damaged: then nothing
+ * more is written. */
+int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog,
+                    struct cn_recovery *recovery, struct cn_err *err);
+void cn_recovery_fini(struct cn_recovery *recovery);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/vfs.h - SQLite's view of an image.
+ *
+ * The VFS of object databases. What SQLite writes stays with the open file
+ * until it commits; then all of it becomes one log record (cn_image_commit). An
+ * uncommitted page is never seen by anything but its own connection.
+ *
+ * Threads:   a file belongs to its database's lane.
+ * Ownership: struct cn_vfs is the store's; a file lives inside its connection. */
+#ifndef CN_STORE_VFS_H
+#define CN_STORE_VFS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/sqlite.h"
+
+struct cn_image;
+struct cn_image_meta;
+struct cn_images;
+struct cn_vfs;
+struct cn_vfs_file;
+
+struct cn_vfs *cn_vfs_new(struct cn_images *images);
+void cn_vfs_free(struct cn_vfs *vfs);
+
+/* Opens a connection to the image, which stays the caller's. With `reset` it
+ * sees an empty database, and its first commit makes that so. */
+int cn_vfs_connect(struct cn_vfs *vfs, struct cn_image *image, bool reset, sqlite3 **connection,
+                   struct cn_vfs_file **file, struct cn_err *err);
+
+/* Around COMMIT: `meta` (NULL: none) goes into the record. cn_vfs_commit_end()
+ * says whether one was written, and if the log refused it, why. */
+void cn_vfs_commit_begin(struct cn_vfs_file *file, const struct cn_image_meta *meta);
+int cn_vfs_commit_end(struct cn_vfs_file *file, bool *logged, uint64_t *lsn, struct cn_err *err);
+
+/* Size in pages as the connection sees it. */
+uint32_t cn_vfs_page_count(const struct cn_vfs_file *file);
+
+#endif
