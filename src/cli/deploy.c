@@ -178,6 +178,7 @@ static struct cn_script *make_script(struct cn_project *project, bool alone)
     struct cn_script *script = cn_script_new();
     script->name = cn_strdup(config->name);
     script->url = cn_sprintf("%s.js", config->name);
+    script->map_path = cn_strdup(bundle->map_path);
     script->env_json = make_env(project);
     script->options_json = make_options(config);
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;

@@ -133,26 +133,34 @@ static void answer_error_page(struct cn_event *event, int status, const char *re
     cn_buf_fini(&page);
 }
 
-void cn_fetch_fail(struct cn_event *event, int status, const char *reason, size_t reason_size)
+void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t text_size)
 {
     char reference[17];
+    struct cn_buf explained = {0};
     make_reference(reference);
+    cn_script_explain(event->instance->script, text, text_size,
+                      event->instance->lane->options.show_errors, &explained);
+    const char *reason = cn_buf_text(&explained);
+    size_t reason_size = explained.size;
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0},
                                      {"reference", reference, 0}};
     cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
-    if (event->state == CN_EVENT_ANSWERED)
+    if (event->state == CN_EVENT_ANSWERED) {
+        cn_buf_fini(&explained);
         return;
+    }
     if (event->state == CN_EVENT_STREAMING) {
         cn_http_abort(event->http);
     } else if (event->instance->lane->options.show_errors) {
         answer_error_page(event, status, reason, reason_size);
     } else {
-        char text[128];
-        snprintf(text, sizeof(text), "%s (reference %s)\n",
+        char short_text[128];
+        snprintf(short_text, sizeof(short_text), "%s (reference %s)\n",
                  status == 503 ? "The worker exceeded a limit" : "The worker threw an exception",
                  reference);
-        answer_plain(event->http, status, text);
+        answer_plain(event->http, status, short_text);
     }
+    cn_buf_fini(&explained);
     cn_fetch_answered(event);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/value.h"
@@ -15,7 +16,14 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
 {
     struct cn_instance *instance = runtime->data;
     struct cn_diag_field fields[] = {{"worker", instance->script->name, 0}};
+    struct cn_buf explained = {0};
+    if (memmem(text, length, instance->script->url, strlen(instance->script->url))) {
+        cn_script_explain(instance->script, text, length, false, &explained);
+        text = (const char *)explained.data;
+        length = explained.size;
+    }
     cn_diag_fields((enum cn_diag_level)level, fields, 1, text, length);
+    cn_buf_fini(&explained);
 }
 
 static void pin_entry(struct cn_instance *instance, struct cn_js_pin *pin, const char *name)
@@ -109,8 +117,13 @@ void cn_instance_started(struct cn_instance *instance, const char *failure)
         return;
     struct cn_err err;
     instance->state = failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY;
-    if (failure)
-        cn_err_set(&err, CN_EJS, "worker %s failed to start: %s", instance->script->name, failure);
+    if (failure) {
+        struct cn_buf explained = {0};
+        cn_script_explain(instance->script, failure, strlen(failure), false, &explained);
+        cn_err_set(&err, CN_EJS, "worker %s failed to start: %s", instance->script->name,
+                   cn_buf_text(&explained));
+        cn_buf_fini(&explained);
+    }
     instance->on_started(instance, failure ? &err : NULL);
 }
 

@@ -6,12 +6,15 @@
 #include <strings.h>
 
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/mem.h"
+#include "worker/sourcemap.h"
 
 struct cn_script *cn_script_new(void)
 {
     struct cn_script *script = CN_NEW(struct cn_script);
     atomic_init(&script->refs, 1);
+    pthread_mutex_init(&script->map_lock, NULL);
     return script;
 }
 
@@ -38,7 +41,9 @@ void cn_script_unref(struct cn_script *script)
     cn_free(script->name);
     cn_free(script->source);
     cn_free(script->url);
-    cn_free(script->map);
+    cn_free(script->map_path);
+    cn_sourcemap_free(script->map);
+    pthread_mutex_destroy(&script->map_lock);
     cn_free(script->env_json);
     cn_free(script->options_json);
     cn_free(script);
@@ -46,10 +51,30 @@ void cn_script_unref(struct cn_script *script)
 
 void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *bytes, size_t size)
 {
-    script->files =
-        cn_realloc(script->files, (script->file_count + 1) * sizeof(*script->files));
-    script->files[script->file_count++] =
-        (struct cn_script_file){cn_strdup(name), bytes, size};
+    script->files = cn_realloc(script->files, (script->file_count + 1) * sizeof(*script->files));
+    script->files[script->file_count++] = (struct cn_script_file){cn_strdup(name), bytes, size};
+}
+
+void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
+                       struct cn_buf *out)
+{
+    pthread_mutex_lock(&script->map_lock);
+    if (!script->map_tried && script->map_path) {
+        script->map_tried = true;
+        script->map = cn_sourcemap_open(script->map_path, NULL); /* without it: unexplained */
+    }
+    struct cn_sourcemap *map = script->map;
+    pthread_mutex_unlock(&script->map_lock);
+    if (!map) {
+        cn_buf_append(out, text, length);
+        return;
+    }
+    struct cn_sourcemap_place first;
+    cn_sourcemap_rewrite(map, script->url, text, length, &first, out);
+    if (frame && first.source) {
+        cn_buf_append_str(out, "\n\n");
+        cn_sourcemap_frame(map, &first, out);
+    }
 }
 
 void cn_script_add_route(struct cn_script *script, const char *pattern)
@@ -86,8 +111,8 @@ struct cn_deployment *cn_deployment_new(void)
 
 void cn_deployment_add(struct cn_deployment *deployment, struct cn_script *script)
 {
-    deployment->scripts = cn_realloc(
-        deployment->scripts, (deployment->script_count + 1) * sizeof(*deployment->scripts));
+    deployment->scripts = cn_realloc(deployment->scripts,
+                                     (deployment->script_count + 1) * sizeof(*deployment->scripts));
     deployment->scripts[deployment->script_count++] = script;
 }
 
@@ -126,8 +151,8 @@ static size_t route_fit(const struct cn_route *route, const char *host, size_t h
     return 2 + (want * 2 + !route->any_prefix) * 65536 + path_want * 2 + !route->any_suffix;
 }
 
-int cn_deployment_match(const struct cn_deployment *deployment, const char *host,
-                        size_t host_size, const char *path, size_t path_size)
+int cn_deployment_match(const struct cn_deployment *deployment, const char *host, size_t host_size,
+                        const char *path, size_t path_size)
 {
     const char *colon = memrchr(host, ':', host_size);
     if (colon && !memchr(colon, ']', host_size - (size_t)(colon - host)))

@@ -10,10 +10,14 @@
  * Ownership: counted references, atomic. */
 #ifndef CN_WORKER_SCRIPT_H
 #define CN_WORKER_SCRIPT_H
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct cn_buf;
+struct cn_sourcemap;
 
 /* A route such as "*.example.com/api*": a host, which may begin with a star, and a path, which
  * may end with one. A scheme before them is ignored. */
@@ -35,7 +39,7 @@ struct cn_script {
     char *name;         /* of the worker */
     char *source;       /* "(function(__cairn){...})", UTF-8 */
     char *url;          /* the name of the source in stack traces */
-    char *map;          /* source map (JSON), or NULL */
+    char *map_path;     /* source map; read when a stack must be explained; NULL: none */
     char *env_json;     /* {"NAME": value}: vars and secrets */
     char *options_json; /* compatibility flags and the like: __options of the prelude */
     struct cn_script_file *files;
@@ -43,6 +47,10 @@ struct cn_script {
     struct cn_route *routes;
     size_t route_count;
     uint64_t cpu_limit_ms; /* per turn */
+
+    pthread_mutex_t map_lock; /* guards the two below */
+    struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */
+    bool map_tried;
 };
 
 /* An empty script to be filled by its maker (strings from cn_strdup) before it is shared. */
@@ -50,6 +58,10 @@ struct cn_script *cn_script_new(void);
 struct cn_script *cn_script_ref(struct cn_script *script);
 void cn_script_unref(struct cn_script *script);
 void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *bytes, size_t size);
+/* Appends a text with a stack in which places are named by the user's own files; with `frame`, the
+ * source lines around the first one follow. Any thread. */
+void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
+                       struct cn_buf *out);
 void cn_script_add_route(struct cn_script *script, const char *pattern);
 
 struct cn_deployment {
@@ -66,7 +78,7 @@ void cn_deployment_unref(struct cn_deployment *deployment);
 
 /* Index of the script whose route fits best (longest host, then longest path; a script
  * without routes fits everything, last), or -1. `host` may carry a port, which is ignored. */
-int cn_deployment_match(const struct cn_deployment *deployment, const char *host,
-                        size_t host_size, const char *path, size_t path_size);
+int cn_deployment_match(const struct cn_deployment *deployment, const char *host, size_t host_size,
+                        const char *path, size_t path_size);
 
 #endif
