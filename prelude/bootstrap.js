@@ -10,6 +10,7 @@ import { console } from "./web/console.js";
 import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
+import { EventSource } from "./web/event-source.js";
 import * as events from "./web/events.js";
 import { fetch } from "./web/fetch/fetch.js";
 import { Headers } from "./web/fetch/headers.js";
@@ -32,7 +33,7 @@ const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, P
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
-  Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
+  EventSource, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams,
   ...streams,
 };

@@ -15,7 +15,7 @@
 //     length          how many bytes there will be, or null
 import { native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
-import { Blob, blobBytes, isBlob, setBlobStream } from "../blob.js";
+import { blobBytes, blobFromBytes, isBlob, setBlobStream } from "../blob.js";
 import { isFormData } from "../form-data.js";
 import {
   createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, readAllBytes, teeStream,
@@ -217,7 +217,7 @@ export function installBody(prototype, stateOf, contentType) {
       try {
         const state = stateOf(this);
         const type = contentType(state) ?? "";
-        return consume(state, (data) => new Blob([toBytes(data)], { type: serializeType(type) }), SHARED);
+        return consume(state, (data) => blobFromBytes(toBytes(data), serializeType(type)), OWN);
       } catch (error) {
         return Promise.reject(error);
       }
