@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* js/value.c - conversions.
  *
- * The engine converts long strings one character at a time (1.8 ns each,
- * measured). It can also hand out UTF-16, made with vector instructions; from
- * that, plain ASCII narrows eight units at a time. So strings beyond
- * SHORT_STRING units go that way. */
+ * The engine's own UTF-8 conversions go character by character: 1.7 ns each on
+ * the way out, 2 ns on the way in (measured on 1 MB of ASCII). It also takes and
+ * gives UTF-16, at memcpy speed, and base/utf16.h converts that at 0.1 ns. So
+ * strings beyond SHORT_STRING characters go as UTF-16. The price is that a long
+ * text arrives as a 16-bit string, twice the size of an 8-bit one. */
 #include "js/value.h"
 
 #include <math.h>
@@ -15,71 +16,36 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/utf16.h"
 #include "base/utf8.h"
 
-#define SHORT_STRING 48
-
-/* Writes the UTF-8 of `count` UTF-16 units to `out`, which has room for 3 bytes each. */
-static size_t utf16_to_utf8(const uint16_t *units, size_t count, uint8_t *out)
-{
-    uint8_t *at = out;
-    size_t i = 0;
-    while (i < count) {
-        while (count - i >= 8) {
-            uint64_t low, high;
-            memcpy(&low, units + i, 8);
-            memcpy(&high, units + i + 4, 8);
-            if ((low | high) & 0xff80ff80ff80ff80u)
-                break;
-            for (int k = 0; k < 8; k++)
-                at[k] = (uint8_t)units[i + (size_t)k];
-            at += 8;
-            i += 8;
-        }
-        if (i == count)
-            break;
-        uint32_t c = units[i++];
-        if (c < 0x80) {
-            *at++ = (uint8_t)c;
-            continue;
-        }
-        if (c < 0x800) {
-            *at++ = (uint8_t)(0xc0 | c >> 6);
-            *at++ = (uint8_t)(0x80 | (c & 63));
-            continue;
-        }
-        if (c >= 0xd800 && c < 0xe000) {
-            if (c < 0xdc00 && i < count && units[i] >= 0xdc00 && units[i] < 0xe000) {
-                c = 0x10000 + ((c - 0xd800) << 10) + (units[i++] - 0xdc00u);
-                *at++ = (uint8_t)(0xf0 | c >> 18);
-                *at++ = (uint8_t)(0x80 | (c >> 12 & 63));
-                *at++ = (uint8_t)(0x80 | (c >> 6 & 63));
-                *at++ = (uint8_t)(0x80 | (c & 63));
-                continue;
-            }
-            c = 0xfffd;
-        }
-        *at++ = (uint8_t)(0xe0 | c >> 12);
-        *at++ = (uint8_t)(0x80 | (c >> 6 & 63));
-        *at++ = (uint8_t)(0x80 | (c & 63));
-    }
-    return (size_t)(at - out);
-}
+#define SHORT_STRING 128
 
 static void append_string(JSStringRef string, struct cn_buf *out)
 {
     size_t length = JSStringGetLength(string);
-    cn_buf_reserve(out, length * 3 + 1);
-    uint8_t *at = out->data + out->size;
     if (length <= SHORT_STRING) {
+        cn_buf_reserve(out, length * 3 + 1);
         /* A lone surrogate makes the engine give up: then the long way. */
-        size_t size = JSStringGetUTF8CString(string, (char *)at, length * 3 + 1);
+        size_t size =
+            JSStringGetUTF8CString(string, (char *)out->data + out->size, length * 3 + 1);
         if (size > length || length == 0) {
             out->size += size ? size - 1 : 0;
             return;
         }
     }
-    out->size += utf16_to_utf8((const uint16_t *)JSStringGetCharactersPtr(string), length, at);
+    /* Piece by piece, so that room is made for three bytes each only where they may be needed. */
+    const uint16_t *units = (const uint16_t *)JSStringGetCharactersPtr(string);
+    cn_buf_reserve(out, length + 1);
+    while (length) {
+        size_t piece = length < 4096 ? length : 4096;
+        if (piece < length && units[piece - 1] >= 0xd800 && units[piece - 1] < 0xdc00)
+            piece--; /* not between two surrogates */
+        cn_buf_reserve(out, piece * 3);
+        out->size += cn_utf16_to_utf8(units, piece, out->data + out->size);
+        units += piece;
+        length -= piece;
+    }
 }
 
 void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
@@ -152,65 +118,19 @@ JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count)
     return make_string(ctx, JSStringCreateWithCharacters((const JSChar *)units, count));
 }
 
-/* UTF-8 with mistakes, or with NUL characters, which the engine's own converter stops at. */
-static JSValueRef text_slowly(JSContextRef ctx, const char *text, size_t length)
-{
-    uint16_t *units = cn_alloc((length + 1) * sizeof(*units));
-    size_t count = 0;
-    for (size_t i = 0; i < length;) {
-        size_t used = cn_utf8_sequence(text + i, length - i);
-        const uint8_t *p = (const uint8_t *)text + i;
-        if (used == 1) {
-            units[count++] = p[0];
-        } else if (used == 2) {
-            units[count++] = (uint16_t)((p[0] & 31) << 6 | (p[1] & 63));
-        } else if (used == 3) {
-            units[count++] = (uint16_t)((p[0] & 15) << 12 | (p[1] & 63) << 6 | (p[2] & 63));
-        } else if (used == 4) {
-            uint32_t c = ((uint32_t)(p[0] & 7) << 18 | (uint32_t)(p[1] & 63) << 12 |
-                          (uint32_t)(p[2] & 63) << 6 | (p[3] & 63)) -
-                         0x10000;
-            units[count++] = (uint16_t)(0xd800 + (c >> 10));
-            units[count++] = (uint16_t)(0xdc00 + (c & 1023));
-        } else {
-            /* One replacement for a maximal part of a broken sequence, as the Encoding standard
-             * has it: the lead byte and the tails that could have continued it. */
-            units[count++] = 0xfffd;
-            used = 1;
-            size_t want = p[0] >= 0xf0 && p[0] <= 0xf4 ? 3 : p[0] >= 0xe0 ? 2 : p[0] >= 0xc2;
-            if (p[0] > 0xf4)
-                want = 0;
-            if (want && i + 1 < length) {
-                uint8_t low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-                uint8_t high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-                if (p[1] >= low && p[1] <= high) {
-                    used = 2;
-                    while (used <= want && i + used < length && (p[used] & 0xc0) == 0x80)
-                        used++;
-                    if (used > want)
-                        used = want; /* cannot happen for a broken sequence */
-                }
-            }
-        }
-        i += used;
-    }
-    JSValueRef value = cn_js_utf16(ctx, units, count);
-    cn_free(units);
-    return value;
-}
-
 JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length)
 {
-    if (memchr(text, 0, length) || !cn_utf8_valid(text, length))
-        return text_slowly(ctx, text, length);
-    /* The engine wants a NUL at the end. */
-    char small[512];
-    char *copy = length < sizeof(small) ? small : cn_alloc(length + 1);
-    memcpy(copy, text, length);
-    copy[length] = 0;
-    JSValueRef value = make_string(ctx, JSStringCreateWithUTF8CString(copy));
-    if (copy != small)
-        cn_free(copy);
+    if (length <= SHORT_STRING && !memchr(text, 0, length) && cn_utf8_valid(text, length)) {
+        char copy[SHORT_STRING + 1]; /* the engine wants a NUL at the end, and none before */
+        memcpy(copy, text, length);
+        copy[length] = 0;
+        return make_string(ctx, JSStringCreateWithUTF8CString(copy));
+    }
+    uint16_t small[1024];
+    uint16_t *units = length <= CN_ARRAY_COUNT(small) ? small : cn_alloc(length * sizeof(*units));
+    JSValueRef value = cn_js_utf16(ctx, units, cn_utf16_from_utf8(text, length, units));
+    if (units != small)
+        cn_free(units);
     return value;
 }
 
