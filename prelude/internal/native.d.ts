@@ -35,6 +35,7 @@ export interface Native {
   respond(h: number, status: number, statusText: string | undefined, headers: string | number, body: string | Uint8Array | null): boolean;
   respondStart(h: number, status: number, statusText: string | undefined, headers: string | number, length: number): boolean;
   respondWrite(h: number, bytes: Uint8Array, later: (_?: undefined, failure?: string) => void): -1 | 0 | 1;
+  respondPipe(h: number, done: (failure?: string) => void): boolean;
   respondEnd(h: number): void;
   eventFail(h: number, reason: string): void;
   eventDone(h: number): void;

@@ -2,8 +2,8 @@
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { Response } from "../web/fetch/response.js";
-import { requestFromNative, responseParts } from "../web/fetch/internal.js";
-import { pumpTo } from "../web/streams/internal.js";
+import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
+import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
 import { newContext, contextAnswered } from "./context.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 
@@ -99,9 +99,15 @@ function finish(handle, context, response) {
 }
 
 /** Writes a streamed body, no faster than the client takes it. */
-function stream(handle, { status, statusText, headers, body, length }) {
-  if (!native.respondStart(handle, status, statusText, headers, length ?? -1)) {
+function stream(handle, { status, statusText, headers, body }) {
+  if (!native.respondStart(handle, status, statusText, headers, knownLength(body) ?? -1)) {
     return body.cancel(new Error("The client disconnected")).catch(() => {});
+  }
+  // The event's own request body, untouched: its bytes need not come up here.
+  if (nativeSource(body, (source) => isRequestBody(source, handle)) !== null) {
+    return new Promise((resolve, reject) => {
+      native.respondPipe(handle, (failure) => (failure === undefined ? resolve() : reject(new Error(failure))));
+    });
   }
   return pumpTo(body, {
     write(chunk) {

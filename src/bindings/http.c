@@ -378,6 +378,113 @@ static JSValueRef native_respond_write(CN_JS_NATIVE_ARGS)
     return JSValueMakeNumber(ctx, rc);
 }
 
+/* --- a request's body as the response's body, without JavaScript ------------------------------ */
+
+/* Ends the pipe: the callback gets undefined, or a failure. */
+static void pipe_end(struct cn_event *event, const char *failure)
+{
+    struct cn_js_context *context = event->pipe.context;
+    if (!context)
+        return;
+    struct cn_instance *instance = event->instance;
+    struct cn_js_pin function;
+    cn_js_enter(context);
+    cn_js_pin_set(&function, context, event->pipe.value);
+    cn_js_pin_clear(&event->pipe);
+    JSValueRef argv[1] = {failure ? cn_js_text_z(context->ref, failure)
+                                  : JSValueMakeUndefined(context->ref)};
+    struct cn_err err;
+    (void)cn_instance_enter(instance, &function, 1, argv, &err); /* it reports itself */
+    cn_js_pin_clear(&function);
+    cn_js_leave(context);
+}
+
+static void pipe_run(struct cn_event *event);
+
+static void on_pipe_drain(struct cn_http_request *http)
+{
+    struct cn_event *event = http->data;
+    if (event)
+        pipe_run(event);
+}
+
+/* True: go on reading. */
+static bool pipe_write(struct cn_event *event, const void *bytes, size_t size)
+{
+    int rc = cn_http_write(event->http, bytes, size, NULL, NULL);
+    if (rc == 1)
+        return true;
+    if (rc == 0)
+        cn_http_on_drain(event->http, on_pipe_drain);
+    else
+        pipe_end(event, rc == CN_EINVALID ? "The body is longer than its Content-Length"
+                                          : "The client disconnected");
+    return false;
+}
+
+static void on_pipe_read(struct cn_http_request *http, int status, const uint8_t *bytes,
+                         size_t size)
+{
+    struct cn_event *event = http->data;
+    if (!event || !event->pipe.context)
+        return;
+    if (status == CN_HTTP_READ_DATA) {
+        if (pipe_write(event, bytes, size))
+            pipe_run(event);
+    } else if (status == CN_HTTP_READ_END) {
+        pipe_run(event);
+    } else {
+        pipe_end(event, "The request body ended early");
+    }
+}
+
+static void pipe_run(struct cn_event *event)
+{
+    const uint8_t *bytes;
+    size_t size;
+    for (;;) {
+        if (!event->pipe.context)
+            return;
+        int rc = cn_http_request_read(event->http, &bytes, &size, on_pipe_read);
+        if (rc == CN_HTTP_READ_PENDING)
+            return;
+        if (rc == CN_HTTP_READ_DATA) {
+            if (!pipe_write(event, bytes, size))
+                return;
+            continue;
+        }
+        if (rc < 0) {
+            pipe_end(event, "The client disconnected");
+            return;
+        }
+        rc = cn_http_end(event->http);
+        uint32_t handle = event->handle;
+        struct cn_lane *lane = event->instance->lane;
+        pipe_end(event, rc < 0 ? "The body is shorter than its Content-Length" : NULL);
+        if ((event = cn_event_find(&lane->events, handle)))
+            cn_fetch_answered(event);
+        return;
+    }
+}
+
+/* respondPipe(h, callback): the rest of the event's own request body is its response body;
+ * after respondStart(). The callback gets undefined at the end, or a failure. */
+static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    if (event->state != CN_EVENT_STREAMING || event->read.context || event->pipe.context)
+        return JSValueMakeBoolean(ctx, false);
+    cn_js_pin_set(&event->pipe, cn_js_context_of(ctx), cn_js_arg(1));
+    bool go_on = true;
+    if (event->early.size) {
+        go_on = pipe_write(event, event->early.data, event->early.size);
+        cn_buf_fini(&event->early);
+    }
+    if (go_on)
+        pipe_run(event);
+    return JSValueMakeBoolean(ctx, true);
+}
+
 /* respondEnd(h): the body is complete */
 static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
 {
@@ -439,6 +546,7 @@ const struct cn_js_native cn_native_http[] = {
     {"respond", native_respond},
     {"respondStart", native_respond_start},
     {"respondWrite", native_respond_write},
+    {"respondPipe", native_respond_pipe},
     {"respondEnd", native_respond_end},
     {"eventFail", native_event_fail},
     {"eventDone", native_event_done},

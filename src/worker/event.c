@@ -56,6 +56,7 @@ void cn_event_free(struct cn_events *events, struct cn_event *event)
     cn_buf_fini(&event->early);
     cn_js_pin_clear(&event->read);
     cn_js_pin_clear(&event->drain);
+    cn_js_pin_clear(&event->pipe);
     cn_js_pin_clear(&event->abort);
     cn_list_remove(&event->link);
     event->instance = NULL;

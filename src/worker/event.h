@@ -45,6 +45,7 @@ struct cn_event {
     struct cn_buf early;    /* body bytes taken from the server before they were asked for */
     struct cn_js_pin read;  /* callback of a pending body read */
     struct cn_js_pin drain; /* callback of a blocked write */
+    struct cn_js_pin pipe;  /* callback of a request body that is its own response */
     struct cn_js_pin abort; /* callback for the request's AbortSignal */
 };
 

@@ -224,6 +224,8 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
     if ((event = cn_event_find(&lane->events, handle)))
         call_waiting(event, &event->drain, 2, argv);
     if ((event = cn_event_find(&lane->events, handle)))
+        call_waiting(event, &event->pipe, 1, &argv[1]);
+    if ((event = cn_event_find(&lane->events, handle)))
         call_waiting(event, &event->abort, 0, NULL);
     cn_js_leave(context);
     if ((event = cn_event_find(&lane->events, handle)))

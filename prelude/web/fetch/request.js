@@ -73,6 +73,11 @@ class NativeBody {
   cancel() {}
 }
 
+/** Whether a native source (streams/internal.js) is the body of the incoming request `handle`. */
+export function isRequestBody(source, handle) {
+  return source instanceof NativeBody && source.handle === handle;
+}
+
 let stateOf;
 let hasState;
 

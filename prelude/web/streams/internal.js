@@ -78,15 +78,16 @@ export function cancelQuietly(stream, reason) {
 }
 
 /**
- * The native handle of a stream that no script has touched, or null. Taking it locks the stream
- * for good: its bytes go elsewhere and never enter JavaScript.
+ * The native handle of a stream that no script has touched, or null, also if accept(handle) is
+ * false. Taking it locks the stream for good: its bytes go elsewhere and never enter JavaScript.
  */
-export function nativeSource(stream) {
+export function nativeSource(stream, accept) {
   const record = recordOf(stream);
   const { controller } = record;
   if (!(controller instanceof PullController) || controller.handle === null) return null;
   if (record.disturbed || record.reader !== null || controller.rest !== null || controller.waiting) return null;
   const { handle } = controller;
+  if (!accept(handle)) return null;
   record.disturbed = true;
   acquireReader(record);
   controller.source = controller.onCancel = controller.handle = null;
