@@ -31,6 +31,7 @@ export interface Native {
   requestRead(h: number, later: (chunk?: Uint8Array | null, failure?: string) => void): Uint8Array | null | undefined;
   requestBytes(h: number): Uint8Array | undefined;
   requestText(h: number): string | undefined;
+  requestCollect(h: number, asText: boolean, done: (all?: string | Uint8Array, failure?: string) => void): void;
   onAbort(h: number, callback: () => void): boolean;
   respond(h: number, status: number, statusText: string | undefined, headers: string | number, body: string | Uint8Array | null): boolean;
   respondStart(h: number, status: number, statusText: string | undefined, headers: string | number, length: number): boolean;

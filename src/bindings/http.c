@@ -18,6 +18,8 @@
 #include "worker/runtime.h"
 
 #define HEADERS_MAX 256
+/* What a Content-Length is believed before its bytes have come. */
+#define BODY_RESERVE_MAX (1u << 20)
 
 static struct cn_instance *instance_of(JSContextRef ctx)
 {
@@ -132,6 +134,10 @@ static JSValueRef native_request_has_body(CN_JS_NATIVE_ARGS)
 static bool take_whole(struct cn_event *event, struct cn_buf *out)
 {
     struct cn_http_request *http = event->http;
+    if (!out->size && http->content_length > 0)
+        cn_buf_reserve(out, (size_t)http->content_length < BODY_RESERVE_MAX
+                                ? (size_t)http->content_length
+                                : BODY_RESERVE_MAX);
     for (;;) {
         if (cn_http_request_body_done(http))
             return true;
@@ -146,26 +152,45 @@ static bool take_whole(struct cn_event *event, struct cn_buf *out)
     }
 }
 
-static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+static JSValueRef early_value(JSContextRef ctx, struct cn_event *event, bool as_text);
+
+/* Calls whoever waits for the body: with what was collected, a chunk, the end, or a failure. */
+static void call_reader(struct cn_event *event, JSValueRef value, int status)
 {
-    struct cn_event *event = http->data;
-    if (!event || !event->read.context)
-        return;
     struct cn_js_context *context = event->read.context;
     struct cn_js_pin function;
-    cn_js_enter(context);
     cn_js_pin_set(&function, context, event->read.value);
     cn_js_pin_clear(&event->read);
-    JSValueRef argv[2] = {JSValueMakeNull(context->ref), JSValueMakeUndefined(context->ref)};
-    if (status == CN_HTTP_READ_DATA)
-        argv[0] = cn_js_uint8array(context->ref, bytes, size);
-    else if (status < 0)
+    event->collect = CN_COLLECT_NOTHING;
+    JSValueRef argv[2] = {value, JSValueMakeUndefined(context->ref)};
+    if (status < 0)
         argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT
                                                  ? "The request body is too large"
                                                  : "The request body ended early");
     struct cn_err err;
     (void)cn_instance_enter(event->instance, &function, 2, argv, &err); /* it reports itself */
     cn_js_pin_clear(&function);
+}
+
+static void finish_read(struct cn_event *event, int status)
+{
+    struct cn_js_context *context = event->read.context;
+    cn_js_enter(context);
+    call_reader(event, early_value(context->ref, event, event->collect == CN_COLLECT_TEXT), status);
+    cn_js_leave(context);
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+{
+    struct cn_event *event = http->data;
+    if (!event || !event->read.context)
+        return;
+    struct cn_js_context *context = event->read.context;
+    cn_js_enter(context);
+    call_reader(event,
+                status == CN_HTTP_READ_DATA ? cn_js_uint8array(context->ref, bytes, size)
+                                            : JSValueMakeNull(context->ref),
+                status);
     cn_js_leave(context);
 }
 
@@ -192,29 +217,74 @@ static JSValueRef native_request_read(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
+/* What has gathered in `event->early`, as text (without a byte order mark) or bytes. */
+static JSValueRef early_value(JSContextRef ctx, struct cn_event *event, bool as_text)
+{
+    size_t size = event->early.size;
+    if (!as_text) {
+        uint8_t *data = cn_buf_take(&event->early);
+        return cn_js_uint8array_take(ctx, data ? data : cn_alloc(1), size);
+    }
+    const char *text = event->early.data ? (const char *)event->early.data : "";
+    size_t skip = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    JSValueRef value = cn_js_text(ctx, text + skip, size - skip);
+    cn_buf_fini(&event->early);
+    return value;
+}
+
+static JSValueRef whole_or_undefined(JSContextRef ctx, struct cn_event *event, bool as_text)
+{
+    if (event->read.context || !take_whole(event, &event->early))
+        return JSValueMakeUndefined(ctx);
+    return early_value(ctx, event, as_text);
+}
+
 /* requestBytes(h) -> Uint8Array of the whole body, or undefined if some has yet to arrive */
 static JSValueRef native_request_bytes(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeUndefined(ctx));
-    if (event->read.context || !take_whole(event, &event->early))
-        return JSValueMakeUndefined(ctx);
-    size_t size = event->early.size;
-    uint8_t *data = cn_buf_take(&event->early);
-    return cn_js_uint8array_take(ctx, data ? data : cn_alloc(1), size);
+    return whole_or_undefined(ctx, event, false);
 }
 
 /* requestText(h) -> string, or undefined; a byte order mark is dropped */
 static JSValueRef native_request_text(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeUndefined(ctx));
-    if (event->read.context || !take_whole(event, &event->early))
-        return JSValueMakeUndefined(ctx);
-    const char *text = event->early.data ? (const char *)event->early.data : "";
-    size_t size = event->early.size;
-    size_t skip = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    JSValueRef value = cn_js_text(ctx, text + skip, size - skip);
-    cn_buf_fini(&event->early);
-    return value;
+    return whole_or_undefined(ctx, event, true);
+}
+
+static void on_collect(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+{
+    struct cn_event *event = http->data;
+    if (!event || !event->read.context)
+        return;
+    for (;;) {
+        if (status == CN_HTTP_READ_DATA)
+            cn_buf_append(&event->early, bytes, size);
+        if (status != CN_HTTP_READ_DATA)
+            break;
+        status = cn_http_request_read(http, &bytes, &size, on_collect);
+        if (status == CN_HTTP_READ_PENDING)
+            return;
+    }
+    finish_read(event, status);
+}
+
+/* requestCollect(h, asText, callback): all of the body, once it is there; the callback gets
+ * (value) or (undefined, failure). */
+static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeUndefined(ctx));
+    if (event->read.context)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
+    cn_js_pin_set(&event->read, cn_js_context_of(ctx), cn_js_arg(2));
+    event->collect = JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_COLLECT_TEXT : CN_COLLECT_BYTES;
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+    int rc = cn_http_request_read(event->http, &bytes, &size, on_collect);
+    if (rc != CN_HTTP_READ_PENDING)
+        on_collect(event->http, rc, bytes, size);
+    return JSValueMakeUndefined(ctx);
 }
 
 /* onAbort(h, callback): called once if the client goes away */
@@ -542,6 +612,7 @@ const struct cn_js_native cn_native_http[] = {
     {"requestRead", native_request_read},
     {"requestBytes", native_request_bytes},
     {"requestText", native_request_text},
+    {"requestCollect", native_request_collect},
     {"onAbort", native_on_abort},
     {"respond", native_respond},
     {"respondStart", native_respond_start},

@@ -31,6 +31,8 @@ enum cn_event_state {
     CN_EVENT_ANSWERED, /* the response is complete, or there is nobody to answer */
 };
 
+enum cn_collect { CN_COLLECT_NOTHING, CN_COLLECT_BYTES, CN_COLLECT_TEXT };
+
 struct cn_event {
     uint32_t handle; /* 0: free slot */
     uint32_t next_free;
@@ -43,6 +45,7 @@ struct cn_event {
     bool pass_through;      /* ctx.passThroughOnException() */
     uint64_t answered_ms;   /* loop time when the response was complete */
     struct cn_buf early;    /* body bytes taken from the server before they were asked for */
+    enum cn_collect collect; /* the pending read wants all of the body */
     struct cn_js_pin read;  /* callback of a pending body read */
     struct cn_js_pin drain; /* callback of a blocked write */
     struct cn_js_pin pipe;  /* callback of a request body that is its own response */

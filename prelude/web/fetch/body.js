@@ -12,6 +12,7 @@
 //     cancel(reason)  no more is wanted
 //     whole()         all of it as a Uint8Array if it has arrived already, else undefined
 //     wholeText()     may be absent: the same as a string
+//     collect(asText) may be absent: a promise of all of it, as a string or a Uint8Array
 //     length          how many bytes there will be, or null
 import { native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
@@ -159,6 +160,10 @@ function consume(state, convert, mode) {
         state.used = true;
         if (isWhole && mode === OWN && typeof whole !== "string") whole = whole.slice();
         return Promise.resolve(convert(whole));
+      }
+      if (source.collect !== undefined) {
+        state.used = true;
+        return then.call(source.collect(mode === TEXT), convert);
       }
     }
     const stream = bodyStream(state);

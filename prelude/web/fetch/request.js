@@ -70,6 +70,14 @@ class NativeBody {
   wholeText() {
     return native.requestText(this.handle);
   }
+  collect(asText) {
+    const { promise, resolve, reject } = Promise.withResolvers();
+    native.requestCollect(this.handle, asText, (all, failure) => {
+      if (failure === undefined) resolve(all);
+      else reject(new Error(failure));
+    });
+    return promise;
+  }
   cancel() {}
 }
 
