@@ -83,7 +83,8 @@ struct cn_stream {
     bool want_drain, want_turn;
     bool want_shutdown, shut_down;
     bool read_pending; /* TLS: decrypted bytes may wait although the socket is silent */
-    bool ended;        /* on_end has run, or will not */
+    bool ended;        /* on_end has run: nothing is read any more */
+    bool error_told;   /* on_end has run with an error */
     bool secure_told;
     bool remote_known;
     uint16_t remote_port;
@@ -501,12 +502,15 @@ void cn_stream_shutdown(struct cn_stream *stream)
 
 static void end(struct cn_stream *stream, int status)
 {
-    if (stream->ended || stream->closing)
+    /* After a clean end of the peer's side our writes may still fail, which is news. */
+    bool told = status == 0 ? stream->ended : stream->error_told;
+    if (told || stream->closing)
         return;
-    stream->ended = true;
     cn_stream_pause(stream);
+    stream->ended = true;
     if (status != 0) {
         stream->error = status;
+        stream->error_told = true;
         stream->want_drain = false;
     }
     stream->callbacks->on_end(stream, status);

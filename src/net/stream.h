@@ -30,7 +30,8 @@ struct cn_stream_callbacks {
     /* Bytes from the peer (decrypted), valid until the callback returns. */
     void (*on_data)(struct cn_stream *stream, const uint8_t *bytes, size_t size);
     /* The peer is gone: 0 it ended its side, negative an error (UV_..., CN_EPROTOCOL of TLS).
-     * Nothing more is read or, after an error, written. The owner closes the stream. */
+     * Nothing more is read or, after an error, written; an error may follow a clean end. The
+     * owner closes the stream. */
     void (*on_end)(struct cn_stream *stream, int status);
     /* Asked for by cn_stream_want_drain(): the queue is empty. May be NULL. */
     void (*on_drain)(struct cn_stream *stream);

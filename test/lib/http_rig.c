@@ -36,6 +36,8 @@ static void on_abort(struct cn_http_server *server, struct cn_http_request *req,
     struct rig *rig = cn_http_server_data(server);
     rig->abort_count++;
     rig->abort_status = status;
+    if (rig->on_abort)
+        rig->on_abort(server, req, status);
 }
 
 static void on_drained(void *data)

@@ -23,8 +23,9 @@ struct rig {
     struct cn_buf body;           /* bytes that rig_read_all() has read */
     int read_status;              /* last status of a read; 99 before any */
     unsigned read_count;          /* results of reads, direct or by callback */
-    uint64_t clock_ms;            /* for tests that move the server's clock */
-    void *extra;                  /* a test's own */
+    void (*on_abort)(struct cn_http_server *server, struct cn_http_request *req, int status);
+    uint64_t clock_ms; /* for tests that move the server's clock */
+    void *extra;       /* a test's own */
 };
 
 typedef void (*rig_handler)(struct rig *rig, struct cn_http_request *req);
