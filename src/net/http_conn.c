@@ -131,6 +131,7 @@ void request_detach(struct request *req)
     CN_ASSERT(conn && conn->req == req);
     conn->req = NULL;
     req->conn = NULL;
+    req->body_done = conn->body_done;
     req->read_cb = NULL;
     req->drain_cb = NULL;
     conn->server->stats.busy_count--;
@@ -402,7 +403,7 @@ int cn_http_request_read(struct cn_http_request *public, const uint8_t **bytes, 
     struct request *req = (struct request *)public;
     struct conn *conn = req->conn;
     if (!conn)
-        return CN_ECLOSED;
+        return req->body_done ? CN_HTTP_READ_END : CN_ECLOSED;
     CN_ASSERT(!req->read_cb);
     int rc = body_next(conn, bytes, size);
     if (rc < 0)
@@ -412,6 +413,8 @@ int cn_http_request_read(struct cn_http_request *public, const uint8_t **bytes, 
             cn_stream_resume(conn->stream);
         return rc;
     }
+    if (!cb)
+        return CN_HTTP_READ_PENDING;
     req->read_cb = cb;
     if (conn->send_continue) {
         conn->send_continue = false;
@@ -428,7 +431,7 @@ int cn_http_request_read(struct cn_http_request *public, const uint8_t **bytes, 
 bool cn_http_request_body_done(const struct cn_http_request *public)
 {
     const struct request *req = (const struct request *)public;
-    return !req->conn || req->conn->body_done;
+    return req->conn ? req->conn->body_done : req->body_done;
 }
 
 /* Gives the pending read what there is. False: nothing was there. */

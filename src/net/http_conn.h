@@ -45,6 +45,7 @@ struct request {
     struct cn_http_request public; /* first */
     struct conn *conn;             /* NULL once the response is complete or aborted */
     bool released;                 /* by the handler */
+    bool body_done;                /* once conn is NULL: the body had been read to its end */
     bool begun;                    /* a response head is in the queue */
     bool chunked;                  /* the response is */
     bool no_body;                  /* HEAD, 204, 304: what is written is counted and dropped */

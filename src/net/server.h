@@ -117,7 +117,9 @@ typedef void (*cn_http_read_cb)(struct cn_http_request *req, int status, const u
 
 /* Pulls the next piece of the body. What has already arrived is returned at once, so a small
  * body costs no extra turn. The bytes stay valid until the next read or until the handler
- * returns to the loop. The client is held back while nobody reads. At most one read pends. */
+ * returns to the loop. The client is held back while nobody reads. At most one read pends. With
+ * a NULL callback PENDING only says that nothing has arrived, and nothing pends. The rest of a
+ * body cannot be read once the response is complete: CN_ECLOSED. */
 int cn_http_request_read(struct cn_http_request *req, const uint8_t **bytes, size_t *size,
                          cn_http_read_cb cb);
 /* There is no body, or all of it has been read. */

@@ -348,6 +348,57 @@ TEST(server, gives_a_body_that_came_with_the_head_at_once)
     rig_close(&rig);
 }
 
+TEST(server, looks_at_a_body_without_waiting_for_it)
+{
+    struct rig rig;
+    struct rig_client client;
+    const uint8_t *bytes;
+    size_t size;
+    rig_open(&rig, rig_hold, NULL);
+    rig_connect(&rig, &client);
+    rig_send(&client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    RIG_UNTIL(&rig, rig.request_count == 1);
+    CHECK_INT(CN_HTTP_READ_DATA, cn_http_request_read(rig.held, &bytes, &size, NULL));
+    CHECK(size == 3 && memcmp(bytes, "abc", 3) == 0);
+    CHECK_INT(CN_HTTP_READ_PENDING, cn_http_request_read(rig.held, &bytes, &size, NULL));
+    uv_update_time(&rig.loop);
+    cn_http_server_tick(rig.server, uv_now(&rig.loop) + 1000000); /* nobody waits: no clock */
+    CHECK_INT(0, rig.abort_count);
+    rig_read_all(rig.held);
+    rig_send(&client, "def");
+    RIG_UNTIL(&rig, rig.read_status == CN_HTTP_READ_END);
+    CHECK_STR("def", cn_buf_text(&rig.body));
+    rig_answer(rig.held, 200, "ok");
+    RIG_UNTIL(&rig, ends_with(rig_got(&client), "ok"));
+    rig_disconnect(&client);
+    rig_close(&rig);
+}
+
+TEST(server, does_not_call_a_cut_body_whole)
+{
+    struct rig rig;
+    struct rig_client client;
+    const uint8_t *bytes;
+    size_t size;
+    struct cn_http_head head = {.status = 200};
+    rig_open(&rig, rig_hold, NULL);
+    rig_connect(&rig, &client);
+    rig_send(&client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    RIG_UNTIL(&rig, rig.request_count == 1);
+    CHECK_INT(0, cn_http_respond(rig.held, &head, "x", 1, NULL, NULL));
+    CHECK(!cn_http_request_body_done(rig.held));
+    CHECK_INT(CN_ECLOSED, cn_http_request_read(rig.held, &bytes, &size, NULL));
+    cn_http_request_release(rig.held);
+    rig_send(&client, "def" GET("/"));
+    RIG_UNTIL(&rig, rig.request_count == 2);
+    CHECK_INT(0, cn_http_respond(rig.held, &head, "x", 1, NULL, NULL));
+    CHECK(cn_http_request_body_done(rig.held)); /* there was none */
+    CHECK_INT(CN_HTTP_READ_END, cn_http_request_read(rig.held, &bytes, &size, NULL));
+    cn_http_request_release(rig.held);
+    rig_disconnect(&client);
+    rig_close(&rig);
+}
+
 TEST(server, holds_a_client_back_while_nobody_reads_its_body)
 {
     struct rig rig;
