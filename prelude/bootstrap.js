@@ -6,11 +6,13 @@ import { expose, exposeEnumerable } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
+import { CompressionStream, DecompressionStream } from "./web/compression.js";
 import { console } from "./web/console.js";
 import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
 import { EventSource } from "./web/event-source.js";
+import { TextDecoderStream, TextEncoderStream } from "./web/encoding/text-streams.js";
 import * as events from "./web/events.js";
 import { fetch } from "./web/fetch/fetch.js";
 import { Headers } from "./web/fetch/headers.js";
@@ -22,6 +24,7 @@ import { Navigator, navigator } from "./web/navigator.js";
 import { Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, performance } from "./web/performance.js";
 import { scheduler } from "./web/scheduler.js";
 import { installTime } from "./web/time.js";
+import { installWebAssembly } from "./web/webassembly.js";
 import * as streams from "./web/streams/index.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { URL } from "./web/url/url.js";
@@ -35,7 +38,7 @@ const interfaces = {
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
   EventSource, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams,
-  ...streams,
+  ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 
@@ -44,6 +47,7 @@ const globals = { navigator, performance, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
 installGlobalScope();
 installTime();
+installWebAssembly();
 
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";

@@ -53,4 +53,9 @@ export interface Native {
   fetchWrite(f: number, bytes: Uint8Array): -1 | 0 | 1;
   fetchEnd(f: number): void;
   fetchClose(f: number, keep: boolean): void;
+  // compression.c: kinds and flush modes are the enums of codec.h
+  codecOpen(kind: number, level?: number, windowBits?: number, memLevel?: number, strategy?: number, dictionary?: Uint8Array): object;
+  codecRun(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Uint8Array;
+  codecRunAsync(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Promise<Uint8Array>;
+  codecClose(codec: object): void;
 }

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "js/native.h"
 
+extern const struct cn_js_native cn_native_compression[];
 extern const struct cn_js_native cn_native_console[];
 extern const struct cn_js_native cn_native_timers[];
 extern const struct cn_js_native cn_native_fetch[];
@@ -12,6 +13,7 @@ extern const struct cn_js_native cn_native_http[];
 extern const struct cn_js_native cn_native_url[];
 
 static const struct cn_js_native *const tables[] = {
+    cn_native_compression,
     cn_native_console,
     cn_native_timers,
     cn_native_fetch,

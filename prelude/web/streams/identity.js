@@ -11,12 +11,11 @@ import { streamObject } from "./readable.js";
 import { ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
 import { writableObject } from "./writable.js";
 
-/** The bytes of a chunk as a Uint8Array of its own, or a TypeError. */
-function copyBytes(chunk) {
-  if (ArrayBuffer.isView(chunk)) {
-    return new Uint8Array(chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength));
-  }
-  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk.slice(0));
+/** The bytes of a chunk written to one of the platform's byte streams, not copied; or a TypeError. */
+export function inputBytes(chunk) {
+  if (chunk instanceof Uint8Array) return chunk;
+  if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
   if (typeof chunk === "string") return native.utf8Encode(chunk);
   throw new TypeError(
     "This TransformStream is being used as a byte stream, but received an object of " +
@@ -66,7 +65,7 @@ class BytePipe {
     if (this.failure !== null) throw this.failure.error;
     let bytes;
     try {
-      bytes = copyBytes(chunk);
+      bytes = typeof chunk === "string" ? inputBytes(chunk) : new Uint8Array(inputBytes(chunk)); // a copy
       if (this.remaining !== null) {
         if (bytes.byteLength > this.remaining) {
           throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");

@@ -91,13 +91,12 @@ function readyResolve(writer) {
 }
 
 export function updateBackpressure(stream, backpressure) {
-  const { writer } = stream;
-  if (writer !== null && backpressure !== stream.backpressure) {
-    stream.backpressure = backpressure;
-    if (backpressure) writer.ready.reset();
-    else readyResolve(writer);
-  }
+  if (backpressure === stream.backpressure) return;
   stream.backpressure = backpressure;
+  const { writer } = stream;
+  if (writer === null) return;
+  if (backpressure) writer.ready.reset();
+  else readyResolve(writer); // may write, and so come back here
 }
 
 export function dealWithRejection(stream, error) {

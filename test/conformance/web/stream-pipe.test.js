@@ -118,3 +118,10 @@ test("chunks enqueued later flow through a chain", async () => {
   controller.close();
   assertEquals(await done, [4, 8]);
 });
+
+test("many chunks flow through a transform without a buffer", async () => {
+  let n = 0;
+  const source = new ReadableStream({ pull(c) { if (n === 500) c.close(); else c.enqueue(n++); } });
+  const out = await Array.fromAsync(source.pipeThrough(new TransformStream()).pipeThrough(new TransformStream()));
+  assertEquals([out.length, out[499]], [500, 499]);
+});

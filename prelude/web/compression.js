@@ -1,0 +1,130 @@
+// CompressionStream and DecompressionStream: https://compression.spec.whatwg.org/
+import { finishInterface } from "../internal/interface.js";
+import { native } from "../internal/native.js";
+import { ByteTransform } from "./streams/byte-transform.js";
+import { illegalInvocation, then } from "./streams/common.js";
+import { streamObject } from "./streams/readable.js";
+import { writableObject } from "./streams/writable.js";
+
+// enum cn_codec_kind and cn_codec_flush of src/bindings/codec.h
+const ENCODERS = { deflate: 0, "deflate-raw": 1, gzip: 2, brotli: 7 };
+const DECODERS = { deflate: 3, "deflate-raw": 4, gzip: 5, brotli: 8 };
+const RUN = 0;
+const END = 2;
+// Bits of the status.
+const MORE = 1;
+const ENDED = 2;
+const TRAILING = 4;
+// A chunk of this size or more is worked on by another thread.
+const LARGE = 128 * 1024;
+// 10 MB of text: level 5 takes 440 ms and gives 2.71 MB, level 6 900 ms and 2.61 MB.
+const ZLIB_LEVEL = 5;
+const BROTLI_QUALITY = 5;
+
+const status = new Uint32Array(1);
+
+class Codec {
+  constructor(kind, isDecoder) {
+    this.handle = native.codecOpen(kind, kind === ENCODERS.brotli ? BROTLI_QUALITY : ZLIB_LEVEL);
+    this.isDecoder = isDecoder;
+    this.status = new Uint32Array(1); // of asynchronous runs
+  }
+
+  transform(bytes, output) {
+    return bytes.byteLength >= LARGE ? this.runLarge(bytes, output) : this.run(bytes, RUN, output);
+  }
+
+  flush(output) {
+    return this.run(undefined, END, output);
+  }
+
+  close() {
+    native.codecClose(this.handle);
+  }
+
+  run(bytes, mode, output) {
+    let input = bytes;
+    for (;;) {
+      try {
+        output.push(native.codecRun(this.handle, input, mode, status));
+      } catch (error) {
+        throw this.failure(error);
+      }
+      this.check(status[0], mode);
+      if (!(status[0] & MORE)) return undefined;
+      input = undefined;
+      const waiting = output.wait();
+      if (waiting !== undefined) return then(waiting, () => this.run(undefined, mode, output));
+    }
+  }
+
+  async runLarge(bytes, output) {
+    let input = bytes;
+    do {
+      try {
+        output.push(await native.codecRunAsync(this.handle, input, RUN, this.status));
+      } catch (error) {
+        throw this.failure(error);
+      }
+      this.check(this.status[0], RUN);
+      input = undefined;
+      await output.wait();
+    } while (this.status[0] & MORE);
+  }
+
+  failure(error) {
+    return this.isDecoder ? new TypeError("Decompression failed.", { cause: error }) : error;
+  }
+
+  check(bits, mode) {
+    if (!this.isDecoder) return;
+    if (bits & TRAILING) throw new TypeError("Trailing bytes after end of compressed data");
+    if (mode === END && !(bits & (ENDED | MORE))) {
+      throw new TypeError("Called close() on a decompression stream with incomplete data");
+    }
+  }
+}
+
+function openCodec(table, format, isDecoder) {
+  const name = `${format}`;
+  if (!Object.hasOwn(table, name)) {
+    throw new TypeError("The compression format must be either 'deflate', 'deflate-raw', 'gzip' or 'brotli'.");
+  }
+  return new ByteTransform(new Codec(table[name], isDecoder));
+}
+
+class CompressionStream {
+  #pipe;
+
+  constructor(format) {
+    this.#pipe = openCodec(ENCODERS, format, false);
+  }
+  get readable() {
+    if (!(#pipe in this)) throw illegalInvocation("CompressionStream");
+    return streamObject(this.#pipe.readable);
+  }
+  get writable() {
+    if (!(#pipe in this)) throw illegalInvocation("CompressionStream");
+    return writableObject(this.#pipe.writable);
+  }
+}
+
+class DecompressionStream {
+  #pipe;
+
+  constructor(format) {
+    this.#pipe = openCodec(DECODERS, format, true);
+  }
+  get readable() {
+    if (!(#pipe in this)) throw illegalInvocation("DecompressionStream");
+    return streamObject(this.#pipe.readable);
+  }
+  get writable() {
+    if (!(#pipe in this)) throw illegalInvocation("DecompressionStream");
+    return writableObject(this.#pipe.writable);
+  }
+}
+
+finishInterface(CompressionStream);
+finishInterface(DecompressionStream);
+export { CompressionStream, DecompressionStream };

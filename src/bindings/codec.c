@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bindings/codec.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#define OUTPUT_STEP (32 * 1024)
+
+static bool is_encoder(enum cn_codec_kind kind)
+{
+    return kind <= CN_CODEC_GZIP || kind == CN_CODEC_BROTLI_ENCODE;
+}
+
+static bool is_brotli(enum cn_codec_kind kind)
+{
+    return kind >= CN_CODEC_BROTLI_ENCODE;
+}
+
+/* zlib says the format by the number of window bits. */
+static int format_bits(enum cn_codec_kind kind, int bits)
+{
+    switch (kind) {
+    case CN_CODEC_DEFLATE_RAW:
+    case CN_CODEC_INFLATE_RAW:
+        return -bits;
+    case CN_CODEC_GZIP:
+    case CN_CODEC_GUNZIP:
+        return bits + 16;
+    case CN_CODEC_UNZIP:
+        return bits + 32;
+    default:
+        return bits;
+    }
+}
+
+static int init_brotli(struct cn_codec *codec, const struct cn_codec_options *options,
+                       struct cn_err *err)
+{
+    if (codec->kind == CN_CODEC_BROTLI_DECODE) {
+        codec->decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+        return codec->decoder ? 0 : cn_err_set(err, CN_ENOMEM, "no memory for brotli");
+    }
+    codec->encoder = BrotliEncoderCreateInstance(NULL, NULL, NULL);
+    if (!codec->encoder)
+        return cn_err_set(err, CN_ENOMEM, "no memory for brotli");
+    BrotliEncoderSetParameter(codec->encoder, BROTLI_PARAM_QUALITY, (uint32_t)options->level);
+    if (options->window_bits)
+        BrotliEncoderSetParameter(codec->encoder, BROTLI_PARAM_LGWIN,
+                                  (uint32_t)options->window_bits);
+    BrotliEncoderSetParameter(codec->encoder, BROTLI_PARAM_MODE, (uint32_t)options->strategy);
+    return 0;
+}
+
+int cn_codec_init(struct cn_codec *codec, enum cn_codec_kind kind,
+                  const struct cn_codec_options *options, struct cn_err *err)
+{
+    *codec = (struct cn_codec){.kind = kind};
+    if (is_brotli(kind))
+        return init_brotli(codec, options, err);
+    int bits = options->window_bits ? options->window_bits : 15;
+    int rc;
+    if (is_encoder(kind))
+        rc = deflateInit2(&codec->z, options->level, Z_DEFLATED, format_bits(kind, bits),
+                          options->mem_level ? options->mem_level : 8, options->strategy);
+    else
+        rc = inflateInit2(&codec->z, format_bits(kind, bits));
+    if (rc == Z_MEM_ERROR)
+        return cn_err_set(err, CN_ENOMEM, "no memory for zlib");
+    if (rc != Z_OK)
+        return cn_err_set(err, CN_EINVALID, "these compression parameters do not go together");
+    if (!options->dictionary)
+        return 0;
+    if (is_encoder(kind)) {
+        rc = deflateSetDictionary(&codec->z, options->dictionary, (uInt)options->dictionary_size);
+    } else if (kind == CN_CODEC_INFLATE_RAW) {
+        rc = inflateSetDictionary(&codec->z, options->dictionary, (uInt)options->dictionary_size);
+    } else {
+        codec->dictionary = cn_memdup(options->dictionary, options->dictionary_size);
+        codec->dictionary_size = options->dictionary_size;
+    }
+    if (rc != Z_OK) {
+        cn_codec_fini(codec);
+        return cn_err_set(err, CN_EINVALID, "the dictionary is not usable");
+    }
+    return 0;
+}
+
+void cn_codec_fini(struct cn_codec *codec)
+{
+    if (codec->encoder)
+        BrotliEncoderDestroyInstance(codec->encoder);
+    if (codec->decoder)
+        BrotliDecoderDestroyInstance(codec->decoder);
+    if (!is_brotli(codec->kind) && codec->z.state)
+        (void)(is_encoder(codec->kind) ? deflateEnd(&codec->z)
+                                       : inflateEnd(&codec->z)); /* reports only misuse */
+    cn_free(codec->dictionary);
+    cn_buf_fini(&codec->input);
+    *codec = (struct cn_codec){.kind = codec->kind, .failed = true};
+}
+
+/* One call of a library: reads from *next, *left; writes to `to`, `room`. Returns how much was
+ * written; sets *again if the library has more to give. */
+static int64_t zlib_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
+                         size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+{
+    z_stream *z = &codec->z;
+    z->next_in = (Bytef *)*next;
+    z->avail_in = (uInt)(*left > 1u << 30 ? 1u << 30 : *left);
+    z->next_out = to;
+    z->avail_out = (uInt)room;
+    size_t given = z->avail_in;
+    int rc;
+    if (is_encoder(codec->kind)) {
+        bool all = given == *left;
+        int mode = !all || flush == CN_CODEC_RUN ? Z_NO_FLUSH
+                   : flush == CN_CODEC_FLUSH     ? Z_SYNC_FLUSH
+                                                 : Z_FINISH;
+        rc = deflate(z, mode);
+    } else {
+        rc = inflate(z, Z_NO_FLUSH);
+        if (rc == Z_NEED_DICT && codec->dictionary) {
+            rc = inflateSetDictionary(z, codec->dictionary, (uInt)codec->dictionary_size);
+            if (rc == Z_OK)
+                rc = inflate(z, Z_NO_FLUSH);
+        }
+        if (rc == Z_NEED_DICT)
+            return cn_err_set(err, CN_EINVALID, "Missing dictionary");
+    }
+    *next = z->next_in;
+    *left -= given - z->avail_in;
+    if (rc == Z_STREAM_END)
+        codec->ended = true;
+    else if (rc == Z_DATA_ERROR || rc == Z_STREAM_ERROR)
+        return cn_err_set(err, CN_EINVALID, "%s", z->msg ? z->msg : "invalid data");
+    else if (rc == Z_MEM_ERROR)
+        return cn_err_set(err, CN_ENOMEM, "no memory for zlib");
+    /* Z_BUF_ERROR: no progress was possible, which is no mistake. */
+    *again = !codec->ended && z->avail_out == 0;
+    return (int64_t)(room - z->avail_out);
+}
+
+static int64_t brotli_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
+                           size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+{
+    size_t available = room;
+    if (codec->encoder) {
+        static const BrotliEncoderOperation operations[] = {
+            BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FLUSH, BROTLI_OPERATION_FINISH};
+        if (!BrotliEncoderCompressStream(codec->encoder, operations[flush], left, next, &available,
+                                         &to, NULL))
+            return cn_err_set(err, CN_EINVALID, "brotli could not compress");
+        codec->ended = BrotliEncoderIsFinished(codec->encoder);
+        *again = BrotliEncoderHasMoreOutput(codec->encoder) || (*left && !codec->ended);
+        return (int64_t)(room - available);
+    }
+    BrotliDecoderResult result =
+        BrotliDecoderDecompressStream(codec->decoder, left, next, &available, &to, NULL);
+    if (result == BROTLI_DECODER_RESULT_ERROR)
+        return cn_err_set(err, CN_EINVALID, "%s",
+                          BrotliDecoderErrorString(BrotliDecoderGetErrorCode(codec->decoder)));
+    codec->ended = result == BROTLI_DECODER_RESULT_SUCCESS;
+    *again = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
+    return (int64_t)(room - available);
+}
+
+/* Works through bytes[*used..size) until they are used up or `limit` bytes came out. */
+static int work(struct cn_codec *codec, const uint8_t *bytes, size_t size, size_t *used,
+                enum cn_codec_flush flush, size_t limit, struct cn_buf *out, struct cn_err *err)
+{
+    static const uint8_t nothing[1];
+    size_t begin = out->size;
+    const uint8_t *next = bytes ? bytes + *used : nothing;
+    size_t left = size - *used;
+    bool again = true;
+    while (again && !codec->ended && out->size - begin < limit) {
+        size_t want = limit - (out->size - begin);
+        if (want > OUTPUT_STEP && out->size - begin < 4 * OUTPUT_STEP)
+            want = OUTPUT_STEP;
+        cn_buf_reserve(out, want);
+        again = false;
+        int64_t wrote = is_brotli(codec->kind)
+                            ? brotli_once(codec, &next, &left, out->data + out->size, want, flush,
+                                          &again, err)
+                            : zlib_once(codec, &next, &left, out->data + out->size, want, flush,
+                                        &again, err);
+        if (wrote < 0) {
+            codec->failed = true;
+            return (int)wrote;
+        }
+        out->size += (size_t)wrote;
+        if (!again && left && !codec->ended && !is_brotli(codec->kind))
+            again = true; /* more than zlib's counter holds */
+    }
+    *used = size - left;
+    codec->more = again && !codec->ended;
+    if (codec->ended && left && !is_encoder(codec->kind))
+        codec->trailing = true;
+    return 0;
+}
+
+void cn_codec_feed(struct cn_codec *codec, const uint8_t *bytes, size_t size)
+{
+    if (codec->input_used == codec->input.size) {
+        cn_buf_clear(&codec->input);
+        codec->input_used = 0;
+    }
+    cn_buf_append(&codec->input, bytes, size);
+}
+
+int cn_codec_step(struct cn_codec *codec, enum cn_codec_flush flush, size_t limit,
+                  struct cn_buf *out, struct cn_err *err)
+{
+    if (codec->failed)
+        return cn_err_set(err, CN_EINVALID, "the stream has failed or is closed");
+    return work(codec, codec->input.data, codec->input.size, &codec->input_used, flush, limit, out,
+                err);
+}
+
+int cn_codec_run(struct cn_codec *codec, const uint8_t *bytes, size_t size,
+                 enum cn_codec_flush flush, size_t limit, struct cn_buf *out, struct cn_err *err)
+{
+    if (codec->failed || codec->input_used < codec->input.size || codec->more) {
+        cn_codec_feed(codec, bytes, size);
+        return cn_codec_step(codec, flush, limit, out, err);
+    }
+    size_t used = 0;
+    int rc = work(codec, bytes, size, &used, flush, limit, out, err);
+    if (rc == 0 && used < size && !codec->ended)
+        cn_codec_feed(codec, bytes + used, size - used);
+    return rc;
+}
+
+bool cn_codec_truncated(const struct cn_codec *codec)
+{
+    return !is_encoder(codec->kind) && !codec->ended;
+}
