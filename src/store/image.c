@@ -371,8 +371,10 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
         }
         struct cn_page *old = before ? cn_pagemap_find(&image->pages, page->page_no) : NULL;
         bool with_image = !old || old->image_lsn <= boundary; /* R7 */
+        if (before && image->images->config.planted & CN_PLANTED_NO_IMAGE)
+            with_image = false;
         append_page(body, page->page_no, before, page->bytes, with_image);
-        page->image_lsn = with_image ? 0 : old->image_lsn; /* 0: this record's */
+        page->image_lsn = with_image || !old ? 0 : old->image_lsn; /* 0: this record's */
         head.page_count++;
     }
     for (uint32_t no = change->pages_after + 1; rc == 0 && no <= head.pages_before; no++) {

@@ -35,6 +35,7 @@ struct cn_images_config {
     uint32_t open_files_max;
     uint32_t commit_pages_max;
     bool manual; /* no keeper thread: commits write back themselves at the limit */
+    unsigned planted; /* enum cn_planted */
     void (*wake_keeper)(void *data);
     void *data;
 };

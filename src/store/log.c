@@ -510,9 +510,11 @@ static void flush_locked(struct cn_log *log)
     log->flushing = true;
     pthread_mutex_unlock(&log->lock);
 
+    CN_ASSERT(batch->last_lsn > cn_log_durable(log)); /* L1 */
+    if (log->config.planted & CN_PLANTED_EARLY_ACK)
+        atomic_store_explicit(&log->durable, batch->last_lsn, memory_order_release);
     int rc = batch_write(log, batch);
     if (rc == 0) {
-        CN_ASSERT(batch->last_lsn > cn_log_durable(log)); /* L1 */
         if (log->config.sync == CN_LOG_FSYNC)
             log->claimed_lsn = batch->last_lsn;
         atomic_store_explicit(&log->durable, batch->last_lsn, memory_order_release);
@@ -651,12 +653,12 @@ int cn_log_segments_before(struct cn_log *log, uint64_t lsn, struct cn_segment_i
     pthread_mutex_lock(&log->lock);
     int count = 0;
     uint64_t durable = cn_log_durable(log);
-    /* The segment that appends go to stays, and so does one that the flusher may still write. */
+    /* The last segment stays: appends go to it or, after an open without any, it tells the next
+     * one where LSNs continue. So does one that the flusher may still write. */
     for (size_t i = 0; i < log->segment_count && count < max; i++) {
         const struct cn_segment_info *segment = &log->segments[i];
-        bool current = i + 1 == log->segment_count && log->segment_capacity > 0;
-        if (current || segment->last_lsn >= lsn || segment->last_lsn > durable ||
-            (i + 1 < log->segment_count && log->segments[i + 1].first_lsn > durable))
+        if (i + 1 == log->segment_count || segment->last_lsn >= lsn ||
+            segment->last_lsn > durable || log->segments[i + 1].first_lsn > durable)
             break;
         segments[count++] = *segment;
     }
@@ -695,6 +697,10 @@ int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err)
     } else {
         rc = cn_disk_unlink(disk, path);
     }
+    /* Synced, so that the names of segments go in order (no gap after a crash), and before the
+     * file is written again under its new name (the old name would show new bytes). */
+    if (rc == 0)
+        rc = cn_disk_sync_dir(disk, "log");
     if (rc < 0 && rc != -ENOENT) {
         cn_free(spare);
         return cn_err_errno(err, -rc, "cannot release %s", path);

@@ -88,6 +88,7 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
         .pending_max = 64 << 20,
         .live_max = 4 * live,
         .manual = config->manual,
+        .planted = config->planted,
         .next_lsn = recovery->next_lsn,
         .next_number = recovery->next_number,
         .last_time_ms = recovery->last_time_ms,
@@ -106,6 +107,7 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
         .open_files_max = (uint32_t)or_default(config->open_files_max, 512),
         .commit_pages_max = (uint32_t)or_default(config->commit_size_max, 128 << 20) / CN_PAGE_SIZE,
         .manual = config->manual,
+        .planted = config->planted,
         .wake_keeper = on_wake_keeper,
         .data = store,
     };

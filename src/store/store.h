@@ -65,6 +65,7 @@ struct cn_store_config {
     uint32_t commit_size_max;  /* 128 MB: changed pages of one transaction */
     bool manual; /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
                     tests that must repeat exactly */
+    unsigned planted;         /* enum cn_planted; for tests */
     const struct cn_store_history *history; /* borrowed; NULL: none */
 };
 

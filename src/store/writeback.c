@@ -90,6 +90,14 @@ int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *w
     return rc;
 }
 
+/* I1: nothing is in a file before it is durable in the log. */
+static int wait_durable(struct cn_images *images, uint64_t lsn, struct cn_err *err)
+{
+    if (images->config.planted & CN_PLANTED_EARLY_WRITE_BACK)
+        return 0;
+    return cn_log_wait(images->config.log, lsn, err);
+}
+
 /* I4: completes the old file, syncs it and renames it. The image is busy. */
 static int aside_write(struct cn_image *image, struct cn_err *err)
 {
@@ -107,7 +115,7 @@ static int aside_write(struct cn_image *image, struct cn_err *err)
     cn_image_path(&image->key, from);
     cn_image_aside_path(&image->key, aside->lsn, to);
     struct cn_disk_file *file;
-    int rc = cn_log_wait(image->images->config.log, aside->lsn, err);
+    int rc = wait_durable(image->images, aside->lsn, err);
     if (rc < 0)
         goto finish;
     cn_image_file_forget(image);
@@ -154,7 +162,7 @@ static int pages_write(struct cn_image *image, struct cn_err *err)
 
     struct cn_disk_file *file;
     /* The size is part of what was committed: I1 holds for it too. */
-    int rc = cn_log_wait(images->config.log, lsn_max > image_lsn ? lsn_max : image_lsn, err);
+    int rc = wait_durable(images, lsn_max > image_lsn ? lsn_max : image_lsn, err);
     if (rc < 0)
         goto finish;
     rc = cn_image_file_use(image, page_count > 0, &file);

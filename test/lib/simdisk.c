@@ -46,6 +46,7 @@ struct names {
 struct renaming {
     struct name part[2];
     int part_count;
+    bool syncs; /* being made durable */
 };
 
 struct simdisk {
@@ -211,6 +212,7 @@ static void rename_live(struct simdisk *sim, const struct name *parts, int part_
     }
     struct renaming *renaming = &sim->renamings[sim->renaming_count++];
     renaming->part_count = part_count;
+    renaming->syncs = false;
     for (int i = 0; i < part_count; i++)
         renaming->part[i] = (struct name){cn_strdup(parts[i].path), node_ref(parts[i].node)};
     renaming_apply(renaming, &sim->live);
@@ -548,6 +550,37 @@ static int sim_mkdir(struct cn_disk *disk, const char *path)
     return end(sim, rc);
 }
 
+static bool share_a_name(const struct renaming *a, const struct renaming *b)
+{
+    for (int i = 0; i < a->part_count * b->part_count; i++) {
+        if (strcmp(a->part[i % a->part_count].path, b->part[i / a->part_count].path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Makes the marked changes durable, and with each all earlier ones of the same names: they
+ * happened before it, so they cannot come to the disk after it. */
+static void sync_renamings(struct simdisk *sim)
+{
+    for (size_t i = sim->renaming_count; i-- > 0;) {
+        for (size_t j = 0; sim->renamings[i].syncs && j < i; j++) {
+            if (share_a_name(&sim->renamings[i], &sim->renamings[j]))
+                sim->renamings[j].syncs = true;
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < sim->renaming_count; i++) {
+        if (sim->renamings[i].syncs) {
+            renaming_apply(&sim->renamings[i], &sim->durable);
+            renaming_fini(&sim->renamings[i]);
+        } else {
+            sim->renamings[kept++] = sim->renamings[i];
+        }
+    }
+    sim->renaming_count = kept;
+}
+
 static int sim_sync_dir(struct cn_disk *disk, const char *path)
 {
     struct simdisk *sim = of(disk);
@@ -557,20 +590,12 @@ static int sim_sync_dir(struct cn_disk *disk, const char *path)
         rc = dir ? -ENOTDIR : -ENOENT;
     if (rc < 0)
         return end(sim, rc);
-    size_t kept = 0;
     for (size_t i = 0; i < sim->renaming_count; i++) {
         struct renaming *renaming = &sim->renamings[i];
-        bool here = false;
-        for (int j = 0; j < renaming->part_count; j++)
-            here = here || is_in_folder(renaming->part[j].path, path);
-        if (here) {
-            renaming_apply(renaming, &sim->durable);
-            renaming_fini(renaming);
-        } else {
-            sim->renamings[kept++] = *renaming;
-        }
+        for (int part = 0; part < renaming->part_count; part++)
+            renaming->syncs = renaming->syncs || is_in_folder(renaming->part[part].path, path);
     }
-    sim->renaming_count = kept;
+    sync_renamings(sim);
     return end(sim, 0);
 }
 

@@ -106,6 +106,25 @@ TEST(simdisk, names_and_sizes_may_be_lost)
     simdisk_free(sim);
 }
 
+TEST(simdisk, a_synced_rename_brings_the_creation_before_it)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_disk *disk = simdisk_disk(sim);
+    CHECK_INT(0, cn_disk_mkdirs(disk, "a"));
+    CHECK_INT(0, cn_disk_mkdirs(disk, "b"));
+    cn_disk_close(open_file(sim, "a/f"));
+    CHECK_INT(0, cn_disk_rename(disk, "a/f", "b/f"));
+    CHECK_INT(0, cn_disk_sync_dir(disk, "b"));
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct simdisk *after = simdisk_crash(sim, seed);
+        uint8_t byte;
+        CHECK_INT(-1, contents(after, "a/f", &byte, 1));
+        CHECK_INT(0, contents(after, "b/f", &byte, 1));
+        simdisk_free(after);
+    }
+    simdisk_free(sim);
+}
+
 TEST(simdisk, sync_all_keeps_everything)
 {
     struct simdisk *sim = simdisk_new();
