@@ -22,6 +22,8 @@ void cn_js_setup(void)
     /* The engine reads its options from the environment when it starts. A user's own setting
      * wins. Collector threads: one is enough beside one lane per core. */
     setenv("JSC_numberOfGCMarkers", "1", 0);
+    /* A call in tail position would vanish from stacks: `return f()` is how most code is written. */
+    setenv("JSC_useTailCalls", "0", 0);
     /* The engine's timer for full collections asks for the memory pressure of a main loop that
      * this program does not have, and crashes (2.50). The lane collects when it is idle. */
     JSDisableGCTimer();

@@ -1,0 +1,94 @@
+// The command line itself: help, refusals, the starter, settings from flags and variables.
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { folder, project, run, serve } from "../lib/cairn.mjs";
+
+const hello = { "index.js": `export default { fetch: (r, env) => new Response("hello " + (env.A ?? "")) }` };
+
+test("version and help", () => {
+  assert.match(run(["version"]).stdout, /^cairn \d+\.\d+\.\d+\n$/);
+  assert.match(run(["help"]).stdout, /serve[\s\S]*dev[\s\S]*build[\s\S]*new/);
+  for (const name of ["serve", "dev", "build", "new"]) {
+    const help = run(["help", name]);
+    assert.equal(help.status, 0);
+    assert.ok(help.stdout.startsWith(`usage: cairn ${name} `), help.stdout);
+    assert.equal(run([name, "--help"]).stdout, help.stdout);
+  }
+  assert.equal(run([]).status, 2);
+});
+
+test("what is unknown is refused with a suggestion", () => {
+  for (const [args, text] of [
+    [["srve"], 'cairn: unknown command "srve" (did you mean "serve"?)'],
+    [["serve", "--lisen", "x"], "cairn: unknown option --lisen (did you mean --listen?)"],
+    [["serve", "--outdir=x"], "cairn: unknown option --outdir"],
+    [["serve", "--listen"], "cairn: --listen needs a value: HOST:PORT"],
+    [["build", "a", "b"], 'cairn: unexpected "b"'],
+  ]) {
+    const result = run(args);
+    assert.equal(result.status, 2);
+    assert.ok(result.stderr.startsWith(text), result.stderr);
+  }
+});
+
+test("bad settings are refused with a sentence", (t) => {
+  const dir = project(t, { ...hello });
+  for (const [args, text] of [
+    [["--listen", "nonsense"], '"nonsense" is not an address HOST:PORT'],
+    [["--listen", "127.0.0.1:99999"], "is not an address HOST:PORT"],
+    [["--lanes", "0"], '--lanes must be a number from 1 to 256, not "0"'],
+    [["--log", "xml"], '--log must be json or pretty, not "xml"'],
+    [["--tls-cert", "x"], "--tls-cert and --tls-key belong together"],
+    [["--env", "prod"], "there is no [env.prod]"],
+    [["--var", "novalue"], "--var novalue: must have the form NAME=VALUE"],
+  ]) {
+    const result = run(["serve", dir, ...args]);
+    assert.equal(result.status, 1, args.join(" "));
+    assert.ok(result.stderr.includes(text), result.stderr);
+  }
+});
+
+test("the starter runs as it is written", async (t) => {
+  const dir = path.join(folder(t), "My First Worker");
+  assert.equal(run(["new", dir]).status, 0);
+  const server = await serve(t, dir);
+  assert.equal(server.stdout, `cairn: ready on ${server.url}\n`);
+  assert.equal(await server.text("/?name=you"), "Hello, you!\n");
+  assert.ok(Date.parse((await (await server.fetch("/time")).json()).now) > 0);
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  assert.equal(run(["new", dir]).status, 1, "a folder with files in it is left alone");
+});
+
+test("a flag wins over its variable, the variable over the configuration", async (t) => {
+  const dir = project(t, {
+    "wrangler.toml": `name = "w"\nmain = "index.js"\n[vars]\nA = "file"\n[cairn]\nlisten = "127.0.0.1:1"\n`,
+    ...hello,
+  });
+  const env = { CAIRN_LISTEN: "127.0.0.1:0", CAIRN_VAR: "A=variable", CAIRN_LANES: "1" };
+  const first = await serve(t, dir, { env });
+  assert.equal(await first.text("/"), "hello variable");
+  await first.stop();
+  const second = await serve(t, dir, { env, args: ["--var", "A=flag", "--listen=localhost:0"] });
+  assert.equal(await second.text("/"), "hello flag");
+  assert.match(second.url, /^http:\/\/localhost:\d+$/);
+});
+
+test("nothing but the data directory is left behind", async (t) => {
+  const dir = project(t, { ...hello });
+  const data = path.join(folder(t), "d");
+  const server = await serve(t, dir, { args: ["--data", data] });
+  assert.equal((await server.stop("SIGINT")).code, 0);
+  assert.deepEqual(readdirSync(dir).sort(), ["index.js", "wrangler.toml"]);
+  assert.ok(existsSync(data));
+});
+
+test("--log json makes every message one JSON object", async (t) => {
+  const dir = project(t, { "index.js": `export default { fetch() { console.warn("w\\n2"); return new Response(); } }` });
+  const server = await serve(t, dir, { args: ["--log", "json"] });
+  await server.fetch("/");
+  await server.stop();
+  const lines = server.stderr.trim().split("\n").map((line) => JSON.parse(line));
+  assert.ok(lines.some((line) => JSON.stringify(line).includes("w\\\\n2") || Object.values(line).includes("w\n2")), server.stderr);
+});
