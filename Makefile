@@ -61,7 +61,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: replay test-web all run test unit check bench fuzz lint install setup clean help crash
+.PHONY: integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -183,8 +183,26 @@ test-web: ## conformance tests of the Web APIs; PEER=jsrun|cairn|workerd, TEST=p
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 
+integration: $(B)/cairn ## the real binary from outside; TEST=folder of test/integration
+	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=1 test/integration/$(TEST)
+
 test: setup ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web
+	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web integration
+
+run: all ## build, then serve the example project
+	@$(B)/cairn serve examples/hello
+
+# The binary, and beside it what bundling needs: our scripts and esbuild (with the package for this
+# platform). An installed cairn does not need the checkout.
+LIBDIR = $(DESTDIR)$(PREFIX)/lib/cairn
+install: all ## install below PREFIX (/usr/local)
+	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)/node_modules/@esbuild
+	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
+	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
+	@rm -rf $(LIBDIR)/node_modules/esbuild $(LIBDIR)/node_modules/@esbuild/*
+	@cp -R node_modules/esbuild $(LIBDIR)/node_modules/
+	@cp -R node_modules/@esbuild/* $(LIBDIR)/node_modules/@esbuild/
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/cairn"
 
 check: setup ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) --no-print-directory unit SAN=$(SAN)

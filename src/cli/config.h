@@ -35,8 +35,7 @@ struct cn_config_rule {
 };
 
 struct cn_config_limits {
-    int64_t cpu_ms;      /* 0: the default */
-    int64_t subrequests; /* 0: no limit */
+    int64_t cpu_ms; /* 0: the default */
 };
 
 struct cn_config_build {
@@ -211,8 +210,8 @@ struct cn_config {
     const char *compatibility_date;
     struct cn_strings compatibility_flags;
     bool no_bundle, minify, keep_names, keep_names_set;
-    bool find_additional_modules, preserve_file_names;
-    const char *base_dir, *tsconfig, *jsx_factory, *jsx_fragment;
+    bool find_additional_modules;
+    const char *tsconfig, *jsx_factory, *jsx_fragment;
     CN_CONFIG_LIST(cn_config_rule) rules;
     const struct cn_confnode *define; /* table of strings, or NULL */
     const struct cn_confnode *alias;  /* the same */

@@ -82,7 +82,7 @@ SCHEMA(rule, struct cn_config_rule,
 
 SCHEMA(limits, struct cn_config_limits,
     INT(cn_config_limits, cpu_ms, 1, 86400000),
-    INT(cn_config_limits, subrequests, 1, 1000000000));
+    SUB_HOSTED("subrequests"));
 
 SCHEMA(build, struct cn_config_build,
     STRING(cn_config_build, command),
@@ -92,7 +92,7 @@ SCHEMA(build, struct cn_config_build,
 SCHEMA(dev, struct cn_config_dev,
     STRING(cn_config_dev, ip),
     INT(cn_config_dev, port, 0, 65535, SET(cn_config_dev, port_set)),
-    STRING(cn_config_dev, local_protocol, CHOICES("http", "https")),
+    STRING(cn_config_dev, local_protocol, CHOICES("http")),
     SUB_HOSTED("inspector_port"), SUB_HOSTED("inspector_ip"), SUB_HOSTED("upstream_protocol"),
     SUB_HOSTED("host"), SUB_HOSTED("enable_containers"), SUB_HOSTED("container_engine"),
     SUB_HOSTED("generate_types"));
@@ -290,8 +290,8 @@ static const struct cn_schema_field top_fields[] = {
     STRING(cn_config, jsx_factory),
     STRING(cn_config, jsx_fragment),
     TABLE(cn_config, build, build),
-    STRING(cn_config, base_dir),
-    BOOL(cn_config, preserve_file_names),
+    NAMED("base_dir", HOSTED), /* these two only shape an upload */
+    NAMED("preserve_file_names", HOSTED),
     BOOL(cn_config, find_additional_modules, .flags = UNBUILT),
 
     /* the server */
