@@ -84,6 +84,7 @@ void conn_arm(struct conn *conn, enum conn_deadline deadline)
 
 /* --- requests --------------------------------------------------------------------------- */
 
+/* NULL: no memory for a large head. */
 static struct request *request_new(struct cn_http_server *server, const uint8_t *head,
                                    const struct cn_http_scan *scan, char **head_copy)
 {
@@ -100,9 +101,12 @@ static struct request *request_new(struct cn_http_server *server, const uint8_t 
     req->public.headers = req->headers;
     *head_copy = req->head;
     if (scan->pos > REQUEST_INLINE_SIZE || scan->header_count > REQUEST_INLINE_HEADERS) {
-        /* Bounded by the limits on heads, so this is never more than some 150 KiB. */
         size_t headers_size = scan->header_count * sizeof(struct cn_http_header);
-        req->large = cn_alloc(headers_size + scan->pos);
+        req->large = cn_try_alloc(headers_size + scan->pos);
+        if (!req->large) {
+            cn_free(req);
+            return NULL;
+        }
         req->public.headers = (struct cn_http_header *)(void *)req->large;
         *head_copy = req->large + headers_size;
     }
@@ -481,6 +485,10 @@ static void request_start(struct conn *conn)
     struct cn_http_server *server = conn->server;
     char *head;
     struct request *req = request_new(server, conn->view, &conn->scan, &head);
+    if (!req) {
+        conn_refuse(conn, 503);
+        return;
+    }
     struct cn_http_request *public = &req->public;
     struct cn_http_message message;
     message.headers = (struct cn_http_header *)public->headers;
