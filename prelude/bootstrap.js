@@ -8,6 +8,9 @@ import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
 import { CompressionStream, DecompressionStream } from "./web/compression.js";
 import { console } from "./web/console.js";
+import { Crypto, crypto } from "./web/crypto/crypto.js";
+import { CryptoKey } from "./web/crypto/crypto-key.js";
+import { SubtleCrypto } from "./web/crypto/subtle-crypto.js";
 import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
@@ -37,13 +40,13 @@ const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
   EventSource, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
-  TextDecoder, TextEncoder, URL, URLSearchParams,
+  TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
   ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 
 expose("console", console);
-const globals = { navigator, performance, scheduler };
+const globals = { crypto, navigator, performance, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
 installGlobalScope();
 installTime();

@@ -58,4 +58,11 @@ export interface Native {
   codecRun(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Uint8Array;
   codecRunAsync(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Promise<Uint8Array>;
   codecClose(codec: object): void;
+  // webcrypto.c: numbers as in web/crypto/native-ids.js; a string says why it failed
+  crypto(operation: number, background: boolean, n0: number, n1: number, n2: number, n3: number, ...buffers: BufferSource[]):
+    Uint8Array | boolean | [Uint8Array, Uint8Array] | string | Promise<Uint8Array | boolean | [Uint8Array, Uint8Array] | string>;
+  digestStart(hash: number, state: Uint8Array): void;
+  digestUpdate(state: Uint8Array, bytes: BufferSource): void;
+  digestFinish(state: Uint8Array): Uint8Array;
+  timingSafeEqual(a: BufferSource, b: BufferSource): boolean;
 }

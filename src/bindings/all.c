@@ -11,6 +11,7 @@ extern const struct cn_js_native cn_native_fetch[];
 extern const struct cn_js_native cn_native_encoding[];
 extern const struct cn_js_native cn_native_http[];
 extern const struct cn_js_native cn_native_url[];
+extern const struct cn_js_native cn_native_webcrypto[];
 
 static const struct cn_js_native *const tables[] = {
     cn_native_compression,
@@ -20,6 +21,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_encoding,
     cn_native_http,
     cn_native_url,
+    cn_native_webcrypto,
 };
 
 void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)

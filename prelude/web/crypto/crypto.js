@@ -1,0 +1,77 @@
+// crypto: https://w3c.github.io/webcrypto/#crypto-interface
+import { finishInterface } from "../../internal/interface.js";
+import { native } from "../../internal/native.js";
+import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js";
+import { DOMException } from "../dom-exception.js";
+import { DigestStream } from "./digest-stream.js";
+import { subtle } from "./subtle-crypto.js";
+
+const SECRET = Symbol("may construct");
+const QUOTA = 65536;
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** Random bytes for UUIDs, fetched 256 at a time. */
+const pool = new Uint8Array(4096);
+let poolAt = pool.length;
+
+const INTEGER_ARRAYS = new Set(["Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array", "Uint32Array", "BigInt64Array", "BigUint64Array"]);
+const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
+
+export class Crypto {
+  #brand;
+
+  constructor(secret) {
+    if (secret !== SECRET) throw illegalConstructor();
+  }
+
+  static #check(value) {
+    if (typeof value !== "object" || value === null || !(#brand in value)) throw illegalInvocation();
+  }
+
+  get subtle() {
+    Crypto.#check(this);
+    return subtle;
+  }
+
+  get DigestStream() {
+    return DigestStream;
+  }
+
+  getRandomValues(array) {
+    Crypto.#check(this);
+    if (!ArrayBuffer.isView(array)) {
+      throw new TypeError("Failed to execute 'getRandomValues' on 'Crypto': parameter 1 is not of type 'ArrayBufferView'.");
+    }
+    if (!INTEGER_ARRAYS.has(typedArrayName.call(array))) {
+      throw new DOMException("The data argument must be an integer-typed TypedArray.", "TypeMismatchError");
+    }
+    if (array.byteLength > QUOTA) {
+      throw new DOMException(
+        `getRandomValues() only accepts buffers of size <= ${QUOTA / 1024}K but provided ${array.byteLength} bytes.`,
+        "QuotaExceededError",
+      );
+    }
+    native.randomFill(array);
+    return array;
+  }
+
+  randomUUID() {
+    Crypto.#check(this);
+    if (poolAt === pool.length) {
+      native.randomFill(pool);
+      poolAt = 0;
+    }
+    const b = pool.subarray(poolAt, (poolAt += 16));
+    b[6] = (b[6] & 0x0f) | 0x40;
+    b[8] = (b[8] & 0x3f) | 0x80;
+    const uuid =
+      HEX[b[0]] + HEX[b[1]] + HEX[b[2]] + HEX[b[3]] + "-" + HEX[b[4]] + HEX[b[5]] + "-" + HEX[b[6]] + HEX[b[7]] + "-" +
+      HEX[b[8]] + HEX[b[9]] + "-" + HEX[b[10]] + HEX[b[11]] + HEX[b[12]] + HEX[b[13]] + HEX[b[14]] + HEX[b[15]];
+    b.fill(0); // what was given out is not kept
+    return uuid;
+  }
+}
+finishInterface(Crypto);
+Object.defineProperty(Crypto, "length", { value: 0, configurable: true });
+
+export const crypto = new Crypto(SECRET);
