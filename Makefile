@@ -180,6 +180,9 @@ test-web: ## conformance tests of the Web APIs; PEER=jsrun|cairn|workerd, TEST=p
 	$(if $(filter workerd,$(PEER)),,@$(MAKE) --no-print-directory $(B)/$(PEER))
 	@PEER=$(PEER) node test/conformance/run.mjs $(TEST)
 
+integration: $(B)/cairn ## start the real binary and talk to it
+	@node --test --test-reporter=spec $(wildcard test/integration/*/*.test.mjs) 2>&1 | tools/summary
+
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 

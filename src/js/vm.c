@@ -40,8 +40,11 @@ static bool should_terminate(JSContextRef ctx, void *context)
 {
     (void)ctx;
     struct cn_js_vm *vm = context;
-    if (!vm->deadline_ns || thread_cpu_ns() < vm->deadline_ns)
+    if (!vm->deadline_ns || thread_cpu_ns() < vm->deadline_ns) {
+        /* The engine asks once for each limit that was set. */
+        JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
         return false;
+    }
     vm->terminated = true;
     return true;
 }

@@ -1,0 +1,135 @@
+// Starts the real binary on a port of its own choosing, with a fresh directory, and stops it.
+// Nothing here guesses or sleeps: the server says when it is ready, and tests wait for conditions.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+
+export const root = path.resolve(import.meta.dirname, "../../..");
+export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
+
+/** A directory that goes away when the test process ends. */
+const made = [];
+process.on("exit", () => {
+  for (const dir of made) rmSync(dir, { recursive: true, force: true });
+});
+export function tempDir() {
+  const dir = mkdtempSync(path.join(os.tmpdir(), "cairn-it-"));
+  made.push(dir);
+  return dir;
+}
+
+/** Writes files ({name: text or Buffer}) into a fresh project and returns its directory. */
+export function project(files) {
+  const dir = tempDir();
+  if (!Object.keys(files).some((name) => /^wrangler\./.test(name))) {
+    files = { "wrangler.toml": 'name = "test"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n', ...files };
+  }
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
+    writeFileSync(path.join(dir, name), content);
+  }
+  return dir;
+}
+
+/**
+ * Runs `cairn serve` (or `dev`) on projects. Resolves when it is ready.
+ * @returns {Promise<Server>}
+ */
+export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir() } = {}) {
+  projects = [projects].flat();
+  const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
+  const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
+  const server = new Server(child, data);
+  await server.ready;
+  return server;
+}
+
+class Server {
+  constructor(child, data) {
+    this.child = child;
+    this.pid = child.pid;
+    this.data = data;
+    this.output = "";
+    this.waiting = [];
+    const add = (text) => {
+      this.output += text;
+      this.waiting = this.waiting.filter((check) => !check());
+    };
+    child.stdout.setEncoding("utf8").on("data", add);
+    child.stderr.setEncoding("utf8").on("data", add);
+    this.exited = new Promise((resolve) => child.on("exit", (code, signal) => {
+      this.exit = { code, signal };
+      resolve(this.exit);
+      this.waiting = this.waiting.filter((check) => !check());
+    }));
+    this.ready = this.until(/^cairn: ready on (http\S+)$/m).then((match) => {
+      this.url = match[1];
+      this.port = Number(new URL(this.url).port);
+    });
+  }
+
+  /** Resolves with the match when what the server has printed matches; rejects if it ends first. */
+  until(pattern) {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        const match = pattern.exec(this.output);
+        if (match) resolve(match);
+        else if (this.exit) reject(new Error(`cairn ended (${JSON.stringify(this.exit)}) before ${pattern}:\n${this.output}`));
+        else return false;
+        return true;
+      };
+      if (!check()) this.waiting.push(check);
+    });
+  }
+
+  fetch(target, init) {
+    return fetch(this.url + target, init);
+  }
+
+  signal(name) {
+    this.child.kill(name);
+  }
+
+  async stop() {
+    if (!this.exit) this.child.kill("SIGTERM");
+    return this.exited;
+  }
+}
+
+/** Sends raw bytes on a connection and resolves with everything that came back until it closed. */
+export function raw(port, ...parts) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, "127.0.0.1");
+    let received = "";
+    socket.setEncoding("latin1").on("data", (text) => { received += text; });
+    socket.on("close", () => resolve(received));
+    socket.on("error", (error) => (received ? resolve(received) : reject(error)));
+    for (const part of parts) socket.write(part);
+  });
+}
+
+/** A keep-alive connection on which requests can be made one by one. */
+export class Connection {
+  constructor(port) {
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    this.port = port;
+  }
+  get(target, options = {}) {
+    return new Promise((resolve, reject) => {
+      const request = http.request({ host: "127.0.0.1", port: this.port, path: target, agent: this.agent, ...options }, (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part) => { text += part; });
+        response.on("end", () => resolve({ status: response.statusCode, text, headers: response.headers, reused: request.reusedSocket }));
+        response.on("error", reject);
+      });
+      request.on("error", reject);
+      request.end(options.body);
+    });
+  }
+  close() {
+    this.agent.destroy();
+  }
+}
