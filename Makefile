@@ -187,7 +187,8 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 
 integration: $(B)/cairn ## the real binary from outside; TEST=folder of test/integration
-	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=1 test/integration/$(TEST)
+	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=1 \
+	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort)
 
 test: setup ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web integration

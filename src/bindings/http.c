@@ -364,6 +364,7 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     struct head head;
     if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
         return bad_response(ctx, exception, &head, CN_EINVALID);
+    event->status = head.head.status;
     JSValueRef body = cn_js_arg(4);
     int rc;
     if (JSValueIsString(ctx, body)) {
@@ -399,6 +400,7 @@ static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
     struct head head;
     if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
         return bad_response(ctx, exception, &head, CN_EINVALID);
+    event->status = head.head.status;
     int rc = cn_http_begin(event->http, &head.head, (int64_t)cn_js_to_number(ctx, cn_js_arg(4)));
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);

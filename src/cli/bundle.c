@@ -257,13 +257,14 @@ static int run_job(struct cn_bundler *bundler, const char *dir, const struct cn_
     return rc;
 }
 
-static int run_build_command(const struct cn_config *config, struct cn_err *err)
+static int run_build_command(struct cn_bundler *bundler, const struct cn_config *config,
+                             struct cn_err *err)
 {
     const char *cwd = config->build.cwd;
     char *dir = !cwd          ? cn_strdup(config->dir)
                 : *cwd == '/' ? cn_strdup(cwd)
                               : cn_sprintf("%s/%s", config->dir, cwd);
-    int rc = cn_bundler_shell(config->build.command, dir, err);
+    int rc = cn_bundler_shell(bundler, config->build.command, dir, err);
     cn_free(dir);
     return rc;
 }
@@ -277,7 +278,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     char key[40];
     char *entry = *config->main == '/' ? cn_strdup(config->main)
                                        : cn_sprintf("%s/%s", config->dir, config->main);
-    int rc = config->build.command ? run_build_command(config, err) : 0;
+    int rc = config->build.command ? run_build_command(bundler, config, err) : 0;
     if (rc == 0 && access(entry, R_OK) < 0)
         rc = cn_err_set(err, CN_ENOTFOUND, "%s: \"main\" names %s, which is not there",
                         config->path, config->main);

@@ -28,6 +28,7 @@ int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err)
                                          "../../../tools/bundler"};
     char self[PATH_MAX];
     *bundler = (struct cn_bundler){.in = -1, .out = -1};
+    pthread_mutex_init(&bundler->lock, NULL);
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (size < 0)
         return cn_err_errno(err, errno, "/proc/self/exe: cannot be read");
@@ -51,27 +52,55 @@ int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err)
                       self);
 }
 
-/* Ends the child; it exits when its input closes. */
-static void stop(struct cn_bundler *bundler)
+/* Waits for a child and forgets it. Only after `*pid` is 0 may the number belong to another
+ * process, and then cancel does not see it any more. Returns the wait status. */
+static int reap(struct cn_bundler *bundler, pid_t *pid)
+{
+    siginfo_t info;
+    int status = 0;
+    while (waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        continue;
+    pthread_mutex_lock(&bundler->lock);
+    (void)waitpid(*pid, &status, 0); /* it has ended, so this does not wait */
+    *pid = 0;
+    pthread_mutex_unlock(&bundler->lock);
+    return status;
+}
+
+void cn_bundler_rest(struct cn_bundler *bundler)
 {
     if (bundler->pid == 0)
         return;
     close(bundler->in);
     close(bundler->out);
-    while (waitpid(bundler->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    bundler->pid = 0;
+    (void)reap(bundler, &bundler->pid);
     bundler->in = bundler->out = -1;
+}
+
+void cn_bundler_cancel(struct cn_bundler *bundler)
+{
+    pthread_mutex_lock(&bundler->lock);
+    bundler->cancelled = true;
+    if (bundler->pid > 0)
+        kill(bundler->pid, SIGKILL);
+    if (bundler->shell > 0)
+        kill(-bundler->shell, SIGKILL); /* with everything it started */
+    pthread_mutex_unlock(&bundler->lock);
 }
 
 void cn_bundler_fini(struct cn_bundler *bundler)
 {
-    stop(bundler);
+    if (!bundler->lib)
+        return; /* never initialised */
+    cn_bundler_rest(bundler);
     free(bundler->lib);
     bundler->lib = NULL;
+    pthread_mutex_destroy(&bundler->lock);
 }
 
-static int spawn(char *const argv[], const posix_spawn_file_actions_t *actions, pid_t *pid)
+/* Starts a child as *pid, which must be a field that cancel looks at. */
+static int spawn(struct cn_bundler *bundler, char *const argv[],
+                 const posix_spawn_file_actions_t *actions, bool own_group, pid_t *pid)
 {
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
@@ -81,8 +110,14 @@ static int spawn(char *const argv[], const posix_spawn_file_actions_t *actions, 
     sigaddset(&defaults, SIGPIPE); /* cairn ignores it */
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    int rc = posix_spawnp(pid, argv[0], actions, &attributes, argv, environ);
+    posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                  (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
+    pthread_mutex_lock(&bundler->lock);
+    int rc = bundler->cancelled ? ECANCELED
+                                : posix_spawnp(pid, argv[0], actions, &attributes, argv, environ);
+    if (rc != 0)
+        *pid = 0;
+    pthread_mutex_unlock(&bundler->lock);
     posix_spawnattr_destroy(&attributes);
     return rc;
 }
@@ -107,7 +142,7 @@ static int start(struct cn_bundler *bundler, struct cn_err *err)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    int rc = spawn(argv, &actions, &bundler->pid);
+    int rc = spawn(bundler, argv, &actions, false, &bundler->pid);
     posix_spawn_file_actions_destroy(&actions);
     cn_free(script);
     close(in[0]);
@@ -118,7 +153,6 @@ static int start(struct cn_bundler *bundler, struct cn_err *err)
         return 0;
     close(bundler->in);
     close(bundler->out);
-    bundler->pid = 0;
     return cn_err_errno(err, rc, "bundling needs Node.js, but \"%s\" cannot be started", node);
 }
 
@@ -170,7 +204,7 @@ int cn_bundler_run(struct cn_bundler *bundler, const char *job_path, struct cn_b
         answer->size = before;
         done = send_line(bundler, line) == 0 && receive_line(bundler, answer);
         if (!done)
-            stop(bundler);
+            cn_bundler_rest(bundler);
     }
     cn_free(line);
     if (rc == 0 && !done)
@@ -179,22 +213,20 @@ int cn_bundler_run(struct cn_bundler *bundler, const char *job_path, struct cn_b
     return rc;
 }
 
-int cn_bundler_shell(const char *command, const char *dir, struct cn_err *err)
+int cn_bundler_shell(struct cn_bundler *bundler, const char *command, const char *dir,
+                     struct cn_err *err)
 {
     char *argv[] = {"sh", "-c", (char *)command, NULL};
     posix_spawn_file_actions_t actions;
-    pid_t pid;
-    int status = 0;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, 2, 1);
     posix_spawn_file_actions_addchdir_np(&actions, dir);
-    int rc = spawn(argv, &actions, &pid);
+    int rc = spawn(bundler, argv, &actions, true, &bundler->shell);
     posix_spawn_file_actions_destroy(&actions);
     if (rc != 0)
         return cn_err_errno(err, rc, "the build command cannot be started in %s", dir);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
+    int status = reap(bundler, &bundler->shell);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     return cn_err_set(err, CN_EINVALID, "the build command \"%.200s\" failed with %s %d", command,

@@ -5,10 +5,13 @@
  * same process is much faster than the first. It ends by itself when its
  * standard input closes, so it never outlives cairn, whatever ends cairn.
  *
- * Threads:   one job at a time; the caller sees to that.
+ * Threads:   one job at a time; the caller sees to that. cn_bundler_cancel()
+ *            from any.
  * Ownership: the caller's memory. */
 #ifndef CN_CLI_BUNDLER_H
 #define CN_CLI_BUNDLER_H
+#include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct cn_buf;
@@ -16,8 +19,11 @@ struct cn_err;
 
 struct cn_bundler {
     char *lib; /* owned: folder with bundler.mjs */
-    pid_t pid; /* 0: not running */
     int in, out;
+    pthread_mutex_t lock; /* guards what follows */
+    pid_t pid;            /* 0: not running */
+    pid_t shell;          /* a build command under way, or 0 */
+    bool cancelled;
 };
 
 /* Finds the bundler beside the executable: PREFIX/lib/cairn, or tools/bundler of a checkout. */
@@ -30,6 +36,12 @@ int cn_bundler_run(struct cn_bundler *bundler, const char *job_path, struct cn_b
 
 /* Runs a shell command in `dir` and waits. Output goes to standard error. Fails unless it exits
  * with 0. */
-int cn_bundler_shell(const char *command, const char *dir, struct cn_err *err);
+int cn_bundler_shell(struct cn_bundler *bundler, const char *command, const char *dir,
+                     struct cn_err *err);
+
+/* Stops the child until the next job; it ends when its input closes. */
+void cn_bundler_rest(struct cn_bundler *bundler);
+/* Kills what runs, so that a waiting call returns with an error; later ones fail at once. */
+void cn_bundler_cancel(struct cn_bundler *bundler);
 
 #endif

@@ -160,7 +160,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .show_errors = development,
         .load = cn_watch_load,
         .on_start = development ? cn_watch_start : NULL,
-        .on_stop = development ? cn_watch_stop : NULL,
+        .on_stop = cn_watch_stop,
         .data = &watch,
     };
     return cn_serve(&options, err);

@@ -321,12 +321,8 @@ int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_er
     deployer->loaded_once = true;
     cn_buf_fini(&messages);
     /* Only development builds again and again. */
-    if (!deployer->development) {
-        char *lib = deployer->bundler.lib;
-        deployer->bundler.lib = NULL;
-        cn_bundler_fini(&deployer->bundler);
-        deployer->bundler.lib = lib;
-    }
+    if (!deployer->development)
+        cn_bundler_rest(&deployer->bundler);
     return rc;
 }
 

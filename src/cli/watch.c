@@ -106,6 +106,9 @@ void cn_watch_stop(struct cn_serve *serve, void *data)
 {
     struct cn_watch *watch = data;
     watch->stopping = true;
+    cn_bundler_cancel(&watch->deployer->bundler); /* nobody will use what it builds */
+    if (!watch->serve)
+        return; /* nothing is watched */
     uv_close((uv_handle_t *)&watch->timer, NULL);
     uv_close((uv_handle_t *)&watch->loaded, NULL);
     for (struct watcher *w = watch->watchers, *next; w; w = next) {

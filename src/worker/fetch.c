@@ -60,6 +60,7 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
     if (!event)
         return refuse(http, 503, "cairn: too many requests are under way; try again\n");
     event->http = http;
+    event->started_ns = lane->options.show_errors ? uv_hrtime() : 0;
     http->data = event;
     cn_list_push_back(&instance->events, &event->link);
     cn_fetch_dispatch(event);
@@ -149,6 +150,8 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
         cn_buf_fini(&explained);
         return;
     }
+    if (event->state == CN_EVENT_RUNNING)
+        event->status = status;
     if (event->state == CN_EVENT_STREAMING) {
         cn_http_abort(event->http);
     } else if (event->instance->lane->options.show_errors) {
@@ -164,8 +167,19 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     cn_fetch_answered(event);
 }
 
+/* The request line of `cairn dev`. */
+static void log_request(const struct cn_event *event)
+{
+    const struct cn_http_request *http = event->http;
+    cn_info("%.*s %.*s %d %.1f ms", (int)http->method_text.size, http->method_text.data,
+            (int)http->target.size, http->target.data, event->status,
+            (double)(uv_hrtime() - event->started_ns) / 1e6);
+}
+
 void cn_fetch_answered(struct cn_event *event)
 {
+    if (event->started_ns)
+        log_request(event);
     event->state = CN_EVENT_ANSWERED;
     event->answered_ms = uv_now(&event->instance->lane->loop);
     cn_js_pin_clear(&event->drain);

@@ -248,8 +248,9 @@ async function write(job, result, state, [before, after], started) {
   await mkdir(job.out, { recursive: true });
   const put = async (name, bytes) => {
     const file = path.join(job.out, name);
-    await writeFile(file + ".tmp", bytes);
-    await rename(file + ".tmp", file);
+    const temporary = `${file}.${process.pid}.tmp`; // two servers may share a folder
+    await writeFile(temporary, bytes);
+    await rename(temporary, file);
   };
   await put(`${hash}.js`, script);
   await put(`${hash}.js.map`, JSON.stringify(map));

@@ -106,3 +106,22 @@ export default {
   await server.until(() => server.stderr.includes(reference), "the log line");
   assert.match(server.stderr, /TypeError: no 1\n    at deep \(src\/deep\.ts:4:\d+\)\n    at fetch \(src\/index\.ts:6:\d+\)/);
 });
+
+test("a build command that does not end does not hold up the end of the server", async (t) => {
+  const config = (command) => `name = "w"\nmain = "index.js"\n[build]\ncommand = "${command}"\n`;
+  const dir = project(t, { "index.js": answer("x"), "wrangler.toml": config("true") });
+  const server = await serve(t, dir);
+  write(dir, { "wrangler.toml": config("echo hanging; sleep 60 & wait") });
+  server.signal("SIGHUP");
+  await server.until(() => /hanging/.test(server.stderr), "the build command");
+  const began = Date.now();
+  assert.equal((await server.stop()).code, 0);
+  assert.ok(Date.now() - began < 10_000);
+});
+
+test("dev says what was asked and answered", async (t) => {
+  const dir = project(t, { "index.js": `export default { fetch: () => new Response("", { status: 418 }) };` });
+  const server = await serve(t, dir, { command: "dev" });
+  await server.fetch("/tea?x=1");
+  await server.until(() => /GET \/tea\?x=1 418 \d+\.\d ms/.test(server.stderr), "the request line");
+});
