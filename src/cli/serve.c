@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "bindings/all.h"
 #include "js/vm.h"
+#include "net/tls.h"
 #include "worker/server.h"
 
 #define DRAIN_MS_DEFAULT 30000
@@ -157,7 +158,11 @@ static void on_end_signal(uv_signal_t *handle, int number)
 static void on_hangup(uv_signal_t *handle, int number)
 {
     (void)number;
-    cn_serve_reload(handle->data);
+    struct cn_serve *serve = handle->data;
+    struct cn_err err;
+    if (serve->options.tls && cn_tls_context_reload(serve->options.tls, &err) < 0)
+        cn_error("the certificate stays as it was: %s", err.text);
+    cn_serve_reload(serve);
 }
 
 int cn_serve(const struct cn_serve_options *options, struct cn_err *err)

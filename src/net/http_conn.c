@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net/http_conn.c - the life of a connection and of its requests.
  *
- *   HANDSHAKE ──► IDLE ◄────────────────┬──────────┐
- *                  │ first byte         │          │
- *                  ▼                    │          │
- *                 HEAD ──► BUSY ──► SKIP (rest of the body) ──► FLUSH
- *                  │         │  response complete                 │ queue empty
- *                  │         └──────────────────────────────────► ▼
- *                  └── refused: 4xx ──────────────────────────► LINGER ──► CLOSED
+ *   HANDSHAKE ──► IDLE ──► HEAD ──► BUSY ──► SKIP       SKIP: the unread rest of a body
+ *                  ▲                  │         │
+ *                  ├──────────────────┴─────────┤        the connection stays
+ *                  │
+ *                FLUSH ◄── IDLE, HEAD, BUSY, SKIP        too much is queued, or the answer is
+ *                  │                                     the last one (4xx, Connection: close)
+ *                  └──► LINGER ──► CLOSED                see C5
  *
- * IDLE and HEAD go to CLOSED directly on time-out or end of input; every state
- * can go to CLOSED on an error.
+ * Every state goes to CLOSED on an error; IDLE also when it is idle for too long.
  *
  *  C1  One request at a time: `req` is set exactly in BUSY.
  *  C2  conn_pump() is the only place that starts a request or delivers to a
@@ -207,13 +206,11 @@ static void on_closed(struct cn_stream *stream)
 
 void conn_close_idle(struct conn *conn)
 {
-    if (conn->state == CONN_HANDSHAKE ||
-        (conn->state == CONN_IDLE && cn_stream_queued(conn->stream) == 0))
+    bool idle = conn->state == CONN_HANDSHAKE || (conn->state == CONN_IDLE && conn->view_size == 0);
+    if (idle && cn_stream_queued(conn->stream) == 0)
         conn_close(conn, false);
-    else if (conn->state == CONN_IDLE)
+    else if (idle && conn->state == CONN_IDLE)
         conn_flush_then(conn, true);
-    else if (conn->state == CONN_FLUSH)
-        conn->flush_closes = true;
 }
 
 struct cn_stream *conn_hand_on(struct conn *conn, const struct cn_stream_callbacks *callbacks,

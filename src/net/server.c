@@ -243,15 +243,6 @@ void *cn_http_server_data(const struct cn_http_server *server)
     return server->data;
 }
 
-void cn_http_server_set_tls(struct cn_http_server *server, struct cn_tls_context *tls)
-{
-    /* A server keeps its scheme: clients of the port would not know otherwise. */
-    CN_ASSERT(tls && server->tls);
-    struct cn_tls_context *old = server->tls;
-    server->tls = cn_tls_context_ref(tls);
-    cn_tls_context_unref(old);
-}
-
 void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_stats *stats)
 {
     *stats = server->stats;

@@ -73,8 +73,6 @@ int cn_http_server_new(uv_loop_t *loop, const struct cn_http_server_options *opt
 /* Starts accepting on `fd` (from cn_http_bind), which becomes the server's. */
 int cn_http_server_listen(struct cn_http_server *server, int fd, struct cn_err *err);
 void *cn_http_server_data(const struct cn_http_server *server);
-/* New connections use `tls`; running ones keep what they have. */
-void cn_http_server_set_tls(struct cn_http_server *server, struct cn_tls_context *tls);
 
 /* Stops accepting, closes idle connections, lets running requests finish (their answers say
  * Connection: close) and calls back when no connection is left; upgraded ones count too,

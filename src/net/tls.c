@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <string.h>
 #include <uv.h>
 
@@ -12,8 +13,10 @@
 #include "net/trust.h"
 
 struct cn_tls_context {
+    pthread_mutex_t lock; /* guards ssl */
     SSL_CTX *ssl;
-    int ref_count; /* atomic */
+    char *cert_path, *key_path; /* owned */
+    int ref_count;              /* atomic */
 };
 
 struct cn_tls {
@@ -44,8 +47,8 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_s
     return SSL_TLSEXT_ERR_OK;
 }
 
-int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
-                       struct cn_err *err)
+static int ssl_load(const char *cert_path, const char *key_path, SSL_CTX **result,
+                    struct cn_err *err)
 {
     ERR_clear_error();
     SSL_CTX *ssl = SSL_CTX_new(TLS_server_method());
@@ -74,13 +77,41 @@ int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tl
                         key_path, cert_path, reason_take());
         goto free_ssl;
     }
-    *context = CN_NEW(struct cn_tls_context);
-    (*context)->ssl = ssl;
-    (*context)->ref_count = 1;
+    *result = ssl;
     return 0;
 free_ssl:
     SSL_CTX_free(ssl);
     return rc;
+}
+
+int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
+                       struct cn_err *err)
+{
+    SSL_CTX *ssl;
+    int rc = ssl_load(cert_path, key_path, &ssl, err);
+    if (rc < 0)
+        return rc;
+    *context = CN_NEW(struct cn_tls_context);
+    pthread_mutex_init(&(*context)->lock, NULL);
+    (*context)->ssl = ssl;
+    (*context)->cert_path = cn_strdup(cert_path);
+    (*context)->key_path = cn_strdup(key_path);
+    (*context)->ref_count = 1;
+    return 0;
+}
+
+int cn_tls_context_reload(struct cn_tls_context *context, struct cn_err *err)
+{
+    SSL_CTX *ssl;
+    int rc = ssl_load(context->cert_path, context->key_path, &ssl, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&context->lock);
+    SSL_CTX *old = context->ssl;
+    context->ssl = ssl;
+    pthread_mutex_unlock(&context->lock);
+    SSL_CTX_free(old); /* connections hold references of their own */
+    return 0;
 }
 
 struct cn_tls_context *cn_tls_context_ref(struct cn_tls_context *context)
@@ -94,6 +125,9 @@ void cn_tls_context_unref(struct cn_tls_context *context)
     if (!context || __atomic_sub_fetch(&context->ref_count, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     SSL_CTX_free(context->ssl);
+    pthread_mutex_destroy(&context->lock);
+    cn_free(context->cert_path);
+    cn_free(context->key_path);
     cn_free(context);
 }
 
@@ -120,7 +154,9 @@ static struct cn_tls *tls_new(SSL_CTX *context)
 
 struct cn_tls *cn_tls_new(struct cn_tls_context *context)
 {
+    pthread_mutex_lock(&context->lock);
     struct cn_tls *tls = tls_new(context->ssl);
+    pthread_mutex_unlock(&context->lock);
     if (tls)
         SSL_set_accept_state(tls->ssl);
     return tls;

@@ -4,8 +4,8 @@
  * OpenSSL works on memory only; the sockets stay with net/stream.c. TLS 1.2 and
  * 1.3, ALPN "http/1.1".
  *
- * Threads:   a context is immutable once made and may be shared by all lanes
- *            (its reference count is atomic); a connection belongs to one lane. */
+ * Threads:   a context is shared by all lanes: every function of it may run on any
+ *            thread; a connection belongs to one lane. */
 #ifndef CN_NET_TLS_H
 #define CN_NET_TLS_H
 #include <stdbool.h>
@@ -18,10 +18,12 @@ struct cn_tls_context;
 struct cn_tls;
 struct cn_trust;
 
-/* Reads PEM files: the certificate followed by its chain, and the private key. To reload,
- * make a new context and give it to the servers; nothing is changed if this fails. */
+/* Reads PEM files: the certificate followed by its chain, and the private key. */
 int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
                        struct cn_err *err);
+/* Reads the same files again: new connections use what they hold now, open ones keep what they
+ * have. Nothing changes if this fails. */
+int cn_tls_context_reload(struct cn_tls_context *context, struct cn_err *err);
 struct cn_tls_context *cn_tls_context_ref(struct cn_tls_context *context);
 void cn_tls_context_unref(struct cn_tls_context *context); /* NULL is fine */
 

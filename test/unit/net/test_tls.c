@@ -256,15 +256,24 @@ TEST(tls, takes_a_new_certificate_without_disturbing_connections)
 {
     struct rig rig;
     struct tls_client before, after;
-    struct cn_tls_context *first = make_context(11), *second = make_context(22);
-    struct cn_http_server_options options = {.tls = first};
+    char cert[512], key[512], new_cert[512], new_key[512];
+    make_pair(11, cert, key, sizeof(cert));
+    make_pair(22, new_cert, new_key, sizeof(new_cert));
+    struct cn_http_server_options options = {0};
+    struct cn_err err = {0};
+    CHECK_INT(0, cn_tls_context_new(cert, key, &options.tls, &err));
     rig_open(&rig, rig_echo, &options);
     tls_connect(&rig, &before, 0);
     tls_handshake(&rig, &before);
     CHECK_INT(11, peer_serial(&before));
-    cn_http_server_set_tls(rig.server, second);
-    cn_tls_context_unref(first);
-    cn_tls_context_unref(second);
+    CHECK_INT(0, rename(new_cert, cert));
+    CHECK_INT(CN_EINVALID, cn_tls_context_reload(options.tls, &err)); /* the key is the old one */
+    tls_connect(&rig, &after, 0);
+    tls_handshake(&rig, &after);
+    CHECK_INT(11, peer_serial(&after));
+    tls_disconnect(&after);
+    CHECK_INT(0, rename(new_key, key));
+    CHECK_INT(0, cn_tls_context_reload(options.tls, &err));
     tls_connect(&rig, &after, 0);
     tls_handshake(&rig, &after);
     CHECK_INT(22, peer_serial(&after));
@@ -274,6 +283,7 @@ TEST(tls, takes_a_new_certificate_without_disturbing_connections)
     tls_disconnect(&before);
     tls_disconnect(&after);
     rig_close(&rig);
+    cn_tls_context_unref(options.tls);
 }
 
 TEST(tls, says_what_is_wrong_with_certificate_files)
