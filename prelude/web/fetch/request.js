@@ -10,7 +10,7 @@ import { DOMException } from "../dom-exception.js";
 import { isLocked } from "../streams/internal.js";
 import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
 import { Headers, fillHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
-import { parseUrl } from "./url.js";
+import { normalizeUrl, parseUrl } from "./url.js";
 
 const INTERNAL = Symbol("internal");
 const METHODS = new Set([
@@ -102,8 +102,7 @@ function methodOf(state) {
 }
 function urlOf(state) {
   if (state.url === null) {
-    const text = native.requestUrl(state.handle);
-    state.url = parseUrl(text) ?? text;
+    state.url = normalizeUrl(native.requestUrl(state.handle));
   }
   return state.url;
 }
