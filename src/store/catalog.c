@@ -296,18 +296,36 @@ static int on_found(void *data, const struct cn_catalog_entry *entry)
     return 0;
 }
 
+static int find_locked(struct cn_catalog *catalog, const struct cn_object_key *key,
+                       struct cn_catalog_entry *entry, char *name_buffer, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = statement_get(catalog, FIND, &statement, err);
+    if (rc < 0)
+        return rc;
+    struct found found = {entry, name_buffer};
+    bind_key(statement, key);
+    return rows_walk(catalog, statement, on_found, &found, err);
+}
+
 int cn_catalog_find(struct cn_catalog *catalog, const struct cn_object_key *key,
                     struct cn_catalog_entry *entry, char name_buffer[CN_OBJECT_NAME_MAX + 1],
                     struct cn_err *err)
 {
-    sqlite3_stmt *statement;
-    pthread_mutex_lock(&catalog->lock); /* an image that waits to be drained is in memory itself */
-    int rc = statement_get(catalog, FIND, &statement, err);
-    if (rc == 0) {
-        struct found found = {entry, name_buffer};
-        bind_key(statement, key);
-        rc = rows_walk(catalog, statement, on_found, &found, err);
-    }
+    int rc = catalog_enter(catalog, err);
+    if (rc < 0)
+        return rc;
+    rc = find_locked(catalog, key, entry, name_buffer, err);
+    catalog_leave(catalog);
+    return rc;
+}
+
+int cn_catalog_find_settled(struct cn_catalog *catalog, const struct cn_object_key *key,
+                            struct cn_catalog_entry *entry,
+                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_err *err)
+{
+    pthread_mutex_lock(&catalog->lock);
+    int rc = find_locked(catalog, key, entry, name_buffer, err);
     catalog_leave(catalog);
     return rc;
 }

@@ -87,6 +87,11 @@ int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **catalog, struct cn
 void cn_catalog_close(struct cn_catalog *catalog);
 /* From now on every call first takes over the changes that wait in `images`. */
 void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images);
+/* Like cn_catalog_find() without taking changes over first: for loading an image, which has none
+ * waiting, because with one it would be in memory. */
+int cn_catalog_find_settled(struct cn_catalog *catalog, const struct cn_object_key *key,
+                            struct cn_catalog_entry *entry,
+                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_err *err);
 /* Enters a change, unless the entry has seen a later one. Not durable before a flush. */
 int cn_catalog_apply(struct cn_catalog *catalog, const struct cn_catalog_change *change,
                      struct cn_err *err);

@@ -82,6 +82,10 @@ static void add_archive(struct cn_history *history, const struct archived *archi
 
 static void add_aside(struct cn_history *history, const struct aside *aside)
 {
+    for (size_t i = 0; i < history->aside_count; i++) {
+        if (history->asides[i].lsn == aside->lsn)
+            return; /* archived again after a crash */
+    }
     if (history->aside_count == history->aside_room) {
         history->aside_room = history->aside_room ? history->aside_room * 2 : 16;
         history->asides = cn_realloc(history->asides, history->aside_room * sizeof(*aside));
@@ -521,9 +525,9 @@ static int copy_aside(struct cn_history *history, struct canvas *canvas, const c
     return rc;
 }
 
-/* Takes away a commit that took the whole database away: the file it set aside comes back. */
-static int undo_reset(struct cn_history *history, struct canvas *canvas,
-                      const struct cn_object_key *key, uint64_t lsn, struct cn_err *err)
+/* Reads the database that the commit `lsn` set aside, from either place. -ENOENT: from neither. */
+static int read_set_aside(struct cn_history *history, struct canvas *canvas,
+                          const struct cn_object_key *key, uint64_t lsn, struct cn_err *err)
 {
     char image_path[CN_ARCHIVE_PATH_MAX], aside_path[CN_IMAGE_PATH_MAX];
     struct cn_archive_image image;
@@ -533,18 +537,29 @@ static int undo_reset(struct cn_history *history, struct canvas *canvas,
     if (rc < 0)
         return rc;
     rc = copy_aside(history, canvas, aside_path);
+    if (rc == 0)
+        return 0;
     if (rc != -ENOENT)
-        return rc < 0 ? cn_err_errno(err, -rc, "cannot read %s", aside_path) : 0;
-    rc = canvas_resize(canvas, 0, err);
-    if (rc < 0)
-        return rc;
-    rc = cn_archive_image_read(history->config.disk, image_path, on_page, canvas, &image, err);
-    /* There was nothing to set aside if the object had no pages. */
+        return cn_err_errno(err, -rc, "cannot read %s", aside_path);
+    return cn_archive_image_read(history->config.disk, image_path, on_page, canvas, &image, err);
+}
+
+/* Takes away a commit that took the whole database away: the file it set aside comes back. */
+static int undo_reset(struct cn_history *history, struct cn_store *store, struct canvas *canvas,
+                      const struct cn_object_key *key, uint64_t lsn, struct cn_err *err)
+{
+    int rc = read_set_aside(history, canvas, key, lsn, err);
+    if (rc == -ENOENT) { /* a checkpoint sets aside what still waits to be */
+        rc = cn_store_checkpoint(store, err);
+        if (rc == 0)
+            rc = read_set_aside(history, canvas, key, lsn, err);
+    }
+    /* If the database was empty, nothing was set aside; undo_commit() checks the size. */
     return rc == -ENOENT ? 0 : rc;
 }
 
 /* Takes the records away, newest first, down to and without `until_lsn`. */
-static int undo_records(struct cn_history *history, struct canvas *canvas,
+static int undo_records(struct cn_history *history, struct cn_store *store, struct canvas *canvas,
                         const struct cn_object_key *key, const struct cn_buf *records,
                         uint64_t until_lsn, uint64_t from_lsn, struct cn_err *err)
 {
@@ -570,7 +585,7 @@ static int undo_records(struct cn_history *history, struct canvas *canvas,
         if (rc < 0)
             break;
         if (commit.head.flags & (CN_COMMIT_RESET | CN_COMMIT_DELETED))
-            rc = undo_reset(history, canvas, key, record.header.lsn, err);
+            rc = undo_reset(history, store, canvas, key, record.header.lsn, err);
         else
             rc = undo_commit(canvas, &commit, err);
         if (rc < 0)
@@ -602,7 +617,7 @@ static int draw(struct cn_history *history, struct cn_store *store, const struct
         rc = read_source(history, key, present, &first_lsn, &records, err);
         if (rc < 0)
             break;
-        rc = undo_records(history, canvas, key, &records, lsn, present, err);
+        rc = undo_records(history, store, canvas, key, &records, lsn, present, err);
         present = first_lsn - 1;
     }
     cn_buf_fini(&records);

@@ -127,7 +127,7 @@ static int image_load(struct cn_image *image, struct cn_catalog *catalog, struct
 {
     char name[CN_OBJECT_NAME_MAX + 1];
     struct cn_catalog_entry entry;
-    int found = cn_catalog_find(catalog, &image->key, &entry, name, err);
+    int found = cn_catalog_find_settled(catalog, &image->key, &entry, name, err);
     if (found < 0)
         return found;
     if (found) {

@@ -12,7 +12,7 @@
  *
  *     crash_store              a few hundred crash points; part of `make test`
  *     crash_store long         at least 10,000; `make crash`
- *     crash_store power|faults|planted
+ *     crash_store power [COUNT], crash_store faults, crash_store planted
  *     crash_store seed N       one trial, with what it finds
  *
  * A failure prints its seed and leaves the image in a folder below $TMPDIR. */
@@ -459,9 +459,10 @@ int main(int argc, char **argv)
         verdict("power loss", run_trial(&plan, true, why, sizeof(why)), why, plan.seed);
     } else {
         uint64_t start = cn_clock_mono_ns(cn_clock_system());
-        const char *part = argc == 2 && !is_long ? argv[1] : "";
+        const char *part = argc > 1 && !is_long ? argv[1] : "";
+        uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : is_long ? 10000 : 300;
         if (!*part || strcmp(part, "power") == 0)
-            suite_power(seed, is_long ? 10000 : 300);
+            suite_power(seed, count);
         if (!*part || strcmp(part, "faults") == 0)
             suite_faults(seed, is_long ? 1 : 7);
         if (!*part || strcmp(part, "planted") == 0)

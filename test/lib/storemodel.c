@@ -561,7 +561,8 @@ static void describe(const struct model_state *state, char text[128])
         snprintf(text, 128, "absent");
     else if (state->alarm_ms == CN_ALARM_NONE)
         snprintf(text, 128, "version %llu, %d rows (%llx), no alarm, name %d",
-                 (unsigned long long)state->version, rows, (unsigned long long)sum, state->has_name);
+                 (unsigned long long)state->version, rows, (unsigned long long)sum,
+                 state->has_name);
     else
         snprintf(text, 128, "version %llu, %d rows (%llx), alarm %lld, name %d",
                  (unsigned long long)state->version, rows, (unsigned long long)sum,
@@ -664,4 +665,13 @@ const struct model_state *model_state_at(const struct model_object *object, uint
     while (i > 0 && object->versions[i].lsn > lsn)
         i--;
     return &object->versions[i].state;
+}
+
+void model_restored(struct model_object *object, uint64_t lsn, const struct model_state *rows)
+{
+    struct model_state state = *last_state(object);
+    state.exists = true;
+    state.version = rows->version;
+    memcpy(state.slots, rows->slots, sizeof(state.slots));
+    add_version(object, lsn, &state);
 }

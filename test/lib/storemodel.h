@@ -86,6 +86,9 @@ int model_read_object(struct model *model, struct cn_store *store, struct model_
                       struct model_state *state);
 /* Compares the rows of a plain SQLite file with a state. 0, or CN_ECORRUPT with `why`. */
 int model_compare_file(struct model *model, const char *path, const struct model_state *state);
+/* The object was made what it was at another LSN, by the commit `lsn`: rows go back, alarm and
+ * name stay. */
+void model_restored(struct model_object *object, uint64_t lsn, const struct model_state *rows);
 /* The state of an object as of an LSN. */
 const struct model_state *model_state_at(const struct model_object *object, uint64_t lsn);
 
