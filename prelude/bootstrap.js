@@ -29,11 +29,14 @@ import { scheduler } from "./web/scheduler.js";
 import { installTime } from "./web/time.js";
 import { installWebAssembly } from "./web/webassembly.js";
 import * as streams from "./web/streams/index.js";
+import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 
-for (const f of [setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa, fetch]) exposeEnumerable(f.name, f);
+for (const f of [
+  setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa, fetch, structuredClone,
+]) exposeEnumerable(f.name, f);
 
 const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent } = events;
 const interfaces = {

@@ -17,6 +17,8 @@ export interface Native {
   utf8DecodeStrict(bytes: ArrayBufferView | ArrayBuffer): string | null;
   utf8EncodeInto(text: string, bytes: Uint8Array, counts: Uint32Array): void;
   latin1Decode(bytes: ArrayBufferView | ArrayBuffer): string;
+  latin1Slice(bytes: Uint8Array, start: number, end: number): string;
+  latin1Write(text: string, bytes: Uint8Array, start: number): boolean;
   encodingId(name: string): number;
   textDecode(id: number, state: Uint8Array, bytes: Uint8Array, flush: boolean, fatal: boolean): string | null;
   base64Encode(text: string): string | null;

@@ -110,6 +110,45 @@ static JSValueRef native_utf8_encode_into(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
+/* latin1Slice(bytes, start, end) -> string, a character per byte */
+static JSValueRef native_latin1_slice(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "latin1Slice: not a buffer");
+    double start = cn_js_to_number(ctx, cn_js_arg(1)), end = cn_js_to_number(ctx, cn_js_arg(2));
+    if (!(start >= 0 && start <= end && end <= (double)size))
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "latin1Slice: out of bounds");
+    return cn_js_latin1(ctx, bytes + (size_t)start, (size_t)(end - start));
+}
+
+/* latin1Write(string, bytes, start) -> boolean: writes a byte per character if every character
+ * is one and they fit */
+static JSValueRef native_latin1_write(CN_JS_NATIVE_ARGS)
+{
+    JSStringRef string = JSValueToStringCopy(ctx, cn_js_arg(0), exception);
+    if (!string)
+        return JSValueMakeUndefined(ctx);
+    uint8_t *bytes;
+    size_t size;
+    double start = cn_js_to_number(ctx, cn_js_arg(2));
+    size_t length = JSStringGetLength(string);
+    bool done = false;
+    if (cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size) && start >= 0 &&
+        start + (double)length <= (double)size) {
+        const JSChar *units = JSStringGetCharactersPtr(string);
+        unsigned all = 0;
+        for (size_t i = 0; i < length; i++)
+            all |= units[i];
+        done = all <= 0xff;
+        for (size_t i = 0; done && i < length; i++)
+            bytes[(size_t)start + i] = (uint8_t)units[i];
+    }
+    JSStringRelease(string);
+    return JSValueMakeBoolean(ctx, done);
+}
+
 /* encodingId(name) -> number of an encoding other than UTF-8, for textDecode() */
 static JSValueRef native_encoding_id(CN_JS_NATIVE_ARGS)
 {
@@ -240,6 +279,8 @@ const struct cn_js_native cn_native_encoding[] = {
     {"utf8DecodeStrict", native_utf8_decode_strict},
     {"utf8Valid", native_utf8_valid},
     {"latin1Decode", native_latin1_decode},
+    {"latin1Slice", native_latin1_slice},
+    {"latin1Write", native_latin1_write},
     {"encodingId", native_encoding_id},
     {"textDecode", native_text_decode},
     {"base64Encode", native_base64_encode},
