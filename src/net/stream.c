@@ -540,6 +540,16 @@ static void pump_tls(struct cn_stream *stream)
 {
     struct cn_stream_lane *lane = stream->lane;
     for (;;) {
+        if (!stream->reading) {
+            stream->read_pending = true;
+            return;
+        }
+        if (stream->unread) {
+            pump_unread(stream); /* put back by an owner that handed the stream on just now */
+            if (stream->closing || stream->ended)
+                return;
+            continue;
+        }
         int got = cn_tls_read(stream->tls, lane->clear, sizeof(lane->clear));
         if (!stream->secure_told && cn_tls_is_secure(stream->tls)) {
             stream->secure_told = true;
@@ -558,10 +568,6 @@ static void pump_tls(struct cn_stream *stream)
         stream->callbacks->on_data(stream, lane->clear, (size_t)got);
         if (stream->closing || stream->ended)
             return;
-        if (!stream->reading) {
-            stream->read_pending = true;
-            return;
-        }
     }
 }
 

@@ -26,10 +26,12 @@ struct cn_tls {
     const char *reason; /* why, static storage */
 };
 
-/* The newest reason in this thread's OpenSSL error queue, which is emptied. */
+/* The first, most precise reason in this thread's OpenSSL error queue, which is emptied. */
 static const char *reason_take(void)
 {
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long error = ERR_peek_error();
+    const char *reason =
+        ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
     ERR_clear_error();
     return reason ? reason : "unknown reason";
 }

@@ -216,6 +216,88 @@ TEST(tls, carries_large_bodies_both_ways)
     cn_tls_context_unref(options.tls);
 }
 
+TEST(tls, holds_a_client_back_and_forgets_nothing)
+{
+    enum { REQUESTS = 40, PADDING = 3000 };
+    struct rig rig;
+    struct tls_client client;
+    struct cn_http_server_options options = {.tls = make_context(1),
+                                             .limits = {.input_high_bytes = 1000}};
+    rig_open(&rig, rig_hold, &options);
+    tls_connect(&rig, &client, 0);
+    tls_handshake(&rig, &client);
+    struct cn_buf text = {0};
+    for (int i = 0; i < REQUESTS; i++)
+        cn_buf_printf(&text, "GET /%d HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n", i, PADDING, i);
+    /* All in a few records: the server must stop between requests of one record, and go on
+     * later although the socket has nothing new. */
+    tls_send(&client, text.data, text.size);
+    cn_buf_fini(&text);
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        RIG_UNTIL(&rig, tls_step(&client) && rig.request_count == i + 1);
+        char body[32], want[16];
+        snprintf(want, sizeof(want), "/%u", i);
+        CHECK(rig.held->target.size == strlen(want) &&
+              memcmp(rig.held->target.data, want, strlen(want)) == 0);
+        snprintf(body, sizeof(body), "answer %u.", i);
+        CHECK_INT(0, rig_answer(rig.held, 200, body));
+    }
+    RIG_UNTIL(&rig, tls_has(&client, "answer 39."));
+    tls_disconnect(&client);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
+static struct cn_stream *taken;
+static bool taken_gone;
+
+static void taken_data(struct cn_stream *stream, const uint8_t *bytes, size_t size)
+{
+    cn_stream_write(stream, bytes, size);
+}
+
+static void taken_end(struct cn_stream *stream, int status)
+{
+    cn_stream_close(stream, false);
+}
+
+static void taken_closed(struct cn_stream *stream)
+{
+    taken_gone = true;
+}
+
+static void upgrade(struct rig *rig, struct cn_http_request *req)
+{
+    static const struct cn_stream_callbacks callbacks = {
+        .on_data = taken_data, .on_end = taken_end, .on_closed = taken_closed};
+    struct cn_http_head head = {.status = 101};
+    CHECK_INT(0, cn_http_upgrade(req, &head, &callbacks, NULL, &taken));
+    cn_stream_resume(taken);
+    cn_http_request_release(req);
+}
+
+TEST(tls, hands_an_upgraded_connection_on)
+{
+    struct rig rig;
+    struct tls_client client;
+    struct cn_http_server_options options = {.tls = make_context(1)};
+    rig_open(&rig, upgrade, &options);
+    taken_gone = false;
+    tls_connect(&rig, &client, 0);
+    tls_handshake(&rig, &client);
+    const char *text =
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nearly ";
+    tls_send(&client, text, strlen(text));
+    tls_send(&client, "and ", 4);
+    RIG_UNTIL(&rig, tls_has(&client, "\r\n\r\nearly and "));
+    tls_send(&client, "later", 5);
+    RIG_UNTIL(&rig, tls_has(&client, "early and later"));
+    tls_disconnect(&client);
+    RIG_UNTIL(&rig, taken_gone);
+    rig_close(&rig);
+    cn_tls_context_unref(options.tls);
+}
+
 TEST(tls, closes_on_a_slow_or_broken_handshake)
 {
     struct rig rig;
@@ -294,11 +376,12 @@ TEST(tls, says_what_is_wrong_with_certificate_files)
     struct cn_tls_context *context = NULL;
     struct cn_err err = {0};
     CHECK_INT(CN_EINVALID, cn_tls_context_new("/nonexistent.pem", key, &context, &err));
-    CHECK(strstr(err.text, "certificate /nonexistent.pem: ") != NULL);
+    CHECK(strstr(err.text, "certificate /nonexistent.pem: No such file") != NULL);
     CHECK_INT(CN_EINVALID, cn_tls_context_new(cert, "/nonexistent.pem", &context, &err));
-    CHECK(strstr(err.text, "private key /nonexistent.pem: ") != NULL);
+    CHECK(strstr(err.text, "private key /nonexistent.pem: No such file") != NULL);
     CHECK_INT(CN_EINVALID, cn_tls_context_new(cert, other_key, &context, &err));
     CHECK(strstr(err.text, "key values mismatch") != NULL);
     CHECK_INT(CN_EINVALID, cn_tls_context_new(key, key, &context, &err));
+    CHECK(strstr(err.text, "no start line") != NULL);
     CHECK(context == NULL);
 }
