@@ -50,15 +50,18 @@ const keyText = (key) =>
 
 /** The engine's stack ("function@file:line:column" lines) in the form people know. */
 export function stackText(stack) {
+  const own = [];
   const lines = [];
   for (const line of stack.split("\n")) {
     const at = line.indexOf("@");
     const where = at < 0 ? line : line.slice(at + 1);
-    if (where === "" || where === "[native code]" || where.startsWith("cairn:prelude")) continue;
+    if (where === "" || where === "[native code]") continue;
     const name = at > 0 ? line.slice(0, at) : "";
-    lines.push(name === "" || name.endsWith(" code") ? `    at ${where}` : `    at ${name} (${where})`);
+    const text = name === "" || name.endsWith(" code") ? `    at ${where}` : `    at ${name} (${where})`;
+    (where.startsWith("cairn:prelude") ? own : lines).push(text);
   }
-  return lines.join("\n");
+  // Frames of the prelude say nothing to the user, unless there are no others.
+  return (lines.length > 0 ? lines : own).join("\n");
 }
 
 function errorText(error) {

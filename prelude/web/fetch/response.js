@@ -8,7 +8,8 @@
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
-import { isLocked, knownLength } from "../streams/internal.js";
+import { CompressionStream } from "../compression.js";
+import { isLocked, knownLength, nativeSource } from "../streams/internal.js";
 import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
 import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
 import { parseUrl } from "./url.js";
@@ -258,6 +259,29 @@ for (const [target, key, length] of [[Response, "length", 0], [Response.json, "l
 export { hasState as isResponse };
 
 /**
+ * Makes the body of a response that is about to leave agree with its content-encoding header:
+ * what a fetch() brought in that coding goes on as it came, anything else is compressed. Returns
+ * the new source.
+ */
+function encodeBody(state, coding) {
+  if (state.extra !== null && state.extra.encodeBody === "manual") return state.source;
+  const fetched = state.source === undefined ? nativeSource(state.stream, (source) => source.coding !== undefined) : state.source;
+  if (fetched !== null && typeof fetched === "object" && fetched.coding !== undefined) {
+    state.source = fetched;
+    state.stream = null;
+    if (fetched.coding === coding) {
+      fetched.raw = true;
+      return state.source;
+    }
+  }
+  if (coding === "gzip" || coding === "br") {
+    state.stream = bodyStream(state).pipeThrough(new CompressionStream(coding === "br" ? "brotli" : "gzip"));
+    state.source = undefined;
+  }
+  return state.source;
+}
+
+/**
  * What the server needs of a response that a handler gave back, or null if it is no Response:
  * headers is a block of "name: value\r\n" lines or one of the HEADERS_ codes; body is null, a
  * string, a Uint8Array or a ReadableStream, of `length` bytes if that is known. The response counts as used.
@@ -269,15 +293,18 @@ export function responseParts(response) {
   if (state.stream !== null && isLocked(state.stream)) {
     throw new TypeError("This ReadableStream is currently locked to a reader.");
   }
-  const { source } = state;
-  const whole = source === null || typeof source === "string" || source instanceof Uint8Array;
-  const body = whole ? source : bodyStream(state);
-  state.used = true;
+  let { source } = state;
   let headers = state.code;
   if (state.headers !== null || state.names !== null) {
     const { names, values } = lists(state);
     headers = headerBlock(names, values);
+    if (source !== null && names.includes("content-encoding")) {
+      source = encodeBody(state, listGet(names, values, "content-encoding").toLowerCase());
+    }
   }
+  const whole = source === null || typeof source === "string" || source instanceof Uint8Array;
+  const body = whole ? source : bodyStream(state);
+  state.used = true;
   return {
     status: state.status,
     statusText: state.statusText === "" ? undefined : state.statusText,
