@@ -46,6 +46,8 @@ export interface Native {
   // url.c
   domainToASCII(domain: string): string | null;
   domainToUnicode(domain: string): string;
+  // multipart.c: [name, filename, type, start, end] of every part, in one array
+  multipartParse(bytes: Uint8Array, boundary: string): (string | number | undefined)[];
   // fetch.c: `what` is 0 head (status, reason, headers), 1 data (chunk | null), 2 want, 3 failed (text)
   fetchStart(
     method: string, url: string, headers: string, body: string | Uint8Array | null | undefined, length: number,

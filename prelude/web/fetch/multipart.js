@@ -1,8 +1,5 @@
-// multipart/form-data: written (https://html.spec.whatwg.org/#multipart-form-data) and parsed
-// (https://andreubotella.github.io/multipart-form-data/).
-//
-// Parsing looks for boundaries in the bytes seen as one Latin-1 string, where the engine's own
-// string search is fast; the contents are then taken from the bytes at the same places.
+// multipart/form-data: written here (https://html.spec.whatwg.org/#multipart-form-data), parsed in
+// C (src/base/multipart.c), which gives the places of names and contents.
 import { native } from "../../internal/native.js";
 import { blobBytes, fileFromBytes } from "../blob.js";
 import { URLSearchParams } from "../url/search-params.js";
@@ -48,8 +45,8 @@ export function encodeMultipart(form) {
   return { bytes, boundary };
 }
 
-/** Parameters of a header value such as `form-data; name="a"; filename=b`, names in lower case. */
-export function headerParameters(value) {
+/** Parameters of a header value such as `a/b; boundary="x"`, names in lower case. */
+function headerParameters(value) {
   const parameters = new Map();
   const pattern = /;\s*([^\s=;]+)\s*=\s*(?:"((?:[^"\\]|\\[^])*)"|([^\s;]*))/g;
   for (let match; (match = pattern.exec(value)) !== null;) {
@@ -59,60 +56,16 @@ export function headerParameters(value) {
   return parameters;
 }
 
-const utf8FromLatin1 = (text) => {
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return native.utf8Decode(bytes);
-};
-
-/** The headers of one part, given as a Latin-1 string: { name, filename, type }. */
-function partHead(text) {
-  let disposition = null;
-  let type = "";
-  for (const line of text.split(/\r?\n/)) {
-    const colon = line.indexOf(":");
-    if (colon < 0) continue;
-    const name = line.slice(0, colon).trim().toLowerCase();
-    if (name === "content-disposition") disposition = utf8FromLatin1(line.slice(colon + 1).trim());
-    else if (name === "content-type") type = utf8FromLatin1(line.slice(colon + 1).trim());
-  }
-  if (disposition === null) throw new TypeError("No valid Content-Disposition header found in FormData part.");
-  const kind = /^[^\s;]*/.exec(disposition)[0];
-  if (kind.toLowerCase() !== "form-data") {
-    throw new TypeError(`Content-Disposition header for FormData part must have the value "form-data", possibly followed by parameters. Got: "${kind}"`);
-  }
-  const parameters = headerParameters(disposition);
-  if (!parameters.has("name")) throw new TypeError("Content-Disposition header in FormData part is missing a name.");
-  return { name: parameters.get("name"), filename: parameters.get("filename"), type };
-}
-
 function parseMultipart(bytes, boundary) {
   const form = new FormData();
-  const text = native.latin1Decode(bytes);
-  const delimiter = `--${boundary}`;
-  let at = text.startsWith(delimiter) ? 0 : text.indexOf(`\n${delimiter}`) + 1;
-  if (at === 0 && !text.startsWith(delimiter)) throw new TypeError("No initial boundary string (or you have a truncated message).");
-  for (;;) {
-    at += delimiter.length;
-    if (text.startsWith("--", at)) return form;
-    if (text.startsWith("\r\n", at)) at += 2;
-    else if (text[at] === "\n") at += 1;
-    else throw new TypeError("Boundary string was not succeeded by CRLF, LF, or '--'.");
-    const blank = /\r?\n\r?\n/g;
-    blank.lastIndex = at;
-    const gap = blank.exec(text);
-    if (gap === null) throw new TypeError("No end of headers in FormData part.");
-    const head = partHead(text.slice(at, gap.index));
-    const start = gap.index + gap[0].length;
-    // The line break before the delimiter may be the one that ended the headers.
-    const next = text.indexOf(`\n${delimiter}`, start - 1);
-    if (next < 0) throw new TypeError("No subsequent boundary string after multipart message.");
-    const end = Math.max(start, text[next - 1] === "\r" ? next - 1 : next);
-    const content = bytes.subarray(start, end);
-    if (head.filename === undefined) formDataPush(form, head.name, native.utf8Decode(content));
-    else formDataPush(form, head.name, fileFromBytes(content.slice(), head.filename, head.type));
-    at = next + 1;
+  const parts = native.multipartParse(bytes, boundary);
+  for (let i = 0; i < parts.length; i += 5) {
+    const content = bytes.subarray(parts[i + 3], parts[i + 4]);
+    const filename = parts[i + 1];
+    if (filename === undefined) formDataPush(form, parts[i], native.utf8Decode(content));
+    else formDataPush(form, parts[i], fileFromBytes(content.slice(), filename, parts[i + 2]));
   }
+  return form;
 }
 
 /** A FormData from a body and its content type (null: none). */
