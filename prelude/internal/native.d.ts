@@ -62,6 +62,14 @@ export interface Native {
   codecRun(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Uint8Array;
   codecRunAsync(codec: object, bytes: BufferSource | undefined, flush: 0 | 1 | 2, status: Uint32Array): Promise<Uint8Array>;
   codecClose(codec: object): void;
+  // sockets.c: `s` is the number of a connection
+  socketConnect(host: string, port: number, secure: 0 | 1 | 2, allowHalfOpen: boolean,
+    callback: (what: 0 | 1 | 2 | 3, a: string | Uint8Array | null, b: string | null) => void): number;
+  socketRead(s: number): Uint8Array | null | undefined;
+  socketWrite(s: number, bytes: BufferSource): -1 | 0 | 1;
+  socketEnd(s: number): void;
+  socketClose(s: number): void;
+  socketStartTls(s: number, serverName: string | undefined, callback: Function): void;
   // webcrypto.c: numbers as in web/crypto/native-ids.js; a string says why it failed
   crypto(operation: number, background: boolean, n0: number, n1: number, n2: number, n3: number, ...buffers: BufferSource[]):
     Uint8Array | boolean | [Uint8Array, Uint8Array] | string | Promise<Uint8Array | boolean | [Uint8Array, Uint8Array] | string>;

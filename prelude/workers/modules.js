@@ -1,4 +1,5 @@
 // The modules a script imports from the runtime rather than from its bundle.
+import { connect } from "./sockets.js";
 
 /** What `cloudflare:workers` exports as `env`; a proxy so that it can be imported before start. */
 let environment = {};
@@ -37,5 +38,6 @@ export class RpcTarget {}
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
+  "cloudflare:sockets": { connect },
   "cloudflare:workers": { env: envProxy, WorkerEntrypoint, DurableObject, RpcTarget },
 };

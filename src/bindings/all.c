@@ -13,6 +13,7 @@ extern const struct cn_js_native cn_native_http[];
 extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
+extern const struct cn_js_native cn_native_sockets[];
 
 static const struct cn_js_native *const tables[] = {
     cn_native_compression,
@@ -24,6 +25,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_multipart,
     cn_native_url,
     cn_native_webcrypto,
+    cn_native_sockets,
 };
 
 void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)

@@ -94,6 +94,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
         return NULL;
     }
     instance->runtime->client = lane->client;
+    instance->runtime->sockets = lane->sockets;
     cn_list_push_back(&lane->instances, &instance->link);
     cn_js_enter(instance->runtime->context);
     pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch");

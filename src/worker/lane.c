@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "net/client.h"
+#include "net/socket.h"
 #include "worker/fetch.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
@@ -238,6 +239,8 @@ static int lane_open(struct cn_lane *lane)
     if (lane->options.trust) {
         struct cn_client_options client = {.trust = lane->options.trust};
         lane->client = cn_client_new(&lane->loop, &client);
+        struct cn_sockets_options sockets = {.trust = lane->options.trust};
+        lane->sockets = cn_sockets_new(&lane->loop, &sockets);
     }
     return 0;
 }
@@ -330,6 +333,8 @@ static void on_http_closed(void *data)
     cn_free(lane->starting_instances);
     if (lane->client)
         cn_client_close(lane->client, on_client_closed, lane);
+    if (lane->sockets)
+        cn_sockets_close(lane->sockets, on_client_closed, lane);
     uv_close((uv_handle_t *)&lane->house, NULL);
     cn_mailbox_close(&lane->mailbox, NULL);
 }

@@ -32,6 +32,7 @@ struct cn_instance;
 struct cn_lane;
 struct cn_runtime;
 struct cn_client;
+struct cn_sockets;
 struct cn_trust;
 
 struct cn_lane_options {
@@ -58,6 +59,7 @@ struct cn_lane {
     struct cn_js_vm *vm;
     struct cn_http_server *http;
     struct cn_client *client;
+    struct cn_sockets *sockets;
     struct cn_events events; /* every event under way on this lane */
     struct cn_deployment *deployment; /* current, a reference; NULL before the first */
     struct cn_instance **current;     /* one per script of the deployment */

@@ -19,6 +19,8 @@
 
 struct cn_runtime;
 struct cn_client;
+struct cn_connections;
+struct cn_sockets;
 struct cn_fetches;
 struct cn_http_request;
 
@@ -45,6 +47,8 @@ struct cn_runtime {
     struct cn_list operations; /* of struct cn_operation: native work under way */
     void *data;                /* the owner's: struct cn_instance */
     struct cn_client *client;  /* for fetch; the lane's, borrowed; may be NULL */
+    struct cn_sockets *sockets; /* for connect(); the lane's, borrowed; may be NULL */
+    struct cn_connections *connections; /* bindings/sockets.c; NULL: none yet */
     struct cn_fetches *fetches; /* bindings/fetch.c; NULL before the first */
 };
 

@@ -9,6 +9,7 @@
 #include "bindings/all.h"
 #include "js/value.h"
 #include "net/client.h"
+#include "net/socket.h"
 #include "net/trust.h"
 #include "worker/runtime.h"
 
@@ -65,6 +66,8 @@ int main(int argc, char **argv)
     }
     struct cn_client_options client_options = {.trust = trust};
     runtime->client = cn_client_new(&loop, &client_options);
+    struct cn_sockets_options sockets_options = {.trust = trust};
+    runtime->sockets = cn_sockets_new(&loop, &sockets_options);
     cn_js_enter(runtime->context);
     int rc = cn_js_evaluate(runtime->context, cn_buf_text(&source), argv[1], NULL, &err);
     cn_js_leave(runtime->context);
@@ -73,8 +76,10 @@ int main(int argc, char **argv)
     else
         uv_run(&loop, UV_RUN_DEFAULT);
     struct cn_client *client = runtime->client;
+    struct cn_sockets *sockets = runtime->sockets;
     cn_runtime_free(runtime);
     cn_client_close(client, on_client_closed, NULL);
+    cn_sockets_close(sockets, on_client_closed, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     cn_js_vm_free(vm);
     cn_buf_fini(&source);
