@@ -8,10 +8,11 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
+#include "net/tls.h"
 #include "test/lib/http_rig.h"
+#include "test/lib/tls_rig.h"
 
 #define CLIENTS 24
-#define STEPS 6000
 
 /* A request that the handler has not released. */
 struct job {
@@ -151,24 +152,55 @@ static const char *const texts[] = {
     "BAD\r\n\r\n",
 };
 
-static void client_step(struct rig *rig, struct rig_client *client)
+/* A client of either kind: `raw` is used in both cases, the rest only over TLS. */
+static void client_connect(struct rig *rig, struct rig_tls *client, bool tls)
+{
+    if (tls)
+        rig_tls_connect(rig, client, 0);
+    else
+        rig_connect(rig, &client->raw);
+}
+
+static void client_disconnect(struct rig_tls *client, bool tls)
+{
+    if (tls)
+        rig_tls_disconnect(client);
+    else
+        rig_disconnect(&client->raw);
+}
+
+static void client_send(struct rig_tls *client, bool tls, const char *text, size_t size)
+{
+    if (!tls)
+        rig_send_some(&client->raw, text, size);
+    else if (roll(300) == 0)
+        rig_send_some(&client->raw, text, size); /* breaks the record layer */
+    else if (SSL_is_init_finished(client->ssl) && size > 0)
+        (void)SSL_write(client->ssl, text, (int)size); /* fails once the server has gone */
+}
+
+static void client_step(struct rig *rig, struct rig_tls *client, bool tls)
 {
     unsigned what = roll(10);
-    if (what == 0 || client->ended) {
-        rig_disconnect(client);
-        rig_connect(rig, client);
+    if (what == 0 || client->raw.ended) {
+        client_disconnect(client, tls);
+        client_connect(rig, client, tls);
     } else if (what == 1) {
-        rig_pause(client, !client->paused);
-    } else if (what == 2) {
-        shutdown(client->fd, SHUT_WR);
+        rig_pause(&client->raw, !client->raw.paused);
+    } else if (what == 2 && roll(2)) {
+        shutdown(client->raw.fd, SHUT_WR);
     } else if (what < 9) {
         /* Mostly good requests, often several, sometimes cut. */
         for (unsigned count = 1 + roll(4); count > 0; count--) {
             const char *text = texts[roll(8) ? roll(6) : roll(9)];
             size_t size = strlen(text);
-            rig_send_some(client, text, roll(10) ? size : roll((unsigned)size));
+            client_send(client, tls, text, roll(10) ? size : roll((unsigned)size));
         }
     }
+    if (tls && !client->raw.ended)
+        rig_tls_step(client);
+    if (client->raw.got.size > (1 << 20))
+        cn_buf_clear(&client->raw.got);
     if (client->got.size > (1 << 20))
         cn_buf_clear(&client->got);
 }
@@ -182,23 +214,27 @@ static void mark_aborted(struct cn_http_server *server, struct cn_http_request *
     job->reading = false;
 }
 
-TEST(server_stress, survives_anything_in_any_order)
+static void stress(struct cn_tls_context *tls, int steps)
 {
     struct rig rig;
-    static struct rig_client clients[CLIENTS];
+    static struct rig_tls clients[CLIENTS];
     cn_rand_init(&dice, test_seed());
     cn_list_init(&jobs);
     job_count = started_count = owned_count = 0;
-    struct cn_http_server_options options = {.limits = {.output_high_bytes = 30000,
+    struct cn_http_server_options options = {.tls = tls,
+                                             .limits = {.output_high_bytes = 30000,
                                                         .output_size_max = 300000,
                                                         .input_high_bytes = 500,
                                                         .connection_count_max = CLIENTS + 4}};
     rig_open(&rig, on_request, &options);
     rig.on_abort = mark_aborted;
     for (int i = 0; i < CLIENTS; i++)
-        rig_connect(&rig, &clients[i]);
-    for (int step = 0; step < STEPS; step++) {
-        client_step(&rig, &clients[roll(CLIENTS)]);
+        client_connect(&rig, &clients[i], tls);
+    for (int step = 0; step < steps; step++) {
+        client_step(&rig, &clients[roll(CLIENTS)], tls);
+        for (int i = 0; tls && i < CLIENTS; i++)
+            if (!clients[i].raw.ended && !SSL_is_init_finished(clients[i].ssl))
+                rig_tls_step(&clients[i]); /* handshakes go on, or nothing would get to HTTP */
         if (roll(2))
             rig_turn(&rig);
         for (unsigned count = roll(4); count > 0 && job_count > 0; count--) {
@@ -212,11 +248,11 @@ TEST(server_stress, survives_anything_in_any_order)
             cn_http_server_tick(rig.server, rig.clock_ms);
         }
     }
-    CHECK(started_count > STEPS / 20);
+    CHECK(started_count > (unsigned)steps / 20);
     if (roll(2))
         rig_drain(&rig);
     for (int i = 0; i < CLIENTS; i++)
-        rig_disconnect(&clients[i]);
+        client_disconnect(&clients[i], tls);
     while (!cn_list_empty(&jobs))
         job_free(CN_CONTAINER_OF(jobs.next, struct job, link));
     struct cn_http_stats stats;
@@ -224,4 +260,19 @@ TEST(server_stress, survives_anything_in_any_order)
     CHECK_INT(0, stats.busy_count);
     CHECK_INT(0, owned_count);
     rig_close(&rig); /* completes only if every request was released once */
+}
+
+TEST(server_stress, survives_anything_in_any_order)
+{
+    stress(NULL, 6000);
+}
+
+TEST(server_stress, survives_anything_over_tls)
+{
+    char cert[512], key[512];
+    struct cn_tls_context *tls;
+    rig_make_pair(1, cert, key, sizeof(cert));
+    CHECK_INT(0, cn_tls_context_new(cert, key, &tls, NULL));
+    stress(tls, 2000);
+    cn_tls_context_unref(tls);
 }

@@ -3,9 +3,6 @@
  */
 #include "net/tls.h"
 
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdio.h>
@@ -13,127 +10,17 @@
 
 #include "base/mem.h"
 #include "test/lib/http_rig.h"
-
-/* --- a certificate ---------------------------------------------------------------------- */
-
-/* Writes a self-signed pair with this serial number to the test's directory. */
-static void make_pair(long serial, char *cert_path, char *key_path, size_t path_size)
-{
-    snprintf(cert_path, path_size, "%s/cert%ld.pem", test_dir(), serial);
-    snprintf(key_path, path_size, "%s/key%ld.pem", test_dir(), serial);
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *cert = X509_new();
-    X509_set_version(cert, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
-    X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
-    X509_set_pubkey(cert, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
-                               (const unsigned char *)"localhost", -1, -1, 0);
-    X509_set_issuer_name(cert, X509_get_subject_name(cert));
-    CHECK(X509_sign(cert, key, EVP_sha256()) > 0);
-    FILE *file = fopen(cert_path, "w");
-    CHECK(file && PEM_write_X509(file, cert) == 1 && fclose(file) == 0);
-    file = fopen(key_path, "w");
-    CHECK(file && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1 &&
-          fclose(file) == 0);
-    X509_free(cert);
-    EVP_PKEY_free(key);
-}
+#include "test/lib/tls_rig.h"
 
 static struct cn_tls_context *make_context(long serial)
 {
     char cert[512], key[512];
-    make_pair(serial, cert, key, sizeof(cert));
+    rig_make_pair(serial, cert, key, sizeof(cert));
     struct cn_tls_context *context;
     struct cn_err err = {0};
     CHECK_INT(0, cn_tls_context_new(cert, key, &context, &err));
     return context;
 }
-
-/* --- a client --------------------------------------------------------------------------- */
-
-struct tls_client {
-    struct rig_client raw;
-    SSL_CTX *context;
-    SSL *ssl;
-    BIO *input, *output;
-    struct cn_buf got; /* decrypted */
-    bool notified;     /* close_notify has come */
-};
-
-static void tls_connect(struct rig *rig, struct tls_client *client, int version_max)
-{
-    memset(client, 0, sizeof(*client));
-    client->context = SSL_CTX_new(TLS_client_method());
-    if (version_max) {
-        SSL_CTX_set_security_level(client->context, 0);
-        SSL_CTX_set_min_proto_version(client->context, TLS1_VERSION);
-        SSL_CTX_set_max_proto_version(client->context, version_max);
-    }
-    client->ssl = SSL_new(client->context);
-    client->input = BIO_new(BIO_s_mem());
-    client->output = BIO_new(BIO_s_mem());
-    SSL_set_bio(client->ssl, client->input, client->output);
-    SSL_set_connect_state(client->ssl);
-    static const unsigned char protocols[] = "\x02h2\x08http/1.1";
-    SSL_set_alpn_protos(client->ssl, protocols, sizeof(protocols) - 1);
-    rig_connect(rig, &client->raw);
-}
-
-/* Moves bytes between the socket and OpenSSL. Returns true, to be used in conditions. */
-static bool tls_step(struct tls_client *client)
-{
-    struct cn_buf *raw = &client->raw.got;
-    if (raw->size > 0) {
-        CHECK_INT((long long)raw->size, BIO_write(client->input, raw->data, (int)raw->size));
-        cn_buf_clear(raw);
-    }
-    char bytes[16384];
-    int count;
-    while ((count = SSL_read(client->ssl, bytes, sizeof(bytes))) > 0)
-        cn_buf_append(&client->got, bytes, (size_t)count);
-    client->notified |= (SSL_get_shutdown(client->ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
-    char *out;
-    long size = BIO_get_mem_data(client->output, &out);
-    if (size > 0) {
-        size_t sent = rig_send_some(&client->raw, out, (size_t)size);
-        char drop[16384];
-        while (sent > 0) {
-            size_t part = sent < sizeof(drop) ? sent : sizeof(drop);
-            BIO_read(client->output, drop, (int)part);
-            sent -= part;
-        }
-    }
-    return true;
-}
-
-static bool tls_has(struct tls_client *client, const char *part)
-{
-    tls_step(client);
-    return strstr(cn_buf_text(&client->got), part) != NULL;
-}
-
-static void tls_send(struct tls_client *client, const void *bytes, size_t size)
-{
-    CHECK_INT((long long)size, SSL_write(client->ssl, bytes, (int)size));
-    tls_step(client);
-}
-
-static void tls_disconnect(struct tls_client *client)
-{
-    rig_disconnect(&client->raw);
-    SSL_free(client->ssl);
-    SSL_CTX_free(client->context);
-    cn_buf_fini(&client->got);
-}
-
-static void tls_handshake(struct rig *rig, struct tls_client *client)
-{
-    RIG_UNTIL(rig, tls_step(client) && SSL_is_init_finished(client->ssl));
-}
-
-/* --- tests ------------------------------------------------------------------------------ */
 
 static void expect_https(struct rig *rig, struct cn_http_request *req)
 {
@@ -144,11 +31,11 @@ static void expect_https(struct rig *rig, struct cn_http_request *req)
 TEST(tls, serves_requests_and_names_its_protocol)
 {
     struct rig rig;
-    struct tls_client client;
+    struct rig_tls client;
     struct cn_http_server_options options = {.tls = make_context(1)};
     rig_open(&rig, expect_https, &options);
-    tls_connect(&rig, &client, 0);
-    tls_handshake(&rig, &client);
+    rig_tls_connect(&rig, &client, 0);
+    rig_tls_handshake(&rig, &client);
     CHECK_STR("TLSv1.3", SSL_get_version(client.ssl));
     const unsigned char *protocol;
     unsigned protocol_size;
@@ -156,16 +43,16 @@ TEST(tls, serves_requests_and_names_its_protocol)
     CHECK(protocol_size == 8 && memcmp(protocol, "http/1.1", 8) == 0);
     const char *text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
     for (const char *at = text; *at; at++) { /* one record for each byte */
-        tls_send(&client, at, 1);
+        rig_tls_send(&client, at, 1);
         rig_turn(&rig);
     }
-    RIG_UNTIL(&rig, tls_has(&client, "\r\n\r\nhello"));
+    RIG_UNTIL(&rig, rig_tls_has(&client, "\r\n\r\nhello"));
     text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
-    tls_send(&client, text, strlen(text));
-    RIG_UNTIL(&rig, tls_step(&client) && client.raw.ended);
-    CHECK(tls_has(&client, "\r\n\r\nhi"));
+    rig_tls_send(&client, text, strlen(text));
+    RIG_UNTIL(&rig, rig_tls_step(&client) && client.raw.ended);
+    CHECK(rig_tls_has(&client, "\r\n\r\nhi"));
     CHECK(client.notified); /* a cut cannot be mistaken for this */
-    tls_disconnect(&client);
+    rig_tls_disconnect(&client);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
 }
@@ -173,17 +60,17 @@ TEST(tls, serves_requests_and_names_its_protocol)
 TEST(tls, speaks_1_2_and_nothing_older)
 {
     struct rig rig;
-    struct tls_client client;
+    struct rig_tls client;
     struct cn_http_server_options options = {.tls = make_context(1)};
     rig_open(&rig, rig_echo, &options);
-    tls_connect(&rig, &client, TLS1_2_VERSION);
-    tls_handshake(&rig, &client);
+    rig_tls_connect(&rig, &client, TLS1_2_VERSION);
+    rig_tls_handshake(&rig, &client);
     CHECK_STR("TLSv1.2", SSL_get_version(client.ssl));
-    tls_disconnect(&client);
-    tls_connect(&rig, &client, TLS1_1_VERSION);
-    RIG_UNTIL(&rig, tls_step(&client) && client.raw.ended);
+    rig_tls_disconnect(&client);
+    rig_tls_connect(&rig, &client, TLS1_1_VERSION);
+    RIG_UNTIL(&rig, rig_tls_step(&client) && client.raw.ended);
     CHECK(!SSL_is_init_finished(client.ssl));
-    tls_disconnect(&client);
+    rig_tls_disconnect(&client);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
 }
@@ -192,26 +79,26 @@ TEST(tls, carries_large_bodies_both_ways)
 {
     enum { BODY = 6 << 20 };
     struct rig rig;
-    struct tls_client client;
+    struct rig_tls client;
     struct cn_http_server_options options = {.tls = make_context(1)};
     rig_open(&rig, rig_echo, &options);
-    tls_connect(&rig, &client, 0);
-    tls_handshake(&rig, &client);
+    rig_tls_connect(&rig, &client, 0);
+    rig_tls_handshake(&rig, &client);
     char head[100];
     snprintf(head, sizeof(head), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", BODY);
-    tls_send(&client, head, strlen(head));
+    rig_tls_send(&client, head, strlen(head));
     uint8_t *body = cn_alloc(BODY);
     for (size_t i = 0; i < BODY; i++)
         body[i] = (uint8_t)(i * 7 + i / 1000);
-    tls_send(&client, body, BODY);
-    RIG_UNTIL(&rig, tls_step(&client) && client.got.size >= BODY);
+    rig_tls_send(&client, body, BODY);
+    RIG_UNTIL(&rig, rig_tls_step(&client) && client.got.size >= BODY);
     const char *end = memmem(client.got.data, client.got.size, "\r\n\r\n", 4);
     CHECK(end != NULL);
     size_t head_size = (size_t)((const uint8_t *)end + 4 - client.got.data);
-    RIG_UNTIL(&rig, tls_step(&client) && client.got.size == head_size + BODY);
+    RIG_UNTIL(&rig, rig_tls_step(&client) && client.got.size == head_size + BODY);
     CHECK(memcmp(client.got.data + head_size, body, BODY) == 0);
     cn_free(body);
-    tls_disconnect(&client);
+    rig_tls_disconnect(&client);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
 }
@@ -220,21 +107,21 @@ TEST(tls, holds_a_client_back_and_forgets_nothing)
 {
     enum { REQUESTS = 40, PADDING = 3000 };
     struct rig rig;
-    struct tls_client client;
+    struct rig_tls client;
     struct cn_http_server_options options = {.tls = make_context(1),
                                              .limits = {.input_high_bytes = 1000}};
     rig_open(&rig, rig_hold, &options);
-    tls_connect(&rig, &client, 0);
-    tls_handshake(&rig, &client);
+    rig_tls_connect(&rig, &client, 0);
+    rig_tls_handshake(&rig, &client);
     struct cn_buf text = {0};
     for (int i = 0; i < REQUESTS; i++)
         cn_buf_printf(&text, "GET /%d HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n", i, PADDING, i);
     /* All in a few records: the server must stop between requests of one record, and go on
      * later although the socket has nothing new. */
-    tls_send(&client, text.data, text.size);
+    rig_tls_send(&client, text.data, text.size);
     cn_buf_fini(&text);
     for (unsigned i = 0; i < REQUESTS; i++) {
-        RIG_UNTIL(&rig, tls_step(&client) && rig.request_count == i + 1);
+        RIG_UNTIL(&rig, rig_tls_step(&client) && rig.request_count == i + 1);
         char body[32], want[16];
         snprintf(want, sizeof(want), "/%u", i);
         CHECK(rig.held->target.size == strlen(want) &&
@@ -242,8 +129,8 @@ TEST(tls, holds_a_client_back_and_forgets_nothing)
         snprintf(body, sizeof(body), "answer %u.", i);
         CHECK_INT(0, rig_answer(rig.held, 200, body));
     }
-    RIG_UNTIL(&rig, tls_has(&client, "answer 39."));
-    tls_disconnect(&client);
+    RIG_UNTIL(&rig, rig_tls_has(&client, "answer 39."));
+    rig_tls_disconnect(&client);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
 }
@@ -279,20 +166,20 @@ static void upgrade(struct rig *rig, struct cn_http_request *req)
 TEST(tls, hands_an_upgraded_connection_on)
 {
     struct rig rig;
-    struct tls_client client;
+    struct rig_tls client;
     struct cn_http_server_options options = {.tls = make_context(1)};
     rig_open(&rig, upgrade, &options);
     taken_gone = false;
-    tls_connect(&rig, &client, 0);
-    tls_handshake(&rig, &client);
+    rig_tls_connect(&rig, &client, 0);
+    rig_tls_handshake(&rig, &client);
     const char *text =
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nearly ";
-    tls_send(&client, text, strlen(text));
-    tls_send(&client, "and ", 4);
-    RIG_UNTIL(&rig, tls_has(&client, "\r\n\r\nearly and "));
-    tls_send(&client, "later", 5);
-    RIG_UNTIL(&rig, tls_has(&client, "early and later"));
-    tls_disconnect(&client);
+    rig_tls_send(&client, text, strlen(text));
+    rig_tls_send(&client, "and ", 4);
+    RIG_UNTIL(&rig, rig_tls_has(&client, "\r\n\r\nearly and "));
+    rig_tls_send(&client, "later", 5);
+    RIG_UNTIL(&rig, rig_tls_has(&client, "early and later"));
+    rig_tls_disconnect(&client);
     RIG_UNTIL(&rig, taken_gone);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
@@ -325,7 +212,7 @@ TEST(tls, closes_on_a_slow_or_broken_handshake)
     cn_tls_context_unref(options.tls);
 }
 
-static long peer_serial(struct tls_client *client)
+static long peer_serial(struct rig_tls *client)
 {
     X509 *cert = SSL_get1_peer_certificate(client->ssl);
     CHECK(cert != NULL);
@@ -337,33 +224,33 @@ static long peer_serial(struct tls_client *client)
 TEST(tls, takes_a_new_certificate_without_disturbing_connections)
 {
     struct rig rig;
-    struct tls_client before, after;
+    struct rig_tls before, after;
     char cert[512], key[512], new_cert[512], new_key[512];
-    make_pair(11, cert, key, sizeof(cert));
-    make_pair(22, new_cert, new_key, sizeof(new_cert));
+    rig_make_pair(11, cert, key, sizeof(cert));
+    rig_make_pair(22, new_cert, new_key, sizeof(new_cert));
     struct cn_http_server_options options = {0};
     struct cn_err err = {0};
     CHECK_INT(0, cn_tls_context_new(cert, key, &options.tls, &err));
     rig_open(&rig, rig_echo, &options);
-    tls_connect(&rig, &before, 0);
-    tls_handshake(&rig, &before);
+    rig_tls_connect(&rig, &before, 0);
+    rig_tls_handshake(&rig, &before);
     CHECK_INT(11, peer_serial(&before));
     CHECK_INT(0, rename(new_cert, cert));
     CHECK_INT(CN_EINVALID, cn_tls_context_reload(options.tls, &err)); /* the key is the old one */
-    tls_connect(&rig, &after, 0);
-    tls_handshake(&rig, &after);
+    rig_tls_connect(&rig, &after, 0);
+    rig_tls_handshake(&rig, &after);
     CHECK_INT(11, peer_serial(&after));
-    tls_disconnect(&after);
+    rig_tls_disconnect(&after);
     CHECK_INT(0, rename(new_key, key));
     CHECK_INT(0, cn_tls_context_reload(options.tls, &err));
-    tls_connect(&rig, &after, 0);
-    tls_handshake(&rig, &after);
+    rig_tls_connect(&rig, &after, 0);
+    rig_tls_handshake(&rig, &after);
     CHECK_INT(22, peer_serial(&after));
     const char *text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nstill";
-    tls_send(&before, text, strlen(text));
-    RIG_UNTIL(&rig, tls_has(&before, "\r\n\r\nstill"));
-    tls_disconnect(&before);
-    tls_disconnect(&after);
+    rig_tls_send(&before, text, strlen(text));
+    RIG_UNTIL(&rig, rig_tls_has(&before, "\r\n\r\nstill"));
+    rig_tls_disconnect(&before);
+    rig_tls_disconnect(&after);
     rig_close(&rig);
     cn_tls_context_unref(options.tls);
 }
@@ -371,8 +258,8 @@ TEST(tls, takes_a_new_certificate_without_disturbing_connections)
 TEST(tls, says_what_is_wrong_with_certificate_files)
 {
     char cert[512], key[512], other_cert[512], other_key[512];
-    make_pair(1, cert, key, sizeof(cert));
-    make_pair(2, other_cert, other_key, sizeof(other_cert));
+    rig_make_pair(1, cert, key, sizeof(cert));
+    rig_make_pair(2, other_cert, other_key, sizeof(other_cert));
     struct cn_tls_context *context = NULL;
     struct cn_err err = {0};
     CHECK_INT(CN_EINVALID, cn_tls_context_new("/nonexistent.pem", key, &context, &err));
