@@ -180,15 +180,12 @@ test-web: ## conformance tests of the Web APIs; PEER=jsrun|cairn|workerd, TEST=p
 	$(if $(filter workerd,$(PEER)),,@$(MAKE) --no-print-directory $(B)/$(PEER))
 	@PEER=$(PEER) node test/conformance/run.mjs $(TEST)
 
-integration: $(B)/cairn ## start the real binary and talk to it
-	@node --test --test-reporter=spec $(wildcard test/integration/*/*.test.mjs) 2>&1 | tools/summary
-
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 
-integration: $(B)/cairn ## the real binary from outside; TEST=folder of test/integration
-	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=1 \
-	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort)
+integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of test/integration
+	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=2 --test-reporter=spec \
+	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 test: setup ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web integration

@@ -586,10 +586,12 @@ int cn_config_load(const char *project, const struct cn_config_options *options,
         rc = read_secret_files(config, err);
     if (rc == 0) {
         apply_secrets(config);
-        *out = config;
-    } else {
-        cn_config_free(config);
+        rc = read_var_options(config, options, err); /* again: --var wins over secrets too */
     }
+    if (rc == 0)
+        *out = config;
+    else
+        cn_config_free(config);
     cn_buf_fini(&text);
     cn_free(path);
     return rc;

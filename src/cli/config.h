@@ -226,7 +226,7 @@ struct cn_config {
 
     CN_CONFIG_LIST(cn_config_route) routes;
     const struct cn_confnode *route_node, *routes_node;
-    CN_CONFIG_LIST(cn_config_var) vars; /* vars, then --var, then secrets; later ones win */
+    CN_CONFIG_LIST(cn_config_var) vars; /* vars, then secrets, then --var; later ones win */
 
     struct {
         CN_CONFIG_LIST(cn_config_object) bindings;

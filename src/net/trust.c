@@ -4,26 +4,48 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/diag.h"
 #include "base/mem.h"
 
 struct cn_trust {
     X509_STORE *store; /* one reference; every SSL_CTX has its own */
     SSL_CTX *context;
+    pthread_mutex_t lock; /* guards `loaded` */
+    bool loaded;          /* the system's authorities are in the store */
 };
+
+/* Where all authorities are in one file, OpenSSL reads it at once: about 10 ms, which a worker
+ * that never connects out need not pay. */
+static void load_system(struct cn_trust *trust)
+{
+    pthread_mutex_lock(&trust->lock);
+    if (!trust->loaded) {
+        trust->loaded = true;
+        if (!X509_STORE_set_default_paths(trust->store))
+            cn_error("the system's certificate authorities cannot be used, so TLS connections "
+                     "will be refused: %s",
+                     ERR_reason_error_string(ERR_peek_last_error()));
+        ERR_clear_error(); /* a missing default file is noted there, and harmless */
+    }
+    pthread_mutex_unlock(&trust->lock);
+}
+
+static void use_store(struct cn_trust *trust, SSL_CTX *ctx)
+{
+    SSL_CTX_set1_cert_store(ctx, trust->store);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+}
 
 struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err)
 {
     X509_STORE *store = X509_STORE_new();
     CN_ASSERT(store);
     ERR_clear_error();
-    if (!X509_STORE_set_default_paths(store)) {
-        cn_err_set(err, CN_ETLS, "the system's certificate authorities cannot be used: %s",
-                   ERR_reason_error_string(ERR_peek_last_error()));
-        goto free_store;
-    }
     if (extra_ca_file && !X509_STORE_load_file(store, extra_ca_file)) {
         unsigned long code = ERR_peek_error();
         const char *reason =
@@ -34,16 +56,16 @@ struct cn_trust *cn_trust_new(const char *extra_ca_file, struct cn_err *err)
     }
     /* A certificate in the file is believed whether or not it signed itself. */
     X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
-    ERR_clear_error(); /* a missing default file is noted there, and harmless */
     struct cn_trust *trust = CN_NEW(struct cn_trust);
     trust->store = store;
+    pthread_mutex_init(&trust->lock, NULL);
     trust->context = SSL_CTX_new(TLS_client_method());
     CN_ASSERT(trust->context && SSL_CTX_set_min_proto_version(trust->context, TLS1_2_VERSION));
     SSL_CTX_set_mode(trust->context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                          SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(trust->context, SSL_OP_NO_RENEGOTIATION);
-    cn_trust_apply(trust, trust->context);
+    use_store(trust, trust->context);
     return trust;
 free_store:
     ERR_clear_error();
@@ -57,16 +79,18 @@ void cn_trust_free(struct cn_trust *trust)
         return;
     SSL_CTX_free(trust->context);
     X509_STORE_free(trust->store);
+    pthread_mutex_destroy(&trust->lock);
     cn_free(trust);
 }
 
 void cn_trust_apply(struct cn_trust *trust, struct ssl_ctx_st *ctx)
 {
-    SSL_CTX_set1_cert_store(ctx, trust->store);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    load_system(trust);
+    use_store(trust, ctx);
 }
 
 struct ssl_ctx_st *cn_trust_context(struct cn_trust *trust)
 {
+    load_system(trust);
     return trust->context;
 }

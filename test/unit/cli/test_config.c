@@ -178,13 +178,13 @@ TEST(config, var_options_and_secrets_win)
     CHECK_INT(0, cn_files_write(path, toml, strlen(toml), &err));
     snprintf(path, sizeof(path), "%s/.dev.vars", dir);
     CHECK_INT(0, cn_files_write(path, secrets, strlen(secrets), &err));
-    const char *vars[] = {"A=1=2", "N:v"};
-    struct cn_config_options options = {.vars = vars, .var_count = 2};
+    const char *vars[] = {"A=1=2", "N:v", "P=flag"};
+    struct cn_config_options options = {.vars = vars, .var_count = 3};
     struct cn_config *config = NULL;
     if (cn_config_load(dir, &options, &config, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
-    static const char *const want[][2] = {{"A", "1=2"}, {"B", "x\ny"}, {"C", "c"},    {"N", "v"},
-                                          {"S", "q r"}, {"E", ""},     {"P", "plain"}};
+    static const char *const want[][2] = {{"A", "1=2"},  {"B", "x\ny"}, {"C", "c"}, {"N", "v"},
+                                          {"P", "flag"}, {"S", "q r"},  {"E", ""}};
     CHECK_INT(7, config->vars.count);
     for (size_t i = 0; i < 7; i++) {
         CHECK_STR(want[i][0], config->vars.items[i].name);
