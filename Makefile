@@ -189,6 +189,7 @@ integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of 
 
 test: setup ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web integration
+	@$(MAKE) --no-print-directory test-web PEER=cairn
 
 run: all ## build, then serve the example project
 	@$(B)/cairn serve examples/hello

@@ -23,6 +23,7 @@ import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
 import { FormData } from "./web/form-data.js";
 import { installGlobalScope } from "./web/global-scope.js";
+import { MessageChannel, MessagePort } from "./web/message-channel.js";
 import { Navigator, navigator } from "./web/navigator.js";
 import { Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, performance } from "./web/performance.js";
 import { scheduler } from "./web/scheduler.js";
@@ -42,7 +43,7 @@ const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, P
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
-  EventSource, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
+  EventSource, MessageChannel, MessagePort, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
   ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
 };

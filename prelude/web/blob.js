@@ -3,6 +3,7 @@
 // A blob is a Uint8Array that nobody changes; a slice is a view of the same memory.
 import { native } from "../internal/native.js";
 import { finishInterface } from "../internal/interface.js";
+import { registerHostObject } from "../internal/serialize.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject, toUSVString } from "../internal/webidl.js";
 
 const INTERNAL = Symbol("internal");
@@ -161,3 +162,21 @@ export { isFileBrand as isFile };
 /** A File on bytes that nobody else will change. */
 export const fileFromBytes = (bytes, name, type, lastModified = Date.now()) =>
   new File(INTERNAL, name, { bytes, type, lastModified });
+
+// A clone of a view would take its whole buffer along, and a slice may be a small part of it.
+const ownBytes = (blob) => {
+  const bytes = blobBytes(blob);
+  return bytes.length === bytes.buffer.byteLength ? bytes : bytes.slice();
+};
+registerHostObject({
+  tag: 0x21,
+  prototype: Blob.prototype,
+  write: (blob, writer) => writer.value([ownBytes(blob), blob.type]),
+  read: (reader) => blobFromBytes(...reader.value()),
+});
+registerHostObject({
+  tag: 0x22,
+  prototype: File.prototype,
+  write: (file, writer) => writer.value([ownBytes(file), file.name, file.type, file.lastModified]),
+  read: (reader) => fileFromBytes(...reader.value()),
+});

@@ -126,7 +126,7 @@ async function startCairn(dir, name) {
   renameSync(path.join(dir, name), path.join(project, "worker.js"));
   writeFileSync(path.join(project, "wrangler.json"), JSON.stringify({
     name: "conformance", main: "worker.js", compatibility_date: COMPATIBILITY_DATE }));
-  const child = spawn(path.join(root, "build/cairn"), ["serve", project, "--listen", "127.0.0.1:0", "--lanes", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(path.join(root, "build/cairn"), ["serve", project, "--listen", "127.0.0.1:0", "--lanes", "1"], { stdio: ["ignore", "pipe", verbose ? "inherit" : "ignore"] });
   children.add(child);
   const address = await new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`cairn ended at start (${code})`)));

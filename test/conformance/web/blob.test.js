@@ -62,3 +62,8 @@ test("a source that changes later does not change the blob", async () => {
   data[0] = 120;
   assertEquals(await blob.text(), "ab");
 });
+
+test("can be cloned", async () => {
+  const blob = structuredClone(new Blob(["xabcx"], { type: "a/b" }).slice(1, 4, "c/d"));
+  assertEquals([blob.constructor, blob.type, await blob.text()], [Blob, "c/d", "abc"]);
+});

@@ -22,3 +22,9 @@ test("needs parts and a name", () => {
 test("slices are Blobs", () => {
   assertEquals(new File(["abc"], "n").slice(0, 1).constructor, Blob);
 });
+
+test("can be cloned", async () => {
+  const file = structuredClone(new File(["ab"], "n.txt", { type: "t/x", lastModified: 5 }));
+  assert(file instanceof File);
+  assertEquals([file.name, file.type, file.lastModified, await file.text()], ["n.txt", "t/x", 5, "ab"]);
+}, { differs: { workerd: "workerd cannot clone a File" } });
