@@ -7,7 +7,7 @@
 // VERBOSE=1 lists every test. The last line is "N passed, N failed".
 import { build } from "esbuild";
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import readline from "node:readline";
@@ -148,6 +148,20 @@ async function ask(address, server) {
   }
 }
 
+/** Compares the table of known differences in docs/compatibility.md with what was seen; UPDATE=1 writes it. */
+function checkDocument(differences) {
+  const file = path.join(root, "docs/compatibility.md");
+  const document = readFileSync(file, "utf8");
+  const cell = (text) => text.replaceAll("|", "\\|");
+  const rows = differences.map((d) => `| \`${d.file}\` | ${cell(d.name)} | ${cell(d.reason)} |`);
+  const table = ["| File | Test | On workerd |", "|---|---|---|", ...rows].join("\n");
+  const wanted = document.replace(/<!-- differences -->\n[^]*<!-- end -->/, () => `<!-- differences -->\n${table}\n<!-- end -->`);
+  if (wanted === document) return true;
+  if (process.env.UPDATE) writeFileSync(file, wanted);
+  else console.log("FAIL docs/compatibility.md: its table of differences is not up to date (UPDATE=1 writes it)");
+  return !!process.env.UPDATE;
+}
+
 const files = testFiles();
 if (peer === "workerd" && !existsSync(workerd)) {
   console.log("skip: workerd is not installed");
@@ -157,6 +171,7 @@ if (peer === "workerd" && !existsSync(workerd)) {
 const dir = mkdtempSync(path.join(os.tmpdir(), "conformance-"));
 const server = await startServer();
 const totals = { pass: 0, fail: 0, skip: 0, differs: 0 };
+const differences = [];
 try {
   const names = [];
   for (const file of files) {
@@ -183,7 +198,8 @@ try {
     for (const r of results) {
       totals[r.status]++;
       if (r.status === "fail") console.log(`FAIL ${title}: ${r.name}\n     ${r.error.replaceAll("\n", "\n     ")}`);
-      else if (r.status === "differs") console.log(`differs ${title}: ${r.name} (${r.reason})`);
+      else if (r.status === "differs") differences.push({ file: title, ...r });
+      if (r.status === "differs") console.log(`differs ${title}: ${r.name} (${r.reason})`);
       else if (r.status === "skip") console.log(`skip ${title}: ${r.name} (${r.reason})`);
       else if (verbose) console.log(`${r.status} ${title}: ${r.name}`);
     }
@@ -193,6 +209,7 @@ try {
   server.close();
   rmSync(dir, { recursive: true, force: true });
 }
+if (peer === "workerd" && process.argv.length === 2 && !checkDocument(differences)) totals.fail++;
 if (totals.differs || totals.skip) console.log(`${totals.differs} known differences, ${totals.skip} skipped on ${peer}`);
 console.log(`${totals.pass} passed, ${totals.fail} failed`);
 process.exitCode = totals.fail || !files.length ? 1 : 0;
