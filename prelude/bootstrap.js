@@ -22,6 +22,7 @@ import { Headers } from "./web/fetch/headers.js";
 import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
 import { FormData } from "./web/form-data.js";
+import { HTMLRewriter } from "./web/html-rewriter.js";
 import { installGlobalScope } from "./web/global-scope.js";
 import { MessageChannel, MessagePort } from "./web/message-channel.js";
 import { Navigator, navigator } from "./web/navigator.js";
@@ -46,6 +47,7 @@ const interfaces = {
   EventSource, MessageChannel, MessagePort, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
   ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
+  HTMLRewriter,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 

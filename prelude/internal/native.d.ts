@@ -77,4 +77,21 @@ export interface Native {
   digestUpdate(state: Uint8Array, bytes: BufferSource): void;
   digestFinish(state: Uint8Array): Uint8Array;
   timingSafeEqual(a: BufferSource, b: BufferSource): boolean;
+  // html.c: events, places and wants are the enums of html_rewriter.h
+  htmlCheck(selector: string): void;
+  htmlOpen(): object;
+  htmlOn(rewriter: object, selector: string | null, wants: number): void;
+  htmlFeed(rewriter: object, bytes: Uint8Array | undefined): void;
+  htmlNext(rewriter: object, status: Uint32Array): number;
+  htmlOutput(rewriter: object): Uint8Array;
+  htmlString(rewriter: object, which: 0 | 1 | 2 | 3 | 4 | 5): string | null;
+  htmlRemoved(rewriter: object): boolean;
+  htmlAttributes(rewriter: object): string[];
+  htmlGetAttribute(rewriter: object, name: string): string | null;
+  htmlSetAttribute(rewriter: object, name: string, value: string): void;
+  htmlRemoveAttribute(rewriter: object, name: string): void;
+  htmlSet(rewriter: object, which: 0 | 1, text: string): void;
+  htmlInsert(rewriter: object, place: number, text: string, isHtml: boolean): void;
+  htmlRemove(rewriter: object, keepContent: boolean): void;
+  htmlOnEndTag(rewriter: object, number: number): void;
 }

@@ -9,6 +9,7 @@ extern const struct cn_js_native cn_native_console[];
 extern const struct cn_js_native cn_native_timers[];
 extern const struct cn_js_native cn_native_fetch[];
 extern const struct cn_js_native cn_native_encoding[];
+extern const struct cn_js_native cn_native_html[];
 extern const struct cn_js_native cn_native_http[];
 extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_url[];
@@ -21,6 +22,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_timers,
     cn_native_fetch,
     cn_native_encoding,
+    cn_native_html,
     cn_native_http,
     cn_native_multipart,
     cn_native_url,

@@ -1,0 +1,449 @@
+// HTMLRewriter: https://developers.cloudflare.com/workers/runtime-apis/html-rewriter/
+//
+// C tokenizes, matches selectors and writes the output (src/bindings/html_rewriter.h); here its
+// events become calls of handlers. A token object is valid while its handler runs: `token` is
+// its shared record, whose `handle` is null afterwards.
+import { finishInterface } from "../internal/interface.js";
+import { native } from "../internal/native.js";
+import { Response } from "./fetch/response.js";
+import { ByteTransform } from "./streams/byte-transform.js";
+import { INTERNAL, illegalConstructor, isObject, markHandled, resolved, then } from "./streams/common.js";
+import { isReadableStream, readAllText } from "./streams/internal.js";
+import { pipe } from "./streams/pipe.js";
+import { recordOf, streamObject } from "./streams/readable.js";
+
+// Numbers of html_rewriter.h.
+const DONE = 0;
+const NEED_INPUT = 1;
+const EVENT_ELEMENT = 2;
+const EVENT_TEXT = 3;
+const EVENT_COMMENT = 4;
+const EVENT_DOCTYPE = 5;
+const EVENT_END_TAG = 6;
+const WANTS = { element: 1, text: 2, comments: 4, doctype: 8, end: 16 };
+const BEFORE = 0;
+const AFTER = 1;
+const PREPEND = 2;
+const APPEND = 3;
+const REPLACE = 4;
+const INNER = 5;
+const NAME = 0;
+const TEXT = 1;
+const NAMESPACE = 2;
+const status = new Uint32Array(2);
+
+const invalid = () =>
+  new TypeError(
+    "This content token is no longer valid. Content tokens are only valid during the execution of the relevant content handler.",
+  );
+
+/** What a token object refers to, while its handler runs. */
+class Token {
+  constructor(session, isLast) {
+    this.session = session;
+    this.handle = session.handle;
+    this.isLast = isLast;
+    this.tasks = null; // insertions that wait for a stream, and those after them
+  }
+
+  insert(place, content, options, what) {
+    const isHtml = isObject(options) && !!options.html;
+    if (content === undefined) {
+      throw new TypeError(
+        `Failed to execute '${what}': parameter 1 is not of type 'string or JsReadableStream or Response'.`,
+      );
+    }
+    const stream = content instanceof Response ? content.body : isReadableStream(content) ? content : null;
+    if (stream === null && this.tasks === null) {
+      const text = content instanceof Response ? "" : `${content}`;
+      native.htmlInsert(this.handle, place, text, isHtml);
+      return;
+    }
+    const { handle } = this;
+    this.tasks ??= [];
+    this.tasks.push(async () => {
+      native.htmlInsert(handle, place, stream === null ? `${content}` : await readAllText(stream), isHtml);
+    });
+  }
+
+  /** Runs what waits, in order; undefined if nothing does. */
+  finish() {
+    this.handle = null;
+    const { tasks } = this;
+    if (tasks === null) return undefined;
+    return (async () => {
+      for (const task of tasks) await task();
+    })();
+  }
+}
+
+/** The classes of token objects: each has one private field, the Token. */
+const makers = {};
+const tokenOf = (token) => {
+  if (token.handle === null) throw invalid();
+  return token;
+};
+
+class Element {
+  #token;
+  static {
+    makers[EVENT_ELEMENT] = (token) => new Element(INTERNAL, token);
+  }
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  get tagName() {
+    return native.htmlString(tokenOf(this.#token).handle, NAME);
+  }
+  set tagName(name) {
+    native.htmlSet(tokenOf(this.#token).handle, 0, `${name}`);
+  }
+  get attributes() {
+    const flat = native.htmlAttributes(tokenOf(this.#token).handle);
+    const pairs = [];
+    for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i], flat[i + 1]]);
+    return new AttributesIterator(INTERNAL, pairs);
+  }
+  get removed() {
+    return native.htmlRemoved(tokenOf(this.#token).handle);
+  }
+  get namespaceURI() {
+    return native.htmlString(tokenOf(this.#token).handle, NAMESPACE);
+  }
+  getAttribute(name) {
+    return native.htmlGetAttribute(tokenOf(this.#token).handle, `${name}`);
+  }
+  hasAttribute(name) {
+    return native.htmlGetAttribute(tokenOf(this.#token).handle, `${name}`) !== null;
+  }
+  setAttribute(name, value) {
+    native.htmlSetAttribute(tokenOf(this.#token).handle, `${name}`, `${value}`);
+    return this;
+  }
+  removeAttribute(name) {
+    native.htmlRemoveAttribute(tokenOf(this.#token).handle, `${name}`);
+    return this;
+  }
+  before(content, options = undefined) {
+    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Element");
+    return this;
+  }
+  after(content, options = undefined) {
+    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Element");
+    return this;
+  }
+  prepend(content, options = undefined) {
+    tokenOf(this.#token).insert(PREPEND, content, options, "prepend' on 'Element");
+    return this;
+  }
+  append(content, options = undefined) {
+    tokenOf(this.#token).insert(APPEND, content, options, "append' on 'Element");
+    return this;
+  }
+  replace(content, options = undefined) {
+    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Element");
+    return this;
+  }
+  remove() {
+    native.htmlRemove(tokenOf(this.#token).handle, false);
+    return this;
+  }
+  removeAndKeepContent() {
+    native.htmlRemove(tokenOf(this.#token).handle, true);
+    return this;
+  }
+  setInnerContent(content, options = undefined) {
+    tokenOf(this.#token).insert(INNER, content, options, "setInnerContent' on 'Element");
+    return this;
+  }
+  onEndTag(handler) {
+    if (typeof handler !== "function") {
+      throw new TypeError("Failed to execute 'onEndTag' on 'Element': parameter 1 is not of type 'Function'.");
+    }
+    const token = tokenOf(this.#token);
+    native.htmlOnEndTag(token.handle, token.session.addEndTagHandler(handler));
+  }
+}
+
+class EndTag {
+  #token;
+  static {
+    makers[EVENT_END_TAG] = (token) => new EndTag(INTERNAL, token);
+  }
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  get name() {
+    return native.htmlString(tokenOf(this.#token).handle, NAME);
+  }
+  set name(name) {
+    native.htmlSet(tokenOf(this.#token).handle, 0, `${name}`);
+  }
+  before(content, options = undefined) {
+    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'EndTag");
+    return this;
+  }
+  after(content, options = undefined) {
+    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'EndTag");
+    return this;
+  }
+  remove() {
+    native.htmlRemove(tokenOf(this.#token).handle, false);
+    return this;
+  }
+}
+
+class Text {
+  #token;
+  static {
+    makers[EVENT_TEXT] = (token) => new Text(INTERNAL, token);
+  }
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  get text() {
+    return native.htmlString(tokenOf(this.#token).handle, TEXT);
+  }
+  get lastInTextNode() {
+    return tokenOf(this.#token).isLast;
+  }
+  get removed() {
+    return native.htmlRemoved(tokenOf(this.#token).handle);
+  }
+  before(content, options = undefined) {
+    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Text");
+    return this;
+  }
+  after(content, options = undefined) {
+    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Text");
+    return this;
+  }
+  replace(content, options = undefined) {
+    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Text");
+    return this;
+  }
+  remove() {
+    native.htmlRemove(tokenOf(this.#token).handle, false);
+    return this;
+  }
+}
+
+class Comment {
+  #token;
+  static {
+    makers[EVENT_COMMENT] = (token) => new Comment(INTERNAL, token);
+  }
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  get text() {
+    return native.htmlString(tokenOf(this.#token).handle, TEXT);
+  }
+  set text(text) {
+    native.htmlSet(tokenOf(this.#token).handle, 1, `${text}`);
+  }
+  get removed() {
+    return native.htmlRemoved(tokenOf(this.#token).handle);
+  }
+  before(content, options = undefined) {
+    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Comment");
+    return this;
+  }
+  after(content, options = undefined) {
+    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Comment");
+    return this;
+  }
+  replace(content, options = undefined) {
+    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Comment");
+    return this;
+  }
+  remove() {
+    native.htmlRemove(tokenOf(this.#token).handle, false);
+    return this;
+  }
+}
+
+class Doctype {
+  #token;
+  static {
+    makers[EVENT_DOCTYPE] = (token) => new Doctype(INTERNAL, token);
+  }
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  get name() {
+    return native.htmlString(tokenOf(this.#token).handle, 3);
+  }
+  get publicId() {
+    return native.htmlString(tokenOf(this.#token).handle, 4);
+  }
+  get systemId() {
+    return native.htmlString(tokenOf(this.#token).handle, 5);
+  }
+}
+
+class DocumentEnd {
+  #token;
+  constructor(key, token) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#token = token;
+  }
+  append(content, options = undefined) {
+    tokenOf(this.#token).insert(APPEND, content, options, "append' on 'DocumentEnd");
+    return this;
+  }
+}
+
+class AttributesIterator {
+  #pairs;
+  #at = 0;
+  constructor(key, pairs) {
+    if (key !== INTERNAL) throw illegalConstructor();
+    this.#pairs = pairs;
+  }
+  next() {
+    if (this.#at === this.#pairs.length) return { value: undefined, done: true };
+    return { value: this.#pairs[this.#at++], done: false };
+  }
+  [Symbol.iterator]() {
+    return this;
+  }
+}
+
+/** One document on its way through: the worker of a ByteTransform. */
+class Session {
+  constructor(registrations) {
+    this.registrations = registrations;
+    this.endTagHandlers = [];
+    this.freeNumbers = [];
+    this.handle = native.htmlOpen();
+    for (const { selector, wants } of registrations) native.htmlOn(this.handle, selector, wants);
+  }
+
+  addEndTagHandler(handler) {
+    const number = this.freeNumbers.pop() ?? this.endTagHandlers.length;
+    this.endTagHandlers[number] = handler;
+    return number;
+  }
+
+  transform(bytes, output) {
+    native.htmlFeed(this.handle, bytes);
+    return this.run(output);
+  }
+
+  flush(output) {
+    native.htmlFeed(this.handle, undefined);
+    return this.run(output);
+  }
+
+  close() {}
+
+  /** Calls handlers until input is needed, or one of them returns a promise. */
+  run(output) {
+    const { handle } = this;
+    for (;;) {
+      const event = native.htmlNext(handle, status);
+      if (event === NEED_INPUT || event === DONE) {
+        output.push(native.htmlOutput(handle));
+        return undefined;
+      }
+      const token = new Token(this, status[1] === 1);
+      const waiting = this.call(event, status[0], token);
+      if (isObject(waiting)) {
+        return then(resolved(waiting), () => this.resume(token, output));
+      }
+      const tasks = token.finish();
+      if (tasks !== undefined) return then(tasks, () => this.run(output));
+    }
+  }
+
+  resume(token, output) {
+    const tasks = token.finish();
+    return tasks === undefined ? this.run(output) : then(tasks, () => this.run(output));
+  }
+
+  call(event, number, token) {
+    if (event === EVENT_END_TAG) {
+      const handler = this.endTagHandlers[number];
+      this.endTagHandlers[number] = undefined;
+      this.freeNumbers.push(number);
+      return handler(makers[event](token));
+    }
+    const { handlers, element, text, comments, doctype, end } = this.registrations[number];
+    switch (event) {
+      case EVENT_ELEMENT:
+        return element.call(handlers, makers[event](token));
+      case EVENT_TEXT:
+        return text.call(handlers, makers[event](token));
+      case EVENT_COMMENT:
+        return comments.call(handlers, makers[event](token));
+      case EVENT_DOCTYPE:
+        return doctype.call(handlers, makers[event](token));
+      default:
+        return end.call(handlers, new DocumentEnd(INTERNAL, token));
+    }
+  }
+}
+
+/** Reads the handlers of an object; `names` says which it may have. */
+function registration(selector, handlers, names) {
+  const result = { selector, handlers, wants: 0 };
+  for (const name of names) {
+    const handler = handlers[name];
+    if (handler === undefined || handler === null) continue;
+    if (typeof handler !== "function") throw new TypeError(`The handler '${name}' is not a function.`);
+    result[name] = handler;
+    result.wants |= WANTS[name];
+  }
+  return result;
+}
+
+class HTMLRewriter {
+  #registrations = [];
+
+  on(selector, handlers) {
+    const text = `${selector}`;
+    if (!isObject(handlers)) {
+      throw new TypeError("Failed to execute 'on' on 'HTMLRewriter': parameter 2 is not of type 'ElementContentHandlers'.");
+    }
+    native.htmlCheck(text);
+    this.#registrations.push(registration(text, handlers, ["comments", "element", "text"]));
+    return this;
+  }
+
+  onDocument(handlers) {
+    if (!isObject(handlers)) {
+      throw new TypeError("Failed to execute 'onDocument' on 'HTMLRewriter': parameter 1 is not of type 'DocumentContentHandlers'.");
+    }
+    this.#registrations.push(registration(null, handlers, ["comments", "doctype", "end", "text"]));
+    return this;
+  }
+
+  transform(response) {
+    const registrations = this.#registrations;
+    if (!(response instanceof Response)) {
+      throw new TypeError("Failed to execute 'transform' on 'HTMLRewriter': parameter 1 is not of type 'Response'.");
+    }
+    const { body } = response;
+    if (body === null) return new Response(null, response);
+    const rewriting = new ByteTransform(new Session([...registrations]));
+    const source = recordOf(body);
+    if (source.reader !== null || source.disturbed) {
+      throw new TypeError("This ReadableStream is disturbed (has already been read from), and cannot be used as a body.");
+    }
+    const result = new Response(streamObject(rewriting.readable), response);
+    result.headers.delete("content-length"); // it is not known any more
+    markHandled(pipe(source, rewriting.writable, {}));
+    return result;
+  }
+}
+
+for (const face of [Element, EndTag, Text, Comment, Doctype, DocumentEnd, AttributesIterator, HTMLRewriter]) {
+  finishInterface(face);
+}
+export { HTMLRewriter };
