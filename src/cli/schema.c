@@ -199,6 +199,25 @@ static int read_int(struct cn_schema_reader *reader, const struct cn_schema_fiel
     return 0;
 }
 
+/* False, null, nothing in it: a key with such a value asks for nothing. */
+static bool is_nothing(const struct cn_confnode *node)
+{
+    switch (node->kind) {
+    case CN_CONF_NULL:
+        return true;
+    case CN_CONF_BOOL:
+        return !node->boolean;
+    case CN_CONF_TABLE:
+    case CN_CONF_ARRAY:
+        for (size_t i = 0; i < node->count; i++)
+            if (!is_nothing(node->items[i]))
+                return false;
+        return true;
+    default:
+        return false;
+    }
+}
+
 int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema_field *field,
                          const struct cn_confnode *node, const char *path, void *out,
                          struct cn_err *err)
@@ -275,7 +294,7 @@ int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema
     }
     if (rc < 0)
         return rc;
-    if (field->flags & CN_FIELD_UNBUILT) {
+    if ((field->flags & CN_FIELD_UNBUILT) && !is_nothing(node)) {
         cn_schema_fail(reader, node, err, "\"%s\" is a key of wrangler that cairn does not run yet",
                        path);
         if (err)

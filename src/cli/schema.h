@@ -49,7 +49,7 @@ enum cn_schema_kind {
 enum cn_schema_flags {
     CN_FIELD_REQUIRED = 1,
     CN_FIELD_HOSTED = 2,   /* only means something on the hosted platform: reported, not read */
-    CN_FIELD_UNBUILT = 4,  /* known and read, but what it asks for does not exist: refused */
+    CN_FIELD_UNBUILT = 4,  /* known and read, but refused unless it asks for nothing */
     CN_FIELD_TOP_ONLY = 8, /* must not stand in [env.NAME] */
     CN_FIELD_OWN = 16,     /* [env.NAME] does not inherit it from the top level */
 };

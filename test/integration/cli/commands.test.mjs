@@ -1,6 +1,9 @@
 // The command line itself: help, refusals, the starter, settings from flags and variables.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import https from "node:https";
+import net from "node:net";
 import path from "node:path";
 import test from "node:test";
 import { folder, project, run, serve } from "../lib/cairn.mjs";
@@ -91,4 +94,35 @@ test("--log json makes every message one JSON object", async (t) => {
   await server.stop();
   const lines = server.stderr.trim().split("\n").map((line) => JSON.parse(line));
   assert.ok(lines.some((line) => JSON.stringify(line).includes("w\\\\n2") || Object.values(line).includes("w\n2")), server.stderr);
+});
+
+test("TLS from two PEM files", async (t) => {
+  const dir = project(t, { ...hello });
+  const keys = folder(t);
+  const made = spawnSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+    "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"], { cwd: keys, encoding: "utf8" });
+  assert.equal(made.status, 0, made.stderr);
+  const server = await serve(t, dir, { args: ["--tls-cert", `${keys}/cert.pem`, "--tls-key", `${keys}/key.pem`] });
+  assert.match(server.url, /^https:\/\/127\.0\.0\.1:\d+$/);
+  const text = await new Promise((resolve, reject) =>
+    https.get(server.url, { rejectUnauthorized: false }, (response) => response.setEncoding("utf8").on("data", resolve)).on("error", reject),
+  );
+  assert.equal(text, "hello ");
+  const bad = run(["serve", dir, "--tls-cert", `${keys}/nope.pem`, "--tls-key", `${keys}/key.pem`]);
+  assert.equal(bad.status, 1);
+  assert.match(bad.stderr, /nope\.pem/);
+});
+
+test("an address in use, and one of IPv6", async (t) => {
+  const dir = project(t, { ...hello });
+  const taken = net.createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => taken.on("listening", resolve));
+  t.after(() => taken.close());
+  const { port } = taken.address();
+  const result = run(["serve", dir, "--listen", `127.0.0.1:${port}`]);
+  assert.equal(result.status, 1);
+  assert.match(result.stderr, new RegExp(`cairn: listen on 127\\.0\\.0\\.1 port ${port}: .*in use`));
+  const server = await serve(t, dir, { args: ["--listen", "[::1]:0"] });
+  assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
+  assert.equal(await server.text("/"), "hello ");
 });

@@ -215,3 +215,66 @@ TEST(compat, dates_flags_and_implications)
     CHECK(cn_compat_date_valid("2024-02-29"));
     CHECK(!cn_compat_date_valid("2024-2-29"));
 }
+
+/* Keys that are not built yet are parsed all the same: when a service comes, only the word
+ * UNBUILT goes. */
+TEST(config, unbuilt_keys_fill_their_structs)
+{
+    static const char text[] =
+        "[[durable_objects.bindings]]\nname = \"ROOM\"\nclass_name = \"Room\"\n"
+        "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"Room\", \"Hall\"]\n"
+        "renamed_classes = [{from = \"A\", to = \"B\"}]\n"
+        "[exports.Room]\ntype = \"durable-object\"\nstorage = \"sqlite\"\n"
+        "[[kv_namespaces]]\nbinding = \"KV\"\nid = \"1\"\npreview_id = \"2\"\n"
+        "[[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"d\"\nmigrations_dir = \"m\"\n"
+        "[[r2_buckets]]\nbinding = \"R\"\nbucket_name = \"b\"\n"
+        "[[queues.producers]]\nbinding = \"Q\"\nqueue = \"q\"\ndelivery_delay = 5\n"
+        "[[queues.consumers]]\nqueue = \"q\"\nmax_retries = 0\ndead_letter_queue = \"dlq\"\n"
+        "[triggers]\ncrons = [\"* * * * *\"]\n"
+        "[[analytics_engine_datasets]]\nbinding = \"AE\"\n"
+        "[[ratelimits]]\nname = \"RL\"\nnamespace_id = \"1\"\nsimple = {limit = 5, period = 10}\n"
+        "[assets]\ndirectory = \"public\"\nrun_worker_first = [\"/api/*\"]\n"
+        "[[services]]\nbinding = \"S\"\nservice = \"other\"\nentrypoint = \"E\"\n"
+        "[[tail_consumers]]\nservice = \"t\"\n";
+    struct cn_err err = {0};
+    struct cn_confnode *root = cn_toml_parse("f", text, strlen(text), &err);
+    CHECK(root);
+    struct cn_config config = {0};
+    struct cn_schema_reader reader = {.file = "f"};
+    for (size_t i = 0; i < root->count; i++) {
+        const struct cn_confnode *node = root->items[i];
+        int rc = cn_schema_read_field(&reader, cn_schema_find(&cn_config_schema, node->key), node,
+                                      node->key, &config, &err);
+        if (rc < 0 && rc != CN_EUNSUPPORTED)
+            test_fail(__FILE__, __LINE__, "%s", err.text);
+    }
+    CHECK_STR("Room", config.durable_objects.bindings.items[0].class_name);
+    CHECK_STR("Hall", config.migrations.items[0].new_sqlite_classes.items[1]);
+    CHECK_STR("B", config.migrations.items[0].renamed_classes.items[0].to);
+    CHECK_STR("Room", config.exports.items[0].name);
+    CHECK_STR("sqlite", config.exports.items[0].storage);
+    CHECK_STR("1", config.kv_namespaces.items[0].id);
+    CHECK_STR("m", config.d1_databases.items[0].migrations_dir);
+    CHECK_STR("b", config.r2_buckets.items[0].bucket_name);
+    CHECK_INT(5, config.queues.producers.items[0].delivery_delay);
+    CHECK(config.queues.consumers.items[0].max_retries_set);
+    CHECK(!config.queues.consumers.items[0].max_batch_size_set);
+    CHECK_STR("dlq", config.queues.consumers.items[0].dead_letter_queue);
+    CHECK_STR("* * * * *", config.triggers.crons.items[0]);
+    CHECK_STR("AE", config.analytics_engine_datasets.items[0].binding);
+    CHECK_INT(10, config.ratelimits.items[0].simple.period);
+    CHECK(config.assets_set);
+    CHECK_STR("/api/*", config.assets.run_worker_first->items[0]->text);
+    CHECK_STR("E", config.services.items[0].entrypoint);
+    CHECK_STR("t", config.tail_consumers.items[0].service);
+    cn_schema_fini(&cn_config_schema, &config);
+    cn_confnode_free(root);
+}
+
+TEST(config, a_key_that_asks_for_nothing_is_no_reason_to_refuse)
+{
+    struct cn_config *config = load("find_additional_modules = false\nvectorize = []\n"
+                                    "unsafe = {bindings = []}\n" HEAD);
+    CHECK_STR("w", config->name);
+    cn_config_free(config);
+}
