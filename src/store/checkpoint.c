@@ -44,6 +44,8 @@ struct cn_keeper {
     pthread_mutex_t lock; /* guards down to the blank line */
     pthread_cond_t wanted, finished;
     bool woken, stopping;
+    unsigned held;        /* checkpoints wait */
+    bool running;         /* one may be going on */
     uint64_t asked, done; /* checkpoints: asked for, finished (also in failure) */
     struct cn_err last;   /* result of the last one asked for */
     uint64_t redo_lsn;
@@ -252,7 +254,8 @@ static void *keeper_run(void *arg)
     struct cn_keeper *keeper = arg;
     pthread_mutex_lock(&keeper->lock);
     for (;;) {
-        if (keeper->asked == keeper->done && !keeper->woken && !keeper->stopping) {
+        if ((keeper->asked == keeper->done || keeper->held) && !keeper->woken &&
+            !keeper->stopping) {
             struct timespec until;
             clock_gettime(CLOCK_REALTIME, &until);
             until.tv_nsec += LOOK_MS * 1000000L;
@@ -263,13 +266,14 @@ static void *keeper_run(void *arg)
         uint64_t asked = keeper->asked;
         bool stop = keeper->stopping && asked == keeper->done;
         keeper->woken = false;
-        bool wanted = asked != keeper->done;
+        bool wanted = asked != keeper->done && !keeper->held;
+        bool may = keeper->running = !keeper->held;
         pthread_mutex_unlock(&keeper->lock);
         if (stop)
             return NULL;
 
         struct cn_err err = {0};
-        if (wanted || checkpoint_due(keeper)) {
+        if (wanted || (may && checkpoint_due(keeper))) {
             (void)checkpoint_run(keeper, &err); /* the result is in `err` */
             keeper->last_ms = now_ms();
         } else if (atomic_load(&keeper->config.images->dirty_pages) >
@@ -278,11 +282,12 @@ static void *keeper_run(void *arg)
             write_back(keeper);
         }
         pthread_mutex_lock(&keeper->lock);
+        keeper->running = false;
         if (wanted) {
             keeper->done = asked;
             keeper->last = err;
-            pthread_cond_broadcast(&keeper->finished);
         }
+        pthread_cond_broadcast(&keeper->finished);
     }
 }
 
@@ -343,6 +348,24 @@ int cn_keeper_checkpoint(struct cn_keeper *keeper, struct cn_err *err)
         *err = keeper->last;
     pthread_mutex_unlock(&keeper->lock);
     return rc;
+}
+
+void cn_keeper_hold(struct cn_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->held++;
+    while (keeper->running)
+        pthread_cond_wait(&keeper->finished, &keeper->lock);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void cn_keeper_release(struct cn_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    CN_ASSERT(keeper->held > 0);
+    keeper->held--;
+    pthread_cond_signal(&keeper->wanted);
+    pthread_mutex_unlock(&keeper->lock);
 }
 
 uint64_t cn_keeper_redo_lsn(struct cn_keeper *keeper)

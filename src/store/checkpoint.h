@@ -41,6 +41,10 @@ void cn_keeper_free(struct cn_keeper *keeper, bool checkpoint);
 void cn_keeper_wake(struct cn_keeper *keeper);
 /* Asks for a checkpoint and waits for its end. */
 int cn_keeper_checkpoint(struct cn_keeper *keeper, struct cn_err *err);
+/* No checkpoint ends, no segment goes and the catalog's file stays as it is, until released;
+ * writing pages back goes on. Waits for a running checkpoint. Holds may overlap. */
+void cn_keeper_hold(struct cn_keeper *keeper);
+void cn_keeper_release(struct cn_keeper *keeper);
 uint64_t cn_keeper_redo_lsn(struct cn_keeper *keeper);
 uint64_t cn_keeper_count(struct cn_keeper *keeper); /* checkpoints so far */
 

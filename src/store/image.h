@@ -60,6 +60,10 @@ struct cn_images {
     uint64_t open_count;      /* images open by a database */
     bool names_unsynced;      /* a file or folder was made since the last sync_all */
 
+    unsigned writers;        /* images being written back now, by whomever */
+    uint64_t write_failures; /* so far, and the last one's code */
+    int write_failure;
+
     atomic_uint_fast64_t dirty_pages;
     atomic_bool no_space; /* the last write-back met a full disk */
 };

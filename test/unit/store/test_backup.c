@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A backup made while commits go on is the state of one moment, whole, and checks clean; damage
+ * anywhere in a data directory is found by a check that changes nothing. */
+#include "store/backup.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rand.h"
+#include "store/blob.h"
+#include "store/check.h"
+#include "store/history.h"
+#include "store/store.h"
+#include "test/lib/simdisk.h"
+#include "test/lib/storemodel.h"
+#include "test/lib/test.h"
+
+struct rig {
+    struct simdisk *sim;
+    struct cn_history *history;
+    struct cn_store *store;
+    struct model model;
+    bool threads;
+};
+
+static void rig_open(struct rig *rig)
+{
+    struct cn_err err = {0};
+    struct cn_history_config history_config = {.disk = simdisk_disk(rig->sim)};
+    CHECK_INT(0, cn_history_open(&history_config, &rig->history, &err));
+    struct cn_store_config config = {.disk = simdisk_disk(rig->sim),
+                                     .segment_size = 64 << 10,
+                                     .log_live_size = 1 << 20,
+                                     .dirty_size_max = 64 << 10,
+                                     .open_files_max = 4,
+                                     .manual = !rig->threads,
+                                     .history = cn_history_callbacks(rig->history)};
+    if (cn_store_open(&config, &rig->store, &err) < 0)
+        test_fail(__FILE__, __LINE__, "%s", err.text);
+    if (model_open_namespaces(&rig->model, rig->store) < 0)
+        test_fail(__FILE__, __LINE__, "%s", rig->model.why);
+}
+
+static void rig_close(struct rig *rig)
+{
+    model_close_databases(&rig->model);
+    cn_store_close(rig->store);
+    cn_history_close(rig->history);
+}
+
+static void rig_init(struct rig *rig, bool threads)
+{
+    memset(rig, 0, sizeof(*rig));
+    rig->sim = simdisk_new();
+    rig->threads = threads;
+    model_init(&rig->model, test_seed(), 8);
+    rig_open(rig);
+}
+
+static void rig_fini(struct rig *rig)
+{
+    rig_close(rig);
+    model_fini(&rig->model);
+    simdisk_free(rig->sim);
+}
+
+static void turns(struct rig *rig, int count)
+{
+    uint64_t lsn;
+    for (int i = 0; i < count; i++) {
+        int rc = model_turn(&rig->model, rig->store, &lsn);
+        if (rc < 0)
+            test_fail(__FILE__, __LINE__, "%s", rig->model.why);
+        if (!rig->threads && cn_log_live_size(cn_store_log(rig->store)) > 200 << 10)
+            CHECK_INT(0, cn_store_checkpoint(rig->store, NULL));
+    }
+}
+
+struct findings {
+    int count;
+    char last[512];
+};
+
+static void note_problem(void *data, const char *text)
+{
+    struct findings *findings = data;
+    findings->count++;
+    snprintf(findings->last, sizeof(findings->last), "%s", text);
+}
+
+static int check_disk(struct simdisk *sim, struct findings *findings,
+                      struct cn_check_report *report)
+{
+    struct cn_err err = {0};
+    *findings = (struct findings){0};
+    *report = (struct cn_check_report){.problem = note_problem, .data = findings};
+    return cn_check(simdisk_disk(sim), report, &err);
+}
+
+struct background {
+    struct rig *rig;
+    struct simdisk *to;
+    struct cn_backup_report report;
+    int rc;
+    struct cn_err err;
+    atomic_bool done;
+};
+
+static void *run_backup(void *arg)
+{
+    struct background *background = arg;
+    background->rc = cn_store_backup(background->rig->store, simdisk_disk(background->to),
+                                     &background->report, &background->err);
+    atomic_store(&background->done, true);
+    return NULL;
+}
+
+TEST(backup, is_one_moment_of_a_store_at_work)
+{
+    struct rig rig;
+    rig_init(&rig, true);
+    turns(&rig, 150);
+    for (int round = 0; round < 5; round++) {
+        struct background background = {.rig = &rig, .to = simdisk_new()};
+        uint64_t before = cn_store_durable(rig.store);
+        pthread_t thread;
+        CHECK_INT(0, pthread_create(&thread, NULL, run_backup, &background));
+        for (int i = 0; i < 300 && !atomic_load(&background.done); i++)
+            turns(&rig, 1);
+        pthread_join(thread, NULL);
+        if (background.rc < 0)
+            test_fail(__FILE__, __LINE__, "%s", background.err.text);
+        CHECK(background.report.lsn >= before);
+        struct findings findings;
+        struct cn_check_report report;
+        CHECK_INT(0, check_disk(background.to, &findings, &report));
+        if (findings.count)
+            test_fail(__FILE__, __LINE__, "%s", findings.last);
+        struct rig copy = {.sim = background.to, .model = rig.model};
+        rig_open(&copy);
+        if (model_compare_copy(&copy.model, copy.store, background.report.lsn) < 0)
+            test_fail(__FILE__, __LINE__, "%s", copy.model.why);
+        memset(copy.model.objects, 0,
+               sizeof(copy.model.objects)); /* databases are the original's */
+        rig_close(&copy);
+        simdisk_free(background.to);
+    }
+    rig_fini(&rig);
+}
+
+TEST(backup, refuses_a_folder_that_is_not_empty)
+{
+    struct rig rig;
+    struct cn_backup_report report;
+    struct simdisk *to = simdisk_new();
+    rig_init(&rig, false);
+    turns(&rig, 10);
+    CHECK_INT(0, cn_disk_replace(simdisk_disk(to), "something", "x", 1));
+    CHECK_INT(CN_EEXISTS, cn_store_backup(rig.store, simdisk_disk(to), &report, NULL));
+    simdisk_free(to);
+    rig_fini(&rig);
+}
+
+TEST(check, is_clean_and_changes_nothing)
+{
+    struct rig rig;
+    struct findings findings;
+    struct cn_check_report report;
+    rig_init(&rig, false);
+    turns(&rig, 300);
+    CHECK_INT(CN_ELOCKED, check_disk(rig.sim, &findings, &report));
+    struct simdisk *sim = simdisk_copy(rig.sim); /* as a killed process leaves it */
+    uint64_t changes = simdisk_count(sim, SIMDISK_WRITE | SIMDISK_RESIZE | SIMDISK_NAME);
+    CHECK_INT(0, check_disk(sim, &findings, &report));
+    if (findings.count)
+        test_fail(__FILE__, __LINE__, "%s", findings.last);
+    CHECK(report.record_count > 0 && report.object_count > 0 && report.archive_count > 0);
+    CHECK_INT(changes, simdisk_count(sim, SIMDISK_WRITE | SIMDISK_RESIZE | SIMDISK_NAME));
+    simdisk_free(sim);
+    rig_fini(&rig);
+    struct simdisk *empty = simdisk_new();
+    CHECK_INT(CN_ENOTFOUND, check_disk(empty, &findings, &report));
+    simdisk_free(empty);
+}
+
+struct damage {
+    struct simdisk *sim;
+    struct cn_rand *rand;
+    char last_segment[64]; /* left alone: damage there cannot be told from a torn tail */
+    int tried, found;
+    char missed[256];
+};
+
+static int note_segment(void *data, const char *path)
+{
+    struct damage *damage = data;
+    if (strstr(path, ".seg"))
+        snprintf(damage->last_segment, sizeof(damage->last_segment), "%s", path);
+    return 0;
+}
+
+/* Flips one bit in the used part of a file; the check must say something. */
+static int damage_file(void *data, const char *path)
+{
+    struct damage *damage = data;
+    struct cn_disk_file *file;
+    struct findings findings;
+    struct cn_check_report report;
+    if (strcmp(path, damage->last_segment) == 0 || strstr(path, "spare-") || strstr(path, ".tmp") ||
+        strstr(path, "-journal"))
+        return 0;
+    CHECK_INT(0, cn_disk_open(simdisk_disk(damage->sim), path, CN_DISK_READONLY, &file));
+    uint64_t size = (uint64_t)cn_disk_size(file);
+    cn_disk_close(file);
+    if (size == 0)
+        return 0;
+    uint64_t at = cn_rand_below(damage->rand, size < 4096 ? size : 4096);
+    unsigned bit = (unsigned)cn_rand_below(damage->rand, 8);
+    CHECK_INT(0, simdisk_damage(damage->sim, path, at, bit));
+    damage->tried++;
+    int rc = check_disk(damage->sim, &findings, &report);
+    if (rc < 0 || findings.count > 0)
+        damage->found++;
+    else
+        snprintf(damage->missed, sizeof(damage->missed), "%s, byte %llu", path,
+                 (unsigned long long)at);
+    CHECK_INT(0, simdisk_damage(damage->sim, path, at, bit));
+    return 0;
+}
+
+TEST(check, finds_damage_in_log_history_and_blobs)
+{
+    struct rig rig;
+    struct cn_rand rand;
+    struct cn_blobs *blobs;
+    struct cn_blob_writer *writer;
+    struct cn_blob_id id;
+    cn_rand_init(&rand, test_seed());
+    rig_init(&rig, false);
+    turns(&rig, 200);
+    CHECK_INT(0, cn_blobs_open(simdisk_disk(rig.sim), "blobs", &blobs, NULL));
+    CHECK_INT(0, cn_blob_create(blobs, &writer, NULL));
+    CHECK_INT(0, cn_blob_write(writer, "a blob of some bytes", 20, NULL));
+    CHECK_INT(0, cn_blob_finish(writer, &id, NULL));
+    cn_blobs_close(blobs);
+    struct simdisk *sim = simdisk_copy(rig.sim);
+    static const char *const folders[] = {"log", "history", "blobs"};
+    for (size_t i = 0; i < 3; i++) {
+        struct damage damage = {.sim = sim, .rand = &rand};
+        CHECK_INT(0, cn_disk_walk(simdisk_disk(sim), "log", note_segment, &damage));
+        CHECK_INT(0, cn_disk_walk(simdisk_disk(sim), folders[i], damage_file, &damage));
+        CHECK(damage.tried > 0);
+        if (damage.found != damage.tried)
+            test_fail(__FILE__, __LINE__, "%d of %d noticed; not: %s", damage.found, damage.tried,
+                      damage.missed);
+    }
+    simdisk_free(sim);
+    rig_fini(&rig);
+}
