@@ -13,7 +13,7 @@
  * lacks, else the operation failed. Output is appended to a zeroed or reused buffer
  * and means nothing after a failure.
  *
- * Threads: any. Nothing is shared between calls. */
+ * Threads: any. */
 #ifndef CN_BINDINGS_WEBCRYPTO_H
 #define CN_BINDINGS_WEBCRYPTO_H
 #include <stdbool.h>
@@ -138,7 +138,8 @@ int cn_crypto_export_parts(enum cn_crypto_kind kind, bool is_private, struct cn_
 typedef struct evp_pkey_st EVP_PKEY;
 typedef struct evp_md_st EVP_MD;
 const EVP_MD *cn_crypto_md(enum cn_crypto_hash hash); /* NULL: not a hash */
-/* The caller frees the key with EVP_PKEY_free(). NULL on failure. */
+/* The caller frees the key with EVP_PKEY_free() and does not change it: it may be shared.
+ * NULL on failure. */
 EVP_PKEY *cn_crypto_key(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
                         struct cn_err *err);
 /* "what: OpenSSL's newest reason"; empties its queue. Returns `code`. */

@@ -10,6 +10,7 @@
 #include <openssl/param_build.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -82,8 +83,9 @@ static bool kind_fits(EVP_PKEY *key, enum cn_crypto_kind kind)
            EC_curve_nist2nid(info->group) == OBJ_sn2nid(group);
 }
 
-EVP_PKEY *cn_crypto_key(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
-                        struct cn_err *err)
+/* Reads and checks, without a look at the cache. */
+static EVP_PKEY *key_read(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
+                          struct cn_err *err)
 {
     ERR_clear_error();
     EVP_PKEY *key = is_private ? pkcs8_parse(der) : spki_parse(der);
@@ -96,6 +98,102 @@ EVP_PKEY *cn_crypto_key(enum cn_crypto_kind kind, bool is_private, struct cn_byt
         cn_err_set(err, CN_EINVALID, "not a usable %s key", info_of(kind)->name);
         return NULL;
     }
+    return key;
+}
+
+/* ---- keys read lately ----
+ *
+ * Reading DER takes OpenSSL up to a millisecond, twenty times as long as a signature with it. So
+ * each thread keeps the last few keys it has read, found again by their whole DER. */
+
+#define CACHE_COUNT 16
+
+struct cached {
+    enum cn_crypto_kind kind;
+    bool is_private;
+    uint8_t *der; /* owned; NULL: free */
+    size_t size;
+    EVP_PKEY *key; /* one reference */
+};
+
+struct cache {
+    struct cached entries[CACHE_COUNT];
+    unsigned next; /* the one to replace */
+};
+
+static pthread_key_t cache_key; /* this thread's struct cache */
+
+static void cached_clear(struct cached *cached)
+{
+    EVP_PKEY_free(cached->key);
+    if (cached->der)
+        OPENSSL_cleanse(cached->der, cached->size);
+    cn_free(cached->der);
+    *cached = (struct cached){0};
+}
+
+static void cache_free(void *data)
+{
+    struct cache *cache = data;
+    for (size_t i = 0; i < CACHE_COUNT; i++)
+        cached_clear(&cache->entries[i]);
+    cn_free(cache);
+}
+
+static void cache_setup(void)
+{
+    CN_ASSERT(pthread_key_create(&cache_key, cache_free) == 0);
+}
+
+static struct cache *cache_of_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, cache_setup);
+    struct cache *cache = pthread_getspecific(cache_key);
+    if (!cache) {
+        cache = CN_NEW(struct cache);
+        CN_ASSERT(pthread_setspecific(cache_key, cache) == 0);
+    }
+    return cache;
+}
+
+static EVP_PKEY *cache_find(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der)
+{
+    struct cache *cache = cache_of_thread();
+    for (size_t i = 0; i < CACHE_COUNT; i++) {
+        struct cached *cached = &cache->entries[i];
+        if (cached->der && cached->kind == kind && cached->is_private == is_private &&
+            cached->size == der.size && memcmp(cached->der, der.data, der.size) == 0) {
+            EVP_PKEY_up_ref(cached->key);
+            return cached->key;
+        }
+    }
+    return NULL;
+}
+
+static void cache_put(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der, EVP_PKEY *key)
+{
+    struct cache *cache = cache_of_thread();
+    struct cached *cached = &cache->entries[cache->next++ % CACHE_COUNT];
+    cached_clear(cached);
+    EVP_PKEY_up_ref(key);
+    *cached = (struct cached){.kind = kind,
+                              .is_private = is_private,
+                              .der = cn_memdup(der.data, der.size),
+                              .size = der.size,
+                              .key = key};
+}
+
+/* A key made by this is shared: it must not be changed. */
+EVP_PKEY *cn_crypto_key(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
+                        struct cn_err *err)
+{
+    EVP_PKEY *key = cache_find(kind, is_private, der);
+    if (key)
+        return key;
+    key = key_read(kind, is_private, der, err);
+    if (key)
+        cache_put(kind, is_private, der, key);
     return key;
 }
 
@@ -156,7 +254,7 @@ static int key_write(EVP_PKEY *key, enum cn_crypto_kind kind, bool is_private, s
 int cn_crypto_import_pkcs8(enum cn_crypto_kind kind, struct cn_bytes der, struct cn_buf *pkcs8,
                            struct cn_err *err)
 {
-    EVP_PKEY *key = cn_crypto_key(kind, true, der, err);
+    EVP_PKEY *key = key_read(kind, true, der, err);
     if (!key)
         return CN_EINVALID;
     int rc = key_write(key, kind, true, pkcs8, err);
@@ -167,7 +265,7 @@ int cn_crypto_import_pkcs8(enum cn_crypto_kind kind, struct cn_bytes der, struct
 int cn_crypto_import_spki(enum cn_crypto_kind kind, struct cn_bytes der, struct cn_buf *spki,
                           struct cn_err *err)
 {
-    EVP_PKEY *key = cn_crypto_key(kind, false, der, err);
+    EVP_PKEY *key = key_read(kind, false, der, err);
     if (!key)
         return CN_EINVALID;
     int rc = key_write(key, kind, false, spki, err);

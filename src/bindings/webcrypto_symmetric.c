@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/webcrypto_symmetric.c - digests, MACs, AES, key derivation. */
-/* The low-level digest structs hold no pointers, which lets a DigestStream keep its state in
- * a byte array that JavaScript's collector frees. OpenSSL calls these functions deprecated. */
+/* bindings/webcrypto_symmetric.c - digests, MACs, AES, key derivation.
+ *
+ * Digests and HMAC use OpenSSL's low-level functions, which it calls deprecated: their structs
+ * hold no pointers, so that a DigestStream can keep its state in a byte array that JavaScript's
+ * collector frees, and they spare small inputs the search for a provider (1 us each time). */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "bindings/webcrypto.h"
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/kdf.h>
 #include <openssl/md5.h>
-#include <openssl/params.h>
 #include <openssl/sha.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -71,20 +71,6 @@ static int no_room(struct cn_err *err)
 }
 
 /* ---- digests ---- */
-
-int cn_crypto_digest(enum cn_crypto_hash hash, struct cn_bytes data, struct cn_buf *out,
-                     struct cn_err *err)
-{
-    const EVP_MD *md = cn_crypto_md(hash);
-    if (!md)
-        return no_hash(err);
-    uint8_t bytes[EVP_MAX_MD_SIZE];
-    unsigned size;
-    if (!EVP_Digest(data.data, data.size, bytes, &size, md, NULL))
-        return cn_crypto_fail(err, CN_EUNSUPPORTED, "the digest failed");
-    cn_buf_append(out, bytes, size);
-    return 0;
-}
 
 struct digest_state {
     enum cn_crypto_hash hash;
@@ -182,20 +168,52 @@ void cn_crypto_digest_finish(uint8_t *state, struct cn_buf *out)
     cn_buf_append(out, bytes, size);
 }
 
+int cn_crypto_digest(enum cn_crypto_hash hash, struct cn_bytes data, struct cn_buf *out,
+                     struct cn_err *err)
+{
+    uint8_t state[CN_CRYPTO_STATE_SIZE];
+    int rc = cn_crypto_digest_start(hash, state, err);
+    if (rc < 0)
+        return rc;
+    cn_crypto_digest_update(state, data);
+    cn_crypto_digest_finish(state, out);
+    return 0;
+}
+
+/* RFC 2104: H(key ^ opad, H(key ^ ipad, data)), the key filled up to a block. */
 int cn_crypto_hmac(enum cn_crypto_hash hash, struct cn_bytes key, struct cn_bytes data,
                    struct cn_buf *out, struct cn_err *err)
 {
-    const EVP_MD *md = cn_crypto_md(hash);
-    if (!md)
-        return no_hash(err);
-    if (key.size > INT32_MAX)
-        return cn_err_set(err, CN_EINVALID, "the key is too long");
-    uint8_t bytes[EVP_MAX_MD_SIZE];
-    unsigned size;
-    const void *key_data = key.data ? key.data : (const uint8_t *)""; /* NULL means "as before" */
-    if (!HMAC(md, key_data, (int)key.size, data.data, data.size, bytes, &size))
-        return cn_crypto_fail(err, CN_EUNSUPPORTED, "the HMAC failed");
-    cn_buf_append(out, bytes, size);
+    enum { BLOCK_MAX = 128 };
+    size_t block_size = hash == CN_HASH_SHA384 || hash == CN_HASH_SHA512 ? 128 : 64;
+    uint8_t state[CN_CRYPTO_STATE_SIZE], block[BLOCK_MAX] = {0};
+    int rc = cn_crypto_digest_start(hash, state, err);
+    if (rc < 0)
+        return rc;
+    struct cn_buf inner = {0};
+    if (key.size > block_size) {
+        cn_crypto_digest_update(state, key);
+        cn_crypto_digest_finish(state, &inner);
+        memcpy(block, inner.data, inner.size);
+        cn_buf_clear(&inner);
+        (void)cn_crypto_digest_start(hash, state, NULL); /* succeeded above */
+    } else if (key.size > 0) {
+        memcpy(block, key.data, key.size);
+    }
+    for (size_t i = 0; i < block_size; i++)
+        block[i] ^= 0x36;
+    cn_crypto_digest_update(state, (struct cn_bytes){block, block_size});
+    cn_crypto_digest_update(state, data);
+    cn_crypto_digest_finish(state, &inner);
+    for (size_t i = 0; i < block_size; i++)
+        block[i] ^= 0x36 ^ 0x5c;
+    (void)cn_crypto_digest_start(hash, state, NULL);
+    cn_crypto_digest_update(state, (struct cn_bytes){block, block_size});
+    cn_crypto_digest_update(state, (struct cn_bytes){inner.data, inner.size});
+    cn_crypto_digest_finish(state, out);
+    OPENSSL_cleanse(block, sizeof(block));
+    OPENSSL_cleanse(state, sizeof(state));
+    cn_buf_fini(&inner);
     return 0;
 }
 
@@ -206,33 +224,34 @@ bool cn_crypto_equal(struct cn_bytes a, struct cn_bytes b)
 
 /* ---- AES ---- */
 
+/* By mode and size of the key; found once, because a search takes longer than a small block. */
+static EVP_CIPHER *aes_table[CN_CIPHER_KW + 1][3];
+
+static void aes_table_fill(void)
+{
+    static const char *const modes[] = {[CN_CIPHER_CBC] = "CBC",
+                                        [CN_CIPHER_CTR] = "CTR",
+                                        [CN_CIPHER_GCM] = "GCM",
+                                        [CN_CIPHER_KW] = "WRAP"};
+    for (int mode = CN_CIPHER_CBC; mode <= CN_CIPHER_KW; mode++) {
+        for (int i = 0; i < 3; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "AES-%d-%s", 128 + 64 * i, modes[mode]);
+            aes_table[mode][i] = EVP_CIPHER_fetch(NULL, name, NULL);
+            CN_ASSERT(aes_table[mode][i]);
+        }
+    }
+}
+
+/* NULL if there is no such cipher. */
 static const EVP_CIPHER *aes_of(enum cn_crypto_cipher cipher, size_t key_size)
 {
-    const EVP_CIPHER *by_size[3];
-    switch (cipher) {
-    case CN_CIPHER_CBC:
-        by_size[0] = EVP_aes_128_cbc(), by_size[1] = EVP_aes_192_cbc(),
-        by_size[2] = EVP_aes_256_cbc();
-        break;
-    case CN_CIPHER_CTR:
-        by_size[0] = EVP_aes_128_ctr(), by_size[1] = EVP_aes_192_ctr(),
-        by_size[2] = EVP_aes_256_ctr();
-        break;
-    case CN_CIPHER_GCM:
-        by_size[0] = EVP_aes_128_gcm(), by_size[1] = EVP_aes_192_gcm(),
-        by_size[2] = EVP_aes_256_gcm();
-        break;
-    case CN_CIPHER_KW:
-        by_size[0] = EVP_aes_128_wrap(), by_size[1] = EVP_aes_192_wrap(),
-        by_size[2] = EVP_aes_256_wrap();
-        break;
-    default:
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, aes_table_fill);
+    if (cipher < CN_CIPHER_CBC || cipher > CN_CIPHER_KW ||
+        (key_size != 16 && key_size != 24 && key_size != 32))
         return NULL;
-    }
-    return key_size == 16   ? by_size[0]
-           : key_size == 24 ? by_size[1]
-           : key_size == 32 ? by_size[2]
-                            : NULL;
+    return aes_table[cipher][key_size / 8 - 2];
 }
 
 /* Feeds `size` bytes in pieces that fit OpenSSL's int; -1 on failure, else what was made. */
@@ -397,7 +416,7 @@ int cn_crypto_hkdf(enum cn_crypto_hash hash, struct cn_bytes key, struct cn_byte
     uint8_t *at = room(out, size);
     if (!at)
         return no_room(err);
-    /* Extract and expand by hand: OpenSSL's EVP_KDF refuses an empty key. RFC 5869. */
+    /* RFC 5869 by hand: OpenSSL's EVP_KDF refuses an empty key. */
     struct cn_buf prk = {0};
     static const uint8_t zeros[EVP_MAX_MD_SIZE];
     struct cn_bytes salt_used = salt;

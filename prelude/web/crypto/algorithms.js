@@ -12,7 +12,7 @@ export function register(name, params, implementation) {
   registry.set(name.toLowerCase(), { name, params, implementation });
 }
 
-/** { name, ...members, implementation }; `implementation` is not enumerable. */
+/** { name, ...members, implementation } */
 export function normalize(algorithm, operation) {
   if (!isObject(algorithm)) algorithm = { name: `${algorithm}` };
   if (algorithm.name === undefined) throw new TypeError("Missing required member 'name' of the algorithm.");
@@ -21,8 +21,9 @@ export function normalize(algorithm, operation) {
   if (read === undefined) {
     throw new DOMException(`Unrecognized or unimplemented algorithm "${algorithm.name}" for ${operation}.`, "NotSupportedError");
   }
-  const normal = { name: entry.name, ...read(algorithm) };
-  Object.defineProperty(normal, "implementation", { value: entry.implementation });
+  const normal = read(algorithm);
+  normal.name = entry.name;
+  normal.implementation = entry.implementation;
   return normal;
 }
 

@@ -61,14 +61,14 @@ export class Crypto {
       native.randomFill(pool);
       poolAt = 0;
     }
-    const b = pool.subarray(poolAt, (poolAt += 16));
-    b[6] = (b[6] & 0x0f) | 0x40;
-    b[8] = (b[8] & 0x3f) | 0x80;
-    const uuid =
-      HEX[b[0]] + HEX[b[1]] + HEX[b[2]] + HEX[b[3]] + "-" + HEX[b[4]] + HEX[b[5]] + "-" + HEX[b[6]] + HEX[b[7]] + "-" +
-      HEX[b[8]] + HEX[b[9]] + "-" + HEX[b[10]] + HEX[b[11]] + HEX[b[12]] + HEX[b[13]] + HEX[b[14]] + HEX[b[15]];
-    b.fill(0); // what was given out is not kept
-    return uuid;
+    const b = pool;
+    const i = poolAt;
+    poolAt += 16;
+    return (
+      HEX[b[i]] + HEX[b[i + 1]] + HEX[b[i + 2]] + HEX[b[i + 3]] + "-" + HEX[b[i + 4]] + HEX[b[i + 5]] + "-" +
+      HEX[(b[i + 6] & 0x0f) | 0x40] + HEX[b[i + 7]] + "-" + HEX[(b[i + 8] & 0x3f) | 0x80] + HEX[b[i + 9]] + "-" +
+      HEX[b[i + 10]] + HEX[b[i + 11]] + HEX[b[i + 12]] + HEX[b[i + 13]] + HEX[b[i + 14]] + HEX[b[i + 15]]
+    );
   }
 }
 finishInterface(Crypto);

@@ -3,7 +3,7 @@
 import { native } from "../../internal/native.js";
 import { DOMException } from "../dom-exception.js";
 
-export const HASH = { "SHA-1": 1, "SHA-256": 2, "SHA-384": 3, "SHA-512": 4, MD5: 5 };
+export const HASH = { __proto__: null, "SHA-1": 1, "SHA-256": 2, "SHA-384": 3, "SHA-512": 4, MD5: 5 };
 export const KIND = { RSA: 1, "P-256": 2, "P-384": 3, "P-521": 4, Ed25519: 5, X25519: 6 };
 export const SCHEME = { "RSASSA-PKCS1-v1_5": 1, "RSA-PSS": 2, ECDSA: 3, Ed25519: 4 };
 export const CIPHER = { "AES-CBC": 1, "AES-CTR": 2, "AES-GCM": 3, "AES-KW": 4 };

@@ -1,6 +1,7 @@
 // SubtleCrypto: https://w3c.github.io/webcrypto/#subtlecrypto-interface
 //
 // Every method is async, so that whatever is wrong, a wrong `this` included, becomes a rejection.
+// Data is not copied here: C uses it, or copies it for another thread, before the method first waits.
 import { finishInterface } from "../../internal/interface.js";
 import { illegalConstructor, illegalInvocation, isObject } from "../../internal/webidl.js";
 import { native } from "../../internal/native.js";
@@ -78,7 +79,7 @@ export class SubtleCrypto {
   async encrypt(algorithm, key, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 3, "encrypt");
-    const bytes = bytesOf(data, "data");
+    const bytes = viewOf(data, "data");
     const normal = normalize(algorithm, "encrypt");
     checkKey(toKey(key), normal, "encrypt");
     return toBuffer(await normal.implementation.encrypt(normal, key, bytes));
@@ -87,7 +88,7 @@ export class SubtleCrypto {
   async decrypt(algorithm, key, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 3, "decrypt");
-    const bytes = bytesOf(data, "data");
+    const bytes = viewOf(data, "data");
     const normal = normalize(algorithm, "decrypt");
     checkKey(toKey(key), normal, "decrypt");
     return toBuffer(await normal.implementation.decrypt(normal, key, bytes));
@@ -96,7 +97,7 @@ export class SubtleCrypto {
   async sign(algorithm, key, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 3, "sign");
-    const bytes = bytesOf(data, "data");
+    const bytes = viewOf(data, "data");
     const normal = normalize(algorithm, "sign");
     checkKey(toKey(key), normal, "sign");
     return toBuffer(await normal.implementation.sign(normal, key, bytes));
@@ -105,8 +106,8 @@ export class SubtleCrypto {
   async verify(algorithm, key, signature, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 4, "verify");
-    const signatureBytes = bytesOf(signature, "signature");
-    const bytes = bytesOf(data, "data");
+    const signatureBytes = viewOf(signature, "signature");
+    const bytes = viewOf(data, "data");
     const normal = normalize(algorithm, "verify");
     checkKey(toKey(key), normal, "verify");
     return normal.implementation.verify(normal, key, signatureBytes, bytes);
@@ -115,9 +116,10 @@ export class SubtleCrypto {
   async digest(algorithm, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 2, "digest");
-    const { name } = normalize(algorithm, "digest");
-    const bytes = viewOf(data, "data"); // used, or copied by C, before anybody else runs
-    return toBuffer(await call(OP.digest, { background: isLong(bytes), n: [HASH[name]], buffers: [bytes] }));
+    const hash = (typeof algorithm === "string" ? HASH[algorithm] : undefined) ?? HASH[normalize(algorithm, "digest").name];
+    const bytes = viewOf(data, "data");
+    if (!isLong(bytes)) return native.crypto(OP.digest, false, hash, 0, 0, 0, bytes).buffer;
+    return toBuffer(await call(OP.digest, { background: true, n: [hash], buffers: [bytes] }));
   }
 
   async generateKey(algorithm, extractable, keyUsages) {
