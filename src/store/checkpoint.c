@@ -303,8 +303,11 @@ struct cn_keeper *cn_keeper_new(const struct cn_keeper_config *config)
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->wanted, NULL);
     pthread_cond_init(&keeper->finished, NULL);
-    if (!config->manual && pthread_create(&keeper->thread, NULL, keeper_run, keeper) != 0)
-        cn_assert_fail("the keeper's thread starts", __FILE__, __LINE__);
+    if (!config->manual) {
+        if (pthread_create(&keeper->thread, NULL, keeper_run, keeper) != 0)
+            cn_assert_fail("the keeper's thread starts", __FILE__, __LINE__);
+        (void)pthread_setname_np(keeper->thread, "cairn-keep"); /* only for those who look */
+    }
     return keeper;
 }
 

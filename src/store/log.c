@@ -796,6 +796,8 @@ int cn_log_open(const struct cn_log_config *config, struct cn_log **result, stru
         if (pthread_create(&log->flusher, NULL, flusher_run, log) != 0 ||
             pthread_create(&log->preparer, NULL, preparer_run, log) != 0)
             cn_assert_fail("the threads of the log start", __FILE__, __LINE__);
+        (void)pthread_setname_np(log->flusher, "cairn-flush"); /* only for those who look */
+        (void)pthread_setname_np(log->preparer, "cairn-prepare");
     }
     *result = log;
     return 0;
