@@ -10,9 +10,13 @@
  * C2  A checkpoint flushes before it moves the point from which recovery starts, so
  *     whatever the file lacks is found in the log and entered again.
  * C3  An entry knows the LSN of its last change, and older changes do not touch
- *     it; so entering a change twice, or out of date, does no harm. */
+ *     it; so entering a change twice, or out of date, does no harm.
+ * C4  After a failure other than a full disk nothing is flushed until restart: a
+ *     checkpoint would let the log forget what the catalog may have lost. After a full
+ *     disk the transaction is rolled back and all its changes come again. */
 #include "store/catalog.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +45,7 @@ static const char schema[] =
 enum query {
     BEGIN,
     COMMIT,
+    ROLLBACK,
     UPSERT,
     REMOVE,
     FIND,
@@ -58,6 +63,7 @@ enum query {
 static const char *const queries[QUERY_COUNT] = {
     [BEGIN] = "BEGIN",
     [COMMIT] = "COMMIT",
+    [ROLLBACK] = "ROLLBACK",
     [UPSERT] = "INSERT INTO objects(" COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)"
                " ON CONFLICT DO UPDATE SET name = coalesce(excluded.name, name),"
                " alarm = iif(?8, excluded.alarm, alarm), changed = excluded.changed,"
@@ -91,6 +97,7 @@ struct cn_catalog {
     struct cn_images *images; /* borrowed; NULL during recovery */
     uint64_t lsn_max;         /* of the changes entered */
     bool in_transaction;
+    bool failed;              /* C4 */
 };
 
 /* ---- Statements ---- */
@@ -108,11 +115,13 @@ static int statement_get(struct cn_catalog *catalog, enum query query, sqlite3_s
     return 0;
 }
 
-/* Steps a statement that returns no row, and resets it. */
+/* Steps a statement that returns no row, and resets it. -ENOSPC if the disk is full. */
 static int statement_run(struct cn_catalog *catalog, sqlite3_stmt *statement, struct cn_err *err)
 {
     int rc = sqlite3_step(statement);
     int result = rc == SQLITE_DONE ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+    if ((rc & 0xff) == SQLITE_FULL)
+        result = -ENOSPC;
     (void)sqlite3_reset(statement); /* repeats the error of the step */
     (void)sqlite3_clear_bindings(statement);
     if (result < 0 && err)
@@ -153,12 +162,13 @@ static int apply_locked(void *data, const struct cn_catalog_change *change, stru
         return rc;
     if (change->lsn > catalog->lsn_max)
         catalog->lsn_max = change->lsn;
-    if (change->deleted || change->reborn) {
+    if (change->deleted || change->reborn_lsn) {
         rc = statement_get(catalog, REMOVE, &statement, err);
         if (rc < 0)
             return rc;
         bind_key(statement, &change->key);
-        sqlite3_bind_int64(statement, 3, (sqlite3_int64)change->lsn);
+        sqlite3_bind_int64(statement, 3,
+                           (sqlite3_int64)(change->deleted ? change->lsn : change->reborn_lsn));
         rc = statement_run(catalog, statement, err);
         if (rc < 0 || change->deleted)
             return rc;
@@ -178,13 +188,26 @@ static int apply_locked(void *data, const struct cn_catalog_change *change, stru
     return statement_run(catalog, statement, err);
 }
 
+/* The transaction cannot go on: its changes must come again. */
+static void transaction_lost(struct cn_catalog *catalog, int rc)
+{
+    if (!sqlite3_get_autocommit(catalog->connection))
+        (void)query_run(catalog, ROLLBACK, NULL); /* if it fails too, so will the next BEGIN */
+    catalog->in_transaction = false;
+    catalog->failed |= rc != -ENOSPC;
+    if (catalog->images)
+        cn_images_entered(catalog->images, false);
+}
+
 /* Locks the catalog and brings it up to date. On failure it is not locked. */
 static int catalog_enter(struct cn_catalog *catalog, struct cn_err *err)
 {
     pthread_mutex_lock(&catalog->lock);
     int rc = catalog->images ? cn_images_drain(catalog->images, apply_locked, catalog, err) : 0;
-    if (rc < 0)
+    if (rc < 0) {
+        transaction_lost(catalog, rc);
         pthread_mutex_unlock(&catalog->lock);
+    }
     return rc;
 }
 
@@ -207,12 +230,19 @@ int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_e
     int rc = catalog_enter(catalog, err);
     if (rc < 0)
         return rc;
-    if (catalog->in_transaction) {
+    if (catalog->failed) {
+        rc = cn_err_set(err, CN_ESQL, "the catalog has failed before");
+    } else if (catalog->in_transaction) {
         if (log)
             rc = cn_log_wait(log, catalog->lsn_max, err); /* C1 */
         if (rc == 0)
             rc = query_run(catalog, COMMIT, err);
-        catalog->in_transaction = rc < 0;
+        if (rc < 0)
+            transaction_lost(catalog, rc);
+        else if (catalog->images)
+            cn_images_entered(catalog->images, true);
+        if (rc == 0)
+            catalog->in_transaction = false;
     }
     catalog_leave(catalog);
     return rc;
@@ -497,6 +527,7 @@ int cn_catalog_namespace_set(struct cn_catalog *catalog, uint32_t namespace_id, 
         sqlite3_bind_int64(statement, 3, (sqlite3_int64)lsn);
         rc = statement_run(catalog, statement, err);
     }
+    catalog->failed |= rc < 0;
     catalog_leave(catalog);
     return rc;
 }

@@ -71,7 +71,7 @@ struct cn_catalog_change {
     int64_t time_ms;
     uint32_t page_count;
     bool deleted;   /* the entry goes */
-    bool reborn;    /* deleted and made anew in between: nothing of the old entry stays */
+    uint64_t reborn_lsn; /* deleted by this record before: nothing older stays; 0: not */
     bool has_alarm; /* otherwise what was there stays */
     int64_t alarm_ms;
     const char *name; /* borrowed; NULL: what was there stays */

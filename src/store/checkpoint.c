@@ -176,6 +176,8 @@ static int checkpoint_take(struct cn_keeper *keeper, struct cn_err *err)
 {
     struct cn_log *log = keeper->config.log;
     struct cn_images *images = keeper->config.images;
+    if (cn_log_failed(log, err))
+        return CN_EREADONLY; /* what a failed sync has dropped must not be called written */
     pthread_rwlock_wrlock(&images->commit_gate);
     uint64_t boundary = cn_log_checkpoint_start(log);
     pthread_rwlock_unlock(&images->commit_gate);
@@ -209,7 +211,7 @@ static int checkpoint_run(struct cn_keeper *keeper, struct cn_err *err)
 {
     struct cn_err own = {0};
     int rc = checkpoint_take(keeper, &own);
-    if (rc < 0 && !out_of_space(rc) && cn_log_status(keeper->config.log, NULL) == 0)
+    if (rc < 0 && !out_of_space(rc) && !cn_log_failed(keeper->config.log, NULL))
         cn_log_fail(keeper->config.log, own.text); /* K2 */
     if (rc == 0) {
         rc = aside_hand_over(keeper, keeper->redo_lsn, &own);
@@ -242,11 +244,9 @@ static bool checkpoint_due(struct cn_keeper *keeper)
 
 static void write_back(struct cn_keeper *keeper)
 {
-    struct cn_err err = {0};
     uint64_t limit = keeper->config.dirty_pages_max / 2;
-    int rc = cn_images_write_back(keeper->config.images, limit ? limit : 1, &err);
-    if (rc < 0 && !out_of_space(rc) && cn_log_status(keeper->config.log, NULL) == 0)
-        cn_log_fail(keeper->config.log, err.text);
+    /* A failure has stopped the store or, on a full disk, is tried again. */
+    (void)cn_images_write_back(keeper->config.images, limit ? limit : 1, NULL);
 }
 
 static void *keeper_run(void *arg)

@@ -68,6 +68,9 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
 int cn_database_own(struct cn_database *db, enum cn_own_sql which, sqlite3_stmt **stmt,
                     struct cn_err *err)
 {
+    int ready = cn_database_require(db, err);
+    if (ready < 0)
+        return ready;
     if (!db->own[which]) {
         bool guest = db->guest;
         db->guest = false;
@@ -161,6 +164,11 @@ static int connection_open(struct cn_database *db, bool reset, struct cn_err *er
     return 0;
 }
 
+int cn_database_require(struct cn_database *db, struct cn_err *err)
+{
+    return db->connection ? 0 : connection_open(db, db->reset, err);
+}
+
 static void connection_close(struct cn_database *db)
 {
     if (!db->connection)
@@ -240,7 +248,9 @@ uint64_t cn_database_size(struct cn_database *db)
 {
     /* Inside a transaction SQLite has grown pages that it has not written yet. */
     sqlite3_stmt *stmt;
-    uint64_t pages = cn_vfs_page_count(db->file);
+    uint64_t pages = cn_image_page_count(db->image);
+    if (db->connection)
+        pages = cn_vfs_page_count(db->file);
     if (db->in_transaction &&
         sqlite3_prepare_v2(db->connection, "PRAGMA page_count", -1, &stmt, NULL) == SQLITE_OK) {
         if (sqlite3_step(stmt) == SQLITE_ROW)
@@ -253,7 +263,8 @@ uint64_t cn_database_size(struct cn_database *db)
 void cn_database_shrink(struct cn_database *db)
 {
     cn_statements_trim(db, 0);
-    (void)sqlite3_db_release_memory(db->connection);
+    if (db->connection)
+        (void)sqlite3_db_release_memory(db->connection);
 }
 
 /* ---- Transactions ---- */
@@ -287,12 +298,11 @@ void cn_database_rollback(struct cn_database *db)
         (void)run_own(db, CN_OWN_ROLLBACK, NULL); /* checked below */
     db->in_transaction = false;
     meta_clear(db);
-    bool stuck = !sqlite3_get_autocommit(db->connection);
+    bool stuck = db->connection && !sqlite3_get_autocommit(db->connection);
     if (db->reset || stuck) {
         connection_close(db);
         db->reset = false;
-        int rc = connection_open(db, false, NULL);
-        CN_ASSERT(rc == 0); /* it was open a moment ago: only memory can be missing */
+        (void)connection_open(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
     db->broken = false;
     cn_free(db->broken_reason);
@@ -313,7 +323,7 @@ static int commit_without_pages(struct cn_database *db, uint64_t *lsn, struct cn
     if (rc == 0 && db->reset) {
         /* The connection was told to begin anew at its first commit, and it is done. */
         connection_close(db);
-        rc = connection_open(db, false, err);
+        (void)connection_open(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
     return rc;
 }
@@ -482,7 +492,7 @@ int cn_database_delete_all(struct cn_database *db, bool alarm_too, struct cn_err
         connection_close(db);                             /* drops the turn's writes */
         db->in_transaction = false;
         db->reset = cn_image_page_count(db->image) > 0;
-        rc = connection_open(db, db->reset, err);
+        rc = cn_database_require(db, err);
         cn_free(db->meta.name);
         db->meta = meta;
     }
@@ -552,10 +562,10 @@ void cn_database_interrupt(struct cn_database *db)
 
 int64_t cn_database_changes(struct cn_database *db)
 {
-    return sqlite3_changes64(db->connection);
+    return db->connection ? sqlite3_changes64(db->connection) : 0;
 }
 
 int64_t cn_database_last_rowid(struct cn_database *db)
 {
-    return sqlite3_last_insert_rowid(db->connection);
+    return db->connection ? sqlite3_last_insert_rowid(db->connection) : 0;
 }

@@ -64,6 +64,8 @@ struct cn_statement {
     bool in_use, guest, writes, started, done;
 };
 
+/* Is there a connection? One that could not be opened again is tried now. */
+int cn_database_require(struct cn_database *db, struct cn_err *err);
 /* Begins the turn's transaction if it has not begun. */
 int cn_database_begin(struct cn_database *db, struct cn_err *err);
 /* Turns a failed SQLite call into an error; notes it if the transaction is gone. */

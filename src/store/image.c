@@ -411,14 +411,15 @@ static void install_reset(struct cn_image *image, uint64_t lsn)
     image->shrunk_to = 0;
 }
 
-static void install_meta(struct cn_image *image, const struct cn_image_change *change)
+static void install_meta(struct cn_image *image, const struct cn_image_change *change,
+                         uint64_t lsn)
 {
     const struct cn_image_meta *meta = change->meta;
     if (change->flags & CN_COMMIT_DELETED) {
         cn_free(image->meta.name);
         image->meta = (struct cn_image_meta){.alarm_ms = CN_ALARM_NONE};
         image->exists = false;
-        image->reborn = true;
+        image->reborn_lsn = lsn;
         return;
     }
     image->exists = true;
@@ -452,7 +453,7 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
     image->page_count = change->pages_after;
     image->lsn = lsn;
     image->time_ms = time_ms;
-    install_meta(image, change);
+    install_meta(image, change, lsn);
 
     uint32_t cursor = 0;
     for (struct cn_page *from; (from = cn_pagemap_next(change->pages, &cursor));) {
@@ -474,7 +475,8 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
 
     pthread_mutex_lock(&images->lock);
     cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
-    cn_image_enlist(&images->changed, &image->changed_link, NULL);
+    cn_list_remove(&image->changed_link); /* it may be among those entered */
+    cn_list_push_back(&images->changed, &image->changed_link);
     pthread_mutex_unlock(&images->lock);
 }
 
@@ -568,13 +570,12 @@ static void change_describe(struct cn_image *image, struct cn_catalog_change *ch
         .time_ms = image->time_ms,
         .page_count = image->page_count,
         .deleted = !image->exists,
-        .reborn = image->reborn,
+        .reborn_lsn = image->reborn_lsn,
         .has_alarm = true,
         .alarm_ms = image->meta.alarm_ms,
         .name = *name,
         .name_size = image->meta.name_size,
     };
-    image->reborn = false;
     pthread_mutex_unlock(&image->lock);
 }
 
@@ -589,6 +590,7 @@ int cn_images_drain(struct cn_images *images,
         struct cn_image *image =
             CN_CONTAINER_OF(images->changed.next, struct cn_image, changed_link);
         cn_list_remove(&image->changed_link);
+        cn_list_push_back(&images->entered, &image->changed_link);
         image->holds++;
         pthread_mutex_unlock(&images->lock);
 
@@ -605,6 +607,23 @@ int cn_images_drain(struct cn_images *images,
     }
     pthread_mutex_unlock(&images->lock);
     return rc;
+}
+
+void cn_images_entered(struct cn_images *images, bool durable)
+{
+    pthread_mutex_lock(&images->lock);
+    while (!cn_list_empty(&images->entered)) {
+        struct cn_image *image =
+            CN_CONTAINER_OF(images->entered.next, struct cn_image, changed_link);
+        cn_list_remove(&image->changed_link);
+        if (durable) {
+            cn_image_settle_unlock(image);
+            pthread_mutex_lock(&images->lock);
+        } else {
+            cn_list_push_back(&images->changed, &image->changed_link);
+        }
+    }
+    pthread_mutex_unlock(&images->lock);
 }
 
 int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
@@ -645,6 +664,7 @@ void cn_images_init(struct cn_images *images, const struct cn_images_config *con
     cn_list_init(&images->dirty);
     cn_list_init(&images->unsynced);
     cn_list_init(&images->changed);
+    cn_list_init(&images->entered);
     cn_list_init(&images->files);
     atomic_init(&images->dirty_pages, 0);
     atomic_init(&images->no_space, false);

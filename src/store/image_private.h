@@ -25,7 +25,7 @@ struct cn_image {
     uint64_t lsn;        /* of the last commit; 0: none since it is in memory */
     int64_t time_ms;
     bool exists;         /* has a catalog entry: something was committed, and not deleted */
-    bool reborn;         /* deleted and made anew since the catalog was told */
+    uint64_t reborn_lsn; /* of the last deletion since it is in memory; 0: none */
     struct cn_image_meta meta;
 
     /* Guarded by images->lock. */

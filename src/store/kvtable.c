@@ -14,7 +14,10 @@ static int table_check(struct cn_database *db, struct cn_err *err)
 {
     if (db->has_kv)
         return 1;
-    int rc = sqlite3_table_column_metadata(db->connection, "main", "_cf_KV", NULL, NULL, NULL,
+    int rc = cn_database_require(db, err);
+    if (rc < 0)
+        return rc;
+    rc = sqlite3_table_column_metadata(db->connection, "main", "_cf_KV", NULL, NULL, NULL,
                                            NULL, NULL, NULL);
     if (rc == SQLITE_OK) {
         db->has_kv = true;

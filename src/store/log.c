@@ -606,6 +606,16 @@ int cn_log_status(struct cn_log *log, struct cn_err *err)
     return rc;
 }
 
+bool cn_log_failed(struct cn_log *log, struct cn_err *err)
+{
+    pthread_mutex_lock(&log->lock);
+    bool failed = log->failed;
+    if (failed)
+        (void)refused(log, err);
+    pthread_mutex_unlock(&log->lock);
+    return failed;
+}
+
 void cn_log_listen(struct cn_log *log, struct cn_log_listener *listener)
 {
     pthread_mutex_lock(&log->listener_lock);

@@ -77,6 +77,9 @@ void cn_log_flush(struct cn_log *log);
 int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err);
 /* 0, or CN_EREADONLY with the reason why appends are refused. */
 int cn_log_status(struct cn_log *log, struct cn_err *err);
+/* Has the log failed for good (not: is the disk full)? Then nothing must be written
+ * to other files on the strength of it. */
+bool cn_log_failed(struct cn_log *log, struct cn_err *err);
 /* Refuses every later append, as after a failed write: something else below
  * the store has failed (a database file). The first reason stays. */
 void cn_log_fail(struct cn_log *log, const char *reason);

@@ -137,7 +137,6 @@ static int redo_flush(struct redo *redo, struct cn_err *err)
             object->change.key = object->key;
             rc = cn_catalog_apply(redo->catalog, &object->change, err);
             object->changed = false;
-            object->change.reborn = false;
         }
     }
     return rc;
@@ -276,7 +275,7 @@ static void redo_meta(struct object *object, const struct cn_record *record,
         change->name_size = 0;
         change->has_alarm = false;
         change->deleted = true;
-        change->reborn = true; /* whatever comes next is a new object */
+        change->reborn_lsn = record->header.lsn; /* whatever comes next is a new object */
         return;
     }
     change->deleted = false;
@@ -535,6 +534,8 @@ int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog,
         rc = segments_redo(&redo, recovery, &numbers, err);
     if (rc == 0)
         rc = redo_flush(&redo, err);
+    if (rc == 0)
+        rc = cn_catalog_flush(catalog, NULL, err); /* V3 made every record durable */
     if (recovery->next_lsn == 0)
         recovery->next_lsn = 1;
     if (rc == 0 && recovery->next_lsn - 1 < checkpoint.durable_lsn) /* V4 */

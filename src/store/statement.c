@@ -110,6 +110,9 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
         *used = size;
         return 0;
     }
+    int ready = cn_database_require(db, err);
+    if (ready < 0)
+        return ready;
     if (size > INT32_MAX - 1)
         return cn_err_set(err, CN_ESQL, "statement too long: SQLITE_TOOBIG");
     if (guest && alters_to_reserved(sql, size))

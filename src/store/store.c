@@ -215,6 +215,8 @@ static int namespace_write(struct cn_store *store, uint32_t namespace_id, const 
     while (rc == -EAGAIN);
     if (rc == 0)
         rc = cn_catalog_namespace_set(store->catalog, namespace_id, name, body.name_size, lsn, err);
+    if (rc == 0) /* unlike an image's, this change could not come again */
+        rc = cn_catalog_flush(store->catalog, store->log, err);
     pthread_rwlock_unlock(&store->images.commit_gate);
     return rc;
 }

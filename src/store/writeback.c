@@ -124,6 +124,7 @@ static int aside_write(struct cn_image *image, struct cn_err *err)
     if (rc < 0)
         goto failed;
     rc = cn_image_file_write(file, writes, count, aside->page_count, aside->page_count);
+    bool written = rc == 0;
     if (rc == 0)
         rc = cn_disk_sync_data(file);
     cn_disk_close(file);
@@ -133,6 +134,8 @@ static int aside_write(struct cn_image *image, struct cn_err *err)
         rc = cn_disk_sync_dir(disk, "aside");
     if (rc == 0)
         rc = cn_disk_sync_parent(disk, from);
+    if (rc < 0 && written)
+        rc = -EIO; /* even for want of space this cannot be done again as if it had not begun */
 failed:
     if (rc < 0)
         cn_err_errno(err, -rc, "cannot set %s aside", from);
@@ -212,21 +215,29 @@ static void busy_begin(struct cn_image *image)
 static int busy_write(struct cn_image *image, struct cn_err *err)
 {
     struct cn_images *images = image->images;
-    int rc = aside_write(image, err);
+    struct cn_err own = {0};
+    int rc = cn_log_failed(images->config.log, &own) ? CN_EREADONLY : 0;
     if (rc == 0)
-        rc = pages_write(image, err);
+        rc = aside_write(image, &own);
+    if (rc == 0)
+        rc = pages_write(image, &own);
+    bool full = rc == -ENOSPC || rc == -EDQUOT;
+    if (rc < 0 && !full && !cn_log_failed(images->config.log, NULL))
+        cn_log_fail(images->config.log, own.text); /* it is not known what the file holds now */
+    if (rc < 0 && err)
+        *err = own;
     pthread_mutex_lock(&images->lock);
     image->busy = false;
     images->writers--;
     if (rc < 0) {
         cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
         images->write_failures++;
-        images->write_failure = rc == -EDQUOT ? -ENOSPC : rc;
+        images->write_failure = full ? -ENOSPC : rc;
     }
-    atomic_store_explicit(&images->no_space, rc == -ENOSPC || rc == -EDQUOT, memory_order_relaxed);
+    atomic_store_explicit(&images->no_space, full, memory_order_relaxed);
     pthread_cond_broadcast(&images->written);
     cn_image_settle_unlock(image);
-    return rc == -EDQUOT ? -ENOSPC : rc;
+    return full ? -ENOSPC : rc;
 }
 
 int cn_image_finish_reset(struct cn_image *image, struct cn_err *err)
@@ -328,5 +339,7 @@ int cn_images_sync(struct cn_images *images, struct cn_err *err)
         cn_image_settle_unlock(taken[i]);
     }
     cn_free(taken);
-    return rc < 0 ? cn_err_errno(err, -rc, "cannot sync database files") : 0;
+    if (rc < 0)
+        cn_err_errno(err, -rc, "cannot sync database files");
+    return rc < 0 ? -EIO : 0; /* whatever the reason: the kernel may have dropped what it could not write */
 }
