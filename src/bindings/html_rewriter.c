@@ -86,7 +86,8 @@ static void append_escaped(struct cn_buf *out, const char *text, size_t size)
 }
 
 /* Names are compared as numbers that the compiler knows. */
-#define IS(name) (hash == CN_HTML_HASH(name))
+#define IS(name) (hash == CN_HTML_NAME(name))
+#define IS_LONG(name) (hash >> 63 && hash == CN_HTML_LONG_NAME(name))
 
 static bool is_void(uint64_t hash)
 {
@@ -105,7 +106,7 @@ static enum cn_html_content content_of(uint64_t hash)
 {
     if (IS("script"))
         return CN_HTML_SCRIPT;
-    if (IS("plaintext"))
+    if (IS_LONG("plaintext"))
         return CN_HTML_PLAIN_TEXT;
     return is_raw_text(hash) ? CN_HTML_RAW_TEXT : CN_HTML_DATA;
 }
@@ -114,14 +115,14 @@ static enum cn_html_content content_of(uint64_t hash)
 static bool is_integration_point(enum namespace ns, uint64_t hash)
 {
     if (ns == NS_SVG)
-        return IS("foreignobject") || IS("desc") || IS("title");
-    return IS("mi") || IS("mo") || IS("mn") || IS("ms") || IS("mtext") || IS("annotation-xml");
+        return IS_LONG("foreignobject") || IS("desc") || IS("title");
+    return IS("mi") || IS("mo") || IS("mn") || IS("ms") || IS("mtext") || IS_LONG("annotation-xml");
 }
 
 /* HTML elements that end foreign content: the standard's list. */
 static bool breaks_out(uint64_t hash)
 {
-    return IS("b") || IS("big") || IS("blockquote") || IS("body") || IS("br") || IS("center") ||
+    return IS("b") || IS("big") || IS_LONG("blockquote") || IS("body") || IS("br") || IS("center") ||
            IS("code") || IS("dd") || IS("div") || IS("dl") || IS("dt") || IS("em") || IS("embed") ||
            IS("h1") || IS("h2") || IS("h3") || IS("h4") || IS("h5") || IS("h6") || IS("head") ||
            IS("hr") || IS("i") || IS("img") || IS("li") || IS("listing") || IS("menu") || IS("meta") ||

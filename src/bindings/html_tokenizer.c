@@ -127,7 +127,7 @@ static const uint8_t *raw_text_end(struct cn_html_tokenizer *tokenizer, const ui
 static const uint8_t *script_end(struct cn_html_tokenizer *tokenizer, const uint8_t *p,
                                  const uint8_t *end, bool *found)
 {
-    const uint64_t script = CN_HTML_HASH("script");
+    const uint64_t script = CN_HTML_NAME("script");
     *found = false;
     for (; p < end; p++) {
         if (tokenizer->escape == 0) {

@@ -80,9 +80,8 @@ static inline uint8_t cn_html_lower(uint8_t c)
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c | 32) : c;
 }
 
-/* A name in lower case as a number: short names are the number, long ones are hashed into it.
- * Inline, so that those of literals are constants. */
-static inline __attribute__((always_inline)) uint64_t cn_html_hash(const uint8_t *name, size_t size)
+/* A name in lower case as a number: short names are the number, long ones are hashed into it. */
+static inline uint64_t cn_html_hash(const uint8_t *name, size_t size)
 {
     uint64_t hash = 0;
     if (size <= 8) {
@@ -95,7 +94,16 @@ static inline __attribute__((always_inline)) uint64_t cn_html_hash(const uint8_t
         hash = (hash ^ cn_html_lower(name[i])) * 0x100000001b3u;
     return hash | 1ull << 63; /* no short ASCII name has this bit */
 }
-#define CN_HTML_HASH(literal) cn_html_hash((const uint8_t *)(literal), sizeof(literal) - 1)
+/* The number of a literal of at most 8 characters, as an expression that compilers fold. */
+#define CN_HTML_NAME(s)                                                                            \
+    (CN_HTML_NAME_(s, 0) | CN_HTML_NAME_(s, 1) | CN_HTML_NAME_(s, 2) | CN_HTML_NAME_(s, 3) |       \
+     CN_HTML_NAME_(s, 4) | CN_HTML_NAME_(s, 5) | CN_HTML_NAME_(s, 6) | CN_HTML_NAME_(s, 7))
+#define CN_HTML_NAME_(s, i)                                                                        \
+    ((i) < sizeof(s) - 1                                                                           \
+         ? (uint64_t)(s)[(i) < sizeof(s) ? (i) : 0] << (8 * ((sizeof(s) - 2 - (i)) & 7))           \
+         : 0)
+/* The number of a longer one. */
+#define CN_HTML_LONG_NAME(s) cn_html_hash((const uint8_t *)(s), sizeof(s) - 1)
 
 static inline bool cn_html_is_space(uint8_t c)
 {

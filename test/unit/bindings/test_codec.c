@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Codecs: every kind there and back in pieces of any size, bounded output, damaged input. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "bindings/codec.h"
+#include "test/lib/test.h"
+
+static const struct cn_codec_options defaults = {.level = 5};
+
+/* Feeds `in` in pieces of `step` and takes output in pieces of at most `limit`. */
+static int run(struct cn_codec *codec, const struct cn_buf *in, size_t step, size_t limit,
+               struct cn_buf *out, struct cn_err *err)
+{
+    for (size_t at = 0;; at += step) {
+        bool last = at + step >= in->size;
+        size_t size = last ? in->size - at : step;
+        int rc = cn_codec_run(codec, in->data + at, size, last ? CN_CODEC_END : CN_CODEC_RUN,
+                              limit, out, err);
+        while (rc == 0 && codec->more) {
+            size_t before = out->size;
+            rc = cn_codec_step(codec, last ? CN_CODEC_END : CN_CODEC_RUN, limit, out, err);
+            CHECK(out->size - before <= limit);
+        }
+        if (rc < 0 || last)
+            return rc;
+    }
+}
+
+static void fill(struct cn_buf *buf, size_t size)
+{
+    uint32_t state = 1;
+    while (buf->size < size) {
+        state = state * 1664525u + 1013904223u;
+        cn_buf_append_byte(buf, (uint8_t)((state >> 24) & 31));
+    }
+}
+
+static void there_and_back(enum cn_codec_kind encoder, enum cn_codec_kind decoder)
+{
+    static const size_t sizes[] = {0, 1, 1000, 300000};
+    static const size_t steps[] = {7, 1000, 65536};
+    for (size_t s = 0; s < 4; s++) {
+        for (size_t k = 0; k < 3; k++) {
+            struct cn_buf plain = {0}, packed = {0}, back = {0};
+            struct cn_codec codec;
+            struct cn_err err;
+            cn_buf_reserve(&plain, 1);
+            fill(&plain, sizes[s]);
+            CHECK_INT(0, cn_codec_init(&codec, encoder, &defaults, &err));
+            CHECK_INT(0, run(&codec, &plain, steps[k], 1000, &packed, &err));
+            cn_codec_fini(&codec);
+            CHECK_INT(0, cn_codec_init(&codec, decoder, &defaults, &err));
+            CHECK_INT(0, run(&codec, &packed, steps[k], 1000, &back, &err));
+            CHECK(codec.ended && !codec.trailing && !cn_codec_truncated(&codec));
+            CHECK_INT(plain.size, back.size);
+            CHECK(plain.size == 0 || memcmp(plain.data, back.data, plain.size) == 0);
+            cn_codec_fini(&codec);
+            cn_buf_fini(&plain);
+            cn_buf_fini(&packed);
+            cn_buf_fini(&back);
+        }
+    }
+}
+
+TEST(codec, every_kind_there_and_back)
+{
+    there_and_back(CN_CODEC_DEFLATE, CN_CODEC_INFLATE);
+    there_and_back(CN_CODEC_DEFLATE_RAW, CN_CODEC_INFLATE_RAW);
+    there_and_back(CN_CODEC_GZIP, CN_CODEC_GUNZIP);
+    there_and_back(CN_CODEC_GZIP, CN_CODEC_UNZIP);
+    there_and_back(CN_CODEC_DEFLATE, CN_CODEC_UNZIP);
+    there_and_back(CN_CODEC_BROTLI_ENCODE, CN_CODEC_BROTLI_DECODE);
+}
+
+TEST(codec, tells_truncated_trailing_and_damaged_data_apart)
+{
+    struct cn_buf plain = {0}, packed = {0}, out = {0};
+    struct cn_codec codec;
+    struct cn_err err;
+    fill(&plain, 5000);
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GZIP, &defaults, &err));
+    CHECK_INT(0, run(&codec, &plain, 5000, 100000, &packed, &err));
+    cn_codec_fini(&codec);
+
+    packed.size -= 3;
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(0, run(&codec, &packed, 100, 100000, &out, &err));
+    CHECK(cn_codec_truncated(&codec) && !codec.trailing);
+    cn_codec_fini(&codec);
+    packed.size += 3;
+
+    cn_buf_append_byte(&packed, 0);
+    cn_buf_clear(&out);
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(0, run(&codec, &packed, packed.size, 100000, &out, &err));
+    CHECK(codec.trailing);
+    cn_codec_fini(&codec);
+
+    packed.data[packed.size / 2] ^= 0xff;
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(CN_EINVALID, run(&codec, &packed, 100, 100000, &out, &err));
+    CHECK_INT(CN_EINVALID, cn_codec_step(&codec, CN_CODEC_RUN, 10, &out, &err));
+    cn_codec_fini(&codec);
+    cn_buf_fini(&plain);
+    cn_buf_fini(&packed);
+    cn_buf_fini(&out);
+}
+
+TEST(codec, a_dictionary_is_used_on_both_sides)
+{
+    static const char words[] = "the quick brown fox jumps over the lazy dog";
+    struct cn_codec_options options = {
+        .level = 9, .dictionary = (const uint8_t *)words, .dictionary_size = sizeof(words)};
+    struct cn_buf plain = {0}, packed = {0}, back = {0};
+    struct cn_codec codec;
+    struct cn_err err;
+    cn_buf_append(&plain, words, sizeof(words));
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_DEFLATE, &options, &err));
+    CHECK_INT(0, run(&codec, &plain, 100, 1000, &packed, &err));
+    cn_codec_fini(&codec);
+    CHECK(packed.size < 20);
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_INFLATE, &options, &err));
+    CHECK_INT(0, run(&codec, &packed, 100, 1000, &back, &err));
+    CHECK_STR(words, (char *)back.data);
+    cn_codec_fini(&codec);
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_INFLATE, &defaults, &err));
+    CHECK_INT(CN_EINVALID, run(&codec, &packed, 100, 1000, &back, &err));
+    cn_codec_fini(&codec);
+    cn_buf_fini(&plain);
+    cn_buf_fini(&packed);
+    cn_buf_fini(&back);
+}
+
+TEST(codec, refuses_parameters_that_do_not_go_together)
+{
+    struct cn_codec codec;
+    struct cn_err err;
+    struct cn_codec_options options = {.level = 42};
+    CHECK_INT(CN_EINVALID, cn_codec_init(&codec, CN_CODEC_GZIP, &options, &err));
+}
