@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include "base/assert.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -53,4 +55,19 @@ bool cn_utf8_valid(const char *text, size_t length)
         i += used;
     }
     return true;
+}
+
+size_t cn_utf8_encode(uint32_t code, char bytes[4])
+{
+    CN_ASSERT(code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
+    if (code < 0x80) {
+        bytes[0] = (char)code;
+        return 1;
+    }
+    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+    size_t extra = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    bytes[0] = (char)(lead[extra] | code >> (6 * extra));
+    for (size_t i = 1; i <= extra; i++)
+        bytes[i] = (char)(0x80 | (code >> (6 * (extra - i)) & 0x3f));
+    return extra + 1;
 }

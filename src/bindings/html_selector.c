@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 enum simple_kind {
     SIMPLE_TYPE,
@@ -112,23 +113,9 @@ static int hex_value(char c)
 
 static void append_code_point(struct cn_buf *out, uint32_t c)
 {
-    if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        c = 0xfffd;
-    if (c < 0x80) {
-        cn_buf_append_byte(out, (uint8_t)c);
-    } else if (c < 0x800) {
-        cn_buf_append_byte(out, (uint8_t)(0xc0 | c >> 6));
-        cn_buf_append_byte(out, (uint8_t)(0x80 | (c & 63)));
-    } else {
-        if (c < 0x10000) {
-            cn_buf_append_byte(out, (uint8_t)(0xe0 | c >> 12));
-        } else {
-            cn_buf_append_byte(out, (uint8_t)(0xf0 | c >> 18));
-            cn_buf_append_byte(out, (uint8_t)(0x80 | (c >> 12 & 63)));
-        }
-        cn_buf_append_byte(out, (uint8_t)(0x80 | (c >> 6 & 63)));
-        cn_buf_append_byte(out, (uint8_t)(0x80 | (c & 63)));
-    }
+    char bytes[4];
+    bool good = c > 0 && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000);
+    cn_buf_append(out, bytes, cn_utf8_encode(good ? c : 0xfffd, bytes));
 }
 
 /* After a backslash. */

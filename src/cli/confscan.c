@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/utf8.h"
@@ -90,21 +89,6 @@ int64_t cn_confscan_hex(struct cn_confscan *scan, int digits)
 
 void cn_confscan_append_utf8(struct cn_buf *buf, uint32_t code)
 {
-    CN_ASSERT(code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff));
-    if (code < 0x80) {
-        cn_buf_append_byte(buf, (uint8_t)code);
-        return;
-    }
-    if (code < 0x800) {
-        cn_buf_append_byte(buf, (uint8_t)(0xc0 | code >> 6));
-    } else {
-        if (code < 0x10000) {
-            cn_buf_append_byte(buf, (uint8_t)(0xe0 | code >> 12));
-        } else {
-            cn_buf_append_byte(buf, (uint8_t)(0xf0 | code >> 18));
-            cn_buf_append_byte(buf, (uint8_t)(0x80 | (code >> 12 & 0x3f)));
-        }
-        cn_buf_append_byte(buf, (uint8_t)(0x80 | (code >> 6 & 0x3f)));
-    }
-    cn_buf_append_byte(buf, (uint8_t)(0x80 | (code & 0x3f)));
+    char bytes[4];
+    cn_buf_append(buf, bytes, cn_utf8_encode(code, bytes));
 }

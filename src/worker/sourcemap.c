@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define NONE UINT32_MAX
 #define DEPTH_MAX 32
@@ -146,17 +147,9 @@ static int read_unit(const char *at, const char *end)
 
 static void append_code(struct cn_buf *out, uint32_t code)
 {
-    if (code >= 0xd800 && code <= 0xdfff)
-        code = 0xfffd;
-    if (code < 0x80) {
-        cn_buf_append_byte(out, (uint8_t)code);
-        return;
-    }
-    int extra = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-    cn_buf_append_byte(out, (uint8_t)(lead[extra] | code >> (6 * extra)));
-    while (extra-- > 0)
-        cn_buf_append_byte(out, (uint8_t)(0x80 | (code >> (6 * extra) & 0x3f)));
+    char bytes[4];
+    bool lone_surrogate = code >= 0xd800 && code <= 0xdfff;
+    cn_buf_append(out, bytes, cn_utf8_encode(lone_surrogate ? 0xfffd : code, bytes));
 }
 
 /* Appends one character of an escaped string; returns what follows it. */

@@ -11,20 +11,20 @@ test("SIGHUP reloads; a version that does not build leaves the last good one", a
   assert.equal(await server.text("/"), "one");
   write(dir, { "index.js": answer("second") });
   server.signal("SIGHUP");
-  await server.until(async () => (await server.text("/")) === "second", "the new version");
+  await server.untilTrue(async () => (await server.text("/")) === "second", "the new version");
   write(dir, { "index.js": "export default {" });
   server.signal("SIGHUP");
-  await server.until(() => /the last good version keeps serving/.test(server.stderr), "the complaint");
+  await server.untilTrue(() => /the last good version keeps serving/.test(server.stderr), "the complaint");
   assert.match(server.stderr, /\[ERROR\] Expected identifier but found end of file\n\n {4}index\.js:1:16:/);
   assert.equal(await server.text("/"), "second");
   write(dir, { "index.js": `throw new Error("at start");` });
   server.signal("SIGHUP");
-  await server.until(() => /failed to start: Error: at start/.test(server.stderr), "the failed start");
+  await server.untilTrue(() => /failed to start: Error: at start/.test(server.stderr), "the failed start");
   assert.match(server.stderr, /at index\.js:1:/);
   assert.equal(await server.text("/"), "second");
   write(dir, { "index.js": answer("third") });
   server.signal("SIGHUP");
-  await server.until(async () => (await server.text("/")) === "third", "the third version");
+  await server.untilTrue(async () => (await server.text("/")) === "third", "the third version");
 });
 
 const slow = (text) => `export default { async fetch(request) {
@@ -36,15 +36,15 @@ test("a request under way finishes on the code it began with, across reload and 
   const dir = project(t, { "index.js": slow("old") });
   const server = await serve(t, dir, { args: ["--lanes", "1"] });
   const first = server.text("/slow");
-  await server.until(() => /begun/.test(server.stderr), "the slow request");
+  await server.untilTrue(() => /begun/.test(server.stderr), "the slow request");
   write(dir, { "index.js": slow("new") });
   server.signal("SIGHUP");
-  await server.until(() => /reloaded/.test(server.stderr), "the reload");
+  await server.untilTrue(() => /reloaded/.test(server.stderr), "the reload");
   assert.equal(await server.text("/"), "new");
   assert.equal(await first, "old");
   server.stderr = "";
   const second = server.text("/slow");
-  await server.until(() => /begun/.test(server.stderr), "the slow request");
+  await server.untilTrue(() => /begun/.test(server.stderr), "the slow request");
   const ended = server.stop();
   assert.equal(await second, "new");
   assert.deepEqual(await ended, { code: 0, signal: null });
@@ -58,12 +58,12 @@ test("dev reloads when a file changes, shows errors, and recovers", async (t) =>
   const server = await serve(t, dir, { command: "dev" });
   assert.equal(await server.text("/"), "one");
   write(dir, { "src/part.ts": `export const text = () => "two " + process.env.NODE_ENV;` });
-  await server.until(async () => (await server.text("/")) === "two development", "the change");
+  await server.untilTrue(async () => (await server.text("/")) === "two development", "the change");
   write(dir, { "src/part.ts": `export const text = () => {` });
-  await server.until(() => /the last good version keeps serving/.test(server.stderr), "the complaint");
+  await server.untilTrue(() => /the last good version keeps serving/.test(server.stderr), "the complaint");
   assert.equal(await server.text("/"), "two development");
   write(dir, { "src/part.ts": `export function text(): string {\n  throw new RangeError("<oh>");\n}` });
-  await server.until(async () => (await server.fetch("/")).status === 500, "the throwing version");
+  await server.untilTrue(async () => (await server.fetch("/")).status === 500, "the throwing version");
   const page = await server.fetch("/");
   assert.match(page.headers.get("content-type"), /^text\/html/);
   const html = await page.text();
@@ -71,9 +71,9 @@ test("dev reloads when a file changes, shows errors, and recovers", async (t) =>
   assert.match(html, /at text \(src\/part\.ts:2:\d+\)/);
   assert.match(html, />\s+2 \|   throw new RangeError/);
   write(dir, { ".dev.vars": "X=1\n", "src/index.ts": `export default { fetch: (r, env) => new Response(env.X) };` });
-  await server.until(async () => (await server.text("/")) === "1", "the secret");
+  await server.untilTrue(async () => (await server.text("/")) === "1", "the secret");
   write(dir, { ".dev.vars": "X=22\n" });
-  await server.until(async () => (await server.text("/")) === "22", "the changed secret");
+  await server.untilTrue(async () => (await server.text("/")) === "22", "the changed secret");
   assert.equal((await server.stop("SIGINT")).code, 0);
 });
 
@@ -84,7 +84,7 @@ test("dev starts even when the project does not build yet", async (t) => {
   assert.equal(page.status, 500);
   assert.match(await page.text(), /Expected identifier but found end of file[\s\S]*index\.js:1:16/);
   write(dir, { "index.js": answer("good") });
-  await server.until(async () => (await server.text("/")) === "good", "the first good version");
+  await server.untilTrue(async () => (await server.text("/")) === "good", "the first good version");
 });
 
 test("in serve an exception is a short reference; its stack in the log is source-mapped", async (t) => {
@@ -103,7 +103,7 @@ export default {
   const response = await server.fetch("/");
   assert.equal(response.status, 500);
   const reference = /^The worker threw an exception \(reference ([0-9a-f]{16})\)\n$/.exec(await response.text())[1];
-  await server.until(() => server.stderr.includes(reference), "the log line");
+  await server.untilTrue(() => server.stderr.includes(reference), "the log line");
   assert.match(server.stderr, /TypeError: no 1\n    at deep \(src\/deep\.ts:4:\d+\)\n    at fetch \(src\/index\.ts:6:\d+\)/);
 });
 
@@ -113,7 +113,7 @@ test("a build command that does not end does not hold up the end of the server",
   const server = await serve(t, dir);
   write(dir, { "wrangler.toml": config("echo hanging; sleep 60 & wait") });
   server.signal("SIGHUP");
-  await server.until(() => /hanging/.test(server.stderr), "the build command");
+  await server.untilTrue(() => /hanging/.test(server.stderr), "the build command");
   const began = Date.now();
   assert.equal((await server.stop()).code, 0);
   assert.ok(Date.now() - began < 10_000);
@@ -123,5 +123,5 @@ test("dev says what was asked and answered", async (t) => {
   const dir = project(t, { "index.js": `export default { fetch: () => new Response("", { status: 418 }) };` });
   const server = await serve(t, dir, { command: "dev" });
   await server.fetch("/tea?x=1");
-  await server.until(() => /GET \/tea\?x=1 418 \d+\.\d ms/.test(server.stderr), "the request line");
+  await server.untilTrue(() => /GET \/tea\?x=1 418 \d+\.\d ms/.test(server.stderr), "the request line");
 });

@@ -1,4 +1,4 @@
-// Runs the real binary for integration tests: projects in fresh folders, servers on port 0.
+// Commands of the real binary, as a person types them: server.mjs with every choice left open.
 //
 //     const dir = project(t, { "wrangler.toml": "...", "src/index.js": "..." });
 //     const server = await serve(t, dir);
@@ -9,10 +9,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { Server, cairn as binary, root } from "./server.mjs";
 
-export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
-export const binary = process.env.CAIRN ?? path.join(root, "build/cairn");
+export { root };
 
 /** A fresh folder that goes with the test. */
 export function folder(t) {
@@ -60,76 +59,6 @@ export async function serve(t, dir, { command = "serve", args = [], env, project
   });
   const server = new Server(child);
   t.after(() => server.kill());
-  await server.until(() => /^cairn: ready on .*$/m.test(server.stdout), "the ready line");
-  server.url = /^cairn: ready on (.*)$/m.exec(server.stdout)[1];
+  await server.ready;
   return server;
-}
-
-class Server {
-  stdout = "";
-  stderr = "";
-  #child;
-  #exit;
-  #changed = [];
-
-  constructor(child) {
-    this.#child = child;
-    for (const name of ["stdout", "stderr"])
-      child[name].setEncoding("utf8").on("data", (text) => {
-        this[name] += text;
-        this.#notify();
-      });
-    this.#exit = new Promise((resolve) =>
-      child.on("close", (code, signal) => {
-        this.exited = { code, signal };
-        resolve(this.exited);
-        this.#notify();
-      }),
-    );
-  }
-
-  get pid() {
-    return this.#child.pid;
-  }
-
-  #notify() {
-    for (const wake of this.#changed.splice(0)) wake();
-  }
-
-  /** Waits until the condition holds; checked whenever the server says something or exits. */
-  async until(condition, what, milliseconds = 15_000) {
-    const deadline = Date.now() + milliseconds;
-    while (!(await condition())) {
-      if (this.exited) throw new Error(`cairn ended while ${what} was awaited:\n${this.stdout}${this.stderr}`);
-      const left = deadline - Date.now();
-      if (left <= 0) throw new Error(`${what} did not come:\n${this.stdout}${this.stderr}`);
-      await new Promise((resolve) => {
-        this.#changed.push(resolve);
-        setTimeout(resolve, Math.min(left, 50)).unref();
-      });
-    }
-  }
-
-  fetch(target, init = {}) {
-    return fetch(this.url + target, { signal: AbortSignal.timeout(15_000), ...init });
-  }
-
-  async text(target, init) {
-    return (await this.fetch(target, init)).text();
-  }
-
-  signal(name) {
-    this.#child.kill(name);
-  }
-
-  /** Ends it in order: {code, signal}. */
-  async stop(name = "SIGTERM") {
-    this.signal(name);
-    return this.#exit;
-  }
-
-  async kill() {
-    if (!this.exited) this.#child.kill("SIGKILL");
-    await this.#exit;
-  }
 }

@@ -6,8 +6,9 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 
-export const root = path.resolve(import.meta.dirname, "../../..");
+export const root = fileURLToPath(new URL("../../..", import.meta.url));
 export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
 
 /** A directory that goes away when the test process ends. */
@@ -47,20 +48,23 @@ export async function serve(projects, { args = [], lanes = process.env.CAIRN_TES
   return server;
 }
 
-class Server {
+/** A running server; made by serve() here or in cairn.mjs. */
+export class Server {
   constructor(child, data) {
     this.child = child;
     this.pid = child.pid;
     this.data = data;
-    this.output = "";
+    this.output = ""; // both of the next two, as they came
+    this.stdout = "";
+    this.stderr = "";
     this.waiting = [];
-    const add = (text) => {
-      this.output += text;
-      this.waiting = this.waiting.filter((check) => !check());
-    };
-    child.stdout.setEncoding("utf8").on("data", add);
-    child.stderr.setEncoding("utf8").on("data", add);
-    this.exited = new Promise((resolve) => child.on("exit", (code, signal) => {
+    for (const name of ["stdout", "stderr"])
+      child[name].setEncoding("utf8").on("data", (text) => {
+        this.output += text;
+        this[name] += text;
+        this.waiting = this.waiting.filter((check) => !check());
+      });
+    this.exited = new Promise((resolve) => child.on("close", (code, signal) => {
       this.exit = { code, signal };
       resolve(this.exit);
       this.waiting = this.waiting.filter((check) => !check());
@@ -85,17 +89,36 @@ class Server {
     });
   }
 
+  /** Resolves when the condition (which may be asynchronous) holds; asks again and again. */
+  async untilTrue(condition, what, milliseconds = 15_000) {
+    for (const deadline = Date.now() + milliseconds; !(await condition()); ) {
+      if (this.exit) throw new Error(`cairn ended while ${what} was awaited:\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`${what} did not come:\n${this.output}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
   fetch(target, init) {
-    return fetch(this.url + target, init);
+    return fetch(this.url + target, { signal: AbortSignal.timeout(30_000), ...init });
+  }
+
+  async text(target, init) {
+    return (await this.fetch(target, init)).text();
   }
 
   signal(name) {
     this.child.kill(name);
   }
 
-  async stop() {
-    if (!this.exit) this.child.kill("SIGTERM");
+  /** Ends it in order: {code, signal}. */
+  async stop(name = "SIGTERM") {
+    if (!this.exit) this.child.kill(name);
     return this.exited;
+  }
+
+  async kill() {
+    if (!this.exit) this.child.kill("SIGKILL");
+    await this.exited;
   }
 }
 
