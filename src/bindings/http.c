@@ -595,6 +595,11 @@ static JSValueRef native_script_started(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
     if (JSValueIsUndefined(ctx, cn_js_arg(0))) {
+        /* From here on eval() and new Function() throw, as on the hosted platform. */
+        JSStringRef message = JSStringCreateWithUTF8CString(
+            "Code generation from strings disallowed for this context");
+        JSGlobalContextSetEvalEnabled(JSContextGetGlobalContext(ctx), false, message);
+        JSStringRelease(message);
         cn_instance_started(instance, NULL);
     } else {
         char *failure = cn_js_to_text(ctx, cn_js_arg(0), NULL);
