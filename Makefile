@@ -86,6 +86,7 @@ $(B)/testlib/%.o: test/lib/%.c
 	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
 # Compiled again when its flags change.
+FORCE:
 $(B)/third/sqlite3.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(SQLITE_FLAGS)' | cmp -s - $@ || echo '$(SQLITE_FLAGS)' > $@
