@@ -61,7 +61,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
+.PHONY: crash-quick integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -165,6 +165,9 @@ $(B)/replay/%: test/fuzz/%.c test/fuzz/replay.c $(LIB)
 replay: $(REPLAY_BINS)
 	@tools/run-tests $(REPLAY_BINS)
 
+crash-quick: $(CRASH_BINS) ## the same, a few hundred crash points: part of make test
+	@tools/run-tests $(CRASH_BINS)
+
 crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
 
@@ -189,7 +192,7 @@ integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of 
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 test: setup ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(B)/cairn unit replay test-web integration
+	@$(MAKE) --no-print-directory $(B)/cairn unit replay crash-quick test-web integration
 	@$(MAKE) --no-print-directory test-web PEER=cairn
 
 run: all ## build, then serve the example project

@@ -4,9 +4,10 @@
  * A random workload (test/lib/storemodel.h) runs on a simulated disk (test/lib/simdisk.h). Before
  * operations of the disk that change something, an image of what a power loss would leave is
  * taken together with the LSN the store calls durable at that moment; the image is opened, which
- * runs recovery, and compared with the model. Some images are crashed again while they recover;
- * some replace the disk, and the workload goes on from there. Other trials let the n-th operation
- * fail, for every n, cut writes short, or fill the disk.
+ * runs recovery, and compared with the model; some are looked at by the check of a data directory
+ * first, and some asked for an old state of an object, from their history. Some are crashed again
+ * while they recover; some replace the disk, and the workload goes on from there. Other trials let
+ * the n-th operation fail, for every n, cut writes short, or fill the disk.
  *
  * The last part plants bugs and demands that each is found.
  *
@@ -14,6 +15,7 @@
  *     crash_store long         at least 10,000; `make crash`
  *     crash_store power [COUNT], crash_store faults, crash_store planted
  *     crash_store seed N       one trial, with what it finds
+ *     crash_store fault SEED OPERATION KINDS CODE
  *
  * A failure prints its seed and leaves the image in a folder below $TMPDIR. */
 #include <errno.h>
@@ -22,10 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "store/check.h"
+#include "store/history.h"
 #include "store/store.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storemodel.h"
@@ -51,8 +56,9 @@ struct plan {
 struct trial {
     const struct plan *plan;
     struct simdisk *sim;
-    struct cn_store *store; /* NULL while it opens and closes */
-    uint64_t floor_lsn;     /* durable before it closed */
+    struct cn_history *history; /* of `store` */
+    struct cn_store *store;     /* NULL while it opens and closes */
+    uint64_t floor_lsn;         /* durable before it closed */
     struct model model;
     struct cn_rand rand;
     pthread_mutex_t lock; /* guards the images and their generator: hooks run on any thread */
@@ -66,7 +72,7 @@ struct trial {
 static uint64_t points; /* crash images opened and compared */
 
 static void config_fill(struct cn_store_config *config, struct simdisk *sim,
-                        const struct plan *plan)
+                        const struct plan *plan, struct cn_history *history)
 {
     *config = (struct cn_store_config){
         .disk = simdisk_disk(sim),
@@ -76,6 +82,7 @@ static void config_fill(struct cn_store_config *config, struct simdisk *sim,
         .open_files_max = 4,
         .manual = !plan->threads,
         .planted = plan->planted,
+        .history = history ? cn_history_callbacks(history) : NULL,
     };
 }
 
@@ -127,6 +134,57 @@ static void crash_recovery(void *data, const char *name, const char *path)
         recovery->again = simdisk_crash(recovery->sim, recovery->seed);
 }
 
+static void note_problem(void *data, const char *text)
+{
+    snprintf(data, MODEL_WHY_MAX, "check: %s", text);
+}
+
+/* What `cairn check` says of the image. */
+static int check_image(struct trial *trial, struct simdisk *sim, const char *where)
+{
+    char problem[MODEL_WHY_MAX] = "";
+    struct cn_check_report report = {.problem = note_problem, .data = problem};
+    struct cn_err err = {0};
+    int rc = cn_check(simdisk_disk(sim), &report, &err);
+    if (rc == CN_ENOTFOUND)
+        return 0; /* crashed before there was a data directory */
+    if (rc < 0 || problem[0])
+        return trial_fail(trial, sim, where, rc < 0 ? err.text : problem);
+    return 0;
+}
+
+/* Takes an object as of some acknowledged commit out of the history and compares. */
+static int check_history(struct trial *trial, struct cn_store *store, struct cn_history *history,
+                         uint64_t acked_lsn, const char *where)
+{
+    struct model *model = &trial->model;
+    struct model_object *object =
+        &model->objects[cn_rand_below(&trial->rand, (uint64_t)model->object_count)];
+    struct cn_bookmark bookmark = {.lsn = cn_rand_below(&trial->rand, acked_lsn + 1)};
+    struct cn_err err = {0};
+    char text[CN_BOOKMARK_SIZE], path[128];
+    cn_bookmark_format(&bookmark, &object->key, text);
+    const char *base = getenv("TMPDIR");
+    struct cn_disk *real = cn_disk_system_new(base ? base : "/tmp");
+    snprintf(path, sizeof(path), "cairn-crash-copy-%d.db", (int)getpid());
+    int rc = cn_history_copy(history, store, &object->key, text, real, path, &err);
+    const struct model_state *want = model_state_at(object, bookmark.lsn);
+    if (rc == CN_ENOTFOUND && want->version == 0) {
+        rc = 0;
+    } else if (rc < 0) {
+        rc = trial_fail(trial, NULL, where, err.text);
+    } else {
+        char full[256];
+        snprintf(full, sizeof(full), "%s/%s", base ? base : "/tmp", path);
+        rc = model_compare_file(model, full, want);
+        if (rc < 0)
+            rc = trial_fail(trial, NULL, where, model->why);
+        (void)cn_disk_unlink(real, path);
+    }
+    cn_disk_system_free(real);
+    return rc;
+}
+
 /* Opens what a crash left and compares. `deep`: crash its recovery as well. */
 static int verify_image(struct trial *trial, struct simdisk *sim, uint64_t acked_lsn,
                         const char *where, bool deep)
@@ -134,23 +192,32 @@ static int verify_image(struct trial *trial, struct simdisk *sim, uint64_t acked
     struct plan honest = {.threads = false};
     struct cn_store_config config;
     struct cn_store *store;
+    struct cn_history *history = NULL;
     struct cn_err err = {0};
+    if (cn_rand_below(&trial->rand, 6) == 0 && check_image(trial, sim, where) < 0)
+        return -1;
     struct recovery recovery = {.sim = sim, .seed = cn_rand_next(&trial->rand)};
     struct simdisk *before = trial->keep ? simdisk_copy(sim) : NULL; /* recovery changes it */
     recovery.crash_at = deep ? 1 + cn_rand_below(&trial->rand, 40) : 0;
     points++;
     if (deep)
         simdisk_set_hook(sim, SIMDISK_CHANGES, crash_recovery, &recovery);
-    config_fill(&config, sim, &honest);
-    int rc = cn_store_open(&config, &store, &err);
+    int rc =
+        cn_history_open(&(struct cn_history_config){.disk = simdisk_disk(sim)}, &history, &err);
+    config_fill(&config, sim, &honest, history);
+    if (rc == 0)
+        rc = cn_store_open(&config, &store, &err);
     if (rc < 0) {
         rc = trial_fail(trial, before, where, err.text);
     } else {
         if (model_open_namespaces(&trial->model, store) < 0 ||
             model_compare_copy(&trial->model, store, acked_lsn) < 0)
             rc = trial_fail(trial, before, where, trial->model.why);
+        if (rc == 0 && cn_rand_below(&trial->rand, 4) == 0)
+            rc = check_history(trial, store, history, acked_lsn, where);
         cn_store_close(store);
     }
+    cn_history_close(history);
     simdisk_set_hook(sim, 0, NULL, NULL);
     if (rc == 0 && recovery.again) {
         char deeper[256];
@@ -188,7 +255,10 @@ static int trial_open(struct trial *trial)
     struct cn_store_config config;
     struct cn_store *store;
     struct cn_err err = {0};
-    config_fill(&config, trial->sim, trial->plan);
+    struct cn_history_config history_config = {.disk = simdisk_disk(trial->sim)};
+    if (cn_history_open(&history_config, &trial->history, &err) < 0)
+        return trial_fail(trial, trial->sim, "open", err.text);
+    config_fill(&config, trial->sim, trial->plan, trial->history);
     if (cn_store_open(&config, &store, &err) < 0)
         return trial_fail(trial, trial->sim, "open", err.text);
     pthread_mutex_lock(&trial->lock);
@@ -210,6 +280,8 @@ static void trial_close(struct trial *trial)
     trial->store = NULL;
     pthread_mutex_unlock(&trial->lock);
     cn_store_close(store);
+    cn_history_close(trial->history);
+    trial->history = NULL;
 }
 
 /* Closes and opens again: nothing may be missing, durable or not. */
@@ -284,6 +356,7 @@ static void trial_fini(struct trial *trial)
 {
     simdisk_set_hook(trial->sim, 0, NULL, NULL);
     trial_close(trial);
+    cn_history_close(trial->history); /* left if the store did not open */
     for (int i = 0; i < trial->image_count; i++)
         simdisk_free(trial->images[i].sim);
     simdisk_free(trial->sim);
@@ -314,18 +387,18 @@ static int run_trial(const struct plan *plan, bool keep, char *why, size_t why_s
 
 /* Runs turns on a failing disk, closes, and opens what is left without the fault. Returns 1 if
  * the fault was never reached, 0 if all is well, -1 with why[]. */
-static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns, char *why,
-                     size_t why_size)
+static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns, bool keep,
+                     char *why, size_t why_size)
 {
     static struct trial trial;
     struct plan plan = {.seed = seed};
     struct cn_store_config config;
     struct cn_err err = {0};
-    trial_init(&trial, &plan, false);
+    trial_init(&trial, &plan, keep);
     trial.model.faults = true;
     uint64_t before = simdisk_count(trial.sim, fault->kinds), acked = 0;
     simdisk_set_fault(trial.sim, fault);
-    config_fill(&config, trial.sim, &plan);
+    config_fill(&config, trial.sim, &plan, NULL);
     int rc = cn_store_open(&config, &trial.store, &err);
     if (rc == 0) {
         rc = model_open_namespaces(&trial.model, trial.store);
@@ -389,7 +462,7 @@ static void suite_fault(const char *name, uint64_t seed, struct simdisk_fault fa
     char why[MODEL_WHY_MAX + 256];
     int rc = 0;
     for (fault.at = 1; rc == 0 && failed < 5; fault.at += (uint64_t)step)
-        rc = run_fault(seed + fault.at, &fault, 40, why, sizeof(why));
+        rc = run_fault(seed + fault.at, &fault, 40, false, why, sizeof(why));
     verdict(name, rc, why, seed + fault.at - (uint64_t)step);
 }
 
@@ -410,7 +483,7 @@ static void suite_faults(uint64_t seed, int step)
     uint64_t space = 0;
     for (int i = 1; rc >= 0 && i <= 60 / step + 3; i++) {
         space = (uint64_t)i * (uint64_t)step * 9000;
-        rc = run_fault(seed + space, &(struct simdisk_fault){.space_bytes = space}, 60, why,
+        rc = run_fault(seed + space, &(struct simdisk_fault){.space_bytes = space}, 60, false, why,
                        sizeof(why));
     }
     verdict("disk runs full", rc, why, seed + space);
@@ -457,6 +530,14 @@ int main(int argc, char **argv)
         char why[MODEL_WHY_MAX + 256];
         struct plan plan = {.seed = strtoull(argv[2], NULL, 0), .turns = 200, .image_percent = 30};
         verdict("power loss", run_trial(&plan, true, why, sizeof(why)), why, plan.seed);
+    } else if (argc == 6 && strcmp(argv[1], "fault") == 0) {
+        char why[MODEL_WHY_MAX + 256];
+        struct simdisk_fault fault = {.at = strtoull(argv[3], NULL, 0),
+                                      .kinds = (unsigned)atoi(argv[4]),
+                                      .code = atoi(argv[5])};
+        uint64_t fault_seed = strtoull(argv[2], NULL, 0);
+        verdict("fault", run_fault(fault_seed, &fault, 40, true, why, sizeof(why)), why,
+                fault_seed);
     } else {
         uint64_t start = cn_clock_mono_ns(cn_clock_system());
         const char *part = argc > 1 && !is_long ? argv[1] : "";
