@@ -61,7 +61,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: crash-quick integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
+.PHONY: FORCE crash-quick integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -2,6 +2,7 @@
 //
 // A key's material is bytes (see native-ids.js), so a key has no native state.
 import { finishInterface } from "../../internal/interface.js";
+import { registerHostObject } from "../../internal/serialize.js";
 import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js";
 import { DOMException } from "../dom-exception.js";
 
@@ -55,6 +56,17 @@ Object.defineProperty(CryptoKey, "length", { value: 0, configurable: true });
 /** A key of `type` "secret" (data: raw bytes), "private" (PKCS #8) or "public" (SPKI). */
 export const makeKey = (fields) => new CryptoKey(SECRET, fields);
 export { dataOf, isCryptoKey };
+
+// https://w3c.github.io/webcrypto/#cryptokey-interface-clone
+registerHostObject({
+  tag: 0x28,
+  prototype: CryptoKey.prototype,
+  write: (key, writer) => writer.value([key.type, key.extractable, key.algorithm, key.usages, dataOf(key).slice()]),
+  read(reader) {
+    const [type, extractable, algorithm, usages, data] = reader.value();
+    return makeKey({ type, extractable, algorithm, usages, data });
+  },
+});
 
 /** SyntaxError unless every usage is one of `allowed`. */
 export function checkUsages(usages, allowed) {
