@@ -12,14 +12,16 @@
  *
  * F1  Received bytes wait in `in`, INPUT_HIGH of them at most: then the request is
  *     paused until JavaScript has taken them.
- * F2  Between the head and the first read the request is paused, so that the reader
- *     decides whether the body is decoded or goes on as it came.
+ * F2  Between the head and the first read a request whose body has a content coding is
+ *     paused, so that the reader decides whether it is decoded or goes on as it came.
+ *     Others are received ahead: a short answer that nobody reads holds no connection.
  * F3  A fetch lives until its request is over (on_done) and its handle is closed:
  *     by the read that delivers the end, by fetchClose(), or with the runtime.
  * F4  No callback runs after the handle was closed.
  *
  * Threads: the lane's. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -43,7 +45,7 @@ struct fetch {
     struct cn_buf in; /* received, not yet read (F1) */
     size_t unsent;    /* written since the last on_want */
     uint32_t handle;
-    bool head_seen, started; /* started: the first read has been made (F2) */
+    bool head_seen, started; /* started: the body may come (F2) */
     bool paused;
     bool reading; /* JavaScript waits for DATA */
     bool telling; /* on_done is calling JavaScript, which may close the handle */
@@ -178,15 +180,20 @@ static void on_head(struct cn_client_request *request, const struct cn_client_he
     if (!fetch->runtime)
         return;
     fetch->head_seen = true;
-    fetch->paused = true;
-    cn_client_pause(request);
+    fetch->started = true;
     struct cn_buf block = {0};
     for (size_t i = 0; i < head->header_count; i++) {
         const struct cn_client_header *header = &head->headers[i];
+        if (header->name_length == 16 && !strncasecmp(header->name, "content-encoding", 16))
+            fetch->started = false;
         append_lower(&block, header->name, header->name_length);
         cn_buf_append_byte(&block, '\n');
         cn_buf_append(&block, header->value, header->value_length);
         cn_buf_append_byte(&block, '\n');
+    }
+    if (!fetch->started) {
+        fetch->paused = true;
+        cn_client_pause(request);
     }
     struct cn_js_context *context = fetch->runtime->context;
     cn_js_enter(context);
