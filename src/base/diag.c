@@ -24,6 +24,11 @@ void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least)
     diag.least = least;
 }
 
+enum cn_diag_format cn_diag_format(void)
+{
+    return diag.format;
+}
+
 int cn_diag_enabled(enum cn_diag_level level)
 {
     return level >= diag.least;

@@ -21,6 +21,7 @@ struct cn_diag_field {
 
 void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least);
 int cn_diag_enabled(enum cn_diag_level level);
+enum cn_diag_format cn_diag_format(void);
 
 void cn_diag(enum cn_diag_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -32,6 +32,8 @@ struct option {
 static const struct option options[] = {
     {"listen", 'l', SERVE | DEV, "HOST:PORT", "CAIRN_LISTEN",
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
+    {"ip", 0, DEV, "HOST", NULL, "the host alone", AT(ip)},
+    {"port", 0, DEV, "PORT", NULL, "the port alone", AT(port)},
     {"data", 0, SERVE | DEV | BUILD, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)",
      AT(data)},
     {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",

@@ -20,6 +20,8 @@ enum cn_command_bit {
  * argv and the environment; NULL means not given. */
 struct cn_args {
     const char *listen; /* HOST:PORT */
+    const char *ip;     /* dev: the two parts of it, as wrangler has them */
+    const char *port;
     const char *data;
     const char *lanes;
     const char *env;

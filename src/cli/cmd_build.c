@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
@@ -17,9 +18,13 @@ static int build(const struct cn_args *args, struct cn_project *project, struct 
     if (rc == 0)
         rc = cn_bundler_init(bundler, err);
     if (rc == 0)
-        rc = cn_project_open(project, args->rest_count ? args->rest[0] : ".", args, false, err);
+        rc = cn_project_open(project, args->rest_count ? args->rest[0] : ".", args, err);
     if (rc < 0)
         return rc;
+    struct cn_buf lines = {0};
+    cn_project_tell(project, &lines);
+    cn_project_log(&lines);
+    cn_buf_fini(&lines);
     char *here = getcwd(NULL, 0);
     char *out = !args->outdir            ? NULL
                 : args->outdir[0] == '/' ? cn_strdup(args->outdir)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/cmd_serve.c - `cairn serve` and `cairn dev`: settings from flags,
  * variables and [cairn], then cn_serve(). What dev adds is in watch.c. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +28,21 @@ struct settings {
     struct cn_trust *trust;
 };
 
+/* 0 to 65535, or -1. */
+static long parse_port(const char *text)
+{
+    char *end;
+    long port = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+    return port >= 0 && port <= 65535 && *end == 0 ? port : -1;
+}
+
 /* "HOST:PORT", "[V6]:PORT", ":PORT". */
 static int parse_listen(const char *text, struct settings *settings, struct cn_err *err)
 {
     const char *colon = strrchr(text, ':');
-    char *end = NULL;
-    errno = 0;
-    long port = colon && colon[1] ? strtol(colon + 1, &end, 10) : -1;
+    long port = colon ? parse_port(colon + 1) : -1;
     size_t host_size = colon ? (size_t)(colon - text) : 0;
-    if (port < 0 || port > 65535 || errno || *end || colon[1] == '+' || colon[1] == '-' ||
-        (host_size && text[0] == '[' && text[host_size - 1] != ']'))
+    if (port < 0 || (host_size && text[0] == '[' && text[host_size - 1] != ']'))
         return cn_err_set(err, CN_EINVALID, "\"%.100s\" is not an address HOST:PORT", text);
     cn_free(settings->host);
     if (host_size == 0)
@@ -54,15 +58,20 @@ static int parse_listen(const char *text, struct settings *settings, struct cn_e
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
                          bool development, struct settings *settings, struct cn_err *err)
 {
-    const struct cn_config_dev *dev = &config->dev;
     if (args->listen)
         return parse_listen(args->listen, settings, err);
-    if (config->server.listen)
+    if (config->server.listen && !args->ip && !args->port)
         return parse_listen(config->server.listen, settings, err);
-    bool use_dev = development && (dev->ip || dev->port_set);
-    const char *ip = use_dev && dev->ip ? dev->ip : "127.0.0.1";
-    settings->host = cn_strdup(strcmp(ip, "localhost") == 0 ? "127.0.0.1" : ip);
-    settings->port = use_dev && dev->port_set ? (uint16_t)dev->port : 8787;
+    const struct cn_config_dev *dev = &config->dev;
+    const char *ip = args->ip ? args->ip : development && dev->ip ? dev->ip : "127.0.0.1";
+    long port = args->port                     ? parse_port(args->port)
+                : development && dev->port_set ? (long)dev->port
+                                               : 8787;
+    if (port < 0)
+        return cn_err_set(err, CN_EINVALID,
+                          "--port must be a number from 0 to 65535, not \"%.40s\"", args->port);
+    settings->host = cn_strdup(ip);
+    settings->port = (uint16_t)port;
     return 0;
 }
 

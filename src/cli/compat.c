@@ -228,6 +228,11 @@ const struct cn_compat_flag *cn_compat_find(const char *name, bool *enables)
     return NULL;
 }
 
+const struct cn_compat_flag *cn_compat_at(size_t index)
+{
+    return index < CN_ARRAY_COUNT(flags) ? &flags[index] : NULL;
+}
+
 bool cn_compat_is_built(const struct cn_compat_flag *flag, bool enables)
 {
     return flag->side == BOTH || (flag->side == ON) == enables;

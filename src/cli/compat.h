@@ -26,6 +26,8 @@ struct cn_compat_flag {
 
 /* The flag that `name` turns on or off (*enables says which), or NULL. */
 const struct cn_compat_flag *cn_compat_find(const char *name, bool *enables);
+/* The flags one by one, then NULL. */
+const struct cn_compat_flag *cn_compat_at(size_t index);
 /* True if asking for `name` asks for a behaviour that cairn has. */
 bool cn_compat_is_built(const struct cn_compat_flag *flag, bool enables);
 /* The known name nearest to `name`, or NULL. */

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "cli/args.h"
+#include "cli/compat.h"
 #include "cli/config.h"
 #include "cli/confnode.h"
 #include "worker/script.h"
@@ -55,6 +56,7 @@ void cn_deployer_fini(struct cn_deployer *deployer)
 {
     close_projects(deployer->projects, deployer->project_count);
     clear_stamps(deployer);
+    cn_free(deployer->told);
     cn_bundler_fini(&deployer->bundler);
     pthread_mutex_destroy(&deployer->lock);
 }
@@ -72,26 +74,39 @@ static int check_names(const struct cn_project *projects, size_t count, struct c
     return 0;
 }
 
-static int open_projects(struct cn_deployer *deployer, bool quiet, struct cn_project **out,
-                         struct cn_err *err)
+/* Says what is new about the configurations, not the same again with every reload. */
+static void tell(struct cn_deployer *deployer, const struct cn_project *projects)
+{
+    struct cn_buf lines = {0};
+    for (size_t i = 0; i < deployer->path_count; i++)
+        cn_project_tell(&projects[i], &lines);
+    cn_buf_text(&lines);
+    if (!deployer->told || strcmp(deployer->told, (char *)lines.data) != 0)
+        cn_project_log(&lines);
+    cn_free(deployer->told);
+    deployer->told = (char *)cn_buf_take(&lines);
+}
+
+static int open_projects(struct cn_deployer *deployer, struct cn_project **out, struct cn_err *err)
 {
     struct cn_project *projects = cn_alloc_zero(deployer->path_count * sizeof(*projects));
     int rc = 0;
     for (size_t i = 0; i < deployer->path_count && rc == 0; i++)
-        rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, quiet, err);
+        rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, err);
     if (rc == 0)
         rc = check_names(projects, deployer->path_count, err);
     if (rc < 0) {
         close_projects(projects, deployer->path_count);
         return rc;
     }
+    tell(deployer, projects);
     *out = projects;
     return 0;
 }
 
 int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
 {
-    int rc = open_projects(deployer, false, &deployer->projects, err);
+    int rc = open_projects(deployer, &deployer->projects, err);
     if (rc == 0)
         deployer->project_count = deployer->path_count;
     return rc;
@@ -143,6 +158,7 @@ static char *make_env(const struct cn_project *project)
     return (char *)cn_buf_take(&json);
 }
 
+/* __options of the prelude: the date, and the flags that cairn honours and that are on. */
 static char *make_options(const struct cn_config *config)
 {
     struct cn_buf json = {0};
@@ -150,11 +166,15 @@ static char *make_options(const struct cn_config *config)
     const char *date = config->compatibility_date ? config->compatibility_date : "";
     cn_buf_append_json(&json, date, strlen(date));
     cn_buf_append_str(&json, ",\"compatibilityFlags\":[");
-    for (size_t i = 0; i < config->compatibility_flags.count; i++) {
-        const char *flag = config->compatibility_flags.items[i];
-        if (i)
-            cn_buf_append_byte(&json, ',');
-        cn_buf_append_json(&json, flag, strlen(flag));
+    const struct cn_compat_flag *flag;
+    const char *comma = "";
+    for (size_t i = 0; (flag = cn_compat_at(i)); i++) {
+        if (flag->side != CN_COMPAT_BOTH ||
+            !cn_compat_is_on(flag->enable, config->compatibility_date,
+                             config->compatibility_flags.items, config->compatibility_flags.count))
+            continue;
+        cn_buf_printf(&json, "%s\"%s\"", comma, flag->enable);
+        comma = ",";
     }
     cn_buf_append_str(&json, "]}");
     cn_buf_text(&json);
@@ -278,7 +298,7 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
                 struct cn_err *err)
 {
     struct cn_project *projects = NULL;
-    int rc = open_projects(deployer, !deployer->loaded_once, &projects, err);
+    int rc = open_projects(deployer, &projects, err);
     if (rc < 0)
         return rc;
     size_t count = deployer->path_count;

@@ -32,6 +32,7 @@ struct cn_deployer {
     size_t path_count;
     bool development;
     bool loaded_once;
+    char *told; /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
 
     pthread_mutex_t lock;        /* guards what follows */

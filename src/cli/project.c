@@ -38,7 +38,7 @@ static char *data_dir(const struct cn_config *config, const struct cn_args *args
 }
 
 int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
-                    bool quiet, struct cn_err *err)
+                    struct cn_err *err)
 {
     struct cn_config_options options = {
         .env = args->env, .vars = args->vars, .var_count = args->var_count};
@@ -46,15 +46,40 @@ int cn_project_open(struct cn_project *project, const char *path, const struct c
     int rc = cn_config_load(path, &options, &project->config, err);
     if (rc < 0)
         return rc;
-    struct cn_config *config = project->config;
-    project->data = data_dir(config, args);
-    if (quiet)
-        return 0;
-    for (size_t i = 0; i < config->warnings.count; i++)
-        cn_warn("%s", config->warnings.items[i]);
-    if (config->hosted)
-        cn_info("%s: only the hosted platform uses %s", config->path, config->hosted);
+    project->data = data_dir(project->config, args);
     return 0;
+}
+
+void cn_project_tell(const struct cn_project *project, struct cn_buf *lines)
+{
+    const struct cn_config *config = project->config;
+    for (size_t i = 0; i < config->warnings.count; i++)
+        cn_buf_printf(lines, "%s\n", config->warnings.items[i]);
+    if (config->hosted)
+        cn_buf_printf(lines, "%s: only the hosted platform uses %s\n", config->path,
+                      config->hosted);
+}
+
+void cn_project_log(const struct cn_buf *lines)
+{
+    const char *at = (const char *)lines->data, *end = at + lines->size;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        cn_diag_fields(CN_DIAG_WARN, NULL, 0, at, (size_t)(newline - at));
+        at = newline + 1;
+    }
+}
+
+/* In JSON every line is an object; for people esbuild's own layout is best left alone. */
+static void print_messages(const char *worker, struct cn_buf *said, bool failed)
+{
+    if (cn_diag_format() == CN_DIAG_JSON) {
+        struct cn_diag_field fields[] = {{"worker", worker, 0}};
+        cn_diag_fields(failed ? CN_DIAG_ERROR : CN_DIAG_WARN, fields, 1, (const char *)said->data,
+                       said->size);
+    } else {
+        fprintf(stderr, "%s\n", cn_buf_text(said));
+    }
 }
 
 int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
@@ -68,7 +93,7 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
     cn_bundle_fini(&project->bundle);
     int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
     if (said.size) {
-        fprintf(stderr, "%s\n", cn_buf_text(&said));
+        print_messages(project->config->name, &said, rc < 0);
         if (messages && rc < 0)
             cn_buf_append(messages, said.data, said.size);
     }

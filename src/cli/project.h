@@ -21,11 +21,15 @@ struct cn_project {
 /* Sets up messages by --log (else by [cairn] of the first project). Fails on an unknown form. */
 int cn_project_setup_log(const char *log, struct cn_err *err);
 
-/* Reads the configuration; warnings and hosted keys go to the log unless `quiet`. */
 int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
-                    bool quiet, struct cn_err *err);
-/* Bundles into `out`, or into the data directory if that is NULL. What esbuild says goes to
- * standard error as it words it, and its errors (plain text) also into `messages` unless NULL. */
+                    struct cn_err *err);
+/* Appends what the operator should know about the configuration: a line per warning, one for the
+ * keys that only the hosted platform uses. */
+void cn_project_tell(const struct cn_project *project, struct cn_buf *lines);
+/* Logs such lines. */
+void cn_project_log(const struct cn_buf *lines);
+/* Bundles into `out`, or into the data directory if that is NULL. What esbuild says is printed as
+ * it words it; its errors go into `messages` too, unless that is NULL. */
 int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
                       bool development, struct cn_buf *messages, struct cn_err *err);
 void cn_project_close(struct cn_project *project);

@@ -93,6 +93,9 @@ test("--log json makes every message one JSON object", async (t) => {
   await server.fetch("/");
   await server.stop();
   const lines = server.stderr.trim().split("\n").map((line) => JSON.parse(line));
+  const broken = project(t, { "index.js": "export default {" });
+  const failed = run(["build", broken, "--log=json"]);
+  assert.match(JSON.parse(failed.stderr.split("\n")[0]).message, /\[ERROR\] Expected identifier/);
   assert.ok(lines.some((line) => JSON.stringify(line).includes("w\\\\n2") || Object.values(line).includes("w\n2")), server.stderr);
 });
 
