@@ -24,6 +24,7 @@ enum cn_own_sql {
     CN_OWN_KV_DELETE,
     CN_OWN_KV_LIST,
     CN_OWN_KV_LIST_REVERSE,
+    CN_OWN_ROWS_WRITTEN,
     CN_OWN_COUNT
 };
 
@@ -62,6 +63,7 @@ struct cn_statement {
     char *sql;          /* owned: key in the cache; NULL if it is not cached */
     size_t sql_size;
     bool in_use, guest, writes, started, done;
+    int64_t changes; /* rows changed since it started, triggers included */
 };
 
 /* Is there a connection? One that could not be opened again is tried now. */

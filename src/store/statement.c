@@ -255,12 +255,16 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
                 return rc;
         }
         statement->started = true;
+        statement->changes = 0;
+        sqlite3_stmt_scanstatus_reset(statement->stmt); /* counts of the last time */
         db->timed_out = false;
         atomic_store_explicit(&db->interrupted, false, memory_order_relaxed);
     }
     db->guest = statement->guest; /* statements that SQLite prepares on the way are the guest's too */
     db->denial = NULL;
+    int64_t changes = sqlite3_total_changes64(db->connection);
     rc = sqlite3_step(statement->stmt);
+    statement->changes += sqlite3_total_changes64(db->connection) - changes;
     db->guest = false;
     if (rc == SQLITE_ROW)
         return 1;
@@ -342,9 +346,22 @@ uint64_t cn_statement_rows_read(struct cn_statement *statement)
     return (uint64_t)rows;
 }
 
+/* The program's own writes, counted exactly; those of triggers and foreign keys, and of
+ * deleting a whole table, by the number of rows changed. */
 uint64_t cn_statement_rows_written(struct cn_statement *statement)
 {
-    return 0;
+    struct cn_database *db = statement->db;
+    sqlite3_stmt *count;
+    if (!statement->stmt || !statement->started || !statement->writes ||
+        cn_database_own(db, CN_OWN_ROWS_WRITTEN, &count, NULL) < 0)
+        return 0;
+    sqlite3_int64 rows = 0;
+    (void)sqlite3_bind_pointer(count, 1, statement->stmt, "stmt-pointer", NULL);
+    if (sqlite3_step(count) == SQLITE_ROW)
+        rows = sqlite3_column_int64(count, 0);
+    (void)sqlite3_reset(count);
+    (void)sqlite3_clear_bindings(count);
+    return (uint64_t)(rows > statement->changes ? rows : statement->changes);
 }
 
 int cn_database_exec(struct cn_database *db, const char *sql, struct cn_err *err)

@@ -393,3 +393,38 @@ TEST(database, a_transaction_that_sqlite_rolled_back_cannot_commit)
     storetest_commit(bed.db);
     bed_close(&bed);
 }
+
+/* rowsRead and rowsWritten of a statement that ran to its end. */
+static void check_rows(struct cn_database *db, const char *sql, int read, int written)
+{
+    struct cn_statement *statement;
+    struct cn_err err = {0};
+    size_t used;
+    int rc = cn_database_prepare(db, sql, strlen(sql), CN_SQL_GUEST, &statement, &used, &err);
+    while (rc >= 0 && (rc = cn_statement_step(statement, &err)) == 1)
+        ;
+    if (rc < 0)
+        test_fail(__FILE__, __LINE__, "%s: %s", sql, err.text);
+    int got_read = (int)cn_statement_rows_read(statement);
+    int got_written = (int)cn_statement_rows_written(statement);
+    cn_statement_release(statement);
+    if (got_read != read || got_written != written)
+        test_fail(__FILE__, __LINE__, "%s: read %d, want %d; written %d, want %d", sql, got_read,
+                  read, got_written, written);
+}
+
+TEST(database, rows_read_and_written_are_counted)
+{
+    struct bed bed = bed_open();
+    storetest_exec(bed.db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c); CREATE INDEX i ON t(b)");
+    check_rows(bed.db, "INSERT INTO t VALUES(1, 10, 0), (2, 20, 0), (3, 30, 0)", 0, 6);
+    check_rows(bed.db, "SELECT * FROM t", 3, 0);
+    check_rows(bed.db, "SELECT * FROM t", 3, 0); /* from the cache: counted anew */
+    check_rows(bed.db, "SELECT * FROM t WHERE a = 2", 1, 0);
+    check_rows(bed.db, "SELECT c FROM t WHERE b = 20", 1, 0);
+    check_rows(bed.db, "UPDATE t SET c = 1 WHERE a = 1", 1, 1);
+    check_rows(bed.db, "UPDATE t SET b = 11 WHERE a = 1", 1, 2);
+    check_rows(bed.db, "DELETE FROM t WHERE a = 1", 1, 1);
+    check_rows(bed.db, "DELETE FROM t", 0, 2);
+    bed_close(&bed);
+}
