@@ -480,19 +480,23 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
     pthread_mutex_unlock(&images->lock);
 }
 
+static int refuse_full(struct cn_err *err)
+{
+    return cn_err_set(err, CN_EREADONLY, "writes are refused: no space to write database files");
+}
+
 /* Keeps the number of dirty pages bounded. */
 static int dirty_wait(struct cn_images *images, struct cn_err *err)
 {
     const uint64_t soft = images->config.dirty_pages_max;
     uint64_t now = atomic_load_explicit(&images->dirty_pages, memory_order_relaxed);
     if (atomic_load_explicit(&images->no_space, memory_order_relaxed))
-        return cn_err_set(err, CN_EREADONLY,
-                          "writes are refused: no space to write database files");
+        return refuse_full(err);
     if (now <= soft)
         return 0;
     if (images->config.manual) {
         int rc = cn_images_write_back(images, soft / 2, err);
-        return rc == -ENOSPC ? CN_EREADONLY : rc;
+        return rc == -ENOSPC ? refuse_full(err) : rc;
     }
     images->config.wake_keeper(images->config.data);
     if (now <= 4 * soft)
