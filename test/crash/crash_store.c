@@ -398,8 +398,12 @@ static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns
     trial.model.faults = true;
     uint64_t before = simdisk_count(trial.sim, fault->kinds), acked = 0;
     simdisk_set_fault(trial.sim, fault);
-    config_fill(&config, trial.sim, &plan, NULL);
-    int rc = cn_store_open(&config, &trial.store, &err);
+    struct cn_history_config history_config = {.disk = simdisk_disk(trial.sim)};
+    int rc = cn_history_open(&history_config, &trial.history, &err);
+    if (rc == 0) {
+        config_fill(&config, trial.sim, &plan, trial.history);
+        rc = cn_store_open(&config, &trial.store, &err);
+    }
     if (rc == 0) {
         rc = model_open_namespaces(&trial.model, trial.store);
         for (int i = 0; rc == 0 && i < turns; i++) {
@@ -444,13 +448,13 @@ static void verdict(const char *name, int rc, const char *why, uint64_t seed)
     printf("FAIL %s (seed %llu): %s\n", name, (unsigned long long)seed, why);
 }
 
-static void suite_power(uint64_t seed, uint64_t point_count)
+static void suite_power(uint64_t seed, uint64_t point_count, int turns)
 {
     char why[MODEL_WHY_MAX + 256];
     uint64_t until = points + point_count;
     for (int i = 0; points < until && failed < 5; i++) {
         struct plan plan = {.seed = seed + (uint64_t)i * 1000,
-                            .turns = 200,
+                            .turns = turns,
                             .image_percent = i % 3 == 0 ? 30 : 8,
                             .threads = i % 4 == 3};
         verdict("power loss", run_trial(&plan, true, why, sizeof(why)), why, plan.seed);
@@ -543,9 +547,9 @@ int main(int argc, char **argv)
         const char *part = argc > 1 && !is_long ? argv[1] : "";
         uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : is_long ? 10000 : 300;
         if (!*part || strcmp(part, "power") == 0)
-            suite_power(seed, count);
+            suite_power(seed, count, is_long ? 200 : 80);
         if (!*part || strcmp(part, "faults") == 0)
-            suite_faults(seed, is_long ? 1 : 7);
+            suite_faults(seed, is_long ? 1 : 11);
         if (!*part || strcmp(part, "planted") == 0)
             suite_planted(seed);
         printf("%llu crash points in %.1f s (CAIRN_TEST_SEED=%llu)\n", (unsigned long long)points,
