@@ -384,3 +384,21 @@ void loop_until(uv_loop_t *loop, const bool *flag, unsigned timeout_ms, const ch
     if (!*flag)
         test_fail(file, line, "not within %u ms", timeout_ms);
 }
+
+static void on_linger(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
+
+void loop_linger(uv_loop_t *loop, unsigned ms)
+{
+    bool up = false;
+    uv_timer_t timer;
+    uv_timer_init(loop, &timer);
+    timer.data = &up;
+    uv_update_time(loop);
+    uv_timer_start(&timer, on_linger, ms, 0);
+    LOOP_UNTIL(loop, &up);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(loop, UV_RUN_NOWAIT);
+}

@@ -1,6 +1,6 @@
 // SubtleCrypto: https://w3c.github.io/webcrypto/#subtlecrypto-interface
 //
-// Every method is async, so that whatever is wrong, a wrong `this` included, becomes a rejection.
+// Every method is async, or calls one that is, so that whatever is wrong, a wrong `this` included, becomes a rejection.
 // Data is not copied here: C uses it, or copies it for another thread, before the method first waits.
 import { finishInterface } from "../../internal/interface.js";
 import { illegalConstructor, illegalInvocation, isObject } from "../../internal/webidl.js";
@@ -76,31 +76,26 @@ export class SubtleCrypto {
     if (typeof value !== "object" || value === null || !(#brand in value)) throw illegalInvocation();
   }
 
-  async encrypt(algorithm, key, data) {
-    SubtleCrypto.#check(this);
-    need(arguments.length, 3, "encrypt");
+  /** encrypt(), decrypt() and sign(). */
+  static async #operate(self, count, operation, algorithm, key, data) {
+    SubtleCrypto.#check(self);
+    need(count, 3, operation);
     const bytes = viewOf(data, "data");
-    const normal = normalize(algorithm, "encrypt");
-    checkKey(toKey(key), normal, "encrypt");
-    return toBuffer(await normal.implementation.encrypt(normal, key, bytes));
+    const normal = normalize(algorithm, operation);
+    checkKey(toKey(key), normal, operation);
+    return toBuffer(await normal.implementation[operation](normal, key, bytes));
   }
 
-  async decrypt(algorithm, key, data) {
-    SubtleCrypto.#check(this);
-    need(arguments.length, 3, "decrypt");
-    const bytes = viewOf(data, "data");
-    const normal = normalize(algorithm, "decrypt");
-    checkKey(toKey(key), normal, "decrypt");
-    return toBuffer(await normal.implementation.decrypt(normal, key, bytes));
+  encrypt(algorithm, key, data) {
+    return SubtleCrypto.#operate(this, arguments.length, "encrypt", algorithm, key, data);
   }
 
-  async sign(algorithm, key, data) {
-    SubtleCrypto.#check(this);
-    need(arguments.length, 3, "sign");
-    const bytes = viewOf(data, "data");
-    const normal = normalize(algorithm, "sign");
-    checkKey(toKey(key), normal, "sign");
-    return toBuffer(await normal.implementation.sign(normal, key, bytes));
+  decrypt(algorithm, key, data) {
+    return SubtleCrypto.#operate(this, arguments.length, "decrypt", algorithm, key, data);
+  }
+
+  sign(algorithm, key, data) {
+    return SubtleCrypto.#operate(this, arguments.length, "sign", algorithm, key, data);
   }
 
   async verify(algorithm, key, signature, data) {

@@ -355,25 +355,6 @@ static void script_big(struct origin_conn *conn)
     cn_free(bytes);
 }
 
-static void on_flag_timer(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
-/* Lets the loop run for a while, to see that something does not happen. */
-static void linger(struct bench *bench, unsigned ms)
-{
-    bool up = false;
-    uv_timer_t timer;
-    uv_timer_init(&bench->loop, &timer);
-    timer.data = &up;
-    uv_update_time(&bench->loop);
-    uv_timer_start(&timer, on_flag_timer, ms, 0);
-    LOOP_UNTIL(&bench->loop, &up);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&bench->loop, UV_RUN_NOWAIT);
-}
-
 TEST(client, a_paused_download_stops_and_goes_on)
 {
     struct bench bench = {0};
@@ -382,7 +363,7 @@ TEST(client, a_paused_download_stops_and_goes_on)
     start(&bench, &seen, (struct cn_client_params){0});
     LOOP_UNTIL(&bench.loop, &seen.body_seen);
     unsigned calls = seen.body_calls;
-    linger(&bench, 50);
+    loop_linger(&bench.loop, 50);
     CHECK_INT(calls, seen.body_calls); /* C4 */
     /* The origin could not get rid of everything: its kernel buffers are full. */
     struct origin_conn *conn = CN_CONTAINER_OF(bench.origin.conns.next, struct origin_conn, link);
@@ -464,7 +445,7 @@ TEST(client, decoding_can_be_decided_while_paused_after_the_head)
     bench_open(&bench, script_gzip);
     start(&bench, &seen, (struct cn_client_params){0});
     LOOP_UNTIL(&bench.loop, &seen.head_seen);
-    linger(&bench, 20);
+    loop_linger(&bench.loop, 20);
     CHECK_INT(0, seen.body.size);
     cn_client_set_decode(seen.request, true);
     cn_client_resume(seen.request);
@@ -488,7 +469,7 @@ TEST(client, a_paused_decoder_keeps_the_rest_coded)
     start(&bench, &seen, (struct cn_client_params){.decode = true});
     while (!seen.done) {
         LOOP_UNTIL(&bench.loop, &seen.body_seen);
-        linger(&bench, 1);
+        loop_linger(&bench.loop, 1);
         CHECK(seen.body.size <= seen.body_calls * 65536u);
         seen.body_seen = false;
         if (seen.done)
@@ -609,7 +590,8 @@ TEST(client, an_upload_waits_for_its_owner)
     for (int i = 0; i < 2; i++) {
         LOOP_UNTIL(&bench.loop, &seen.wanted);
         seen.wanted = false;
-        linger(&bench, 400); /* longer than the time-out: it is not the origin that is slow */
+        loop_linger(&bench.loop,
+                    400); /* longer than the time-out: it is not the origin that is slow */
         CHECK(!seen.done);
         CHECK_INT(0, cn_client_write(seen.request, "12345", 5, NULL));
     }
@@ -719,7 +701,7 @@ TEST(client, abort_works_in_every_state)
     bench_open(&bench, script_silent);
     struct seen queued = {0}, waiting = {0};
     start(&bench, &waiting, (struct cn_client_params){0});
-    linger(&bench, 20); /* connected, no answer */
+    loop_linger(&bench.loop, 20); /* connected, no answer */
     start(&bench, &queued, (struct cn_client_params){0});
     cn_client_abort(queued.request);
     cn_client_abort(waiting.request);
@@ -750,7 +732,7 @@ TEST(client, closing_ends_what_is_under_way)
     struct seen waiting = {0}, paused = {.pause_at_body = true};
     bench_open(&bench, script_silent);
     start(&bench, &waiting, (struct cn_client_params){0});
-    linger(&bench, 10);
+    loop_linger(&bench.loop, 10);
     bench.origin.on_data = script_big;
     start(&bench, &paused, (struct cn_client_params){0});
     LOOP_UNTIL(&bench.loop, &paused.body_seen);
@@ -790,7 +772,7 @@ TEST(client, a_pause_is_not_a_time_out)
     bench_open(&bench, script_big);
     start(&bench, &seen, (struct cn_client_params){.idle_timeout_ms = 300});
     LOOP_UNTIL(&bench.loop, &seen.body_seen);
-    linger(&bench, 500);
+    loop_linger(&bench.loop, 500);
     CHECK(!seen.done);
     seen.pause_at_body = false;
     cn_client_resume(seen.request);

@@ -370,24 +370,6 @@ static void script_big(struct origin_conn *conn)
     cn_buf_clear(&conn->in);
 }
 
-static void on_flag_timer(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
-static void linger(struct bench *bench, unsigned ms)
-{
-    bool up = false;
-    uv_timer_t timer;
-    uv_timer_init(&bench->loop, &timer);
-    timer.data = &up;
-    uv_update_time(&bench->loop);
-    uv_timer_start(&timer, on_flag_timer, ms, 0);
-    LOOP_UNTIL(&bench->loop, &up);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&bench->loop, UV_RUN_NOWAIT);
-}
-
 static void check_paused_reading(enum cn_socket_secure secure)
 {
     struct bench bench = {0};
@@ -399,7 +381,7 @@ static void check_paused_reading(enum cn_socket_secure secure)
     cn_socket_write(seen.socket, "go", 2, NULL);
     LOOP_UNTIL(&bench.loop, &seen.data_seen);
     size_t size = seen.in.size;
-    linger(&bench, 30);
+    loop_linger(&bench.loop, 30);
     CHECK_INT(size, seen.in.size);
     struct origin_conn *conn = CN_CONTAINER_OF(bench.origin.conns.next, struct origin_conn, link);
     CHECK(conn->unsent > 0); /* the peer is held back */
@@ -512,7 +494,7 @@ TEST(socket, half_open_or_not)
     start(&bench, &half, (struct cn_socket_params){.allow_half_open = true});
     cn_socket_write(half.socket, "1", 1, NULL);
     LOOP_UNTIL(&bench.loop, &half.ended);
-    linger(&bench, 20);
+    loop_linger(&bench.loop, 20);
     CHECK(!half.closed && !bench.peer_saw_end);
     CHECK_INT(0, cn_socket_write(half.socket, "2", 1, NULL)); /* our side is still open */
     cn_socket_end(half.socket);
