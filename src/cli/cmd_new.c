@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
+#include "cli/config.h"
 #include "cli/files.h"
 
 struct starter_file {
@@ -72,32 +73,6 @@ static const struct starter_file files[] = {
                   "`NAME=value` lines and appear on `env`.\n"},
 };
 
-/* A worker's name from the folder's: lower case, '-' for everything else. Owned. */
-static char *worker_name(const char *dir)
-{
-    size_t size = strlen(dir);
-    while (size > 1 && dir[size - 1] == '/')
-        size--;
-    const char *base = dir + size;
-    while (base > dir && base[-1] != '/')
-        base--;
-    char *name = cn_strndup(base, size - (size_t)(base - dir));
-    bool any = false;
-    for (char *c = name; *c; c++) {
-        if (*c >= 'A' && *c <= 'Z')
-            *c |= 32;
-        bool good = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
-        if (!good)
-            *c = any ? '-' : '_';
-        any = true;
-    }
-    if (strspn(name, "_-") == strlen(name)) {
-        cn_free(name);
-        return cn_strdup("worker");
-    }
-    return name;
-}
-
 static int write_file(const char *dir, const struct starter_file *file, const char *name,
                       struct cn_err *err)
 {
@@ -128,7 +103,7 @@ int cn_cmd_new(const struct cn_args *args)
         fprintf(stderr, "cairn: %s is there already\n", dir);
         return 1;
     }
-    char *name = worker_name(dir), *src = cn_sprintf("%s/src", dir);
+    char *name = cn_config_name_from(dir), *src = cn_sprintf("%s/src", dir);
     int rc = cn_files_make_dirs(src, &err);
     for (size_t i = 0; rc == 0 && i < CN_ARRAY_COUNT(files); i++)
         rc = write_file(dir, &files[i], name, &err);

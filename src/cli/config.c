@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "cli/compat.h"
 #include "cli/confnode.h"
@@ -139,28 +140,45 @@ static int read_keys(struct loader *loader, struct cn_err *err)
 static const struct cn_confnode *node_of(struct loader *loader, const char *key)
 {
     const struct cn_confnode *node = loader->env ? cn_confnode_find(loader->env, key) : NULL;
-    if (!node)
+    const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, key);
+    bool inherits = !loader->env || !(field->flags & CN_FIELD_OWN);
+    if (!node && inherits)
         node = cn_confnode_find(loader->config->root, key);
     return node ? node : loader->config->root;
 }
 
 /* ---- single keys ---------------------------------------------------------------- */
 
+char *cn_config_name_from(const char *folder)
+{
+    size_t size = strlen(folder);
+    while (size > 0 && folder[size - 1] == '/')
+        size--;
+    const char *base = folder + size;
+    while (base > folder && base[-1] != '/')
+        base--;
+    char *name = cn_strndup(base, size - (size_t)(base - folder));
+    bool any = false;
+    for (char *c = name; *c; c++) {
+        if (*c >= 'A' && *c <= 'Z')
+            *c |= 32;
+        bool good = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
+        any |= good;
+        if (!good)
+            *c = c == name ? '_' : '-';
+    }
+    if (any)
+        return name;
+    cn_free(name);
+    return cn_strdup("worker");
+}
+
 static int check_name(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
     const char *own = loader->env && cn_confnode_find(loader->env, "name") ? config->name : NULL;
-    if (!config->name) {
-        const char *base = strrchr(config->dir, '/');
-        config->name_owned = cn_strdup(base && base[1] ? base + 1 : "worker");
-        for (char *c = config->name_owned; *c; c++)
-            *c = (*c >= 'A' && *c <= 'Z') ? (char)(*c | 32)
-                 : (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_' ? *c
-                                                                                     : '-';
-        if (*config->name_owned == '-')
-            *config->name_owned = '_';
-        config->name = config->name_owned;
-    }
+    if (!config->name)
+        config->name = config->name_owned = cn_config_name_from(config->dir);
     if (loader->env && !own) {
         char *composed = cn_sprintf("%s-%s", config->name, loader->env->key);
         cn_free(config->name_owned);
@@ -277,6 +295,101 @@ static int read_routes(struct loader *loader, struct cn_err *err)
     return 0;
 }
 
+/* What an export of a Durable Object must say in each of its states. */
+static int check_exports(struct loader *loader, struct cn_err *err)
+{
+    static const struct {
+        const char *state, *key;
+        size_t offset;
+    } needs[] = {
+        {"created", "storage", offsetof(struct cn_config_export, storage)},
+        {"renamed", "renamed_to", offsetof(struct cn_config_export, renamed_to)},
+        {"transferred", "transferred_to", offsetof(struct cn_config_export, transferred_to)},
+        {"expecting-transfer", "transfer_from", offsetof(struct cn_config_export, transfer_from)},
+    };
+    struct cn_config *config = loader->config;
+    for (size_t i = 0; i < config->exports.count; i++) {
+        const struct cn_config_export *item = &config->exports.items[i];
+        const char *state = item->state ? item->state : "created";
+        if (strcmp(item->type, "durable-object") != 0)
+            continue;
+        for (size_t j = 0; j < CN_ARRAY_COUNT(needs); j++) {
+            const char *value = *(const char *const *)((const char *)item + needs[j].offset);
+            if (strcmp(state, needs[j].state) == 0 && !value)
+                return cn_schema_fail(&loader->reader, node_of(loader, "exports")->items[i], err,
+                                      "\"exports.%s\" needs the key \"%s\"", item->name,
+                                      needs[j].key);
+        }
+    }
+    if (config->exports.count && config->migrations.count)
+        return cn_schema_fail(&loader->reader, node_of(loader, "exports"), err,
+                              "\"exports\" and \"migrations\" exclude each other");
+    return 0;
+}
+
+/* Keys that put names on `env`: where the items are (a list in the table, or the table itself)
+ * and which of their keys is the name. */
+static const struct {
+    const char *key, *list, *name;
+} binding_keys[] = {
+    {"durable_objects", "bindings", "name"},
+    {"kv_namespaces", NULL, "binding"},
+    {"d1_databases", NULL, "binding"},
+    {"r2_buckets", NULL, "binding"},
+    {"queues", "producers", "binding"},
+    {"analytics_engine_datasets", NULL, "binding"},
+    {"ratelimits", NULL, "name"},
+    {"assets", NULL, "binding"},
+    {"services", NULL, "binding"},
+    {"workflows", NULL, "binding"},
+    {"dispatch_namespaces", NULL, "binding"},
+    {"send_email", NULL, "name"},
+    {"hyperdrive", NULL, "binding"},
+    {"worker_loaders", NULL, "binding"},
+    {"version_metadata", NULL, "binding"},
+};
+
+/* Takes a name on `env`; refuses one that is taken. `item` may lack the key. */
+static int take_name(struct loader *loader, struct cn_map *taken, const char *key,
+                     const struct cn_confnode *item, const char *name_key, struct cn_err *err)
+{
+    const struct cn_confnode *name =
+        item->kind == CN_CONF_TABLE ? cn_confnode_find(item, name_key) : NULL;
+    if (!name || name->kind != CN_CONF_STRING)
+        return 0;
+    const char *other = cn_map_set(taken, name->text, name->length, (void *)key);
+    if (!other)
+        return 0;
+    return cn_schema_fail(&loader->reader, name, err,
+                          "the name \"%.80s\" is given twice, in \"%s\" and in \"%s\"", name->text,
+                          other, key);
+}
+
+static int check_binding_names(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    struct cn_map taken;
+    int rc = 0;
+    cn_map_init(&taken);
+    for (size_t i = 0; config->vars_node && i < config->vars_node->count; i++)
+        cn_map_set(&taken, config->vars_node->items[i]->key,
+                   strlen(config->vars_node->items[i]->key), (void *)"vars");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binding_keys) && rc == 0; i++) {
+        const struct cn_confnode *node = node_of(loader, binding_keys[i].key);
+        if (node == config->root)
+            continue; /* not given */
+        if (binding_keys[i].list)
+            node = cn_confnode_find(node, binding_keys[i].list);
+        if (node && node->kind == CN_CONF_TABLE)
+            rc = take_name(loader, &taken, binding_keys[i].key, node, binding_keys[i].name, err);
+        for (size_t j = 0; node && node->kind == CN_CONF_ARRAY && j < node->count && rc == 0; j++)
+            rc = take_name(loader, &taken, binding_keys[i].key, node->items[j],
+                           binding_keys[i].name, err);
+    }
+    cn_map_fini(&taken);
+    return rc;
+}
+
 static int check_bindings(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
@@ -290,24 +403,6 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
             return cn_schema_fail(&loader->reader, node_of(loader, "ratelimits")->items[i], err,
                                   "\"ratelimits[%zu].simple.period\" must be 10 or 60", i);
     }
-    for (size_t i = 0; i < config->exports.count; i++) {
-        const struct cn_config_export *item = &config->exports.items[i];
-        const char *state = item->state ? item->state : "created";
-        bool is_object = strcmp(item->type, "durable-object") == 0;
-        const char *needs =
-            !is_object                                                         ? NULL
-            : strcmp(state, "created") == 0 && !item->storage                  ? "storage"
-            : strcmp(state, "renamed") == 0 && !item->renamed_to               ? "renamed_to"
-            : strcmp(state, "transferred") == 0 && !item->transferred_to       ? "transferred_to"
-            : strcmp(state, "expecting-transfer") == 0 && !item->transfer_from ? "transfer_from"
-                                                                               : NULL;
-        if (needs)
-            return cn_schema_fail(&loader->reader, node_of(loader, "exports")->items[i], err,
-                                  "\"exports.%s\" needs the key \"%s\"", item->name, needs);
-    }
-    if (config->exports.count && config->migrations.count)
-        return cn_schema_fail(&loader->reader, node_of(loader, "exports"), err,
-                              "\"exports\" and \"migrations\" exclude each other");
     return 0;
 }
 
@@ -496,7 +591,8 @@ static int load(struct cn_config *config, const struct cn_config_options *option
         return rc;
     config->env = loader.env ? loader.env->key : NULL;
     int (*const steps[])(struct loader *, struct cn_err *) = {
-        check_name, check_compatibility, read_routes, check_bindings, read_vars};
+        check_name,    check_compatibility, read_routes,        check_bindings,
+        check_exports, read_vars,           check_binding_names};
     for (size_t i = 0; i < CN_ARRAY_COUNT(steps); i++) {
         rc = steps[i](&loader, err);
         if (rc < 0)

@@ -291,6 +291,9 @@ void cn_config_free(struct cn_config *config);
 /* The configuration file of a project folder in wrangler's order, or NULL. Owned. */
 char *cn_config_find(const char *project);
 
+/* A worker's name made from its folder's: lower case letters, digits, '-' and '_'. Owned. */
+char *cn_config_name_from(const char *folder);
+
 /* The keys of the file (config_keys.c). */
 extern const struct cn_schema cn_config_schema;
 

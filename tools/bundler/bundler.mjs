@@ -24,6 +24,18 @@ import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.
 
 const TLA = /Top-level await is (currently )?not (supported|available)/;
 
+/** Files beside the configuration that decide what an import means. */
+const resolution = [
+  "package.json",
+  "tsconfig.json",
+  "jsconfig.json",
+  "node_modules/.package-lock.json",
+  "pnpm-lock.yaml",
+  "yarn.lock",
+  "bun.lock",
+  "bun.lockb",
+];
+
 /** Contexts of esbuild by output folder: {key, context, state}. */
 const contexts = new Map();
 
@@ -276,8 +288,7 @@ async function inputs(job, result, state, started) {
   const names = new Set(state.inputs);
   for (const name of Object.keys(result.metafile.inputs))
     if (!/^(cairn-[A-Za-z]+|<stdin>|cairn|\(disabled\)):/.test(name)) names.add(path.resolve(job.dir, name));
-  for (const name of ["package.json", "tsconfig.json", "jsconfig.json", "node_modules/.package-lock.json"])
-    names.add(path.join(job.dir, name));
+  for (const name of resolution) names.add(path.join(job.dir, name));
   if (job.tsconfig) names.add(path.resolve(job.dir, job.tsconfig));
   const list = [];
   for (const name of names) {

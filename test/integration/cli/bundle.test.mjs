@@ -95,6 +95,23 @@ export default app;`,
   assert.equal((await server.fetch("/nope")).status, 404);
 });
 
+test("JSX as the project's tsconfig has it", async (t) => {
+  const dir = project(
+    t,
+    {
+      "src/index.tsx": `import { Hono } from "hono";
+const Page = ({ name }: { name: string }) => <main><h1>Hello {name}</h1></main>;
+const app = new Hono();
+app.get("/", (c) => c.html(<Page name="<you>" />));
+export default app;`,
+      "tsconfig.json": `{ "compilerOptions": { "jsx": "react-jsx", "jsxImportSource": "hono/jsx" } }`,
+    },
+    { npm: true },
+  );
+  const server = await serve(t, dir);
+  assert.equal(await server.text("/"), "<main><h1>Hello &lt;you&gt;</h1></main>");
+});
+
 test("the older syntax: addEventListener and globals", async (t) => {
   const dir = project(t, {
     "index.js": `addEventListener("fetch", (event) => event.respondWith(answer(event.request)));

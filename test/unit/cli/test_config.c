@@ -145,6 +145,9 @@ TEST(config, every_refusal_names_file_line_and_key)
     check_refused(HEAD "[[rules]]\ntype = \"Txt\"\nglobs = []\n",
                   "wrangler.toml:5:8: \"rules[0].type\" must be one of \"ESModule\", \"CommonJS\", "
                   "\"CompiledWasm\", \"Text\", \"Data\", \"JSON\", not \"Txt\"");
+    check_refused(HEAD "[vars]\nA = 1\n[version_metadata]\nbinding = \"A\"\n",
+                  "wrangler.toml:7:11: the name \"A\" is given twice, in \"vars\" and in "
+                  "\"version_metadata\"");
     check_refused(HEAD "[limits]\ncpu_ms = 0\n", "wrangler.toml:5:10: \"limits.cpu_ms\" must be "
                                                  "between 1 and 86400000, not 0");
 }
@@ -277,4 +280,16 @@ TEST(config, a_key_that_asks_for_nothing_is_no_reason_to_refuse)
                                     "unsafe = {bindings = []}\n" HEAD);
     CHECK_STR("w", config->name);
     cn_config_free(config);
+}
+
+TEST(config, names_from_folders)
+{
+    static const char *const cases[][2] = {{"/a/My App/", "my-app"}, {"x", "x"},
+                                           {"/", "worker"},          {"--", "worker"},
+                                           {"_a.B", "_a-b"},         {"", "worker"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *name = cn_config_name_from(cases[i][0]);
+        CHECK_STR(cases[i][1], name);
+        cn_free(name);
+    }
 }
