@@ -304,7 +304,7 @@ void cn_html_rewriter_finish(struct cn_html_rewriter *rewriter)
 static void flush(struct cn_html_rewriter *rewriter, size_t end)
 {
     CN_ASSERT(rewriter->emitted <= end && end <= rewriter->input.size);
-    if (!rewriter->dropping)
+    if (!rewriter->dropping && end > rewriter->emitted)
         cn_buf_append(&rewriter->output, rewriter->input.data + rewriter->emitted,
                       end - rewriter->emitted);
     rewriter->emitted = end;
@@ -653,9 +653,9 @@ static bool next_closing(struct cn_html_rewriter *rewriter, uint32_t *handler)
 /* Reads the next token and decides what happens to it. False: none is complete. */
 static bool read_token(struct cn_html_rewriter *rewriter)
 {
-    if (rewriter->starved)
-        return false;
     size_t left = rewriter->input.size - rewriter->at;
+    if (rewriter->starved || left == 0)
+        return false;
     enum cn_html_content content = rewriter->tokenizer.content;
     enum cn_html_token_type type =
         cn_html_tokenizer_next(&rewriter->tokenizer, rewriter->input.data + rewriter->at, left,
