@@ -308,15 +308,22 @@ static const struct cn_http_header header_sets[][1] = {
 
 struct head {
     struct cn_http_head head;
-    struct cn_buf text; /* the block the headers point into */
+    struct cn_buf reason; /* with a NUL; empty: the usual one */
+    struct cn_buf text;   /* the block the headers point into */
     struct cn_http_header headers[HEADERS_MAX];
 };
 
-/* Splits "name: value\r\n..." in place. */
-static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, JSValueRef block)
+/* Splits "name: value\r\n..." in place. head_fini() must follow, whatever is returned. */
+static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, JSValueRef reason,
+                       JSValueRef block)
 {
+    head->reason = (struct cn_buf){0};
     head->text = (struct cn_buf){0};
     head->head = (struct cn_http_head){.status = (int)cn_js_to_number(ctx, status)};
+    if (JSValueIsString(ctx, reason)) {
+        cn_js_append_latin1(ctx, reason, &head->reason);
+        head->head.reason = cn_buf_text(&head->reason);
+    }
     if (JSValueIsNumber(ctx, block)) {
         size_t set = (size_t)cn_js_to_number(ctx, block);
         if (set < CN_ARRAY_COUNT(header_sets)) {
@@ -346,9 +353,15 @@ static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, J
     return true;
 }
 
+static void head_fini(struct head *head)
+{
+    cn_buf_fini(&head->reason);
+    cn_buf_fini(&head->text);
+}
+
 static JSValueRef bad_response(JSContextRef ctx, JSValueRef *exception, struct head *head, int rc)
 {
-    cn_buf_fini(&head->text);
+    head_fini(head);
     if (rc == CN_ECLOSED)
         return JSValueMakeBoolean(ctx, false);
     return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
@@ -362,7 +375,7 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     if (event->state != CN_EVENT_RUNNING)
         return JSValueMakeBoolean(ctx, false);
     struct head head;
-    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
+    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
         return bad_response(ctx, exception, &head, CN_EINVALID);
     event->status = head.head.status;
     JSValueRef body = cn_js_arg(4);
@@ -386,7 +399,7 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     }
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
-    cn_buf_fini(&head.text);
+    head_fini(&head);
     cn_fetch_answered(event);
     return JSValueMakeBoolean(ctx, true);
 }
@@ -398,13 +411,13 @@ static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
     if (event->state != CN_EVENT_RUNNING)
         return JSValueMakeBoolean(ctx, false);
     struct head head;
-    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(3)))
+    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
         return bad_response(ctx, exception, &head, CN_EINVALID);
     event->status = head.head.status;
     int rc = cn_http_begin(event->http, &head.head, (int64_t)cn_js_to_number(ctx, cn_js_arg(4)));
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
-    cn_buf_fini(&head.text);
+    head_fini(&head);
     event->state = CN_EVENT_STREAMING;
     return JSValueMakeBoolean(ctx, true);
 }

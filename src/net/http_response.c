@@ -63,11 +63,12 @@ static char *put_hex(char *at, uint64_t value)
     return put(at, digits + sizeof(digits) - count, count);
 }
 
-static char *put_status(char *at, int status)
+static char *put_status(char *at, int status, const char *reason)
 {
-    if (status == 200)
+    if (status == 200 && !reason)
         return PUT_LITERAL(at, "HTTP/1.1 200 OK\r\n");
-    const char *reason = cn_http_reason(status);
+    if (!reason)
+        reason = cn_http_reason(status);
     at = PUT_LITERAL(at, "HTTP/1.1 ");
     at = put_number(at, (unsigned)status);
     *at++ = ' ';
@@ -107,6 +108,12 @@ static enum field field_of(const struct cn_http_header *header)
 static int head_check(const struct cn_http_head *head, size_t *size)
 {
     size_t total = FIXED_SIZE_MAX;
+    if (head->reason) {
+        size_t reason_size = strlen(head->reason);
+        if (!cn_http_value_valid(head->reason, reason_size))
+            return CN_EINVALID;
+        total += reason_size;
+    }
     for (size_t i = 0; i < head->header_count; i++) {
         const struct cn_http_header *header = &head->headers[i];
         if (!cn_http_token_valid(header->name, header->name_size) ||
@@ -153,7 +160,7 @@ static char *put_head(char *at, struct conn *conn, const struct cn_http_head *he
                       enum framing framing, uint64_t length)
 {
     bool has_date = false;
-    at = put_status(at, head->status);
+    at = put_status(at, head->status, head->reason);
     at = put_headers(at, head, framing, &has_date);
     if (!has_date) {
         at = PUT_LITERAL(at, "Date: ");

@@ -136,6 +136,7 @@ struct cn_http_head {
     int status;
     const struct cn_http_header *headers;
     size_t header_count;
+    const char *reason; /* NULL: the usual one; what a header's value may hold */
 };
 
 /* The whole answer at once. The body is borrowed for the call, unless `release` is given:

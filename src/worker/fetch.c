@@ -26,7 +26,7 @@ static void answer_text(struct cn_http_request *http, int status, const char *ty
         {"cache-control", "no-store", 13, 8},
         {"retry-after", "1", 11, 1},
     };
-    struct cn_http_head head = {status, headers, status == 503 ? 3 : 2};
+    struct cn_http_head head = {status, headers, status == 503 ? 3 : 2, NULL};
     /* If the client is gone there is nobody to tell. */
     (void)cn_http_respond(http, &head, text, size, NULL, NULL);
 }

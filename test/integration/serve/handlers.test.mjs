@@ -35,6 +35,8 @@ export default {
       case "/spin-async": await null; for (;;);
       case "/wait": ctx.waitUntil(new Promise((r) => setTimeout(() => { background++; r(); }, 20))); return new Response("now");
       case "/background": return new Response(String(background));
+      case "/reason": return new Response("x", { status: 200, statusText: "Gr\u00fc\u00dfe, all is well" });
+      case "/reason-stream": return new Response(new ReadableStream({ start(c) { c.close(); } }), { status: 299, statusText: "Nearly" });
       case "/status": return new Response(null, { status: Number(url.searchParams.get("s")) });
       case "/redirect": return Response.redirect("https://example.com/there", 307);
       case "/cookies": { const h = new Headers(); h.append("set-cookie", "a=1"); h.append("set-cookie", "b=2"); return new Response("x", { headers: h }); }
@@ -52,6 +54,13 @@ export default {
 after(() => server.stop());
 
 const get = (target, init) => server.fetch(target, init);
+const rawGet = (target) => raw(server.port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+
+test("statusText is the reason on the status line", async () => {
+  assert.match(await rawGet("/reason"), /^HTTP\/1\.1 200 Gr\xfc\xdfe, all is well\r\n/);
+  assert.match(await rawGet("/reason-stream"), /^HTTP\/1\.1 299 Nearly\r\n/);
+  assert.match(await rawGet("/text"), /^HTTP\/1\.1 200 OK\r\n/);
+});
 
 test("bodies go through untouched, as text, as JSON, as a form", async () => {
   const echo = await get("/echo", { method: "PUT", body: "abc", headers: { "content-type": "text/x" } });
