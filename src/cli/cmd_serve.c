@@ -24,6 +24,7 @@ struct settings {
     uint16_t port;
     unsigned lane_count;
     struct cn_http_limits limits;
+    size_t heap_bytes_max; /* 0: the default */
     struct cn_tls_context *tls;
     struct cn_trust *trust;
 };
@@ -126,6 +127,7 @@ static void choose_limits(const struct cn_config *config, struct settings *setti
         limits->idle_timeout_ms = (unsigned)config->server.limits.idle_timeout_ms;
     if (config->server.limits.connections)
         limits->connection_count_max = (unsigned)config->server.limits.connections;
+    settings->heap_bytes_max = (size_t)config->server.limits.heap_bytes;
 }
 
 static int choose(const struct cn_args *args, const struct cn_config *config, bool development,
@@ -164,6 +166,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .port = settings->port,
         .lane_count = settings->lane_count,
         .limits = settings->limits,
+        .heap_bytes_max = settings->heap_bytes_max,
         .tls = settings->tls,
         .trust = settings->trust,
         .show_errors = development,

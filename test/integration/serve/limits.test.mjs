@@ -34,3 +34,29 @@ test("the CPU limit ends the event, whatever it does, and not the server", async
     assert.equal(await server.text("/"), "hello");
   }
 });
+
+test("a worker that hoards memory gets no new requests, and is started afresh", async (t) => {
+  const dir = project(t, {
+    "wrangler.toml":
+      'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[cairn.limits]\nheap_bytes = 67108864\n',
+    "index.js": `
+      const hoard = [];
+      export default {
+        async fetch(request) {
+          if (new URL(request.url).pathname === "/hoard") hoard.push(new Uint8Array(32 << 20).fill(1));
+          return new Response(String(hoard.length));
+        },
+      };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1"] });
+  for (let kept = 1; kept <= 3; kept++) assert.equal(await server.text("/hoard"), String(kept));
+  await server.until(/over its limit of 64 MB; new requests get 503/);
+  const refused = await server.fetch("/");
+  assert.equal(refused.status, 503);
+  assert.notEqual(refused.headers.get("retry-after"), null);
+  await server.until(/the workers are restarted/);
+  assert.equal(await server.text("/"), "0");
+  // What was hoarded is gone, and the limit is there for the new one too.
+  await server.text("/hoard");
+  assert.equal((await server.fetch("/")).status, 200);
+});
