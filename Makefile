@@ -210,6 +210,16 @@ install: all ## install below PREFIX (/usr/local)
 	@cp -R node_modules/@esbuild/* $(LIBDIR)/node_modules/@esbuild/
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cairn"
 
+# The server beside workerd (ratios), then the store beside stock SQLite. BENCH_ONLY=hello,json,start
+# chooses among the first, BENCH_SECONDS and BENCH_REPEATS how long; docs/performance.md has a run.
+bench: setup ## compare with workerd and with stock SQLite on this machine
+	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS)
+	@node test/bench/serve.mjs
+	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
+
+lint: setup ## layers, libraries' homes, refused functions, format
+	@tools/lint
+
 check: setup ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) --no-print-directory unit SAN=$(SAN)
 
