@@ -104,17 +104,24 @@ $(B)/third/llhttp-%.o: $(LLHTTP)/%.c
 	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w -I/usr/share/include/llhttp -c $< -o $@
 
 # The prelude, bundled and embedded. Its dependencies come from esbuild's own list.
-build/prelude.js: tools/build-prelude.mjs package-lock.json
+# The second bundle, of the Node.js modules, is evaluated only where a script imports one.
+build/prelude.js: PRELUDE_ENTRY := prelude/bootstrap.js
+build/prelude-node.js: PRELUDE_ENTRY := prelude/node/index.js
+build/prelude.js build/prelude-node.js: tools/build-prelude.mjs package-lock.json
 	@mkdir -p $(@D)
 	$(call say,BUNDLE,$@)
-	$(Q)node tools/build-prelude.mjs $@
--include build/prelude.js.d
+	$(Q)node tools/build-prelude.mjs $(PRELUDE_ENTRY) $@
+-include build/prelude.js.d build/prelude-node.js.d
 $(B)/obj/prelude.o: tools/embed.S build/prelude.js
 	@mkdir -p $(@D)
 	$(call say,AS,build/prelude.js)
 	$(Q)$(CC) -DNAME=cn_prelude -DFILE='"build/prelude.js"' -c $< -o $@
+$(B)/obj/prelude-node.o: tools/embed.S build/prelude-node.js
+	@mkdir -p $(@D)
+	$(call say,AS,build/prelude-node.js)
+	$(Q)$(CC) -DNAME=cn_prelude_node -DFILE='"build/prelude-node.js"' -c $< -o $@
 
-$(LIB): $(OBJS) $(B)/obj/prelude.o $(THIRD)
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-node.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 

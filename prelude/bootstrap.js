@@ -33,6 +33,7 @@ import { installWebAssembly } from "./web/webassembly.js";
 import * as streams from "./web/streams/index.js";
 import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
+import { installNode } from "./workers/node.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 
@@ -57,6 +58,8 @@ for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
 installGlobalScope();
 installTime();
 installWebAssembly();
+installNode();
 
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";
+export { modules } from "./workers/modules.js";

@@ -43,6 +43,21 @@ export interface Native {
   eventFail(h: number, reason: string): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
+  // node.c: evaluates the bundle of prelude/node/
+  nodeBundle(): (native: Native, internals: object) => { load(name: string): object };
+  // node_crypto.c
+  nodeHash(name: string, hmacKey: BufferSource | undefined): object | null;
+  nodeHashUpdate(state: object, bytes: BufferSource): void;
+  nodeHashFinal(state: object, length: number): Uint8Array;
+  nodeHashCopy(state: object): object;
+  nodeCipherInfo(name: string): [keyLength: number, ivLength: number, blockSize: number, isAead: boolean] | null;
+  nodeCipher(name: string, encrypts: boolean, key: BufferSource, iv: BufferSource, padding: boolean): object | string;
+  nodeCipherUpdate(state: object, bytes: BufferSource, isAdditionalData: boolean): Uint8Array | undefined;
+  nodeCipherFinal(state: object): Uint8Array | string;
+  nodeCipherTag(state: object, tag: BufferSource | number): Uint8Array | undefined;
+  nodeDerive(background: boolean, hash: string | null, password: BufferSource, salt: BufferSource, size: number, cost: number, r: number, p: number, memory: number):
+    Uint8Array | Promise<Uint8Array> | null;
+  nodeCryptoNames(ciphers: boolean): string;
   // url.c
   domainToASCII(domain: string): string | null;
   domainToUnicode(domain: string): string;

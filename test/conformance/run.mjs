@@ -64,6 +64,17 @@ const sharedData = {
   },
 };
 
+/** In jsrun the modules of the runtime are those that the prelude keeps by name. */
+const providedModules = {
+  name: "provided-modules",
+  setup(build) {
+    build.onResolve({ filter: /^(node|cloudflare):/ }, ({ path: name }) => ({ path: name, namespace: "provided" }));
+    build.onLoad({ filter: /.*/, namespace: "provided" }, ({ path: name }) => ({
+      contents: `const m = __modules[${JSON.stringify(name)}]; module.exports = m.default ?? m;`,
+    }));
+  },
+};
+
 async function bundle(file, out, server) {
   await build({
     stdin: { contents: entry(file), resolveDir: import.meta.dirname, loader: "js" },
@@ -72,9 +83,12 @@ async function bundle(file, out, server) {
     format: peer === "jsrun" ? "iife" : "esm",
     target: "es2024",
     keepNames: false,
-    external: ["node:*", "cloudflare:*"],
+    external: peer === "jsrun" ? [] : ["node:*", "cloudflare:*"],
+    // As the bundler does for a project that imports node:async_hooks.
+    supported: peer !== "workerd" && readFileSync(file, "utf8").includes('"node:async_hooks"')
+      ? { "async-await": false, "async-generator": false, "for-await": false } : {},
     banner: peer === "jsrun" ? { js: `globalThis.__server = ${JSON.stringify(server)}; globalThis.__options ??= {};` } : {},
-    plugins: [sharedData],
+    plugins: peer === "jsrun" ? [sharedData, providedModules] : [sharedData],
     logLevel: "error",
   });
 }

@@ -68,6 +68,9 @@ int main(int argc, char **argv)
     runtime->client = cn_client_new(&loop, &client_options);
     struct cn_sockets_options sockets_options = {.trust = trust};
     runtime->sockets = cn_sockets_new(&loop, &sockets_options);
+    /* The modules a script may import: tests reach node: modules through these. */
+    cn_js_set(runtime->context->ref, JSContextGetGlobalObject(runtime->context->ref), "__modules",
+              cn_js_get(runtime->context->ref, (JSObjectRef)runtime->entry.value, "modules"));
     cn_js_enter(runtime->context);
     int rc = cn_js_evaluate(runtime->context, cn_buf_text(&source), argv[1], NULL, &err);
     cn_js_leave(runtime->context);

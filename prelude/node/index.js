@@ -1,0 +1,83 @@
+// The modules of Node.js that a script can import, each evaluated when it is first asked for.
+// names.json is the same list for those who must not evaluate any of it: the bundler and the part of
+// the prelude that is in every context. A module's default export is what require() gives.
+//
+// STUBS can be imported; using anything of them throws and says why.
+import { stub } from "./internal/stub.js";
+
+const LOADERS = {
+  __proto__: null,
+  "node:assert": () => require("./assert.js"),
+  "node:assert/strict": () => ({ default: require("./assert.js").default.strict }),
+  "node:async_hooks": () => require("./async_hooks.js"),
+  "node:buffer": () => require("./buffer.js"),
+  "node:console": () => require("./console.js"),
+  "node:constants": () => ({ default: { ...require("./os.js").default.constants.signals, ...require("./fs.js").default.constants } }),
+  "node:crypto": () => require("./crypto.js"),
+  "node:diagnostics_channel": () => require("./diagnostics_channel.js"),
+  "node:dns": () => require("./dns.js"),
+  "node:dns/promises": () => ({ default: require("./dns.js").default.promises }),
+  "node:events": () => require("./events.js"),
+  "node:fs": () => require("./fs.js"),
+  "node:fs/promises": () => ({ default: require("./fs.js").default.promises }),
+  "node:http": () => require("./http.js"),
+  "node:https": () => require("./https.js"),
+  "node:module": () => require("./module.js"),
+  "node:net": () => require("./net.js"),
+  "node:os": () => require("./os.js"),
+  "node:path": () => require("./path.js"),
+  "node:path/posix": () => require("./path.js"),
+  "node:path/win32": () => ({ default: require("./path.js").default.win32 }),
+  "node:perf_hooks": () => require("./perf_hooks.js"),
+  "node:process": () => require("./process.js"),
+  "node:punycode": () => require("./punycode.js"),
+  "node:querystring": () => require("./querystring.js"),
+  "node:stream": () => require("./stream.js"),
+  "node:stream/consumers": () => require("./stream_consumers.js"),
+  "node:stream/promises": () => ({ default: require("./stream.js").default.promises }),
+  "node:stream/web": () => require("./stream_web.js"),
+  "node:string_decoder": () => require("./string_decoder.js"),
+  "node:sys": () => require("./util.js"),
+  "node:timers": () => require("./timers.js"),
+  "node:timers/promises": () => ({ default: require("./timers.js").default.promises }),
+  "node:tls": () => require("./tls.js"),
+  "node:url": () => require("./url.js"),
+  "node:util": () => require("./util.js"),
+  "node:util/types": () => ({ default: require("./util.js").default.types }),
+  "node:zlib": () => require("./zlib.js"),
+};
+
+const STUBS = {
+  __proto__: null,
+  "node:child_process": ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync", "ChildProcess"],
+  "node:cluster": ["fork", "setupPrimary", "disconnect", "Worker"],
+  "node:dgram": ["createSocket", "Socket"],
+  "node:domain": ["create", "createDomain", "Domain"],
+  "node:http2": ["connect", "createServer", "createSecureServer", "getDefaultSettings", "Http2ServerRequest", "Http2ServerResponse"],
+  "node:inspector": ["open", "close", "url", "waitForDebugger", "Session"],
+  "node:inspector/promises": ["open", "close", "url", "waitForDebugger", "Session"],
+  "node:readline": ["createInterface", "clearLine", "clearScreenDown", "cursorTo", "moveCursor", "emitKeypressEvents", "Interface"],
+  "node:readline/promises": ["createInterface", "Interface", "Readline"],
+  "node:repl": ["start", "REPLServer"],
+  "node:sqlite": ["DatabaseSync", "StatementSync"],
+  "node:test": ["test", "describe", "it", "before", "after", "beforeEach", "afterEach", "run", "mock"],
+  "node:trace_events": ["createTracing", "getEnabledCategories"],
+  "node:tty": ["isatty", "ReadStream", "WriteStream"],
+  "node:v8": ["getHeapStatistics", "getHeapSpaceStatistics", "serialize", "deserialize", "setFlagsFromString", "Serializer", "Deserializer"],
+  "node:vm": ["createContext", "isContext", "runInContext", "runInNewContext", "runInThisContext", "compileFunction", "Script"],
+  "node:wasi": ["WASI"],
+  "node:worker_threads": ["Worker", "postMessageToThread", "receiveMessageOnPort", "moveMessagePortToContext", "markAsUntransferable"],
+};
+
+const loaded = new Map();
+
+/** The namespace of a module: { default, ...names }. */
+export function load(name) {
+  let module = loaded.get(name);
+  if (module === undefined) {
+    const value = (LOADERS[name] ? LOADERS[name]() : { default: stub(name, STUBS[name]) }).default;
+    module = Object.assign(Object.create(null), value, { default: value });
+    loaded.set(name, module);
+  }
+  return module;
+}

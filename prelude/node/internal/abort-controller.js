@@ -1,0 +1,2 @@
+// readable-stream asks a package for these; they are the platform's own.
+module.exports = { AbortController: globalThis.AbortController, AbortSignal: globalThis.AbortSignal };

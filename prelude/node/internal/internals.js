@@ -1,0 +1,6 @@
+// What the first part of the prelude passes on (prelude/workers/node.js).
+/* global __native, __options */
+export const native = __native;
+export const {
+  options, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
+} = __options;
