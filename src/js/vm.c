@@ -54,8 +54,10 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_cpu_ns)
 double cn_js_engine_cpu_seconds(void) __asm__("_ZN3WTF7CPUTime16forCurrentThreadEv");
 double cn_js_engine_cpu_seconds(void)
 {
-    uint64_t now = thread_cpu_ns();
-    if (current && over_budget(current, now))
+    /* Read at every entry, so it must not be a system call, as the thread's CPU clock is (0.3 us):
+     * the monotonic clock tells as well that no budget can be used up yet. */
+    uint64_t now = cn_clock_mono_ns(cn_clock_system());
+    if (current && now >= current->deadline_mono_ns && over_budget(current, thread_cpu_ns()))
         return INFINITY;
     return (double)now * 1e-9;
 }
@@ -146,6 +148,7 @@ void cn_js_leave(struct cn_js_context *context)
 void cn_js_vm_set_budget(struct cn_js_vm *vm, uint64_t budget_ns)
 {
     vm->deadline_ns = budget_ns ? thread_cpu_ns() + budget_ns : 0;
+    vm->deadline_mono_ns = cn_clock_mono_ns(cn_clock_system()) + budget_ns;
     vm->terminated = false;
 }
 

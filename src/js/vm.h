@@ -33,6 +33,7 @@ struct cn_js_vm {
     uint64_t turn_count;
     double *clock; /* [0]: wall-clock milliseconds at the start of the turn; contexts see it too */
     uint64_t deadline_ns; /* on the thread's CPU clock; 0: no limit */
+    uint64_t deadline_mono_ns; /* before that the CPU time cannot be over its deadline */
     bool terminated;      /* something was ended for its budget since it was set */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
     void (*on_turn_end)(void *data);
