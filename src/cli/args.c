@@ -14,7 +14,9 @@
 #define DEV CN_COMMAND_DEV
 #define BUILD CN_COMMAND_BUILD
 #define NEW CN_COMMAND_NEW
-#define ALL (SERVE | DEV | BUILD | NEW)
+#define OBJECTS CN_COMMAND_OBJECTS
+#define OFFLINE (OBJECTS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
+#define ALL (SERVE | DEV | BUILD | NEW | OFFLINE)
 
 struct option {
     const char *name;
@@ -34,7 +36,7 @@ static const struct option options[] = {
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
     {"ip", 0, DEV, "HOST", NULL, "the host alone", AT(ip)},
     {"port", 0, DEV, "PORT", NULL, "the port alone", AT(port)},
-    {"data", 0, SERVE | DEV | BUILD, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)",
+    {"data", 0, SERVE | DEV | BUILD | OFFLINE, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)",
      AT(data)},
     {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",
      AT(lanes)},
@@ -48,6 +50,10 @@ static const struct option options[] = {
     {"log", 0, SERVE | DEV | BUILD, "json|pretty", "CAIRN_LOG", "form of messages (pretty)",
      AT(log)},
     {"outdir", 0, BUILD, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir)},
+    {"bookmark", 0, OBJECTS, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
+    {"time", 0, OBJECTS, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970",
+     AT(time)},
+    {"json", 0, OBJECTS, NULL, NULL, "one JSON object per line", AT(json)},
     {"help", 'h', ALL, NULL, NULL, "this text", AT(help)},
 };
 

@@ -14,6 +14,9 @@ enum cn_command_bit {
     CN_COMMAND_DEV = 2,
     CN_COMMAND_BUILD = 4,
     CN_COMMAND_NEW = 8,
+    CN_COMMAND_OBJECTS = 16,
+    CN_COMMAND_BACKUP = 32,
+    CN_COMMAND_CHECK = 64,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -29,6 +32,9 @@ struct cn_args {
     const char *tls_cert;
     const char *tls_key;
     const char *outdir;
+    const char *bookmark;
+    const char *time;
+    bool json;
     bool help;
     const char **vars; /* owned */
     size_t var_count;
@@ -59,5 +65,8 @@ int cn_cmd_serve(const struct cn_args *args);
 int cn_cmd_dev(const struct cn_args *args);
 int cn_cmd_build(const struct cn_args *args);
 int cn_cmd_new(const struct cn_args *args);
+int cn_cmd_objects(const struct cn_args *args);
+int cn_cmd_backup(const struct cn_args *args);
+int cn_cmd_check(const struct cn_args *args);
 
 #endif

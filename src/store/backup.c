@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "store/checkpoint.h"
 #include "store/log.h"
@@ -141,18 +142,48 @@ static int copy_log(struct backup *backup, uint64_t lsn)
     return rc;
 }
 
+/* What is copied in order, or not at all; everything else in the data directory follows. */
+static bool is_special(const char *name)
+{
+    static const char *const names[] = {"blobs",   "catalog", "objects", "aside",
+                                        "history", "log",     "FORMAT",  "LOCK"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The secret of object ids, for one. */
+static int copy_others(struct backup *backup)
+{
+    struct cn_disk_entries entries;
+    int rc = cn_disk_entries(backup->from, "", &entries);
+    if (rc < 0)
+        return cn_err_errno(backup->err, -rc, "cannot list the data directory");
+    for (size_t i = 0; rc == 0 && i < entries.count; i++) {
+        const struct cn_disk_entry *entry = &entries.items[i];
+        if (!is_special(entry->name))
+            rc = entry->is_dir ? copy_folder(backup, entry->name) : copy_file(backup, entry->name);
+    }
+    cn_disk_entries_fini(&entries);
+    return rc;
+}
+
 static int copy_all(struct backup *backup)
 {
     /* aside/ behind objects/: a database set aside meanwhile is copied at least once. */
     static const char *const folders[] = {"blobs", "catalog", "objects", "aside", "history"};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; rc == 0 && i < CN_ARRAY_COUNT(folders); i++)
         rc = copy_folder(backup, folders[i]);
     backup->report->lsn = cn_store_durable(backup->store); /* B3 */
     if (rc == 0)
         rc = copy_log(backup, backup->report->lsn);
     if (rc == 0)
         rc = copy_folder(backup, "blobs"); /* B4 */
+    if (rc == 0)
+        rc = copy_others(backup);
     if (rc == 0)
         rc = copy_file(backup, "FORMAT");
     return rc;

@@ -242,11 +242,19 @@ static bool states_equal(const struct model_state *a, const struct model_state *
            a->has_name == b->has_name && memcmp(a->slots, b->slots, sizeof(a->slots)) == 0;
 }
 
+static void intend(struct model *model, const struct model_object *object,
+                   const struct model_state *state)
+{
+    if (model->on_intent)
+        model->on_intent(model->intent_data, (int)(object - model->objects), state);
+}
+
 static int delete_object(struct model *model, struct cn_store *store, struct model_object *object,
                          uint64_t *lsn, struct cn_err *err)
 {
     cn_database_close(object->db);
     object->db = NULL;
+    intend(model, object, &nothing);
     int rc = cn_store_delete(store, &object->key, lsn, err);
     if (rc == 0 && last_state(object)->exists) {
         add_version(object, *lsn, &nothing);
@@ -291,10 +299,11 @@ int model_turn(struct model *model, struct cn_store *store, uint64_t *lsn)
         cn_database_rollback(object->db);
         return rc < 0 ? judge(model, object, rc, &err) : 0;
     }
+    state.exists = true;
+    intend(model, object, &state);
     rc = cn_database_commit(object->db, lsn, &err);
     if (rc < 0)
         return judge(model, object, rc, &err);
-    state.exists = true;
     if (*lsn > object->versions[object->version_count - 1].lsn) {
         add_version(object, *lsn, &state);
         model->commit_count++;
@@ -665,6 +674,11 @@ const struct model_state *model_state_at(const struct model_object *object, uint
     while (i > 0 && object->versions[i].lsn > lsn)
         i--;
     return &object->versions[i].state;
+}
+
+void model_add(struct model_object *object, uint64_t lsn, const struct model_state *state)
+{
+    add_version(object, lsn, state);
 }
 
 void model_restored(struct model_object *object, uint64_t lsn, const struct model_state *rows)

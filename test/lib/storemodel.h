@@ -58,7 +58,10 @@ struct model {
     int object_count;
     uint64_t next_version;
     uint64_t commit_count;
-    bool faults;             /* the disk fails: any refusal by the store is fine */
+    bool faults; /* the disk fails: any refusal by the store is fine */
+    /* Called before a commit with what the object is about to become; NULL: not. */
+    void (*on_intent)(void *data, int object_index, const struct model_state *state);
+    void *intent_data;
     char why[MODEL_WHY_MAX]; /* the first thing that was wrong */
 };
 
@@ -86,6 +89,8 @@ int model_read_object(struct model *model, struct cn_store *store, struct model_
                       struct model_state *state);
 /* Compares the rows of a plain SQLite file with a state. 0, or CN_ECORRUPT with `why`. */
 int model_compare_file(struct model *model, const char *path, const struct model_state *state);
+/* Enters a commit that somebody else made. */
+void model_add(struct model_object *object, uint64_t lsn, const struct model_state *state);
 /* The object was made what it was at another LSN, by the commit `lsn`: rows go back, alarm and
  * name stay. */
 void model_restored(struct model_object *object, uint64_t lsn, const struct model_state *rows);

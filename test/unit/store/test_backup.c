@@ -121,6 +121,7 @@ TEST(backup, is_one_moment_of_a_store_at_work)
 {
     struct rig rig;
     rig_init(&rig, true);
+    CHECK_INT(0, cn_disk_replace(simdisk_disk(rig.sim), "SECRET", "x", 1)); /* kept beside it */
     turns(&rig, 150);
     for (int round = 0; round < 5; round++) {
         struct background background = {.rig = &rig, .to = simdisk_new()};
@@ -133,6 +134,9 @@ TEST(backup, is_one_moment_of_a_store_at_work)
         if (background.rc < 0)
             test_fail(__FILE__, __LINE__, "%s", background.err.text);
         CHECK(background.report.lsn >= before);
+        struct cn_disk_file *secret;
+        CHECK_INT(0, cn_disk_open(simdisk_disk(background.to), "SECRET", 0, &secret));
+        cn_disk_close(secret);
         struct findings findings;
         struct cn_check_report report;
         CHECK_INT(0, check_disk(background.to, &findings, &report));

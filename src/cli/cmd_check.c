@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cairn check: is everything in a data directory what was written? Exit code 0: clean; 1: damaged;
+ * 3: it could not be checked (in use, of a newer version, not a data directory). */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/disk.h"
+#include "base/err.h"
+#include "cli/args.h"
+#include "cli/datadir.h"
+#include "store/check.h"
+
+static void print_problem(void *data, const char *text)
+{
+    (void)data;
+    printf("%s\n", text);
+}
+
+int cn_cmd_check(const struct cn_args *args)
+{
+    const char *path = args->rest_count > 0 ? args->rest[0] : cn_datadir_path(args);
+    struct cn_err err = {0};
+    struct cn_check_report report = {.problem = print_problem};
+    struct cn_disk *disk = cn_disk_system_new(path);
+    if (!disk) {
+        fprintf(stderr, "cairn: cannot open %s: %s\n", path, strerror(errno));
+        return 3;
+    }
+    int rc = cn_check(disk, &report, &err);
+    cn_disk_system_free(disk);
+    if (rc < 0) {
+        fprintf(stderr, "cairn: %s: %s\n", path, err.text);
+        return 3;
+    }
+    printf("%s: %" PRIu64 " objects (%" PRIu64 " bytes), %" PRIu64 " log records, %" PRIu64
+           " archives, %" PRIu64 " blobs: ",
+           path, report.object_count, report.object_bytes, report.record_count,
+           report.archive_count, report.blob_count);
+    if (report.problem_count == 0) {
+        puts("clean");
+        return 0;
+    }
+    printf("%" PRIu64 " problem%s\n", report.problem_count, report.problem_count == 1 ? "" : "s");
+    return 1;
+}

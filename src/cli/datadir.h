@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/datadir.h - a data directory opened by a command while no server uses it.
+ *
+ * Ownership: the struct owns what it points to. */
+#ifndef CN_CLI_DATADIR_H
+#define CN_CLI_DATADIR_H
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "store/record.h"
+
+struct cn_args;
+struct cn_disk;
+struct cn_history;
+struct cn_store;
+
+struct cn_datadir {
+    struct cn_disk *real;    /* the directory itself */
+    struct cn_disk *overlay; /* what is opened if nothing may change, else NULL */
+    struct cn_history *history;
+    struct cn_store *store;
+};
+
+/* The directory a command works on: --data, CAIRN_DATA, or .cairn in the current folder. */
+const char *cn_datadir_path(const struct cn_args *args);
+/* Opens it; CN_ELOCKED if a server has it, CN_ENOTFOUND if there is none. With `readonly` recovery
+ * and all else that would change it stays in memory. History is kept, whatever its age. */
+int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, struct cn_err *err);
+void cn_datadir_close(struct cn_datadir *dir); /* one that was not opened is fine */
+
+/* Finds an object by namespace ("worker/Class") and id (64 hexadecimal digits) or name.
+ * CN_ENOTFOUND with a sentence. An id need not be in the catalog: it may be of the past. */
+int cn_datadir_find(struct cn_datadir *dir, const char *namespace_name, const char *object,
+                    struct cn_object_key *key, struct cn_err *err);
+
+#endif
