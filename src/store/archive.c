@@ -407,6 +407,7 @@ int cn_archive_open(struct cn_archive *archive, struct cn_disk *disk, const char
                     struct cn_err *err)
 {
     memset(archive, 0, sizeof(*archive));
+    archive->chunk_index = UINT32_MAX;
     struct cn_archive_header *header = &archive->header;
     int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &archive->file);
     if (rc < 0)
@@ -433,6 +434,7 @@ void cn_archive_close(struct cn_archive *archive)
 {
     cn_disk_close(archive->file);
     cn_buf_fini(&archive->directory);
+    cn_buf_fini(&archive->chunk);
 }
 
 void cn_archive_object(const struct cn_archive *archive, uint32_t index,
@@ -478,26 +480,37 @@ static int check_record(const struct cn_archive *archive, const struct cn_archiv
     return 0;
 }
 
+/* Makes archive->chunk the chunk with this index. */
+static int load_chunk(struct cn_archive *archive, uint32_t index, struct cn_err *err)
+{
+    struct cn_archive_chunk chunk;
+    if (index == archive->chunk_index)
+        return 0;
+    if (index >= archive->header.chunk_count)
+        return cn_err_set(err, CN_ECORRUPT, "records of an object are missing");
+    memcpy(&chunk, archive->chunks + index * sizeof(chunk), sizeof(chunk));
+    archive->chunk_index = UINT32_MAX;
+    cn_buf_clear(&archive->chunk);
+    int rc = unpack(archive->file, chunk.offset, chunk.size, chunk.raw_size, chunk.crc,
+                    &archive->chunk, err);
+    if (rc == 0)
+        archive->chunk_index = index;
+    return rc;
+}
+
 int cn_archive_read(struct cn_archive *archive, const struct cn_archive_object *object,
                     struct cn_buf *records, struct cn_err *err)
 {
-    struct cn_buf raw = {0};
+    const struct cn_buf *raw = &archive->chunk;
     uint32_t at = object->chunk, left = object->record_count;
     uint64_t lsn = 0;
     int rc = 0;
     for (size_t offset = object->offset; rc == 0 && left > 0; at++, offset = 0) {
-        if (at >= archive->header.chunk_count) {
-            rc = cn_err_set(err, CN_ECORRUPT, "records of an object are missing");
-            break;
-        }
-        struct cn_archive_chunk chunk;
-        memcpy(&chunk, archive->chunks + at * sizeof(chunk), sizeof(chunk));
-        cn_buf_clear(&raw);
-        rc = unpack(archive->file, chunk.offset, chunk.size, chunk.raw_size, chunk.crc, &raw, err);
+        rc = load_chunk(archive, at, err);
         size_t start = offset;
-        while (rc == 0 && left > 0 && offset < raw.size) {
+        while (rc == 0 && left > 0 && offset < raw->size) {
             struct cn_record record;
-            uint64_t size = cn_record_read(raw.data + offset, raw.size - offset, &record);
+            uint64_t size = cn_record_read(raw->data + offset, raw->size - offset, &record);
             if (size == 0)
                 rc = cn_err_set(err, CN_ECORRUPT, "a record of chunk %" PRIu32 " is damaged", at);
             else
@@ -509,9 +522,8 @@ int cn_archive_read(struct cn_archive *archive, const struct cn_archive_object *
             left--;
         }
         if (rc == 0 && offset > start)
-            cn_buf_append(records, raw.data + start, offset - start);
+            cn_buf_append(records, raw->data + start, offset - start);
     }
-    cn_buf_fini(&raw);
     return rc;
 }
 

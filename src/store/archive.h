@@ -108,6 +108,8 @@ struct cn_archive {
     struct cn_buf directory;         /* uncompressed; the three below point into it */
     const uint8_t *chunks, *objects; /* arrays, perhaps not aligned */
     const uint8_t *times, *times_end;
+    struct cn_buf chunk;  /* uncompressed, the one read last: neighbours often share it */
+    uint32_t chunk_index; /* UINT32_MAX: none yet */
 };
 /* Reads and checks header and directory. CN_ECORRUPT, CN_EVERSION, or a negative errno. */
 int cn_archive_open(struct cn_archive *archive, struct cn_disk *disk, const char *path,

@@ -238,6 +238,27 @@ static int on_set_aside(void *data, const struct cn_object_key *key, uint64_t ls
 
 /* ---- opening ---- */
 
+struct oldest_segment {
+    struct cn_disk *disk;
+    uint64_t first_lsn; /* 0: none found */
+};
+
+static void look_for_oldest(void *data, const char *name, bool is_dir)
+{
+    struct oldest_segment *oldest = data;
+    struct cn_segment_reader reader;
+    char path[CN_ARCHIVE_PATH_MAX];
+    size_t length = strlen(name);
+    if (is_dir || length < 4 || strcmp(name + length - 4, ".seg") != 0 || length > 100)
+        return;
+    snprintf(path, sizeof(path), "log/%s", name);
+    if (cn_segment_reader_open(&reader, oldest->disk, path, NULL) < 0)
+        return; /* recovery will say what is wrong with it */
+    if (oldest->first_lsn == 0 || reader.header.first_lsn < oldest->first_lsn)
+        oldest->first_lsn = reader.header.first_lsn;
+    cn_segment_reader_close(&reader);
+}
+
 int cn_history_open(const struct cn_history_config *config, struct cn_history **history,
                     struct cn_err *err)
 {
@@ -267,9 +288,12 @@ int cn_history_open(const struct cn_history_config *config, struct cn_history **
         cn_history_close(opened);
         return rc;
     }
-    /* What is older than the oldest archive was removed by retention. */
+    /* What is older than the oldest archive, or else the oldest segment, is gone. */
+    struct oldest_segment oldest = {.disk = config->disk};
     if (opened->archive_count > 0)
         opened->floor_lsn = opened->archives[0].first_lsn;
+    else if (cn_disk_list(config->disk, "log", look_for_oldest, &oldest) == 0)
+        opened->floor_lsn = oldest.first_lsn;
     trim(opened);
     *history = opened;
     return 0;
@@ -739,6 +763,8 @@ int cn_history_bookmark_at(struct cn_history *history, struct cn_store *store,
             cn_archive_close(&archive);
         }
     }
+    if (rc == 0 && floor > 1 && bookmark.lsn < floor) /* before the oldest record there is */
+        rc = cn_err_set(err, CN_ENOTFOUND, "history does not reach back to that time");
     if (rc == 0)
         cn_bookmark_format(&bookmark, key, text);
     return rc;
