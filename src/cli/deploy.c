@@ -213,8 +213,24 @@ static struct cn_script *make_script(struct cn_project *project, bool alone)
     return script;
 }
 
+/* Appends text for HTML, without the colours that esbuild gives it for a terminal. */
+static void append_html(struct cn_buf *out, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '\033') {
+            c += strcspn(c, "m");
+            if (!*c)
+                return;
+        } else if (*c == '<' || *c == '&') {
+            cn_buf_append_str(out, *c == '<' ? "&lt;" : "&amp;");
+        } else {
+            cn_buf_append_byte(out, (uint8_t)*c);
+        }
+    }
+}
+
 /* A script that answers every request with what went wrong: `cairn dev` before a first build
- * has succeeded. `text` may have esbuild's colours, which are left out. */
+ * has succeeded. */
 static struct cn_deployment *make_error_page(const char *title, const char *text)
 {
     struct cn_buf html = {0}, source = {0};
@@ -224,20 +240,10 @@ static struct cn_deployment *make_error_page(const char *title, const char *text
                "padding:0 1rem}h1{font-size:1.3rem;color:#b3261e}pre{border:1px solid #8884;"
                "border-radius:6px;padding:1rem;overflow:auto}:root{color-scheme:light "
                "dark}</style><h1>");
-    for (int part = 0; part < 2; part++) {
-        for (const char *c = part ? text : title; *c; c++) {
-            if (*c == '\033') {
-                c += strcspn(c, "m");
-                if (!*c)
-                    break;
-            } else if (*c == '<' || *c == '&') {
-                cn_buf_append_str(&html, *c == '<' ? "&lt;" : "&amp;");
-            } else {
-                cn_buf_append_byte(&html, (uint8_t)*c);
-            }
-        }
-        cn_buf_append_str(&html, part ? "</pre>\n" : "</h1><pre>");
-    }
+    append_html(&html, title);
+    cn_buf_append_str(&html, "</h1><pre>");
+    append_html(&html, text);
+    cn_buf_append_str(&html, "</pre>\n");
     cn_buf_append_str(&source, "(function(){return{default:{fetch(){return new Response(");
     cn_buf_append_json(&source, (const char *)html.data, html.size);
     cn_buf_append_str(&source,
@@ -396,6 +402,22 @@ static void visit_tree(const char *folder, int depth, void (*visit)(const char *
     closedir(dir);
 }
 
+/* The folder of `main`; after a failure all below it, because nobody knows which file the build
+ * stumbled over or looked for. */
+static void visit_source(const struct cn_config *config, bool failed,
+                         void (*visit)(const char *folder, void *data), void *data)
+{
+    char *folder = *config->main == '/' ? cn_strdup(config->main)
+                                        : cn_sprintf("%s/%s", config->dir, config->main);
+    char *slash = strrchr(folder, '/');
+    *slash = 0;
+    if (failed)
+        visit_tree(folder, 0, visit, data);
+    else
+        visit(folder, data);
+    cn_free(folder);
+}
+
 static void visit_build_folders(const struct cn_config *config,
                                 void (*visit)(const char *folder, void *data), void *data)
 {
@@ -422,9 +444,7 @@ void cn_deployer_each_folder(struct cn_deployer *deployer,
         const struct cn_project *project = &deployer->projects[i];
         const struct cn_config *config = project->config;
         visit_parent(config->path, visit, data);
-        char *entry = cn_sprintf("%s/%s", config->dir, config->main);
-        visit_parent(entry, visit, data);
-        cn_free(entry);
+        visit_source(config, deployer->failed, visit, data);
         if (config->build.command) {
             /* Only what the command reads: it writes what the bundle reads. */
             visit_build_folders(config, visit, data);

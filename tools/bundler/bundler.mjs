@@ -60,12 +60,7 @@ async function run(job) {
     return { ok: true, text: await format(job, result.warnings, "warning") };
   } catch (error) {
     if (!error.errors) throw error;
-    return {
-      ok: false,
-      text: await format(job, error.errors, "error"),
-      // Where a correction is likely to happen.
-      inputs: error.errors.map((e) => e.location && path.resolve(job.dir, e.location.file)).filter(Boolean),
-    };
+    return { ok: false, text: await format(job, error.errors, "error") };
   }
 }
 
@@ -238,16 +233,18 @@ function content(job, state) {
   };
 }
 
+const loaders = { ".ts": "ts", ".mts": "ts", ".cts": "ts", ".tsx": "tsx" };
+
 function load(type, file, bytes, state) {
   if (type === "Text") return { contents: bytes, loader: "text" };
   if (type === "JSON") return { contents: bytes, loader: "json" };
-  if (type === "ESModule" || type === "CommonJS")
-    return { contents: bytes, loader: { ".ts": "ts", ".mts": "ts", ".cts": "ts", ".tsx": "tsx" }[path.extname(file)] ?? "jsx" };
+  if (type === "ESModule" || type === "CommonJS") return { contents: bytes, loader: loaders[path.extname(file)] ?? "jsx" };
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
   const name = `${hash}-${path.basename(file)}`;
   state.files.set(name, bytes);
   const buffer = `__cairn.files[${JSON.stringify(name)}]`;
-  return { contents: `export default ${type === "Data" ? buffer : `new WebAssembly.Module(${buffer})`};`, loader: "js" };
+  const value = type === "Data" ? buffer : `new WebAssembly.Module(${buffer})`;
+  return { contents: `export default ${value};`, loader: "js" };
 }
 
 async function write(job, result, state, [before, after], started) {

@@ -78,12 +78,15 @@ test("dev reloads when a file changes, shows errors, and recovers", async (t) =>
 });
 
 test("dev starts even when the project does not build yet", async (t) => {
-  const dir = project(t, { "index.js": "export default {" });
+  const dir = project(t, {
+    "src/index.js": `import { text } from "./lib/deep/text.js";\nexport default { fetch: () => new Response(text) };`,
+    "src/lib/deep/text.js": "export const text = {",
+  });
   const server = await serve(t, dir, { command: "dev" });
   const page = await server.fetch("/");
   assert.equal(page.status, 500);
-  assert.match(await page.text(), /Expected identifier but found end of file[\s\S]*index\.js:1:16/);
-  write(dir, { "index.js": answer("good") });
+  assert.match(await page.text(), /Expected identifier but found end of file[\s\S]*src\/lib\/deep\/text\.js:1:21/);
+  write(dir, { "src/lib/deep/text.js": `export const text = "good";` });
   await server.untilTrue(async () => (await server.text("/")) === "good", "the first good version");
 });
 
