@@ -158,25 +158,24 @@ static char *make_env(const struct cn_project *project)
     return (char *)cn_buf_take(&json);
 }
 
-/* __options of the prelude: the date, and the flags that cairn honours and that are on. */
+/* __options of the prelude: the date, and of every flag whether its behaviour is there. */
 static char *make_options(const struct cn_config *config)
 {
     struct cn_buf json = {0};
     cn_buf_append_str(&json, "{\"compatibilityDate\":");
     const char *date = config->compatibility_date ? config->compatibility_date : "";
     cn_buf_append_json(&json, date, strlen(date));
-    cn_buf_append_str(&json, ",\"compatibilityFlags\":[");
+    cn_buf_append_str(&json, ",\"compatibilityFlags\":{");
     const struct cn_compat_flag *flag;
-    const char *comma = "";
     for (size_t i = 0; (flag = cn_compat_at(i)); i++) {
-        if (flag->side != CN_COMPAT_BOTH ||
-            !cn_compat_is_on(flag->enable, config->compatibility_date,
-                             config->compatibility_flags.items, config->compatibility_flags.count))
-            continue;
-        cn_buf_printf(&json, "%s\"%s\"", comma, flag->enable);
-        comma = ",";
+        bool on = flag->side == CN_COMPAT_BOTH
+                      ? cn_compat_is_on(flag->enable, config->compatibility_date,
+                                        config->compatibility_flags.items,
+                                        config->compatibility_flags.count)
+                      : flag->side == CN_COMPAT_ON;
+        cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
     }
-    cn_buf_append_str(&json, "]}");
+    cn_buf_append_str(&json, "}}");
     cn_buf_text(&json);
     return (char *)cn_buf_take(&json);
 }

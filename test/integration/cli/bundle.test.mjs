@@ -122,7 +122,30 @@ async function answer(request) { return new Response("sw " + GREETING + " " + ne
   assert.equal(await server.text("/x"), "sw hi /x");
 });
 
-test("CommonJS, minified, and a named environment of Node", async (t) => {
+test("modules and globals of Node.js, under nodejs_compat only", async (t) => {
+  const config = (flags) => `name = "w"\nmain = "index.mjs"\ncompatibility_date = "2026-01-01"\ncompatibility_flags = [${flags}]\n`;
+  const dir = project(t, {
+    "wrangler.toml": config(`"nodejs_compat"`),
+    "index.mjs": `import path, { basename } from "node:path";
+import EventEmitter, { once } from "events";
+import { Buffer as B } from "node:buffer";
+const { createHash } = require("node:crypto");
+export default { fetch: () => Response.json({
+  join: path.join("a", "..", "b"), base: basename("/x/y.z"), emitter: typeof new EventEmitter().on, once: typeof once,
+  same: B === Buffer, hex: Buffer.from("hi").toString("hex"), process: typeof process.nextTick,
+  hash: createHash("sha256").update("").digest("hex").slice(0, 8),
+}) };`,
+  });
+  const server = await serve(t, dir);
+  assert.deepEqual(await (await server.fetch("/")).json(), {
+    join: "b", base: "y.z", emitter: "function", once: "function", same: true, hex: "6869", process: "function", hash: "e3b0c442",
+  });
+  write(dir, { "wrangler.toml": config(""), "index.mjs": `export default { fetch: () => new Response(typeof Buffer) };` });
+  const plain = await serve(t, dir);
+  assert.equal(await plain.text("/"), "undefined");
+});
+
+test("CommonJS, minified, names kept", async (t) => {
   const dir = project(t, {
     "wrangler.toml": `name = "w"\nmain = "index.cjs"\nminify = true\ncompatibility_date = "2026-01-01"\n`,
     "index.cjs": `const { part } = require("./part.cjs");\nmodule.exports = { default: { fetch() { return new Response(part()); } } };`,
