@@ -257,8 +257,13 @@ void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images)
 
 /* ---- Reading ---- */
 
-static void entry_read(sqlite3_stmt *row, struct cn_catalog_entry *entry)
+/* False if the row is not one that we wrote. */
+static bool entry_read(sqlite3_stmt *row, struct cn_catalog_entry *entry)
 {
+    const void *id = sqlite3_column_blob(row, 1);
+    if (!id || sqlite3_column_bytes(row, 1) != CN_OBJECT_ID_SIZE ||
+        sqlite3_column_bytes(row, 2) > CN_OBJECT_NAME_MAX)
+        return false;
     *entry = (struct cn_catalog_entry){
         .key.namespace_id = (uint32_t)sqlite3_column_int64(row, 0),
         .name = sqlite3_column_blob(row, 2),
@@ -270,10 +275,8 @@ static void entry_read(sqlite3_stmt *row, struct cn_catalog_entry *entry)
         .size = (uint64_t)sqlite3_column_int64(row, 6) * CN_PAGE_SIZE,
         .lsn = (uint64_t)sqlite3_column_int64(row, 7),
     };
-    const void *id = sqlite3_column_blob(row, 1);
-    int size = sqlite3_column_bytes(row, 1);
-    if (id && size == CN_OBJECT_ID_SIZE)
-        memcpy(entry->key.id, id, CN_OBJECT_ID_SIZE);
+    memcpy(entry->key.id, sqlite3_column_blob(row, 1), CN_OBJECT_ID_SIZE);
+    return true;
 }
 
 /* Calls back for each row of a bound statement; counts them. */
@@ -283,14 +286,21 @@ static int rows_walk(struct cn_catalog *catalog, sqlite3_stmt *statement, cn_cat
     int count = 0, rc;
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
         struct cn_catalog_entry entry;
-        entry_read(statement, &entry);
+        if (!entry_read(statement, &entry)) {
+            rc = SQLITE_CORRUPT;
+            break;
+        }
         count++;
         if (each(data, &entry) != 0) {
             rc = SQLITE_DONE;
             break;
         }
     }
-    int result = rc == SQLITE_DONE ? count : cn_sqlite_error(catalog->connection, rc, err);
+    int result = count;
+    if (rc == SQLITE_CORRUPT)
+        result = cn_err_set(err, CN_ECORRUPT, "the catalog is damaged");
+    else if (rc != SQLITE_DONE)
+        result = cn_sqlite_error(catalog->connection, rc, err);
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
     return result;

@@ -297,8 +297,9 @@ static void append_meta(struct cn_buf *body, uint16_t tag, const void *bytes, ui
     cn_buf_append(body, bytes, size);
 }
 
-/* Appends one page entry. `before` and `after` are NULL for a page of zeros beyond the database. */
-static void append_page(struct cn_buf *body, uint32_t page_no, const uint8_t *before,
+/* Appends one page entry, unless the page did not change: then false. `before` and
+ * `after` are NULL for a page of zeros beyond the database. */
+static bool append_page(struct cn_buf *body, uint32_t page_no, const uint8_t *before,
                         const uint8_t *after, bool with_image)
 {
     static const uint8_t zeros[CN_PAGE_SIZE];
@@ -307,13 +308,19 @@ static void append_page(struct cn_buf *body, uint32_t page_no, const uint8_t *be
     size_t start = body->size;
     cn_buf_reserve(body, sizeof(entry) + 2 * room);
     uint8_t *out = body->data + start + sizeof(entry);
-    if (with_image)
-        entry.image_size = (uint16_t)cn_pagediff_encode(NULL, after, CN_PAGE_SIZE, out);
+    uint8_t *diff = with_image ? out + room : out;
     if (before)
-        entry.diff_size = (uint16_t)cn_pagediff_encode(before, after ? after : zeros, CN_PAGE_SIZE,
-                                                       out + entry.image_size);
+        entry.diff_size =
+            (uint16_t)cn_pagediff_encode(before, after ? after : zeros, CN_PAGE_SIZE, diff);
+    if (after && entry.diff_size == 1)
+        return false; /* the encoding of no change, and of nothing else */
+    if (with_image) {
+        entry.image_size = (uint16_t)cn_pagediff_encode(NULL, after, CN_PAGE_SIZE, out);
+        memmove(out + entry.image_size, diff, entry.diff_size);
+    }
     memcpy(body->data + start, &entry, sizeof(entry));
     body->size = start + sizeof(entry) + entry.image_size + entry.diff_size;
+    return true;
 }
 
 /* The committed bytes of a page, from memory or read into `scratch`; NULL for zeros
@@ -365,15 +372,14 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
             rc = page_before(image, page->page_no, scratch, &before, err);
         if (rc < 0)
             break;
-        if (before && memcmp(before, page->bytes, CN_PAGE_SIZE) == 0) {
-            page->image_lsn = UINT64_MAX; /* unchanged: install() leaves it out */
-            continue;
-        }
         struct cn_page *old = before ? cn_pagemap_find(&image->pages, page->page_no) : NULL;
         bool with_image = !old || old->image_lsn <= boundary; /* R7 */
         if (before && image->images->config.planted & CN_PLANTED_NO_IMAGE)
             with_image = false;
-        append_page(body, page->page_no, before, page->bytes, with_image);
+        if (!append_page(body, page->page_no, before, page->bytes, with_image)) {
+            page->image_lsn = UINT64_MAX; /* unchanged: install() leaves it out */
+            continue;
+        }
         page->image_lsn = with_image || !old ? 0 : old->image_lsn; /* 0: this record's */
         head.page_count++;
     }
@@ -432,6 +438,14 @@ static void install_meta(struct cn_image *image, const struct cn_image_change *c
     }
 }
 
+static void page_cut(void *data, const struct cn_page *page)
+{
+    struct cn_image *image = data;
+    if (!page->pinned)
+        cn_image_page_free(page->bytes);
+    atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
+}
+
 /* Shows a logged change. Under the image's lock. */
 static void install(struct cn_image *image, struct cn_image_change *change, uint64_t lsn,
                     int64_t time_ms)
@@ -440,11 +454,7 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
     if (change->flags & CN_COMMIT_RESET)
         install_reset(image, lsn);
     if (change->pages_after < image->page_count) {
-        for (uint32_t no = change->pages_after + 1; no <= image->page_count; no++) {
-            struct cn_page *page = cn_pagemap_find(&image->pages, no);
-            if (page)
-                cn_image_page_drop(image, &image->pages, page);
-        }
+        cn_pagemap_cut(&image->pages, change->pages_after, page_cut, image);
         if (image->file_limit > change->pages_after)
             image->file_limit = change->pages_after;
         if (image->shrunk_to > change->pages_after)

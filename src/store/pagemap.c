@@ -73,6 +73,21 @@ void cn_pagemap_remove(struct cn_pagemap *map, struct cn_page *page)
     map->slots[hole] = (struct cn_page){0};
 }
 
+void cn_pagemap_cut(struct cn_pagemap *map, uint32_t limit,
+                    void (*drop)(void *data, const struct cn_page *page), void *data)
+{
+    struct cn_pagemap kept = {0};
+    uint32_t cursor = 0;
+    for (struct cn_page *page; (page = cn_pagemap_next(map, &cursor));) {
+        if (page->page_no > limit)
+            drop(data, page);
+        else
+            *cn_pagemap_add(&kept, page->page_no) = *page;
+    }
+    cn_free(map->slots);
+    *map = kept;
+}
+
 void cn_pagemap_clear(struct cn_pagemap *map)
 {
     cn_free(map->slots);

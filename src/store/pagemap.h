@@ -28,6 +28,9 @@ struct cn_page *cn_pagemap_find(const struct cn_pagemap *map, uint32_t page_no);
 /* The page, added with zeroed fields if it was not there. */
 struct cn_page *cn_pagemap_add(struct cn_pagemap *map, uint32_t page_no);
 void cn_pagemap_remove(struct cn_pagemap *map, struct cn_page *page);
+/* Removes the pages above `limit`, handing each to `drop` first. */
+void cn_pagemap_cut(struct cn_pagemap *map, uint32_t limit,
+                    void (*drop)(void *data, const struct cn_page *page), void *data);
 /* Forgets every page (and not their bytes), frees the table. */
 void cn_pagemap_clear(struct cn_pagemap *map);
 /* Iteration: start with *cursor = 0; NULL at the end. */

@@ -143,6 +143,8 @@ int cn_commit_read(const struct cn_record *record, struct cn_commit *commit, str
     size -= sizeof(*head);
     if (head->key.namespace_id == 0 || head->meta_size > size)
         return cn_err_set(err, CN_ECORRUPT, "malformed commit head");
+    if (head->pages_before > CN_DATABASE_PAGES_MAX || head->pages_after > CN_DATABASE_PAGES_MAX)
+        return cn_err_set(err, CN_ECORRUPT, "a database larger than any can be");
     if ((head->flags & CN_COMMIT_RESET) && head->pages_before != 0)
         return cn_err_set(err, CN_ECORRUPT, "reset commit that has pages before it");
     if ((head->flags & CN_COMMIT_DELETED) && (head->pages_after != 0 || head->page_count != 0))

@@ -56,6 +56,7 @@
 #define CN_OBJECT_ID_SIZE 32
 #define CN_OBJECT_NAME_MAX 1024
 #define CN_RECORD_BODY_MAX (1u << 30)
+#define CN_DATABASE_PAGES_MAX (1u << 28) /* 1 TiB */
 
 #define CN_SEGMENT_MAGIC 0x31474553u /* "SEG1" */
 #define CN_SEGMENT_VERSION 1

@@ -245,17 +245,17 @@ static int redo_page(struct redo *redo, struct object *object, const struct cn_c
     return 0;
 }
 
+static void redo_drop(void *data, const struct cn_page *page)
+{
+    struct redo *redo = data;
+    if (page->bytes)
+        redo->page_count--;
+    cn_image_page_free(page->bytes);
+}
+
 static void redo_cut(struct redo *redo, struct object *object, uint32_t page_count)
 {
-    for (uint32_t no = page_count + 1; no <= object->page_count; no++) {
-        struct cn_page *page = cn_pagemap_find(&object->pages, no);
-        if (!page)
-            continue;
-        if (page->bytes)
-            redo->page_count--;
-        cn_image_page_free(page->bytes);
-        cn_pagemap_remove(&object->pages, page);
-    }
+    cn_pagemap_cut(&object->pages, page_count, redo_drop, redo);
     if (object->file_limit > page_count)
         object->file_limit = page_count;
 }

@@ -112,19 +112,19 @@ static int on_write(sqlite3_file *base, const void *bytes, int size, sqlite3_int
     return SQLITE_OK;
 }
 
+static void page_drop(void *data, const struct cn_page *page)
+{
+    cn_image_page_free(page->bytes);
+}
+
 static int on_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
     struct cn_vfs_file *file = file_of(base);
     if (size % CN_PAGE_SIZE != 0)
         return SQLITE_IOERR_TRUNCATE;
     uint32_t page_count = (uint32_t)(size / CN_PAGE_SIZE);
-    for (uint32_t no = page_count + 1; no <= file->page_count; no++) {
-        struct cn_page *page = cn_pagemap_find(&file->pending, no);
-        if (page) {
-            cn_image_page_free(page->bytes);
-            cn_pagemap_remove(&file->pending, page);
-        }
-    }
+    if (page_count < file->page_count)
+        cn_pagemap_cut(&file->pending, page_count, page_drop, NULL);
     file->page_count = page_count;
     return SQLITE_OK;
 }
