@@ -308,6 +308,11 @@ static int restart_crashed(struct trial *trial)
     struct simdisk *after = simdisk_crash(trial->sim, cn_rand_next(&trial->rand));
     simdisk_set_hook(trial->sim, 0, NULL, NULL);
     trial_close(trial);
+    /* While the model still knows the commits that are lost now: an image may hold them. */
+    if (verify_images(trial) < 0) {
+        simdisk_free(after);
+        return -1;
+    }
     simdisk_free(trial->sim);
     trial->sim = after;
     trial->floor_lsn = acked;
