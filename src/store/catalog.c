@@ -89,15 +89,15 @@ static const char *const queries[QUERY_COUNT] = {
 };
 
 struct cn_catalog {
-    pthread_mutex_t lock;     /* guards everything; taken before an image's lock */
-    struct cn_diskvfs *vfs;   /* owned */
+    pthread_mutex_t lock;   /* guards everything; taken before an image's lock */
+    struct cn_diskvfs *vfs; /* owned */
     char vfs_name[40];
-    sqlite3 *connection;      /* owned */
+    sqlite3 *connection;                   /* owned */
     sqlite3_stmt *statements[QUERY_COUNT]; /* owned; NULL until first used */
-    struct cn_images *images; /* borrowed; NULL during recovery */
-    uint64_t lsn_max;         /* of the changes entered */
+    struct cn_images *images;              /* borrowed; NULL during recovery */
+    uint64_t lsn_max;                      /* of the changes entered */
     bool in_transaction;
-    bool failed;              /* C4 */
+    bool failed; /* C4 */
 };
 
 /* ---- Statements ---- */
@@ -106,8 +106,8 @@ static int statement_get(struct cn_catalog *catalog, enum query query, sqlite3_s
                          struct cn_err *err)
 {
     if (!catalog->statements[query]) {
-        int rc = cn_sqlite_prepare(catalog->connection, queries[query],
-                                   &catalog->statements[query], err);
+        int rc = cn_sqlite_prepare(catalog->connection, queries[query], &catalog->statements[query],
+                                   err);
         if (rc < 0)
             return rc;
     }

@@ -70,9 +70,9 @@ struct cn_catalog_change {
     uint64_t lsn; /* of the last of them */
     int64_t time_ms;
     uint32_t page_count;
-    bool deleted;   /* the entry goes */
+    bool deleted;        /* the entry goes */
     uint64_t reborn_lsn; /* deleted by this record before: nothing older stays; 0: not */
-    bool has_alarm; /* otherwise what was there stays */
+    bool has_alarm;      /* otherwise what was there stays */
     int64_t alarm_ms;
     const char *name; /* borrowed; NULL: what was there stays */
     uint16_t name_size;

@@ -32,8 +32,8 @@
 #include "store/store.h"
 
 enum {
-    LOOK_MS = 200,      /* how often the size of the log is looked at */
-    IDLE_MS = 20000,    /* a checkpoint at least this often if there is something to write */
+    LOOK_MS = 200,   /* how often the size of the log is looked at */
+    IDLE_MS = 20000, /* a checkpoint at least this often if there is something to write */
     CHECKPOINT_VERSION = 1,
 };
 
@@ -51,7 +51,7 @@ struct cn_keeper {
     uint64_t redo_lsn;
     uint64_t count;
 
-    uint64_t last_ms;      /* keeper: when the last checkpoint ended */
+    uint64_t last_ms;       /* keeper: when the last checkpoint ended */
     uint64_t last_boundary; /* keeper */
     pthread_t thread;
 };

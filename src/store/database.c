@@ -24,8 +24,8 @@
 #include "store/vfs.h"
 
 enum {
-    CACHE_KIB = 256,          /* SQLite's page cache of one database, at most */
-    PROGRESS_STEPS = 1000,    /* virtual machine steps between two looks at the clock */
+    CACHE_KIB = 256,       /* SQLite's page cache of one database, at most */
+    PROGRESS_STEPS = 1000, /* virtual machine steps between two looks at the clock */
 };
 
 static const char *const own_sql[CN_OWN_COUNT] = {
@@ -340,8 +340,7 @@ int cn_database_commit(struct cn_database *db, uint64_t *lsn, struct cn_err *err
     uint64_t last = cn_image_lsn(db->image);
     int rc = 0;
     if (db->broken)
-        rc = cn_err_set(err, CN_EABORTED, "the transaction was rolled back: %s",
-                        db->broken_reason);
+        rc = cn_err_set(err, CN_EABORTED, "the transaction was rolled back: %s", db->broken_reason);
     else if (db->savepoint_count > 0)
         rc = cn_err_set(err, CN_EINVALID, "commit inside a savepoint");
     if (rc < 0)
@@ -461,10 +460,11 @@ int cn_database_savepoint_rollback(struct cn_database *db, int level, struct cn_
 /* Inside a savepoint, so that it can be undone: everything is dropped by name. */
 static int drop_all(struct cn_database *db, struct cn_err *err)
 {
-    static const char next[] = "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%'"
-                               " ESCAPE '\\' AND (type = 'view' OR type = 'table' AND name NOT IN"
-                               " (SELECT name FROM pragma_table_list WHERE type = 'shadow'))"
-                               " ORDER BY type DESC LIMIT 1";
+    static const char next[] =
+        "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%'"
+        " ESCAPE '\\' AND (type = 'view' OR type = 'table' AND name NOT IN"
+        " (SELECT name FROM pragma_table_list WHERE type = 'shadow'))"
+        " ORDER BY type DESC LIMIT 1";
     int rc = cn_database_exec(db, "PRAGMA defer_foreign_keys = ON", err);
     while (rc == 0) {
         sqlite3_stmt *stmt;

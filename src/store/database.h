@@ -26,13 +26,13 @@ struct cn_store;
 /* Zero means the default, which is what the platform documents (or, where its
  * code accepts more, what its code accepts). */
 struct cn_database_limits {
-    int value_size;           /* 4 MiB: a string, a BLOB, a row */
-    int sql_size;             /* 100,000 bytes of one statement */
-    int column_count;         /* 100 */
-    int parameter_count;      /* 100 */
-    int pattern_size;         /* 50 bytes of a LIKE or GLOB pattern */
-    int compound_count;       /* 5 terms of a compound SELECT */
-    uint64_t database_size;   /* 10 GB, then SQLITE_FULL */
+    int value_size;         /* 4 MiB: a string, a BLOB, a row */
+    int sql_size;           /* 100,000 bytes of one statement */
+    int column_count;       /* 100 */
+    int parameter_count;    /* 100 */
+    int pattern_size;       /* 50 bytes of a LIKE or GLOB pattern */
+    int compound_count;     /* 5 terms of a compound SELECT */
+    uint64_t database_size; /* 10 GB, then SQLITE_FULL */
 };
 
 struct cn_database_options {
@@ -89,8 +89,7 @@ void cn_database_meta(struct cn_database *db, struct cn_database_meta *meta);
 int64_t cn_database_alarm(struct cn_database *db);
 int cn_database_set_alarm(struct cn_database *db, int64_t alarm_ms, struct cn_err *err);
 /* Kept for good with the object; longer than CN_OBJECT_NAME_MAX is CN_ELIMIT. */
-int cn_database_set_name(struct cn_database *db, const char *name, size_t size,
-                         struct cn_err *err);
+int cn_database_set_name(struct cn_database *db, const char *name, size_t size, struct cn_err *err);
 
 /* ---- SQL ---- */
 
@@ -117,8 +116,8 @@ int cn_statement_bind_int(struct cn_statement *statement, int index, int64_t val
                           struct cn_err *err);
 int cn_statement_bind_real(struct cn_statement *statement, int index, double value,
                            struct cn_err *err);
-int cn_statement_bind_text(struct cn_statement *statement, int index, const char *text,
-                           size_t size, bool borrowed, struct cn_err *err);
+int cn_statement_bind_text(struct cn_statement *statement, int index, const char *text, size_t size,
+                           bool borrowed, struct cn_err *err);
 int cn_statement_bind_blob(struct cn_statement *statement, int index, const void *bytes,
                            size_t size, bool borrowed, struct cn_err *err);
 

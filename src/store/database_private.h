@@ -29,25 +29,25 @@ enum cn_own_sql {
 };
 
 struct cn_database {
-    struct cn_store *store; /* borrowed */
-    struct cn_image *image; /* owned: taken */
-    sqlite3 *connection;    /* owned */
+    struct cn_store *store;   /* borrowed */
+    struct cn_image *image;   /* owned: taken */
+    sqlite3 *connection;      /* owned */
     struct cn_vfs_file *file; /* inside the connection */
     struct cn_database_limits limits;
     sqlite3_stmt *own[CN_OWN_COUNT]; /* owned */
 
     bool in_transaction;
-    bool reset;  /* delete_all happened in this transaction */
-    bool broken; /* SQLite rolled the transaction back by itself: the turn cannot commit */
-    bool has_kv; /* _cf_KV is known to exist */
-    char *broken_reason;        /* owned */
-    struct cn_image_meta meta;  /* set in this transaction; owned */
+    bool reset;          /* delete_all happened in this transaction */
+    bool broken;         /* SQLite rolled the transaction back by itself: the turn cannot commit */
+    bool has_kv;         /* _cf_KV is known to exist */
+    char *broken_reason; /* owned */
+    struct cn_image_meta meta;   /* set in this transaction; owned */
     struct cn_image_meta *saved; /* owned: `meta` at each open savepoint */
     int savepoint_count;
 
-    bool guest;            /* the authorizer applies to what runs now */
-    const char *denial;    /* what it refused last; static text */
-    uint64_t deadline_ns;  /* 0: none */
+    bool guest;           /* the authorizer applies to what runs now */
+    const char *denial;   /* what it refused last; static text */
+    uint64_t deadline_ns; /* 0: none */
     bool timed_out;
     atomic_bool interrupted;
 

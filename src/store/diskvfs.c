@@ -55,8 +55,7 @@ static int on_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int
 
 static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    return cn_disk_truncate(file_of(file), (uint64_t)size) == 0 ? SQLITE_OK
-                                                                : SQLITE_IOERR_TRUNCATE;
+    return cn_disk_truncate(file_of(file), (uint64_t)size) == 0 ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
 }
 
 static int on_sync(sqlite3_file *file, int flags)

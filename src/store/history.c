@@ -181,8 +181,9 @@ static void trim(struct cn_history *history)
         gone++;
     }
     history->archive_count -= gone;
-    memmove(history->archives, history->archives + gone,
-            history->archive_count * sizeof(history->archives[0]));
+    if (gone > 0)
+        memmove(history->archives, history->archives + gone,
+                history->archive_count * sizeof(history->archives[0]));
     for (size_t i = 0; i < history->aside_count;) {
         const struct aside *aside = &history->asides[i];
         if (aside->lsn >= history->floor_lsn) {

@@ -149,15 +149,15 @@ static int image_load(struct cn_image *image, struct cn_catalog *catalog, struct
     if (size < 0)
         return cn_err_errno(err, (int)-size, "cannot read the size of a database file");
     if (size % CN_PAGE_SIZE != 0 || size / CN_PAGE_SIZE > UINT32_MAX - 1)
-        return cn_err_set(err, CN_ECORRUPT, "a database file of %" PRId64 " bytes is damaged", size);
+        return cn_err_set(err, CN_ECORRUPT, "a database file of %" PRId64 " bytes is damaged",
+                          size);
     image->page_count = image->file_limit = (uint32_t)(size / CN_PAGE_SIZE);
     return 0;
 }
 
 /* Finds or loads the image and holds it. */
 static int image_hold(struct cn_images *images, struct cn_catalog *catalog,
-                      const struct cn_object_key *key, struct cn_image **result,
-                      struct cn_err *err)
+                      const struct cn_object_key *key, struct cn_image **result, struct cn_err *err)
 {
     pthread_mutex_lock(&images->lock);
     struct cn_image *image = cn_map_find(&images->table, key, sizeof(*key));
@@ -259,8 +259,7 @@ static int file_read(struct cn_image *image, uint32_t page_no, uint32_t offset, 
     int rc = cn_image_file_use(image, false, &file);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open a database file");
-    int64_t got =
-        cn_disk_read(file, bytes, size, (uint64_t)(page_no - 1) * CN_PAGE_SIZE + offset);
+    int64_t got = cn_disk_read(file, bytes, size, (uint64_t)(page_no - 1) * CN_PAGE_SIZE + offset);
     cn_image_file_done(image);
     if (got < 0)
         return cn_err_errno(err, (int)-got, "cannot read a database file");
@@ -417,8 +416,7 @@ static void install_reset(struct cn_image *image, uint64_t lsn)
     image->shrunk_to = 0;
 }
 
-static void install_meta(struct cn_image *image, const struct cn_image_change *change,
-                         uint64_t lsn)
+static void install_meta(struct cn_image *image, const struct cn_image_change *change, uint64_t lsn)
 {
     const struct cn_image_meta *meta = change->meta;
     if (change->flags & CN_COMMIT_DELETED) {
@@ -540,7 +538,8 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
                           change->pages->count, images->config.commit_pages_max);
     int rc = dirty_wait(images, err);
     if (rc == 0 && (change->flags & CN_COMMIT_RESET))
-        rc = cn_image_finish_reset(image, err); /* an earlier reset must be done: one `aside` at a time */
+        rc = cn_image_finish_reset(image,
+                                   err); /* an earlier reset must be done: one `aside` at a time */
     if (rc < 0)
         return rc;
 
@@ -560,8 +559,8 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
             break;
         }
         if (rc == 0)
-            rc = cn_log_append(images->config.log, CN_RECORD_COMMIT, body.data, body.size,
-                               boundary, lsn, &time_ms, err);
+            rc = cn_log_append(images->config.log, CN_RECORD_COMMIT, body.data, body.size, boundary,
+                               lsn, &time_ms, err);
         if (rc == 0)
             install(image, change, *lsn, time_ms);
     } while (rc == -EAGAIN);

@@ -34,7 +34,7 @@ struct cn_images_config {
     uint64_t dirty_pages_max; /* soft: the keeper starts; commits wait at four times as many */
     uint32_t open_files_max;
     uint32_t commit_pages_max;
-    bool manual; /* no keeper thread: commits write back themselves at the limit */
+    bool manual;      /* no keeper thread: commits write back themselves at the limit */
     unsigned planted; /* enum cn_planted */
     void (*wake_keeper)(void *data);
     void *data;
@@ -47,19 +47,19 @@ struct cn_images {
      * boundary B finds in the lists whatever has an LSN up to B. */
     pthread_rwlock_t commit_gate;
 
-    pthread_mutex_t lock;     /* guards the rest; taken inside an image's lock */
-    pthread_cond_t written;   /* dirty_pages went down, or writing failed */
-    struct cn_map table;      /* key -> struct cn_image */
-    struct cn_list dirty;     /* images with pages to write, longest first */
+    pthread_mutex_t lock;   /* guards the rest; taken inside an image's lock */
+    pthread_cond_t written; /* dirty_pages went down, or writing failed */
+    struct cn_map table;    /* key -> struct cn_image */
+    struct cn_list dirty;   /* images with pages to write, longest first */
     uint64_t dirty_count;
-    struct cn_list unsynced;  /* images whose file was written since its last sync */
+    struct cn_list unsynced; /* images whose file was written since its last sync */
     uint64_t unsynced_count;
-    struct cn_list changed;   /* images whose catalog entry is behind */
-    struct cn_list entered;   /* images whose entry is up to date but not yet committed */
-    struct cn_list files;     /* images with an open file, last used first */
+    struct cn_list changed; /* images whose catalog entry is behind */
+    struct cn_list entered; /* images whose entry is up to date but not yet committed */
+    struct cn_list files;   /* images with an open file, last used first */
     uint32_t open_files;
-    uint64_t open_count;      /* images open by a database */
-    bool names_unsynced;      /* a file or folder was made since the last sync_all */
+    uint64_t open_count; /* images open by a database */
+    bool names_unsynced; /* a file or folder was made since the last sync_all */
 
     unsigned writers;        /* images being written back now, by whomever */
     uint64_t write_failures; /* so far, and the last one's code */
@@ -80,7 +80,7 @@ struct cn_image_meta {
 struct cn_image_change {
     struct cn_pagemap *pages; /* taken: bytes move into the image on success, the map is emptied */
     uint32_t pages_after;
-    uint16_t flags; /* enum cn_commit_flags */
+    uint16_t flags;                   /* enum cn_commit_flags */
     const struct cn_image_meta *meta; /* borrowed; NULL: none */
 };
 

@@ -18,11 +18,11 @@ struct cn_image {
 
     pthread_mutex_t lock; /* guards down to the blank line */
     struct cn_pagemap pages;
-    uint32_t page_count; /* committed size */
-    uint32_t file_limit; /* I3 */
-    uint32_t shrunk_to;  /* least page_count since write-back last collected pages */
+    uint32_t page_count;    /* committed size */
+    uint32_t file_limit;    /* I3 */
+    uint32_t shrunk_to;     /* least page_count since write-back last collected pages */
     struct cn_aside *aside; /* owned, or NULL */
-    uint64_t lsn;        /* of the last commit; 0: none since it is in memory */
+    uint64_t lsn;           /* of the last commit; 0: none since it is in memory */
     int64_t time_ms;
     bool exists;         /* has a catalog entry: something was committed, and not deleted */
     uint64_t reborn_lsn; /* of the last deletion since it is in memory; 0: none */
@@ -54,8 +54,8 @@ struct cn_page_write {
 int cn_page_write_order(const void *a, const void *b); /* for qsort */
 /* Cuts the file to `file_limit` pages, writes pages sorted by number, neighbours
  * together, and leaves it `page_count` pages long. */
-int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *writes,
-                        size_t count, uint32_t file_limit, uint32_t page_count);
+int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *writes, size_t count,
+                        uint32_t file_limit, uint32_t page_count);
 
 /* Takes a page out of a map of the image; frees its bytes unless they are pinned. */
 void cn_image_page_drop(struct cn_image *image, struct cn_pagemap *map, struct cn_page *page);

@@ -69,7 +69,8 @@ int cn_image_file_create(struct cn_disk *disk, const struct cn_object_key *key,
     if (rc != -ENOENT)
         return rc;
     /* The folders are missing: objects/<namespace>, then objects/<namespace>/<byte>. */
-    for (char *slash = strchr(path + strlen("objects/"), '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(path + strlen("objects/"), '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         rc = cn_disk_mkdir(disk, path);
         *slash = '/';

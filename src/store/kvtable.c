@@ -17,8 +17,8 @@ static int table_check(struct cn_database *db, struct cn_err *err)
     int rc = cn_database_require(db, err);
     if (rc < 0)
         return rc;
-    rc = sqlite3_table_column_metadata(db->connection, "main", "_cf_KV", NULL, NULL, NULL,
-                                           NULL, NULL, NULL);
+    rc = sqlite3_table_column_metadata(db->connection, "main", "_cf_KV", NULL, NULL, NULL, NULL,
+                                       NULL, NULL);
     if (rc == SQLITE_OK) {
         db->has_kv = true;
         return 1;
@@ -153,8 +153,7 @@ static void owned_after(struct owned *owned, const void *key, size_t size)
 
 static void bounds_lower_high(struct bounds *bounds, const void *data, size_t size)
 {
-    if (bounds->has_high &&
-        bytes_compare(bounds->high.data, bounds->high.size, data, size) <= 0)
+    if (bounds->has_high && bytes_compare(bounds->high.data, bounds->high.size, data, size) <= 0)
         return;
     owned_set(&bounds->high, data, size);
     bounds->has_high = true;
@@ -227,8 +226,8 @@ static int batch_fetch(struct cn_database *db, struct bounds *bounds, bool rever
 }
 
 int cn_kvtable_list(struct cn_database *db, const struct cn_kvtable_range *range,
-                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value),
-                    void *data, struct cn_err *err)
+                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value), void *data,
+                    struct cn_err *err)
 {
     int rc = table_check(db, err);
     if (rc <= 0)

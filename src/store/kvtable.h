@@ -29,17 +29,17 @@ int cn_kvtable_put(struct cn_database *db, struct cn_bytes key, struct cn_bytes 
 int cn_kvtable_delete(struct cn_database *db, struct cn_bytes key, struct cn_err *err);
 
 struct cn_kvtable_range {
-    struct cn_bytes start;       /* data NULL: from the first key */
-    bool start_after;            /* leave `start` itself out */
-    struct cn_bytes end;         /* data NULL: to the last key; `end` itself is left out */
-    struct cn_bytes prefix;      /* size 0: none */
+    struct cn_bytes start;  /* data NULL: from the first key */
+    bool start_after;       /* leave `start` itself out */
+    struct cn_bytes end;    /* data NULL: to the last key; `end` itself is left out */
+    struct cn_bytes prefix; /* size 0: none */
     bool reverse;
-    int64_t limit;               /* 0: none */
+    int64_t limit; /* 0: none */
 };
 /* Calls back with each pair, in order, until `each` returns nonzero; returns that or 0.
  * `each` may change the table: the walk sees a key once at most. */
 int cn_kvtable_list(struct cn_database *db, const struct cn_kvtable_range *range,
-                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value),
-                    void *data, struct cn_err *err);
+                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value), void *data,
+                    struct cn_err *err);
 
 #endif

@@ -42,10 +42,10 @@
 #include "base/mem.h"
 
 enum {
-    SPARES_READY = 2,            /* kept ahead of need */
-    ZERO_CHUNK = 1 << 20,        /* bytes written at a time when a spare is filled */
-    BATCH_KEEP = 4 << 20,        /* a batch buffer larger than this is given back */
-    RETRY_SPACE_MS = 500,        /* how often a full disk is tried again */
+    SPARES_READY = 2,     /* kept ahead of need */
+    ZERO_CHUNK = 1 << 20, /* bytes written at a time when a spare is filled */
+    BATCH_KEEP = 4 << 20, /* a batch buffer larger than this is given back */
+    RETRY_SPACE_MS = 500, /* how often a full disk is tried again */
     SPARE_PATH_MAX = 64,
 };
 
@@ -78,22 +78,22 @@ struct cn_log {
     pthread_cond_t flush_wanted, room, durable_moved, spare_wanted;
     struct batch *filling, *writing; /* `writing` is the flusher's while it flushes */
     bool flushing;
-    uint64_t pending;          /* bytes in both batches */
-    uint64_t next_number;      /* of the next segment */
+    uint64_t pending;                        /* bytes in both batches */
+    uint64_t next_number;                    /* of the next segment */
     uint64_t segment_used, segment_capacity; /* of the segment that appends go to */
     int64_t last_time_ms;
     struct cn_segment_info *segments; /* live, oldest first; the last one takes appends */
     size_t segment_count, segment_list_capacity;
-    struct cn_list ready;      /* of struct spare */
+    struct cn_list ready; /* of struct spare */
     int ready_count;
-    struct cn_list retired;    /* of struct spare without a file: may be used again */
+    struct cn_list retired; /* of struct spare without a file: may be used again */
     int retired_count;
-    uint64_t spare_size;       /* least capacity the next spare must have */
+    uint64_t spare_size; /* least capacity the next spare must have */
     uint64_t spare_serial;
-    bool no_space;             /* the last spare could not be made */
+    bool no_space; /* the last spare could not be made */
     bool stopping;
     bool failed;
-    char reason[256];          /* why it failed or what fills the disk */
+    char reason[256]; /* why it failed or what fills the disk */
     uint64_t log_bytes, flush_count;
 
     atomic_uint_fast64_t appended, durable, boundary; /* written under `lock` (durable: flusher) */
@@ -201,11 +201,11 @@ static int spare_open(struct cn_log *log, struct spare *spare, bool reuse)
  * held, which is released in between. */
 static void spare_make(struct cn_log *log)
 {
-    uint64_t size = log->spare_size > log->config.segment_size ? log->spare_size
-                                                               : log->config.segment_size;
+    uint64_t size =
+        log->spare_size > log->config.segment_size ? log->spare_size : log->config.segment_size;
     struct spare *spare = NULL;
-    struct cn_list *link = size == log->config.segment_size ? cn_list_take_front(&log->retired)
-                                                            : NULL;
+    struct cn_list *link =
+        size == log->config.segment_size ? cn_list_take_front(&log->retired) : NULL;
     bool reuse = link != NULL;
     if (reuse) {
         spare = CN_CONTAINER_OF(link, struct spare, link);
@@ -229,8 +229,8 @@ static void spare_make(struct cn_log *log)
         log->ready_count++;
     } else {
         char reason[sizeof(log->reason)];
-        snprintf(reason, sizeof(reason), "cannot make a log segment of %" PRIu64 " bytes: %s",
-                 size, strerror(-rc));
+        snprintf(reason, sizeof(reason), "cannot make a log segment of %" PRIu64 " bytes: %s", size,
+                 strerror(-rc));
         spare_free(spare);
         if (rc == -ENOSPC || rc == -EDQUOT || rc == -EMFILE || rc == -ENFILE) { /* L5 */
             if (!log->no_space)
@@ -440,8 +440,7 @@ static int sync_file(struct cn_log *log)
 }
 
 /* Makes `spare` the current segment, with the bytes that begin it. */
-static int segment_begin(struct cn_log *log, struct rotation *rotation, uint8_t *bytes,
-                         size_t size)
+static int segment_begin(struct cn_log *log, struct rotation *rotation, uint8_t *bytes, size_t size)
 {
     struct iovec parts[2] = {{.iov_base = &rotation->header, .iov_len = sizeof(rotation->header)},
                              {.iov_base = bytes, .iov_len = size}};
@@ -747,7 +746,8 @@ static void remove_spare(void *data, const char *name, bool is_dir)
     if (is_dir || strncmp(name, "spare-", 6) != 0)
         return;
     snprintf(path, sizeof(path), "log/%s", name);
-    (void)cn_disk_unlink(log->config.disk, path); /* if it stays, it is overwritten or tried again */
+    (void)cn_disk_unlink(log->config.disk,
+                         path); /* if it stays, it is overwritten or tried again */
 }
 
 static void log_free(struct cn_log *log)

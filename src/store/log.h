@@ -24,13 +24,13 @@ struct cn_log;
 
 enum cn_log_sync {
     CN_LOG_FSYNC, /* durable means on disk */
-    CN_LOG_OS,    /* durable means given to the operating system: survives kill -9, not power loss */
+    CN_LOG_OS, /* durable means given to the operating system: survives kill -9, not power loss */
 };
 
 /* Bugs that tests plant to see that they are found. 0 in life. */
 enum cn_planted {
-    CN_PLANTED_EARLY_ACK = 1,        /* durable is published before the sync */
-    CN_PLANTED_NO_IMAGE = 2,         /* the first change of a page is logged without the page (R7) */
+    CN_PLANTED_EARLY_ACK = 1, /* durable is published before the sync */
+    CN_PLANTED_NO_IMAGE = 2,  /* the first change of a page is logged without the page (R7) */
     CN_PLANTED_EARLY_WRITE_BACK = 4, /* pages go to their files before they are durable */
 };
 
@@ -38,14 +38,14 @@ struct cn_log_config {
     struct cn_disk *disk;
     struct cn_clock *clock;
     enum cn_log_sync sync;
-    uint64_t segment_size;   /* bytes of a segment file */
-    uint64_t pending_max;    /* bytes appended and not yet durable; an append beyond it waits */
-    uint64_t live_max;       /* bytes of live segments; an append beyond it is refused */
-    bool manual;             /* no threads: cn_log_flush() and waiting do the work; for tests */
-    unsigned planted;        /* enum cn_planted */
-    uint64_t next_lsn;       /* where to go on: the last LSN found by recovery, plus one */
-    uint64_t next_number;    /* number of the next segment file */
-    int64_t last_time_ms;    /* time of the last record found by recovery */
+    uint64_t segment_size; /* bytes of a segment file */
+    uint64_t pending_max;  /* bytes appended and not yet durable; an append beyond it waits */
+    uint64_t live_max;     /* bytes of live segments; an append beyond it is refused */
+    bool manual;           /* no threads: cn_log_flush() and waiting do the work; for tests */
+    unsigned planted;      /* enum cn_planted */
+    uint64_t next_lsn;     /* where to go on: the last LSN found by recovery, plus one */
+    uint64_t next_number;  /* number of the next segment file */
+    int64_t last_time_ms;  /* time of the last record found by recovery */
 };
 
 /* Called after each flush on the flusher's thread, and once with a negative

@@ -38,11 +38,11 @@ struct object {
     struct cn_object_key key;
     struct cn_pagemap pages; /* bytes NULL: written to the file by this recovery */
     uint32_t page_count;
-    uint32_t file_limit;     /* the file is cut to this before it is written */
-    bool unwritten;          /* pages or size are not in the file yet */
+    uint32_t file_limit; /* the file is cut to this before it is written */
+    bool unwritten;      /* pages or size are not in the file yet */
     struct cn_catalog_change change;
     bool changed;
-    char *name;              /* owned; what change.name points to */
+    char *name; /* owned; what change.name points to */
 };
 
 struct redo {
@@ -102,7 +102,8 @@ static int object_write(struct redo *redo, struct object *object, struct cn_disk
     struct cn_page_write *writes = cn_alloc((object->pages.count + 1) * sizeof(*writes));
     for (struct cn_page *page; (page = cn_pagemap_next(&object->pages, &cursor));) {
         if (page->bytes)
-            writes[count++] = (struct cn_page_write){.page_no = page->page_no, .bytes = page->bytes};
+            writes[count++] =
+                (struct cn_page_write){.page_no = page->page_no, .bytes = page->bytes};
     }
     qsort(writes, count, sizeof(*writes), cn_page_write_order);
     bool made;
@@ -240,8 +241,9 @@ static int redo_page(struct redo *redo, struct object *object, const struct cn_c
         rc = cn_pagediff_apply(page->bytes, CN_PAGE_SIZE, from->diff, from->diff_size);
     }
     if (rc < 0)
-        return cn_err_set(err, CN_ECORRUPT, "record %" PRIu64 ": page %" PRIu32 " cannot be decoded",
-                          lsn, from->page_no);
+        return cn_err_set(err, CN_ECORRUPT,
+                          "record %" PRIu64 ": page %" PRIu32 " cannot be decoded", lsn,
+                          from->page_no);
     return 0;
 }
 
@@ -400,8 +402,8 @@ static int tail_cut(struct cn_disk *disk, const char *path, uint64_t size, struc
 }
 
 /* Reads one segment and redoes its records from redo_lsn on. */
-static int segment_redo(struct redo *redo, struct cn_recovery *recovery, uint64_t number,
-                        bool last, struct cn_err *err)
+static int segment_redo(struct redo *redo, struct cn_recovery *recovery, uint64_t number, bool last,
+                        struct cn_err *err)
 {
     struct cn_segment_reader reader;
     struct cn_record record;
@@ -504,8 +506,8 @@ static int segments_redo(struct redo *redo, struct cn_recovery *recovery, struct
     return rc;
 }
 
-int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog,
-                    struct cn_recovery *recovery, struct cn_err *err)
+int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog, struct cn_recovery *recovery,
+                    struct cn_err *err)
 {
     struct redo redo = {.disk = disk, .catalog = catalog};
     struct cn_checkpoint checkpoint = {.redo_lsn = 1};

@@ -17,7 +17,7 @@ struct cn_recovery {
     uint64_t next_lsn;    /* for the next record */
     uint64_t next_number; /* for the next segment */
     int64_t last_time_ms;
-    uint64_t record_count; /* read */
+    uint64_t record_count;            /* read */
     struct cn_segment_info *segments; /* owned: live, oldest first */
     size_t segment_count;
 };
@@ -26,8 +26,8 @@ struct cn_recovery {
  * log keeps its records until the next checkpoint), enters metadata into the
  * catalog, cuts a torn tail off. CN_ECORRUPT if the log is damaged: then nothing
  * more is written. */
-int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog,
-                    struct cn_recovery *recovery, struct cn_err *err);
+int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog, struct cn_recovery *recovery,
+                    struct cn_err *err);
 void cn_recovery_fini(struct cn_recovery *recovery);
 
 #endif

@@ -16,8 +16,8 @@ void cn_segment_path(uint64_t number, char path[CN_SEGMENT_PATH_MAX])
     snprintf(path, CN_SEGMENT_PATH_MAX, "log/%010" PRIu64 ".seg", number);
 }
 
-int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk,
-                           const char *path, struct cn_err *err)
+int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk, const char *path,
+                           struct cn_err *err)
 {
     *reader = (struct cn_segment_reader){0};
     CN_ASSERT(strlen(path) < sizeof(reader->path));
@@ -26,8 +26,8 @@ int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *dis
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open %s", path);
     int64_t size = cn_disk_size(reader->file);
-    int64_t got = size < 0 ? size
-                           : cn_disk_read(reader->file, &reader->header, sizeof(reader->header), 0);
+    int64_t got =
+        size < 0 ? size : cn_disk_read(reader->file, &reader->header, sizeof(reader->header), 0);
     if (got < 0) {
         rc = cn_err_errno(err, (int)-got, "cannot read %s", path);
         goto close_file;
@@ -100,8 +100,8 @@ static int64_t record_at(struct cn_segment_reader *reader, uint64_t offset,
     got = window_at(reader, offset, cn_record_size(header.body_size), err);
     if (got < 0)
         return got;
-    return (int64_t)cn_record_read(reader->buffer + (offset - reader->buffer_offset),
-                                   (uint64_t)got, record);
+    return (int64_t)cn_record_read(reader->buffer + (offset - reader->buffer_offset), (uint64_t)got,
+                                   record);
 }
 
 int cn_segment_reader_next(struct cn_segment_reader *reader, struct cn_record *record,

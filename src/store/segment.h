@@ -34,8 +34,8 @@ struct cn_segment_reader {
     char path[128];
 };
 /* CN_ECORRUPT if it does not begin like a segment (-ENOENT if it is absent). */
-int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk,
-                           const char *path, struct cn_err *err);
+int cn_segment_reader_open(struct cn_segment_reader *reader, struct cn_disk *disk, const char *path,
+                           struct cn_err *err);
 /* 1 and the next record (borrowed until the next call), or 0 where the records
  * of the segment end, which is for the caller to judge (R2, R3). */
 int cn_segment_reader_next(struct cn_segment_reader *reader, struct cn_record *record,

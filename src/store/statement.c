@@ -122,9 +122,9 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
     const char *tail = sql;
     db->guest = guest;
     db->denial = NULL;
-    int rc = sqlite3_prepare_v3(db->connection, sql, (int)size,
-                                flags & CN_SQL_UNCACHED ? 0 : SQLITE_PREPARE_PERSISTENT, &stmt,
-                                &tail);
+    int rc =
+        sqlite3_prepare_v3(db->connection, sql, (int)size,
+                           flags & CN_SQL_UNCACHED ? 0 : SQLITE_PREPARE_PERSISTENT, &stmt, &tail);
     db->guest = false;
     if (rc != SQLITE_OK)
         return cn_database_error(db, rc, err);
@@ -213,8 +213,8 @@ int cn_statement_bind_real(struct cn_statement *statement, int index, double val
                   : bind_result(statement, sqlite3_bind_double(statement->stmt, index, value), err);
 }
 
-int cn_statement_bind_text(struct cn_statement *statement, int index, const char *text,
-                           size_t size, bool borrowed, struct cn_err *err)
+int cn_statement_bind_text(struct cn_statement *statement, int index, const char *text, size_t size,
+                           bool borrowed, struct cn_err *err)
 {
     int rc = bind_check(statement, err);
     if (rc < 0)
@@ -260,7 +260,8 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
         db->timed_out = false;
         atomic_store_explicit(&db->interrupted, false, memory_order_relaxed);
     }
-    db->guest = statement->guest; /* statements that SQLite prepares on the way are the guest's too */
+    db->guest =
+        statement->guest; /* statements that SQLite prepares on the way are the guest's too */
     db->denial = NULL;
     int64_t changes = sqlite3_total_changes64(db->connection);
     rc = sqlite3_step(statement->stmt);

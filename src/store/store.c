@@ -374,8 +374,7 @@ int cn_store_snapshot(struct cn_store *store, const struct cn_object_key *key,
                       int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
                       uint32_t *page_count, uint64_t *lsn, struct cn_err *err)
 {
-    return cn_image_snapshot(&store->images, store->catalog, key, each, data, page_count, lsn,
-                             err);
+    return cn_image_snapshot(&store->images, store->catalog, key, each, data, page_count, lsn, err);
 }
 
 /* ---- The rest ---- */

@@ -41,7 +41,8 @@ struct cn_store;
 struct cn_store_history {
     void *data;
     /* The log no longer needs this segment: take what you want of the file. 0:
-     * done, the store may use the file again. Negative: keep it; asked again at the next checkpoint. */
+     * done, the store may use the file again. Negative: keep it; asked again at the next
+     * checkpoint. */
     int (*segment)(void *data, const char *path, const struct cn_segment_info *segment,
                    struct cn_err *err);
     /* deleteAll or deletion at `lsn` left this file: the object's database as
@@ -58,14 +59,14 @@ struct cn_store_config {
     struct cn_disk *disk;   /* borrowed; the data directory is its root */
     struct cn_clock *clock; /* borrowed; NULL: the machine's */
     enum cn_log_sync sync;
-    uint64_t log_live_size;    /* 256 MB: a checkpoint starts at half of it */
-    uint64_t segment_size;     /* 16 MB */
-    uint64_t dirty_size_max;   /* 64 MB: committed pages kept in memory before write-back */
-    uint32_t open_files_max;   /* 512 database files held open, whatever the number of databases */
-    uint32_t commit_size_max;  /* 128 MB: changed pages of one transaction */
-    bool manual; /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
-                    tests that must repeat exactly */
-    unsigned planted;         /* enum cn_planted; for tests */
+    uint64_t log_live_size;   /* 256 MB: a checkpoint starts at half of it */
+    uint64_t segment_size;    /* 16 MB */
+    uint64_t dirty_size_max;  /* 64 MB: committed pages kept in memory before write-back */
+    uint32_t open_files_max;  /* 512 database files held open, whatever the number of databases */
+    uint32_t commit_size_max; /* 128 MB: changed pages of one transaction */
+    bool manual;      /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
+                         tests that must repeat exactly */
+    unsigned planted; /* enum cn_planted; for tests */
     const struct cn_store_history *history; /* borrowed; NULL: none */
 };
 
@@ -130,11 +131,11 @@ uint64_t cn_store_redo_lsn(struct cn_store *store);
 struct cn_store_stats {
     uint64_t appended_lsn, durable_lsn, redo_lsn;
     uint64_t log_live_bytes;
-    uint64_t flush_count;     /* writes (and syncs) of the log */
-    uint64_t log_bytes;       /* appended since the store was opened */
-    uint64_t dirty_pages;     /* committed, not yet in their files */
+    uint64_t flush_count; /* writes (and syncs) of the log */
+    uint64_t log_bytes;   /* appended since the store was opened */
+    uint64_t dirty_pages; /* committed, not yet in their files */
     uint64_t open_databases;
-    uint64_t image_count;     /* databases open, dirty or unsynced */
+    uint64_t image_count; /* databases open, dirty or unsynced */
     uint64_t open_files;
     uint64_t checkpoint_count;
     uint64_t recovered_records; /* by the last open */

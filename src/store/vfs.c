@@ -36,15 +36,15 @@ struct cn_vfs {
 struct cn_vfs_file {
     sqlite3_file base;
     struct cn_images *images;
-    struct cn_image *image;       /* borrowed */
-    struct cn_pagemap pending;    /* F1; owns the bytes */
-    uint32_t page_count;          /* as SQLite sees it */
-    bool reset;                   /* the image's pages are not ours: the database starts anew */
-    bool committing;              /* F2 */
-    bool logged;                  /* the last commit wrote a record */
-    uint64_t lsn;                 /* of that record */
+    struct cn_image *image;           /* borrowed */
+    struct cn_pagemap pending;        /* F1; owns the bytes */
+    uint32_t page_count;              /* as SQLite sees it */
+    bool reset;                       /* the image's pages are not ours: the database starts anew */
+    bool committing;                  /* F2 */
+    bool logged;                      /* the last commit wrote a record */
+    uint64_t lsn;                     /* of that record */
     const struct cn_image_meta *meta; /* borrowed during COMMIT */
-    struct cn_err *refusal;       /* owned; NULL unless the log refused */
+    struct cn_err *refusal;           /* owned; NULL unless the log refused */
 };
 
 static struct cn_vfs_file *file_of(sqlite3_file *base)

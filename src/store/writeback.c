@@ -19,12 +19,14 @@ enum {
 
 int cn_page_write_order(const void *a, const void *b)
 {
-    uint32_t x = ((const struct cn_page_write *)a)->page_no, y = ((const struct cn_page_write *)b)->page_no;
+    uint32_t x = ((const struct cn_page_write *)a)->page_no,
+             y = ((const struct cn_page_write *)b)->page_no;
     return x < y ? -1 : x > y;
 }
 
 /* Pins the pages of a map and lists them in order; under the image's lock. */
-static struct cn_page_write *writes_collect(struct cn_pagemap *map, size_t *count, uint64_t *lsn_max)
+static struct cn_page_write *writes_collect(struct cn_pagemap *map, size_t *count,
+                                            uint64_t *lsn_max)
 {
     struct cn_page_write *writes = cn_alloc((map->count + 1) * sizeof(*writes));
     uint32_t cursor = 0;
@@ -40,8 +42,10 @@ static struct cn_page_write *writes_collect(struct cn_pagemap *map, size_t *coun
     return writes;
 }
 
-/* Unpins what was collected. With `written`, a page that was not replaced meanwhile leaves memory. */
-static void writes_finish(struct cn_image *image, struct cn_page_write *writes, size_t count, bool written)
+/* Unpins what was collected. With `written`, a page that was not replaced meanwhile leaves memory.
+ */
+static void writes_finish(struct cn_image *image, struct cn_page_write *writes, size_t count,
+                          bool written)
 {
     struct cn_pagemap *maps[2] = {&image->pages, image->aside ? &image->aside->pages : NULL};
     for (size_t i = 0; i < count; i++) {
@@ -61,8 +65,8 @@ static void writes_finish(struct cn_image *image, struct cn_page_write *writes, 
     cn_free(writes);
 }
 
-int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *writes,
-                        size_t count, uint32_t file_limit, uint32_t page_count)
+int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *writes, size_t count,
+                        uint32_t file_limit, uint32_t page_count)
 {
     int64_t size = cn_disk_size(file);
     if (size < 0)
@@ -341,5 +345,7 @@ int cn_images_sync(struct cn_images *images, struct cn_err *err)
     cn_free(taken);
     if (rc < 0)
         cn_err_errno(err, -rc, "cannot sync database files");
-    return rc < 0 ? -EIO : 0; /* whatever the reason: the kernel may have dropped what it could not write */
+    return rc < 0
+               ? -EIO
+               : 0; /* whatever the reason: the kernel may have dropped what it could not write */
 }

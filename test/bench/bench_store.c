@@ -37,11 +37,11 @@ static void die(const char *what, const char *why)
     exit(1);
 }
 
-#define MUST(call)                            \
-    do {                                      \
-        struct cn_err err = {0};              \
-        if ((call) < 0)                       \
-            die(#call, err.text);             \
+#define MUST(call)                \
+    do {                          \
+        struct cn_err err = {0};  \
+        if ((call) < 0)           \
+            die(#call, err.text); \
     } while (0)
 
 static double now_us(void)
@@ -138,7 +138,8 @@ static uint64_t commit_update(struct cn_database *db)
     struct cn_statement *statement;
     size_t used;
     uint64_t lsn;
-    MUST(cn_database_prepare(db, update, sizeof(update) - 1, CN_SQL_GUEST, &statement, &used, &err));
+    MUST(
+        cn_database_prepare(db, update, sizeof(update) - 1, CN_SQL_GUEST, &statement, &used, &err));
     MUST(cn_statement_step(statement, &err));
     cn_statement_release(statement);
     MUST(cn_database_commit(db, &lsn, &err));
@@ -153,7 +154,8 @@ static sqlite3 *stock_open(const char *dir, unsigned number)
     sqlite3 *db;
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         "unix") != SQLITE_OK ||
-        sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL, NULL) ||
+        sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL,
+                     NULL) ||
         sqlite3_exec(db, make_table, NULL, NULL, NULL))
         die("stock SQLite", sqlite3_errmsg(db));
     cn_free(path);
@@ -225,8 +227,7 @@ static void *lane_run(void *arg)
 }
 
 static void ours_run(struct cn_store *store, unsigned objects, int lanes, int in_flight,
-                     int commits, double *each_us, double *each_cpu_us,
-                     double *log_bytes)
+                     int commits, double *each_us, double *each_cpu_us, double *log_bytes)
 {
     struct lane lane[LANES];
     struct cn_store_stats before, after;
@@ -343,7 +344,8 @@ static void bench_open(void)
 /* In a child that is killed: fills the log to 256 MB with updates. */
 static void recovery_fill(const char *dir)
 {
-    struct cn_store_config config = {.sync = CN_LOG_OS, .log_live_size = 1ull << 30, .manual = true};
+    struct cn_store_config config = {
+        .sync = CN_LOG_OS, .log_live_size = 1ull << 30, .manual = true};
     struct cn_store *store = store_at(disk_at(dir), &config);
     static struct cn_database *dbs[OBJECTS];
     struct cn_store_stats stats;

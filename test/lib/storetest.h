@@ -18,7 +18,8 @@ struct cn_object_key storetest_key(unsigned number);
 
 struct cn_database *storetest_database(struct cn_store *store, unsigned number);
 void storetest_exec(struct cn_database *db, const char *sql);
-/* The first column of the first row as text ("" for none, "NULL" for NULL); valid until the next call. */
+/* The first column of the first row as text ("" for none, "NULL" for NULL); valid until the next
+ * call. */
 const char *storetest_text(struct cn_database *db, const char *sql);
 int64_t storetest_int(struct cn_database *db, const char *sql);
 /* Commits; fails the test if that is refused. */

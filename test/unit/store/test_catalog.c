@@ -106,7 +106,8 @@ TEST(catalog, lists_by_name_and_by_alarm)
     CHECK_INT(3, cn_catalog_list_names(catalog, 1, "room/", 5, NULL, 0, 10, on_entry, &list, NULL));
     CHECK_STR("room/1 room/10 room/2 ", cn_buf_text(&list.text));
     cn_buf_clear(&list.text);
-    CHECK_INT(1, cn_catalog_list_names(catalog, 1, "room/", 5, "room/1", 6, 1, on_entry, &list, NULL));
+    CHECK_INT(1,
+              cn_catalog_list_names(catalog, 1, "room/", 5, "room/1", 6, 1, on_entry, &list, NULL));
     CHECK_STR("room/10 ", cn_buf_text(&list.text));
     cn_buf_clear(&list.text);
     CHECK_INT(6, cn_catalog_list_names(catalog, 1, "", 0, NULL, 0, 10, on_entry, &list, NULL));

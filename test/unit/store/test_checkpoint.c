@@ -80,7 +80,8 @@ TEST(checkpoint, history_gets_every_segment_in_order_and_every_file_set_aside)
     struct cn_store *store = storetest_open(simdisk_disk(sim), &config);
     for (unsigned i = 0; i < 120; i++) {
         struct cn_database *db = storetest_database(store, i % 7);
-        storetest_exec(db, "CREATE TABLE IF NOT EXISTS t(a); INSERT INTO t VALUES(randomblob(3000))");
+        storetest_exec(db,
+                       "CREATE TABLE IF NOT EXISTS t(a); INSERT INTO t VALUES(randomblob(3000))");
         if (i % 40 == 39)
             CHECK_INT(0, cn_database_delete_all(db, false, NULL));
         storetest_commit(db);
@@ -102,7 +103,8 @@ TEST(checkpoint, history_gets_every_segment_in_order_and_every_file_set_aside)
 TEST(checkpoint, commits_are_refused_while_the_disk_is_full_and_reads_go_on)
 {
     struct simdisk *sim = simdisk_new();
-    struct cn_store_config config = {.manual = true, .segment_size = 1 << 20, .dirty_size_max = 64 << 10};
+    struct cn_store_config config = {
+        .manual = true, .segment_size = 1 << 20, .dirty_size_max = 64 << 10};
     struct cn_store *store = storetest_open(simdisk_disk(sim), &config);
     struct cn_database *db = storetest_database(store, 1);
     storetest_exec(db, "CREATE TABLE t(a)");
@@ -159,9 +161,11 @@ static void *lane_run(void *arg)
         uint64_t lsn;
         if (!dbs[n] && cn_database_open(lane->store, &key, NULL, &dbs[n], &err) < 0)
             lane->failed = "open";
-        else if (cn_database_exec(dbs[n], "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b);"
+        else if (cn_database_exec(dbs[n],
+                                  "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b);"
                                   "INSERT INTO t(b) VALUES(randomblob(700));"
-                                  "UPDATE t SET b = randomblob(300) WHERE a % 7 = 0", &err) < 0)
+                                  "UPDATE t SET b = randomblob(300) WHERE a % 7 = 0",
+                                  &err) < 0)
             lane->failed = "exec";
         else if (cn_database_set_alarm(dbs[n], 1000 + i, &err) < 0 ||
                  cn_database_commit(dbs[n], &lsn, &err) < 0)
@@ -223,7 +227,8 @@ TEST(checkpoint, lanes_commit_while_checkpoints_run)
         }
     }
     int seen = 0;
-    CHECK_INT(LANES * PER_LANE, cn_catalog_list(cn_store_catalog(store), 1, NULL, 100, count_each, &seen, NULL));
+    CHECK_INT(LANES * PER_LANE,
+              cn_catalog_list(cn_store_catalog(store), 1, NULL, 100, count_each, &seen, NULL));
     cn_store_close(store);
     cn_disk_system_free(disk);
 }

@@ -92,15 +92,17 @@ TEST(database, a_turn_larger_than_the_page_cache_commits_and_rolls_back)
 {
     struct bed bed = bed_open();
     storetest_exec(bed.db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b BLOB)");
-    storetest_exec(bed.db, "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 2000)"
-                           " INSERT INTO t SELECT i, randomblob(3000) FROM n");
+    storetest_exec(bed.db,
+                   "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 2000)"
+                   " INSERT INTO t SELECT i, randomblob(3000) FROM n");
     storetest_commit(bed.db);
     char before[64];
     strcpy(before, storetest_text(bed.db, "SELECT sum(length(hex(b)) + unicode(hex(b))) FROM t"));
     storetest_exec(bed.db, "UPDATE t SET b = zeroblob(3000)"); /* spills */
     storetest_exec(bed.db, "INSERT INTO t SELECT a + 5000, randomblob(2000) FROM t");
     cn_database_rollback(bed.db);
-    CHECK_STR(before, storetest_text(bed.db, "SELECT sum(length(hex(b)) + unicode(hex(b))) FROM t"));
+    CHECK_STR(before,
+              storetest_text(bed.db, "SELECT sum(length(hex(b)) + unicode(hex(b))) FROM t"));
     CHECK_STR("ok", storetest_text(bed.db, "PRAGMA integrity_check"));
     storetest_exec(bed.db, "DELETE FROM t WHERE a % 2");
     storetest_commit(bed.db);
@@ -202,7 +204,8 @@ TEST(database, delete_all_inside_a_savepoint_is_undone_with_it)
                            "INSERT INTO p VALUES(1); INSERT INTO c VALUES(1);"
                            "CREATE VIEW v AS SELECT a FROM p;"
                            "CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES('word')");
-    CHECK_INT(0, cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
+    CHECK_INT(0,
+              cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
     storetest_commit(bed.db);
     int level = cn_database_savepoint(bed.db, NULL);
     struct cn_err err = {0};
@@ -224,27 +227,51 @@ TEST(database, delete_all_inside_a_savepoint_is_undone_with_it)
 TEST(database, guests_cannot_leave_their_database)
 {
     static const char *const refused[] = {
-        "BEGIN", "COMMIT", "SAVEPOINT s", "ATTACH ':memory:' AS x", "VACUUM",
-        "SELECT * FROM _cf_KV", "CREATE TABLE _CF_x(a)", "DROP TABLE _cf_KV",
-        "INSERT INTO _cf_KV VALUES('a', 'b')", "ALTER TABLE t RENAME TO _cf_t",
-        "CREATE INDEX i ON _cf_KV(value)", "CREATE VIEW v AS SELECT * FROM _cf_KV; SELECT * FROM v",
-        "PRAGMA journal_mode = WAL", "PRAGMA page_size = 512", "PRAGMA writable_schema = 1",
-        "SELECT * FROM pragma_journal_mode", "PRAGMA table_info(_cf_KV)", "CREATE TEMP TABLE x(a)",
-        "CREATE VIRTUAL TABLE x USING dbstat", "SELECT load_extension('x')",
+        "BEGIN",
+        "COMMIT",
+        "SAVEPOINT s",
+        "ATTACH ':memory:' AS x",
+        "VACUUM",
+        "SELECT * FROM _cf_KV",
+        "CREATE TABLE _CF_x(a)",
+        "DROP TABLE _cf_KV",
+        "INSERT INTO _cf_KV VALUES('a', 'b')",
+        "ALTER TABLE t RENAME TO _cf_t",
+        "CREATE INDEX i ON _cf_KV(value)",
+        "CREATE VIEW v AS SELECT * FROM _cf_KV; SELECT * FROM v",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA page_size = 512",
+        "PRAGMA writable_schema = 1",
+        "SELECT * FROM pragma_journal_mode",
+        "PRAGMA table_info(_cf_KV)",
+        "CREATE TEMP TABLE x(a)",
+        "CREATE VIRTUAL TABLE x USING dbstat",
+        "SELECT load_extension('x')",
     };
     static const char *const allowed[] = {
-        "SELECT a FROM t", "PRAGMA table_info(t)", "PRAGMA foreign_keys", "PRAGMA page_count",
-        "SELECT * FROM pragma_table_info('t')", "CREATE VIRTUAL TABLE f USING fts5(x)",
-        "INSERT INTO f VALUES('some words')", "SELECT * FROM f('words')",
-        "CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)", "SELECT jsonb('[1]'), sqrt(2)",
-        "CREATE TABLE u(a UNIQUE)", "ALTER TABLE u RENAME TO w", "ALTER TABLE w ADD COLUMN b",
-        "PRAGMA optimize", "PRAGMA quick_check", "DELETE FROM t WHERE a > 1 ORDER BY a LIMIT 1",
+        "SELECT a FROM t",
+        "PRAGMA table_info(t)",
+        "PRAGMA foreign_keys",
+        "PRAGMA page_count",
+        "SELECT * FROM pragma_table_info('t')",
+        "CREATE VIRTUAL TABLE f USING fts5(x)",
+        "INSERT INTO f VALUES('some words')",
+        "SELECT * FROM f('words')",
+        "CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)",
+        "SELECT jsonb('[1]'), sqrt(2)",
+        "CREATE TABLE u(a UNIQUE)",
+        "ALTER TABLE u RENAME TO w",
+        "ALTER TABLE w ADD COLUMN b",
+        "PRAGMA optimize",
+        "PRAGMA quick_check",
+        "DELETE FROM t WHERE a > 1 ORDER BY a LIMIT 1",
         "CREATE TRIGGER tr AFTER INSERT ON t BEGIN UPDATE w SET b = 1; END",
     };
     struct bed bed = bed_open();
     struct cn_err err = {0};
     storetest_exec(bed.db, "CREATE TABLE t(a)");
-    CHECK_INT(0, cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
+    CHECK_INT(0,
+              cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
     storetest_commit(bed.db);
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const char *sql = refused[i];
@@ -279,8 +306,14 @@ TEST(database, limits_of_the_platform_hold)
 {
     struct bed bed = bed_open();
     struct cn_err err;
-    CHECK_INT(CN_ESQL, guest(bed.db, "SELECT 'x' LIKE '012345678901234567890123456789012345678901234567891'", &err));
-    CHECK_INT(CN_ESQL, guest(bed.db, "SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6", &err));
+    CHECK_INT(CN_ESQL,
+              guest(bed.db, "SELECT 'x' LIKE '012345678901234567890123456789012345678901234567891'",
+                    &err));
+    CHECK_INT(
+        CN_ESQL,
+        guest(bed.db,
+              "SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6",
+              &err));
     CHECK_INT(CN_ESQL, guest(bed.db, "SELECT ?101", &err));
     CHECK_INT(CN_ESQL, guest(bed.db, "SELECT length(zeroblob(5000000))", &err));
     CHECK(strstr(err.text, "SQLITE_TOOBIG") != NULL);

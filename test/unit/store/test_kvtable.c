@@ -41,7 +41,8 @@ TEST(kvtable, gets_what_was_put)
     cn_database_rollback(db);
     CHECK_INT(1, cn_kvtable_get(db, text("a"), &value, NULL));
 
-    int level = cn_database_savepoint(db, NULL); /* the table itself comes and goes with savepoints */
+    int level =
+        cn_database_savepoint(db, NULL); /* the table itself comes and goes with savepoints */
     CHECK_INT(0, cn_database_delete_all(db, false, NULL));
     CHECK_INT(0, cn_kvtable_get(db, text("a"), &value, NULL));
     CHECK_INT(0, cn_kvtable_put(db, text("b"), text("x"), NULL));
@@ -93,7 +94,8 @@ TEST(kvtable, lists_ranges_in_byte_order)
     check_list(db, (struct cn_kvtable_range){.prefix = text("a"), .reverse = true, .limit = 2},
                "abc ab ");
     check_list(db, (struct cn_kvtable_range){.start = text("ab"), .end = text("b")}, "ab abc ");
-    check_list(db, (struct cn_kvtable_range){.start = text("ab"), .start_after = true}, "abc b b\xc3\xa9 c ");
+    check_list(db, (struct cn_kvtable_range){.start = text("ab"), .start_after = true},
+               "abc b b\xc3\xa9 c ");
     check_list(db, (struct cn_kvtable_range){.start = text("abb"), .prefix = text("a")}, "abc ");
     check_list(db, (struct cn_kvtable_range){.start = text("x"), .prefix = text("a")}, "");
     check_list(db, (struct cn_kvtable_range){.limit = 3}, "Z a ab ");
@@ -129,7 +131,8 @@ TEST(kvtable, a_long_listing_sees_every_key_once)
     CHECK_INT(0, cn_kvtable_list(db, &(struct cn_kvtable_range){0}, count_pair, &count, NULL));
     CHECK_INT(1000, count);
     struct walk walk = {.db = db, .deletes = true}; /* changes the table under the walk */
-    CHECK_INT(0, cn_kvtable_list(db, &(struct cn_kvtable_range){.reverse = true}, on_pair, &walk, NULL));
+    CHECK_INT(
+        0, cn_kvtable_list(db, &(struct cn_kvtable_range){.reverse = true}, on_pair, &walk, NULL));
     CHECK_INT(10000, (long long)walk.keys.size);
     check_list(db, (struct cn_kvtable_range){0}, "");
     cn_buf_fini(&walk.keys);

@@ -174,7 +174,8 @@ TEST(log, an_append_encoded_before_a_checkpoint_began_is_sent_back)
     int64_t time_ms;
     CHECK_INT(0, append(log, "x", 1, &lsn, NULL));
     CHECK_INT(1, cn_log_checkpoint_start(log));
-    CHECK_INT(-EAGAIN, cn_log_append(log, CN_RECORD_COMMIT, "y", 1, boundary, &lsn, &time_ms, NULL));
+    CHECK_INT(-EAGAIN,
+              cn_log_append(log, CN_RECORD_COMMIT, "y", 1, boundary, &lsn, &time_ms, NULL));
     CHECK_INT(1, cn_log_appended(log));
     CHECK_INT(0, append(log, "y", 1, &lsn, NULL));
     cn_log_close(log);
@@ -270,7 +271,8 @@ TEST(log, tells_a_torn_tail_from_damage)
         struct cn_segment_reader reader;
         struct cn_record record;
         CHECK_INT(0, simdisk_damage(copy, "log/0000000001.seg", start + n * each + 500, 3));
-        CHECK_INT(0, cn_segment_reader_open(&reader, simdisk_disk(copy), "log/0000000001.seg", NULL));
+        CHECK_INT(0,
+                  cn_segment_reader_open(&reader, simdisk_disk(copy), "log/0000000001.seg", NULL));
         for (uint64_t i = 0; i < n; i++)
             CHECK_INT(1, cn_segment_reader_next(&reader, &record, NULL));
         CHECK_INT(0, cn_segment_reader_next(&reader, &record, NULL));

@@ -62,7 +62,8 @@ TEST(record, comes_back_as_it_was_sealed)
     CHECK(commit.has_alarm && commit.alarm_ms == 123456);
     CHECK(commit.name_size == 3 && memcmp(commit.name, "bob", 3) == 0);
     CHECK(cn_commit_page(&commit, &offset, &page));
-    CHECK(page.page_no == 1 && memcmp(page.image, "ii", 2) == 0 && memcmp(page.diff, "ddd", 3) == 0);
+    CHECK(page.page_no == 1 && memcmp(page.image, "ii", 2) == 0 &&
+          memcmp(page.diff, "ddd", 3) == 0);
     CHECK(cn_commit_page(&commit, &offset, &page));
     CHECK(page.page_no == 2 && page.diff == NULL && page.image_size == 4);
     CHECK(!cn_commit_page(&commit, &offset, &page));
