@@ -77,227 +77,146 @@ class Token {
   }
 }
 
-/** The classes of token objects: each has one private field, the Token. */
-const makers = {};
-const tokenOf = (token) => {
-  if (token.handle === null) throw invalid();
-  return token;
-};
-
-class Element {
+/** What the objects given to handlers have in common: a Token, in a private field. */
+class ContentToken {
   #token;
-  static {
-    makers[EVENT_ELEMENT] = (token) => new Element(INTERNAL, token);
+  static of(object) {
+    const token = object.#token;
+    if (token.handle === null) throw invalid();
+    return token;
   }
   constructor(key, token) {
     if (key !== INTERNAL) throw illegalConstructor();
     this.#token = token;
   }
+}
+const handleOf = (object) => ContentToken.of(object).handle;
+
+/** Gives a class the methods that put content somewhere: { before: BEFORE... }. */
+function defineInsertions(face, places) {
+  for (const name of Object.keys(places)) {
+    const methods = {
+      [name](content, options = undefined) {
+        ContentToken.of(this).insert(places[name], content, options, `${name}' on '${face.name}`);
+        return this;
+      },
+    };
+    Object.defineProperty(face.prototype, name, { value: methods[name], writable: true, configurable: true });
+  }
+}
+
+function defineRemoval(face) {
+  Object.defineProperties(face.prototype, {
+    remove: {
+      value: {
+        remove() {
+          native.htmlRemove(handleOf(this), false);
+          return this;
+        },
+      }.remove,
+      writable: true,
+      configurable: true,
+    },
+    removed: {
+      get() {
+        return native.htmlRemoved(handleOf(this));
+      },
+      configurable: true,
+    },
+  });
+}
+
+class Element extends ContentToken {
   get tagName() {
-    return native.htmlString(tokenOf(this.#token).handle, NAME);
+    return native.htmlString(handleOf(this), NAME);
   }
   set tagName(name) {
-    native.htmlSet(tokenOf(this.#token).handle, 0, `${name}`);
+    native.htmlSet(handleOf(this), 0, `${name}`);
   }
   get attributes() {
-    const flat = native.htmlAttributes(tokenOf(this.#token).handle);
+    const flat = native.htmlAttributes(handleOf(this));
     const pairs = [];
     for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i], flat[i + 1]]);
     return new AttributesIterator(INTERNAL, pairs);
   }
-  get removed() {
-    return native.htmlRemoved(tokenOf(this.#token).handle);
-  }
   get namespaceURI() {
-    return native.htmlString(tokenOf(this.#token).handle, NAMESPACE);
+    return native.htmlString(handleOf(this), NAMESPACE);
   }
   getAttribute(name) {
-    return native.htmlGetAttribute(tokenOf(this.#token).handle, `${name}`);
+    return native.htmlGetAttribute(handleOf(this), `${name}`);
   }
   hasAttribute(name) {
-    return native.htmlGetAttribute(tokenOf(this.#token).handle, `${name}`) !== null;
+    return native.htmlGetAttribute(handleOf(this), `${name}`) !== null;
   }
   setAttribute(name, value) {
-    native.htmlSetAttribute(tokenOf(this.#token).handle, `${name}`, `${value}`);
+    native.htmlSetAttribute(handleOf(this), `${name}`, `${value}`);
     return this;
   }
   removeAttribute(name) {
-    native.htmlRemoveAttribute(tokenOf(this.#token).handle, `${name}`);
-    return this;
-  }
-  before(content, options = undefined) {
-    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Element");
-    return this;
-  }
-  after(content, options = undefined) {
-    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Element");
-    return this;
-  }
-  prepend(content, options = undefined) {
-    tokenOf(this.#token).insert(PREPEND, content, options, "prepend' on 'Element");
-    return this;
-  }
-  append(content, options = undefined) {
-    tokenOf(this.#token).insert(APPEND, content, options, "append' on 'Element");
-    return this;
-  }
-  replace(content, options = undefined) {
-    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Element");
-    return this;
-  }
-  remove() {
-    native.htmlRemove(tokenOf(this.#token).handle, false);
+    native.htmlRemoveAttribute(handleOf(this), `${name}`);
     return this;
   }
   removeAndKeepContent() {
-    native.htmlRemove(tokenOf(this.#token).handle, true);
-    return this;
-  }
-  setInnerContent(content, options = undefined) {
-    tokenOf(this.#token).insert(INNER, content, options, "setInnerContent' on 'Element");
+    native.htmlRemove(handleOf(this), true);
     return this;
   }
   onEndTag(handler) {
     if (typeof handler !== "function") {
       throw new TypeError("Failed to execute 'onEndTag' on 'Element': parameter 1 is not of type 'Function'.");
     }
-    const token = tokenOf(this.#token);
+    const token = ContentToken.of(this);
     native.htmlOnEndTag(token.handle, token.session.addEndTagHandler(handler));
   }
 }
 
-class EndTag {
-  #token;
-  static {
-    makers[EVENT_END_TAG] = (token) => new EndTag(INTERNAL, token);
-  }
-  constructor(key, token) {
-    if (key !== INTERNAL) throw illegalConstructor();
-    this.#token = token;
-  }
+class EndTag extends ContentToken {
   get name() {
-    return native.htmlString(tokenOf(this.#token).handle, NAME);
+    return native.htmlString(handleOf(this), NAME);
   }
   set name(name) {
-    native.htmlSet(tokenOf(this.#token).handle, 0, `${name}`);
-  }
-  before(content, options = undefined) {
-    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'EndTag");
-    return this;
-  }
-  after(content, options = undefined) {
-    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'EndTag");
-    return this;
-  }
-  remove() {
-    native.htmlRemove(tokenOf(this.#token).handle, false);
-    return this;
+    native.htmlSet(handleOf(this), 0, `${name}`);
   }
 }
 
-class Text {
-  #token;
-  static {
-    makers[EVENT_TEXT] = (token) => new Text(INTERNAL, token);
-  }
-  constructor(key, token) {
-    if (key !== INTERNAL) throw illegalConstructor();
-    this.#token = token;
-  }
+class Text extends ContentToken {
   get text() {
-    return native.htmlString(tokenOf(this.#token).handle, TEXT);
+    return native.htmlString(handleOf(this), TEXT);
   }
   get lastInTextNode() {
-    return tokenOf(this.#token).isLast;
-  }
-  get removed() {
-    return native.htmlRemoved(tokenOf(this.#token).handle);
-  }
-  before(content, options = undefined) {
-    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Text");
-    return this;
-  }
-  after(content, options = undefined) {
-    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Text");
-    return this;
-  }
-  replace(content, options = undefined) {
-    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Text");
-    return this;
-  }
-  remove() {
-    native.htmlRemove(tokenOf(this.#token).handle, false);
-    return this;
+    return ContentToken.of(this).isLast;
   }
 }
 
-class Comment {
-  #token;
-  static {
-    makers[EVENT_COMMENT] = (token) => new Comment(INTERNAL, token);
-  }
-  constructor(key, token) {
-    if (key !== INTERNAL) throw illegalConstructor();
-    this.#token = token;
-  }
+class Comment extends ContentToken {
   get text() {
-    return native.htmlString(tokenOf(this.#token).handle, TEXT);
+    return native.htmlString(handleOf(this), TEXT);
   }
   set text(text) {
-    native.htmlSet(tokenOf(this.#token).handle, 1, `${text}`);
-  }
-  get removed() {
-    return native.htmlRemoved(tokenOf(this.#token).handle);
-  }
-  before(content, options = undefined) {
-    tokenOf(this.#token).insert(BEFORE, content, options, "before' on 'Comment");
-    return this;
-  }
-  after(content, options = undefined) {
-    tokenOf(this.#token).insert(AFTER, content, options, "after' on 'Comment");
-    return this;
-  }
-  replace(content, options = undefined) {
-    tokenOf(this.#token).insert(REPLACE, content, options, "replace' on 'Comment");
-    return this;
-  }
-  remove() {
-    native.htmlRemove(tokenOf(this.#token).handle, false);
-    return this;
+    native.htmlSet(handleOf(this), 1, `${text}`);
   }
 }
 
-class Doctype {
-  #token;
-  static {
-    makers[EVENT_DOCTYPE] = (token) => new Doctype(INTERNAL, token);
-  }
-  constructor(key, token) {
-    if (key !== INTERNAL) throw illegalConstructor();
-    this.#token = token;
-  }
+class Doctype extends ContentToken {
   get name() {
-    return native.htmlString(tokenOf(this.#token).handle, 3);
+    return native.htmlString(handleOf(this), 3);
   }
   get publicId() {
-    return native.htmlString(tokenOf(this.#token).handle, 4);
+    return native.htmlString(handleOf(this), 4);
   }
   get systemId() {
-    return native.htmlString(tokenOf(this.#token).handle, 5);
+    return native.htmlString(handleOf(this), 5);
   }
 }
 
-class DocumentEnd {
-  #token;
-  constructor(key, token) {
-    if (key !== INTERNAL) throw illegalConstructor();
-    this.#token = token;
-  }
-  append(content, options = undefined) {
-    tokenOf(this.#token).insert(APPEND, content, options, "append' on 'DocumentEnd");
-    return this;
-  }
-}
+class DocumentEnd extends ContentToken {}
+
+const around = { before: BEFORE, after: AFTER };
+defineInsertions(Element, { ...around, prepend: PREPEND, append: APPEND, replace: REPLACE, setInnerContent: INNER });
+defineInsertions(EndTag, around);
+defineInsertions(Text, { ...around, replace: REPLACE });
+defineInsertions(Comment, { ...around, replace: REPLACE });
+defineInsertions(DocumentEnd, { append: APPEND });
+for (const face of [Element, EndTag, Text, Comment]) defineRemoval(face);
 
 class AttributesIterator {
   #pairs;
@@ -372,18 +291,18 @@ class Session {
       const handler = this.endTagHandlers[number];
       this.endTagHandlers[number] = undefined;
       this.freeNumbers.push(number);
-      return handler(makers[event](token));
+      return handler(new EndTag(INTERNAL, token));
     }
     const { handlers, element, text, comments, doctype, end } = this.registrations[number];
     switch (event) {
       case EVENT_ELEMENT:
-        return element.call(handlers, makers[event](token));
+        return element.call(handlers, new Element(INTERNAL, token));
       case EVENT_TEXT:
-        return text.call(handlers, makers[event](token));
+        return text.call(handlers, new Text(INTERNAL, token));
       case EVENT_COMMENT:
-        return comments.call(handlers, makers[event](token));
+        return comments.call(handlers, new Comment(INTERNAL, token));
       case EVENT_DOCTYPE:
-        return doctype.call(handlers, makers[event](token));
+        return doctype.call(handlers, new Doctype(INTERNAL, token));
       default:
         return end.call(handlers, new DocumentEnd(INTERNAL, token));
     }

@@ -141,7 +141,7 @@ static struct cn_html_frame *top(struct cn_html_rewriter *rewriter)
 static uint64_t *frame_set(struct cn_html_rewriter *rewriter, size_t frame, int which)
 {
     size_t words = cn_html_selectors_words(&rewriter->selectors);
-    return rewriter->sets + (frame * 2 + (size_t)which) * words;
+    return words ? rewriter->sets + (frame * 2 + (size_t)which) * words : NULL;
 }
 
 static struct cn_html_frame *push_frame(struct cn_html_rewriter *rewriter)

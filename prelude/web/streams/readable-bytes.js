@@ -1,7 +1,6 @@
 // Byte controllers and reading into the caller's buffers.
 // https://streams.spec.whatwg.org/#rbs-controller-abstract-ops
-import { Queue, attempt, react } from "./common.js";
-import { CLOSED, ERRORED, READABLE, closeStream, errorStream } from "./readable-core.js";
+import { CLOSED, READABLE, SourceController, closeStream } from "./readable-core.js";
 
 const { transfer: bufferTransfer } = ArrayBuffer.prototype;
 const TypedArray = Object.getPrototypeOf(Uint8Array);
@@ -61,38 +60,17 @@ class PullInto {
   }
 }
 
-export class ByteController {
+export class ByteController extends SourceController {
   constructor(stream, pullAlgorithm, cancelAlgorithm, mark, autoAllocateChunkSize) {
-    this.stream = stream;
-    this.queue = new Queue(); // of {buffer, byteOffset, byteLength}
-    this.total = 0;
-    this.mark = mark;
-    this.pullAlgorithm = pullAlgorithm;
-    this.cancelAlgorithm = cancelAlgorithm;
+    super(stream, pullAlgorithm, cancelAlgorithm, mark); // its queue has {buffer, byteOffset, byteLength}
     this.autoAllocateChunkSize = autoAllocateChunkSize;
     this.pending = []; // of PullInto
-    this.byobRequest = null; // ByobRequestRecord
-    this.started = false;
-    this.closeRequested = false;
-    this.pulling = false;
-    this.pullAgain = false;
-    this.onPulled = null;
-    this.onPullFailed = null;
-    this.object = null;
-    stream.controller = this;
+    this.byobRequest = null; // the record behind controller.byobRequest
     stream.isBytes = true;
   }
 
-  start(startAlgorithm) {
-    const result = startAlgorithm === null ? undefined : startAlgorithm();
-    react(
-      result,
-      () => {
-        this.started = true;
-        this.pullIfNeeded();
-      },
-      (error) => this.fail(error),
-    );
+  room() {
+    return this.mark - this.total;
   }
 
   pull(request) {
@@ -116,14 +94,6 @@ export class ByteController {
     this.pullIfNeeded();
   }
 
-  cancel(reason) {
-    this.clearPending();
-    this.resetQueue();
-    const { cancelAlgorithm } = this;
-    this.clearAlgorithms();
-    return cancelAlgorithm === null ? undefined : cancelAlgorithm(reason);
-  }
-
   release() {
     if (this.pending.length > 0) {
       const first = this.pending[0];
@@ -133,12 +103,10 @@ export class ByteController {
   }
 
   resetQueue() {
+    this.invalidateByobRequest();
+    this.pending = [];
     this.queue.clear();
     this.total = 0;
-  }
-
-  clearAlgorithms() {
-    this.pullAlgorithm = this.cancelAlgorithm = null;
   }
 
   invalidateByobRequest() {
@@ -148,48 +116,9 @@ export class ByteController {
     this.byobRequest = null;
   }
 
-  clearPending() {
-    this.invalidateByobRequest();
-    this.pending = [];
-  }
-
-  desiredSize() {
-    const { state } = this.stream;
-    if (state === ERRORED) return null;
-    if (state === CLOSED) return 0;
-    return this.mark - this.total;
-  }
-
-  shouldPull() {
-    const { stream } = this;
-    if (stream.state !== READABLE || this.closeRequested || !this.started) return false;
-    if (stream.reader !== null && stream.reader.requests.length > 0) return true;
-    return this.mark - this.total > 0;
-  }
-
-  pullIfNeeded() {
-    if (this.pullAlgorithm === null || !this.shouldPull()) return;
-    if (this.pulling) {
-      this.pullAgain = true;
-      return;
-    }
-    this.pulling = true;
-    if (this.onPulled === null) {
-      this.onPulled = () => {
-        this.pulling = false;
-        if (this.pullAgain) {
-          this.pullAgain = false;
-          this.pullIfNeeded();
-        }
-      };
-      this.onPullFailed = (error) => this.fail(error);
-    }
-    react(attempt(this.pullAlgorithm), this.onPulled, this.onPullFailed);
-  }
-
   /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-close */
   close() {
-    if (this.closeRequested || this.stream.state !== READABLE) return;
+    if (!this.canCloseOrEnqueue()) return;
     if (this.total > 0) {
       this.closeRequested = true;
       return;
@@ -206,18 +135,10 @@ export class ByteController {
     closeStream(this.stream);
   }
 
-  fail(error) {
-    if (this.stream.state !== READABLE) return;
-    this.clearPending();
-    this.resetQueue();
-    this.clearAlgorithms();
-    errorStream(this.stream, error);
-  }
-
   /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-enqueue */
   enqueue(buffer, byteOffset, byteLength) {
     const { stream } = this;
-    if (this.closeRequested || stream.state !== READABLE) return;
+    if (!this.canCloseOrEnqueue()) return;
     if (detached(buffer)) throw new TypeError("The chunk's buffer is detached.");
     const mine = transfer(buffer);
     if (this.pending.length > 0) {

@@ -115,16 +115,16 @@ export function releaseReader(reader) {
 
 export { releasedError };
 
-// Default controllers: https://streams.spec.whatwg.org/#rs-default-controller-abstract-ops
-
-export class DefaultController {
-  /** `size` null means that every chunk counts 1. The algorithms may be null. */
-  constructor(stream, pullAlgorithm, cancelAlgorithm, mark, size) {
+/**
+ * What default and byte controllers share: when the source is pulled. A subclass has room(), what
+ * its strategy still wants, and fail(error).
+ */
+export class SourceController {
+  /** The algorithms take what the standard's take and return undefined or a promise, or are null. */
+  constructor(stream, pullAlgorithm, cancelAlgorithm, mark) {
     this.stream = stream;
     this.queue = new Queue();
-    this.sizes = size === null ? null : new Queue();
-    this.total = 0; // of sizes
-    this.size = size;
+    this.total = 0; // of the sizes in the queue
     this.mark = mark;
     this.pullAlgorithm = pullAlgorithm;
     this.cancelAlgorithm = cancelAlgorithm;
@@ -134,7 +134,6 @@ export class DefaultController {
     this.pullAgain = false;
     this.onPulled = null;
     this.onPullFailed = null;
-    this.object = null; // the ReadableStreamDefaultController, where there is one
     stream.controller = this;
   }
 
@@ -151,48 +150,7 @@ export class DefaultController {
     );
   }
 
-  pull(request) {
-    if (this.queue.length > 0) {
-      const chunk = this.take();
-      if (this.closeRequested && this.queue.length === 0) {
-        this.clearAlgorithms();
-        closeStream(this.stream);
-      } else {
-        this.pullIfNeeded();
-      }
-      request.chunk(chunk);
-    } else {
-      this.stream.reader.requests.push(request);
-      this.pullIfNeeded();
-    }
-  }
-
-  cancel(reason) {
-    this.resetQueue();
-    const { cancelAlgorithm } = this;
-    this.clearAlgorithms();
-    return cancelAlgorithm === null ? undefined : cancelAlgorithm(reason);
-  }
-
   release() {}
-
-  take() {
-    if (this.sizes !== null) {
-      this.total -= this.sizes.shift();
-      if (this.total < 0) this.total = 0;
-    }
-    return this.queue.shift();
-  }
-
-  resetQueue() {
-    this.queue.clear();
-    if (this.sizes !== null) this.sizes.clear();
-    this.total = 0;
-  }
-
-  clearAlgorithms() {
-    this.pullAlgorithm = this.cancelAlgorithm = this.size = null;
-  }
 
   canCloseOrEnqueue() {
     return !this.closeRequested && this.stream.state === READABLE;
@@ -202,19 +160,13 @@ export class DefaultController {
   desiredSize() {
     const { state } = this.stream;
     if (state === ERRORED) return null;
-    if (state === CLOSED) return 0;
-    return this.room();
-  }
-
-  room() {
-    return this.mark - (this.sizes === null ? this.queue.length : this.total);
+    return state === CLOSED ? 0 : this.room();
   }
 
   shouldPull() {
-    const { stream } = this;
-    if (!this.started || this.closeRequested || stream.state !== READABLE) return false;
-    if (stream.reader !== null && stream.reader.requests.length > 0) return true;
-    return this.room() > 0;
+    if (!this.started || !this.canCloseOrEnqueue()) return false;
+    const { reader } = this.stream;
+    return (reader !== null && reader.requests.length > 0) || this.room() > 0;
   }
 
   pullIfNeeded() {
@@ -235,6 +187,78 @@ export class DefaultController {
       this.onPullFailed = (error) => this.fail(error);
     }
     react(attempt(this.pullAlgorithm), this.onPulled, this.onPullFailed);
+  }
+
+  cancel(reason) {
+    this.resetQueue();
+    const { cancelAlgorithm } = this;
+    this.clearAlgorithms();
+    return cancelAlgorithm === null ? undefined : cancelAlgorithm(reason);
+  }
+
+  fail(error) {
+    if (this.stream.state !== READABLE) return;
+    this.resetQueue();
+    this.clearAlgorithms();
+    errorStream(this.stream, error);
+  }
+
+  clearAlgorithms() {
+    this.pullAlgorithm = this.cancelAlgorithm = null;
+  }
+}
+
+// https://streams.spec.whatwg.org/#rs-default-controller-abstract-ops
+
+export class DefaultController extends SourceController {
+  /** `size` null means that every chunk counts 1. */
+  constructor(stream, pullAlgorithm, cancelAlgorithm, mark, size) {
+    super(stream, pullAlgorithm, cancelAlgorithm, mark);
+    this.sizes = size === null ? null : new Queue();
+    this.size = size;
+  }
+
+  room() {
+    return this.mark - (this.sizes === null ? this.queue.length : this.total);
+  }
+
+  clearAlgorithms() {
+    this.pullAlgorithm = this.cancelAlgorithm = this.size = null;
+  }
+
+  resetQueue() {
+    this.queue.clear();
+    if (this.sizes !== null) this.sizes.clear();
+    this.total = 0;
+  }
+
+  pull(request) {
+    if (this.queue.length > 0) {
+      request.chunk(this.next());
+    } else {
+      this.stream.reader.requests.push(request);
+      this.pullIfNeeded();
+    }
+  }
+
+  /** The first chunk of a queue that is not empty, for a read. */
+  next() {
+    const chunk = this.take();
+    if (this.closeRequested && this.queue.length === 0) {
+      this.clearAlgorithms();
+      closeStream(this.stream);
+    } else {
+      this.pullIfNeeded();
+    }
+    return chunk;
+  }
+
+  take() {
+    if (this.sizes !== null) {
+      this.total -= this.sizes.shift();
+      if (this.total < 0) this.total = 0;
+    }
+    return this.queue.shift();
   }
 
   enqueue(chunk) {
@@ -269,12 +293,5 @@ export class DefaultController {
       this.clearAlgorithms();
       closeStream(this.stream);
     }
-  }
-
-  fail(error) {
-    if (this.stream.state !== READABLE) return;
-    this.resetQueue();
-    this.clearAlgorithms();
-    errorStream(this.stream, error);
   }
 }

@@ -85,7 +85,6 @@ class ReadableStream {
       const face = new ReadableByteStreamController(INTERNAL);
       const pullAlgorithm = pull === undefined ? null : () => pull.call(source, face);
       const controller = new ByteController(record, pullAlgorithm, cancelAlgorithm, limit, autoAllocateChunkSize);
-      controller.object = face;
       bindByteController(face, controller);
       controller.start(start === undefined ? null : () => start.call(source, face));
     } else {
@@ -93,7 +92,6 @@ class ReadableStream {
       const face = new ReadableStreamDefaultController(INTERNAL);
       const pullAlgorithm = pull === undefined ? null : () => pull.call(source, face);
       const controller = new DefaultController(record, pullAlgorithm, cancelAlgorithm, limit, size ?? null);
-      controller.object = face;
       bindDefaultController(face, controller);
       controller.start(start === undefined ? null : () => start.call(source, face));
     }
@@ -216,9 +214,7 @@ class ReadableStreamDefaultReader {
       const { controller } = stream;
       // A chunk that is there already needs no request.
       if (controller instanceof DefaultController && controller.queue.length > 0) {
-        let promise;
-        controller.pull({ chunk: (value) => (promise = resolved({ value, done: false })) });
-        return promise;
+        return resolved({ value: controller.next(), done: false });
       }
     } else if (stream.state === CLOSED) {
       return resolved({ value: undefined, done: true });
@@ -377,7 +373,7 @@ class ReadableByteStreamController {
   close() {
     if (!(#record in this)) throw illegalInvocation("ReadableByteStreamController");
     const record = this.#record;
-    if (record.closeRequested || record.stream.state !== READABLE) {
+    if (!record.canCloseOrEnqueue()) {
       throw new TypeError("The stream is not in a state that permits close.");
     }
     record.close();
@@ -389,7 +385,7 @@ class ReadableByteStreamController {
     if (!ArrayBuffer.isView(chunk)) throw new TypeError("A byte stream's chunks must be ArrayBufferViews.");
     const { buffer, byteOffset, byteLength } = viewInfo(chunk);
     if (byteLength === 0 || lengthOf(buffer) === 0) throw new TypeError("A byte stream's chunk must not be empty.");
-    if (record.closeRequested || record.stream.state !== READABLE) {
+    if (!record.canCloseOrEnqueue()) {
       throw new TypeError("The stream is not in a state that permits enqueue.");
     }
     record.enqueue(buffer, byteOffset, byteLength);

@@ -119,49 +119,36 @@ export class TransformRecord {
   }
 
   close() {
-    if (this.finishing !== null) return this.finishing.promise;
-    const { output, readable } = this;
-    const finishing = (this.finishing = new Deferred());
-    const { flush } = this;
-    const result = flush === null ? undefined : attempt(flush);
-    this.clearAlgorithms();
-    react(
-      result,
-      () => {
-        if (readable.state === ERRORED) {
-          finishing.reject(readable.error);
-        } else {
-          output.close();
-          finishing.resolve(undefined);
-        }
-      },
-      (error) => {
-        output.fail(error);
-        finishing.reject(error);
-      },
-    );
-    return finishing.promise;
+    const { output } = this;
+    return this.finish(this.flush, undefined, () => output.close(), (error) => output.fail(error), this.readable, ERRORED);
   }
 
   abort(reason) {
+    const { output } = this;
+    return this.finish(this.cancel, reason, () => output.fail(reason), (error) => output.fail(error), this.readable, ERRORED);
+  }
+
+  /**
+   * The end, which comes once: runs `algorithm`, then `succeed` or `failWith`. If the other side
+   * (`stream`) is errored by then, with its error.
+   */
+  finish(algorithm, argument, succeed, failWith, stream, errored) {
     if (this.finishing !== null) return this.finishing.promise;
-    const { output, readable } = this;
     const finishing = (this.finishing = new Deferred());
-    const { cancel } = this;
-    const result = cancel === null ? undefined : attempt(cancel, reason);
+    const result = algorithm === null ? undefined : attempt(algorithm, argument);
     this.clearAlgorithms();
     react(
       result,
       () => {
-        if (readable.state === ERRORED) {
-          finishing.reject(readable.error);
-        } else {
-          output.fail(reason);
-          finishing.resolve(undefined);
+        if (stream.state === errored) {
+          finishing.reject(stream.error);
+          return;
         }
+        succeed();
+        finishing.resolve(undefined);
       },
       (error) => {
-        output.fail(error);
+        failWith(error);
         finishing.reject(error);
       },
     );
@@ -176,30 +163,11 @@ export class TransformRecord {
   }
 
   cancelReadable(reason) {
-    if (this.finishing !== null) return this.finishing.promise;
-    const { writable } = this;
-    const finishing = (this.finishing = new Deferred());
-    const { cancel } = this;
-    const result = cancel === null ? undefined : attempt(cancel, reason);
-    this.clearAlgorithms();
-    react(
-      result,
-      () => {
-        if (writable.state === WRITABLE_ERRORED) {
-          finishing.reject(writable.error);
-          return;
-        }
-        writable.controller.errorIfNeeded(reason);
-        if (this.backpressure) this.setBackpressure(false);
-        finishing.resolve(undefined);
-      },
-      (error) => {
-        writable.controller.errorIfNeeded(error);
-        if (this.backpressure) this.setBackpressure(false);
-        finishing.reject(error);
-      },
-    );
-    return finishing.promise;
+    const stop = (error) => {
+      this.writable.controller.errorIfNeeded(error);
+      if (this.backpressure) this.setBackpressure(false);
+    };
+    return this.finish(this.cancel, reason, () => stop(reason), stop, this.writable, WRITABLE_ERRORED);
   }
 }
 

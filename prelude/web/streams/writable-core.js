@@ -239,7 +239,6 @@ export class WritableController {
     this.closeAlgorithm = closeAlgorithm;
     this.abortAlgorithm = abortAlgorithm;
     this.started = false;
-    this.object = null;
     this.abortController = null; // made when signal is read, or aborted before
     this.aborted = false;
     this.abortReason = undefined;

@@ -51,7 +51,6 @@ class WritableStream {
       mark,
       queuing.size ?? null,
     );
-    controller.object = face;
     bindController(face, controller);
     controller.start(start === undefined ? null : () => start.call(sink, face));
   }
