@@ -34,6 +34,7 @@ import * as streams from "./web/streams/index.js";
 import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { installNode } from "./workers/node.js";
+import { URLPattern } from "./web/url/pattern.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 
@@ -46,7 +47,7 @@ const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
   EventSource, MessageChannel, MessagePort, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
-  TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
+  TextDecoder, TextEncoder, URL, URLPattern, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
   ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
   HTMLRewriter,
 };

@@ -4,3 +4,5 @@
 export const native = __native;
 // Options of the context: compatibility flags and dates, as the configuration gives them.
 export const options = __options;
+// The flags that are on, by name or by date.
+export const compatibilityFlags = new Set(options.compatibilityFlags ?? []);

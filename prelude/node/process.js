@@ -1,6 +1,6 @@
 // node:process, and the global `process`.
 import { EventEmitter } from "./events.js";
-import { native, options } from "./internal/internals.js";
+import { compatibilityFlags, modules, native } from "./internal/internals.js";
 import { nodeError } from "./internal/errors.js";
 import { unsupported } from "./internal/stub.js";
 
@@ -107,6 +107,10 @@ const process = Object.assign(new Process(), {
   availableMemory: () => 0,
 });
 Object.defineProperty(process, Symbol.toStringTag, { value: "process", configurable: true });
-for (const [name, value] of Object.entries(options.env ?? {})) env[name] = value;
+if (compatibilityFlags.has("nodejs_compat_populate_process_env")) {
+  // Variables and secrets; bindings that are objects stay where they are.
+  const bindings = modules["cloudflare:workers"].env;
+  for (const name of Object.keys(bindings)) if (typeof bindings[name] === "string") env[name] = bindings[name];
+}
 
 export default process;

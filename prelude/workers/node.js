@@ -2,7 +2,7 @@
 //
 // prelude/node/ is a bundle of its own. It must not have copies of what has state or identity here
 // (interfaces, inspect), so it gets those as one object, `internals`.
-import { native, options } from "../internal/native.js";
+import { compatibilityFlags, native } from "../internal/native.js";
 import { format, inspect } from "../internal/inspect.js";
 import { describeError, reportException } from "../internal/report.js";
 import { deserialize, serialize } from "../internal/serialize.js";
@@ -13,7 +13,7 @@ import { modules } from "./modules.js";
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    options, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
+    compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
   });
   return bundle.load(name);
 }
@@ -37,7 +37,7 @@ function lazy(object, name, read, enumerable) {
 /** Makes the modules importable, and the globals of Node.js visible where the project wants them. */
 export function installNode() {
   for (const name of names) lazy(modules, name, () => load(name), true);
-  if (!options.compatibilityFlags?.nodejs_compat) return;
+  if (!compatibilityFlags.has("nodejs_compat")) return;
   lazy(globalThis, "Buffer", () => load("node:buffer").default.Buffer, false);
   lazy(globalThis, "process", () => load("node:process").default, false);
   lazy(globalThis, "global", () => globalThis, false);

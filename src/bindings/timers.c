@@ -19,8 +19,7 @@ struct timer {
     struct cn_operation operation;
     struct cn_runtime *runtime;
     struct cn_js_pin function;
-    struct cn_list link; /* in runtime->timers */
-    uint32_t id;
+    uint32_t id; /* its key in runtime->timers */
     bool repeats;
 };
 
@@ -32,7 +31,7 @@ static void on_closed(uv_handle_t *handle)
 static void timer_stop(struct timer *timer)
 {
     cn_operation_end(&timer->operation);
-    cn_list_remove(&timer->link);
+    cn_map_take(&timer->runtime->timers, &timer->id, sizeof(timer->id));
     cn_js_pin_clear(&timer->function);
     timer->runtime = NULL;
     uv_close((uv_handle_t *)&timer->uv, on_closed);
@@ -66,6 +65,9 @@ static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
     double delay = cn_js_to_number(ctx, cn_js_arg(1));
     if (!JSValueIsObject(ctx, cn_js_arg(3)))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "timerStart: not a function");
+    if (runtime->timers.count >= TIMERS_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR,
+                           "More than %d timers are running in this worker.", TIMERS_MAX);
     if (!(delay >= 0))
         delay = 0;
     if (delay > 2147483647.0)
@@ -81,7 +83,7 @@ static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
     uv_timer_start(&timer->uv, on_timer, ms, timer->repeats ? (ms ? ms : 1) : 0);
     cn_js_pin_set(&timer->function, runtime->context, argv[3]);
     cn_operation_start(runtime, &timer->operation, on_cancel);
-    cn_list_push_back(&runtime->timers, &timer->link);
+    cn_map_set(&runtime->timers, &timer->id, sizeof(timer->id), timer);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -90,14 +92,9 @@ static JSValueRef native_timer_stop(CN_JS_NATIVE_ARGS)
 {
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     uint32_t id = (uint32_t)cn_js_to_number(ctx, cn_js_arg(0));
-    CN_LIST_FOREACH(&runtime->timers, node)
-    {
-        struct timer *timer = CN_CONTAINER_OF(node, struct timer, link);
-        if (timer->id == id) {
-            timer_stop(timer);
-            break;
-        }
-    }
+    struct timer *timer = cn_map_find(&runtime->timers, &id, sizeof(id));
+    if (timer)
+        timer_stop(timer);
     return JSValueMakeUndefined(ctx);
 }
 

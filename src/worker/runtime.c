@@ -20,7 +20,7 @@ int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime *
     runtime->log = options->log;
     runtime->data = options->data;
     cn_list_init(&runtime->operations);
-    cn_list_init(&runtime->timers);
+    cn_map_init(&runtime->timers);
     runtime->context = cn_js_context_new(options->vm, runtime);
     JSContextRef ctx = runtime->context->ref;
     cn_js_enter(runtime->context);
@@ -60,6 +60,7 @@ void cn_runtime_free(struct cn_runtime *runtime)
         operation->cancel(operation);
     }
     cn_js_context_free(runtime->context);
+    cn_map_fini(&runtime->timers);
     cn_free(runtime);
 }
 

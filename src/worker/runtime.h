@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "js/context.h"
 
 struct cn_runtime;
@@ -43,7 +44,7 @@ struct cn_runtime {
     uv_loop_t *loop;
     struct cn_js_pin entry; /* what the prelude returned */
     cn_runtime_log_cb log;
-    struct cn_list timers;     /* of struct timer, bindings/timers.c */
+    struct cn_map timers;      /* number -> struct timer, bindings/timers.c */
     struct cn_list operations; /* of struct cn_operation: native work under way */
     void *data;                /* the owner's: struct cn_instance */
     struct cn_client *client;  /* for fetch; the lane's, borrowed; may be NULL */

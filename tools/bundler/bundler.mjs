@@ -80,25 +80,35 @@ async function bundle(job) {
     contexts.delete(job.out);
     entry = await open(job, key, false);
   }
+  let { awaits, lowers } = entry;
   try {
-    return await rebuild(job, entry);
+    const built = await rebuild(job, entry);
+    lowers = entry.state.importsAsyncHooks;
+    if (lowers === entry.lowers) return built;
   } catch (error) {
-    if (entry.awaits || !error.errors?.some((e) => TLA.test(e.text))) throw error;
+    if (awaits || !error.errors?.some((e) => TLA.test(e.text))) throw error;
+    awaits = true;
   }
+  // Once more, in another form; a second round at most asks for the third and last.
   await entry.context.dispose();
-  return rebuild(job, await open(job, key, true));
+  entry = await open(job, key, awaits, lowers);
+  const built = await rebuild(job, entry);
+  if (entry.state.importsAsyncHooks === entry.lowers) return built;
+  await entry.context.dispose();
+  return rebuild(job, await open(job, key, awaits, entry.state.importsAsyncHooks));
 }
 
-async function open(job, key, awaits) {
-  const state = { files: new Map(), inputs: new Set() };
-  const context = await esbuild.context(options(job, state, awaits));
-  const entry = { key, context, state, awaits };
+async function open(job, key, awaits, lowers = false) {
+  const state = { files: new Map(), inputs: new Set(), importsAsyncHooks: false };
+  const context = await esbuild.context(options(job, state, awaits, lowers));
+  const entry = { key, context, state, awaits, lowers };
   contexts.set(job.out, entry);
   return entry;
 }
 
 async function rebuild(job, { context, state, awaits }) {
   state.files.clear();
+  state.importsAsyncHooks = false;
   state.inputs.clear();
   const result = await context.rebuild();
   return { result, state, wrap: await wrapper(job, result, awaits) };
@@ -113,8 +123,10 @@ async function wrapper(job, result, awaits) {
   return ['(function(__cairn){"use strict";\n', "\nreturn __worker;\n})\n"];
 }
 
-function options(job, state, awaits) {
+function options(job, state, awaits, lowers) {
   const common = {
+    // The engine has no hook for `await`: AsyncLocalStorage follows promises only (prelude/node/async_hooks.js).
+    supported: lowers ? { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": true } : {},
     absWorkingDir: job.dir,
     bundle: true,
     write: false,
@@ -142,7 +154,7 @@ function options(job, state, awaits) {
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [provided(job), content(job, state)],
+    plugins: [provided(job, state), content(job, state)],
   };
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [job.entry] };
   // Only ES modules may await; this one exports nothing, so that its text fits into a function.
@@ -158,7 +170,7 @@ function options(job, state, awaits) {
 }
 
 /** Modules that the runtime provides: cloudflare:* and, under nodejs_compat, node:*. */
-function provided(job) {
+function provided(job, state) {
   const builtins = builtinModules.filter((name) => !name.startsWith("_"));
   const available = new Set(job.modules);
   const refuse = (text, notes = []) => ({ errors: [{ text, notes: notes.map((note) => ({ text: note })) }] });
@@ -194,6 +206,7 @@ function provided(job) {
         ]);
       });
       build.onLoad({ filter: /.*/, namespace: "cairn-provided" }, ({ path: name }) => {
+        if (name === "node:async_hooks") state.importsAsyncHooks = true;
         // CommonJS on purpose: esbuild then reads each imported name from the object when it is
         // used, so that the bundle needs no list of names. A node: module's default export is what
         // require() of it gives; the others have none.

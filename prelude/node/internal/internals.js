@@ -2,5 +2,5 @@
 /* global __native, __options */
 export const native = __native;
 export const {
-  options, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
+  compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
 } = __options;

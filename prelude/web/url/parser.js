@@ -33,7 +33,7 @@ const FILE = 16;
 const FILE_SLASH = 17;
 const FILE_HOST = 18;
 const PATH = 19;
-const OPAQUE_PATH = 20;
+export const OPAQUE_PATH = 20;
 
 const DEFAULT_PORTS = { __proto__: null, "ftp:": 21, "file:": null, "http:": 80, "https:": 443, "ws:": 80, "wss:": 443 };
 

@@ -1,6 +1,19 @@
 // TextEncoder and TextDecoder (https://encoding.spec.whatwg.org/).
 import { test, assert, assertEquals, assertThrows } from "../harness.js";
 
+// What digestOf() below gives for each encoding.
+const DIGESTS = {
+  "ibm866": "c94f511d", "iso-8859-2": "70d570e", "iso-8859-3": "daefe744", "iso-8859-4": "a6feef21",
+  "iso-8859-5": "258d6261", "iso-8859-6": "98e099f9", "iso-8859-7": "a1869e7f", "iso-8859-8": "f4599334",
+  "iso-8859-8-i": "f4599334", "iso-8859-10": "ab9bc02e", "iso-8859-13": "d20e6e4c", "iso-8859-14": "4529d464",
+  "iso-8859-15": "25cb4d27", "iso-8859-16": "d9e65a4b", "koi8-r": "415e04a9", "koi8-u": "6f861d47",
+  "macintosh": "270d7788", "windows-874": "751240d1", "windows-1250": "46c01ba5", "windows-1251": "865aeb5d",
+  "windows-1252": "1f0fb4af", "windows-1253": "3f2fcaeb", "windows-1254": "73ac6d07", "windows-1255": "8c95c90f",
+  "windows-1256": "84f9ea20", "windows-1257": "7d2cd804", "windows-1258": "2b601276", "x-mac-cyrillic": "bfedee2",
+  "x-user-defined": "c51d92c5", "gbk": "ecf6ca5b", "gb18030": "ecf6ca5b", "big5": "3a3c5ef7",
+  "euc-jp": "3b1cd53b", "iso-2022-jp": "587f1af0", "shift_jis": "baa6482d", "euc-kr": "472533f7",
+};
+
 const bytes = (...list) => new Uint8Array(list);
 
 test("encode() gives UTF-8 and replaces lone surrogates", () => {
@@ -98,4 +111,43 @@ test("any buffer or view is decoded", () => {
   assertEquals([buffer, new DataView(buffer, 1, 2), new Uint16Array(buffer, 2)].map((b) => new TextDecoder().decode(b)), ["ABCD", "BC", "CD"]);
   assertThrows(TypeError, () => new TextDecoder().decode("x"));
   assert(Object.prototype.toString.call(new TextDecoder()) === "[object TextDecoder]");
+});
+
+// Every byte or pair of bytes of an encoding, as one number: FNV-1a over the decoded units.
+function digestOf(label) {
+  const { encoding } = new TextDecoder(label);
+  const chunks = [];
+  if (/^(gb|big5|euc|shift|iso-2022)/.test(encoding)) {
+    for (let lead = 0x80; lead < 0x100; lead++) for (let trail = 0; trail < 256; trail++) chunks.push(lead, trail, 10);
+    for (let lead = 0xa1; lead < 0xff; lead++) for (let trail = 0xa1; trail < 0xff; trail++) chunks.push(0x8f, lead, trail, 10);
+    for (let lead = 0x21; lead < 0x7f; lead++) for (let trail = 0x21; trail < 0x7f; trail++) chunks.push(0x1b, 0x24, 0x42, lead, trail, 0x1b, 0x28, 0x42);
+    for (let third = 0x81; third < 0xff; third++) chunks.push(0x81, 0x30, third, 0x37, 0x90, 0x33, third, 0x30);
+  } else {
+    for (let byte = 0; byte < 256; byte++) chunks.push(byte);
+  }
+  const decoder = new TextDecoder(label);
+  const all = new Uint8Array(chunks);
+  let hash = 0x811c9dc5;
+  // In uneven pieces: the state must survive between them.
+  for (let at = 0, size = 1; at < all.length; at += size, size = (size * 7 + 3) % 4093) {
+    const text = decoder.decode(all.subarray(at, at + size), { stream: at + size < all.length });
+    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  }
+  return (hash >>> 0).toString(16);
+}
+
+test("every legacy encoding maps every byte and pair as the standard's indexes do", () => {
+  assertEquals(Object.fromEntries(Object.keys(DIGESTS).map((label) => [label, digestOf(label)])), DIGESTS);
+});
+
+test("mistakes in legacy encodings", () => {
+  const decode = (label, ...list) => new TextDecoder(label).decode(bytes(...list));
+  assertEquals(decode("shift_jis", 0x82, 0x20, 0x82), "\ufffd \ufffd");
+  assertEquals(decode("big5", 0x88, 0x62, 0x81, 0x41), "\u00ca\u0304\ufffdA");
+  assertEquals(decode("gb18030", 0x81, 0x30, 0x41), "\ufffd0A");
+  assertEquals(decode("gb18030", 0x81, 0x30, 0x81, 0x30, 0x80), "\u0080\u20ac");
+  assertEquals(decode("iso-2022-jp", 0x1b, 0x24, 0x42, 0x24, 0x22, 0x1b, 0x28, 0x42, 0x41), "あA");
+  assertEquals(decode("iso-2022-jp", 0x1b, 0x28), "\ufffd(");
+  assertEquals(decode("euc-jp", 0x8e, 0xb1, 0xa4, 0xa2, 0x8f, 0xb0, 0xa1), "ｱあ丂");
+  assertThrows(TypeError, () => new TextDecoder("euc-kr", { fatal: true }).decode(bytes(0x81)));
 });
