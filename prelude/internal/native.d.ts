@@ -58,6 +58,14 @@ export interface Native {
   nodeDerive(background: boolean, hash: string | null, password: BufferSource, salt: BufferSource, size: number, cost: number, r: number, p: number, memory: number):
     Uint8Array | Promise<Uint8Array> | null;
   nodeCryptoNames(ciphers: boolean): string;
+  // node_keys.c; a key is [OpenSSL's type, DER, bits, curve]; a string says why it failed
+  nodeKeyRead(bytes: BufferSource, isPrivate: boolean, passphrase: BufferSource | undefined): [string, Uint8Array, number, string] | string;
+  nodeKeyPublic(der: Uint8Array): [string, Uint8Array, number, string] | string;
+  nodeKeyWrite(der: Uint8Array, isPrivate: boolean, format: "PEM" | "DER", structure: string): Uint8Array | string;
+  nodeKeyGenerate(background: boolean, type: string, bits: number, exponent: number, curve: string):
+    [string, Uint8Array, number, string] | Promise<[string, Uint8Array, number, string]>;
+  nodeSign(hash: string | null, der: Uint8Array, data: BufferSource, padding: number, salt: number, signature: BufferSource | undefined): Uint8Array | boolean | string;
+  nodeRsa(encrypts: boolean, der: Uint8Array, isPrivate: boolean, data: BufferSource, padding: number, oaepHash: string): Uint8Array | string;
   // url.c
   domainToASCII(domain: string): string | null;
   domainToUnicode(domain: string): string;

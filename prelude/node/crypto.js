@@ -1,24 +1,15 @@
 // node:crypto: hashes, HMACs, ciphers and key derivation on OpenSSL (src/bindings/node_crypto.c);
-// secret KeyObjects. Signatures and asymmetric keys are WebCrypto's: crypto.subtle.
+// keys and signatures are in internal/keys.js.
 import { Transform } from "readable-stream";
 import { Buffer } from "./buffer.js";
-import { invalidArgType, invalidArgValue, nodeError, outOfRange, validateFunction, validateString } from "./internal/errors.js";
+import { invalidArgType, nodeError, outOfRange, validateFunction, validateString } from "./internal/errors.js";
 import { native, nativeIds } from "./internal/internals.js";
+import * as keys from "./internal/keys.js";
 import { unsupported } from "./internal/stub.js";
 
 const { crypto: webcrypto } = globalThis;
+const { asBuffer, bytesOf, output } = keys;
 const SIZE_MAX = 2 ** 31 - 1;
-
-function bytesOf(data, name = "data", encoding = "utf8") {
-  if (typeof data === "string") return Buffer.from(data, encoding === "buffer" ? "utf8" : encoding);
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  if (data instanceof KeyObject) return data.export();
-  throw invalidArgType(name, "of type string or an instance of ArrayBuffer, Buffer, TypedArray, DataView, or KeyObject", data);
-}
-
-const asBuffer = (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-const output = (bytes, encoding) => (encoding && encoding !== "buffer" ? asBuffer(bytes).toString(encoding) : asBuffer(bytes));
 
 function integer(value, name, min = 0, max = SIZE_MAX) {
   if (typeof value !== "number") throw invalidArgType(name, "of type number", value);
@@ -195,38 +186,6 @@ export class Decipheriv extends CipherBase {
   }
 }
 
-// ---- Keys ----
-
-export class KeyObject {
-  #type;
-  #data;
-  constructor(type, data) {
-    if (type !== "secret") throw invalidArgValue("type", type);
-    this.#type = type;
-    this.#data = data;
-  }
-  get type() {
-    return this.#type;
-  }
-  get symmetricKeySize() {
-    return this.#data.length;
-  }
-  export(options = undefined) {
-    if (options?.format === "jwk") return { kty: "oct", k: asBuffer(this.#data).toString("base64url") };
-    return Buffer.from(this.#data);
-  }
-  equals(other) {
-    return other instanceof KeyObject && this.#type === other.type && asBuffer(this.#data).equals(other.export());
-  }
-  toCryptoKey(algorithm, extractable, usages) {
-    return webcrypto.subtle.importKey("raw", this.#data, algorithm, extractable, usages);
-  }
-  static from() {
-    throw nodeError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "KeyObject.from() is not available in this runtime: use crypto.subtle.exportKey().");
-  }
-}
-const createSecretKey = (key, encoding) => new KeyObject("secret", Buffer.from(bytesOf(key, "key", encoding)));
-
 // ---- Derivation ----
 
 /** Runs `derive` at once or, with a callback, in the background. */
@@ -348,13 +307,18 @@ function timingSafeEqual(a, b) {
 const names = (ciphers) => [...new Set(native.nodeCryptoNames(ciphers).split(" ").map((name) => (ciphers ? name.toLowerCase() : name)))];
 
 const module = {
-  Hash, Hmac, Cipheriv, Decipheriv, KeyObject, webcrypto,
+  Hash, Hmac, Cipheriv, Decipheriv, webcrypto,
+  KeyObject: keys.KeyObject, Sign: keys.Sign, Verify: keys.Verify,
+  createPrivateKey: keys.createPrivateKey, createPublicKey: keys.createPublicKey, createSecretKey: keys.createSecretKey,
+  createSign: (algorithm, options) => new keys.Sign(algorithm, options),
+  createVerify: (algorithm, options) => new keys.Verify(algorithm, options),
+  sign: keys.sign, verify: keys.verify, publicEncrypt: keys.publicEncrypt, privateDecrypt: keys.privateDecrypt,
+  generateKeyPair: keys.generateKeyPair, generateKeyPairSync: keys.generateKeyPairSync,
   subtle: webcrypto.subtle,
   createHash, createHmac, hash,
   createCipheriv: (name, key, iv, options) => new Cipheriv(name, key, iv, options),
   createDecipheriv: (name, key, iv, options) => new Decipheriv(name, key, iv, options),
-  createSecretKey,
-  generateKeySync: (type, { length }) => createSecretKey(randomBytes(length >> 3)),
+  generateKeySync: (type, { length }) => keys.createSecretKey(randomBytes(length >> 3)),
   pbkdf2, pbkdf2Sync, scrypt, scryptSync, hkdf, hkdfSync,
   randomBytes, randomFill, randomFillSync, randomInt, pseudoRandomBytes: randomBytes,
   randomUUID: () => webcrypto.randomUUID(),
@@ -371,9 +335,8 @@ const module = {
   constants: { RSA_PKCS1_PADDING: 1, RSA_NO_PADDING: 3, RSA_PKCS1_OAEP_PADDING: 4, RSA_PKCS1_PSS_PADDING: 6, RSA_PSS_SALTLEN_DIGEST: -1, RSA_PSS_SALTLEN_MAX_SIGN: -2, RSA_PSS_SALTLEN_AUTO: -2 },
 };
 for (const name of [
-  "createSign", "createVerify", "sign", "verify", "createPrivateKey", "createPublicKey", "generateKeyPair", "generateKeyPairSync",
-  "createDiffieHellman", "createECDH", "getDiffieHellman", "diffieHellman", "publicEncrypt", "publicDecrypt", "privateEncrypt",
-  "privateDecrypt", "generatePrime", "generatePrimeSync", "checkPrime", "checkPrimeSync", "X509Certificate", "Certificate",
+  "createDiffieHellman", "createECDH", "getDiffieHellman", "diffieHellman", "publicDecrypt", "privateEncrypt", "generatePrime",
+  "generatePrimeSync", "checkPrime", "checkPrimeSync", "X509Certificate", "Certificate",
 ]) {
   module[name] = unsupported(`${name}() of node:crypto (use crypto.subtle)`);
 }

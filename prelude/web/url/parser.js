@@ -104,7 +104,9 @@ function findEnd(input, p, special) {
 export function parseURL(input, base = null, url = undefined, override = undefined) {
   if (url === undefined) {
     url = new URLRecord();
-    input = input.replace(/^[\0-\x20]+|[\0-\x20]+$/g, "");
+    if (input.charCodeAt(0) <= 32 || input.charCodeAt(input.length - 1) <= 32) {
+      input = input.replace(/^[\0-\x20]+|[\0-\x20]+$/g, "");
+    }
   }
   if (/[\t\n\r]/.test(input)) input = input.replace(/[\t\n\r]+/g, "");
   const overridden = override !== undefined;
@@ -393,10 +395,12 @@ export function parseURL(input, base = null, url = undefined, override = undefin
         if (end === length) delimiter = -1;
         const atSlash = delimiter === SLASH || delimiter === BACKSLASH;
         let segment = percentEncode(input.slice(p, end), PATH_SET);
-        if (DOUBLE_DOT.test(segment)) {
+        const first = segment.charCodeAt(0);
+        const mayBeDots = (first === 46 || first === 37) && segment.length <= 6;
+        if (mayBeDots && DOUBLE_DOT.test(segment)) {
           shortenPath(url);
           if (!atSlash) url.path.push("");
-        } else if (SINGLE_DOT.test(segment)) {
+        } else if (mayBeDots && SINGLE_DOT.test(segment)) {
           if (!atSlash) url.path.push("");
         } else {
           if (url.scheme === "file:" && url.path.length === 0 && DRIVE_LETTER.test(segment)) segment = segment[0] + ":";

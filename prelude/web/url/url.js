@@ -60,7 +60,15 @@ export class URL {
       throw new TypeError("Failed to construct 'URL': constructor parameter 1 is not of type 'USVString'.");
     }
     const text = typeof url === "string" ? url : `${url}`;
-    if (this.#scan(text) && (base === undefined || parseURL(`${base}`.toWellFormed()) !== null)) return;
+    if (base === undefined) {
+      if (this.#scan(text)) return;
+    } else {
+      base = `${base}`;
+      // A path from the root, below a base in normal form, is most of what is resolved.
+      if (text.charCodeAt(0) === 47 && text.charCodeAt(1) !== 47 && this.#scan(base)) {
+        if (this.#scan(this.#href.slice(0, this.#path) + text)) return;
+      }
+    }
     const record = parseText(text, base);
     if (record === null) throw new TypeError(INVALID);
     this.#setRecord(record);
@@ -79,7 +87,9 @@ export class URL {
     if (arguments.length === 0) {
       throw new TypeError("Failed to execute 'canParse' on 'URL': parameter 1 is not of type 'USVString'.");
     }
-    return parseText(`${url}`, base) !== null;
+    const text = `${url}`;
+    if (base === undefined && URL.#scratch.#scan(text)) return true;
+    return parseText(text, base) !== null;
   }
 
   /**
@@ -357,6 +367,8 @@ export class URL {
   toJSON() {
     return this.#href;
   }
+
+  static #scratch = new URL("http://a/"); // for canParse(): only its #scan() is used
 
   static {
     // What a URLSearchParams object calls when it has changed.

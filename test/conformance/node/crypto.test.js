@@ -51,16 +51,24 @@ test("AES in CBC, CTR and GCM", () => {
   assertEquals([both("aes-256-cbc", Buffer.alloc(32), iv), both("AES-128-CTR", key, iv)], ["some text", "some text"]);
   const gcm = crypto.createCipheriv("aes-128-gcm", Buffer.alloc(16), Buffer.alloc(12));
   assertEquals(gcm.update("00000000000000000000000000000000", "hex", "hex") + gcm.final("hex"), "0388dace60b6a392f328c2b971b2fe78");
-  assertEquals(gcm.getAuthTag().toString("hex"), "ab6e47d42cec13bdf53a67b21257bddf");
-  const open = (tag) => {
-    const d = crypto.createDecipheriv("aes-128-gcm", Buffer.alloc(16), Buffer.alloc(12));
-    d.setAuthTag(tag);
+  const tag = gcm.getAuthTag();
+  assertEquals(tag.toString("hex"), "ab6e47d42cec13bdf53a67b21257bddf");
+  const open = (mark) => {
+    const d = crypto.createDecipheriv("aes-128-gcm", Buffer.alloc(16), Buffer.alloc(12), { authTagLength: 16 });
+    d.setAuthTag(mark);
     return d.update("0388dace60b6a392f328c2b971b2fe78", "hex", "hex") + d.final("hex");
   };
-  assertEquals(open(gcm.getAuthTag()), "00000000000000000000000000000000");
-  assertThrows(Error, () => open(Buffer.alloc(16)), /unable to authenticate/);
-  assertThrows(RangeError, () => crypto.createCipheriv("aes-128-cbc", Buffer.alloc(5), iv), "Invalid key length");
-  assertThrows(TypeError, () => crypto.createCipheriv("aes-128-cbc", key, Buffer.alloc(5)), "Invalid initialization vector");
+  assertEquals(open(tag), "00000000000000000000000000000000");
+  assertThrows(Error, () => open(Buffer.alloc(16)), /authenticat/i);
+  for (const [k, v] of [[Buffer.alloc(5), iv], [key, Buffer.alloc(5)]]) {
+    let message = "";
+    try {
+      crypto.createCipheriv("aes-128-cbc", k, v);
+    } catch (error) {
+      ({ message } = error);
+    }
+    assert(/^Invalid (key length|initialization vector)$/.test(message), message);
+  }
   assertThrows(Error, () => crypto.createCipheriv("nope", key, iv));
 });
 
@@ -74,4 +82,46 @@ test("randomness and comparison", () => {
   assertEquals([crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("a")), crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("b"))], [true, false]);
   assert((() => { try { crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("ab")); } catch (e) { return /same byte length/.test(e.message); } return false; })());
   assert(crypto.randomFillSync(new Uint8Array(64)).some((b) => b !== 0));
+});
+
+test("keys are generated, written, read, and sign", async () => {
+  for (const [type, options, hash] of [["rsa", { modulusLength: 2048 }, "sha256"], ["ec", { namedCurve: "P-256" }, "sha256"], ["ed25519", {}, null]]) {
+    const { publicKey, privateKey } = await new Promise((resolve, reject) => crypto.generateKeyPair(type, options, (e, publicKey, privateKey) => (e ? reject(e) : resolve({ publicKey, privateKey }))));
+    assertEquals([publicKey.type, privateKey.type, privateKey.asymmetricKeyType], ["public", "private", type]);
+    const pem = privateKey.export({ type: "pkcs8", format: "pem" });
+    assert(pem.startsWith("-----BEGIN PRIVATE KEY-----"));
+    const data = Buffer.from("data");
+    const signature = crypto.sign(hash, data, pem);
+    const spki = publicKey.export({ type: "spki", format: "pem" });
+    assertEquals([crypto.verify(hash, data, spki, signature), crypto.verify(hash, Buffer.from("other"), spki, signature)], [true, false]);
+    assert(crypto.createPublicKey(pem).equals(publicKey));
+    if (hash === null) continue;
+    const streamed = crypto.createSign("RSA-SHA256").update("da").update("ta").sign(privateKey, "hex");
+    assert(crypto.createVerify("RSA-SHA256").update("data").verify(publicKey, streamed, "hex"));
+  }
+});
+
+test("ECDSA signatures as two numbers", () => {
+  const ec = crypto.generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const privatePem = ec.privateKey.export({ type: "pkcs8", format: "pem" });
+  const raw = crypto.sign("sha256", Buffer.from("x"), { key: privatePem, dsaEncoding: "ieee-p1363" });
+  assertEquals(raw.length, 64);
+  assert(crypto.verify("sha256", Buffer.from("x"), { key: ec.publicKey.export({ type: "spki", format: "pem" }), dsaEncoding: "ieee-p1363" }, raw));
+});
+
+const rsaPair = () => crypto.generateKeyPairSync("rsa", { modulusLength: 2048, publicKeyEncoding: { type: "spki", format: "pem" }, privateKeyEncoding: { type: "pkcs1", format: "pem" } });
+
+test("RSA-PSS", () => {
+  const rsa = rsaPair();
+  const pss = { key: rsa.privateKey, padding: crypto.constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
+  const signature = crypto.sign("sha256", Buffer.from("y"), pss);
+  assert(crypto.verify("sha256", Buffer.from("y"), { ...pss, key: rsa.publicKey }, signature));
+  assert(!crypto.verify("sha256", Buffer.from("y"), rsa.publicKey, signature));
+}, { differs: { workerd: "verify() does not take such a signature there" } });
+
+test("RSA encryption, and a key that is none", () => {
+  const rsa = rsaPair();
+  assert(rsa.privateKey.includes("BEGIN RSA PRIVATE KEY"));
+  assertEquals(crypto.privateDecrypt(rsa.privateKey, crypto.publicEncrypt(rsa.publicKey, Buffer.from("secret"))).toString(), "secret");
+  assertThrows(Error, () => crypto.createPrivateKey("-----BEGIN NONSENSE-----"));
 });
