@@ -86,61 +86,53 @@ export class TracingChannel {
   unsubscribe(handlers) {
     return EVENTS.map((event) => !handlers[event] || this[event].unsubscribe(handlers[event])).every(Boolean);
   }
-  traceSync(fn, context = {}, thisArg = undefined, ...args) {
+  /** Runs `fn` between start and end, and publishes what it throws. */
+  #run(context, fn) {
     return this.start.runStores(context, () => {
       try {
-        context.result = Reflect.apply(fn, thisArg, args);
-        return context.result;
+        return fn();
       } catch (error) {
-        context.error = error;
-        this.error.publish(context);
+        this.#failed(context, error);
         throw error;
       } finally {
         this.end.publish(context);
       }
     });
   }
+  #failed(context, error) {
+    context.error = error;
+    this.error.publish(context);
+  }
+  #settled(context) {
+    this.asyncStart.publish(context);
+    this.asyncEnd.publish(context);
+  }
+  traceSync(fn, context = {}, thisArg = undefined, ...args) {
+    return this.#run(context, () => (context.result = Reflect.apply(fn, thisArg, args)));
+  }
   tracePromise(fn, context = {}, thisArg = undefined, ...args) {
-    const settled = (publish) => (value) => {
-      publish(value);
-      this.asyncStart.publish(context);
-      this.asyncEnd.publish(context);
-    };
-    return this.start.runStores(context, () => {
-      try {
-        return Promise.resolve(Reflect.apply(fn, thisArg, args)).then(
-          (result) => {
-            settled((value) => (context.result = value))(result);
-            return result;
-          },
-          (error) => {
-            settled((reason) => {
-              context.error = reason;
-              this.error.publish(context);
-            })(error);
-            throw error;
-          },
-        );
-      } catch (error) {
-        context.error = error;
-        this.error.publish(context);
-        throw error;
-      } finally {
-        this.end.publish(context);
-      }
-    });
+    return this.#run(context, () =>
+      Promise.resolve(Reflect.apply(fn, thisArg, args)).then(
+        (result) => {
+          context.result = result;
+          this.#settled(context);
+          return result;
+        },
+        (error) => {
+          this.#failed(context, error);
+          this.#settled(context);
+          throw error;
+        },
+      ),
+    );
   }
   traceCallback(fn, position = -1, context = {}, thisArg = undefined, ...args) {
     const at = position < 0 ? args.length + position : position;
     const callback = args[at];
     validateFunction(callback, "callback");
     args[at] = (error, result) => {
-      if (error) {
-        context.error = error;
-        this.error.publish(context);
-      } else {
-        context.result = result;
-      }
+      if (error) this.#failed(context, error);
+      else context.result = result;
       return this.asyncStart.runStores(context, () => {
         try {
           return callback(error, result);
@@ -149,17 +141,7 @@ export class TracingChannel {
         }
       });
     };
-    return this.start.runStores(context, () => {
-      try {
-        return Reflect.apply(fn, thisArg, args);
-      } catch (error) {
-        context.error = error;
-        this.error.publish(context);
-        throw error;
-      } finally {
-        this.end.publish(context);
-      }
-    });
+    return this.#run(context, () => Reflect.apply(fn, thisArg, args));
   }
 }
 

@@ -229,7 +229,7 @@ static int64_t decode_utf16(int encoding, struct cn_decoder_state *state, const 
 /* ---- Multi-byte encodings ---- */
 
 enum { END_OF_INPUT = -1 };
-enum { STEP_DONE, STEP_MISTAKE, STEP_FINISHED };
+enum { STEP_DONE, STEP_MISTAKE, STEP_FINISHED, STEP_PAIR };
 
 struct run {
     struct cn_decoder_state *state;
@@ -487,14 +487,22 @@ static int start(struct run *run, int byte, bool is_lead)
     return STEP_DONE;
 }
 
+/* The beginning of the two-byte decoders: STEP_PAIR if `byte` follows the lead byte *lead. */
+static int begin_pair(struct run *run, int byte, bool is_lead, unsigned *lead)
+{
+    *lead = take_lead(run);
+    if (byte == END_OF_INPUT)
+        return *lead ? STEP_MISTAKE : STEP_FINISHED;
+    return *lead ? STEP_PAIR : start(run, byte, is_lead);
+}
+
 /* https://encoding.spec.whatwg.org/#big5-decoder */
 static int step_big5(struct run *run, int byte)
 {
-    unsigned lead = take_lead(run);
-    if (byte == END_OF_INPUT)
-        return lead ? STEP_MISTAKE : STEP_FINISHED;
-    if (!lead)
-        return start(run, byte, in(byte, 0x81, 0xfe));
+    unsigned lead;
+    int rc = begin_pair(run, byte, in(byte, 0x81, 0xfe), &lead);
+    if (rc != STEP_PAIR)
+        return rc;
     uint32_t c = UNMAPPED;
     if (in(byte, 0x40, 0x7e) || in(byte, 0xa1, 0xfe)) {
         unsigned pointer = (lead - 0x81) * 157 + (unsigned)byte - (byte < 0x7f ? 0x40 : 0x62);
@@ -511,11 +519,10 @@ static int step_big5(struct run *run, int byte)
 /* https://encoding.spec.whatwg.org/#euc-kr-decoder */
 static int step_euc_kr(struct run *run, int byte)
 {
-    unsigned lead = take_lead(run);
-    if (byte == END_OF_INPUT)
-        return lead ? STEP_MISTAKE : STEP_FINISHED;
-    if (!lead)
-        return start(run, byte, in(byte, 0x81, 0xfe));
+    unsigned lead;
+    int rc = begin_pair(run, byte, in(byte, 0x81, 0xfe), &lead);
+    if (rc != STEP_PAIR)
+        return rc;
     uint32_t c = UNMAPPED;
     if (in(byte, 0x41, 0xfe))
         c = lookup(&index_euc_kr, (lead - 0x81) * 190 + (unsigned)byte - 0x41);
@@ -525,16 +532,14 @@ static int step_euc_kr(struct run *run, int byte)
 /* https://encoding.spec.whatwg.org/#shift_jis-decoder */
 static int step_shift_jis(struct run *run, int byte)
 {
-    unsigned lead = take_lead(run);
-    if (byte == END_OF_INPUT)
-        return lead ? STEP_MISTAKE : STEP_FINISHED;
-    if (!lead) {
-        if (byte == 0x80 || in(byte, 0xa1, 0xdf)) {
-            emit(run, byte == 0x80 ? 0x80 : 0xff61 - 0xa1 + (uint32_t)byte);
-            return STEP_DONE;
-        }
-        return start(run, byte, in(byte, 0x81, 0x9f) || in(byte, 0xe0, 0xfc));
+    if (!run->state->lead[0] && (byte == 0x80 || in(byte, 0xa1, 0xdf))) {
+        emit(run, byte == 0x80 ? 0x80 : 0xff61 - 0xa1 + (uint32_t)byte);
+        return STEP_DONE;
     }
+    unsigned lead;
+    int rc = begin_pair(run, byte, in(byte, 0x81, 0x9f) || in(byte, 0xe0, 0xfc), &lead);
+    if (rc != STEP_PAIR)
+        return rc;
     uint32_t c = UNMAPPED;
     if (in(byte, 0x40, 0x7e) || in(byte, 0x80, 0xfc)) {
         unsigned pointer = (lead - (lead < 0xa0 ? 0x81 : 0xc1)) * 188 + (unsigned)byte -
@@ -548,11 +553,10 @@ static int step_shift_jis(struct run *run, int byte)
 /* https://encoding.spec.whatwg.org/#euc-jp-decoder */
 static int step_euc_jp(struct run *run, int byte)
 {
-    unsigned lead = take_lead(run);
-    if (byte == END_OF_INPUT)
-        return lead ? STEP_MISTAKE : STEP_FINISHED;
-    if (!lead)
-        return start(run, byte, byte == 0x8e || byte == 0x8f || in(byte, 0xa1, 0xfe));
+    unsigned lead;
+    int rc = begin_pair(run, byte, byte == 0x8e || byte == 0x8f || in(byte, 0xa1, 0xfe), &lead);
+    if (rc != STEP_PAIR)
+        return rc;
     if (lead == 0x8e && in(byte, 0xa1, 0xdf)) {
         emit(run, 0xff61 - 0xa1 + (uint32_t)byte);
         return STEP_DONE;

@@ -34,6 +34,7 @@ const FILE_SLASH = 17;
 const FILE_HOST = 18;
 const PATH = 19;
 export const OPAQUE_PATH = 20;
+const DONE = 21;
 
 const DEFAULT_PORTS = { __proto__: null, "ftp:": 21, "file:": null, "http:": 80, "https:": 443, "ws:": 80, "wss:": 443 };
 
@@ -86,6 +87,18 @@ function shortenPath(url) {
   const { path } = url;
   if (url.scheme === "file:" && path.length === 1 && NORMALIZED_DRIVE_LETTER.test(path[0])) return;
   path.pop();
+}
+
+/**
+ * What a relative reference that starts with `c` takes from its base: the path, and the query
+ * unless it has one of its own. Returns the next state.
+ */
+function inheritPath(url, base, c) {
+  url.path = base.path.slice();
+  if (c === QUESTION) return QUERY;
+  if (c !== HASH && c !== -1) return PATH;
+  url.query = base.query;
+  return c === HASH ? FRAGMENT : DONE;
 }
 
 /** Where the authority, host or path part that starts at `p` ends. */
@@ -198,22 +211,10 @@ export function parseURL(input, base = null, url = undefined, override = undefin
         url.password = base.password;
         url.host = base.host;
         url.port = base.port;
-        url.path = base.path.slice();
-        if (c === QUESTION) {
-          state = QUERY;
-          p++;
-          break;
-        }
-        url.query = base.query;
-        if (c === HASH) {
-          state = FRAGMENT;
-          p++;
-          break;
-        }
-        if (c === -1) return url;
-        url.query = null;
-        shortenPath(url);
-        state = PATH;
+        state = inheritPath(url, base, c);
+        if (state === DONE) return url;
+        if (state === PATH) shortenPath(url);
+        else p++;
         break;
 
       case RELATIVE_SLASH:
@@ -315,23 +316,11 @@ export function parseURL(input, base = null, url = undefined, override = undefin
           p++;
         } else if (base !== null && base.scheme === "file:") {
           url.host = base.host;
-          url.path = base.path.slice();
-          if (c === QUESTION) {
-            state = QUERY;
-            p++;
-            break;
-          }
-          url.query = base.query;
-          if (c === HASH) {
-            state = FRAGMENT;
-            p++;
-            break;
-          }
-          if (c === -1) return url;
-          url.query = null;
-          if (STARTS_WITH_DRIVE_LETTER.test(input.slice(p))) url.path = [];
+          state = inheritPath(url, base, c);
+          if (state === DONE) return url;
+          if (state !== PATH) p++;
+          else if (STARTS_WITH_DRIVE_LETTER.test(input.slice(p))) url.path = [];
           else shortenPath(url);
-          state = PATH;
         } else {
           state = PATH;
         }
