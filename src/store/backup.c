@@ -184,6 +184,8 @@ static int copy_all(struct backup *backup)
         rc = copy_folder(backup, "blobs"); /* B4 */
     if (rc == 0)
         rc = copy_others(backup);
+    if (rc == 0) /* empty: those who only look at the copy find something to lock */
+        rc = copy_file(backup, "LOCK");
     if (rc == 0)
         rc = copy_file(backup, "FORMAT");
     return rc;
