@@ -239,6 +239,19 @@ static int on_set_aside(void *data, const struct cn_object_key *key, uint64_t ls
 
 /* ---- opening ---- */
 
+/* Opens the entry of log/ if it is a segment. One that cannot be opened is passed over: it may
+ * just have gone, and if it was needed that shows as a gap. */
+static bool open_segment(struct cn_disk *disk, const char *name, bool is_dir,
+                         struct cn_segment_reader *reader)
+{
+    char path[CN_ARCHIVE_PATH_MAX];
+    size_t length = strlen(name);
+    if (is_dir || length < 4 || strcmp(name + length - 4, ".seg") != 0 || length > 100)
+        return false;
+    snprintf(path, sizeof(path), "log/%s", name);
+    return cn_segment_reader_open(reader, disk, path, NULL) == 0;
+}
+
 struct oldest_segment {
     struct cn_disk *disk;
     uint64_t first_lsn; /* 0: none found */
@@ -248,13 +261,8 @@ static void look_for_oldest(void *data, const char *name, bool is_dir)
 {
     struct oldest_segment *oldest = data;
     struct cn_segment_reader reader;
-    char path[CN_ARCHIVE_PATH_MAX];
-    size_t length = strlen(name);
-    if (is_dir || length < 4 || strcmp(name + length - 4, ".seg") != 0 || length > 100)
+    if (!open_segment(oldest->disk, name, is_dir, &reader))
         return;
-    snprintf(path, sizeof(path), "log/%s", name);
-    if (cn_segment_reader_open(&reader, oldest->disk, path, NULL) < 0)
-        return; /* recovery will say what is wrong with it */
     if (oldest->first_lsn == 0 || reader.header.first_lsn < oldest->first_lsn)
         oldest->first_lsn = reader.header.first_lsn;
     cn_segment_reader_close(&reader);
@@ -362,17 +370,12 @@ static void look_at_segment(void *data, const char *name, bool is_dir)
 {
     struct segment_search *search = data;
     struct cn_segment_reader reader;
-    size_t length = strlen(name);
-    char path[CN_ARCHIVE_PATH_MAX];
-    if (is_dir || length < 4 || strcmp(name + length - 4, ".seg") != 0 || length > 100)
+    if (!open_segment(search->disk, name, is_dir, &reader))
         return;
-    snprintf(path, sizeof(path), "log/%s", name);
-    if (cn_segment_reader_open(&reader, search->disk, path, NULL) < 0)
-        return; /* it may have gone; if it was the one, that shows as a gap */
     uint64_t first_lsn = reader.header.first_lsn;
     if (first_lsn <= search->lsn && first_lsn > search->best.first_lsn) {
         search->best = (struct source){.first_lsn = first_lsn, .live = true};
-        snprintf(search->best.path, sizeof(search->best.path), "%s", path);
+        snprintf(search->best.path, sizeof(search->best.path), "%s", reader.path);
     }
     cn_segment_reader_close(&reader);
 }

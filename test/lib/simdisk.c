@@ -135,25 +135,26 @@ static void names_set(struct names *names, const char *path, struct node *node)
 {
     bool found;
     size_t index = names_search(names, path, &found);
-    struct name *item = names->items + index;
-    if (found) {
-        struct node *old = item->node;
-        item->node = node_ref(node);
-        node_unref(old);
-        if (node)
-            return;
-        cn_free(item->path);
-        names->count--;
-        memmove(item, item + 1, (names->count - index) * sizeof(*item));
-    } else if (node) {
-        if (names->count == names->room) {
-            names->room = names->room ? names->room * 2 : 16;
-            names->items = cn_realloc(names->items, names->room * sizeof(*item));
-            item = names->items + index;
-        }
+    if (!found && !node)
+        return;
+    if (!found && names->count == names->room) {
+        names->room = names->room ? names->room * 2 : 16;
+        names->items = cn_realloc(names->items, names->room * sizeof(names->items[0]));
+    }
+    struct name *item = &names->items[index];
+    if (!found) {
         memmove(item + 1, item, (names->count - index) * sizeof(*item));
         *item = (struct name){cn_strdup(path), node_ref(node)};
         names->count++;
+        return;
+    }
+    struct node *old = item->node;
+    item->node = node_ref(node);
+    node_unref(old);
+    if (!node) {
+        cn_free(item->path);
+        names->count--;
+        memmove(item, item + 1, (names->count - index) * sizeof(*item));
     }
 }
 
