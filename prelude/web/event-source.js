@@ -6,7 +6,7 @@ import { AbortController } from "./abort.js";
 import { DOMException } from "./dom-exception.js";
 import { ErrorEvent, Event, EventTarget, MessageEvent, defineHandlers, fire } from "./events.js";
 import { fetch } from "./fetch/fetch.js";
-import { isReadableStream, readChunks } from "./streams/internal.js";
+import { concat, isReadableStream, readChunks } from "./streams/internal.js";
 import { clearTimeout, queueMicrotask, setTimeout } from "./timers.js";
 import { URL } from "./url/url.js";
 
@@ -54,12 +54,7 @@ class LineReader {
   emit(end) {
     let bytes = end;
     if (this.rest.length > 0) {
-      bytes = new Uint8Array(this.restSize + end.length);
-      let at = 0;
-      for (const part of [...this.rest, end]) {
-        bytes.set(part, at);
-        at += part.length;
-      }
+      bytes = concat([...this.rest, end], this.restSize + end.length);
       this.rest = [];
       this.restSize = 0;
     }

@@ -13,7 +13,7 @@ import { setBeacon } from "../navigator.js";
 import { URL } from "../url/url.js";
 import { bodyIsUsed, bodyStream, bodyUsedError } from "./body.js";
 import { dataUrlResponse } from "./data-url.js";
-import { headersLists, listGet } from "./headers.js";
+import { headersLists, listGet, splitHeaderLines } from "./headers.js";
 import { Request, requestParts } from "./request.js";
 import { makeResponse } from "./response.js";
 
@@ -60,14 +60,7 @@ class Exchange {
 
   receive(what, a, b, c) {
     if (what === HEAD) {
-      const names = [];
-      const values = [];
-      const parts = c.split("\n");
-      for (let i = 0; i + 1 < parts.length; i += 2) {
-        names.push(parts[i]);
-        values.push(parts[i + 1]);
-      }
-      this.head.resolve({ status: a, statusText: b, names, values });
+      this.head.resolve({ status: a, statusText: b, ...splitHeaderLines(c) });
     } else if (what === DATA) {
       const { data } = this;
       this.data = null;

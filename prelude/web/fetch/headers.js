@@ -67,6 +67,18 @@ export function fillHeaders(names, values, init) {
   }
 }
 
+/** The two arrays of "name\nvalue\nname\nvalue\n", the form in which C gives headers. */
+export function splitHeaderLines(text) {
+  const parts = text.split("\n");
+  const names = [];
+  const values = [];
+  for (let i = 0; i + 1 < parts.length; i += 2) {
+    names.push(parts[i]);
+    values.push(parts[i + 1]);
+  }
+  return { names, values };
+}
+
 /** "name: value\r\n" for every entry, as it goes over the wire. */
 export function headerBlock(names, values) {
   let block = "";
@@ -154,13 +166,7 @@ export class Headers {
   }
 
   #load() {
-    const parts = native.requestHeaders(this.#handle).split("\n");
-    const names = [];
-    const values = [];
-    for (let i = 0; i + 1 < parts.length; i += 2) {
-      names.push(parts[i]);
-      values.push(parts[i + 1]);
-    }
+    const { names, values } = splitHeaderLines(native.requestHeaders(this.#handle));
     this.#names = names;
     this.#values = values;
   }

@@ -2,6 +2,7 @@
 // C (src/base/multipart.c), which gives the places of names and contents.
 import { native } from "../../internal/native.js";
 import { blobBytes, fileFromBytes } from "../blob.js";
+import { concat } from "../streams/internal.js";
 import { URLSearchParams } from "../url/search-params.js";
 import { FormData, formDataEntries, formDataPush } from "../form-data.js";
 
@@ -36,13 +37,7 @@ export function encodeMultipart(form) {
     }
   }
   add(native.utf8Encode(`--${boundary}--\r\n`));
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return { bytes, boundary };
+  return { bytes: concat(pieces, size), boundary };
 }
 
 /** Parameters of a header value such as `a/b; boundary="x"`, names in lower case. */
