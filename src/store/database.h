@@ -6,8 +6,8 @@
  * cn_database_rollback(); savepoints nest inside. Metadata (alarm, name) set in
  * the turn belongs to the same transaction.
  *
- * Memory: an open small database costs about 40 kB (a 64 kB one 100 kB; the page cache
- * is bounded by 256 kB), a closed one nothing.
+ * Memory: an open small database costs about 40 kB (its page cache grows to 256 kB at
+ * most), a closed one nothing.
  *
  * Threads:   the lane that opened it, except cn_database_interrupt().
  * Ownership: cn_database_open() allocates, cn_database_close() frees; release
