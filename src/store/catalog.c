@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/disk.h"
 #include "base/mem.h"
@@ -27,7 +28,10 @@
 #include "store/log.h"
 #include "store/sqlite.h"
 
-enum { CATALOG_VERSION = 1 };
+enum {
+    CATALOG_VERSION = 1,
+    FLUSH_SLICE = 512, /* changes made durable at a time */
+};
 
 static const char schema[] =
     "CREATE TABLE objects(namespace INTEGER NOT NULL, id BLOB NOT NULL, name BLOB, alarm INTEGER,"
@@ -199,16 +203,25 @@ static void transaction_lost(struct cn_catalog *catalog, int rc)
         cn_images_entered(catalog->images, false);
 }
 
-/* Locks the catalog and brings it up to date. On failure it is not locked. */
-static int catalog_enter(struct cn_catalog *catalog, struct cn_err *err)
+/* Locks the catalog and takes over at most `max` changes (negative: all). Returns how many;
+ * on failure it is not locked. */
+static int catalog_enter_some(struct cn_catalog *catalog, int max, struct cn_err *err)
 {
     pthread_mutex_lock(&catalog->lock);
-    int rc = catalog->images ? cn_images_drain(catalog->images, apply_locked, catalog, err) : 0;
+    int rc =
+        catalog->images ? cn_images_drain(catalog->images, max, apply_locked, catalog, err) : 0;
     if (rc < 0) {
         transaction_lost(catalog, rc);
         pthread_mutex_unlock(&catalog->lock);
     }
     return rc;
+}
+
+/* Locks the catalog and brings it up to date. On failure it is not locked. */
+static int catalog_enter(struct cn_catalog *catalog, struct cn_err *err)
+{
+    int rc = catalog_enter_some(catalog, -1, err);
+    return rc < 0 ? rc : 0;
 }
 
 static void catalog_leave(struct cn_catalog *catalog)
@@ -225,11 +238,10 @@ int cn_catalog_apply(struct cn_catalog *catalog, const struct cn_catalog_change 
     return rc;
 }
 
-int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_err *err)
+/* Makes the changes entered so far durable. */
+static int commit_locked(struct cn_catalog *catalog, struct cn_log *log, struct cn_err *err)
 {
-    int rc = catalog_enter(catalog, err);
-    if (rc < 0)
-        return rc;
+    int rc = 0;
     if (catalog->failed) {
         rc = cn_err_set(err, CN_ESQL, "the catalog has failed before");
     } else if (catalog->in_transaction) {
@@ -244,8 +256,28 @@ int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_e
         if (rc == 0)
             catalog->in_transaction = false;
     }
-    catalog_leave(catalog);
     return rc;
+}
+
+int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_err *err)
+{
+    /* In slices, with a pause between: a lane that opens a database needs the lock, and
+     * must not wait until a hundred thousand entries are on disk. What is changed
+     * meanwhile comes behind what waits now, and is not this flush's. */
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t left = catalog->images ? cn_images_changed_count(catalog->images) : 0;
+    for (;;) {
+        int slice = left > FLUSH_SLICE ? FLUSH_SLICE : (int)left;
+        int count = catalog_enter_some(catalog, slice, err);
+        if (count < 0)
+            return count;
+        int rc = commit_locked(catalog, log, err);
+        catalog_leave(catalog);
+        left -= (uint64_t)count;
+        if (rc < 0 || left == 0 || count < slice)
+            return rc;
+        (void)nanosleep(&pause, NULL); /* a shorter one does no harm */
+    }
 }
 
 void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images)

@@ -444,6 +444,27 @@ static void page_cut(void *data, const struct cn_page *page)
     atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
 }
 
+/* The catalog's entry is behind. Under images->lock. An image that waits already keeps
+ * its place: a flush takes as many as waited when it began, the first ones. */
+static void changed_add(struct cn_image *image)
+{
+    struct cn_images *images = image->images;
+    if (image->changed)
+        return;
+    image->changed = true;
+    images->changed_count++;
+    cn_list_remove(&image->changed_link); /* it may be among those entered */
+    cn_list_push_back(&images->changed, &image->changed_link);
+}
+
+uint64_t cn_images_changed_count(struct cn_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    uint64_t count = images->changed_count;
+    pthread_mutex_unlock(&images->lock);
+    return count;
+}
+
 /* Shows a logged change. Under the image's lock. */
 static void install(struct cn_image *image, struct cn_image_change *change, uint64_t lsn,
                     int64_t time_ms)
@@ -483,8 +504,7 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
 
     pthread_mutex_lock(&images->lock);
     cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
-    cn_list_remove(&image->changed_link); /* it may be among those entered */
-    cn_list_push_back(&images->changed, &image->changed_link);
+    changed_add(image);
     pthread_mutex_unlock(&images->lock);
 }
 
@@ -592,18 +612,20 @@ static void change_describe(struct cn_image *image, struct cn_catalog_change *ch
     pthread_mutex_unlock(&image->lock);
 }
 
-int cn_images_drain(struct cn_images *images,
+int cn_images_drain(struct cn_images *images, int max,
                     int (*each)(void *data, const struct cn_catalog_change *change,
                                 struct cn_err *err),
                     void *data, struct cn_err *err)
 {
-    int rc = 0;
+    int rc = 0, count = 0;
     pthread_mutex_lock(&images->lock);
-    while (rc == 0 && !cn_list_empty(&images->changed)) {
+    while (rc == 0 && (max < 0 || count < max) && !cn_list_empty(&images->changed)) {
         struct cn_image *image =
             CN_CONTAINER_OF(images->changed.next, struct cn_image, changed_link);
         cn_list_remove(&image->changed_link);
         cn_list_push_back(&images->entered, &image->changed_link);
+        image->changed = false;
+        images->changed_count--;
         image->holds++;
         pthread_mutex_unlock(&images->lock);
 
@@ -612,6 +634,7 @@ int cn_images_drain(struct cn_images *images,
         change_describe(image, &change, &name);
         rc = each(data, &change, err);
         cn_free(name);
+        count++;
 
         pthread_mutex_lock(&images->lock);
         image->holds--;
@@ -619,7 +642,7 @@ int cn_images_drain(struct cn_images *images,
         pthread_mutex_lock(&images->lock);
     }
     pthread_mutex_unlock(&images->lock);
-    return rc;
+    return rc < 0 ? rc : count;
 }
 
 void cn_images_entered(struct cn_images *images, bool durable)
@@ -633,7 +656,7 @@ void cn_images_entered(struct cn_images *images, bool durable)
             cn_image_settle_unlock(image);
             pthread_mutex_lock(&images->lock);
         } else {
-            cn_list_push_back(&images->changed, &image->changed_link);
+            changed_add(image);
         }
     }
     pthread_mutex_unlock(&images->lock);
@@ -670,7 +693,12 @@ int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
 void cn_images_init(struct cn_images *images, const struct cn_images_config *config)
 {
     *images = (struct cn_images){.config = *config};
-    pthread_rwlock_init(&images->commit_gate, NULL);
+    /* A checkpoint that wants to start goes before commits that come after it. */
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&images->commit_gate, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
     pthread_mutex_init(&images->lock, NULL);
     pthread_cond_init(&images->written, NULL);
     cn_map_init(&images->table);

@@ -55,6 +55,7 @@ struct cn_images {
     struct cn_list unsynced; /* images whose file was written since its last sync */
     uint64_t unsynced_count;
     struct cn_list changed; /* images whose catalog entry is behind */
+    uint64_t changed_count;
     struct cn_list entered; /* images whose entry is up to date but not yet committed */
     struct cn_list files;   /* images with an open file, last used first */
     uint32_t open_files;
@@ -125,13 +126,15 @@ void cn_image_page_free(uint8_t *bytes);
 int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err *err);
 /* Syncs every file written since the last time. */
 int cn_images_sync(struct cn_images *images, struct cn_err *err);
-/* Hands every pending catalog change over. They count as entered until the catalog
- * says that they are durable, or that all of them are lost and must come again. */
-int cn_images_drain(struct cn_images *images,
+/* Hands pending catalog changes over, at most `max` (negative: all there are); returns how
+ * many. They count as entered until the catalog says that they are durable, or that
+ * all of them are lost and must come again. */
+int cn_images_drain(struct cn_images *images, int max,
                     int (*each)(void *data, const struct cn_catalog_change *change,
                                 struct cn_err *err),
                     void *data, struct cn_err *err);
 void cn_images_entered(struct cn_images *images, bool durable);
+uint64_t cn_images_changed_count(struct cn_images *images);
 
 /* ---- Files ---- */
 

@@ -34,6 +34,7 @@ struct cn_image {
     unsigned file_users;
     bool loaded;    /* size and metadata are known; set once */
     bool open;      /* a database owns it */
+    bool changed;   /* in images->changed */
     bool busy;      /* I6 */
     unsigned holds; /* threads that look at it */
 };
