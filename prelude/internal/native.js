@@ -4,5 +4,8 @@
 export const native = __native;
 // Options of the context: compatibility flags and dates, as the configuration gives them.
 export const options = __options;
-// The flags that are on, by name or by date.
-export const compatibilityFlags = new Set(options.compatibilityFlags ?? []);
+// The flags that are on, by name or by date; the configuration gives { flag: boolean }.
+export const compatibilityFlags = new Set();
+for (const flag of Object.keys(options.compatibilityFlags ?? {})) {
+  if (options.compatibilityFlags[flag]) compatibilityFlags.add(flag);
+}

@@ -4,13 +4,15 @@
 // a variable. Whoever defers a callback captures the frame; whoever runs it puts the frame back and
 // restores the one before. JavaScriptCore has no hook for `await`, so the bundler lowers the async
 // functions of a project that imports this module to generators that call then(); what remains is
-// to wrap then(), queueMicrotask() and the timers, here, when the module is first loaded.
+// to wrap then() here, when the module is first loaded, and callbacks of timers and microtasks
+// where those are started (prelude/web/timers.js).
 //
 // A1  Between callbacks, that is whenever the engine takes the next microtask or task, the frame is
 //     empty: every function here that sets it restores it before it returns.
 // A2  A callback that was deferred in the empty frame needs no wrapping, because of A1. Code that
 //     uses no AsyncLocalStorage therefore pays one comparison.
 import { invalidArgType, validateFunction } from "./internal/errors.js";
+import { setCapture } from "./internal/internals.js";
 
 let frame; // undefined, or a Map that is never changed
 
@@ -34,28 +36,16 @@ function capture(callback) {
 }
 
 {
-  const replace = (object, name, make) => {
-    const descriptor = Object.getOwnPropertyDescriptor(object, name);
-    const original = descriptor.value;
-    const { [name]: replacement } = { [name]: make(original) };
-    Object.defineProperty(replacement, "name", { value: name, configurable: true });
-    Object.defineProperty(object, name, { ...descriptor, value: replacement });
+  const { then } = Promise.prototype;
+  const wrapped = {
+    then(onFulfilled, onRejected) {
+      if (frame === undefined) return Reflect.apply(then, this, [onFulfilled, onRejected]);
+      return Reflect.apply(then, this, [capture(onFulfilled), capture(onRejected)]);
+    },
   };
-  replace(Promise.prototype, "then", (then) => function (onFulfilled, onRejected) {
-    if (frame === undefined) return Reflect.apply(then, this, [onFulfilled, onRejected]);
-    return Reflect.apply(then, this, [capture(onFulfilled), capture(onRejected)]);
-  });
-  replace(globalThis, "queueMicrotask", (original) => function (callback) {
-    return original(capture(callback));
-  });
-  for (const name of ["setTimeout", "setInterval"]) {
-    replace(globalThis, name, (original) => function (callback, delay, ...args) {
-      return original(capture(callback), delay, ...args);
-    });
-  }
+  Object.defineProperty(Promise.prototype, "then", { value: wrapped.then });
 }
-/** For node:timers, whose functions are not globals. */
-export { capture };
+setCapture(capture);
 
 export class AsyncLocalStorage {
   #defaultValue;

@@ -1,54 +1,19 @@
 // node:timers and node:timers/promises
 import { abortError, validateFunction } from "./internal/errors.js";
+import { timers } from "./internal/internals.js";
 
-const { setTimeout: start, clearTimeout: stop, setInterval: startInterval } = globalThis;
+const { clearTimeout, clearInterval, clearImmediate, Timeout, Immediate } = timers;
 const kCustom = Symbol.for("nodejs.util.promisify.custom");
 
-export class Timeout {
-  #id;
-  #restart;
-  #done = false;
-  constructor(restart) {
-    this.#restart = restart;
-    this.#id = restart(this);
-  }
-  ref() { return this; }
-  unref() { return this; }
-  hasRef() { return !this.#done; }
-  refresh() {
-    stop(this.#id);
-    this.#id = this.#restart(this);
-    return this;
-  }
-  close() {
-    this.#done = true;
-    stop(this.#id);
-    return this;
-  }
-  [Symbol.toPrimitive]() { return this.#id; }
-  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() { this.close(); }
-}
-
-export function setTimeout(callback, delay, ...args) {
-  validateFunction(callback, "callback");
-  return new Timeout(() => start(callback, delay, ...args));
-}
-export function setInterval(callback, delay, ...args) {
-  validateFunction(callback, "callback");
-  return new Timeout(() => startInterval(callback, delay, ...args));
-}
-export function clearTimeout(timer) {
-  if (timer instanceof Timeout) timer.close();
-  else if (timer !== undefined && timer !== null) stop(Number(timer));
-}
-
-export class Immediate extends Timeout {}
-export function setImmediate(callback, ...args) {
-  validateFunction(callback, "callback");
-  return new Immediate(() => start(callback, 0, ...args));
-}
-const clearInterval = (timer) => clearTimeout(timer);
-const clearImmediate = (timer) => clearTimeout(timer);
+const checked = (name) => ({
+  [name](callback, ...rest) {
+    validateFunction(callback, "callback");
+    return timers[name](callback, ...rest);
+  },
+}[name]);
+const setTimeout = checked("setTimeout");
+const setInterval = checked("setInterval");
+const setImmediate = checked("setImmediate");
 
 /** A timer as a promise of `value`, which a signal may end. */
 function wait(begin, value, { signal } = {}) {
@@ -84,4 +49,4 @@ const promises = {
 Object.defineProperty(setTimeout, kCustom, { value: promises.setTimeout });
 Object.defineProperty(setImmediate, kCustom, { value: promises.setImmediate });
 
-export default { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, promises };
+export default { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Timeout, Immediate, promises };

@@ -1,6 +1,6 @@
 // The global object as an event target: ServiceWorkerGlobalScope and what hangs on it.
 import { expose, exposeEnumerable, finishInterface } from "../internal/interface.js";
-import { compatibilityFlags as flagsOn, native } from "../internal/native.js";
+import { native, options } from "../internal/native.js";
 import { describeError, setAnnounce } from "../internal/report.js";
 import { illegalConstructor } from "../internal/webidl.js";
 import { ErrorEvent, EventTarget, PromiseRejectionEvent, fire, hasListeners } from "./events.js";
@@ -57,7 +57,7 @@ export function installGlobalScope() {
 }
 
 class Cloudflare {
-  compatibilityFlags = Object.freeze(Object.assign(Object.create(null), Object.fromEntries([...flagsOn].map((flag) => [flag, true]))));
+  compatibilityFlags = Object.freeze(Object.assign(Object.create(null), options.compatibilityFlags));
 }
 finishInterface(Cloudflare);
 const cloudflare = Object.freeze(new Cloudflare());

@@ -4,14 +4,21 @@ import { reportException } from "../internal/report.js";
 
 let lastId = 0;
 
+/** Wraps every callback that is deferred here: how node:async_hooks keeps its context. */
+let capture = (callback) => callback;
+export function setCapture(wrap) {
+  capture = wrap;
+}
+
 function start(callback, delay, repeats, args) {
   if (typeof callback !== "function") {
     throw new TypeError(`The first argument of ${repeats ? "setInterval" : "setTimeout"} must be a function.`);
   }
   const id = ++lastId;
+  const run = capture(callback);
   native.timerStart(id, +delay || 0, repeats, () => {
     try {
-      callback(...args);
+      run(...args);
     } catch (error) {
       reportException(error);
     }
@@ -39,9 +46,10 @@ export function queueMicrotask(callback) {
   if (typeof callback !== "function") {
     throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.");
   }
+  const run = capture(callback);
   then.call(resolved, () => {
     try {
-      callback();
+      run();
     } catch (error) {
       reportException(error);
     }

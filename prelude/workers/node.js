@@ -2,18 +2,21 @@
 //
 // prelude/node/ is a bundle of its own. It must not have copies of what has state or identity here
 // (interfaces, inspect), so it gets those as one object, `internals`.
-import { compatibilityFlags, native } from "../internal/native.js";
+import { exposeEnumerable } from "../internal/interface.js";
+import { compatibilityFlags, native, options } from "../internal/native.js";
 import { format, inspect } from "../internal/inspect.js";
 import { describeError, reportException } from "../internal/report.js";
 import { deserialize, serialize } from "../internal/serialize.js";
 import * as nativeIds from "../web/crypto/native-ids.js";
 import names from "../node/names.json";
+import { setCapture } from "../web/timers.js";
 import { modules } from "./modules.js";
+import * as timers from "./node-timers.js";
 
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules,
+    compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
   });
   return bundle.load(name);
 }
@@ -41,5 +44,8 @@ export function installNode() {
   lazy(globalThis, "Buffer", () => load("node:buffer").default.Buffer, false);
   lazy(globalThis, "process", () => load("node:process").default, false);
   lazy(globalThis, "global", () => globalThis, false);
-  for (const name of ["setImmediate", "clearImmediate"]) lazy(globalThis, name, () => load("node:timers").default[name], true);
+  const { setImmediate, clearImmediate, setTimeout, setInterval } = timers;
+  for (const f of [setImmediate, clearImmediate]) exposeEnumerable(f.name, f);
+  // The flag enable_nodejs_global_timers, on by date.
+  if (options.compatibilityDate >= "2026-02-10") for (const f of [setTimeout, setInterval]) exposeEnumerable(f.name, f);
 }

@@ -36,6 +36,19 @@ test("timers", async () => {
   assertEquals((await sleep(1000, null, { signal: controller.signal }).catch((e) => e)).name, "AbortError");
 });
 
+test("a timer of node:timers is an object that can be refreshed", async () => {
+  let fired = 0;
+  const timer = timers.setTimeout(() => fired++, 1);
+  assert(timer.unref() === timer && timer.ref() === timer && timer.refresh() === timer && typeof +timer === "number");
+  await sleep(10);
+  assertEquals(fired, 1);
+  clearTimeout(timers.setTimeout(() => fired++, 1));
+  clearTimeout(+timers.setTimeout(() => fired++, 1));
+  timers.setInterval(() => fired++, 1).close();
+  await sleep(10);
+  assertEquals(fired, 1);
+});
+
 test("diagnostics_channel", () => {
   const seen = [];
   const channel = dc.channel("test");

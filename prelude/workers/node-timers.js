@@ -1,0 +1,54 @@
+// The timers of Node.js: objects instead of numbers. They are globals under nodejs_compat, and
+// what node:timers exports.
+import * as web from "../web/timers.js";
+
+const dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
+
+export class Timeout {
+  #id;
+  #start; // starts the timer, again on refresh()
+  constructor(start) {
+    this.#start = start;
+    this.#id = start();
+  }
+  refresh() {
+    web.clearTimeout(this.#id);
+    this.#id = this.#start();
+    return this;
+  }
+  unref() {
+    return this;
+  }
+  ref() {
+    return this;
+  }
+  hasRef() {
+    return true;
+  }
+  close() {
+    web.clearTimeout(this.#id);
+    return this;
+  }
+  /** clearTimeout() takes the number too. */
+  [Symbol.toPrimitive]() {
+    return this.#id;
+  }
+  [dispose]() {
+    this.close();
+  }
+}
+export class Immediate extends Timeout {}
+
+export function setTimeout(callback, delay, ...args) {
+  return new Timeout(() => web.setTimeout(callback, delay, ...args));
+}
+export function setInterval(callback, delay, ...args) {
+  return new Timeout(() => web.setInterval(callback, delay, ...args));
+}
+export function setImmediate(callback, ...args) {
+  return new Immediate(() => web.setTimeout(callback, 0, ...args));
+}
+export const { clearTimeout, clearInterval } = web;
+export function clearImmediate(immediate) {
+  web.clearTimeout(immediate);
+}
