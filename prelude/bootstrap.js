@@ -2,6 +2,7 @@
 //
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
+import "./internal/symbols.js";
 import { expose, exposeEnumerable } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
@@ -64,3 +65,5 @@ installNode();
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";
 export { modules } from "./workers/modules.js";
+export { objectCreate, objectDeliver, objectDestroy } from "./workers/object/host.js";
+export { targetDeliver } from "./workers/object/rpc.js";

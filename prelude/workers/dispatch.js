@@ -1,11 +1,13 @@
 // Events come in here: C calls start() once and then a dispatch function per event.
-import { native } from "../internal/native.js";
+import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
 import { newContext, contextAnswered } from "./context.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
+import { setClasses } from "./object/host.js";
+import { makeNamespace } from "./object/id.js";
 
 let handlers = null; // the default export: an object of handlers, or null
 let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
@@ -19,9 +21,11 @@ let env;
  */
 export function start(script, files, environment) {
   env = environment;
+  for (const binding of options.bindings ?? []) env[binding.name] = makeBinding(binding);
   setEnv(environment);
   const failed = (error) => native.scriptStarted(describeError(error));
   const ready = (exports) => {
+    setClasses(exports ?? {}, env);
     const main = exports?.default;
     if (typeof main === "function" && main.prototype instanceof WorkerEntrypoint) {
       Entrypoint = main;
@@ -37,6 +41,14 @@ export function start(script, files, environment) {
   } catch (error) {
     failed(error);
   }
+}
+
+function makeBinding({ type, ns }) {
+  switch (type) {
+    case "durable_object_namespace":
+      return makeNamespace(ns);
+  }
+  throw new Error(`there is no binding of type ${type}`);
 }
 
 /** @param {number} handle */

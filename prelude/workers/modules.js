@@ -1,4 +1,5 @@
 // The modules a script imports from the runtime rather than from its bundle.
+import { RpcTarget } from "./object/rpc.js";
 import { connect } from "./sockets.js";
 
 /** What `cloudflare:workers` exports as `env`; a proxy so that it can be imported before start. */
@@ -33,8 +34,6 @@ export class DurableObject {
     this.env = env;
   }
 }
-
-export class RpcTarget {}
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {

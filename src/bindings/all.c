@@ -15,6 +15,8 @@ extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_node[];
 extern const struct cn_js_native cn_native_node_crypto[];
 extern const struct cn_js_native cn_native_node_keys[];
+extern const struct cn_js_native cn_native_object[];
+extern const struct cn_js_native cn_native_storage[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
 extern const struct cn_js_native cn_native_sockets[];
@@ -31,6 +33,8 @@ static const struct cn_js_native *const tables[] = {
     cn_native_node,
     cn_native_node_crypto,
     cn_native_node_keys,
+    cn_native_object,
+    cn_native_storage,
     cn_native_url,
     cn_native_webcrypto,
     cn_native_sockets,

@@ -196,7 +196,10 @@ static void on_head(struct cn_client_request *request, const struct cn_client_he
         cn_client_pause(request);
     }
     struct cn_js_context *context = fetch->runtime->context;
-    cn_js_enter(context);
+    if (!cn_js_enter_pin(&fetch->callback)) {
+        handle_close(fetch, false); /* whoever asked is gone */
+        return;
+    }
     JSValueRef values[] = {
         JSValueMakeNumber(context->ref, head->status),
         cn_js_text_z(context->ref, head->reason),
@@ -222,7 +225,10 @@ static void on_body(struct cn_client_request *request, const void *bytes, size_t
     }
     fetch->reading = false;
     struct cn_js_context *context = fetch->runtime->context;
-    cn_js_enter(context);
+    if (!cn_js_enter_pin(&fetch->callback)) {
+        handle_close(fetch, false); /* whoever asked is gone */
+        return;
+    }
     JSValueRef chunk = take_input(fetch, context->ref);
     tell(fetch, DATA, 1, &chunk);
     cn_js_leave(context);
@@ -235,7 +241,10 @@ static void on_want(struct cn_client_request *request, void *data)
     if (!fetch->runtime)
         return;
     struct cn_js_context *context = fetch->runtime->context;
-    cn_js_enter(context);
+    if (!cn_js_enter_pin(&fetch->callback)) {
+        handle_close(fetch, false); /* whoever asked is gone */
+        return;
+    }
     tell(fetch, WANT, 0, NULL);
     cn_js_leave(context);
 }
@@ -255,7 +264,10 @@ static void on_done(struct cn_client_request *request, const struct cn_err *erro
     if (fetch->head_seen && !fetch->reading)
         return; /* the next read finds out */
     struct cn_js_context *context = fetch->runtime->context;
-    cn_js_enter(context);
+    if (!cn_js_enter_pin(&fetch->callback)) {
+        handle_close(fetch, false); /* whoever asked is gone */
+        return;
+    }
     fetch->telling = true;
     if (fetch->failed) {
         JSValueRef text = cn_js_text_z(context->ref, fetch->error.text);

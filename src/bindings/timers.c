@@ -47,8 +47,11 @@ static void on_timer(uv_timer_t *handle)
     struct timer *timer = handle->data;
     struct cn_runtime *runtime = timer->runtime;
     struct cn_js_context *context = runtime->context;
+    if (!cn_js_enter_pin(&timer->function)) {
+        timer_stop(timer); /* whoever set it is gone */
+        return;
+    }
     JSObjectRef function = (JSObjectRef)timer->function.value;
-    cn_js_enter(context);
     JSValueProtect(context->ref, function);
     if (!timer->repeats)
         timer_stop(timer);

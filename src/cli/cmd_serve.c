@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/data.h"
 #include "cli/deploy.h"
 #include "cli/serve.h"
 #include "cli/watch.h"
@@ -27,6 +28,7 @@ struct settings {
     size_t heap_bytes_max; /* 0: the default */
     struct cn_tls_context *tls;
     struct cn_trust *trust;
+    struct cn_data data; /* Durable Objects; not opened if no project has any */
 };
 
 /* 0 to 65535, or -1. */
@@ -159,6 +161,12 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         rc = choose(args, deployer->projects[0].config, development, settings, err);
     if (rc < 0)
         return rc;
+    if (cn_deployer_wants_node(deployer)) {
+        rc = cn_data_open(&settings->data, deployer->projects[0].data, settings->lane_count, err);
+        if (rc < 0)
+            return rc;
+        deployer->node = settings->data.node;
+    }
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options options = {
@@ -169,6 +177,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .heap_bytes_max = settings->heap_bytes_max,
         .tls = settings->tls,
         .trust = settings->trust,
+        .node = settings->data.node,
         .show_errors = development,
         .load = cn_watch_load,
         .on_start = development ? cn_watch_start : NULL,
@@ -186,6 +195,7 @@ static int run(const struct cn_args *args, bool development)
     int rc = serve(args, development, &deployer, &settings, &err);
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
+    cn_data_close(&settings.data);
     cn_deployer_fini(&deployer);
     cn_tls_context_unref(settings.tls);
     cn_trust_free(settings.trust);

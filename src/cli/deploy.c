@@ -19,6 +19,7 @@
 #include "cli/compat.h"
 #include "cli/config.h"
 #include "cli/confnode.h"
+#include "object/node.h"
 #include "worker/script.h"
 
 #define CPU_MS_DEFAULT 30000
@@ -158,8 +159,78 @@ static char *make_env(const struct cn_project *project)
     return (char *)cn_buf_take(&json);
 }
 
-/* __options of the prelude: the date, and of every flag whether its behaviour is there. */
-static char *make_options(const struct cn_config *config)
+bool cn_deployer_wants_node(const struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_config *config = deployer->projects[i].config;
+        if (config->durable_objects.bindings.count || config->migrations.count)
+            return true;
+    }
+    return false;
+}
+
+/* The namespace of a class is "worker/Class". */
+static int find_namespace(struct cn_node *node, const char *script_name, const char *class_name,
+                          struct cn_namespace **ns, struct cn_err *err)
+{
+    if (!node)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "Durable Objects were added; restart the server to use them");
+    char *name = cn_sprintf("%s/%s", script_name, class_name);
+    int rc = cn_node_namespace(node, name, ns, err);
+    cn_free(name);
+    return rc;
+}
+
+static bool has_class(const struct cn_script *script, const char *name)
+{
+    for (size_t i = 0; i < script->class_count; i++) {
+        if (strcmp(script->classes[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_class(struct cn_script *script, struct cn_node *node, const char *name,
+                     struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    if (has_class(script, name))
+        return 0;
+    int rc = find_namespace(node, script->name, name, &ns, err);
+    if (rc == 0)
+        cn_script_add_class(script, name, ns);
+    return rc;
+}
+
+/* The classes the script provides and the namespaces its bindings reach. */
+static int add_objects(struct cn_script *script, const struct cn_config *config,
+                       struct cn_node *node, struct cn_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < config->migrations.count && rc == 0; i++) {
+        const struct cn_config_migration *migration = &config->migrations.items[i];
+        for (size_t k = 0; k < migration->new_sqlite_classes.count && rc == 0; k++)
+            rc = add_class(script, node, migration->new_sqlite_classes.items[k], err);
+        for (size_t k = 0; k < migration->new_classes.count && rc == 0; k++)
+            rc = add_class(script, node, migration->new_classes.items[k], err);
+    }
+    for (size_t i = 0; i < config->durable_objects.bindings.count && rc == 0; i++) {
+        const struct cn_config_object *object = &config->durable_objects.bindings.items[i];
+        const char *owner = object->script_name ? object->script_name : config->name;
+        struct cn_namespace *ns;
+        if (strcmp(owner, config->name) == 0)
+            rc = add_class(script, node, object->class_name, err);
+        if (rc == 0)
+            rc = find_namespace(node, owner, object->class_name, &ns, err);
+        if (rc == 0)
+            cn_script_add_namespace(script, ns);
+    }
+    return rc;
+}
+
+/* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings. */
+static char *make_options(const struct cn_config *config, const struct cn_script *script)
 {
     struct cn_buf json = {0};
     cn_buf_append_str(&json, "{\"compatibilityDate\":");
@@ -175,7 +246,20 @@ static char *make_options(const struct cn_config *config)
                       : flag->side == CN_COMPAT_ON;
         cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
     }
-    cn_buf_append_str(&json, "}}");
+    cn_buf_append_str(&json, "},\"bindings\":[");
+    for (size_t i = 0; i < config->durable_objects.bindings.count; i++) {
+        const char *name = config->durable_objects.bindings.items[i].name;
+        cn_buf_append_str(&json, i ? ",{\"name\":" : "{\"name\":");
+        cn_buf_append_json(&json, name, strlen(name));
+        cn_buf_printf(&json, ",\"type\":\"durable_object_namespace\",\"ns\":%u}",
+                      script->namespaces[i]->id);
+    }
+    cn_buf_printf(&json, "],\"deleteAllDeletesAlarm\":%s}",
+                  cn_compat_is_on("delete_all_deletes_alarm", date,
+                                  config->compatibility_flags.items,
+                                  config->compatibility_flags.count)
+                      ? "true"
+                      : "false");
     cn_buf_text(&json);
     return (char *)cn_buf_take(&json);
 }
@@ -190,7 +274,8 @@ static void add_routes(struct cn_script *script, const struct cn_config *config)
 }
 
 /* Takes the source and the files out of the project's bundle. */
-static struct cn_script *make_script(struct cn_project *project, bool alone)
+static struct cn_script *make_script(struct cn_project *project, bool alone, struct cn_node *node,
+                                     struct cn_err *err)
 {
     const struct cn_config *config = project->config;
     struct cn_bundle *bundle = &project->bundle;
@@ -199,7 +284,11 @@ static struct cn_script *make_script(struct cn_project *project, bool alone)
     script->url = cn_sprintf("%s.js", config->name);
     script->map_path = cn_strdup(bundle->map_path);
     script->env_json = make_env(project);
-    script->options_json = make_options(config);
+    if (add_objects(script, config, node, err) < 0) {
+        cn_script_unref(script);
+        return NULL;
+    }
+    script->options_json = make_options(config, script);
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
     script->source = (char *)cn_buf_take(&bundle->source);
     for (size_t i = 0; i < bundle->file_count; i++) {
@@ -315,8 +404,15 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
         return rc;
     }
     struct cn_deployment *deployment = cn_deployment_new();
-    for (size_t i = 0; i < count; i++)
-        cn_deployment_add(deployment, make_script(&projects[i], count == 1));
+    for (size_t i = 0; i < count; i++) {
+        struct cn_script *script = make_script(&projects[i], count == 1, deployer->node, err);
+        if (!script) {
+            cn_deployment_unref(deployment);
+            close_projects(projects, count);
+            return err->code;
+        }
+        cn_deployment_add(deployment, script);
+    }
     pthread_mutex_lock(&deployer->lock);
     close_projects(deployer->projects, deployer->project_count);
     deployer->projects = projects;

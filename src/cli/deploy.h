@@ -18,6 +18,7 @@
 struct cn_args;
 struct cn_deployment;
 struct cn_err;
+struct cn_node;
 
 /* What a file looked like. */
 struct cn_stamp {
@@ -34,6 +35,7 @@ struct cn_deployer {
     bool loaded_once;
     char *told; /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
+    struct cn_node *node; /* borrowed; NULL: no project has Durable Objects, or nothing serves */
 
     pthread_mutex_t lock;        /* guards what follows */
     struct cn_project *projects; /* as of the last good load; owned */
@@ -49,6 +51,9 @@ void cn_deployer_fini(struct cn_deployer *deployer);
 
 /* Reads the configurations; the server's own settings are in the first project's. */
 int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err);
+
+/* Whether a project has Durable Objects: then the server needs its data directory. */
+bool cn_deployer_wants_node(const struct cn_deployer *deployer);
 
 /* Reads, bundles, and makes the deployment (struct cn_serve_options.load). In development a
  * first load that fails gives a deployment that shows the error. */

@@ -184,6 +184,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .limits = options->limits,
         .tls = options->tls,
         .trust = options->trust,
+        .node = options->node,
         .heap_bytes_max = options->heap_bytes_max,
         .show_errors = options->show_errors,
         .install = cn_bindings_install,

@@ -19,6 +19,7 @@
 #include "net/http.h"
 #include "worker/script.h"
 
+struct cn_node;
 struct cn_serve;
 struct cn_tls_context;
 struct cn_trust;
@@ -30,6 +31,7 @@ struct cn_serve_options {
     struct cn_http_limits limits;
     struct cn_tls_context *tls; /* borrowed; NULL: plain HTTP */
     struct cn_trust *trust;     /* borrowed; NULL: fetch() does not work */
+    struct cn_node *node;       /* borrowed; NULL: no Durable Objects */
     size_t heap_bytes_max;      /* per lane; 0: the default */
     bool show_errors;           /* dev */
     unsigned drain_ms;          /* 0: 30 s */

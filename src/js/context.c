@@ -126,18 +126,45 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
 {
     JSValueProtect(context->ref, value);
-    *pin = (struct cn_js_pin){.context = context, .value = value};
+    *pin = (struct cn_js_pin){.context = context, .value = value, .owner = context->vm->owner};
     cn_list_push_back(&context->pins, &pin->link);
+    if (pin->owner)
+        context->vm->hooks->hold(pin->owner);
 }
 
 void cn_js_pin_clear(struct cn_js_pin *pin)
 {
     if (!pin->context)
         return;
+    struct cn_js_vm *vm = pin->context->vm;
     JSValueUnprotect(pin->context->ref, pin->value);
     cn_list_remove(&pin->link);
     pin->context = NULL;
     pin->value = NULL;
+    void *owner = pin->owner;
+    pin->owner = NULL;
+    if (owner)
+        vm->hooks->unhold(owner);
+}
+
+bool cn_js_enter_pin(struct cn_js_pin *pin)
+{
+    return pin->context && cn_js_enter_for(pin->context, pin->owner);
+}
+
+void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[])
+{
+    struct cn_js_context *context = pin->context;
+    if (!cn_js_enter_pin(pin)) {
+        cn_js_pin_clear(pin);
+        return;
+    }
+    JSObjectRef function = (JSObjectRef)pin->value;
+    JSValueProtect(context->ref, function);
+    cn_js_pin_clear(pin);
+    JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, NULL);
+    JSValueUnprotect(context->ref, function);
+    cn_js_leave(context);
 }
 
 void cn_js_native_install(struct cn_js_context *context, JSObjectRef object,

@@ -24,12 +24,14 @@ struct cn_js_context {
     JSGlobalContextRef ref;
     struct cn_list link; /* in vm->contexts */
     struct cn_list pins; /* of struct cn_js_pin */
+    uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
     void *data;          /* the owner's */
 };
 
 struct cn_js_pin {
     struct cn_js_context *context; /* NULL: empty */
     JSValueRef value;
+    void *owner; /* whose turn it was made in (vm.h); NULL: nobody's */
     struct cn_list link;
 };
 
@@ -54,5 +56,10 @@ int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct 
 
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
+/* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or
+ * the pin is empty: then nothing was entered. */
+bool cn_js_enter_pin(struct cn_js_pin *pin);
+/* Enters for the pin's owner, empties the pin and calls the function that was in it. */
+void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[]);
 
 #endif

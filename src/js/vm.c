@@ -40,9 +40,22 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static bool over_budget(struct cn_js_vm *vm, uint64_t now_cpu_ns)
+/* A turn cannot have used its budget of CPU before it has lasted that long, and the monotonic clock
+ * is no system call, as the thread's CPU clock is (0.3 us). Past that, half of the budget counts as
+ * used and the rest is measured: a turn that others kept from running is not ended for it. */
+static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
 {
-    return vm->deadline_ns && now_cpu_ns >= vm->deadline_ns;
+    if (vm->watched_turn != vm->turn_count) {
+        vm->watched_turn = vm->turn_count;
+        vm->watched_mono_ns = now_mono_ns;
+        vm->cpu_deadline_ns = 0;
+    }
+    if (!vm->budget_ns || now_mono_ns - vm->watched_mono_ns < vm->budget_ns)
+        return false;
+    uint64_t cpu_ns = thread_cpu_ns();
+    if (!vm->cpu_deadline_ns)
+        vm->cpu_deadline_ns = cpu_ns + vm->budget_ns / 2;
+    return cpu_ns >= vm->cpu_deadline_ns;
 }
 
 /* The clock by which the engine measures its time limit: this definition takes the place of the
@@ -54,10 +67,8 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_cpu_ns)
 double cn_js_engine_cpu_seconds(void) __asm__("_ZN3WTF7CPUTime16forCurrentThreadEv");
 double cn_js_engine_cpu_seconds(void)
 {
-    /* Read at every entry, so it must not be a system call, as the thread's CPU clock is (0.3 us):
-     * the monotonic clock tells as well that no budget can be used up yet. */
     uint64_t now = cn_clock_mono_ns(cn_clock_system());
-    if (current && now >= current->deadline_mono_ns && over_budget(current, thread_cpu_ns()))
+    if (current && over_budget(current, now))
         return INFINITY;
     return (double)now * 1e-9;
 }
@@ -66,7 +77,7 @@ static bool should_terminate(JSContextRef ctx, void *context)
 {
     (void)ctx;
     struct cn_js_vm *vm = context;
-    if (over_budget(vm, thread_cpu_ns()))
+    if (over_budget(vm, cn_clock_mono_ns(cn_clock_system())))
         vm->terminated = true;
     /* The engine asks once for each limit that was set. */
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
@@ -86,6 +97,7 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     g_main_context_push_thread_default(vm->glib);
     vm->group = JSContextGroupCreate();
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
+    vm->watched_turn = UINT64_MAX;
     current = vm;
     return vm;
 }
@@ -111,15 +123,34 @@ void cn_js_enter(struct cn_js_context *context)
     struct cn_js_vm *vm = context->vm;
     CN_ASSERT(vm == current);
     if (vm->entered++ == 0) {
+        vm->budget_ns = context->budget_ns;
+        vm->terminated = false;
+        vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
         JSLock(context->ref);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
     }
+}
+
+bool cn_js_enter_for(struct cn_js_context *context, void *owner)
+{
+    struct cn_js_vm *vm = context->vm;
+    if (vm->entered) {
+        /* Only its own turns may be nested: another's would end with somebody else's. */
+        CN_ASSERT(vm->owner == owner);
+    } else if (owner) {
+        if (!vm->hooks->enter(owner))
+            return false;
+        vm->owner = owner;
+    }
+    cn_js_enter(context);
+    return true;
 }
 
 /* If it was a microtask that was ended, the engine may keep its exception for the next one who
  * enters: that must not be another event. */
 static void absorb_termination(struct cn_js_context *context)
 {
+    context->vm->budget_ns = 0;
     JSStringRef nothing = JSStringCreateWithUTF8CString("0");
     JSLock(context->ref);
     JSEvaluateScript(context->ref, nothing, NULL, NULL, 0, NULL);
@@ -141,15 +172,12 @@ void cn_js_leave(struct cn_js_context *context)
         absorb_termination(context);
     vm->entered = 0;
     vm->turn_count++;
+    void *owner = vm->owner;
+    vm->owner = NULL;
+    if (owner)
+        vm->hooks->leave(owner);
     if (vm->on_turn_end)
         vm->on_turn_end(vm->data);
-}
-
-void cn_js_vm_set_budget(struct cn_js_vm *vm, uint64_t budget_ns)
-{
-    vm->deadline_ns = budget_ns ? thread_cpu_ns() + budget_ns : 0;
-    vm->deadline_mono_ns = cn_clock_mono_ns(cn_clock_system()) + budget_ns;
-    vm->terminated = false;
 }
 
 static struct cn_js_context *any_context(struct cn_js_vm *vm)

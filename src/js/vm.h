@@ -6,9 +6,13 @@
  * engine's lock once, so that the calls in between are cheap, and leaving the
  * outermost pair runs every pending microtask. That stretch is a "turn".
  *
- * Time: code that uses more than its budget of CPU is ended by the engine with
- * an exception that JavaScript cannot catch; the VM lives on. The budget is set
- * by cn_js_vm_set_budget() and counts the thread's CPU time from then on.
+ * Time: a turn that uses more CPU than its context's budget is ended by the engine
+ * with an exception that JavaScript cannot catch; the VM lives on.
+ *
+ * Owners: a turn may be on behalf of somebody of the layer above (an object). Code
+ * that waits for something (a timer, an answer) must go on for the same owner:
+ * pins remember it (context.h), and cn_js_enter_pin() enters for it. The hooks tell
+ * the owner when its turns begin and end, and when something waits for it.
  *
  * Threads:   a VM is created and used on one thread. The engine may finalize
  *            objects on others: finalizers only free() memory or post mail.
@@ -24,6 +28,16 @@
 
 struct cn_js_context;
 
+struct cn_js_owner_hooks {
+    /* A turn begins. False: the owner is gone, do not enter. */
+    bool (*enter)(void *owner);
+    /* It has ended, its microtasks drained. */
+    void (*leave)(void *owner);
+    /* A pin made in its turns exists, and is gone. */
+    void (*hold)(void *owner);
+    void (*unhold)(void *owner);
+};
+
 struct cn_js_vm {
     JSContextGroupRef group;
     struct cn_list contexts;   /* of struct cn_js_context */
@@ -32,9 +46,13 @@ struct cn_js_vm {
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
     double *clock; /* [0]: wall-clock milliseconds at the start of the turn; contexts see it too */
-    uint64_t deadline_ns; /* on the thread's CPU clock; 0: no limit */
-    uint64_t deadline_mono_ns; /* before that the CPU time cannot be over its deadline */
-    bool terminated;      /* something was ended for its budget since it was set */
+    uint64_t budget_ns;      /* CPU time the running turn may use; 0: no limit */
+    uint64_t watched_turn;    /* the turn in which the engine last read its clock, */
+    uint64_t watched_mono_ns; /* when it first did, */
+    uint64_t cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
+    bool terminated;         /* the running turn, or the last one, was ended for its budget */
+    const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
+    void *owner;                           /* of the running turn; NULL: nobody's */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
     void (*on_turn_end)(void *data);
     void *data; /* the owner's */
@@ -49,10 +67,9 @@ void cn_js_vm_free(struct cn_js_vm *vm);
 struct cn_js_vm *cn_js_vm_current(void);
 
 void cn_js_enter(struct cn_js_context *context);
+/* The same on behalf of `owner` (NULL: nobody). False if it is gone: nothing was entered. */
+bool cn_js_enter_for(struct cn_js_context *context, void *owner);
 void cn_js_leave(struct cn_js_context *context);
-
-/* CPU time the code entered from now on may use, 0 for no limit. Clears `terminated`. */
-void cn_js_vm_set_budget(struct cn_js_vm *vm, uint64_t budget_ns);
 
 struct cn_js_memory {
     size_t heap_bytes;     /* live objects and what they hold outside the heap */

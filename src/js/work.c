@@ -19,9 +19,10 @@ JSValueRef cn_js_deferred_init(struct cn_js_context *context, struct cn_js_defer
 static void settle(struct cn_js_deferred *deferred, struct cn_js_pin *function, JSValueRef value)
 {
     struct cn_js_context *context = function->context;
-    if (!context)
+    if (!cn_js_enter_pin(function)) {
+        cn_js_deferred_drop(deferred);
         return;
-    cn_js_enter(context);
+    }
     JSObjectCallAsFunction(context->ref, (JSObjectRef)function->value, NULL, 1, &value, NULL);
     cn_js_deferred_drop(deferred);
     cn_js_leave(context);
@@ -54,12 +55,12 @@ static void on_finish(uv_work_t *request, int status)
     (void)status; /* cancellation is never asked for */
     struct cn_js_work *work = CN_CONTAINER_OF(request, struct cn_js_work, request);
     struct cn_js_context *context = work->deferred.resolve.context;
-    if (!context) {
+    if (!cn_js_enter_pin(&work->deferred.resolve)) {
+        cn_js_deferred_drop(&work->deferred);
         work->finish(work, NULL, NULL);
         cn_free(work);
         return;
     }
-    cn_js_enter(context);
     JSValueRef exception = NULL;
     JSValueRef value = work->finish(work, context->ref, &exception);
     if (exception)

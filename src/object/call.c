@@ -53,6 +53,7 @@ static void leave_object(struct cn_call *call)
     CN_ASSERT(object && object->running_count > 0);
     cn_list_remove(&call->link);
     object->running_count--;
+    call->taken_back = NULL;
     call->object = NULL;
     cn_object_output(object, &call->output, on_send);
     cn_object_rest(object);
@@ -77,6 +78,9 @@ void cn_call_fail(struct cn_call *call, unsigned faults, int code, const char *f
 
 void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char *text)
 {
+    if (call->taken_back)
+        call->taken_back(call);
+    call->taken_back = NULL;
     cn_err_set(&call->err, code, "%s", text);
     call->faults = faults;
     call->object = NULL;

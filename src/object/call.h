@@ -67,6 +67,10 @@ struct cn_call {
     void (*on_reply)(struct cn_call *call);
     /* Frees payload and result if the call ends before anyone took them. May be NULL. */
     void (*drop)(struct cn_call *call);
+    /* For the class, while the call is delivered: its own number for it, and who is told if the
+     * core takes the call back unanswered (reset). NULL: nobody. */
+    uint32_t tag;
+    void (*taken_back)(struct cn_call *call);
     void *data; /* the caller's own */
 };
 

@@ -80,6 +80,11 @@ struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_objec
     return lane;
 }
 
+struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index)
+{
+    return index < node->options.lane_count ? node->lanes[index] : NULL;
+}
+
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
                       struct cn_err *err)
 {

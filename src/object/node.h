@@ -112,6 +112,8 @@ void cn_object_lane_step(struct cn_object_lane *lane);
 /* Drops up to `count` idle objects now: memory is short. */
 void cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 
+/* The lane with this index, or NULL. */
+struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index);
 struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);
 
 #endif

@@ -255,6 +255,18 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
     }
 }
 
+/* What was not committed is rolled back. */
+static void close_database(struct cn_object *object)
+{
+    if (!object->db)
+        return;
+    if (object->class_ && object->class_->release && object->instance)
+        object->class_->release(object, object->instance);
+    cn_database_rollback(object->db);
+    cn_database_close(object->db);
+    object->db = NULL;
+}
+
 void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
 {
     if (object->state == CN_OBJECT_BROKEN)
@@ -269,11 +281,7 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     /* The key is free at once: the next call starts a new instance, on the state that is
      * committed. This instance has no storage any more. */
     cn_map_take(&object->lane->objects, &object->key, sizeof(object->key));
-    if (object->db) {
-        cn_database_rollback(object->db);
-        cn_database_close(object->db);
-        object->db = NULL;
-    }
+    close_database(object);
     cn_alarm_interrupted(object);
     object->running_count = object->inbox_count = 0;
     fail_all(object, &object->running);
@@ -308,9 +316,7 @@ void cn_object_free(struct cn_object *object)
     cn_list_remove(&object->wake_link);
     if (object->state != CN_OBJECT_BROKEN)
         cn_map_take(&lane->objects, &object->key, sizeof(object->key));
-    if (object->db)
-        cn_database_close(object->db);
-    object->db = NULL;
+    close_database(object);
     if (object->class_ && object->instance)
         object->class_->destroy(object, object->instance);
     lane->live_count--;

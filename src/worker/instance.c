@@ -49,8 +49,8 @@ static void start(struct cn_instance *instance)
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
     struct cn_err err;
+    context->budget_ns = script->cpu_limit_ms * 1000000u;
     cn_js_enter(context);
-    cn_js_vm_set_budget(context->vm, script->cpu_limit_ms * 1000000u);
     JSValueRef function;
     int rc = cn_js_evaluate(context, script->source, script->url, &function, &err);
     if (rc == 0) {
@@ -66,7 +66,6 @@ static void start(struct cn_instance *instance)
         cn_instance_started(instance, context->vm->terminated
                                           ? "the script used more than its CPU limit while starting"
                                           : err.text);
-    cn_js_vm_set_budget(context->vm, 0);
 }
 
 struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *script,
@@ -80,6 +79,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     instance->on_started = on_started;
     instance->current = true;
     cn_list_init(&instance->events);
+    cn_list_init(&instance->objects);
     struct cn_runtime_options options = {
         .loop = &lane->loop,
         .vm = lane->vm,
@@ -98,6 +98,11 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     cn_list_push_back(&lane->instances, &instance->link);
     cn_js_enter(instance->runtime->context);
     pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch");
+    pin_entry(instance, &instance->object_create, "objectCreate");
+    pin_entry(instance, &instance->object_deliver, "objectDeliver");
+    pin_entry(instance, &instance->object_destroy, "objectDestroy");
+    pin_entry(instance, &instance->target_deliver, "targetDeliver");
+    instance->serial = ++lane->last_serial;
     cn_js_leave(instance->runtime->context);
     start(instance);
     return instance;
@@ -105,7 +110,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
 
 void cn_instance_free(struct cn_instance *instance)
 {
-    CN_ASSERT(cn_list_empty(&instance->events));
+    CN_ASSERT(cn_list_empty(&instance->events) && cn_list_empty(&instance->objects));
     cn_list_remove(&instance->link);
     cn_runtime_free(instance->runtime); /* clears the pins */
     cn_script_unref(instance->script);
@@ -134,8 +139,6 @@ int cn_instance_enter(struct cn_instance *instance, struct cn_js_pin *function, 
     struct cn_js_context *context = instance->runtime->context;
     struct cn_js_vm *vm = context->vm;
     bool outermost = vm->entered == 0;
-    if (outermost)
-        cn_js_vm_set_budget(vm, instance->script->cpu_limit_ms * 1000000u);
     cn_js_enter(context);
     int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
     cn_js_leave(context);

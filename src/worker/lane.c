@@ -42,8 +42,27 @@ static void free_unused_instances(struct cn_lane *lane)
     CN_LIST_FOREACH(&lane->instances, node)
     {
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (!instance->current && cn_list_empty(&instance->events))
+        if (!instance->current && cn_list_empty(&instance->events) &&
+            cn_list_empty(&instance->objects))
             cn_instance_free(instance);
+    }
+}
+
+/* Objects live on one version of their code: those on an older one start anew at their next call
+ * (DO-LC-4). */
+static void reset_old_objects(struct cn_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        if (instance->current)
+            continue;
+        CN_LIST_FOREACH(&instance->objects, link)
+        {
+            struct cn_jsobject *js = CN_CONTAINER_OF(link, struct cn_jsobject, link);
+            cn_object_reset(js->object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
+                            "Durable Object reset because its code was updated.");
+        }
     }
 }
 
@@ -70,6 +89,8 @@ static void finish_starting(struct cn_lane *lane)
     cn_free(lane->current);
     lane->deployment = deployment;
     lane->current = instances;
+    if (before)
+        reset_old_objects(lane);
     if (before)
         cn_deployment_unref(before);
     lane->options.on_deployed(lane, deployment, NULL);
@@ -214,6 +235,13 @@ static void started(struct cn_lane *lane, int status)
     uv_sem_post(&lane->start_sem);
 }
 
+/* A turn has ended: calls it made and answers it gave go on at once. */
+static void on_turn_end(void *data)
+{
+    struct cn_lane *lane = data;
+    cn_object_lane_step(&lane->object_lane);
+}
+
 static int lane_open(struct cn_lane *lane)
 {
     struct cn_err *err = &lane->start_err;
@@ -227,6 +255,14 @@ static int lane_open(struct cn_lane *lane)
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
     lane->vm = cn_js_vm_new(lane);
+    if (lane->options.node) {
+        lane->vm->hooks = &cn_jsclass_hooks;
+        lane->vm->on_turn_end = on_turn_end;
+        rc = cn_object_lane_start(&lane->object_lane, lane->options.node, lane->options.index,
+                                  &lane->loop, &lane->mailbox, lane, err);
+        if (rc < 0)
+            return rc;
+    }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,
         .callbacks = {cn_fetch_request, cn_fetch_abort},
@@ -254,6 +290,9 @@ static void lane_main(void *arg)
         return;
     uv_run(&lane->loop, UV_RUN_DEFAULT);
     CN_ASSERT(cn_list_empty(&lane->instances));
+    cn_jstable_fini(&lane->objects);
+    cn_jstable_fini(&lane->calls);
+    cn_jstable_fini(&lane->cursors);
     cn_events_fini(&lane->events);
     cn_buf_fini(&lane->scratch);
     cn_js_vm_free(lane->vm);
@@ -318,10 +357,9 @@ static void on_client_closed(void *data)
     (void)data;
 }
 
-/* The server is gone: no request is left, so the instances can go, and then the loop ends. */
-static void on_http_closed(void *data)
+/* Nothing is left that could call them: the instances can go, and then the loop ends. */
+static void finish_stop(struct cn_lane *lane)
 {
-    struct cn_lane *lane = data;
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
     cn_free(lane->current);
@@ -337,6 +375,21 @@ static void on_http_closed(void *data)
         cn_sockets_close(lane->sockets, on_client_closed, lane);
     uv_close((uv_handle_t *)&lane->house, NULL);
     cn_mailbox_close(&lane->mailbox, NULL);
+}
+
+static void on_objects_stopped(struct cn_object_lane *object_lane)
+{
+    finish_stop(object_lane->data);
+}
+
+/* The server is gone: no request is left, so the objects can go. */
+static void on_http_closed(void *data)
+{
+    struct cn_lane *lane = data;
+    if (lane->options.node)
+        cn_object_lane_stop(&lane->object_lane, on_objects_stopped);
+    else
+        finish_stop(lane);
 }
 
 static void deliver_stop(struct cn_mail *mail, void *data)

@@ -25,7 +25,9 @@
 #include "base/mailbox.h"
 #include "js/context.h"
 #include "net/server.h"
+#include "object/node.h"
 #include "worker/event.h"
+#include "worker/jsclass.h"
 #include "worker/script.h"
 
 struct cn_instance;
@@ -41,6 +43,7 @@ struct cn_lane_options {
     struct cn_http_limits limits;
     struct cn_tls_context *tls; /* NULL: plain HTTP */
     struct cn_trust *trust;     /* for fetch; NULL: the system's */
+    struct cn_node *node;       /* for Durable Objects; NULL: none */
     size_t heap_bytes_max;      /* watermark of the JavaScript heap */
     bool show_errors;           /* dev: error pages with the stack instead of a reference */
     void (*install)(struct cn_runtime *runtime, JSObjectRef native); /* bindings/all.h */
@@ -60,9 +63,12 @@ struct cn_lane {
     struct cn_http_server *http;
     struct cn_client *client;
     struct cn_sockets *sockets;
+    struct cn_object_lane object_lane; /* its Durable Objects; node NULL: there are none */
+    struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
     struct cn_events events; /* every event under way on this lane */
     struct cn_deployment *deployment; /* current, a reference; NULL before the first */
     struct cn_instance **current;     /* one per script of the deployment */
+    uint32_t last_serial;             /* given to an instance */
     struct cn_list instances;         /* of all struct cn_instance, old ones too */
     struct cn_deployment *starting;   /* being started, or NULL */
     struct cn_instance **starting_instances;

@@ -36,6 +36,10 @@ void cn_script_unref(struct cn_script *script)
         cn_free(script->routes[i].host);
         cn_free(script->routes[i].path);
     }
+    for (size_t i = 0; i < script->class_count; i++)
+        cn_free(script->classes[i].name);
+    cn_free(script->classes);
+    cn_free(script->namespaces);
     cn_free(script->files);
     cn_free(script->routes);
     cn_free(script->name);
@@ -100,6 +104,21 @@ void cn_script_add_route(struct cn_script *script, const char *pattern)
     script->routes =
         cn_realloc(script->routes, (script->route_count + 1) * sizeof(*script->routes));
     script->routes[script->route_count++] = route;
+}
+
+void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns)
+{
+    script->classes =
+        cn_realloc(script->classes, (script->class_count + 1) * sizeof(*script->classes));
+    script->classes[script->class_count++] = (struct cn_script_class){cn_strdup(name), ns};
+}
+
+size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns)
+{
+    script->namespaces = cn_realloc(script->namespaces,
+                                    (script->namespace_count + 1) * sizeof(*script->namespaces));
+    script->namespaces[script->namespace_count] = ns;
+    return script->namespace_count++;
 }
 
 struct cn_deployment *cn_deployment_new(void)

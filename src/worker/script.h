@@ -34,6 +34,14 @@ struct cn_script_file {
     size_t size;
 };
 
+struct cn_namespace;
+
+/* A Durable Object class that the script exports. */
+struct cn_script_class {
+    char *name;              /* owned */
+    struct cn_namespace *ns; /* the node's */
+};
+
 struct cn_script {
     atomic_uint refs;
     char *name;         /* of the worker */
@@ -46,6 +54,10 @@ struct cn_script {
     size_t file_count;
     struct cn_route *routes;
     size_t route_count;
+    struct cn_script_class *classes;
+    size_t class_count;
+    struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
+    size_t namespace_count;
     uint64_t cpu_limit_ms; /* per turn */
 
     pthread_mutex_t map_lock; /* guards the two below */
@@ -63,6 +75,10 @@ void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *byt
 void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
                        struct cn_buf *out);
 void cn_script_add_route(struct cn_script *script, const char *pattern);
+
+void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns);
+/* Returns the index by which the script's binding names it. */
+size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns);
 
 struct cn_deployment {
     atomic_uint refs;

@@ -1,0 +1,147 @@
+// The objects that live on this lane: C creates them, gives them events and lets them go.
+import { native } from "../../internal/native.js";
+import { describeError } from "../../internal/report.js";
+import { finishInterface } from "../../internal/interface.js";
+import { deserialize, serialize } from "../../internal/serialize.js";
+import { clearTimeout, setTimeout } from "../../web/timers.js";
+import { decodeRequest, encodeResponse } from "./fetch-values.js";
+import { makeId } from "./id.js";
+import { Exports, KIND, answer, answerTarget, failCall, serializeResult, setExportsOfObject } from "./rpc.js";
+import { makeStorage } from "./storage.js";
+
+const BLOCK_MS_MAX = 30_000; // DO-CTX-3
+const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
+
+/** Number of the object -> its host. */
+const hosts = new Map();
+setExportsOfObject((object) => hosts.get(object).exports);
+
+let classes = {}; // the script's exports
+let environment;
+export function setClasses(exports, env) {
+  classes = exports;
+  environment = env;
+}
+
+const token = Symbol("construct");
+
+class DurableObjectState {
+  #object;
+  constructor(key, object, id) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#object = object;
+    this.id = id;
+    this.storage = makeStorage(object, (callback, resets) => this.#lock(callback, resets));
+  }
+  waitUntil(promise) {
+    const object = this.#object;
+    native.objectHold(object);
+    Promise.resolve(promise).then(
+      () => native.objectUnhold(object),
+      (error) => {
+        native.objectUnhold(object);
+        native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+      },
+    );
+  }
+  blockConcurrencyWhile(callback) {
+    return this.#lock(callback, true);
+  }
+  abort(reason) {
+    native.objectReset(this.#object, FAULT_RESET, reason === undefined ? "Application called abort() to reset Durable Object." : String(reason));
+    throw new Error(reason === undefined ? "Application called abort() to reset Durable Object." : String(reason));
+  }
+  /** Runs `callback` with the input gate closed; if `resets`, its failure resets the object. */
+  async #lock(callback, resets) {
+    const object = this.#object;
+    native.objectLock(object);
+    let timer;
+    try {
+      const timeout = new Promise((_, reject) => {
+        timer = setTimeout(() => {
+          const message = "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
+          native.objectReset(object, FAULT_RESET | FAULT_OVERLOADED, message);
+          reject(new Error(message));
+        }, BLOCK_MS_MAX);
+      });
+      return await Promise.race([callback(), timeout]);
+    } catch (error) {
+      if (resets) native.objectReset(object, FAULT_RESET, String(error?.message ?? error));
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      native.objectUnlock(object);
+    }
+  }
+}
+finishInterface(DurableObjectState);
+
+class Host {
+  constructor(instance) {
+    this.instance = instance;
+    this.exports = new Exports();
+  }
+}
+
+/** C calls: make the object `object` of the class. Answers with objectStarted(). */
+export function objectCreate(object, className, hex, name) {
+  const failed = (error) => native.objectStarted(object, error instanceof Error ? error.message : String(error));
+  try {
+    const Class = classes[className];
+    if (typeof Class !== "function") throw new TypeError(`The script exports no class "${className}".`);
+    const host = new Host(null);
+    hosts.set(object, host);
+    const state = new DurableObjectState(token, object, makeId(hex, name, parseInt(hex.slice(0, 2), 16) >> 4));
+    host.instance = new Class(state, environment);
+    native.objectStarted(object, undefined);
+  } catch (error) {
+    native.log(3, `The constructor of ${className} threw: ${describeError(error)}`);
+    failed(error);
+  }
+}
+
+/** C calls: the object has left memory. */
+export function objectDestroy(object) {
+  hosts.delete(object);
+}
+
+/** C calls: an event for the object. Answers with callReply() or callFail(), now or later. */
+export function objectDeliver(object, call, kind, method, payload) {
+  const host = hosts.get(object);
+  switch (kind) {
+    case KIND.RPC:
+      answer(call, host.instance, method.split("."), payload);
+      return;
+    case KIND.FETCH:
+      deliverFetch(host, call, payload);
+      return;
+    case KIND.ALARM:
+      deliverAlarm(host, call, method, payload);
+      return;
+    case KIND.TARGET:
+      answerTarget(call, host.exports, method, payload);
+      return;
+  }
+}
+
+async function deliverFetch(host, call, bytes) {
+  try {
+    const request = decodeRequest(deserialize(bytes));
+    if (typeof host.instance.fetch !== "function") throw new TypeError("Handler does not export a fetch() function.");
+    const response = await host.instance.fetch(request);
+    native.callReply(call, serializeResult(encodeResponse(response)));
+  } catch (error) {
+    failCall(call, error);
+  }
+}
+
+async function deliverAlarm(host, call, retryCount, scheduledTime) {
+  try {
+    if (typeof host.instance.alarm !== "function") throw new TypeError("The class has no alarm() method.");
+    await host.instance.alarm({ isRetry: retryCount > 0, retryCount, scheduledTime });
+    native.callReply(call, serialize(undefined));
+  } catch (error) {
+    native.log(3, `alarm() threw: ${describeError(error)}`);
+    failCall(call, error);
+  }
+}

@@ -1,0 +1,110 @@
+// DurableObjectId and DurableObjectNamespace: names become ids, ids become stubs.
+import { native } from "../../internal/native.js";
+import { finishInterface } from "../../internal/interface.js";
+import { newStub } from "./stub.js";
+
+const JURISDICTIONS = [undefined, "eu", "fedramp", "fedramp-high", "us"];
+/** Names longer than this route, but are not remembered (DO-ID-2). */
+const NAME_BYTES_MAX = 1024;
+/** Ids by name, so that a hot name costs no hashing and no native call. */
+const CACHE_MAX = 4096;
+
+const token = Symbol("construct");
+let hexOf;
+
+export class DurableObjectId {
+  #hex;
+  constructor(key, hex, name, jurisdiction) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#hex = hex;
+    if (name !== undefined) Object.defineProperty(this, "name", { value: name, enumerable: true });
+    if (jurisdiction !== undefined) Object.defineProperty(this, "jurisdiction", { value: jurisdiction, enumerable: true });
+  }
+  toString() {
+    return this.#hex;
+  }
+  equals(other) {
+    return #hex in other && other.#hex === this.#hex;
+  }
+  static {
+    hexOf = (id) => (typeof id === "object" && id !== null && #hex in id ? id.#hex : undefined);
+  }
+}
+finishInterface(DurableObjectId);
+
+/** The id of an object that runs here: `ctx.id`. */
+export function makeId(hex, name, jurisdiction) {
+  return new DurableObjectId(token, hex, name, JURISDICTIONS[jurisdiction]);
+}
+
+function keepsName(name) {
+  return name.length <= NAME_BYTES_MAX && (name.length * 3 <= NAME_BYTES_MAX || native.utf8Encode(name).length <= NAME_BYTES_MAX);
+}
+
+export class DurableObjectNamespace {
+  #ns; // the store's number of the namespace
+  #jurisdiction;
+  #names = new Map();
+
+  constructor(key, ns, jurisdiction) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#ns = ns;
+    this.#jurisdiction = jurisdiction;
+  }
+  #jurisdictionOf(options) {
+    if (options?.jurisdiction === undefined) return this.#jurisdiction;
+    return jurisdictionNumber(options.jurisdiction);
+  }
+  newUniqueId(options) {
+    const jurisdiction = this.#jurisdictionOf(options);
+    return makeId(native.idUnique(this.#ns, jurisdiction), undefined, jurisdiction);
+  }
+  idFromName(name) {
+    if (arguments.length === 0) throw new TypeError("Failed to execute 'idFromName' on 'DurableObjectNamespace': parameter 1 is required.");
+    name = String(name);
+    let id = this.#names.get(name);
+    if (id === undefined) {
+      id = makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction);
+      if (this.#names.size >= CACHE_MAX) this.#names.clear();
+      this.#names.set(name, id);
+    }
+    return id;
+  }
+  idFromString(hex) {
+    hex = String(hex);
+    const jurisdiction = native.idCheck(this.#ns, hex);
+    if (jurisdiction === -1) throw new TypeError("Invalid Durable Object ID: must be 64 hex digits");
+    if (jurisdiction < 0) throw new TypeError("Durable Object ID is not valid for this namespace");
+    if (this.#jurisdiction !== 0 && jurisdiction !== this.#jurisdiction) {
+      throw new TypeError("Durable Object ID is not valid for this jurisdiction");
+    }
+    return makeId(hex.toLowerCase(), undefined, jurisdiction);
+  }
+  get(id, options) {
+    const hex = hexOf(id);
+    if (hex === undefined) throw new TypeError("Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.");
+    if (native.idCheck(this.#ns, hex) < 0) throw new TypeError("get called on the wrong Durable Object namespace");
+    return newStub(this.#ns, hex, id);
+  }
+  getByName(name, options) {
+    const id = this.idFromName(name);
+    return newStub(this.#ns, hexOf(id), id);
+  }
+  getExisting(id, options) {
+    return this.get(id, options);
+  }
+  jurisdiction(name) {
+    return new DurableObjectNamespace(token, this.#ns, name === undefined ? 0 : jurisdictionNumber(name));
+  }
+}
+finishInterface(DurableObjectNamespace);
+
+function jurisdictionNumber(name) {
+  const number = JURISDICTIONS.indexOf(name);
+  if (number < 1) throw new TypeError(`Invalid jurisdiction "${name}": must be one of eu, fedramp, fedramp-high, us.`);
+  return number;
+}
+
+export function makeNamespace(ns) {
+  return new DurableObjectNamespace(token, ns, 0);
+}

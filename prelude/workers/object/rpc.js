@@ -1,0 +1,469 @@
+// Values that travel by reference: functions, RpcTargets, streams. And calling what came that way.
+//
+// What one side exports is kept in a table of its owner (an object, or the worker on a lane) under a
+// number; the other side holds a stub that names the owner and the number. A call on a stub goes to
+// the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
+// those in results end when the receiver disposes of the stub or the collector finds it.
+/* global DOMException */
+import { native } from "../../internal/native.js";
+import { describeError } from "../../internal/report.js";
+import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
+import { createByteStreamFromPull, isReadableStream, pumpTo } from "../../web/streams/internal.js";
+import { decodeRequest, decodeResponse, encodeRequest, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
+
+export class RpcTarget {}
+
+const DEPTH_MAX = 64; // RPC-4
+/** Names that no call may reach (RPC-3). */
+const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
+const FAULT = { remote: 1, retryable: 2, overloaded: 4, durableObjectReset: 8 };
+
+export const KIND = { FETCH: 0, RPC: 1, ALARM: 2, TARGET: 3 };
+
+// --- exports -----------------------------------------------------------------------------------
+
+/** What an owner has given out. */
+export class Exports {
+  constructor() {
+    this.byNumber = new Map();
+    this.last = 0;
+  }
+  add(target) {
+    const number = ++this.last;
+    this.byNumber.set(number, { target, count: 1 });
+    return number;
+  }
+  retain(number) {
+    const entry = this.byNumber.get(number);
+    if (entry !== undefined) entry.count++;
+  }
+  release(number) {
+    const entry = this.byNumber.get(number);
+    if (entry === undefined || --entry.count > 0) return;
+    this.byNumber.delete(number);
+    const dispose = entry.target?.[Symbol.dispose];
+    if (typeof dispose === "function" && entry.target instanceof RpcTarget) {
+      try {
+        dispose.call(entry.target);
+      } catch (error) {
+        native.log(3, `A dispose method threw: ${describeError(error)}`);
+      }
+    }
+  }
+}
+
+const workerExports = new Exports();
+let exportsOfObject = () => null; // object.js sets it
+export function setExportsOfObject(find) {
+  exportsOfObject = find;
+}
+
+/** The owner of what runs now: its address as text and its exports. */
+function currentOwner() {
+  const object = native.currentObject();
+  if (object === 0) return { address: native.workerAddress(), exports: workerExports };
+  return { address: native.objectAddress(object), exports: exportsOfObject(object) };
+}
+
+// --- values ------------------------------------------------------------------------------------
+
+const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35 };
+
+class CallContext {
+  constructor() {
+    this.made = []; // [exports, number]: what was exported for this message
+    this.received = []; // stubs that came in it
+  }
+  export(target) {
+    const { address, exports } = currentOwner();
+    const number = exports.add(target);
+    this.made.push([exports, number]);
+    return [address, number];
+  }
+  writeSpecial(value, writer) {
+    if (typeof value === "function") {
+      const stub = stubState(value);
+      if (stub !== null) {
+        if (stub.path.length > 0) throw new DOMException("An RPC property cannot be sent; call it or await it first.", "DataCloneError");
+        if (stub.object !== null) return write(writer, TAG.OBJECT, stub.object);
+        stub.retain();
+        return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
+      }
+      return write(writer, TAG.REFERENCE, this.reference(value));
+    }
+    if (value instanceof RpcTarget) return write(writer, TAG.REFERENCE, this.reference(value));
+    if (isReadableStream(value)) return write(writer, TAG.STREAM, this.reference(new StreamSource(value)));
+    if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequest(value));
+    if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value));
+    if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
+    const prototype = Object.getPrototypeOf(value);
+    if (typeof value === "object" && prototype !== null && prototype !== Object.prototype && !Array.isArray(value)) {
+      throw new DOMException(`Could not serialize object of type "${prototype.constructor?.name}". This type does not support serialization.`, "DataCloneError");
+    }
+    return false;
+  }
+  reference(target) {
+    const [address, number] = this.export(target);
+    return { address, number };
+  }
+  /** The call is over: what was lent for it comes back. */
+  takeBack() {
+    for (const [exports, number] of this.made) exports.release(number);
+  }
+}
+
+function write(writer, tag, value) {
+  writer.byte(tag);
+  writer.value(value);
+  return true;
+}
+
+const register = (tag, read) => registerHostObject({
+  tag,
+  write: (value, writer) => writer.value(value),
+  read: (reader, context) => read(reader.value(), context),
+});
+register(TAG.REFERENCE, ({ address, number }, context) => {
+  const stub = makeReference(address, number);
+  context?.received.push(stub);
+  return stub;
+});
+register(TAG.STREAM, ({ address, number }) => streamFrom(address, number));
+register(TAG.REQUEST, (parts) => decodeRequest(parts));
+register(TAG.RESPONSE, (parts) => decodeResponse(parts));
+register(TAG.HEADERS, (pairs) => makeHeaders(pairs));
+register(TAG.OBJECT, ({ ns, hex, name }) => objectStub(ns, hex, name));
+
+let objectStub = null; // stub.js sets it
+export function setObjectStub(make) {
+  objectStub = make;
+}
+
+/** A stream on its way: the receiver pulls. */
+class StreamSource extends RpcTarget {
+  constructor(stream) {
+    super();
+    this.queue = [];
+    this.wake = null;
+    this.room = null;
+    this.over = false;
+    this.pump = pumpTo(stream, {
+      write: (chunk) => {
+        this.queue.push(chunk);
+        this.wake?.();
+        return this.queue.length < 4 ? undefined : new Promise((resolve) => { this.room = resolve; });
+      },
+      close: () => { this.over = true; this.wake?.(); },
+      abort: () => {},
+    }).catch((error) => { this.failure = error; this.wake?.(); });
+  }
+  async pull() {
+    while (this.queue.length === 0) {
+      if (this.failure !== undefined) throw this.failure;
+      if (this.over) return null;
+      await new Promise((resolve) => { this.wake = resolve; });
+      this.wake = null;
+    }
+    const chunk = this.queue.shift();
+    this.room?.();
+    this.room = null;
+    return chunk;
+  }
+  cancelled(reason) {
+    this.failure = reason;
+    this.queue.length = 0;
+    this.room?.();
+  }
+}
+
+function streamFrom(address, number) {
+  const source = makeReference(address, number);
+  source.dup(); // it outlives the call that brought it
+  const done = (chunk) => {
+    if (chunk === null) source[Symbol.dispose]();
+    return chunk;
+  };
+  return createByteStreamFromPull(
+    () => source.pull().then(done),
+    (reason) => source.cancelled(reason).then(() => source[Symbol.dispose](), () => {}),
+  );
+}
+
+// --- stubs -------------------------------------------------------------------------------------
+
+const states = new WeakMap();
+const stubState = (value) => states.get(value) ?? null;
+const forgotten = new FinalizationRegistry(({ address, number }) => release(address, number));
+
+function release(address, number) {
+  native.targetCall(address, "~release", serialize(number), () => {});
+}
+
+/** What is behind a proxy: where calls go and the path of names so far. */
+class StubState {
+  constructor(send, path, parent) {
+    this.send = send; // (path, args bytes, callback)
+    this.path = path;
+    this.parent = parent; // keeps the reference alive while its properties are
+    this.address = null;
+    this.number = 0;
+    this.object = null; // of a Durable Object: {ns, hex, name}
+  }
+  retain() {
+    native.targetCall(this.address, "~retain", serialize(this.number), () => {});
+  }
+}
+
+const handler = {
+  get(target, key) {
+    const state = states.get(target.proxy);
+    if (typeof key === "symbol") {
+      if (key === Symbol.dispose) return () => dispose(target.proxy);
+      return undefined;
+    }
+    if (key === "then" && state.path.length === 0) return undefined; // a stub is no promise
+    if (key === "then") {
+      const promise = call(state, state.path, undefined);
+      return promise.then.bind(promise);
+    }
+    if (key === "dup" && state.path.length === 0) {
+      return () => {
+        if (state.address === null) return target.proxy;
+        state.retain();
+        return makeReference(state.address, state.number);
+      };
+    }
+    if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
+    const fixed = state.fixed?.[key];
+    if (fixed !== undefined) return fixed;
+    return makeProxy(new StubState(state.send, [...state.path, key], target.proxy));
+  },
+  apply(target, _, args) {
+    const state = states.get(target.proxy);
+    return pipelined(call(state, state.path, args));
+  },
+  has: () => true,
+  set: () => { throw new TypeError("The properties of a stub cannot be set."); },
+};
+
+function makeProxy(state) {
+  const target = () => {};
+  const proxy = new Proxy(target, handler);
+  target.proxy = proxy;
+  states.set(proxy, state);
+  return proxy;
+}
+
+function makeReference(address, number) {
+  const state = new StubState((path, bytes, callback) => native.targetCall(address, `${number}:${path.join(".")}`, bytes, callback), [], null);
+  state.address = address;
+  state.number = number;
+  const proxy = makeProxy(state);
+  forgotten.register(proxy, { address, number }, state);
+  return proxy;
+}
+
+function dispose(proxy) {
+  const state = states.get(proxy);
+  if (state.address === null || state.disposed) return;
+  state.disposed = true;
+  forgotten.unregister(state);
+  release(state.address, state.number);
+}
+
+/** A promise on whose result methods can be called before it is there (RPC-4). */
+function pipelined(promise) {
+  const target = () => {};
+  return new Proxy(target, {
+    get(_, key) {
+      if (key === "then" || key === "catch" || key === "finally") return promise[key].bind(promise);
+      if (key === Symbol.dispose) return () => { promise.then((value) => value?.[Symbol.dispose]?.(), () => {}); };
+      if (typeof key === "symbol") return undefined;
+      return pipelinedProperty(promise, key);
+    },
+    apply: (_, __, args) => pipelined(promise.then((value) => value(...args))),
+  });
+}
+function pipelinedProperty(promise, key) {
+  const read = () => promise.then((value) => value?.[key]);
+  const target = () => {};
+  return new Proxy(target, {
+    get(_, next) {
+      if (next === "then" || next === "catch" || next === "finally") {
+        const property = read();
+        return property[next].bind(property);
+      }
+      if (typeof next === "symbol") return undefined;
+      return pipelinedProperty(read(), next);
+    },
+    apply: (_, __, args) => pipelined(promise.then((value) => {
+      if (typeof value?.[key] !== "function") throw new TypeError(`"${key}" is not a function.`);
+      return value[key](...args);
+    })),
+  });
+}
+
+/** Bytes of a value for a call, and the context that takes back what was lent with it. */
+export function serializeArguments(value) {
+  const context = new CallContext();
+  return { bytes: serialize(value, context), context };
+}
+
+/** Bytes of a value that leaves for good: what it holds by reference is the receiver's. */
+export function serializeResult(value) {
+  return serialize(value, new CallContext());
+}
+
+/** Calls, or with args undefined reads, what `path` names. */
+function call(state, path, args) {
+  const context = new CallContext();
+  let bytes;
+  try {
+    bytes = serialize(args, context);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return new Promise((resolve, reject) => {
+    state.send(path, bytes, (faults, result, message) => {
+      context.takeBack();
+      if (faults < 0) {
+        try {
+          resolve(withDispose(result));
+        } catch (error) {
+          reject(error);
+        }
+      } else {
+        reject(remoteError(faults, result, message));
+      }
+    });
+  });
+}
+
+/** A result that has stubs in it can be disposed of as a whole (RPC-6). */
+function withDispose(bytes) {
+  const context = new CallContext();
+  const value = deserialize(bytes, context);
+  if (context.received.length > 0 && value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype) {
+    Object.defineProperty(value, Symbol.dispose, {
+      value() {
+        for (const stub of context.received) stub[Symbol.dispose]();
+      },
+      configurable: true,
+    });
+  }
+  return value;
+}
+
+/** DO-ERR-1, DO-ERR-2. */
+export function remoteError(faults, bytes, message) {
+  let error;
+  if (bytes !== undefined) {
+    try {
+      error = deserialize(bytes);
+    } catch {}
+  }
+  if (error === null || (typeof error !== "object" && typeof error !== "function")) {
+    if (bytes !== undefined && error !== undefined) return error;
+    error = new Error(message);
+  }
+  for (const name of Object.keys(FAULT)) {
+    if (faults & FAULT[name]) {
+      try {
+        error[name] = true;
+      } catch {}
+    }
+  }
+  return error;
+}
+
+/** A stub whose calls `send`; `fixed` are members that are there at once. */
+export function makeStub(send, fixed, object) {
+  const state = new StubState(send, [], null);
+  state.fixed = fixed;
+  state.object = object;
+  return makeProxy(state);
+}
+
+// --- answering ---------------------------------------------------------------------------------
+
+/** Finds what a path names on `target`: prototype methods and getters only (RPC-3). */
+function resolvePath(target, path, whole) {
+  let holder = null;
+  let value = target;
+  for (const name of path) {
+    holder = value;
+    if (RESERVED.has(name) || name === "") throw new TypeError(`"${name}" is a reserved method and cannot be called over RPC.`);
+    if (value === null || value === undefined) throw notImplemented(name);
+    if (value instanceof RpcTarget || value === target) {
+      if (typeof value === "function" && !(value instanceof RpcTarget)) throw notImplemented(name);
+      if (Object.hasOwn(value, name) && !whole) throw notImplemented(name);
+      if (!(name in value) || name in Object.prototype) throw notImplemented(name);
+    } else if (!Object.hasOwn(Object(value), name)) {
+      throw notImplemented(name);
+    }
+    value = value[name];
+  }
+  return { holder, value };
+}
+const notImplemented = (name) => new TypeError(`The RPC receiver does not implement the method "${name}".`);
+
+/** Runs a call on `target`; returns a promise of nothing: the answer goes by callReply/callFail. */
+export async function answer(handle, target, path, bytes) {
+  const context = new CallContext();
+  const given = new CallContext();
+  try {
+    const args = deserialize(bytes, given);
+    let result;
+    if (path.length === 0) {
+      if (typeof target !== "function") throw new TypeError("The RPC receiver is not callable.");
+      result = target(...args);
+    } else {
+      const { holder, value } = resolvePath(target, path, false);
+      if (args === undefined) result = value;
+      else if (typeof value !== "function") throw new TypeError(`"${path.at(-1)}" is not a function.`);
+      else result = value.apply(holder, args);
+    }
+    if (result !== null && (typeof result === "object" || typeof result === "function")) result = await result;
+    native.callReply(handle, serialize(result, context));
+  } catch (error) {
+    failCall(handle, error);
+  }
+}
+
+export function failCall(handle, error) {
+  let bytes;
+  try {
+    bytes = serialize(error);
+  } catch {
+    try {
+      bytes = serialize(new Error(String(error?.message ?? error)));
+    } catch {}
+  }
+  let message = "an exception that cannot be described";
+  try {
+    message = error instanceof Error ? error.message : String(error);
+  } catch {}
+  native.callFail(handle, message, bytes);
+}
+
+/** A call to something exported: method is "number:path", "~retain" or "~release". */
+export function answerTarget(handle, exports, method, bytes) {
+  if (method === "~retain" || method === "~release") {
+    exports[method.slice(1)](deserialize(bytes));
+    native.callReply(handle, serialize(undefined));
+    return;
+  }
+  const colon = method.indexOf(":");
+  const entry = exports.byNumber.get(+method.slice(0, colon));
+  if (entry === undefined) {
+    failCall(handle, new Error("RPC stub used after being disposed."));
+    return;
+  }
+  const path = method.slice(colon + 1);
+  answer(handle, entry.target, path === "" ? [] : path.split("."), bytes);
+}
+
+/** C calls: a call to something the worker itself has exported. */
+export function targetDeliver(handle, method, bytes) {
+  answerTarget(handle, workerExports, method, bytes);
+}

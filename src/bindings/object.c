@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/object.c - Durable Objects as the prelude sees them: ids, calls, life, gates.
+ *
+ * `ns` is the store's number of a namespace, `o` the number of a live object, `c`
+ * that of a call delivered to it (worker/jsclass.h).
+ *
+ * What is sent by reference (functions, RpcTargets, streams) has an address, a
+ * text: "o<namespace>:<id>" for what an object has exported, "w<lane>:<serial>" for
+ * what a worker's instance on a lane has. A call to an object's goes through its
+ * mailbox and gates; one to a worker's goes straight to its lane. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "object/alarm.h"
+#include "object/call.h"
+#include "object/id.h"
+#include "worker/instance.h"
+#include "worker/jsclass.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+#define CALL_SIZE_MAX (32u << 20) /* RPC-5 */
+
+static struct cn_instance *instance_of(JSContextRef ctx)
+{
+    return cn_runtime_of(ctx)->data;
+}
+
+/* NULL: there is no such namespace, which only a made-up address can say. */
+static struct cn_namespace *namespace_arg(JSContextRef ctx, JSValueRef value)
+{
+    struct cn_instance *instance = instance_of(ctx);
+    uint32_t id = (uint32_t)cn_js_to_number(ctx, value);
+    for (size_t i = 0; i < instance->script->namespace_count; i++) {
+        if (instance->script->namespaces[i]->id == id)
+            return instance->script->namespaces[i];
+    }
+    return cn_node_namespace_find(instance->lane->options.node, id);
+}
+
+static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
+{
+    return cn_jstable_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
+}
+
+static struct cn_call *call_arg(JSContextRef ctx, JSValueRef handle)
+{
+    return cn_jstable_find(&instance_of(ctx)->lane->calls, cn_js_to_number(ctx, handle));
+}
+
+static JSValueRef hex_value(JSContextRef ctx, const uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    cn_id_to_hex(id, hex);
+    return cn_js_text_z(ctx, hex);
+}
+
+/* idFromName(ns, name, jurisdiction) -> 64 hex digits */
+static JSValueRef native_id_from_name(CN_JS_NATIVE_ARGS)
+{
+    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    struct cn_buf *name = &instance_of(ctx)->lane->scratch;
+    cn_buf_clear(name);
+    cn_js_append_utf8(ctx, cn_js_arg(1), name);
+    uint8_t id[CN_OBJECT_ID_SIZE];
+    cn_id_from_name(&ns->keys, (enum cn_jurisdiction)cn_js_to_number(ctx, cn_js_arg(2)),
+                    name->data ? (const char *)name->data : "", name->size, id);
+    return hex_value(ctx, id);
+}
+
+/* idUnique(ns, jurisdiction) -> 64 hex digits */
+static JSValueRef native_id_unique(CN_JS_NATIVE_ARGS)
+{
+    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    uint8_t id[CN_OBJECT_ID_SIZE];
+    cn_id_unique(&ns->keys, (enum cn_jurisdiction)cn_js_to_number(ctx, cn_js_arg(1)), id);
+    return hex_value(ctx, id);
+}
+
+static bool id_arg(JSContextRef ctx, JSValueRef value, uint8_t id[CN_OBJECT_ID_SIZE])
+{
+    char hex[3 * CN_OBJECT_HEX_SIZE + 1];
+    JSStringRef string = JSValueToStringCopy(ctx, value, NULL);
+    if (!string)
+        return false;
+    bool ok = JSStringGetLength(string) == CN_OBJECT_HEX_SIZE &&
+              JSStringGetUTF8CString(string, hex, sizeof(hex)) == CN_OBJECT_HEX_SIZE + 1 &&
+              cn_id_from_hex(hex, CN_OBJECT_HEX_SIZE, id);
+    JSStringRelease(string);
+    return ok;
+}
+
+/* idCheck(ns, hex) -> jurisdiction (0: none), -1 not an id, -2 of another namespace */
+static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
+{
+    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    uint8_t id[CN_OBJECT_ID_SIZE];
+    if (!id_arg(ctx, cn_js_arg(1), id))
+        return JSValueMakeNumber(ctx, -1);
+    if (!cn_id_valid(&ns->keys, id))
+        return JSValueMakeNumber(ctx, -2);
+    return JSValueMakeNumber(ctx, cn_id_jurisdiction(id));
+}
+
+/* --- calls from here ------------------------------------------------------------------------- */
+
+static void on_reply(struct cn_call *call)
+{
+    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    if (!cn_js_enter_pin(&jscall->callback)) {
+        cn_jscall_free(jscall);
+        return;
+    }
+    struct cn_js_context *context = jscall->callback.context;
+    JSContextRef ctx = context->ref;
+    JSValueRef argv[3] = {JSValueMakeNumber(ctx, -1), JSValueMakeUndefined(ctx),
+                          JSValueMakeUndefined(ctx)};
+    if (call->err.code) {
+        argv[0] = JSValueMakeNumber(ctx, call->faults);
+        argv[2] = cn_js_text_z(ctx, call->err.text);
+    }
+    if (jscall->result) {
+        argv[1] = cn_js_uint8array_take(ctx, jscall->result, jscall->result_size);
+        jscall->result = NULL;
+    }
+    JSObjectRef function = (JSObjectRef)jscall->callback.value;
+    JSObjectCallAsFunction(ctx, function, NULL, 3, argv, NULL); /* it reports itself */
+    cn_jscall_free(jscall);
+    cn_js_leave(context);
+}
+
+static void drop(struct cn_call *call)
+{
+    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    cn_free(jscall->method);
+    cn_free(jscall->bytes);
+    cn_free(jscall->result);
+}
+
+/* The output gate of the object that calls has opened. */
+static void on_gate(struct cn_output *output, const struct cn_err *err)
+{
+    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
+    if (err)
+        cn_jscall_free(CN_CONTAINER_OF(call, struct cn_jscall, call)); /* its object was reset */
+    else
+        cn_call_send(call);
+}
+
+/* Fills in what every call from here has, and sends it once the gate of the object that makes it
+ * is open. */
+static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t *bytes, size_t size,
+                      JSValueRef callback, void (*on_open)(struct cn_output *, const struct cn_err *))
+{
+    struct cn_lane *lane = instance_of(ctx)->lane;
+    jscall->bytes = cn_memdup(bytes, size);
+    jscall->size = size;
+    jscall->call.caller = &lane->object_lane;
+    jscall->call.on_reply = on_reply;
+    jscall->call.drop = drop;
+    cn_js_pin_set(&jscall->callback, cn_js_context_of(ctx), callback);
+    struct cn_object *from = lane->vm->owner;
+    if (from)
+        cn_object_output(from, &jscall->call.output, on_open); /* DO-TX-5 */
+    else
+        on_open(&jscall->call.output, NULL);
+}
+
+static bool too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
+{
+    if (size <= CALL_SIZE_MAX)
+        return false;
+    cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR,
+                "Serialized RPC arguments or return values are limited to 32MiB, but the size of "
+                "this value was: %zu bytes.", size);
+    return true;
+}
+
+/* objectCall(ns, hex, name | undefined, kind, method | undefined, bytes, callback): the callback
+ * gets (-1, bytes) or (faults, bytes | undefined, message). */
+static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
+{
+    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    uint8_t *bytes, id[CN_OBJECT_ID_SIZE];
+    size_t size;
+    if (!ns || !id_arg(ctx, cn_js_arg(1), id) || !cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "objectCall: bad arguments");
+    if (too_large(ctx, exception, size))
+        return JSValueMakeUndefined(ctx);
+    struct cn_jscall *jscall = cn_jscall_new();
+    struct cn_call *call = &jscall->call;
+    call->kind = (enum cn_call_kind)cn_js_to_number(ctx, cn_js_arg(3));
+    call->ns = ns;
+    call->key.namespace_id = ns->id;
+    memcpy(call->key.id, id, sizeof(id));
+    if (JSValueIsString(ctx, cn_js_arg(2)))
+        call->name = cn_js_to_text(ctx, cn_js_arg(2), &call->name_size);
+    if (JSValueIsString(ctx, cn_js_arg(4)))
+        jscall->method = cn_js_to_text(ctx, cn_js_arg(4), NULL);
+    send_call(ctx, jscall, bytes, size, cn_js_arg(6), on_gate);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- calls by address ------------------------------------------------------------------------ */
+
+/* currentObject() -> the object whose turn it is, or 0 */
+static JSValueRef native_current_object(CN_JS_NATIVE_ARGS)
+{
+    struct cn_object *object = instance_of(ctx)->lane->vm->owner;
+    struct cn_jsobject *js = object ? object->instance : NULL;
+    return JSValueMakeNumber(ctx, js ? js->handle : 0);
+}
+
+/* objectAddress(o) */
+static JSValueRef native_object_address(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (!js)
+        return cn_js_text_z(ctx, "");
+    char hex[CN_OBJECT_HEX_SIZE + 1], text[CN_OBJECT_HEX_SIZE + 32];
+    cn_id_to_hex(js->object->key.id, hex);
+    snprintf(text, sizeof(text), "o%u:%s", js->object->ns->id, hex);
+    return cn_js_text_z(ctx, text);
+}
+
+/* workerAddress() */
+static JSValueRef native_worker_address(CN_JS_NATIVE_ARGS)
+{
+    struct cn_instance *instance = instance_of(ctx);
+    char text[64];
+    snprintf(text, sizeof(text), "w%u:%u", instance->lane->options.index, instance->serial);
+    return cn_js_text_z(ctx, text);
+}
+
+/* A worker's call has been answered, or cannot be: back to the caller's lane. */
+static void deliver_answer(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
+    on_reply(call);
+}
+
+static void answer_worker_call(struct cn_call *call)
+{
+    call->mail.deliver = deliver_answer;
+    if (!cn_mailbox_send(call->caller->mailbox, &call->mail)) {
+        drop(call);
+        cn_free(call);
+    }
+}
+
+/* On the lane of the instance. */
+static void deliver_worker_call(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
+    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    struct cn_instance *instance = NULL;
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *each = CN_CONTAINER_OF(node, struct cn_instance, link);
+        if (each->serial == (uint32_t)(uintptr_t)call->data)
+            instance = each;
+    }
+    if (!instance) {
+        cn_err_set(&call->err, CN_ECLOSED, "The worker that this stub belongs to has ended.");
+        call->faults = CN_FAULT_RETRYABLE;
+        answer_worker_call(call);
+        return;
+    }
+    struct cn_js_context *context = instance->runtime->context;
+    call->tag = cn_jstable_add(&lane->calls, call);
+    cn_js_enter(context);
+    JSValueRef argv[] = {
+        JSValueMakeNumber(context->ref, call->tag), cn_js_text_z(context->ref, jscall->method),
+        cn_js_uint8array_take(context->ref, jscall->bytes ? jscall->bytes : cn_alloc(1),
+                              jscall->size)};
+    jscall->bytes = NULL;
+    struct cn_err err;
+    (void)cn_instance_enter(instance, &instance->target_deliver, 3, argv, &err); /* answers itself */
+    cn_js_leave(context);
+}
+
+static void on_worker_gate(struct cn_output *output, const struct cn_err *err)
+{
+    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
+    if (err || !cn_mailbox_send(call->owner->mailbox, &call->mail))
+        cn_jscall_free(CN_CONTAINER_OF(call, struct cn_jscall, call));
+}
+
+/* targetCall(address, method, bytes, callback): as objectCall() */
+static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
+{
+    struct cn_lane *lane = instance_of(ctx)->lane;
+    char address[128], hex[CN_OBJECT_HEX_SIZE + 1];
+    uint8_t *bytes;
+    size_t size;
+    unsigned number, serial;
+    struct cn_buf *text = &lane->scratch;
+    cn_buf_clear(text);
+    cn_js_append_utf8(ctx, cn_js_arg(0), text);
+    snprintf(address, sizeof(address), "%s", cn_buf_text(text));
+    if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetCall: bad arguments");
+    if (too_large(ctx, exception, size))
+        return JSValueMakeUndefined(ctx);
+    struct cn_jscall *jscall = cn_jscall_new();
+    struct cn_call *call = &jscall->call;
+    call->kind = CN_CALL_OTHER;
+    jscall->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    if (sscanf(address, "o%u:%64s", &number, hex) == 2 &&
+        cn_id_from_hex(hex, strlen(hex), call->key.id) &&
+        (call->ns = cn_node_namespace_find(lane->options.node, number)) &&
+        cn_id_valid(&call->ns->keys, call->key.id)) {
+        call->key.namespace_id = number;
+        send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_gate);
+    } else if (sscanf(address, "w%u:%u", &number, &serial) == 2 &&
+               (call->owner = cn_node_lane(lane->options.node, number))) {
+        call->data = (void *)(uintptr_t)serial;
+        call->mail.deliver = deliver_worker_call;
+        send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_worker_gate);
+    } else {
+        cn_jscall_free(jscall);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "the stub has no valid address");
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- calls to here --------------------------------------------------------------------------- */
+
+static struct cn_call *take_call(JSContextRef ctx, JSValueRef handle)
+{
+    struct cn_call *call = call_arg(ctx, handle);
+    if (call)
+        cn_jstable_remove(&instance_of(ctx)->lane->calls, call->tag);
+    return call;
+}
+
+static void set_result(JSContextRef ctx, struct cn_call *call, JSValueRef value)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (call->kind == CN_CALL_ALARM || !cn_js_bytes(ctx, value, &bytes, &size))
+        return;
+    struct cn_jscall *jscall = call->payload;
+    jscall->result = cn_memdup(bytes, size);
+    jscall->result_size = size;
+}
+
+/* callReply(c, bytes): the answer; an alarm that succeeded */
+static JSValueRef native_call_reply(CN_JS_NATIVE_ARGS)
+{
+    struct cn_call *call = take_call(ctx, cn_js_arg(0));
+    if (!call)
+        return JSValueMakeUndefined(ctx); /* the object was reset, or the time is over */
+    if (call->kind == CN_CALL_ALARM)
+        cn_alarm_succeeded(call->object);
+    set_result(ctx, call, cn_js_arg(1));
+    if (call->object)
+        cn_call_reply(call, call->payload);
+    else
+        answer_worker_call(call);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* callFail(c, message, bytes): it threw; bytes are the error */
+static JSValueRef native_call_fail(CN_JS_NATIVE_ARGS)
+{
+    struct cn_call *call = take_call(ctx, cn_js_arg(0));
+    if (!call)
+        return JSValueMakeUndefined(ctx);
+    char *message = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    set_result(ctx, call, cn_js_arg(2));
+    if (call->object) {
+        cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "%s", message);
+    } else {
+        cn_err_set(&call->err, CN_EJS, "%s", message);
+        call->faults = CN_FAULT_REMOTE;
+        answer_worker_call(call);
+    }
+    cn_free(message);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+/* objectStarted(o, failure | undefined): the constructor is done */
+static JSValueRef native_object_started(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (!js)
+        return JSValueMakeUndefined(ctx);
+    if (JSValueIsUndefined(ctx, cn_js_arg(1))) {
+        cn_object_started(js->object, NULL);
+    } else {
+        struct cn_err err;
+        char *failure = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+        cn_err_set(&err, CN_EJS, "%s", failure);
+        cn_free(failure);
+        cn_object_started(js->object, &err);
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+/* objectReset(o, faults, message) */
+static JSValueRef native_object_reset(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (!js)
+        return JSValueMakeUndefined(ctx);
+    char *message = cn_js_to_text(ctx, cn_js_arg(2), NULL);
+    cn_object_reset(js->object, (unsigned)cn_js_to_number(ctx, cn_js_arg(1)), CN_EABORTED, "%s",
+                    message);
+    cn_free(message);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* objectAlive(o) -> boolean */
+static JSValueRef native_object_alive(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    return JSValueMakeBoolean(ctx, js && js->object->state != CN_OBJECT_BROKEN);
+}
+
+/* objectLock(o), objectUnlock(o): the input gate */
+static JSValueRef native_object_lock(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js)
+        cn_object_lock(js->object);
+    return JSValueMakeUndefined(ctx);
+}
+
+static JSValueRef native_object_unlock(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js)
+        cn_object_unlock(js->object);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* objectHold(o), objectUnhold(o): waitUntil() keeps it in memory */
+static JSValueRef native_object_hold(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js)
+        cn_object_hold(js->object);
+    return JSValueMakeUndefined(ctx);
+}
+
+static JSValueRef native_object_unhold(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js)
+        cn_object_unhold(js->object);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_object[] = {
+    {"idFromName", native_id_from_name},
+    {"idUnique", native_id_unique},
+    {"idCheck", native_id_check},
+    {"objectCall", native_object_call},
+    {"targetCall", native_target_call},
+    {"currentObject", native_current_object},
+    {"objectAddress", native_object_address},
+    {"workerAddress", native_worker_address},
+    {"callReply", native_call_reply},
+    {"callFail", native_call_fail},
+    {"objectStarted", native_object_started},
+    {"objectReset", native_object_reset},
+    {"objectAlive", native_object_alive},
+    {"objectLock", native_object_lock},
+    {"objectUnlock", native_object_unlock},
+    {"objectHold", native_object_hold},
+    {"objectUnhold", native_object_unhold},
+    {0},
+};

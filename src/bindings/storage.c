@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/storage.c - an object's storage: key-value pairs, SQL, transactions, alarm.
+ *
+ * Every function's first argument is the number of the object (or of a cursor).
+ * Values are bytes that the prelude has serialized. */
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "js/native.h"
+#include "object/object.h"
+#include "store/database.h"
+#include "store/kvtable.h"
+#include "worker/instance.h"
+#include "worker/jsclass.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+static struct cn_lane *lane_of(JSContextRef ctx)
+{
+    return ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
+}
+
+static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
+{
+    return cn_jstable_find(&lane_of(ctx)->objects, cn_js_to_number(ctx, handle));
+}
+
+static JSValueRef throw_err(JSContextRef ctx, JSValueRef *exception, const struct cn_err *err)
+{
+    return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err->text);
+}
+
+/* The database of the object, or NULL with the exception set. */
+static struct cn_database *database(JSContextRef ctx, JSValueRef handle, JSValueRef *exception)
+{
+    struct cn_jsobject *js = object_arg(ctx, handle);
+    struct cn_err err;
+    if (!js || js->object->state == CN_OBJECT_BROKEN) {
+        cn_js_throw(ctx, exception, CN_JS_ERROR,
+                    "This instance of the Durable Object was reset; its storage cannot be used.");
+        return NULL;
+    }
+    struct cn_database *db = cn_object_database(js->object, &err);
+    if (!db)
+        throw_err(ctx, exception, &err);
+    return db;
+}
+
+#define DATABASE_OR_THROW                                                                          \
+    struct cn_database *db = database(ctx, cn_js_arg(0), exception);                               \
+    if (!db)                                                                                       \
+    return JSValueMakeUndefined(ctx)
+
+/* Two keys at most are used at a time. */
+static struct cn_bytes key_arg(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
+{
+    cn_buf_clear(buf);
+    cn_js_append_utf8(ctx, value, buf);
+    cn_buf_text(buf);
+    return (struct cn_bytes){buf->data, buf->size};
+}
+
+static struct cn_buf *scratch_of(JSContextRef ctx)
+{
+    return &lane_of(ctx)->scratch;
+}
+
+/* kvGet(o, key) -> Uint8Array or undefined */
+static JSValueRef native_kv_get(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_bytes value;
+    struct cn_err err;
+    int rc = cn_kvtable_get(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &value, &err);
+    if (rc < 0)
+        return throw_err(ctx, exception, &err);
+    return rc ? cn_js_uint8array(ctx, value.data, value.size) : JSValueMakeUndefined(ctx);
+}
+
+/* kvPut(o, key, bytes) */
+static JSValueRef native_kv_put(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    uint8_t *bytes;
+    size_t size;
+    if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "kvPut: not bytes");
+    struct cn_err err;
+    int rc = cn_kvtable_put(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)),
+                            (struct cn_bytes){bytes, size}, &err);
+    return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
+}
+
+/* kvDelete(o, key) -> whether it was there */
+static JSValueRef native_kv_delete(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_err err;
+    int rc = cn_kvtable_delete(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &err);
+    return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeBoolean(ctx, rc);
+}
+
+struct listing {
+    JSContextRef ctx;
+    JSObjectRef function;
+    JSValueRef exception;
+};
+
+static int on_pair(void *data, struct cn_bytes key, struct cn_bytes value)
+{
+    struct listing *listing = data;
+    JSContextRef ctx = listing->ctx;
+    JSValueRef argv[2] = {cn_js_text(ctx, key.data, key.size),
+                          cn_js_uint8array(ctx, value.data, value.size)};
+    JSValueRef result =
+        JSObjectCallAsFunction(ctx, listing->function, NULL, 2, argv, &listing->exception);
+    return listing->exception || JSValueToBoolean(ctx, result) ? 1 : 0;
+}
+
+static struct cn_bytes optional_key(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
+{
+    if (JSValueIsUndefined(ctx, value))
+        return (struct cn_bytes){0};
+    return key_arg(ctx, value, buf);
+}
+
+/* kvList(o, start | undefined, startAfter, end | undefined, prefix | undefined, reverse, limit,
+ * each): each(key, bytes) returns true to stop */
+static JSValueRef native_kv_list(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_buf start = {0}, end = {0}, prefix = {0};
+    struct cn_kvtable_range range = {
+        .start = optional_key(ctx, cn_js_arg(1), &start),
+        .start_after = JSValueToBoolean(ctx, cn_js_arg(2)),
+        .end = optional_key(ctx, cn_js_arg(3), &end),
+        .prefix = optional_key(ctx, cn_js_arg(4), &prefix),
+        .reverse = JSValueToBoolean(ctx, cn_js_arg(5)),
+        .limit = (int64_t)cn_js_to_number(ctx, cn_js_arg(6)),
+    };
+    struct listing listing = {ctx, (JSObjectRef)cn_js_arg(7), NULL};
+    struct cn_err err;
+    int rc = cn_kvtable_list(db, &range, on_pair, &listing, &err);
+    cn_buf_fini(&start);
+    cn_buf_fini(&end);
+    cn_buf_fini(&prefix);
+    if (listing.exception)
+        *exception = listing.exception;
+    else if (rc < 0)
+        throw_err(ctx, exception, &err);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- SQL ------------------------------------------------------------------------------------- */
+
+static JSValueRef column_value(JSContextRef ctx, struct cn_statement *statement, int column)
+{
+    size_t size;
+    switch (cn_statement_column_type(statement, column)) {
+    case CN_SQL_NULL:
+        return JSValueMakeNull(ctx);
+    case CN_SQL_INT:
+        return JSValueMakeNumber(ctx, (double)cn_statement_column_int(statement, column));
+    case CN_SQL_REAL:
+        return JSValueMakeNumber(ctx, cn_statement_column_real(statement, column));
+    case CN_SQL_TEXT: {
+        const char *text = cn_statement_column_text(statement, column, &size);
+        return cn_js_text(ctx, text ? text : "", size);
+    }
+    case CN_SQL_BLOB: {
+        const void *blob = cn_statement_column_blob(statement, column, &size);
+        return cn_js_arraybuffer_take(ctx, size ? cn_memdup(blob, size) : cn_alloc(1), size);
+    }
+    }
+    CN_UNREACHABLE();
+}
+
+static int bind_value(JSContextRef ctx, struct cn_statement *statement, int index, JSValueRef value,
+                      struct cn_buf *scratch, struct cn_err *err)
+{
+    uint8_t *bytes;
+    size_t size;
+    switch (JSValueGetType(ctx, value)) {
+    case kJSTypeUndefined:
+    case kJSTypeNull:
+        return cn_statement_bind_null(statement, index, err);
+    case kJSTypeBoolean:
+        return cn_statement_bind_int(statement, index, JSValueToBoolean(ctx, value), err);
+    case kJSTypeNumber: {
+        double number = cn_js_to_number(ctx, value);
+        if (number == floor(number) && fabs(number) < 9007199254740992.0)
+            return cn_statement_bind_int(statement, index, (int64_t)number, err);
+        return cn_statement_bind_real(statement, index, number, err);
+    }
+    case kJSTypeString:
+        cn_buf_clear(scratch);
+        cn_js_append_utf8(ctx, value, scratch);
+        return cn_statement_bind_text(statement, index, cn_buf_text(scratch), scratch->size, false,
+                                      err);
+    default:
+        if (cn_js_bytes(ctx, value, &bytes, &size))
+            return cn_statement_bind_blob(statement, index, bytes, size, false, err);
+        return cn_err_set(err, CN_EINVALID, "a value of this type cannot be bound");
+    }
+}
+
+/* The next row as an array, or null. The statement goes back when there is none. */
+static JSValueRef next_row(JSContextRef ctx, struct cn_statement *statement, int rc,
+                           JSValueRef *exception, const struct cn_err *err)
+{
+    if (rc < 0)
+        return throw_err(ctx, exception, err);
+    if (rc == 0)
+        return JSValueMakeNull(ctx);
+    JSValueRef small[32];
+    int count = cn_statement_column_count(statement);
+    JSValueRef *values = count <= 32 ? small : cn_alloc((size_t)count * sizeof(*values));
+    /* Values on the C heap are not seen by the collector: keep long rows protected. */
+    for (int i = 0; i < count; i++) {
+        values[i] = column_value(ctx, statement, i);
+        if (values != small)
+            JSValueProtect(ctx, values[i]);
+    }
+    JSValueRef row = JSObjectMakeArray(ctx, (size_t)count, values, exception);
+    if (values != small) {
+        for (int i = 0; i < count; i++)
+            JSValueUnprotect(ctx, values[i]);
+        cn_free(values);
+    }
+    return row;
+}
+
+static struct cn_jstable *cursors_of(JSContextRef ctx)
+{
+    return &lane_of(ctx)->cursors;
+}
+
+/* Whether anything but white space, comments and semicolons is left. */
+static bool more_sql(const char *at, size_t left)
+{
+    const char *end = at + left;
+    while (at < end) {
+        if (*at == ';' || *at == ' ' || (*at >= '\t' && *at <= '\r')) {
+            at++;
+        } else if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
+            const char *newline = memchr(at, '\n', (size_t)(end - at));
+            at = newline ? newline : end;
+        } else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
+            const char *close = memmem(at + 2, (size_t)(end - at - 2), "*/", 2);
+            at = close ? close + 2 : end;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run_through(struct cn_statement *statement, uint64_t *rows_read, uint64_t *rows_written,
+                       struct cn_err *err)
+{
+    if (cn_statement_parameter_count(statement))
+        return cn_err_set(err, CN_ESQL,
+                          "When executing multiple SQL statements in a single call, only the last "
+                          "statement can have parameters.");
+    int rc;
+    while ((rc = cn_statement_step(statement, err)) > 0)
+        ;
+    if (rc < 0)
+        return rc;
+    *rows_read += cn_statement_rows_read(statement);
+    *rows_written += cn_statement_rows_written(statement);
+    return 0;
+}
+
+/* sqlExec(o, query, bindings) -> [cursor | 0, columnNames | null, firstRow | null, rowsRead,
+ * rowsWritten]: runs all statements but the last, starts the last; 0 if it is over already. */
+static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_buf sql = {0};
+    struct cn_err err;
+    struct cn_statement *statement = NULL;
+    uint64_t rows_read = 0, rows_written = 0;
+    JSObjectRef bindings = (JSObjectRef)cn_js_arg(2);
+    int binding_count = (int)cn_js_to_number(ctx, cn_js_get(ctx, bindings, "length"));
+    cn_js_append_utf8(ctx, cn_js_arg(1), &sql);
+    const char *at = cn_buf_text(&sql);
+    size_t left = sql.size;
+    int rc = 0;
+    while (!statement && left) {
+        size_t used = 0;
+        rc = cn_database_prepare(db, at, left, CN_SQL_GUEST, &statement, &used, &err);
+        if (rc < 0)
+            goto fail;
+        at += used;
+        left -= used;
+        if (!statement || !more_sql(at, left))
+            continue;
+        /* Not the last one: it runs to its end before the next is even compiled. */
+        rc = run_through(statement, &rows_read, &rows_written, &err);
+        if (rc < 0)
+            goto fail;
+        cn_statement_release(statement);
+        statement = NULL;
+    }
+    if (!statement) {
+        rc = cn_err_set(&err, CN_ESQL, "SQL code did not contain a statement.");
+        goto fail;
+    }
+    if (cn_statement_parameter_count(statement) != binding_count) {
+        rc = cn_err_set(&err, CN_ESQL,
+                        "Wrong number of parameter bindings for SQL query. The query has %d "
+                        "parameter(s) and %d were given.",
+                        cn_statement_parameter_count(statement), binding_count);
+        goto fail;
+    }
+    for (int i = 0; i < binding_count; i++) {
+        JSValueRef value = JSObjectGetPropertyAtIndex(ctx, bindings, (unsigned)i, NULL);
+        rc = bind_value(ctx, statement, i + 1, value, scratch_of(ctx), &err);
+        if (rc < 0)
+            goto fail;
+    }
+    rc = cn_statement_step(statement, &err);
+    if (rc < 0)
+        goto fail;
+    JSValueRef row = next_row(ctx, statement, rc, exception, &err);
+    int column_count = cn_statement_column_count(statement);
+    JSValueRef names = JSValueMakeNull(ctx);
+    if (column_count) {
+        JSObjectRef list = JSObjectMakeArray(ctx, 0, NULL, NULL);
+        for (int i = 0; i < column_count; i++)
+            JSObjectSetPropertyAtIndex(ctx, list, (unsigned)i,
+                                       cn_js_text_z(ctx, cn_statement_column_name(statement, i)),
+                                       NULL);
+        names = list;
+    }
+    rows_read += cn_statement_rows_read(statement);
+    rows_written += cn_statement_rows_written(statement);
+    uint32_t handle = 0;
+    if (rc == 0) {
+        cn_statement_release(statement);
+    } else {
+        struct cn_jscursor *cursor = CN_NEW(struct cn_jscursor);
+        cursor->statement = statement;
+        cursor->handle = handle = cn_jstable_add(cursors_of(ctx), cursor);
+        cn_list_push_back(&js->cursors, &cursor->link);
+    }
+    cn_buf_fini(&sql);
+    JSValueRef parts[] = {JSValueMakeNumber(ctx, handle), names, row,
+                          JSValueMakeNumber(ctx, (double)rows_read),
+                          JSValueMakeNumber(ctx, (double)rows_written)};
+    return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
+fail:
+    cn_statement_release(statement);
+    cn_buf_fini(&sql);
+    return throw_err(ctx, exception, &err);
+}
+
+/* sqlNext(cursor) -> row array, or null at the end; [row, rowsRead, rowsWritten] */
+static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jscursor *cursor = cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+    if (!cursor)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR,
+                           "The SQL cursor was ended: the object was reset or its data deleted.");
+    struct cn_err err;
+    int rc = cn_statement_step(cursor->statement, &err);
+    JSValueRef row = next_row(ctx, cursor->statement, rc, exception, &err);
+    JSValueRef parts[] = {
+        row, JSValueMakeNumber(ctx, (double)cn_statement_rows_read(cursor->statement)),
+        JSValueMakeNumber(ctx, (double)cn_statement_rows_written(cursor->statement))};
+    if (rc <= 0)
+        cn_jscursor_end(lane_of(ctx), cursor);
+    if (rc < 0)
+        return JSValueMakeUndefined(ctx);
+    return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
+}
+
+/* sqlClose(cursor): nobody wants the rest */
+static JSValueRef native_sql_close(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jscursor *cursor = cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+    if (cursor)
+        cn_jscursor_end(lane_of(ctx), cursor);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* databaseSize(o) -> bytes */
+static JSValueRef native_database_size(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    return JSValueMakeNumber(ctx, (double)cn_database_size(db));
+}
+
+/* --- transactions ---------------------------------------------------------------------------- */
+
+/* savepoint(o) -> level */
+static JSValueRef native_savepoint(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_err err;
+    int level = cn_database_savepoint(db, &err);
+    return level < 0 ? throw_err(ctx, exception, &err) : JSValueMakeNumber(ctx, level);
+}
+
+/* savepointEnd(o, level, keep) */
+static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_err err;
+    int level = (int)cn_js_to_number(ctx, cn_js_arg(1));
+    int rc = JSValueToBoolean(ctx, cn_js_arg(2)) ? cn_database_savepoint_release(db, level, &err)
+                                                 : cn_database_savepoint_rollback(db, level, &err);
+    return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
+}
+
+/* transactionBegin(o), transactionEnd(o): while one is open, turns do not commit */
+static JSValueRef native_transaction_begin(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js)
+        js->object->transactions++;
+    return JSValueMakeUndefined(ctx);
+}
+
+static JSValueRef native_transaction_end(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js && js->object->transactions)
+        js->object->transactions--;
+    return JSValueMakeUndefined(ctx);
+}
+
+/* deleteAll(o, alarmToo) */
+static JSValueRef native_delete_all(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    cn_jscursor_end_all(lane_of(ctx), js);
+    struct cn_err err;
+    int rc = cn_database_delete_all(db, JSValueToBoolean(ctx, cn_js_arg(1)), &err);
+    return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
+}
+
+struct sync {
+    struct cn_output output;
+    struct cn_js_pin callback;
+};
+
+static void on_synced(struct cn_output *output, const struct cn_err *err)
+{
+    struct sync *sync = CN_CONTAINER_OF(output, struct sync, output);
+    if (cn_js_enter_pin(&sync->callback)) {
+        struct cn_js_context *context = sync->callback.context;
+        JSValueRef argv[1] = {err ? cn_js_text_z(context->ref, err->text)
+                                  : JSValueMakeUndefined(context->ref)};
+        JSObjectCallAsFunction(context->ref, (JSObjectRef)sync->callback.value, NULL, 1, argv, NULL);
+        cn_js_pin_clear(&sync->callback);
+        cn_js_leave(context);
+    } else {
+        cn_js_pin_clear(&sync->callback);
+    }
+    cn_free(sync);
+}
+
+/* storageSync(o, callback): when everything written by the end of this turn is durable */
+static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (!js || js->object->state == CN_OBJECT_BROKEN)
+        return JSValueMakeUndefined(ctx);
+    struct sync *sync = CN_NEW(struct sync);
+    cn_js_pin_set(&sync->callback, cn_js_context_of(ctx), cn_js_arg(1));
+    cn_object_output(js->object, &sync->output, on_synced);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- alarms ---------------------------------------------------------------------------------- */
+
+/* alarmGet(o) -> milliseconds or null */
+static JSValueRef native_alarm_get(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    (void)db;
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_err err;
+    int64_t alarm_ms;
+    if (cn_object_alarm_get(js->object, &alarm_ms, &err) < 0)
+        return throw_err(ctx, exception, &err);
+    return alarm_ms == CN_ALARM_NONE ? JSValueMakeNull(ctx)
+                                     : JSValueMakeNumber(ctx, (double)alarm_ms);
+}
+
+/* alarmSet(o, milliseconds | null) */
+static JSValueRef native_alarm_set(CN_JS_NATIVE_ARGS)
+{
+    DATABASE_OR_THROW;
+    (void)db;
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_err err;
+    int64_t alarm_ms = JSValueIsNull(ctx, cn_js_arg(1))
+                           ? CN_ALARM_NONE
+                           : (int64_t)cn_js_to_number(ctx, cn_js_arg(1));
+    if (cn_object_alarm_set(js->object, alarm_ms, &err) < 0)
+        return throw_err(ctx, exception, &err);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_storage[] = {
+    {"kvGet", native_kv_get},
+    {"kvPut", native_kv_put},
+    {"kvDelete", native_kv_delete},
+    {"kvList", native_kv_list},
+    {"sqlExec", native_sql_exec},
+    {"sqlNext", native_sql_next},
+    {"sqlClose", native_sql_close},
+    {"databaseSize", native_database_size},
+    {"savepoint", native_savepoint},
+    {"savepointEnd", native_savepoint_end},
+    {"transactionBegin", native_transaction_begin},
+    {"transactionEnd", native_transaction_end},
+    {"deleteAll", native_delete_all},
+    {"storageSync", native_storage_sync},
+    {"alarmGet", native_alarm_get},
+    {"alarmSet", native_alarm_set},
+    {0},
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/data.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/disk.h"
+#include "object/node.h"
+#include "object/secret.h"
+#include "store/history.h"
+#include "store/store.h"
+#include "worker/jsclass.h"
+
+int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, struct cn_err *err)
+{
+    *data = (struct cn_data){0};
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return cn_err_errno(err, errno, "cannot make %s", path);
+    data->disk = cn_disk_system_new(path);
+    if (!data->disk)
+        return cn_err_set(err, CN_ENOTFOUND, "cannot open the data directory %s", path);
+    struct cn_history_config history = {.disk = data->disk};
+    int rc = cn_history_open(&history, &data->history, err);
+    if (rc < 0)
+        goto close;
+    struct cn_store_config store = {.disk = data->disk,
+                                    .history = cn_history_callbacks(data->history)};
+    rc = cn_store_open(&store, &data->store, err);
+    if (rc < 0)
+        goto close;
+    struct cn_node_options node = {.store = data->store, .lane_count = lane_count,
+                                   .find_class = cn_jsclass_find};
+    rc = cn_secret_load(data->disk, node.secret, err);
+    if (rc < 0)
+        goto close;
+    rc = cn_node_new(&node, &data->node, err);
+    if (rc == 0)
+        return 0;
+close:
+    cn_data_close(data);
+    cn_err_context(err, "%s", path);
+    return rc;
+}
+
+void cn_data_close(struct cn_data *data)
+{
+    if (data->node)
+        cn_node_free(data->node);
+    if (data->store)
+        cn_store_close(data->store);
+    if (data->history)
+        cn_history_close(data->history);
+    if (data->disk)
+        cn_disk_system_free(data->disk);
+    *data = (struct cn_data){0};
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/data.h - a data directory opened for serving: disk, history, store, node.
+ *
+ * Ownership: the struct owns what it points to; open before lanes start, close after they ended. */
+#ifndef CN_CLI_DATA_H
+#define CN_CLI_DATA_H
+#include "base/err.h"
+
+struct cn_disk;
+struct cn_history;
+struct cn_node;
+struct cn_store;
+
+struct cn_data {
+    struct cn_disk *disk;
+    struct cn_history *history;
+    struct cn_store *store;
+    struct cn_node *node;
+};
+
+/* Makes the folder (mode 0700) if it is absent. */
+int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, struct cn_err *err);
+void cn_data_close(struct cn_data *data); /* one that was not opened is fine */
+
+#endif

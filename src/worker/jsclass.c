@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/jsclass.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "js/value.h"
+#include "object/alarm.h"
+#include "store/database.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+/* --- numbers for pointers -------------------------------------------------------------------- */
+
+#define INDEX_BITS 22
+#define INDEX_MASK ((1u << INDEX_BITS) - 1)
+#define GENERATION_MAX ((1u << (31 - INDEX_BITS)) - 1)
+
+uint32_t cn_jstable_add(struct cn_jstable *table, void *value)
+{
+    CN_ASSERT(value);
+    uint32_t index;
+    if (table->free_count) {
+        index = table->free[--table->free_count];
+    } else {
+        if (table->count == table->capacity) {
+            table->capacity = table->capacity ? table->capacity * 2 : 64;
+            CN_ASSERT(table->capacity <= INDEX_MASK);
+            table->slots = cn_realloc(table->slots, table->capacity * sizeof(*table->slots));
+            table->free = cn_realloc(table->free, table->capacity * sizeof(*table->free));
+            table->generations =
+                cn_realloc(table->generations, table->capacity * sizeof(*table->generations));
+        }
+        index = table->count++;
+        table->generations[index] = 0;
+    }
+    uint32_t generation = table->generations[index];
+    generation = generation == GENERATION_MAX ? 1 : generation + 1;
+    table->generations[index] = generation;
+    table->slots[index] = value;
+    return generation << INDEX_BITS | index;
+}
+
+void *cn_jstable_find(const struct cn_jstable *table, double handle)
+{
+    if (!(handle > 0 && handle < 2147483648.0))
+        return NULL;
+    uint32_t number = (uint32_t)handle, index = number & INDEX_MASK;
+    if (index >= table->count || table->generations[index] != number >> INDEX_BITS)
+        return NULL;
+    return table->slots[index];
+}
+
+void cn_jstable_remove(struct cn_jstable *table, uint32_t handle)
+{
+    CN_ASSERT(cn_jstable_find(table, handle));
+    uint32_t index = handle & INDEX_MASK;
+    table->slots[index] = NULL;
+    table->free[table->free_count++] = index;
+}
+
+void cn_jstable_fini(struct cn_jstable *table)
+{
+    cn_free(table->slots);
+    cn_free(table->generations);
+    cn_free(table->free);
+    *table = (struct cn_jstable){0};
+}
+
+/* --- owners ---------------------------------------------------------------------------------- */
+
+static bool owner_enter(void *owner)
+{
+    struct cn_object *object = owner;
+    if (object->state == CN_OBJECT_BROKEN)
+        return false;
+    cn_object_enter(object);
+    return true;
+}
+
+static void owner_leave(void *owner)
+{
+    cn_object_leave(owner);
+}
+
+static void owner_hold(void *owner)
+{
+    cn_object_hold(owner);
+}
+
+static void owner_unhold(void *owner)
+{
+    cn_object_unhold(owner);
+}
+
+const struct cn_js_owner_hooks cn_jsclass_hooks = {owner_enter, owner_leave, owner_hold,
+                                                   owner_unhold};
+
+/* --- the class ------------------------------------------------------------------------------- */
+
+static struct cn_lane *lane_of(struct cn_object *object)
+{
+    return object->lane->data;
+}
+
+bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns,
+                     const struct cn_class **class_, void **class_data)
+{
+    struct cn_lane *lane = object_lane->data;
+    if (!lane->deployment)
+        return false;
+    for (size_t i = 0; i < lane->deployment->script_count; i++) {
+        struct cn_script *script = lane->deployment->scripts[i];
+        for (size_t k = 0; k < script->class_count; k++) {
+            if (script->classes[k].ns != ns)
+                continue;
+            *class_ = &cn_jsclass;
+            *class_data = lane->current[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *class_name(struct cn_instance *instance, struct cn_namespace *ns)
+{
+    for (size_t i = 0; i < instance->script->class_count; i++) {
+        if (instance->script->classes[i].ns == ns)
+            return instance->script->classes[i].name;
+    }
+    CN_UNREACHABLE();
+}
+
+/* Calls a function of the prelude, inside JavaScript already, and leaves it: the turn ends. */
+static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *function, size_t argc,
+                          const JSValueRef argv[], struct cn_err *err)
+{
+    struct cn_js_context *context = instance->runtime->context;
+    int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
+    cn_js_leave(context);
+    if (context->vm->terminated)
+        return cn_err_set(err, CN_ELIMIT,
+                          "Durable Object exceeded its CPU time limit and was reset.");
+    return rc;
+}
+
+static int js_create(struct cn_object *object, void *class_data, void **out, struct cn_err *err)
+{
+    struct cn_instance *instance = class_data;
+    struct cn_js_context *context = instance->runtime->context;
+    JSContextRef ctx = context->ref;
+    struct cn_jsobject *js = CN_NEW(struct cn_jsobject);
+    js->object = object;
+    js->instance = instance;
+    js->handle = cn_jstable_add(&instance->lane->objects, js);
+    cn_list_push_back(&instance->objects, &js->link);
+    cn_list_init(&js->cursors);
+    *out = js;
+    /* Its name may be known only to the database, from an earlier call. */
+    if (!object->name && !cn_object_database(object, err))
+        return err->code;
+    if (!cn_js_enter_for(context, object))
+        return cn_err_set(err, CN_ECLOSED, "the object was reset");
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    cn_id_to_hex(object->key.id, hex);
+    JSValueRef argv[] = {
+        JSValueMakeNumber(ctx, js->handle),
+        cn_js_text_z(ctx, class_name(instance, object->ns)),
+        cn_js_text_z(ctx, hex),
+        object->name && object->name_size <= CN_OBJECT_NAME_MAX
+            ? cn_js_text(ctx, object->name, object->name_size)
+            : JSValueMakeUndefined(ctx),
+    };
+    /* The prelude answers through objectStarted(), now or later. */
+    int rc = call_and_leave(instance, &instance->object_create, CN_ARRAY_COUNT(argv), argv, err);
+    return rc < 0 ? rc : 1;
+}
+
+static void call_taken_back(struct cn_call *call)
+{
+    struct cn_lane *lane = call->owner->data;
+    cn_jstable_remove(&lane->calls, call->tag);
+}
+
+static void js_deliver(struct cn_object *object, void *instance_, struct cn_call *call)
+{
+    struct cn_jsobject *js = instance_;
+    struct cn_instance *instance = js->instance;
+    struct cn_js_context *context = instance->runtime->context;
+    JSContextRef ctx = context->ref;
+    call->tag = cn_jstable_add(&lane_of(object)->calls, call);
+    call->taken_back = call_taken_back;
+    if (!cn_js_enter_for(context, object))
+        return; /* reset meanwhile: the call has been failed */
+    JSValueRef argv[] = {JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
+                         JSValueMakeNumber(ctx, call->kind), JSValueMakeUndefined(ctx), NULL};
+    if (call->kind == CN_CALL_ALARM) {
+        const struct cn_alarm_info *info = call->payload;
+        cn_alarm_begin(object, info);
+        argv[3] = JSValueMakeNumber(ctx, info->retry_count);
+        argv[4] = JSValueMakeNumber(ctx, (double)info->scheduled_ms);
+    } else {
+        struct cn_jscall *jscall = call->payload;
+        if (jscall->method)
+            argv[3] = cn_js_text_z(ctx, jscall->method);
+        argv[4] = cn_js_uint8array_take(ctx, jscall->bytes ? jscall->bytes : cn_alloc(1),
+                                        jscall->size);
+        jscall->bytes = NULL;
+    }
+    struct cn_err err;
+    int rc = call_and_leave(instance, &instance->object_deliver, CN_ARRAY_COUNT(argv), argv, &err);
+    if (rc < 0)
+        cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
+}
+
+static void js_destroy(struct cn_object *object, void *instance_)
+{
+    struct cn_jsobject *js = instance_;
+    struct cn_instance *instance = js->instance;
+    struct cn_js_context *context = instance->runtime->context;
+    struct cn_err err;
+    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, js->handle)};
+    cn_js_enter(context);
+    (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
+    cn_js_leave(context);
+    cn_jstable_remove(&lane_of(object)->objects, js->handle);
+    cn_list_remove(&js->link);
+    cn_free(js);
+}
+
+void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor)
+{
+    cn_statement_release(cursor->statement);
+    cn_jstable_remove(&lane->cursors, cursor->handle);
+    cn_list_remove(&cursor->link);
+    cn_free(cursor);
+}
+
+void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js)
+{
+    CN_LIST_FOREACH(&js->cursors, node)
+    cn_jscursor_end(lane, CN_CONTAINER_OF(node, struct cn_jscursor, link));
+}
+
+static void js_release(struct cn_object *object, void *instance)
+{
+    cn_jscursor_end_all(lane_of(object), instance);
+}
+
+const struct cn_class cn_jsclass = {js_create, js_deliver, js_release, js_destroy};
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+struct cn_jscall *cn_jscall_new(void)
+{
+    struct cn_jscall *jscall = CN_NEW(struct cn_jscall);
+    jscall->call.payload = jscall;
+    return jscall;
+}
+
+void cn_jscall_free(struct cn_jscall *jscall)
+{
+    cn_js_pin_clear(&jscall->callback);
+    cn_free(jscall->call.name);
+    cn_free(jscall->method);
+    cn_free(jscall->bytes);
+    cn_free(jscall->result);
+    cn_free(jscall);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/jsclass.h - Durable Object classes written in JavaScript.
+ *
+ * Implements the class table (object/class.h) by calling functions of the
+ * prelude: objectCreate, objectDeliver, objectDestroy. JavaScript names an object
+ * and a call by numbers; a number of something that is over finds nothing.
+ *
+ * Turns: the core enters the object and then the class enters JavaScript for it
+ * (js/vm.h, owners); everything the code waits for goes on in turns of the object.
+ *
+ * Threads:   the lane's.
+ * Ownership: a jsobject belongs to its cn_object (its `instance`); it keeps the
+ *            worker instance it runs on from being freed. */
+#ifndef CN_WORKER_JSCLASS_H
+#define CN_WORKER_JSCLASS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "js/context.h"
+#include "object/call.h"
+#include "object/class.h"
+#include "object/node.h"
+
+struct cn_instance;
+struct cn_lane;
+struct cn_statement;
+
+/* What a call carries when JavaScript makes or takes it. */
+struct cn_jscall {
+    struct cn_call call;
+    char *method;      /* RPC: path of names; owned; NULL for fetch */
+    uint8_t *bytes;    /* serialized arguments; owned */
+    size_t size;
+    uint8_t *result;   /* serialized result or error; owned */
+    size_t result_size;
+    struct cn_js_pin callback; /* on the caller's lane */
+};
+
+struct cn_jsobject {
+    struct cn_object *object;
+    struct cn_instance *instance;
+    struct cn_list link;    /* in instance->objects */
+    struct cn_list cursors; /* of struct cn_jscursor */
+    uint32_t handle;
+};
+
+/* An SQL statement under way, known to JavaScript by number. It is in its object's list, so that it
+ * ends before the database is closed. */
+struct cn_jscursor {
+    struct cn_list link; /* in cn_jsobject.cursors */
+    struct cn_statement *statement;
+    uint32_t handle;
+};
+
+/* A table of numbered pointers: index and generation, as in event.h. */
+struct cn_jstable {
+    void **slots;
+    uint32_t *generations;
+    uint32_t *free; /* stack of free indexes */
+    uint32_t count, capacity, free_count;
+};
+uint32_t cn_jstable_add(struct cn_jstable *table, void *value);
+void *cn_jstable_find(const struct cn_jstable *table, double handle);
+void cn_jstable_remove(struct cn_jstable *table, uint32_t handle);
+void cn_jstable_fini(struct cn_jstable *table);
+
+void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor);
+void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js);
+
+extern const struct cn_class cn_jsclass;
+extern const struct cn_js_owner_hooks cn_jsclass_hooks;
+
+/* What cn_node_options.find_class is for JavaScript: the current instance whose script has the
+ * class. */
+bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,
+                     const struct cn_class **class_, void **class_data);
+
+struct cn_jscall *cn_jscall_new(void);
+void cn_jscall_free(struct cn_jscall *jscall);
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core of objects with a class in C: calls, turns, gates, eviction, reset, alarms. */
+#include "object/object.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/disk.h"
+#include "base/mem.h"
+#include "object/alarm.h"
+#include "object/call.h"
+#include "object/node.h"
+#include "store/database.h"
+#include "store/store.h"
+#include "test/lib/test.h"
+
+/* --- a node with one lane, run by hand ------------------------------------------------------- */
+
+struct fake_clock {
+    struct cn_clock clock;
+    int64_t wall_ms;
+};
+
+static int64_t fake_wall(struct cn_clock *clock)
+{
+    return ((struct fake_clock *)clock)->wall_ms;
+}
+
+static uint64_t fake_mono(struct cn_clock *clock)
+{
+    return (uint64_t)((struct fake_clock *)clock)->wall_ms * 1000000u;
+}
+
+struct world {
+    struct fake_clock clock;
+    struct cn_disk *disk;
+    struct cn_store *store;
+    struct cn_node *node;
+    uv_loop_t loop;
+    struct cn_mailbox mailbox;
+    struct cn_object_lane lane;
+    struct cn_namespace *ns;
+    const struct cn_class *class_;
+    bool stopped;
+    /* What the class saw. */
+    int created, destroyed, alarms;
+    int fail_create, fail_alarm;
+    struct cn_call *parked; /* a call the class keeps for later */
+};
+
+static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                       const struct cn_class **class_, void **class_data)
+{
+    (void)ns;
+    struct world *world = lane->data;
+    *class_ = world->class_;
+    *class_data = world;
+    return true;
+}
+
+static void world_open(struct world *world, const char *dir, const struct cn_class *class_)
+{
+    struct cn_err err;
+    *world = (struct world){.class_ = class_};
+    world->clock = (struct fake_clock){{fake_wall, fake_mono}, 1000000};
+    world->disk = cn_disk_system_new(dir);
+    struct cn_store_config config = {.disk = world->disk, .sync = CN_LOG_OS};
+    CHECK_INT(0, cn_store_open(&config, &world->store, &err));
+    struct cn_node_options options = {.store = world->store, .clock = &world->clock.clock,
+                                      .lane_count = 1, .find_class = find_class,
+                                      .secret = "0123456789abcde"};
+    CHECK_INT(0, cn_node_new(&options, &world->node, &err));
+    CHECK_INT(0, cn_node_namespace(world->node, "test/Counter", &world->ns, &err));
+    CHECK_INT(0, uv_loop_init(&world->loop));
+    CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
+    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, 0, &world->loop, &world->mailbox,
+                                      world, &err));
+}
+
+static void on_stopped(struct cn_object_lane *lane)
+{
+    ((struct world *)lane->data)->stopped = true;
+}
+
+static void world_close(struct world *world)
+{
+    cn_object_lane_stop(&world->lane, on_stopped);
+    cn_mailbox_close(&world->mailbox, NULL);
+    uv_run(&world->loop, UV_RUN_DEFAULT);
+    CHECK(world->stopped);
+    CHECK_INT(0, uv_loop_close(&world->loop));
+    cn_node_free(world->node);
+    cn_store_close(world->store);
+    cn_disk_system_free(world->disk);
+}
+
+/* --- a counter in C -------------------------------------------------------------------------- */
+
+enum { ADD = 1, READ, PARK, ABORT, LOCK, FAIL, SET_ALARM, BIG };
+
+static int counter_create(struct cn_object *object, void *class_data, void **instance,
+                          struct cn_err *err)
+{
+    struct world *world = class_data;
+    world->created++;
+    if (world->fail_create)
+        return cn_err_set(err, CN_EJS, "constructor failed");
+    struct cn_database *db = cn_object_database(object, err);
+    if (!db)
+        return err->code;
+    int rc = cn_database_exec(db, "CREATE TABLE IF NOT EXISTS c(n INTEGER);"
+                                  "INSERT INTO c SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM c)",
+                              err);
+    *instance = world;
+    return rc;
+}
+
+static int64_t read_counter(struct cn_object *object)
+{
+    struct cn_err err;
+    struct cn_statement *statement;
+    size_t used;
+    struct cn_database *db = cn_object_database(object, &err);
+    CHECK(db);
+    CHECK_INT(0, cn_database_prepare(db, "SELECT n FROM c", 15, 0, &statement, &used, &err));
+    CHECK_INT(1, cn_statement_step(statement, &err));
+    int64_t n = cn_statement_column_int(statement, 0);
+    cn_statement_release(statement);
+    return n;
+}
+
+static void counter_deliver(struct cn_object *object, void *instance, struct cn_call *call)
+{
+    struct world *world = instance;
+    struct cn_err err;
+    if (call->kind == CN_CALL_ALARM) {
+        world->alarms++;
+        cn_alarm_begin(object, call->payload);
+        int64_t alarm;
+        CHECK_INT(0, cn_object_alarm_get(object, &alarm, &err));
+        CHECK_INT(CN_ALARM_NONE, alarm);
+        if (world->fail_alarm) {
+            cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "alarm failed");
+            return;
+        }
+        cn_alarm_succeeded(object);
+        cn_call_reply(call, NULL);
+        return;
+    }
+    switch ((intptr_t)call->payload) {
+    case ADD:
+        CHECK_INT(0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = n + 1",
+                                      &err));
+        cn_call_reply(call, (void *)(intptr_t)read_counter(object));
+        break;
+    case READ:
+        cn_call_reply(call, (void *)(intptr_t)read_counter(object));
+        break;
+    case PARK:
+        world->parked = call;
+        break;
+    case LOCK:
+        cn_object_lock(object);
+        world->parked = call;
+        break;
+    case ABORT:
+        CHECK_INT(0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = 1000",
+                                      &err));
+        cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted on purpose");
+        break;
+    case FAIL:
+        cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "thrown by the object");
+        break;
+    case SET_ALARM:
+        CHECK_INT(0, cn_object_alarm_set(object, world->clock.wall_ms + 5000, &err));
+        cn_call_reply(call, NULL);
+        break;
+    }
+}
+
+static void counter_destroy(struct cn_object *object, void *instance)
+{
+    (void)object;
+    ((struct world *)instance)->destroyed++;
+}
+
+static const struct cn_class counter = {counter_create, counter_deliver, NULL, counter_destroy};
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+struct answer {
+    struct cn_call call;
+    bool done;
+};
+
+static void on_reply(struct cn_call *call)
+{
+    struct answer *answer = (struct answer *)call;
+    CHECK(!answer->done);
+    answer->done = true;
+    cn_free(call->name);
+    call->name = NULL;
+}
+
+static struct answer *post(struct world *world, const char *name, intptr_t what)
+{
+    struct answer *answer = CN_NEW(struct answer);
+    answer->call.kind = CN_CALL_OTHER;
+    answer->call.ns = world->ns;
+    answer->call.key.namespace_id = world->ns->id;
+    cn_id_from_name(&world->ns->keys, CN_JURISDICTION_NONE, name, strlen(name),
+                    answer->call.key.id);
+    answer->call.name = cn_strdup(name);
+    answer->call.name_size = strlen(name);
+    answer->call.caller = &world->lane;
+    answer->call.payload = (void *)what;
+    answer->call.on_reply = on_reply;
+    cn_call_send(&answer->call);
+    CHECK(!answer->done); /* C2: never from inside the call */
+    return answer;
+}
+
+static void run_until(struct world *world, struct answer *answer)
+{
+    while (!answer->done)
+        uv_run(&world->loop, UV_RUN_ONCE);
+}
+
+static intptr_t ask(struct world *world, const char *name, intptr_t what)
+{
+    struct answer *answer = post(world, name, what);
+    run_until(world, answer);
+    CHECK_INT(0, answer->call.err.code);
+    intptr_t result = (intptr_t)answer->call.result;
+    cn_free(answer);
+    return result;
+}
+
+TEST(object, counts_and_keeps_the_count_over_a_restart)
+{
+    struct world world;
+    const char *dir = test_dir();
+    world_open(&world, dir, &counter);
+    CHECK_INT(1, ask(&world, "a", ADD));
+    CHECK_INT(2, ask(&world, "a", ADD));
+    CHECK_INT(1, ask(&world, "b", ADD));
+    CHECK_INT(2, world.created);
+    world_close(&world);
+    CHECK_INT(2, world.destroyed);
+    world_open(&world, dir, &counter);
+    CHECK_INT(2, ask(&world, "a", READ));
+    CHECK_INT(1, ask(&world, "b", READ));
+    world_close(&world);
+}
+
+TEST(object, DO_TX_5_a_reply_waits_until_its_write_is_durable)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    struct answer *answers[50];
+    for (int i = 0; i < 50; i++)
+        answers[i] = post(&world, "a", ADD);
+    for (int i = 0; i < 50; i++) {
+        run_until(&world, answers[i]);
+        CHECK_INT(i + 1, (intptr_t)answers[i]->call.result); /* C1: in order */
+        CHECK(cn_store_durable(world.store) >= answers[i]->call.output.lsn);
+        CHECK(answers[i]->call.output.lsn > 0);
+        cn_free(answers[i]);
+    }
+    world_close(&world);
+}
+
+TEST(object, DO_CTX_4_abort_undoes_the_turn_and_fails_what_is_under_way)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    CHECK_INT(1, ask(&world, "a", ADD));
+    struct answer *parked = post(&world, "a", PARK);
+    struct answer *aborted = post(&world, "a", ABORT);
+    struct answer *after = post(&world, "a", READ);
+    run_until(&world, parked);
+    run_until(&world, aborted);
+    run_until(&world, after);
+    CHECK_INT(CN_EABORTED, parked->call.err.code);
+    CHECK(parked->call.faults & CN_FAULT_RESET);
+    CHECK_STR("aborted on purpose", aborted->call.err.text);
+    CHECK_INT(0, after->call.err.code); /* a new instance, on what was committed */
+    CHECK_INT(1, (intptr_t)after->call.result);
+    CHECK_INT(2, world.created);
+    cn_free(parked);
+    cn_free(aborted);
+    cn_free(after);
+    world_close(&world);
+}
+
+TEST(object, DO_CTX_3_a_locked_input_gate_holds_calls_back_in_order)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    struct answer *locker = post(&world, "a", LOCK);
+    struct answer *first = post(&world, "a", ADD);
+    struct answer *second = post(&world, "a", ADD);
+    struct answer *other = post(&world, "b", ADD);
+    run_until(&world, other); /* another object is not concerned */
+    for (int i = 0; i < 20; i++)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    CHECK(!first->done && !second->done);
+    struct cn_object *object = world.parked->object;
+    cn_object_enter(object);
+    cn_call_reply(world.parked, NULL);
+    cn_object_unlock(object);
+    cn_object_leave(object);
+    run_until(&world, locker);
+    run_until(&world, first);
+    run_until(&world, second);
+    CHECK_INT(1, (intptr_t)first->call.result);
+    CHECK_INT(2, (intptr_t)second->call.result);
+    cn_free(locker);
+    cn_free(first);
+    cn_free(second);
+    cn_free(other);
+    world_close(&world);
+}
+
+TEST(object, a_failing_constructor_fails_the_call_and_the_next_one_tries_again)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.fail_create = 1;
+    struct answer *answer = post(&world, "a", ADD);
+    run_until(&world, answer);
+    CHECK_STR("constructor failed", answer->call.err.text);
+    cn_free(answer);
+    world.fail_create = 0;
+    CHECK_INT(1, ask(&world, "a", ADD));
+    world_close(&world);
+}
+
+TEST(object, DO_LC_7_past_the_bound_the_caller_is_told_overloaded)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    struct answer *locker = post(&world, "a", LOCK);
+    for (int i = 0; i < 20; i++)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    enum { COUNT = CN_OBJECT_INBOX_MAX + 5 };
+    struct answer **answers = malloc(COUNT * sizeof(*answers));
+    for (int i = 0; i < COUNT; i++)
+        answers[i] = post(&world, "a", READ);
+    run_until(&world, answers[COUNT - 1]);
+    CHECK(answers[COUNT - 1]->call.faults & CN_FAULT_OVERLOADED);
+    CHECK(!answers[0]->done);
+    struct cn_object *object = world.parked->object;
+    cn_object_enter(object);
+    cn_call_reply(world.parked, NULL);
+    cn_object_unlock(object);
+    cn_object_leave(object);
+    for (int i = 0; i < COUNT; i++) {
+        run_until(&world, answers[i]);
+        CHECK_INT(i < CN_OBJECT_INBOX_MAX ? 0 : CN_EOVERLOADED, answers[i]->call.err.code);
+        cn_free(answers[i]);
+    }
+    free(answers);
+    run_until(&world, locker);
+    cn_free(locker);
+    world_close(&world);
+}
+
+TEST(object, DO_ERR_1_an_error_of_the_object_is_marked_remote)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    struct answer *answer = post(&world, "a", FAIL);
+    run_until(&world, answer);
+    CHECK_INT(CN_FAULT_REMOTE, answer->call.faults);
+    CHECK_STR("thrown by the object", answer->call.err.text);
+    cn_free(answer);
+    CHECK_INT(1, world.created); /* it lives on */
+    CHECK_INT(0, ask(&world, "a", READ));
+    CHECK_INT(1, world.created);
+    world_close(&world);
+}
+
+TEST(object, eviction_drops_the_instance_and_keeps_the_data)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    CHECK_INT(1, ask(&world, "a", ADD));
+    CHECK_INT(1, world.lane.live_count);
+    cn_object_lane_evict(&world.lane, 10);
+    CHECK_INT(0, world.lane.live_count);
+    CHECK_INT(1, world.destroyed);
+    CHECK_INT(1, ask(&world, "a", READ));
+    CHECK_INT(2, world.created);
+    world_close(&world);
+}
+
+TEST(object, DO_AL_1_an_alarm_fires_once_when_it_is_due)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    ask(&world, "a", SET_ALARM);
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(0, world.alarms);
+    world.clock.wall_ms += 5000;
+    cn_alarm_tick(&world.lane);
+    while (!world.alarms)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    ask(&world, "b", READ);
+    world.clock.wall_ms += 100000;
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(1, world.alarms);
+    world_close(&world);
+}
+
+TEST(object, DO_AL_3_an_overdue_alarm_fires_after_a_restart)
+{
+    struct world world;
+    const char *dir = test_dir();
+    world_open(&world, dir, &counter);
+    ask(&world, "a", SET_ALARM);
+    world_close(&world);
+    world_open(&world, dir, &counter);
+    world.clock.wall_ms += 60000;
+    cn_alarm_tick(&world.lane);
+    while (!world.alarms)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    ask(&world, "b", READ);
+    CHECK_INT(1, world.alarms);
+    world_close(&world);
+}
+
+TEST(object, DO_AL_4_a_failing_alarm_is_tried_six_more_times_and_then_dropped)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.fail_alarm = 1;
+    ask(&world, "a", SET_ALARM);
+    int64_t delay = 5000;
+    for (int run = 1; run <= 7; run++) {
+        world.clock.wall_ms += delay - 1;
+        cn_alarm_tick(&world.lane);
+        ask(&world, "b", READ);
+        CHECK_INT(run - 1, world.alarms); /* not early */
+        world.clock.wall_ms += 1 + delay / 4 + 1;
+        cn_alarm_tick(&world.lane);
+        while (world.alarms < run)
+            uv_run(&world.loop, UV_RUN_ONCE);
+        ask(&world, "b", READ);
+        delay = 2000 << (run - 1);
+    }
+    world.clock.wall_ms += 10000000;
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(7, world.alarms);
+    world_close(&world);
+}
