@@ -210,7 +210,8 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
 /* currentObject() -> the object whose turn it is, or 0 */
 static JSValueRef native_current_object(CN_JS_NATIVE_ARGS)
 {
-    struct cn_object *object = instance_of(ctx)->lane->vm->owner;
+    /* Without an instance (tests of the prelude alone) there are no objects. */
+    struct cn_object *object = instance_of(ctx) ? instance_of(ctx)->lane->vm->owner : NULL;
     struct cn_jsobject *js = object ? object->instance : NULL;
     return JSValueMakeNumber(ctx, js ? js->handle : 0);
 }

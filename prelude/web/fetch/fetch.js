@@ -191,6 +191,12 @@ function responseFrom(exchange, head, method, url, redirected) {
 const isHttp = (url) => url.protocol === "http:" || url.protocol === "https:";
 
 /** https://fetch.spec.whatwg.org/#http-redirect-fetch, from the request's parts. */
+function durable(object) {
+  return new Promise((resolve, reject) => {
+    native.storageSync(object, (failure) => (failure === undefined ? resolve() : reject(new Error(failure))));
+  });
+}
+
 async function run(parts) {
   const { state, signal, redirect } = parts;
   signal?.throwIfAborted();
@@ -205,6 +211,9 @@ async function run(parts) {
   const canRepeat = state.stream === null;
 
   for (let count = 0; ; count++) {
+    // DO-TX-5: what an object sends out waits until what it has written is durable.
+    const object = native.currentObject();
+    if (object !== 0) await durable(object);
     const exchange = new Exchange(signal);
     const sent = body === null && (method === "POST" || method === "PUT" || method === "PATCH") ? "" : body;
     const head = await exchange.start(method, url.href, headerLines(names, values), sent);
