@@ -181,11 +181,10 @@ static int work(struct cn_codec *codec, const uint8_t *bytes, size_t size, size_
             want = OUTPUT_STEP;
         cn_buf_reserve(out, want);
         again = false;
-        int64_t wrote = is_brotli(codec->kind)
-                            ? brotli_once(codec, &next, &left, out->data + out->size, want, flush,
-                                          &again, err)
-                            : zlib_once(codec, &next, &left, out->data + out->size, want, flush,
-                                        &again, err);
+        int64_t wrote =
+            is_brotli(codec->kind)
+                ? brotli_once(codec, &next, &left, out->data + out->size, want, flush, &again, err)
+                : zlib_once(codec, &next, &left, out->data + out->size, want, flush, &again, err);
         if (wrote < 0) {
             codec->failed = true;
             return (int)wrote;

@@ -39,10 +39,10 @@ enum cn_codec_flush {
 };
 
 struct cn_codec_options {
-    int level;       /* zlib -1 to 9; brotli quality 0 to 11 */
-    int window_bits; /* zlib 8 to 15; brotli 10 to 24; 0: the library's default */
-    int mem_level;   /* zlib 1 to 9; 0: default */
-    int strategy;    /* zlib 0 to 4; brotli mode 0 to 2 */
+    int level;                 /* zlib -1 to 9; brotli quality 0 to 11 */
+    int window_bits;           /* zlib 8 to 15; brotli 10 to 24; 0: the library's default */
+    int mem_level;             /* zlib 1 to 9; 0: default */
+    int strategy;              /* zlib 0 to 4; brotli mode 0 to 2 */
     const uint8_t *dictionary; /* zlib only; borrowed during the call */
     size_t dictionary_size;
 };

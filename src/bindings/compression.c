@@ -97,8 +97,9 @@ static struct handle *run_arguments(JSContextRef ctx, size_t argc, const JSValue
     *size = 0;
     (void)cn_js_bytes(ctx, cn_js_arg(1), bytes, size); /* anything else is no input */
     int mode = int_arg(ctx, cn_js_arg(2), CN_CODEC_RUN);
-    *flush = mode == CN_CODEC_FLUSH ? CN_CODEC_FLUSH : mode == CN_CODEC_END ? CN_CODEC_END
-                                                                            : CN_CODEC_RUN;
+    *flush = mode == CN_CODEC_FLUSH ? CN_CODEC_FLUSH
+             : mode == CN_CODEC_END ? CN_CODEC_END
+                                    : CN_CODEC_RUN;
     return handle;
 }
 

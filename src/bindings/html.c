@@ -36,9 +36,9 @@ static struct cn_html_rewriter *rewriter_of(JSContextRef ctx, JSValueRef value,
 }
 
 /* Every function begins with this. */
-#define GET_REWRITER()                                                                             \
-    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception);                 \
-    if (!rewriter)                                                                                 \
+#define GET_REWRITER()                                                             \
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception); \
+    if (!rewriter)                                                                 \
     return JSValueMakeUndefined(ctx)
 
 static JSValueRef undefined_or_throw(JSContextRef ctx, int rc, const struct cn_err *err,
@@ -257,8 +257,7 @@ static JSValueRef native_html_on_end_tag(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
     struct cn_err err;
-    int rc =
-        cn_html_on_end_tag(rewriter, (uint32_t)cn_js_to_number(ctx, cn_js_arg(1)), &err);
+    int rc = cn_html_on_end_tag(rewriter, (uint32_t)cn_js_to_number(ctx, cn_js_arg(1)), &err);
     return undefined_or_throw(ctx, rc, &err, exception);
 }
 

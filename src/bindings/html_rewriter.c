@@ -27,11 +27,11 @@ struct type_count {
 struct cn_html_frame {
     uint64_t name_hash;
     uint32_t child_count;
-    uint8_t ns;          /* of the element */
-    uint8_t content_ns;  /* of its children */
+    uint8_t ns;         /* of the element */
+    uint8_t content_ns; /* of its children */
     bool drops_content;
-    bool tags_off;       /* the end tag is not passed on */
-    bool has_end;        /* what follows is set */
+    bool tags_off; /* the end tag is not passed on */
+    bool has_end;  /* what follows is set */
     bool has_end_changes;
     char *new_name;
     struct cn_html_changes end_changes;
@@ -122,13 +122,14 @@ static bool is_integration_point(enum namespace ns, uint64_t hash)
 /* HTML elements that end foreign content: the standard's list. */
 static bool breaks_out(uint64_t hash)
 {
-    return IS("b") || IS("big") || IS_LONG("blockquote") || IS("body") || IS("br") || IS("center") ||
-           IS("code") || IS("dd") || IS("div") || IS("dl") || IS("dt") || IS("em") || IS("embed") ||
-           IS("h1") || IS("h2") || IS("h3") || IS("h4") || IS("h5") || IS("h6") || IS("head") ||
-           IS("hr") || IS("i") || IS("img") || IS("li") || IS("listing") || IS("menu") || IS("meta") ||
-           IS("nobr") || IS("ol") || IS("p") || IS("pre") || IS("ruby") || IS("s") || IS("small") ||
-           IS("span") || IS("strong") || IS("strike") || IS("sub") || IS("sup") || IS("table") ||
-           IS("tt") || IS("u") || IS("ul") || IS("var");
+    return IS("b") || IS("big") || IS_LONG("blockquote") || IS("body") || IS("br") ||
+           IS("center") || IS("code") || IS("dd") || IS("div") || IS("dl") || IS("dt") ||
+           IS("em") || IS("embed") || IS("h1") || IS("h2") || IS("h3") || IS("h4") || IS("h5") ||
+           IS("h6") || IS("head") || IS("hr") || IS("i") || IS("img") || IS("li") ||
+           IS("listing") || IS("menu") || IS("meta") || IS("nobr") || IS("ol") || IS("p") ||
+           IS("pre") || IS("ruby") || IS("s") || IS("small") || IS("span") || IS("strong") ||
+           IS("strike") || IS("sub") || IS("sup") || IS("table") || IS("tt") || IS("u") ||
+           IS("ul") || IS("var");
 }
 
 /* ---- frames ---- */
@@ -256,8 +257,8 @@ int cn_html_rewriter_on(struct cn_html_rewriter *rewriter, const char *selector,
     }
     if (rewriter->handler_count == rewriter->handler_capacity) {
         rewriter->handler_capacity = rewriter->handler_capacity * 2 + 8;
-        rewriter->handlers = cn_realloc(rewriter->handlers, rewriter->handler_capacity *
-                                                                sizeof(*rewriter->handlers));
+        rewriter->handlers = cn_realloc(rewriter->handlers,
+                                        rewriter->handler_capacity * sizeof(*rewriter->handlers));
     }
     rewriter->handlers[rewriter->handler_count++] =
         (struct cn_html_handler){.wants = wants, .document = !selector};
@@ -391,8 +392,8 @@ static void settle_element(struct cn_html_rewriter *rewriter)
     struct cn_html_changes *changes = &rewriter->changes;
     enum namespace ns = element_namespace(rewriter);
     bool opens = has_content(rewriter, ns);
-    if (rewriter->event == CN_HTML_ELEMENT && (is_changed(changes) || rewriter->edited ||
-                                               rewriter->new_name || rewriter->inner.size)) {
+    if (rewriter->event == CN_HTML_ELEMENT &&
+        (is_changed(changes) || rewriter->edited || rewriter->new_name || rewriter->inner.size)) {
         flush(rewriter, rewriter->at);
         put_buf(rewriter, &changes->before);
         if (changes->removed)
@@ -412,9 +413,8 @@ static void settle_element(struct cn_html_rewriter *rewriter)
     struct cn_html_frame *frame = push_frame(rewriter);
     frame->name_hash = rewriter->token.name_hash;
     frame->ns = (uint8_t)ns;
-    frame->content_ns = (uint8_t)(ns != NS_HTML && is_integration_point(ns, frame->name_hash)
-                                      ? NS_HTML
-                                      : ns);
+    frame->content_ns =
+        (uint8_t)(ns != NS_HTML && is_integration_point(ns, frame->name_hash) ? NS_HTML : ns);
     rewriter->open_names[frame->name_hash % CN_ARRAY_COUNT(rewriter->open_names)]++;
     size_t words = cn_html_selectors_words(&rewriter->selectors);
     uint64_t *matched = frame_set(rewriter, rewriter->depth - 1, 0);
@@ -672,8 +672,8 @@ static bool read_token(struct cn_html_rewriter *rewriter)
         rewriter->tokenizer.content = content;
         rewriter->in_text = false;
         rewriter->text_ended = true;
-        rewriter->token = (struct cn_html_token){.type = CN_HTML_TOKEN_TEXT,
-                                                 .raw = {rewriter->token.raw.at, 0}};
+        rewriter->token =
+            (struct cn_html_token){.type = CN_HTML_TOKEN_TEXT, .raw = {rewriter->token.raw.at, 0}};
         begin_event(rewriter, CN_HTML_TEXT);
         return true;
     }
@@ -764,8 +764,7 @@ static int finish_document(struct cn_html_rewriter *rewriter, uint32_t *handler)
     return CN_HTML_DONE;
 }
 
-int cn_html_rewriter_next(struct cn_html_rewriter *rewriter, uint32_t *handler,
-                          struct cn_err *err)
+int cn_html_rewriter_next(struct cn_html_rewriter *rewriter, uint32_t *handler, struct cn_err *err)
 {
     CN_ASSERT(rewriter->depth > 0);
     for (;;) {
@@ -817,7 +816,8 @@ struct cn_html_span cn_html_text(const struct cn_html_rewriter *rewriter)
 
 const char *cn_html_namespace(const struct cn_html_rewriter *rewriter)
 {
-    static const char *const names[] = {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg",
+    static const char *const names[] = {"http://www.w3.org/1999/xhtml",
+                                        "http://www.w3.org/2000/svg",
                                         "http://www.w3.org/1998/Math/MathML"};
     return names[element_namespace((struct cn_html_rewriter *)rewriter)];
 }
@@ -899,17 +899,15 @@ int cn_html_attribute_set(struct cn_html_rewriter *rewriter, const char *name, s
     memcpy(owned + kept.size, value, value_size);
     size_t kept_size = kept.size;
     cn_free(edit->owned);
-    *edit = (struct cn_html_edit){.name = {owned, kept_size},
-                                  .value = {owned + kept_size, value_size},
-                                  .owned = owned};
+    *edit = (struct cn_html_edit){
+        .name = {owned, kept_size}, .value = {owned + kept_size, value_size}, .owned = owned};
     rewriter->edited = true;
     return 0;
 }
 
 void cn_html_attribute_remove(struct cn_html_rewriter *rewriter, const char *name, size_t size)
 {
-    struct cn_html_edit *edit =
-        (struct cn_html_edit *)cn_html_attribute_find(rewriter, name, size);
+    struct cn_html_edit *edit = (struct cn_html_edit *)cn_html_attribute_find(rewriter, name, size);
     if (!edit)
         return;
     cn_free(edit->owned);
@@ -997,8 +995,7 @@ void cn_html_insert(struct cn_html_rewriter *rewriter, enum cn_html_place place,
 void cn_html_remove(struct cn_html_rewriter *rewriter, bool keep_content)
 {
     rewriter->changes.removed = true;
-    if (rewriter->event != CN_HTML_ELEMENT ||
-        !has_content(rewriter, element_namespace(rewriter)))
+    if (rewriter->event != CN_HTML_ELEMENT || !has_content(rewriter, element_namespace(rewriter)))
         return;
     rewriter->keep_tags_off = true;
     if (keep_content)

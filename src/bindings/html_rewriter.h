@@ -89,7 +89,7 @@ struct cn_html_rewriter {
 
     struct cn_html_frame *frames; /* open elements, outermost first; the first is the document */
     size_t depth, frame_capacity;
-    uint64_t *sets; /* two per frame: matched, inherited */
+    uint64_t *sets;            /* two per frame: matched, inherited */
     uint32_t open_names[1024]; /* open elements by hash, so that stray end tags cost little */
     unsigned dropping;         /* open elements whose content is dropped */
 
@@ -113,7 +113,7 @@ struct cn_html_rewriter {
     struct cn_buf inner;                /* right behind the start tag */
     struct cn_html_changes end_changes; /* for its end tag */
     bool drop_content, keep_tags_off;
-    int64_t end_handler; /* -1: none */
+    int64_t end_handler;    /* -1: none */
     struct cn_buf new_text; /* comments */
     bool text_set;
 };
@@ -129,12 +129,11 @@ int cn_html_rewriter_on(struct cn_html_rewriter *rewriter, const char *selector,
 void cn_html_rewriter_feed(struct cn_html_rewriter *rewriter, const void *bytes, size_t size);
 void cn_html_rewriter_finish(struct cn_html_rewriter *rewriter);
 /* An enum cn_html_event, or negative: CN_ELIMIT. */
-int cn_html_rewriter_next(struct cn_html_rewriter *rewriter, uint32_t *handler,
-                          struct cn_err *err);
+int cn_html_rewriter_next(struct cn_html_rewriter *rewriter, uint32_t *handler, struct cn_err *err);
 
 /* The current token. Spans are valid until the next change or next(). */
 struct cn_html_span cn_html_tag_name(const struct cn_html_rewriter *rewriter); /* as written */
-struct cn_html_span cn_html_text(const struct cn_html_rewriter *rewriter); /* text, comments */
+struct cn_html_span cn_html_text(const struct cn_html_rewriter *rewriter);     /* text, comments */
 const char *cn_html_namespace(const struct cn_html_rewriter *rewriter);
 bool cn_html_is_removed(const struct cn_html_rewriter *rewriter);
 /* Elements; NULL if there is none of that name. */

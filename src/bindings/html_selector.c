@@ -19,10 +19,10 @@ enum simple_kind {
 
 struct simple {
     enum simple_kind kind;
-    uint64_t name_hash;    /* type */
-    char *name, *value;    /* attribute; owned */
+    uint64_t name_hash; /* type */
+    char *name, *value; /* attribute; owned */
     size_t name_size, value_size;
-    char comparison;       /* attribute: 0 present, '=', '~', '^', '$', '*', '|' */
+    char comparison; /* attribute: 0 present, '=', '~', '^', '$', '*', '|' */
     bool ignore_case;
     int step, offset;      /* nth: step * n + offset */
     struct simple *inside; /* not: alternatives, each a run ended by `ends` */
@@ -98,8 +98,8 @@ static bool take(struct parser *parser, char c)
 
 static bool is_name_char(uint8_t c)
 {
-    return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c >= 0x80;
+    return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c >= 0x80;
 }
 
 static int hex_value(char c)
@@ -441,7 +441,7 @@ static int parse_selector(struct parser *parser, unsigned handler)
         int rc = parse_compound(parser, &list, false);
         if (rc == 0 && list.count == 0) {
             bool ended = parser->at == parser->end || *parser->at == ',' || *parser->at == '>';
-            rc = previous < 0 && ended  ? fail(parser, "The selector is empty.")
+            rc = previous < 0 && ended    ? fail(parser, "The selector is empty.")
                  : previous >= 0 && ended ? fail(parser, "Dangling combinator in selector.")
                                           : unexpected(parser);
         }
@@ -590,9 +590,8 @@ void cn_html_selectors_match(const struct cn_html_selectors *set,
     memset(matched, 0, cn_html_selectors_words(set) * sizeof(*matched));
     for (size_t i = 0; i < set->count; i++) {
         const struct cn_html_compound *compound = &set->compounds[i];
-        if (compound->previous >= 0 &&
-            !has_bit(compound->child ? parent_matched : parent_inherited,
-                     (size_t)compound->previous))
+        if (compound->previous >= 0 && !has_bit(compound->child ? parent_matched : parent_inherited,
+                                                (size_t)compound->previous))
             continue;
         bool all = true;
         for (size_t k = 0; all && k < compound->count; k++)

@@ -181,9 +181,8 @@ static struct cn_html_attribute *add_attribute(struct cn_html_tokenizer *tokeniz
 {
     if (token->attribute_count == tokenizer->attribute_capacity) {
         tokenizer->attribute_capacity = tokenizer->attribute_capacity * 2 + 8;
-        tokenizer->attributes =
-            cn_realloc(tokenizer->attributes,
-                       tokenizer->attribute_capacity * sizeof(*tokenizer->attributes));
+        tokenizer->attributes = cn_realloc(
+            tokenizer->attributes, tokenizer->attribute_capacity * sizeof(*tokenizer->attributes));
     }
     token->attributes = tokenizer->attributes;
     struct cn_html_attribute *attribute = &token->attributes[token->attribute_count++];
@@ -192,8 +191,8 @@ static struct cn_html_attribute *add_attribute(struct cn_html_tokenizer *tokeniz
 }
 
 /* A tag; p is at its name. Returns NULL if its end is not there yet. */
-static const uint8_t *tag(struct cn_html_tokenizer *tokenizer, const uint8_t *p,
-                          const uint8_t *end, struct cn_html_token *token)
+static const uint8_t *tag(struct cn_html_tokenizer *tokenizer, const uint8_t *p, const uint8_t *end,
+                          struct cn_html_token *token)
 {
     const uint8_t *begin = p;
     while (p < end && !cn_html_is_space(*p) && *p != '/' && *p != '>')
@@ -393,8 +392,7 @@ static int begins_markup(const uint8_t *p, const uint8_t *end)
 }
 
 static enum cn_html_token_type next_data(struct cn_html_tokenizer *tokenizer, const uint8_t *bytes,
-                                         const uint8_t *end, bool last,
-                                         struct cn_html_token *token)
+                                         const uint8_t *end, bool last, struct cn_html_token *token)
 {
     const uint8_t *p = bytes;
     while ((p = memchr(p, '<', (size_t)(end - p)))) {
@@ -430,8 +428,8 @@ static enum cn_html_token_type next_raw(struct cn_html_tokenizer *tokenizer, con
     return text(token, bytes, stop, stop == end, last);
 }
 
-static enum cn_html_token_type next_cdata(struct cn_html_tokenizer *tokenizer,
-                                          const uint8_t *bytes, const uint8_t *end, bool last,
+static enum cn_html_token_type next_cdata(struct cn_html_tokenizer *tokenizer, const uint8_t *bytes,
+                                          const uint8_t *end, bool last,
                                           struct cn_html_token *token)
 {
     const uint8_t *p = bytes;

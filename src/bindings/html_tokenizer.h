@@ -39,9 +39,9 @@ struct cn_html_attribute {
 struct cn_html_token {
     enum cn_html_token_type type;
     struct cn_html_span raw;
-    struct cn_html_span name;    /* tags, DOCTYPE */
-    uint64_t name_hash;          /* tags: of the name in lower case, see cn_html_hash() */
-    struct cn_html_span text;    /* comments: between the marks */
+    struct cn_html_span name; /* tags, DOCTYPE */
+    uint64_t name_hash;       /* tags: of the name in lower case, see cn_html_hash() */
+    struct cn_html_span text; /* comments: between the marks */
     struct cn_html_span public_id, system_id; /* DOCTYPE; at is NULL where there is none */
     bool self_closing;
     struct cn_html_attribute *attributes; /* the tokenizer's, until the next token */
@@ -95,12 +95,12 @@ static inline uint64_t cn_html_hash(const uint8_t *name, size_t size)
     return hash | 1ull << 63; /* no short ASCII name has this bit */
 }
 /* The number of a literal of at most 8 characters, as an expression that compilers fold. */
-#define CN_HTML_NAME(s)                                                                            \
-    (CN_HTML_NAME_(s, 0) | CN_HTML_NAME_(s, 1) | CN_HTML_NAME_(s, 2) | CN_HTML_NAME_(s, 3) |       \
+#define CN_HTML_NAME(s)                                                                      \
+    (CN_HTML_NAME_(s, 0) | CN_HTML_NAME_(s, 1) | CN_HTML_NAME_(s, 2) | CN_HTML_NAME_(s, 3) | \
      CN_HTML_NAME_(s, 4) | CN_HTML_NAME_(s, 5) | CN_HTML_NAME_(s, 6) | CN_HTML_NAME_(s, 7))
-#define CN_HTML_NAME_(s, i)                                                                        \
-    ((i) < sizeof(s) - 1                                                                           \
-         ? (uint64_t)(s)[(i) < sizeof(s) ? (i) : 0] << (8 * ((sizeof(s) - 2 - (i)) & 7))           \
+#define CN_HTML_NAME_(s, i)                                                              \
+    ((i) < sizeof(s) - 1                                                                 \
+         ? (uint64_t)(s)[(i) < sizeof(s) ? (i) : 0] << (8 * ((sizeof(s) - 2 - (i)) & 7)) \
          : 0)
 /* The number of a longer one. */
 #define CN_HTML_LONG_NAME(s) cn_html_hash((const uint8_t *)(s), sizeof(s) - 1)

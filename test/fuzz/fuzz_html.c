@@ -37,8 +37,8 @@ static void run(const char *selector, size_t selector_size, const uint8_t *html,
 {
     struct cn_html_rewriter rewriter;
     cn_html_rewriter_init(&rewriter);
-    if (cn_html_rewriter_on(&rewriter, selector, selector_size,
-                            changes ? CN_HTML_WANTS_ELEMENT : 7, NULL) < 0)
+    if (cn_html_rewriter_on(&rewriter, selector, selector_size, changes ? CN_HTML_WANTS_ELEMENT : 7,
+                            NULL) < 0)
         CN_ASSERT(cn_html_rewriter_on(&rewriter, "*", 1, 7, NULL) == 0);
     if (!changes)
         CN_ASSERT(cn_html_rewriter_on(&rewriter, NULL, 0, 31, NULL) == 0);

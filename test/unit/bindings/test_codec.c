@@ -15,8 +15,8 @@ static int run(struct cn_codec *codec, const struct cn_buf *in, size_t step, siz
     for (size_t at = 0;; at += step) {
         bool last = at + step >= in->size;
         size_t size = last ? in->size - at : step;
-        int rc = cn_codec_run(codec, in->data + at, size, last ? CN_CODEC_END : CN_CODEC_RUN,
-                              limit, out, err);
+        int rc = cn_codec_run(codec, in->data + at, size, last ? CN_CODEC_END : CN_CODEC_RUN, limit,
+                              out, err);
         while (rc == 0 && codec->more) {
             size_t before = out->size;
             rc = cn_codec_step(codec, last ? CN_CODEC_END : CN_CODEC_RUN, limit, out, err);

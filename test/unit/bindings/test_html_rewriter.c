@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTML rewriter without JavaScript: what passes untouched, where tokens end whatever the chunks,
- * what changes look like. The platform's behaviour is in test/conformance/web/html-rewriter.test.js. */
+/* The HTML rewriter without JavaScript: what passes untouched, where tokens end whatever the
+ * chunks, what changes look like. The platform's behaviour is in
+ * test/conformance/web/html-rewriter.test.js. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,8 +16,8 @@ static char *rewrite(const char *html, size_t step, const char *selector, unsign
     struct cn_html_rewriter rewriter;
     struct cn_err err = {0};
     cn_html_rewriter_init(&rewriter);
-    CHECK_INT(0, cn_html_rewriter_on(&rewriter, selector, selector ? strlen(selector) : 0, wants,
-                                     &err));
+    CHECK_INT(
+        0, cn_html_rewriter_on(&rewriter, selector, selector ? strlen(selector) : 0, wants, &err));
     size_t size = strlen(html);
     for (size_t at = 0; at <= size; at += step) {
         uint32_t handler;
@@ -30,8 +31,8 @@ static char *rewrite(const char *html, size_t step, const char *selector, unsign
                 act(&rewriter, event, data);
         CHECK(event >= 0);
     }
-    char *result = cn_strndup(rewriter.output.data ? (char *)rewriter.output.data : "",
-                              rewriter.output.size);
+    char *result =
+        cn_strndup(rewriter.output.data ? (char *)rewriter.output.data : "", rewriter.output.size);
     cn_html_rewriter_fini(&rewriter);
     return result;
 }
@@ -70,8 +71,8 @@ static void mark(struct cn_html_rewriter *rewriter, int event, void *data)
 
 TEST(html_rewriter, changes_are_the_same_whatever_the_chunks)
 {
-    char *whole = rewrite(page, sizeof(page), "p, title, body, path", CN_HTML_WANTS_ELEMENT, mark,
-                          NULL);
+    char *whole =
+        rewrite(page, sizeof(page), "p, title, body, path", CN_HTML_WANTS_ELEMENT, mark, NULL);
     CHECK(strstr(whole, "[<title k=\"v\">a <b> &amp; c+</title>]"));
     CHECK(strstr(whole, "[<path d='' k=\"v\" />]"));
     CHECK(strstr(whole, "[<body class='x y' data-a=\"1>2\" k=\"v\">"));
