@@ -17,7 +17,7 @@ const ENDED = 2;
 const TRAILING = 4;
 // A chunk of this size or more is worked on by another thread.
 const LARGE = 128 * 1024;
-// 10 MB of text: level 5 takes 440 ms and gives 2.71 MB, level 6 900 ms and 2.61 MB.
+// 10 MB of text: level 5 gives 2.71 MB, level 6 2.61 MB for markedly more time.
 const ZLIB_LEVEL = 5;
 const BROTLI_QUALITY = 5;
 
