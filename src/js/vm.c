@@ -125,7 +125,6 @@ void cn_js_enter(struct cn_js_context *context)
     if (vm->entered++ == 0) {
         vm->budget_ns = context->budget_ns;
         vm->terminated = false;
-        vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
         JSLock(context->ref);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
     }
@@ -168,8 +167,10 @@ void cn_js_leave(struct cn_js_context *context)
     }
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
-    if (vm->terminated)
+    if (vm->terminated) {
         absorb_termination(context);
+        context->terminated |= !vm->owner;
+    }
     vm->entered = 0;
     vm->turn_count++;
     void *owner = vm->owner;

@@ -76,6 +76,8 @@ void cn_fetch_dispatch(struct cn_event *event)
     int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
     if (rc == 0)
         return;
+    if (rc == CN_ELIMIT)
+        instance->runtime->context->terminated = false; /* it is this event's, which fails now */
     /* The event may be over already. */
     event = cn_event_find(&instance->lane->events, handle);
     if (!event)
@@ -124,10 +126,11 @@ static void answer_error_page(struct cn_event *event, int status, const char *re
         "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
         "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
     append_html(&page, reason, title);
-    cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s %.*s</b></p><pre>",
+    cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s ",
                   event->instance->script->name, (int)event->http->method_text.size,
-                  event->http->method_text.data, (int)event->http->target.size,
-                  event->http->target.data);
+                  event->http->method_text.data);
+    append_html(&page, event->http->target.data, event->http->target.size);
+    cn_buf_append_str(&page, "</b></p><pre>");
     append_html(&page, reason, size);
     cn_buf_append_str(&page, "</pre></main>\n");
     answer_text(event->http, status, "text/html;charset=UTF-8", (char *)page.data, page.size);

@@ -147,6 +147,38 @@ static void on_replaced(struct cn_instance *instance, const struct cn_err *err)
         cn_error("%s", err->text);
 }
 
+/* Ends every event of the instance that has no answer yet. */
+static void fail_events(struct cn_instance *instance, const char *why)
+{
+    CN_LIST_FOREACH(&instance->events, node)
+    {
+        struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
+        event->done = true; /* so that its answer is its end */
+        if (event->state == CN_EVENT_ANSWERED)
+            cn_fetch_settle(event);
+        else
+            cn_fetch_fail(event, 503, why, strlen(why));
+    }
+}
+
+/* A turn that no single event began (a timer, the arrival of something awaited) was ended for its
+ * CPU time. Whose it was is not known, and the promises of that one will never settle: rather than
+ * leave a client waiting, every event of the script fails. */
+static void fail_after_termination(struct cn_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        struct cn_js_context *context = instance->runtime->context;
+        if (!context->terminated)
+            continue;
+        context->terminated = false;
+        cn_error("worker %s used more than its CPU limit of %llu ms; its requests fail",
+                 instance->script->name, (unsigned long long)instance->script->cpu_limit_ms);
+        fail_events(instance, "the script used more than its CPU limit");
+    }
+}
+
 /* The script's global holds on to too much: fail what runs there and start it afresh. */
 static void replace_instances(struct cn_lane *lane)
 {
@@ -161,16 +193,7 @@ static void replace_instances(struct cn_lane *lane)
         }
         lane->current[i] = fresh;
         old->current = false;
-        CN_LIST_FOREACH(&old->events, node)
-        {
-            struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-            static const char why[] = "the worker stayed above its memory limit and was restarted";
-            event->done = true;
-            if (event->state == CN_EVENT_ANSWERED)
-                cn_fetch_settle(event);
-            else
-                cn_fetch_fail(event, 503, why, sizeof(why) - 1);
-        }
+        fail_events(old, "the worker stayed above its memory limit and was restarted");
     }
     free_unused_instances(lane);
     cn_js_vm_collect(lane->vm);
@@ -217,6 +240,7 @@ static void on_house(uv_timer_t *timer)
 {
     struct cn_lane *lane = timer->data;
     collect_when_quiet(lane);
+    fail_after_termination(lane);
     cn_fetch_sweep(lane);
     free_unused_instances(lane);
     cn_js_vm_pump(lane->vm);
