@@ -67,8 +67,11 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
+# As many jobs as there are cores, unless -j was given.
+JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
 all: setup ## build build/cairn
-	@$(MAKE) --no-print-directory $(B)/cairn
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -200,9 +203,11 @@ integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of 
 	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=2 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
+# Builds everything at once, then runs one kind of test after the other.
 test: setup ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(B)/cairn unit replay crash-quick test-web integration
-	@$(MAKE) --no-print-directory test-web PEER=cairn
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
+	@for tests in unit replay crash-quick test-web 'test-web PEER=cairn' integration; do \
+	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the example project
 	@$(B)/cairn serve examples/hello
@@ -230,7 +235,8 @@ lint: setup ## layers, libraries' homes, refused functions, format
 	@tools/lint
 
 check: setup ## unit tests, under sanitizers with SAN=...
-	@$(MAKE) --no-print-directory unit SAN=$(SAN)
+	@$(MAKE) --no-print-directory $(JOBS) $(UNIT_BINS)
+	@$(MAKE) --no-print-directory unit
 
 clean:
 	rm -rf build
