@@ -42,7 +42,6 @@ struct cn_event {
     enum cn_event_state state;
     bool done;              /* the script is finished with it */
     bool aborted;           /* the client is gone */
-    bool pass_through;      /* ctx.passThroughOnException() */
     int status;             /* of the response; 0: none has begun */
     uint64_t started_ns;    /* in development only, for the log */
     uint64_t answered_ms;   /* loop time when the response was complete */
