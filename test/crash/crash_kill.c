@@ -77,8 +77,9 @@ struct lane {
 static int turn(struct cn_database *db, long long value, uint64_t *lsn, struct cn_err *err)
 {
     char sql[160];
-    snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO t VALUES(%lld %% 50, %lld, randomblob(%lld))",
-             value, value, value % 1500);
+    snprintf(sql, sizeof(sql),
+             "INSERT OR REPLACE INTO t VALUES(%lld %% 50, %lld, randomblob(%lld))", value, value,
+             value % 1500);
     int rc = cn_database_exec(db, "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, n, b)", err);
     if (rc == 0)
         rc = cn_database_exec(db, sql, err);
