@@ -63,13 +63,20 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
  *
  * The engine begins its count anew at each entry, and every microtask is an entry: in an endless
  * chain of short ones it would never ask. So a turn past its budget reads a time past every
- * deadline, and the engine asks at its next tick. */
+ * deadline. That is not enough: a tick counts only if no microtask has begun since, so the engine is
+ * also told to tick at once until it asks. */
+static bool should_terminate(JSContextRef ctx, void *context);
 double cn_js_engine_cpu_seconds(void) __asm__("_ZN3WTF7CPUTime16forCurrentThreadEv");
 double cn_js_engine_cpu_seconds(void)
 {
     uint64_t now = cn_clock_mono_ns(cn_clock_system());
-    if (current && over_budget(current, now))
+    if (current && over_budget(current, now)) {
+        if (!current->hurried) {
+            current->hurried = true; /* first: the call below comes back here */
+            JSContextGroupSetExecutionTimeLimit(current->group, 0, should_terminate, current);
+        }
         return INFINITY;
+    }
     return (double)now * 1e-9;
 }
 
@@ -79,6 +86,7 @@ static bool should_terminate(JSContextRef ctx, void *context)
     struct cn_js_vm *vm = context;
     if (over_budget(vm, cn_clock_mono_ns(cn_clock_system())))
         vm->terminated = true;
+    vm->hurried = false;
     /* The engine asks once for each limit that was set. */
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     return vm->terminated;
