@@ -61,7 +61,8 @@ void cn_database_shrink(struct cn_database *db);
  * is rolled back and the reason is in `err`: CN_EREADONLY, CN_ELIMIT, ... */
 int cn_database_commit(struct cn_database *db, uint64_t *lsn, struct cn_err *err);
 void cn_database_rollback(struct cn_database *db);
-/* The LSN of the last commit since it was opened; 0 if there was none. */
+/* The LSN of the last commit that a reader may see and that may not be durable yet, also if an
+ * earlier opening of the database made it; 0 if everything is durable since long. */
 uint64_t cn_database_lsn(const struct cn_database *db);
 bool cn_database_in_transaction(const struct cn_database *db);
 

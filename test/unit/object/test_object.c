@@ -45,6 +45,7 @@ struct world {
     /* What the class saw. */
     int created, destroyed, alarms;
     int fail_create, fail_alarm;
+    bool write_once; /* only the first constructor writes */
     struct cn_call *parked; /* a call the class keeps for later */
 };
 
@@ -108,10 +109,12 @@ static int counter_create(struct cn_object *object, void *class_data, void **ins
     struct cn_database *db = cn_object_database(object, err);
     if (!db)
         return err->code;
+    *instance = world;
+    if (world->write_once && world->created > 1)
+        return 0;
     int rc = cn_database_exec(db, "CREATE TABLE IF NOT EXISTS c(n INTEGER);"
                                   "INSERT INTO c SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM c)",
                               err);
-    *instance = world;
     return rc;
 }
 
@@ -290,6 +293,27 @@ TEST(object, DO_CTX_4_abort_undoes_the_turn_and_fails_what_is_under_way)
     cn_free(parked);
     cn_free(aborted);
     cn_free(after);
+    world_close(&world);
+}
+
+TEST(object, DO_TX_5_a_new_instance_waits_for_what_the_one_before_it_wrote)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.write_once = true;
+    struct answer *add = post(&world, "a", ADD);
+    struct answer *aborted = post(&world, "a", ABORT);
+    struct answer *read = post(&world, "a", READ);
+    run_until(&world, add);
+    run_until(&world, aborted);
+    run_until(&world, read);
+    CHECK_INT(2, world.created);
+    CHECK_INT(1, (intptr_t)read->call.result);
+    CHECK(add->call.output.lsn > 0);
+    CHECK(read->call.output.lsn >= add->call.output.lsn);
+    cn_free(add);
+    cn_free(aborted);
+    cn_free(read);
     world_close(&world);
 }
 
