@@ -5,9 +5,10 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-export const root = path.resolve(import.meta.dirname, "../..");
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const run = promisify(execFile);
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -10,10 +10,12 @@ import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import readline from "node:readline";
 import { startServer } from "./server.mjs";
 
-const root = path.join(import.meta.dirname, "..", "..");
+const here = path.dirname(fileURLToPath(import.meta.url)); // import.meta.dirname is not in Node.js 18
+const root = path.join(here, "..", "..");
 const peer = process.env.PEER || "jsrun";
 const verbose = !!process.env.VERBOSE;
 const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
@@ -24,9 +26,9 @@ const children = new Set();
 function testFiles() {
   const wanted = process.argv.slice(2);
   let files = [];
-  for (const dir of readdirSync(import.meta.dirname, { withFileTypes: true })) {
+  for (const dir of readdirSync(here, { withFileTypes: true })) {
     if (!dir.isDirectory()) continue;
-    const folder = path.join(import.meta.dirname, dir.name);
+    const folder = path.join(here, dir.name);
     for (const name of readdirSync(folder)) if (name.endsWith(".test.js")) files.push(path.join(folder, name));
   }
   files.sort();
@@ -37,7 +39,7 @@ function testFiles() {
 
 /** The entry module of one bundle. */
 function entry(file) {
-  const imports = `import ${JSON.stringify(file)};\nimport { run } from ${JSON.stringify(path.join(import.meta.dirname, "harness.js"))};\n`;
+  const imports = `import ${JSON.stringify(file)};\nimport { run } from ${JSON.stringify(path.join(here, "harness.js"))};\n`;
   if (peer === "jsrun") {
     return `${imports}run("jsrun", globalThis.__server ?? null).then(
       (results) => __native.log(1, "RESULTS " + JSON.stringify(results)),
@@ -77,7 +79,7 @@ const providedModules = {
 
 async function bundle(file, out, server) {
   await build({
-    stdin: { contents: entry(file), resolveDir: import.meta.dirname, loader: "js" },
+    stdin: { contents: entry(file), resolveDir: here, loader: "js" },
     outfile: out,
     bundle: true,
     format: peer === "jsrun" ? "iife" : "esm",
@@ -189,7 +191,7 @@ const differences = [];
 try {
   const names = [];
   for (const file of files) {
-    const name = `${path.relative(import.meta.dirname, file).replace(/[^\w]/g, "-")}.js`;
+    const name = `${path.relative(here, file).replace(/[^\w]/g, "-")}.js`;
     await bundle(file, path.join(dir, name), server.url);
     names.push(name);
   }
@@ -208,7 +210,7 @@ try {
     } catch (error) {
       results = [{ name: "the file", status: "fail", error: String(error) }];
     }
-    const title = path.relative(import.meta.dirname, files[i]);
+    const title = path.relative(here, files[i]);
     for (const r of results) {
       totals[r.status]++;
       if (r.status === "fail") console.log(`FAIL ${title}: ${r.name}\n     ${r.error.replaceAll("\n", "\n     ")}`);

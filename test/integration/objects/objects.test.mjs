@@ -1,11 +1,10 @@
 // Durable Objects from outside: every test with one lane and with two.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
-const worker = readFileSync(path.join(import.meta.dirname, "worker.js"), "utf8");
+const worker = readFileSync(new URL("worker.js", import.meta.url), "utf8");
 const config = `name = "objects"
 main = "index.js"
 compatibility_date = "2026-03-01"
