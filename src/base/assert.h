@@ -8,16 +8,16 @@
 
 _Noreturn void cn_assert_fail(const char *expr, const char *file, int line);
 
-#define CN_ASSERT(expr)                                                                            \
-    do {                                                                                           \
-        if (__builtin_expect(!(expr), 0))                                                          \
-            cn_assert_fail(#expr, __FILE__, __LINE__);                                             \
+#define CN_ASSERT(expr)                                \
+    do {                                               \
+        if (__builtin_expect(!(expr), 0))              \
+            cn_assert_fail(#expr, __FILE__, __LINE__); \
     } while (0)
 
 #define CN_UNREACHABLE() cn_assert_fail("unreachable", __FILE__, __LINE__)
 
 /* The struct of type `type` whose field `member` is at `ptr`. */
-#define CN_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define CN_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define CN_ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

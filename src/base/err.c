@@ -51,7 +51,8 @@ int cn_err_context(struct cn_err *err, const char *format, ...)
     vsnprintf(err->text, sizeof(err->text), format, args);
     va_end(args);
     size_t used = strlen(err->text);
-    snprintf(err->text + used, sizeof(err->text) - used, ": %.*s", (int)(sizeof(before) - 1), before);
+    snprintf(err->text + used, sizeof(err->text) - used, ": %.*s", (int)(sizeof(before) - 1),
+             before);
     return err->code;
 }
 

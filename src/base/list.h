@@ -75,8 +75,8 @@ static inline void cn_list_splice(struct cn_list *to, struct cn_list *from)
 }
 
 /* `node` may be removed inside the loop. */
-#define CN_LIST_FOREACH(list, node)                                                                \
-    for (struct cn_list *node = (list)->next, *node##_next = node->next; node != (list);           \
+#define CN_LIST_FOREACH(list, node)                                                      \
+    for (struct cn_list *node = (list)->next, *node##_next = node->next; node != (list); \
          node = node##_next, node##_next = node->next)
 
 #endif

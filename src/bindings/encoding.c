@@ -173,10 +173,9 @@ static JSValueRef native_text_decode(CN_JS_NATIVE_ARGS)
     uint16_t *units = cn_try_alloc(cn_decode_bound(size) * sizeof(*units));
     if (!units)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Out of memory.");
-    int64_t count =
-        cn_text_decode((int)cn_js_to_number(ctx, cn_js_arg(0)), &state, bytes, size,
-                       JSValueToBoolean(ctx, cn_js_arg(3)), JSValueToBoolean(ctx, cn_js_arg(4)),
-                       units);
+    int64_t count = cn_text_decode((int)cn_js_to_number(ctx, cn_js_arg(0)), &state, bytes, size,
+                                   JSValueToBoolean(ctx, cn_js_arg(3)),
+                                   JSValueToBoolean(ctx, cn_js_arg(4)), units);
     memcpy(state_bytes, &state, sizeof(state));
     JSValueRef result = count >= 0 ? cn_js_utf16(ctx, units, (size_t)count) : JSValueMakeNull(ctx);
     cn_free(units);

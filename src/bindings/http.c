@@ -31,9 +31,9 @@ static struct cn_event *event_of(JSContextRef ctx, JSValueRef handle)
     return cn_event_find(&instance_of(ctx)->lane->events, cn_js_to_number(ctx, handle));
 }
 
-#define EVENT_OR(result)                                                                           \
-    struct cn_event *event = event_of(ctx, cn_js_arg(0));                                          \
-    if (!event)                                                                                    \
+#define EVENT_OR(result)                                  \
+    struct cn_event *event = event_of(ctx, cn_js_arg(0)); \
+    if (!event)                                           \
     return (result)
 
 static JSValueRef http_text(JSContextRef ctx, struct cn_http_text text)
@@ -164,9 +164,8 @@ static void call_reader(struct cn_event *event, JSValueRef value, int status)
     event->collect = CN_COLLECT_NOTHING;
     JSValueRef argv[2] = {value, JSValueMakeUndefined(context->ref)};
     if (status < 0)
-        argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT
-                                                 ? "The request body is too large"
-                                                 : "The request body ended early");
+        argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT ? "The request body is too large"
+                                                                 : "The request body ended early");
     struct cn_err err;
     (void)cn_instance_enter(event->instance, &function, 2, argv, &err); /* it reports itself */
     cn_js_pin_clear(&function);
@@ -344,8 +343,8 @@ static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, J
         const char *value = colon + 2; /* ": " */
         if (value > line_end)
             value = line_end;
-        head->headers[count++] = (struct cn_http_header){
-            at, value, (uint32_t)(colon - at), (uint32_t)(line_end - value)};
+        head->headers[count++] = (struct cn_http_header){at, value, (uint32_t)(colon - at),
+                                                         (uint32_t)(line_end - value)};
         at = line_end + 2;
     }
     head->head.headers = head->headers;

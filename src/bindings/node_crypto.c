@@ -214,11 +214,10 @@ static JSValueRef native_node_cipher(CN_JS_NATIVE_ARGS)
     state->cipher = EVP_CIPHER_CTX_new();
     state->encrypts = JSValueToBoolean(ctx, cn_js_arg(1));
     JSObjectRef object = JSObjectMake(ctx, state_class(), state);
-    bool good =
-        EVP_CipherInit_ex(state->cipher, cipher, NULL, NULL, NULL, state->encrypts) == 1 &&
-        (!aead || EVP_CIPHER_CTX_ctrl(state->cipher, EVP_CTRL_AEAD_SET_IVLEN, (int)iv_size,
-                                      NULL) == 1) &&
-        EVP_CipherInit_ex(state->cipher, NULL, NULL, key, iv, state->encrypts) == 1;
+    bool good = EVP_CipherInit_ex(state->cipher, cipher, NULL, NULL, NULL, state->encrypts) == 1 &&
+                (!aead || EVP_CIPHER_CTX_ctrl(state->cipher, EVP_CTRL_AEAD_SET_IVLEN, (int)iv_size,
+                                              NULL) == 1) &&
+                EVP_CipherInit_ex(state->cipher, NULL, NULL, key, iv, state->encrypts) == 1;
     if (!good)
         return reason(ctx);
     EVP_CIPHER_CTX_set_padding(state->cipher, JSValueToBoolean(ctx, cn_js_arg(4)));
@@ -378,7 +377,7 @@ static JSValueRef native_node_crypto_names(CN_JS_NATIVE_ARGS)
 {
     struct cn_buf names = {0};
     OBJ_NAME_do_all_sorted(JSValueToBoolean(ctx, cn_js_arg(0)) ? OBJ_NAME_TYPE_CIPHER_METH
-                                                                : OBJ_NAME_TYPE_MD_METH,
+                                                               : OBJ_NAME_TYPE_MD_METH,
                            add_name, &names);
     JSValueRef value = cn_js_text(ctx, cn_buf_text(&names), names.size);
     cn_buf_fini(&names);

@@ -216,11 +216,11 @@ static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
     cn_free(hash);
     int (*run)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t) =
         encrypts ? EVP_PKEY_encrypt : EVP_PKEY_decrypt;
-    bool good = pkey_ctx && md &&
-                (encrypts ? EVP_PKEY_encrypt_init(pkey_ctx) : EVP_PKEY_decrypt_init(pkey_ctx)) == 1 &&
-                EVP_PKEY_CTX_set_rsa_padding(pkey_ctx, padding) == 1 &&
-                (padding != RSA_PKCS1_OAEP_PADDING ||
-                 EVP_PKEY_CTX_set_rsa_oaep_md(pkey_ctx, md) == 1);
+    bool good =
+        pkey_ctx && md &&
+        (encrypts ? EVP_PKEY_encrypt_init(pkey_ctx) : EVP_PKEY_decrypt_init(pkey_ctx)) == 1 &&
+        EVP_PKEY_CTX_set_rsa_padding(pkey_ctx, padding) == 1 &&
+        (padding != RSA_PKCS1_OAEP_PADDING || EVP_PKEY_CTX_set_rsa_oaep_md(pkey_ctx, md) == 1);
     size_t made = 0;
     uint8_t *out = NULL;
     JSValueRef value;
@@ -240,9 +240,9 @@ static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
 
 /* Generating takes up to seconds: off the lane, or at once. */
 struct generation {
-    struct cn_js_work work; /* first */
-    char *type;             /* as OpenSSL names it; owned */
-    char *curve;            /* of EC keys, else ""; owned */
+    struct cn_js_work work;  /* first */
+    char *type;              /* as OpenSSL names it; owned */
+    char *curve;             /* of EC keys, else ""; owned */
     unsigned bits, exponent; /* of RSA keys */
     EVP_PKEY *key;
 };
@@ -260,8 +260,7 @@ static void generation_run(struct cn_js_work *work)
     OSSL_PARAM none[] = {OSSL_PARAM_construct_end()};
     OSSL_PARAM *params = g->bits ? rsa : g->curve[0] ? ec : none;
     if (!pkey_ctx || EVP_PKEY_keygen_init(pkey_ctx) != 1 ||
-        EVP_PKEY_CTX_set_params(pkey_ctx, params) != 1 ||
-        EVP_PKEY_generate(pkey_ctx, &g->key) != 1)
+        EVP_PKEY_CTX_set_params(pkey_ctx, params) != 1 || EVP_PKEY_generate(pkey_ctx, &g->key) != 1)
         g->key = NULL;
     ERR_clear_error();
     EVP_PKEY_CTX_free(pkey_ctx);

@@ -154,7 +154,8 @@ static void on_gate(struct cn_output *output, const struct cn_err *err)
 /* Fills in what every call from here has, and sends it once the gate of the object that makes it
  * is open. */
 static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t *bytes, size_t size,
-                      JSValueRef callback, void (*on_open)(struct cn_output *, const struct cn_err *))
+                      JSValueRef callback,
+                      void (*on_open)(struct cn_output *, const struct cn_err *))
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
     jscall->bytes = cn_memdup(bytes, size);
@@ -176,7 +177,8 @@ static bool too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
         return false;
     cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR,
                 "Serialized RPC arguments or return values are limited to 32MiB, but the size of "
-                "this value was: %zu bytes.", size);
+                "this value was: %zu bytes.",
+                size);
     return true;
 }
 
@@ -282,7 +284,8 @@ static void deliver_worker_call(struct cn_mail *mail, void *data)
                               jscall->size)};
     jscall->bytes = NULL;
     struct cn_err err;
-    (void)cn_instance_enter(instance, &instance->target_deliver, 3, argv, &err); /* answers itself */
+    (void)cn_instance_enter(instance, &instance->target_deliver, 3, argv,
+                            &err); /* answers itself */
     cn_js_leave(context);
 }
 

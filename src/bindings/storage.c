@@ -49,9 +49,9 @@ static struct cn_database *database(JSContextRef ctx, JSValueRef handle, JSValue
     return db;
 }
 
-#define DATABASE_OR_THROW                                                                          \
-    struct cn_database *db = database(ctx, cn_js_arg(0), exception);                               \
-    if (!db)                                                                                       \
+#define DATABASE_OR_THROW                                            \
+    struct cn_database *db = database(ctx, cn_js_arg(0), exception); \
+    if (!db)                                                         \
     return JSValueMakeUndefined(ctx)
 
 /* Two keys at most are used at a time. */
@@ -363,7 +363,8 @@ fail:
 /* sqlNext(cursor) -> row array, or null at the end; [row, rowsRead, rowsWritten] */
 static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 {
-    struct cn_jscursor *cursor = cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+    struct cn_jscursor *cursor =
+        cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
     if (!cursor)
         return cn_js_throw(ctx, exception, CN_JS_ERROR,
                            "The SQL cursor was ended: the object was reset or its data deleted.");
@@ -383,7 +384,8 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 /* sqlClose(cursor): nobody wants the rest */
 static JSValueRef native_sql_close(CN_JS_NATIVE_ARGS)
 {
-    struct cn_jscursor *cursor = cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+    struct cn_jscursor *cursor =
+        cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
     if (cursor)
         cn_jscursor_end(lane_of(ctx), cursor);
     return JSValueMakeUndefined(ctx);
@@ -458,7 +460,8 @@ static void on_synced(struct cn_output *output, const struct cn_err *err)
         struct cn_js_context *context = sync->callback.context;
         JSValueRef argv[1] = {err ? cn_js_text_z(context->ref, err->text)
                                   : JSValueMakeUndefined(context->ref)};
-        JSObjectCallAsFunction(context->ref, (JSObjectRef)sync->callback.value, NULL, 1, argv, NULL);
+        JSObjectCallAsFunction(context->ref, (JSObjectRef)sync->callback.value, NULL, 1, argv,
+                               NULL);
         cn_js_pin_clear(&sync->callback);
         cn_js_leave(context);
     } else {

@@ -30,11 +30,11 @@ struct encoding {
 static const struct encoding encodings[];
 
 /* Counts a mistake: emits U+FFFD or leaves the function. */
-#define MISTAKE()                                                                                  \
-    do {                                                                                           \
-        if (fatal)                                                                                 \
-            return CN_EINVALID;                                                                    \
-        *at++ = 0xfffd;                                                                            \
+#define MISTAKE()               \
+    do {                        \
+        if (fatal)              \
+            return CN_EINVALID; \
+        *at++ = 0xfffd;         \
     } while (0)
 
 static UConverter *converter_open(const char *name)
@@ -268,46 +268,91 @@ struct addition {
     uint16_t unit;
 };
 static const struct addition big5_additions[] = {
-    {1008, 0x9f97}, {1016, 0x9f96}, {1099, 0x31c0}, {1100, 0x31c1}, {1101, 0x31c2},
-    {1102, 0x31c3}, {1103, 0x31c4}, {1105, 0x31c5}, {1108, 0x31c6}, {1109, 0x31c7},
-    {1112, 0x31c8}, {1114, 0x31c9}, {1115, 0x31ca}, {1116, 0x31cb}, {1117, 0x31cc},
-    {1119, 0x31cd}, {1120, 0x31ce}, {1170, 0x23da}, {1171, 0x23db}, {1730, 0x9fa6},
-    {1772, 0x9fa7}, {1779, 0x9fa8}, {1812, 0x9fa9}, {1814, 0x9faa}, {1816, 0x9fab},
-    {1821, 0x9fac}, {1844, 0x9fad}, {1845, 0x9fae}, {1847, 0x9faf}, {1866, 0x9fb2},
-    {1892, 0x9fb3}, {2082, 0x7bb8}, {2088, 0x7c06}, {2103, 0x7cce}, {2114, 0x7dd2},
-    {2123, 0x7e1d}, {2148, 0x8005}, {2151, 0x8028}, {2221, 0x83c1}, {2239, 0x84a8},
-    {2244, 0x840f}, {2303, 0x89a6}, {2304, 0x89a9}, {2354, 0x8d77}, {2400, 0x90fd},
-    {2413, 0x92b9}, {2477, 0x975c}, {2498, 0x97ff}, {2605, 0x9f16}, {2673, 0x8503},
-    {2746, 0x5159}, {2747, 0x515b}, {2748, 0x515d}, {2749, 0x515e}, {2771, 0x936e},
-    {2780, 0x7479}, {2990, 0x6d67}, {3087, 0x799b}, {3259, 0x9097}, {3301, 0x975d},
-    {3436, 0x701e}, {3451, 0x5b28}, {4136, 0x7201}, {4138, 0x77d7}, {4141, 0x7e87},
-    {4182, 0x99d6}, {4206, 0x91d4}, {4220, 0x60de}, {4230, 0x6fb6}, {4241, 0x8f36},
-    {4258, 0x4fbb}, {4273, 0x71df}, {4279, 0x9104}, {4282, 0x9df0}, {4294, 0x83cf},
-    {4329, 0x5c10}, {4330, 0x79e3}, {4349, 0x5a67}, {4419, 0x8f0b}, {4422, 0x7b51},
-    {4494, 0x62d0}, {4624, 0x6062}, {4694, 0x75f9}, {4708, 0x6c4a}, {4742, 0x9b2e},
-    {4748, 0x9f17}, {4815, 0x50ed}, {4828, 0x5f0c}, {4902, 0x880f}, {4922, 0x62ce},
-    {4982, 0x7468}, {4992, 0x7162}, {4997, 0x7250}, {5432, 0x2400}, {5433, 0x2401},
-    {5434, 0x2402}, {5435, 0x2403}, {5436, 0x2404}, {5437, 0x2405}, {5438, 0x2406},
-    {5439, 0x2407}, {5440, 0x2408}, {5441, 0x2409}, {5442, 0x240a}, {5443, 0x240b},
-    {5444, 0x240c}, {5445, 0x240d}, {5446, 0x240e}, {5447, 0x240f}, {5448, 0x2410},
-    {5449, 0x2411}, {5450, 0x2412}, {5451, 0x2413}, {5452, 0x2414}, {5453, 0x2415},
-    {5454, 0x2416}, {5455, 0x2417}, {5456, 0x2418}, {5457, 0x2419}, {5458, 0x241a},
-    {5459, 0x241b}, {5460, 0x241c}, {5461, 0x241d}, {5462, 0x241e}, {5463, 0x241f},
-    {5464, 0x2421}, {10942, 0x5ef4}, {10946, 0x65e0}, {10948, 0x7676}, {10950, 0x96b6},
-    {10957, 0x3003}, {10958, 0x4edd}, {11204, 0x31cf}, {11210, 0x9fb0}, {11212, 0x9fb1},
-    {19028, 0x5029}, {19035, 0x507d}, {19088, 0x5305}, {19096, 0x5344}, {19112, 0x537f},
-    {19162, 0x5605}, {19240, 0x5a77}, {19299, 0x5e75}, {19305, 0x5ed0}, {19326, 0x5f58},
-    {19355, 0x60a4}, {19398, 0x6490}, {19439, 0x6674}, {19454, 0x675e}, {19553, 0x6c9c},
-    {19554, 0x6e1d}, {19557, 0x6e2f}, {19611, 0x716e}, {19643, 0x732a}, {19672, 0x745c},
-    {19697, 0x74e9}, {19748, 0x7809},
-    {0},
+    {1008, 0x9f97},  {1016, 0x9f96},
+    {1099, 0x31c0},  {1100, 0x31c1},
+    {1101, 0x31c2},  {1102, 0x31c3},
+    {1103, 0x31c4},  {1105, 0x31c5},
+    {1108, 0x31c6},  {1109, 0x31c7},
+    {1112, 0x31c8},  {1114, 0x31c9},
+    {1115, 0x31ca},  {1116, 0x31cb},
+    {1117, 0x31cc},  {1119, 0x31cd},
+    {1120, 0x31ce},  {1170, 0x23da},
+    {1171, 0x23db},  {1730, 0x9fa6},
+    {1772, 0x9fa7},  {1779, 0x9fa8},
+    {1812, 0x9fa9},  {1814, 0x9faa},
+    {1816, 0x9fab},  {1821, 0x9fac},
+    {1844, 0x9fad},  {1845, 0x9fae},
+    {1847, 0x9faf},  {1866, 0x9fb2},
+    {1892, 0x9fb3},  {2082, 0x7bb8},
+    {2088, 0x7c06},  {2103, 0x7cce},
+    {2114, 0x7dd2},  {2123, 0x7e1d},
+    {2148, 0x8005},  {2151, 0x8028},
+    {2221, 0x83c1},  {2239, 0x84a8},
+    {2244, 0x840f},  {2303, 0x89a6},
+    {2304, 0x89a9},  {2354, 0x8d77},
+    {2400, 0x90fd},  {2413, 0x92b9},
+    {2477, 0x975c},  {2498, 0x97ff},
+    {2605, 0x9f16},  {2673, 0x8503},
+    {2746, 0x5159},  {2747, 0x515b},
+    {2748, 0x515d},  {2749, 0x515e},
+    {2771, 0x936e},  {2780, 0x7479},
+    {2990, 0x6d67},  {3087, 0x799b},
+    {3259, 0x9097},  {3301, 0x975d},
+    {3436, 0x701e},  {3451, 0x5b28},
+    {4136, 0x7201},  {4138, 0x77d7},
+    {4141, 0x7e87},  {4182, 0x99d6},
+    {4206, 0x91d4},  {4220, 0x60de},
+    {4230, 0x6fb6},  {4241, 0x8f36},
+    {4258, 0x4fbb},  {4273, 0x71df},
+    {4279, 0x9104},  {4282, 0x9df0},
+    {4294, 0x83cf},  {4329, 0x5c10},
+    {4330, 0x79e3},  {4349, 0x5a67},
+    {4419, 0x8f0b},  {4422, 0x7b51},
+    {4494, 0x62d0},  {4624, 0x6062},
+    {4694, 0x75f9},  {4708, 0x6c4a},
+    {4742, 0x9b2e},  {4748, 0x9f17},
+    {4815, 0x50ed},  {4828, 0x5f0c},
+    {4902, 0x880f},  {4922, 0x62ce},
+    {4982, 0x7468},  {4992, 0x7162},
+    {4997, 0x7250},  {5432, 0x2400},
+    {5433, 0x2401},  {5434, 0x2402},
+    {5435, 0x2403},  {5436, 0x2404},
+    {5437, 0x2405},  {5438, 0x2406},
+    {5439, 0x2407},  {5440, 0x2408},
+    {5441, 0x2409},  {5442, 0x240a},
+    {5443, 0x240b},  {5444, 0x240c},
+    {5445, 0x240d},  {5446, 0x240e},
+    {5447, 0x240f},  {5448, 0x2410},
+    {5449, 0x2411},  {5450, 0x2412},
+    {5451, 0x2413},  {5452, 0x2414},
+    {5453, 0x2415},  {5454, 0x2416},
+    {5455, 0x2417},  {5456, 0x2418},
+    {5457, 0x2419},  {5458, 0x241a},
+    {5459, 0x241b},  {5460, 0x241c},
+    {5461, 0x241d},  {5462, 0x241e},
+    {5463, 0x241f},  {5464, 0x2421},
+    {10942, 0x5ef4}, {10946, 0x65e0},
+    {10948, 0x7676}, {10950, 0x96b6},
+    {10957, 0x3003}, {10958, 0x4edd},
+    {11204, 0x31cf}, {11210, 0x9fb0},
+    {11212, 0x9fb1}, {19028, 0x5029},
+    {19035, 0x507d}, {19088, 0x5305},
+    {19096, 0x5344}, {19112, 0x537f},
+    {19162, 0x5605}, {19240, 0x5a77},
+    {19299, 0x5e75}, {19305, 0x5ed0},
+    {19326, 0x5f58}, {19355, 0x60a4},
+    {19398, 0x6490}, {19439, 0x6674},
+    {19454, 0x675e}, {19553, 0x6c9c},
+    {19554, 0x6e1d}, {19557, 0x6e2f},
+    {19611, 0x716e}, {19643, 0x732a},
+    {19672, 0x745c}, {19697, 0x74e9},
+    {19748, 0x7809}, {0},
 };
 static const struct addition gb18030_additions[] = {
-    {6555, 0x3000}, {7182, 0xfe10}, {7183, 0xfe12}, {7184, 0xfe11}, {7185, 0xfe13},
-    {7186, 0xfe14}, {7187, 0xfe15}, {7188, 0xfe16}, {7201, 0xfe17}, {7202, 0xfe18},
-    {7208, 0xfe19}, {23775, 0x9fb4}, {23783, 0x9fb5}, {23788, 0x9fb6}, {23789, 0x9fb7},
-    {23795, 0x9fb8}, {23812, 0x9fb9}, {23829, 0x9fba}, {23845, 0x9fbb},
-    {0},
+    {6555, 0x3000},  {7182, 0xfe10},  {7183, 0xfe12},  {7184, 0xfe11},  {7185, 0xfe13},
+    {7186, 0xfe14},  {7187, 0xfe15},  {7188, 0xfe16},  {7201, 0xfe17},  {7202, 0xfe18},
+    {7208, 0xfe19},  {23775, 0x9fb4}, {23783, 0x9fb5}, {23788, 0x9fb6}, {23789, 0x9fb7},
+    {23795, 0x9fb8}, {23812, 0x9fb9}, {23829, 0x9fba}, {23845, 0x9fbb}, {0},
 };
 
 /* An index of the standard: code points by pointer. */
@@ -593,10 +638,10 @@ static int step_iso_2022_jp(struct run *run, int byte)
     }
     if (state->mode == JP_ESCAPE) {
         unsigned lead = take_lead(run);
-        int mode = lead == 0x28   ? byte == 0x42   ? JP_ASCII
-                                    : byte == 0x4a ? JP_ROMAN
-                                    : byte == 0x49 ? JP_KATAKANA
-                                                   : -1
+        int mode = lead == 0x28                   ? byte == 0x42   ? JP_ASCII
+                                                    : byte == 0x4a ? JP_ROMAN
+                                                    : byte == 0x49 ? JP_KATAKANA
+                                                                   : -1
                    : byte == 0x40 || byte == 0x42 ? JP_LEAD
                                                   : -1;
         if (mode >= 0) {
@@ -620,8 +665,7 @@ static int step_iso_2022_jp(struct run *run, int byte)
         state->mode = JP_LEAD;
         if (!in(byte, 0x21, 0x7e))
             return STEP_MISTAKE;
-        uint32_t c =
-            lookup(&index_jis0208, (take_lead(run) - 0x21u) * 94 + (unsigned)byte - 0x21);
+        uint32_t c = lookup(&index_jis0208, (take_lead(run) - 0x21u) * 94 + (unsigned)byte - 0x21);
         if (c == UNMAPPED)
             return STEP_MISTAKE;
         emit(run, c);
@@ -663,11 +707,10 @@ static bool tables_ready(int (*step)(struct run *run, int byte))
     return index_table(&index_jis0208) && (step != step_euc_jp || index_table(&index_jis0212));
 }
 
-static int64_t decode_multi_byte(int encoding, struct cn_decoder_state *state,
-                                 const uint8_t *bytes, size_t size, bool flush, bool fatal,
-                                 uint16_t *out)
+static int64_t decode_multi_byte(int encoding, struct cn_decoder_state *state, const uint8_t *bytes,
+                                 size_t size, bool flush, bool fatal, uint16_t *out)
 {
-    int (*step)(struct run *run, int byte) = encodings[encoding].step;
+    int (*step)(struct run * run, int byte) = encodings[encoding].step;
     if (!tables_ready(step))
         return CN_EUNSUPPORTED;
     struct run run = {.state = state, .at = out};
@@ -692,8 +735,14 @@ static int64_t decode_multi_byte(int encoding, struct cn_decoder_state *state,
     return result < 0 ? result : run.at - out;
 }
 
-#define SINGLE(name, icu) {name, icu, decode_single_byte, NULL}
-#define MULTI(name, step) {name, NULL, decode_multi_byte, step}
+#define SINGLE(name, icu)                   \
+    {                                       \
+        name, icu, decode_single_byte, NULL \
+    }
+#define MULTI(name, step)                   \
+    {                                       \
+        name, NULL, decode_multi_byte, step \
+    }
 
 static const struct encoding encodings[] = {
     SINGLE("ibm866", "ibm-866"),

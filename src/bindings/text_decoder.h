@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 struct cn_decoder_state {
-    uint8_t lead[3];      /* bytes read of a sequence that is not complete, 0: none */
-    uint8_t mode;         /* ISO-2022-JP: decoder state */
-    uint8_t output_mode;  /* ISO-2022-JP: decoder output state */
-    bool output;          /* ISO-2022-JP: output flag */
-    bool jis0212;         /* EUC-JP */
-    bool have_surrogate;  /* UTF-16 */
-    uint16_t surrogate;   /* UTF-16: a lead surrogate that waits */
+    uint8_t lead[3];     /* bytes read of a sequence that is not complete, 0: none */
+    uint8_t mode;        /* ISO-2022-JP: decoder state */
+    uint8_t output_mode; /* ISO-2022-JP: decoder output state */
+    bool output;         /* ISO-2022-JP: output flag */
+    bool jis0212;        /* EUC-JP */
+    bool have_surrogate; /* UTF-16 */
+    uint16_t surrogate;  /* UTF-16: a lead surrogate that waits */
 };
 
 /* Number of the encoding with this lower-case name, or -1. UTF-8 is not among them. */

@@ -7,8 +7,8 @@
 
 /* https://url.spec.whatwg.org/#concept-domain-to-ascii with beStrict false: CheckHyphens and
  * VerifyDnsLength are off, so what ICU says about those is not an error. */
-#define TOLERATED                                                                                  \
-    (UIDNA_ERROR_EMPTY_LABEL | UIDNA_ERROR_LABEL_TOO_LONG | UIDNA_ERROR_DOMAIN_NAME_TOO_LONG |     \
+#define TOLERATED                                                                              \
+    (UIDNA_ERROR_EMPTY_LABEL | UIDNA_ERROR_LABEL_TOO_LONG | UIDNA_ERROR_DOMAIN_NAME_TOO_LONG | \
      UIDNA_ERROR_LEADING_HYPHEN | UIDNA_ERROR_TRAILING_HYPHEN | UIDNA_ERROR_HYPHEN_3_4)
 
 /* A longer name can be no domain, and Punycode takes quadratic time. */
@@ -22,10 +22,10 @@ static const UIDNA *idna(void)
     if (found)
         return found;
     UErrorCode status = U_ZERO_ERROR;
-    UIDNA *made = uidna_openUTS46(UIDNA_CHECK_BIDI | UIDNA_CHECK_CONTEXTJ |
-                                      UIDNA_NONTRANSITIONAL_TO_ASCII |
-                                      UIDNA_NONTRANSITIONAL_TO_UNICODE,
-                                  &status);
+    UIDNA *made =
+        uidna_openUTS46(UIDNA_CHECK_BIDI | UIDNA_CHECK_CONTEXTJ | UIDNA_NONTRANSITIONAL_TO_ASCII |
+                            UIDNA_NONTRANSITIONAL_TO_UNICODE,
+                        &status);
     if (U_FAILURE(status))
         return NULL;
     if (!__atomic_compare_exchange_n(&shared, &found, made, false, __ATOMIC_ACQ_REL,

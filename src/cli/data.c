@@ -28,8 +28,8 @@ int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, st
     rc = cn_store_open(&store, &data->store, err);
     if (rc < 0)
         goto close;
-    struct cn_node_options node = {.store = data->store, .lane_count = lane_count,
-                                   .find_class = cn_jsclass_find};
+    struct cn_node_options node = {
+        .store = data->store, .lane_count = lane_count, .find_class = cn_jsclass_find};
     rc = cn_secret_load(data->disk, node.secret, err);
     if (rc < 0)
         goto close;

@@ -229,7 +229,8 @@ static int add_objects(struct cn_script *script, const struct cn_config *config,
     return rc;
 }
 
-/* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings. */
+/* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
+ */
 static char *make_options(const struct cn_config *config, const struct cn_script *script)
 {
     struct cn_buf json = {0};

@@ -26,8 +26,8 @@ struct cn_serve {
     struct cn_deployment *loaded; /* result of load_work */
     struct cn_err load_err;
     bool listening;
-    bool reloading;       /* a load or a deployment is under way */
-    bool reload_again;    /* and another was asked for meanwhile */
+    bool reloading;    /* a load or a deployment is under way */
+    bool reload_again; /* and another was asked for meanwhile */
     bool draining;
     bool stopping;
     struct cn_err result; /* code 0: all went well */

@@ -118,8 +118,7 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
                const JSValueRef argv[], JSValueRef *result, struct cn_err *err)
 {
     JSValueRef exception = NULL;
-    JSValueRef value =
-        JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, &exception);
+    JSValueRef value = JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, &exception);
     return finish(context, value, exception, result, err);
 }
 

@@ -25,8 +25,8 @@ struct cn_js_context {
     struct cn_list link; /* in vm->contexts */
     struct cn_list pins; /* of struct cn_js_pin */
     uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
-    bool terminated;     /* a turn of nobody's was ended for its budget; who deals with it clears it */
-    void *data;          /* the owner's */
+    bool terminated; /* a turn of nobody's was ended for its budget; who deals with it clears it */
+    void *data;      /* the owner's */
 };
 
 struct cn_js_pin {

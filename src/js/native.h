@@ -18,8 +18,8 @@
 #include "js/context.h"
 #include "js/value.h"
 
-#define CN_JS_NATIVE_ARGS                                                                          \
-    JSContextRef ctx, JSObjectRef function, JSObjectRef this_object, size_t argc,                  \
+#define CN_JS_NATIVE_ARGS                                                         \
+    JSContextRef ctx, JSObjectRef function, JSObjectRef this_object, size_t argc, \
         const JSValueRef argv[], JSValueRef *exception
 
 /* The i-th argument, or undefined. Only inside a native function. */

@@ -27,8 +27,7 @@ static void append_string(JSStringRef string, struct cn_buf *out)
     if (length <= SHORT_STRING) {
         cn_buf_reserve(out, length * 3 + 1);
         /* A lone surrogate makes the engine give up: then the long way. */
-        size_t size =
-            JSStringGetUTF8CString(string, (char *)out->data + out->size, length * 3 + 1);
+        size_t size = JSStringGetUTF8CString(string, (char *)out->data + out->size, length * 3 + 1);
         if (size > length || length == 0) {
             out->size += size ? size - 1 : 0;
             return;
@@ -196,12 +195,11 @@ static JSValueRef error_from(JSContextRef ctx, enum cn_js_error_kind kind, const
 {
     static const char *const names[] = {"Error", "TypeError", "RangeError", "SyntaxError"};
     JSValueRef message = cn_js_text_z(ctx, text);
-    JSValueRef constructor =
-        cn_js_get(ctx, JSContextGetGlobalObject(ctx), names[kind]);
+    JSValueRef constructor = cn_js_get(ctx, JSContextGetGlobalObject(ctx), names[kind]);
     if (JSValueIsObject(ctx, constructor)) {
         JSValueRef exception = NULL;
-        JSObjectRef error = JSObjectCallAsConstructor(ctx, (JSObjectRef)constructor, 1, &message,
-                                                      &exception);
+        JSObjectRef error =
+            JSObjectCallAsConstructor(ctx, (JSObjectRef)constructor, 1, &message, &exception);
         if (error && !exception)
             return error;
     }

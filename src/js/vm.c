@@ -21,9 +21,11 @@ static _Thread_local struct cn_js_vm *current;
 void cn_js_setup(void)
 {
     /* The engine reads its options from the environment when it starts. A user's own setting
-     * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one. */
+     * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one.
+     */
     setenv("JSC_numberOfGCMarkers", "2", 0);
-    /* A call in tail position would vanish from stacks: `return f()` is how most code is written. */
+    /* A call in tail position would vanish from stacks: `return f()` is how most code is written.
+     */
     setenv("JSC_useTailCalls", "0", 0);
     /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
@@ -63,8 +65,8 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
  *
  * The engine begins its count anew at each entry, and every microtask is an entry: in an endless
  * chain of short ones it would never ask. So a turn past its budget reads a time past every
- * deadline. That is not enough: a tick counts only if no microtask has begun since, so the engine is
- * also told to tick at once until it asks. */
+ * deadline. That is not enough: a tick counts only if no microtask has begun since, so the engine
+ * is also told to tick at once until it asks. */
 static bool should_terminate(JSContextRef ctx, void *context);
 double cn_js_engine_cpu_seconds(void) __asm__("_ZN3WTF7CPUTime16forCurrentThreadEv");
 double cn_js_engine_cpu_seconds(void)
@@ -204,10 +206,10 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
         return;
     cn_js_enter(context);
     JSObjectRef stats = JSGetMemoryUsageStatistics(context->ref);
-    memory->heap_bytes = (size_t)cn_js_to_number(
-        context->ref, cn_js_get(context->ref, stats, "heapSize"));
-    memory->capacity_bytes = (size_t)cn_js_to_number(
-        context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
+    memory->heap_bytes =
+        (size_t)cn_js_to_number(context->ref, cn_js_get(context->ref, stats, "heapSize"));
+    memory->capacity_bytes =
+        (size_t)cn_js_to_number(context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
     cn_js_leave(context);
 }
 

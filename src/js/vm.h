@@ -46,12 +46,13 @@ struct cn_js_vm {
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
     double *clock; /* [0]: wall-clock milliseconds at the start of the turn; contexts see it too */
-    uint64_t budget_ns;      /* CPU time the running turn may use; 0: no limit */
+    uint64_t budget_ns;       /* CPU time the running turn may use; 0: no limit */
     uint64_t watched_turn;    /* the turn in which the engine last read its clock, */
     uint64_t watched_mono_ns; /* when it first did, */
-    uint64_t cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
-    bool hurried;            /* the engine was told to ask at once, and has not yet */
-    bool terminated;         /* the running turn, or the last one, was ended for its budget */
+    uint64_t
+        cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
+    bool hurried;        /* the engine was told to ask at once, and has not yet */
+    bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* of the running turn; NULL: nobody's */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */

@@ -71,8 +71,7 @@ static void on_finish(uv_work_t *request, int status)
     cn_js_leave(context);
 }
 
-JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop,
-                            struct cn_js_work *work)
+JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop, struct cn_js_work *work)
 {
     JSValueRef promise = cn_js_deferred_init(context, &work->deferred);
     int rc = uv_queue_work(loop, &work->request, on_run, on_finish);

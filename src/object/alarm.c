@@ -234,7 +234,8 @@ static void load_window(struct cn_object_lane *lane)
     const struct cn_alarm_cursor *from = queue->window_end_ms == INT64_MIN ? NULL : &after;
     struct cn_err err;
     for (;;) {
-        int count = cn_catalog_list_alarms(catalog, end, from, LOAD_COUNT, on_entry, &loading, &err);
+        int count =
+            cn_catalog_list_alarms(catalog, end, from, LOAD_COUNT, on_entry, &loading, &err);
         if (count < 0) {
             cn_error("the alarms cannot be listed: %s", err.text);
             return;

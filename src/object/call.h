@@ -55,7 +55,7 @@ struct cn_call {
     enum cn_call_state state;
     struct cn_namespace *ns;
     struct cn_object_key key;
-    char *name;      /* owned; the name the id was made from, or NULL */
+    char *name; /* owned; the name the id was made from, or NULL */
     size_t name_size;
     struct cn_object_lane *caller;
     struct cn_object_lane *owner; /* set by cn_call_send() */

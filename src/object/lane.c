@@ -230,8 +230,8 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
                          uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
                          struct cn_err *err)
 {
-    *lane = (struct cn_object_lane){.node = node, .index = index, .loop = loop,
-                                    .mailbox = mailbox, .data = data};
+    *lane = (struct cn_object_lane){
+        .node = node, .index = index, .loop = loop, .mailbox = mailbox, .data = data};
     cn_map_init(&lane->objects);
     cn_list_init(&lane->ready);
     cn_list_init(&lane->woken);

@@ -37,8 +37,8 @@ struct cn_alarm_queue;
 
 struct cn_namespace {
     struct cn_node *node;
-    uint32_t id;      /* the store's number */
-    char *name;       /* owned: "worker/Class" */
+    uint32_t id; /* the store's number */
+    char *name;  /* owned: "worker/Class" */
     struct cn_id_keys keys;
     struct cn_list link;
 };
@@ -53,8 +53,8 @@ struct cn_node_options {
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     cn_class_find find_class;
-    unsigned idle_ms;       /* 0: 10 s, for hibernatable objects */
-    unsigned idle_long_ms;  /* 0: 70 s, for the others */
+    unsigned idle_ms;      /* 0: 10 s, for hibernatable objects */
+    unsigned idle_long_ms; /* 0: 70 s, for the others */
 };
 
 struct cn_object_lane {
@@ -70,20 +70,20 @@ struct cn_object_lane {
     struct cn_list idle;        /* of struct cn_object, longest idle first */
     struct cn_list broken;      /* of struct cn_object to be freed at the next step */
     struct cn_log_listener listener;
-    uv_async_t durable;         /* the flusher wakes the lane */
+    uv_async_t durable;               /* the flusher wakes the lane */
     atomic_uint_least64_t wanted_lsn; /* the flusher wakes the lane at this one; 0: never */
-    atomic_bool log_failed;     /* set by the flusher */
-    uv_idle_t spin;             /* runs `ready` when no turn does */
+    atomic_bool log_failed;           /* set by the flusher */
+    uv_idle_t spin;                   /* runs `ready` when no turn does */
     void (*on_spin)(uv_idle_t *spin);
-    uv_timer_t clock;           /* evictions and alarms */
-    struct cn_object *current;  /* whose turn is running, or NULL */
-    bool stepping;              /* cn_object_lane_step() is on the stack */
+    uv_timer_t clock;          /* evictions and alarms */
+    struct cn_object *current; /* whose turn is running, or NULL */
+    bool stepping;             /* cn_object_lane_step() is on the stack */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
     struct cn_rand rand;
     size_t live_count;
-    unsigned handle_count;      /* libuv handles to be closed */
+    unsigned handle_count; /* libuv handles to be closed */
     void (*stopped)(struct cn_object_lane *lane);
 };
 
@@ -103,8 +103,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
                          uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
                          struct cn_err *err);
 /* Lets every object go (their calls fail), closes its handles, calls back. */
-void cn_object_lane_stop(struct cn_object_lane *lane,
-                         void (*stopped)(struct cn_object_lane *lane));
+void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_object_lane *lane));
 /* Does what is ready: calls to be delivered, outputs whose writes are durable. Called by the
  * guest when a turn has ended, so that no trip through the loop is needed. */
 void cn_object_lane_step(struct cn_object_lane *lane);

@@ -52,32 +52,32 @@ struct cn_object {
     size_t name_size;
     enum cn_object_state state;
     const struct cn_class *class_; /* NULL until it was started */
-    void *instance;            /* the class's */
-    struct cn_database *db;    /* opened at first use; NULL before */
-    struct cn_list inbox;      /* of struct cn_call, waiting for the input gate */
+    void *instance;                /* the class's */
+    struct cn_database *db;        /* opened at first use; NULL before */
+    struct cn_list inbox;          /* of struct cn_call, waiting for the input gate */
     unsigned inbox_count;
-    struct cn_list running;    /* of struct cn_call, delivered and not answered */
+    struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
-    unsigned gate_locks;       /* input gate: 0 open */
-    unsigned holds;            /* reasons to stay in memory: timers, waitUntil, sockets */
-    unsigned transactions;     /* async transactions open: the turn's end does not commit */
-    unsigned entered;          /* depth of enter/leave */
-    struct cn_list outputs;    /* of struct cn_output given in the running turn */
-    uint64_t lsn;              /* of the last commit; what outputs wait for */
-    struct cn_list idle_link;  /* in lane->idle while nothing is under way */
+    unsigned gate_locks;      /* input gate: 0 open */
+    unsigned holds;           /* reasons to stay in memory: timers, waitUntil, sockets */
+    unsigned transactions;    /* async transactions open: the turn's end does not commit */
+    unsigned entered;         /* depth of enter/leave */
+    struct cn_list outputs;   /* of struct cn_output given in the running turn */
+    uint64_t lsn;             /* of the last commit; what outputs wait for */
+    struct cn_list idle_link; /* in lane->idle while nothing is under way */
     uint64_t idle_since_ms;
-    bool hibernatable;         /* evicted after 10 s, else after 70 s */
-    struct cn_list wake_link;  /* in lane->woken */
-    bool doomed;               /* broken and in lane->broken */
-    bool delivering;           /* cn_object_deliver_all() is on the stack */
+    bool hibernatable;        /* evicted after 10 s, else after 70 s */
+    struct cn_list wake_link; /* in lane->woken */
+    bool doomed;              /* broken and in lane->broken */
+    bool delivering;          /* cn_object_deliver_all() is on the stack */
     /* Alarms (alarm.c). */
-    bool alarm_running;        /* alarm() is under way */
-    bool alarm_set;            /* and it, or somebody meanwhile, has set another */
-    bool alarm_changed;        /* in the running turn */
+    bool alarm_running; /* alarm() is under way */
+    bool alarm_set;     /* and it, or somebody meanwhile, has set another */
+    bool alarm_changed; /* in the running turn */
     int64_t alarm_scheduled_ms;
     int64_t alarm_retry_due_ms; /* while alarm_retries > 0 */
     unsigned alarm_retries;
-    struct cn_err broken_err;  /* why it was reset */
+    struct cn_err broken_err; /* why it was reset */
     unsigned broken_faults;
 };
 

@@ -51,7 +51,8 @@ static int check_pages(const struct cn_commit *commit, struct cn_err *err)
         memset(page, 0, sizeof(page));
         if ((change.image &&
              cn_pagediff_expand(page, CN_PAGE_SIZE, change.image, change.image_size) < 0) ||
-            (change.diff && cn_pagediff_apply(page, CN_PAGE_SIZE, change.diff, change.diff_size) < 0))
+            (change.diff &&
+             cn_pagediff_apply(page, CN_PAGE_SIZE, change.diff, change.diff_size) < 0))
             return cn_err_set(err, CN_ECORRUPT, "page %" PRIu32 " is malformed", change.page_no);
     }
     return 0;
@@ -296,8 +297,8 @@ static int check_databases(struct check *check, struct cn_err *err)
     for (uint32_t i = 1; rc == 0 && i <= last; i++)
         rc = check_namespace(check, store, i, &own);
     if (rc == 0)
-        rc = cn_disk_walk(overlay, "objects", check_object_file,
-                          &(struct file_check){check, store});
+        rc =
+            cn_disk_walk(overlay, "objects", check_object_file, &(struct file_check){check, store});
     if (rc < 0)
         problem(check, "the catalog cannot be read: %s", own.text);
     rc = 0;

@@ -23,16 +23,15 @@ struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *inst
             return NULL;
         if (events->count == events->capacity) {
             events->capacity = events->capacity ? events->capacity * 2 : 64;
-            events->slots =
-                cn_realloc(events->slots, events->capacity * sizeof(*events->slots));
+            events->slots = cn_realloc(events->slots, events->capacity * sizeof(*events->slots));
         }
         index = (uint32_t)events->count++;
         event = events->slots[index] = CN_NEW(struct cn_event);
     }
     uint32_t generation = event->handle >> INDEX_BITS;
     generation = generation == GENERATION_MAX ? 1 : generation + 1;
-    *event = (struct cn_event){.handle = generation << INDEX_BITS | (index + 1),
-                               .instance = instance};
+    *event =
+        (struct cn_event){.handle = generation << INDEX_BITS | (index + 1), .instance = instance};
     cn_list_init(&event->link);
     events->live++;
     return event;

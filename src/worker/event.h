@@ -26,9 +26,9 @@ struct cn_http_request;
 struct cn_instance;
 
 enum cn_event_state {
-    CN_EVENT_RUNNING,  /* no response yet */
+    CN_EVENT_RUNNING,   /* no response yet */
     CN_EVENT_STREAMING, /* the response has begun */
-    CN_EVENT_ANSWERED, /* the response is complete, or there is nobody to answer */
+    CN_EVENT_ANSWERED,  /* the response is complete, or there is nobody to answer */
 };
 
 enum cn_collect { CN_COLLECT_NOTHING, CN_COLLECT_BYTES, CN_COLLECT_TEXT };
@@ -40,17 +40,17 @@ struct cn_event {
     struct cn_http_request *http;
     struct cn_list link; /* in instance->events */
     enum cn_event_state state;
-    bool done;              /* the script is finished with it */
-    bool aborted;           /* the client is gone */
-    int status;             /* of the response; 0: none has begun */
-    uint64_t started_ns;    /* in development only, for the log */
-    uint64_t answered_ms;   /* loop time when the response was complete */
-    struct cn_buf early;    /* body bytes taken from the server before they were asked for */
+    bool done;               /* the script is finished with it */
+    bool aborted;            /* the client is gone */
+    int status;              /* of the response; 0: none has begun */
+    uint64_t started_ns;     /* in development only, for the log */
+    uint64_t answered_ms;    /* loop time when the response was complete */
+    struct cn_buf early;     /* body bytes taken from the server before they were asked for */
     enum cn_collect collect; /* the pending read wants all of the body */
-    struct cn_js_pin read;  /* callback of a pending body read */
-    struct cn_js_pin drain; /* callback of a blocked write */
-    struct cn_js_pin pipe;  /* callback of a request body that is its own response */
-    struct cn_js_pin abort; /* callback for the request's AbortSignal */
+    struct cn_js_pin read;   /* callback of a pending body read */
+    struct cn_js_pin drain;  /* callback of a blocked write */
+    struct cn_js_pin pipe;   /* callback of a request body that is its own response */
+    struct cn_js_pin abort;  /* callback for the request's AbortSignal */
 };
 
 struct cn_events {

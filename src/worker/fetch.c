@@ -117,14 +117,13 @@ static void answer_error_page(struct cn_event *event, int status, const char *re
     size_t title = newline ? (size_t)(newline - reason) : size;
     struct cn_buf page = {0};
     cn_buf_append_str(
-        &page,
-        "<!doctype html><meta charset=utf-8><title>cairn: the worker threw</title><style>"
-        "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#fafafa;color:#222}"
-        "main{max-width:60rem;margin:3rem auto;padding:0 1rem}"
-        "h1{font-size:1.3rem;color:#b3261e}pre{background:#fff;border:1px solid #ddd;"
-        "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
-        "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
-        "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
+        &page, "<!doctype html><meta charset=utf-8><title>cairn: the worker threw</title><style>"
+               "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#fafafa;color:#222}"
+               "main{max-width:60rem;margin:3rem auto;padding:0 1rem}"
+               "h1{font-size:1.3rem;color:#b3261e}pre{background:#fff;border:1px solid #ddd;"
+               "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
+               "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
+               "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
     append_html(&page, reason, title);
     cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s ",
                   event->instance->script->name, (int)event->http->method_text.size,

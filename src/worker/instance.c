@@ -54,7 +54,8 @@ static void start(struct cn_instance *instance)
     JSValueRef function;
     int rc = cn_js_evaluate(context, script->source, script->url, &function, &err);
     if (rc == 0) {
-        JSStringRef json = JSStringCreateWithUTF8CString(script->env_json ? script->env_json : "{}");
+        JSStringRef json =
+            JSStringCreateWithUTF8CString(script->env_json ? script->env_json : "{}");
         JSValueRef env = JSValueMakeFromJSONString(ctx, json);
         JSStringRelease(json);
         CN_ASSERT(env);

@@ -26,12 +26,12 @@ struct cn_instance {
     struct cn_lane *lane;
     struct cn_script *script; /* a reference */
     struct cn_runtime *runtime;
-    struct cn_list link;   /* in lane->instances */
+    struct cn_list link;    /* in lane->instances */
     struct cn_list events;  /* of struct cn_event */
     struct cn_list objects; /* of struct cn_jsobject, worker/jsclass.h */
     enum cn_instance_state state;
-    bool current;                      /* gets new events, or is about to */
-    struct cn_js_pin dispatch_fetch;   /* functions of the prelude */
+    bool current;                    /* gets new events, or is about to */
+    struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin object_create, object_deliver, object_destroy, target_deliver;
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */

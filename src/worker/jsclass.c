@@ -205,8 +205,8 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         struct cn_jscall *jscall = call->payload;
         if (jscall->method)
             argv[3] = cn_js_text_z(ctx, jscall->method);
-        argv[4] = cn_js_uint8array_take(ctx, jscall->bytes ? jscall->bytes : cn_alloc(1),
-                                        jscall->size);
+        argv[4] =
+            cn_js_uint8array_take(ctx, jscall->bytes ? jscall->bytes : cn_alloc(1), jscall->size);
         jscall->bytes = NULL;
     }
     struct cn_err err;

@@ -29,10 +29,10 @@ struct cn_statement;
 /* What a call carries when JavaScript makes or takes it. */
 struct cn_jscall {
     struct cn_call call;
-    char *method;      /* RPC: path of names; owned; NULL for fetch */
-    uint8_t *bytes;    /* serialized arguments; owned */
+    char *method;   /* RPC: path of names; owned; NULL for fetch */
+    uint8_t *bytes; /* serialized arguments; owned */
     size_t size;
-    uint8_t *result;   /* serialized result or error; owned */
+    uint8_t *result; /* serialized result or error; owned */
     size_t result_size;
     struct cn_js_pin callback; /* on the caller's lane */
 };

@@ -185,8 +185,7 @@ static void replace_instances(struct cn_lane *lane)
     struct cn_err err;
     for (size_t i = 0; i < lane->deployment->script_count; i++) {
         struct cn_instance *old = lane->current[i];
-        struct cn_instance *fresh =
-            cn_instance_new(lane, old->script, on_replaced, &err);
+        struct cn_instance *fresh = cn_instance_new(lane, old->script, on_replaced, &err);
         if (!fresh) {
             cn_error("%s", err.text);
             continue;

@@ -63,22 +63,22 @@ struct cn_lane {
     struct cn_http_server *http;
     struct cn_client *client;
     struct cn_sockets *sockets;
-    struct cn_object_lane object_lane; /* its Durable Objects; node NULL: there are none */
+    struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
     struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
-    struct cn_events events; /* every event under way on this lane */
-    struct cn_deployment *deployment; /* current, a reference; NULL before the first */
-    struct cn_instance **current;     /* one per script of the deployment */
-    uint32_t last_serial;             /* given to an instance */
-    struct cn_list instances;         /* of all struct cn_instance, old ones too */
-    struct cn_deployment *starting;   /* being started, or NULL */
+    struct cn_events events;                   /* every event under way on this lane */
+    struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
+    struct cn_instance **current;              /* one per script of the deployment */
+    uint32_t last_serial;                      /* given to an instance */
+    struct cn_list instances;                  /* of all struct cn_instance, old ones too */
+    struct cn_deployment *starting;            /* being started, or NULL */
     struct cn_instance **starting_instances;
     size_t starting_left;
     struct cn_err starting_err;
-    uv_timer_t house;     /* every second: memory, old events, the engine's timers */
+    uv_timer_t house;       /* every second: memory, old events, the engine's timers */
     uint64_t house_turns;   /* vm->turn_count at the last tick, */
     uint64_t collect_turns; /* and at the last collection */
-    unsigned over_memory; /* seconds above the watermark */
-    struct cn_buf scratch; /* for bytes on their way through a single call */
+    unsigned over_memory;   /* seconds above the watermark */
+    struct cn_buf scratch;  /* for bytes on their way through a single call */
     bool draining;
     int started; /* of the thread: 0 not yet, 1 running, negative failed */
     struct cn_err start_err;

@@ -44,13 +44,13 @@ struct cn_runtime {
     uv_loop_t *loop;
     struct cn_js_pin entry; /* what the prelude returned */
     cn_runtime_log_cb log;
-    struct cn_map timers;      /* number -> struct timer, bindings/timers.c */
-    struct cn_list operations; /* of struct cn_operation: native work under way */
-    void *data;                /* the owner's: struct cn_instance */
-    struct cn_client *client;  /* for fetch; the lane's, borrowed; may be NULL */
-    struct cn_sockets *sockets; /* for connect(); the lane's, borrowed; may be NULL */
+    struct cn_map timers;               /* number -> struct timer, bindings/timers.c */
+    struct cn_list operations;          /* of struct cn_operation: native work under way */
+    void *data;                         /* the owner's: struct cn_instance */
+    struct cn_client *client;           /* for fetch; the lane's, borrowed; may be NULL */
+    struct cn_sockets *sockets;         /* for connect(); the lane's, borrowed; may be NULL */
     struct cn_connections *connections; /* bindings/sockets.c; NULL: none yet */
-    struct cn_fetches *fetches; /* bindings/fetch.c; NULL before the first */
+    struct cn_fetches *fetches;         /* bindings/fetch.c; NULL before the first */
 };
 
 /* Something native that lives as long as the runtime at most: a timer, a fetch, a socket. When

@@ -115,8 +115,8 @@ void cn_script_add_class(struct cn_script *script, const char *name, struct cn_n
 
 size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns)
 {
-    script->namespaces = cn_realloc(script->namespaces,
-                                    (script->namespace_count + 1) * sizeof(*script->namespaces));
+    script->namespaces =
+        cn_realloc(script->namespaces, (script->namespace_count + 1) * sizeof(*script->namespaces));
     script->namespaces[script->namespace_count] = ns;
     return script->namespace_count++;
 }

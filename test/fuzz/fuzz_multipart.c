@@ -28,9 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while ((rc = cn_multipart_next(&parser, &part, &err)) > 0) {
         CN_ASSERT(part.name && part.start >= last && part.end >= part.start);
         CN_ASSERT(part.end <= body_size && part.type);
-        CN_ASSERT(part.end == part.start ||
-                  !memmem(body + part.start, part.end - part.start, parser.needle.data,
-                          parser.needle.size));
+        CN_ASSERT(part.end == part.start || !memmem(body + part.start, part.end - part.start,
+                                                    parser.needle.data, parser.needle.size));
         last = part.end;
     }
     CN_ASSERT(rc == 0 || (rc == CN_EINVALID && err.text[0]));

@@ -10,9 +10,9 @@
 #include "bindings/text_decoder.h"
 
 static const char *const names[] = {
-    "gb18030", "big5",       "euc-jp",   "iso-2022-jp",  "shift_jis",   "euc-kr",
-    "gbk",     "utf-16le",   "utf-16be", "windows-1255", "windows-874", "iso-8859-16",
-    "koi8-u",  "macintosh",  "ibm866",   "x-user-defined",
+    "gb18030", "big5",      "euc-jp",   "iso-2022-jp",    "shift_jis",   "euc-kr",
+    "gbk",     "utf-16le",  "utf-16be", "windows-1255",   "windows-874", "iso-8859-16",
+    "koi8-u",  "macintosh", "ibm866",   "x-user-defined",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

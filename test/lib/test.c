@@ -55,7 +55,8 @@ const char *test_dir(void)
         test_fail(__FILE__, __LINE__, "too many test directories");
     char *dir = dirs[dir_count++];
     const char *base = getenv("TMPDIR");
-    snprintf(dir, sizeof(dirs[0]), "%s/cairn-test-XXXXXX", base && strlen(base) < 30 ? base : "/tmp");
+    snprintf(dir, sizeof(dirs[0]), "%s/cairn-test-XXXXXX",
+             base && strlen(base) < 30 ? base : "/tmp");
     if (!mkdtemp(dir))
         test_fail(__FILE__, __LINE__, "mkdtemp failed");
     return dir;

@@ -32,26 +32,26 @@ const char *test_dir(void);
 /* CAIRN_TEST_SEED if set, else random; printed when a test fails. */
 uint64_t test_seed(void);
 
-#define TEST(suite_, name_)                                                                        \
-    static void test_##suite_##_##name_(void);                                                     \
-    static struct test_case case_##suite_##_##name_ = {#suite_, #name_, test_##suite_##_##name_,   \
-                                                       NULL};                                      \
-    __attribute__((constructor)) static void register_##suite_##_##name_(void)                     \
-    {                                                                                              \
-        test_register(&case_##suite_##_##name_);                                                   \
-    }                                                                                              \
+#define TEST(suite_, name_)                                                                      \
+    static void test_##suite_##_##name_(void);                                                   \
+    static struct test_case case_##suite_##_##name_ = {#suite_, #name_, test_##suite_##_##name_, \
+                                                       NULL};                                    \
+    __attribute__((constructor)) static void register_##suite_##_##name_(void)                   \
+    {                                                                                            \
+        test_register(&case_##suite_##_##name_);                                                 \
+    }                                                                                            \
     static void test_##suite_##_##name_(void)
 
-#define CHECK(expr)                                                                                \
-    do {                                                                                           \
-        if (!(expr))                                                                               \
-            test_fail(__FILE__, __LINE__, "%s", #expr);                                            \
+#define CHECK(expr)                                     \
+    do {                                                \
+        if (!(expr))                                    \
+            test_fail(__FILE__, __LINE__, "%s", #expr); \
     } while (0)
-#define CHECK_INT(want, got)                                                                       \
-    do {                                                                                           \
-        long long want_ = (long long)(want), got_ = (long long)(got);                              \
-        if (want_ != got_)                                                                         \
-            test_fail(__FILE__, __LINE__, "%s: want %lld, got %lld", #got, want_, got_);           \
+#define CHECK_INT(want, got)                                                             \
+    do {                                                                                 \
+        long long want_ = (long long)(want), got_ = (long long)(got);                    \
+        if (want_ != got_)                                                               \
+            test_fail(__FILE__, __LINE__, "%s: want %lld, got %lld", #got, want_, got_); \
     } while (0)
 #define CHECK_STR(want, got) test_check_str(__FILE__, __LINE__, want, got)
 

@@ -48,9 +48,11 @@ int main(int argc, char **argv)
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_err err;
     struct cn_runtime *runtime;
-    struct cn_runtime_options options = {
-        .loop = &loop, .vm = vm, .install = cn_bindings_install, .log = print_log,
-        .options_json = argc > 2 ? argv[2] : NULL};
+    struct cn_runtime_options options = {.loop = &loop,
+                                         .vm = vm,
+                                         .install = cn_bindings_install,
+                                         .log = print_log,
+                                         .options_json = argc > 2 ? argv[2] : NULL};
     if (cn_runtime_new(&options, &runtime, &err) < 0) {
         fprintf(stderr, "prelude: %s\n", err.text);
         return 1;

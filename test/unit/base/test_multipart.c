@@ -32,10 +32,11 @@ static const char *parse(const char *body)
 
 TEST(multipart, gives_fields_and_files)
 {
-    CHECK_STR("x|-||1;y|f.txt|a/b|line\r\n2;",
-              parse("--b\r\n" HEAD "\r\n\r\n1\r\n--b\r\ncontent-type: a/b\r\n"
-                    "CONTENT-DISPOSITION: form-data; name=y; filename=\"f.txt\"\r\n\r\nline\r\n2\r\n"
-                    "--b--\r\n"));
+    CHECK_STR(
+        "x|-||1;y|f.txt|a/b|line\r\n2;",
+        parse("--b\r\n" HEAD "\r\n\r\n1\r\n--b\r\ncontent-type: a/b\r\n"
+              "CONTENT-DISPOSITION: form-data; name=y; filename=\"f.txt\"\r\n\r\nline\r\n2\r\n"
+              "--b--\r\n"));
     CHECK_STR("", parse("--b--"));
 }
 

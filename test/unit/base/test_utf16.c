@@ -40,7 +40,10 @@ TEST(utf16, lone_surrogates_become_replacement_characters)
     static const uint16_t units[] = {'a', 0xd800, 'b', 0xdc00};
     uint8_t out[12];
     CHECK_INT(8, cn_utf16_to_utf8(units, 4, out));
-    CHECK(memcmp(out, "a\xef\xbf\xbd" "b\xef\xbf\xbd", 8) == 0);
+    CHECK(memcmp(out,
+                 "a\xef\xbf\xbd"
+                 "b\xef\xbf\xbd",
+                 8) == 0);
 }
 
 TEST(utf16, broken_sequences_become_one_replacement_per_maximal_part)
@@ -51,8 +54,8 @@ TEST(utf16, broken_sequences_become_one_replacement_per_maximal_part)
     } cases[] = {
         {"\xff", 1, 1},
         {"\xc3", 1, 1},
-        {"\xe2\x82", 2, 1},         /* cut short: one */
-        {"\xe2\x82 ", 3, 2},        /* then a blank */
+        {"\xe2\x82", 2, 1},  /* cut short: one */
+        {"\xe2\x82 ", 3, 2}, /* then a blank */
         {"\xf0\x9f\x98", 3, 1},
         {"\xed\xa0\x80", 3, 3},     /* a surrogate: each byte on its own */
         {"\xc0\x80", 2, 2},         /* overlong */

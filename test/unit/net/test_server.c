@@ -260,8 +260,8 @@ static void respond_badly(struct rig *rig, struct cn_http_request *req)
         CHECK_INT(CN_EINVALID, cn_http_respond(req, &reason, NULL, 0, NULL, NULL));
     }
     struct cn_http_header nul = {.name = "X", .name_size = 1, .value = "a\0b", .value_size = 3};
-    CHECK_INT(CN_EINVALID,
-              cn_http_respond(req, &(struct cn_http_head){200, &nul, 1, NULL}, NULL, 0, NULL, NULL));
+    CHECK_INT(CN_EINVALID, cn_http_respond(req, &(struct cn_http_head){200, &nul, 1, NULL}, NULL, 0,
+                                           NULL, NULL));
     for (size_t i = 0; i < 5; i++) {
         struct cn_http_header one = header(bad_names[i], "v");
         struct cn_http_head head = {.status = 200, .headers = &one, .header_count = 1};

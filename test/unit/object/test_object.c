@@ -45,7 +45,7 @@ struct world {
     /* What the class saw. */
     int created, destroyed, alarms;
     int fail_create, fail_alarm;
-    bool write_once; /* only the first constructor writes */
+    bool write_once;        /* only the first constructor writes */
     struct cn_call *parked; /* a call the class keeps for later */
 };
 
@@ -67,8 +67,10 @@ static void world_open(struct world *world, const char *dir, const struct cn_cla
     world->disk = cn_disk_system_new(dir);
     struct cn_store_config config = {.disk = world->disk, .sync = CN_LOG_OS};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
-    struct cn_node_options options = {.store = world->store, .clock = &world->clock.clock,
-                                      .lane_count = 1, .find_class = find_class,
+    struct cn_node_options options = {.store = world->store,
+                                      .clock = &world->clock.clock,
+                                      .lane_count = 1,
+                                      .find_class = find_class,
                                       .secret = "0123456789abcde"};
     CHECK_INT(0, cn_node_new(&options, &world->node, &err));
     CHECK_INT(0, cn_node_namespace(world->node, "test/Counter", &world->ns, &err));
@@ -112,8 +114,9 @@ static int counter_create(struct cn_object *object, void *class_data, void **ins
     *instance = world;
     if (world->write_once && world->created > 1)
         return 0;
-    int rc = cn_database_exec(db, "CREATE TABLE IF NOT EXISTS c(n INTEGER);"
-                                  "INSERT INTO c SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM c)",
+    int rc = cn_database_exec(db,
+                              "CREATE TABLE IF NOT EXISTS c(n INTEGER);"
+                              "INSERT INTO c SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM c)",
                               err);
     return rc;
 }
@@ -152,8 +155,8 @@ static void counter_deliver(struct cn_object *object, void *instance, struct cn_
     }
     switch ((intptr_t)call->payload) {
     case ADD:
-        CHECK_INT(0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = n + 1",
-                                      &err));
+        CHECK_INT(
+            0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = n + 1", &err));
         cn_call_reply(call, (void *)(intptr_t)read_counter(object));
         break;
     case READ:
@@ -167,8 +170,8 @@ static void counter_deliver(struct cn_object *object, void *instance, struct cn_
         world->parked = call;
         break;
     case ABORT:
-        CHECK_INT(0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = 1000",
-                                      &err));
+        CHECK_INT(
+            0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = 1000", &err));
         cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted on purpose");
         break;
     case FAIL:
