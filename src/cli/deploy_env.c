@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/deploy_env.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "cli/compat.h"
+#include "cli/config.h"
+#include "cli/project.h"
+#include "object/node.h"
+#include "worker/script.h"
+
+/* ---- env ---------------------------------------------------------------------------- */
+
+static void append_version_metadata(struct cn_buf *json, const struct cn_bundle *bundle)
+{
+    uint64_t high = cn_hash_bytes(1, bundle->source.data, bundle->source.size);
+    uint64_t low = cn_hash_bytes(2, bundle->source.data, bundle->source.size);
+    char time_text[40];
+    struct tm tm;
+    time_t now = time(NULL);
+    strftime(time_text, sizeof(time_text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    cn_buf_printf(
+        json, "{\"id\":\"%08x-%04x-4%03x-8%03x-%012llx\",\"tag\":\"\",\"timestamp\":\"%s\"}",
+        (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
+        (unsigned)(low >> 48 & 0xfff), (unsigned long long)(low & 0xffffffffffff), time_text);
+}
+
+char *cn_deploy_env(const struct cn_project *project)
+{
+    const struct cn_config *config = project->config;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    for (size_t i = 0; i < config->vars.count; i++) {
+        const struct cn_config_var *var = &config->vars.items[i];
+        if (i)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, var->name, strlen(var->name));
+        cn_buf_append_byte(&json, ':');
+        if (var->kind == CN_VAR_JSON)
+            cn_buf_append(&json, var->text, var->length);
+        else
+            cn_buf_append_json(&json, var->text, var->length);
+    }
+    if (config->version_metadata.binding) {
+        if (config->vars.count)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, config->version_metadata.binding,
+                           strlen(config->version_metadata.binding));
+        cn_buf_append_byte(&json, ':');
+        append_version_metadata(&json, &project->bundle);
+    }
+    cn_buf_append_byte(&json, '}');
+    cn_buf_text(&json);
+    return (char *)cn_buf_take(&json);
+}
+
+/* ---- classes ------------------------------------------------------------------------ */
+
+/* The namespace of a class is "worker/Class". */
+static int find_namespace(struct cn_node *node, const char *script_name, const char *class_name,
+                          struct cn_namespace **ns, struct cn_err *err)
+{
+    if (!node)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "Durable Objects were added; restart the server to use them");
+    char *name = cn_sprintf("%s/%s", script_name, class_name);
+    int rc = cn_node_namespace(node, name, ns, err);
+    cn_free(name);
+    return rc;
+}
+
+static bool has_class(const struct cn_script *script, const char *name)
+{
+    for (size_t i = 0; i < script->class_count; i++) {
+        if (strcmp(script->classes[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_class(struct cn_script *script, struct cn_node *node, const char *name,
+                     struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    if (has_class(script, name))
+        return 0;
+    int rc = find_namespace(node, script->name, name, &ns, err);
+    if (rc == 0)
+        cn_script_add_class(script, name, ns);
+    return rc;
+}
+
+int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
+                      struct cn_node *node, struct cn_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < config->migrations.count && rc == 0; i++) {
+        const struct cn_config_migration *migration = &config->migrations.items[i];
+        for (size_t k = 0; k < migration->new_sqlite_classes.count && rc == 0; k++)
+            rc = add_class(script, node, migration->new_sqlite_classes.items[k], err);
+        for (size_t k = 0; k < migration->new_classes.count && rc == 0; k++)
+            rc = add_class(script, node, migration->new_classes.items[k], err);
+    }
+    for (size_t i = 0; i < config->durable_objects.bindings.count && rc == 0; i++) {
+        const struct cn_config_object *object = &config->durable_objects.bindings.items[i];
+        const char *owner = object->script_name ? object->script_name : config->name;
+        struct cn_namespace *ns;
+        if (strcmp(owner, config->name) == 0)
+            rc = add_class(script, node, object->class_name, err);
+        if (rc == 0)
+            rc = find_namespace(node, owner, object->class_name, &ns, err);
+        if (rc == 0)
+            cn_script_add_namespace(script, ns);
+    }
+    return rc;
+}
+
+/* ---- bindings ----------------------------------------------------------------------- */
+
+/* Begins {"name":NAME,"type":TYPE in the list of bindings; the caller ends it with '}'. */
+static void begin_binding(struct cn_buf *json, const char *name, const char *type)
+{
+    if (json->data[json->size - 1] != '[')
+        cn_buf_append_byte(json, ',');
+    cn_buf_append_str(json, "{\"name\":");
+    cn_buf_append_json(json, name, strlen(name));
+    cn_buf_printf(json, ",\"type\":\"%s\"", type);
+}
+
+static void bind_objects(struct cn_buf *json, const struct cn_config *config,
+                         const struct cn_script *script)
+{
+    for (size_t i = 0; i < config->durable_objects.bindings.count; i++) {
+        begin_binding(json, config->durable_objects.bindings.items[i].name,
+                      "durable_object_namespace");
+        cn_buf_printf(json, ",\"ns\":%u}", script->namespaces[i]->id);
+    }
+}
+
+/* Each writes the bindings of one kind, which makeBinding() of the prelude turns into objects. */
+static void (*const binders[])(struct cn_buf *json, const struct cn_config *config,
+                               const struct cn_script *script) = {
+    bind_objects,
+};
+
+char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script)
+{
+    struct cn_buf json = {0};
+    cn_buf_append_str(&json, "{\"compatibilityDate\":");
+    const char *date = config->compatibility_date ? config->compatibility_date : "";
+    cn_buf_append_json(&json, date, strlen(date));
+    cn_buf_append_str(&json, ",\"compatibilityFlags\":{");
+    const struct cn_compat_flag *flag;
+    for (size_t i = 0; (flag = cn_compat_at(i)); i++) {
+        bool on = flag->side == CN_COMPAT_BOTH
+                      ? cn_compat_is_on(flag->enable, config->compatibility_date,
+                                        config->compatibility_flags.items,
+                                        config->compatibility_flags.count)
+                      : flag->side == CN_COMPAT_ON;
+        cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
+    }
+    cn_buf_append_str(&json, "},\"bindings\":[");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++)
+        binders[i](&json, config, script);
+    cn_buf_printf(&json, "],\"deleteAllDeletesAlarm\":%s}",
+                  cn_compat_is_on("delete_all_deletes_alarm", date,
+                                  config->compatibility_flags.items,
+                                  config->compatibility_flags.count)
+                      ? "true"
+                      : "false");
+    cn_buf_text(&json);
+    return (char *)cn_buf_take(&json);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/deploy_env.h - from a project's configuration to what its script finds: plain values,
+ * classes, bindings.
+ *
+ * Plain values go to the prelude as JSON in script->env_json. A binding goes as an entry of
+ * options.bindings, {"name", "type", ...}; makeBinding() in prelude/workers/dispatch.js makes
+ * the object of it. A new kind of binding is a line in the table of binders here and one there.
+ *
+ * Threads: the deploying one. Ownership: returned texts are the caller's. */
+#ifndef CN_CLI_DEPLOY_ENV_H
+#define CN_CLI_DEPLOY_ENV_H
+
+struct cn_config;
+struct cn_err;
+struct cn_node;
+struct cn_project;
+struct cn_script;
+
+/* {"NAME": value}: vars, secrets and version metadata. */
+char *cn_deploy_env(const struct cn_project *project);
+
+/* Adds the classes that the script provides and the namespaces that its bindings reach. */
+int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
+                      struct cn_node *node, struct cn_err *err);
+
+/* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
+ * After cn_deploy_objects(). */
+char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script);
+
+#endif
