@@ -678,8 +678,8 @@ int cn_archive_image_read(struct cn_disk *disk, const char *path,
         uint32_t count = image->page_count - done;
         count = count < CN_ARCHIVE_RUN ? count : CN_ARCHIVE_RUN;
         rc = read_exact(file, &run, sizeof(run), offset, err);
-        if (rc == 0 && run.raw_size != count * CN_PAGE_SIZE)
-            rc = cn_err_set(err, CN_ECORRUPT, "a run of pages has the wrong size");
+        if (rc == 0 && (run.raw_size != count * CN_PAGE_SIZE || run.reserved != 0))
+            rc = cn_err_set(err, CN_ECORRUPT, "a run of pages has a damaged header");
         cn_buf_clear(&pages);
         if (rc == 0)
             rc = unpack(file, offset + sizeof(run), run.size, run.raw_size, run.crc, &pages, err);
@@ -688,6 +688,8 @@ int cn_archive_image_read(struct cn_disk *disk, const char *path,
         done += count;
         offset += sizeof(run) + run.size;
     }
+    if (rc == 0 && cn_disk_size(file) != (int64_t)offset)
+        rc = cn_err_set(err, CN_ECORRUPT, "there are bytes behind the last run of pages");
     if (rc < 0 && err && err->code == rc)
         cn_err_context(err, "%s", path);
     cn_buf_fini(&pages);

@@ -357,6 +357,8 @@ static int check_history(struct check *check, struct cn_err *err)
             check->report->archive_count++;
             if (cn_archive_image_read(check->disk, path, ignore_page, NULL, &image, &own) < 0)
                 problem(check, "%s", own.text);
+            else if (image.lsn != last_lsn || memcmp(&image.key, &key, sizeof(key)) != 0)
+                problem(check, "%s is another object's, or of another moment", path);
         } else if (!has_ending(entries.items[i].name, ".tmp")) {
             problem(check, "%s is no file of ours", path);
         }

@@ -220,7 +220,9 @@ static int damage_file(void *data, const char *path)
     cn_disk_close(file);
     if (size == 0)
         return 0;
-    uint64_t at = cn_rand_below(damage->rand, size < 4096 ? size : 4096);
+    if (strstr(path, ".seg") && size > 4096)
+        size = 4096; /* the end of a segment is not used */
+    uint64_t at = cn_rand_below(damage->rand, size);
     unsigned bit = (unsigned)cn_rand_below(damage->rand, 8);
     CHECK_INT(0, simdisk_damage(damage->sim, path, at, bit));
     damage->tried++;
@@ -234,6 +236,30 @@ static int damage_file(void *data, const char *path)
     return 0;
 }
 
+struct census {
+    int segments, archives;
+};
+
+static int count_file(void *data, const char *path)
+{
+    struct census *census = data;
+    census->segments += strstr(path, ".seg") != NULL;
+    census->archives += strstr(path, ".arc") != NULL || strstr(path, ".img") != NULL;
+    return 0;
+}
+
+/* Works until there is something to damage: a segment before the last one, and history. */
+static void work_until_there_is_a_past(struct rig *rig)
+{
+    struct census census = {0};
+    for (int i = 0; i < 100 && (census.segments < 2 || census.archives < 2); i++) {
+        turns(rig, 20);
+        census = (struct census){0};
+        CHECK_INT(0, cn_disk_walk(simdisk_disk(rig->sim), "log", count_file, &census));
+        CHECK_INT(0, cn_disk_walk(simdisk_disk(rig->sim), "history", count_file, &census));
+    }
+}
+
 TEST(check, finds_damage_in_log_history_and_blobs)
 {
     struct rig rig;
@@ -244,6 +270,7 @@ TEST(check, finds_damage_in_log_history_and_blobs)
     cn_rand_init(&rand, test_seed());
     rig_init(&rig, false);
     turns(&rig, 200);
+    work_until_there_is_a_past(&rig);
     CHECK_INT(0, cn_blobs_open(simdisk_disk(rig.sim), "blobs", &blobs, NULL));
     CHECK_INT(0, cn_blob_create(blobs, &writer, NULL));
     CHECK_INT(0, cn_blob_write(writer, "a blob of some bytes", 20, NULL));
