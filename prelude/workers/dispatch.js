@@ -43,12 +43,13 @@ export function start(script, files, environment) {
   }
 }
 
-function makeBinding({ type, ns }) {
-  switch (type) {
+/** The object of a binding, as the binders of src/cli/deploy_env.c describe it. */
+function makeBinding(binding) {
+  switch (binding.type) {
     case "durable_object_namespace":
-      return makeNamespace(ns);
+      return makeNamespace(binding.ns);
   }
-  throw new Error(`there is no binding of type ${type}`);
+  throw new Error(`there is no binding of type ${binding.type}`);
 }
 
 /** @param {number} handle */

@@ -7,9 +7,20 @@
 #include "base/disk.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "store/blob.h"
 #include "store/history.h"
 #include "store/store.h"
 #include "worker/jsclass.h"
+
+/* Services are classes in C, all others are JavaScript's. */
+static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                       const struct cn_class **class_, void **class_data)
+{
+    if (!cn_service_owns(ns->name))
+        return cn_jsclass_find(lane, ns, class_, class_data);
+    *class_data = cn_node_data(ns->node);
+    return cn_service_find(ns, class_);
+}
 
 int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, struct cn_err *err)
 {
@@ -28,8 +39,14 @@ int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, st
     rc = cn_store_open(&store, &data->store, err);
     if (rc < 0)
         goto close;
-    struct cn_node_options node = {
-        .store = data->store, .lane_count = lane_count, .find_class = cn_jsclass_find};
+    rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
+    if (rc < 0)
+        goto close;
+    data->services.history = data->history;
+    struct cn_node_options node = {.store = data->store,
+                                   .lane_count = lane_count,
+                                   .find_class = find_class,
+                                   .data = &data->services};
     rc = cn_secret_load(data->disk, node.secret, err);
     if (rc < 0)
         goto close;
@@ -46,6 +63,8 @@ void cn_data_close(struct cn_data *data)
 {
     if (data->node)
         cn_node_free(data->node);
+    if (data->services.blobs)
+        cn_blobs_close(data->services.blobs);
     if (data->store)
         cn_store_close(data->store);
     if (data->history)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/data.h - a data directory opened for serving: disk, history, store, node.
+/* cli/data.h - a data directory opened for serving: disk, history, store, blobs, node.
  *
- * Ownership: the struct owns what it points to; open before lanes start, close after they ended. */
+ * Ownership: the struct owns what it points to; open before lanes start, close after they ended,
+ * and do not move it in between. */
 #ifndef CN_CLI_DATA_H
 #define CN_CLI_DATA_H
 #include "base/err.h"
+#include "service/service.h"
 
 struct cn_disk;
 struct cn_history;
@@ -16,6 +18,7 @@ struct cn_data {
     struct cn_history *history;
     struct cn_store *store;
     struct cn_node *node;
+    struct cn_services services; /* what it lends to the services */
 };
 
 /* Makes the folder (mode 0700) if it is absent. */

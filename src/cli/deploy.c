@@ -116,8 +116,7 @@ int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
 bool cn_deployer_wants_node(const struct cn_deployer *deployer)
 {
     for (size_t i = 0; i < deployer->project_count; i++) {
-        const struct cn_config *config = deployer->projects[i].config;
-        if (config->durable_objects.bindings.count || config->migrations.count)
+        if (cn_deploy_wants_node(deployer->projects[i].config))
             return true;
     }
     return false;
@@ -143,11 +142,11 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     script->url = cn_sprintf("%s.js", config->name);
     script->map_path = cn_strdup(bundle->map_path);
     script->env_json = cn_deploy_env(project);
-    if (cn_deploy_objects(script, config, node, err) < 0) {
+    if (cn_deploy_objects(script, config, node, err) < 0 ||
+        !(script->options_json = cn_deploy_options(config, script, node, err))) {
         cn_script_unref(script);
         return NULL;
     }
-    script->options_json = cn_deploy_options(config, script);
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
     script->source = (char *)cn_buf_take(&bundle->source);
     for (size_t i = 0; i < bundle->file_count; i++) {

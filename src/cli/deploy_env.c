@@ -134,25 +134,91 @@ static void begin_binding(struct cn_buf *json, const char *name, const char *typ
     cn_buf_printf(json, ",\"type\":\"%s\"", type);
 }
 
-static void bind_objects(struct cn_buf *json, const struct cn_config *config,
-                         const struct cn_script *script)
-{
-    for (size_t i = 0; i < config->durable_objects.bindings.count; i++) {
-        begin_binding(json, config->durable_objects.bindings.items[i].name,
-                      "durable_object_namespace");
-        cn_buf_printf(json, ",\"ns\":%u}", script->namespaces[i]->id);
-    }
-}
-
-/* Each writes the bindings of one kind, which makeBinding() of the prelude turns into objects. */
-static void (*const binders[])(struct cn_buf *json, const struct cn_config *config,
-                               const struct cn_script *script) = {
-    bind_objects,
+struct binding_list {
+    struct cn_buf *json;
+    const struct cn_script *script;
+    struct cn_node *node; /* NULL: none */
 };
 
-char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script)
+static int bind_objects(struct binding_list *list, const struct cn_config *config,
+                        struct cn_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < config->durable_objects.bindings.count; i++) {
+        begin_binding(list->json, config->durable_objects.bindings.items[i].name,
+                      "durable_object_namespace");
+        cn_buf_printf(list->json, ",\"ns\":%u}", list->script->namespaces[i]->id);
+    }
+    return 0;
+}
+
+static bool has_objects(const struct cn_config *config)
+{
+    return config->durable_objects.bindings.count || config->migrations.count;
+}
+
+/* Writes a binding to the namespace "$service/id" (service/service.h), which is made if it does not
+ * exist; what else the prelude should know follows, and then '}'. */
+static int begin_service(struct binding_list *list, const char *binding, const char *type,
+                         const char *service, const char *id, struct cn_err *err)
+{
+    if (!list->node)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "the binding %s was added; restart the server to use it", binding);
+    struct cn_namespace *ns;
+    char *name = cn_sprintf("$%s/%s", service, id);
+    int rc = cn_node_namespace(list->node, name, &ns, err);
+    cn_free(name);
+    if (rc < 0)
+        return rc;
+    begin_binding(list->json, binding, type);
+    cn_buf_printf(list->json, ",\"ns\":%u", ns->id);
+    return 0;
+}
+
+static bool has_kv(const struct cn_config *config)
+{
+    return config->kv_namespaces.count > 0;
+}
+
+static int bind_kv(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
+{
+    for (size_t i = 0; i < config->kv_namespaces.count; i++) {
+        const struct cn_config_kv *kv = &config->kv_namespaces.items[i];
+        char *id = kv->id ? cn_strdup(kv->id) : cn_sprintf("%s/%s", config->name, kv->binding);
+        int rc = begin_service(list, kv->binding, "kv_namespace", "kv", id, err);
+        cn_free(id);
+        if (rc < 0)
+            return rc;
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
+/* A line per kind of binding: whether a project needs the node (its data directory) for it, and
+ * what writes its bindings, which makeBinding() of the prelude turns into objects. */
+static const struct {
+    bool (*wants_node)(const struct cn_config *config); /* NULL: never */
+    int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err);
+} binders[] = {
+    {has_objects, bind_objects},
+    {has_kv, bind_kv},
+};
+
+bool cn_deploy_wants_node(const struct cn_config *config)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {
+        if (binders[i].wants_node && binders[i].wants_node(config))
+            return true;
+    }
+    return false;
+}
+
+char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script,
+                        struct cn_node *node, struct cn_err *err)
 {
     struct cn_buf json = {0};
+    struct binding_list list = {&json, script, node};
     cn_buf_append_str(&json, "{\"compatibilityDate\":");
     const char *date = config->compatibility_date ? config->compatibility_date : "";
     cn_buf_append_json(&json, date, strlen(date));
@@ -167,8 +233,12 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
         cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
     }
     cn_buf_append_str(&json, "},\"bindings\":[");
-    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++)
-        binders[i](&json, config, script);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {
+        if (binders[i].bind(&list, config, err) < 0) {
+            cn_buf_fini(&json);
+            return NULL;
+        }
+    }
     cn_buf_printf(&json, "],\"deleteAllDeletesAlarm\":%s}",
                   cn_compat_is_on("delete_all_deletes_alarm", date,
                                   config->compatibility_flags.items,

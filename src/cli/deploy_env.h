@@ -9,6 +9,7 @@
  * Threads: the deploying one. Ownership: returned texts are the caller's. */
 #ifndef CN_CLI_DEPLOY_ENV_H
 #define CN_CLI_DEPLOY_ENV_H
+#include <stdbool.h>
 
 struct cn_config;
 struct cn_err;
@@ -23,8 +24,12 @@ char *cn_deploy_env(const struct cn_project *project);
 int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
                       struct cn_node *node, struct cn_err *err);
 
+/* Whether the project has anything durable: objects, or a service that keeps something. */
+bool cn_deploy_wants_node(const struct cn_config *config);
+
 /* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
- * After cn_deploy_objects(). */
-char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script);
+ * Makes the namespaces of services. After cn_deploy_objects(). NULL: failed. */
+char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script,
+                        struct cn_node *node, struct cn_err *err);
 
 #endif

@@ -16,6 +16,7 @@
 
 struct cn_object;
 struct cn_call;
+struct cn_database_limits;
 
 struct cn_class {
     /* Makes the instance. The input gate is closed until it has returned 0, or, if it
@@ -29,6 +30,8 @@ struct cn_class {
     /* The object leaves memory (evicted, reset, node stops). Calls still under way have been
      * failed. No storage is available. */
     void (*destroy)(struct cn_object *object, void *instance);
+    /* Of its databases (store/database.h); NULL: the defaults, those of Durable Objects. */
+    const struct cn_database_limits *limits;
 };
 
 #endif

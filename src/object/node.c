@@ -52,6 +52,11 @@ struct cn_clock *cn_node_clock(struct cn_node *node)
     return node->options.clock;
 }
 
+void *cn_node_data(struct cn_node *node)
+{
+    return node->options.data;
+}
+
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms)
 {
     *idle_ms = node->options.idle_ms;

@@ -53,6 +53,7 @@ struct cn_node_options {
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     cn_class_find find_class;
+    void *data;            /* borrowed: for find_class, by cn_node_data() */
     unsigned idle_ms;      /* 0: 10 s, for hibernatable objects */
     unsigned idle_long_ms; /* 0: 70 s, for the others */
 };
@@ -91,6 +92,7 @@ int cn_node_new(const struct cn_node_options *options, struct cn_node **node, st
 void cn_node_free(struct cn_node *node); /* after every lane has stopped */
 struct cn_store *cn_node_store(struct cn_node *node);
 struct cn_clock *cn_node_clock(struct cn_node *node);
+void *cn_node_data(struct cn_node *node);
 
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,

@@ -24,7 +24,10 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
         return NULL;
     }
     struct cn_store *store = cn_node_store(object->lane->node);
-    if (cn_database_open(store, &object->key, NULL, &object->db, err) < 0)
+    struct cn_database_options options = {0};
+    if (object->class_ && object->class_->limits)
+        options.limits = *object->class_->limits;
+    if (cn_database_open(store, &object->key, &options, &object->db, err) < 0)
         return NULL;
     struct cn_database_meta meta;
     cn_database_meta(object->db, &meta);

@@ -249,7 +249,8 @@ static void js_release(struct cn_object *object, void *instance)
     cn_jscursor_end_all(lane_of(object), instance);
 }
 
-const struct cn_class cn_jsclass = {js_create, js_deliver, js_release, js_destroy};
+const struct cn_class cn_jsclass = {
+    .create = js_create, .deliver = js_deliver, .release = js_release, .destroy = js_destroy};
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -190,7 +190,8 @@ static void counter_destroy(struct cn_object *object, void *instance)
     ((struct world *)instance)->destroyed++;
 }
 
-static const struct cn_class counter = {counter_create, counter_deliver, NULL, counter_destroy};
+static const struct cn_class counter = {
+    .create = counter_create, .deliver = counter_deliver, .destroy = counter_destroy};
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -1,0 +1,14 @@
+// Calls of a service: a promise of what src/bindings/service.c answers.
+
+/**
+ * @param {(callback: (value?: unknown, failure?: string, code?: number) => void) => void} start gives the callback to a native function
+ * @param {(failure: string, code: number) => Error} [makeError]
+ */
+export function callService(start, makeError = (failure) => new Error(failure)) {
+  return new Promise((resolve, reject) => {
+    start((value, failure, code) => {
+      if (failure === undefined) resolve(value);
+      else reject(makeError(failure, code));
+    });
+  });
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "object/node.h"
+#include "store/database.h"
+
+static const struct {
+    const char *prefix; /* of the names of its namespaces; NULL ends the table */
+    const struct cn_class *class_;
+} services[] = {
+    {NULL, NULL},
+};
+
+bool cn_service_owns(const char *namespace_name)
+{
+    return namespace_name[0] == '$';
+}
+
+bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **class_)
+{
+    for (size_t i = 0; services[i].prefix; i++) {
+        if (strncmp(ns->name, services[i].prefix, strlen(services[i].prefix)) == 0) {
+            *class_ = services[i].class_;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+/* The core frees name and struct itself when nobody is left to be told. */
+static void on_drop(struct cn_call *call)
+{
+    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
+    if (service->fini)
+        service->fini(service);
+}
+
+static void on_reply(struct cn_call *call)
+{
+    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
+    service->done(service);
+}
+
+void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,
+                          unsigned op, void (*fini)(struct cn_service_call *call))
+{
+    call->op = op;
+    call->fini = fini;
+    call->call.kind = CN_CALL_OTHER;
+    call->call.ns = ns;
+    call->call.payload = call;
+    call->call.drop = on_drop;
+    call->call.on_reply = on_reply;
+    call->call.name_size = strlen(name);
+    call->call.name = cn_strndup(name, call->call.name_size);
+    call->call.key.namespace_id = ns->id;
+    cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, name, call->call.name_size, call->call.key.id);
+}
+
+void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *from,
+                          void (*done)(struct cn_service_call *call))
+{
+    call->done = done;
+    call->call.caller = from;
+    cn_call_send(&call->call);
+}
+
+void cn_service_call_free(struct cn_service_call *call)
+{
+    if (call->fini)
+        call->fini(call);
+    cn_free(call->call.name);
+    cn_free(call);
+}
+
+void cn_service_call_fail(struct cn_call *call, const struct cn_err *err)
+{
+    cn_call_fail(call, CN_FAULT_REMOTE, err->code, "%s", err->text);
+}
+
+/* --- databases ------------------------------------------------------------------------------- */
+
+static int read_version(struct cn_database *db, int64_t *version, struct cn_err *err)
+{
+    static const char sql[] = "PRAGMA user_version";
+    struct cn_statement *statement;
+    size_t used;
+    int rc = cn_database_prepare(db, sql, sizeof(sql) - 1, CN_SQL_UNCACHED, &statement, &used, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_statement_step(statement, err);
+    if (rc == 1)
+        *version = cn_statement_column_int(statement, 0);
+    cn_statement_release(statement);
+    return rc < 0 ? rc : 0;
+}
+
+int cn_service_schema(struct cn_database *db, const char *const steps[], int step_count,
+                      struct cn_err *err)
+{
+    int64_t version = 0;
+    int rc = read_version(db, &version, err);
+    if (rc < 0 || version == step_count)
+        return rc;
+    if (version > step_count)
+        return cn_err_set(err, CN_EVERSION, "written by a newer version of cairn");
+    for (; version < step_count && rc == 0; version++)
+        rc = cn_database_exec(db, steps[version], err);
+    if (rc < 0)
+        return rc;
+    char pragma[48];
+    snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d", step_count);
+    return cn_database_exec(db, pragma, err);
+}
+
+void cn_service_sql_init(struct cn_service_sql *sql, const char *const texts[], unsigned count)
+{
+    sql->texts = texts;
+    sql->count = count;
+    sql->statements = cn_alloc_zero(count * sizeof(struct cn_statement *));
+}
+
+int cn_service_sql_get(struct cn_service_sql *sql, struct cn_database *db, unsigned which,
+                       struct cn_statement **statement, struct cn_err *err)
+{
+    CN_ASSERT(which < sql->count);
+    if (!sql->statements[which]) {
+        const char *text = sql->texts[which];
+        size_t used, size = strlen(text);
+        int rc = cn_database_prepare(db, text, size, 0, &sql->statements[which], &used, err);
+        if (rc < 0)
+            return rc;
+        CN_ASSERT(used == size);
+    }
+    *statement = sql->statements[which];
+    return 0;
+}
+
+int cn_service_sql_run(struct cn_statement *statement, struct cn_err *err)
+{
+    int rc = cn_statement_step(statement, err);
+    cn_statement_reset(statement);
+    return rc < 0 ? rc : 0;
+}
+
+void cn_service_sql_release(struct cn_service_sql *sql)
+{
+    for (unsigned i = 0; i < sql->count; i++) {
+        cn_statement_release(sql->statements[i]);
+        sql->statements[i] = NULL;
+    }
+}
+
+void cn_service_sql_fini(struct cn_service_sql *sql)
+{
+    cn_free(sql->statements);
+    sql->statements = NULL;
+}

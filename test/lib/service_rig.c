@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test/lib/service_rig.h"
+
+#include "object/alarm.h"
+#include "test/lib/test.h"
+
+static int64_t rig_wall(struct cn_clock *clock)
+{
+    return CN_CONTAINER_OF(clock, struct service_rig, clock)->wall_ms;
+}
+
+static uint64_t rig_mono(struct cn_clock *clock)
+{
+    return (uint64_t)rig_wall(clock) * 1000000u;
+}
+
+static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                       const struct cn_class **class_, void **class_data)
+{
+    (void)ns;
+    struct service_rig *rig = lane->data;
+    *class_ = rig->class_;
+    *class_data = cn_node_data(lane->node);
+    return true;
+}
+
+void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struct cn_class *class_,
+                      const char *namespace_name)
+{
+    struct cn_err err;
+    *rig = (struct service_rig){.disk = disk, .class_ = class_, .wall_ms = 1700000000000};
+    rig->clock = (struct cn_clock){rig_wall, rig_mono};
+    struct cn_history_config history = {.disk = disk};
+    CHECK_INT(0, cn_history_open(&history, &rig->history, &err));
+    struct cn_store_config config = {
+        .disk = disk, .sync = CN_LOG_OS, .history = cn_history_callbacks(rig->history)};
+    CHECK_INT(0, cn_store_open(&config, &rig->store, &err));
+    CHECK_INT(0, cn_blobs_open(disk, "blobs", &rig->services.blobs, &err));
+    rig->services.history = rig->history;
+    struct cn_node_options options = {.store = rig->store,
+                                      .clock = &rig->clock,
+                                      .lane_count = 1,
+                                      .find_class = find_class,
+                                      .data = &rig->services,
+                                      .secret = "0123456789abcde"};
+    CHECK_INT(0, cn_node_new(&options, &rig->node, &err));
+    CHECK_INT(0, cn_node_namespace(rig->node, namespace_name, &rig->ns, &err));
+    CHECK_INT(0, uv_loop_init(&rig->loop));
+    CHECK_INT(0, cn_mailbox_open(&rig->mailbox, &rig->loop, &rig->lane));
+    CHECK_INT(0,
+              cn_object_lane_start(&rig->lane, rig->node, 0, &rig->loop, &rig->mailbox, rig, &err));
+}
+
+static void on_stopped(struct cn_object_lane *lane)
+{
+    ((struct service_rig *)lane->data)->stopped = true;
+}
+
+void service_rig_close(struct service_rig *rig)
+{
+    cn_object_lane_stop(&rig->lane, on_stopped);
+    cn_mailbox_close(&rig->mailbox, NULL);
+    uv_run(&rig->loop, UV_RUN_DEFAULT);
+    CHECK(rig->stopped);
+    CHECK_INT(0, uv_loop_close(&rig->loop));
+    cn_node_free(rig->node);
+    cn_blobs_close(rig->services.blobs);
+    cn_store_close(rig->store);
+    cn_history_close(rig->history);
+}
+
+void service_rig_until(struct service_rig *rig, const bool *flag)
+{
+    uint64_t end = uv_hrtime() + 10000000000u;
+    while (!*flag) {
+        CHECK(uv_hrtime() < end);
+        cn_object_lane_step(&rig->lane);
+        uv_run(&rig->loop, *flag ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+    }
+}
+
+static void on_done(struct cn_service_call *call)
+{
+    *(bool *)call->call.data = true;
+}
+
+void service_rig_call(struct service_rig *rig, struct cn_service_call *call)
+{
+    bool done = false;
+    call->call.data = &done;
+    cn_service_call_send(call, &rig->lane, on_done);
+    service_rig_until(rig, &done);
+    call->call.data = NULL;
+}
+
+void service_rig_advance(struct service_rig *rig, int64_t ms)
+{
+    rig->wall_ms += ms;
+    cn_alarm_tick(&rig->lane);
+    for (int i = 0; i < 100; i++) {
+        cn_object_lane_step(&rig->lane);
+        uv_run(&rig->loop, UV_RUN_NOWAIT);
+    }
+}
