@@ -44,6 +44,7 @@ int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, st
         goto close;
     data->services.history = data->history;
     struct cn_node_options node = {.store = data->store,
+                                   .history = data->history,
                                    .lane_count = lane_count,
                                    .find_class = find_class,
                                    .data = &data->services};

@@ -11,6 +11,8 @@ void cn_object_free(struct cn_object *object);
 void cn_object_receive(struct cn_object *object, struct cn_call *call);
 /* Delivers what waits in the inbox, as far as the input gate lets it. */
 void cn_object_deliver_all(struct cn_object *object);
+/* The restore that had to come first is over, or has failed. */
+void cn_object_restored(struct cn_object *object, const struct cn_err *err);
 /* Puts an object that has nothing to do on the list of idle ones. */
 void cn_object_rest(struct cn_object *object);
 
@@ -23,6 +25,9 @@ void cn_lane_kick(struct cn_object_lane *lane);
 
 bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
                    const struct cn_class **class_, void **class_data);
+struct cn_history *cn_node_history(struct cn_node *node);
+/* The index of the lane that owns the object. */
+unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);

@@ -17,6 +17,7 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
+#include "object/restore.h"
 #include "store/database.h"
 #include "store/store.h"
 
@@ -242,12 +243,16 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
     lane->on_spin = on_spin;
+    cn_restore_lane_init(lane);
+    int rc = cn_restore_load(lane, err);
+    if (rc < 0)
+        return rc;
     cn_node_idle_times(node, &lane->idle_ms, &lane->idle_long_ms);
     if (!lane->idle_ms)
         lane->idle_ms = IDLE_MS;
     if (!lane->idle_long_ms)
         lane->idle_long_ms = IDLE_LONG_MS;
-    int rc = uv_async_init(loop, &lane->durable, on_durable_async);
+    rc = uv_async_init(loop, &lane->durable, on_durable_async);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an async handle");
     lane->durable.data = lane;
@@ -270,6 +275,7 @@ static void on_closed(uv_handle_t *handle)
         return;
     cn_map_fini(&lane->objects);
     cn_alarm_lane_fini(lane);
+    cn_restore_lane_fini(lane);
     lane->stopped(lane);
 }
 

@@ -6,10 +6,12 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/internal.h"
+#include "object/ledger.h"
 #include "store/store.h"
 
 struct cn_node {
     struct cn_node_options options;
+    struct cn_ledger *ledger;      /* owned */
     struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
     pthread_mutex_t lock;          /* guards namespaces */
     struct cn_list namespaces;     /* of struct cn_namespace, owned */
@@ -17,9 +19,13 @@ struct cn_node {
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **out, struct cn_err *err)
 {
-    (void)err;
+    struct cn_ledger *ledger;
+    int rc = cn_ledger_open(options->store, &ledger, err);
+    if (rc < 0)
+        return rc;
     struct cn_node *node = CN_NEW(struct cn_node);
     node->options = *options;
+    node->ledger = ledger;
     if (!node->options.clock)
         node->options.clock = cn_clock_system();
     node->lanes = cn_alloc_zero(options->lane_count * sizeof(*node->lanes));
@@ -38,6 +44,7 @@ void cn_node_free(struct cn_node *node)
         cn_free(ns);
     }
     pthread_mutex_destroy(&node->lock);
+    cn_ledger_close(node->ledger);
     cn_free(node->lanes);
     cn_free(node);
 }
@@ -55,6 +62,16 @@ struct cn_clock *cn_node_clock(struct cn_node *node)
 void *cn_node_data(struct cn_node *node)
 {
     return node->options.data;
+}
+
+struct cn_ledger *cn_node_ledger(struct cn_node *node)
+{
+    return node->ledger;
+}
+
+struct cn_history *cn_node_history(struct cn_node *node)
+{
+    return node->options.history;
 }
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms)
@@ -75,12 +92,17 @@ void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane)
     node->lanes[lane->index] = lane;
 }
 
-struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key)
+unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key)
 {
     /* The second half of an id is a keyed hash: as even as can be. */
     uint64_t hash;
     memcpy(&hash, key->id + CN_OBJECT_ID_SIZE - sizeof(hash), sizeof(hash));
-    struct cn_object_lane *lane = node->lanes[hash % node->options.lane_count];
+    return (unsigned)(hash % node->options.lane_count);
+}
+
+struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key)
+{
+    struct cn_object_lane *lane = node->lanes[cn_node_owner_index(node, key)];
     CN_ASSERT(lane);
     return lane;
 }

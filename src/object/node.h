@@ -32,6 +32,8 @@
 #include "store/log.h"
 
 struct cn_node;
+struct cn_history;
+struct cn_ledger;
 struct cn_store;
 struct cn_alarm_queue;
 
@@ -48,8 +50,9 @@ typedef bool (*cn_class_find)(struct cn_object_lane *lane, struct cn_namespace *
                               const struct cn_class **class_, void **class_data);
 
 struct cn_node_options {
-    struct cn_store *store; /* borrowed */
-    struct cn_clock *clock; /* borrowed; NULL: the machine's */
+    struct cn_store *store;     /* borrowed */
+    struct cn_history *history; /* borrowed; NULL: objects cannot be restored */
+    struct cn_clock *clock;     /* borrowed; NULL: the machine's */
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     cn_class_find find_class;
@@ -82,6 +85,7 @@ struct cn_object_lane {
     bool stopping;
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
+    struct cn_map restores;        /* key bytes -> what restore.c knows of it */
     struct cn_rand rand;
     size_t live_count;
     unsigned handle_count; /* libuv handles to be closed */
@@ -93,6 +97,7 @@ void cn_node_free(struct cn_node *node); /* after every lane has stopped */
 struct cn_store *cn_node_store(struct cn_node *node);
 struct cn_clock *cn_node_clock(struct cn_node *node);
 void *cn_node_data(struct cn_node *node);
+struct cn_ledger *cn_node_ledger(struct cn_node *node);
 
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,

@@ -12,6 +12,7 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
+#include "object/restore.h"
 #include "store/database.h"
 #include "store/store.h"
 
@@ -147,6 +148,20 @@ static void start(struct cn_object *object)
     cn_object_leave(object);
 }
 
+void cn_object_restored(struct cn_object *object, const struct cn_err *err)
+{
+    object->restoring = false;
+    if (object->state == CN_OBJECT_STARTING) {
+        if (err)
+            cn_object_reset(object, CN_FAULT_RETRYABLE, err->code,
+                            "the object could not be restored: %s", err->text);
+        else
+            start(object);
+        cn_object_deliver_all(object);
+    }
+    cn_object_unhold(object);
+}
+
 void cn_object_started(struct cn_object *object, const struct cn_err *err)
 {
     if (object->state != CN_OBJECT_STARTING)
@@ -191,8 +206,13 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
     }
     cn_list_push_back(&object->inbox, &call->link);
     object->inbox_count++;
-    if (object->state == CN_OBJECT_STARTING && !object->class_)
-        start(object);
+    if (object->state == CN_OBJECT_STARTING && !object->class_ && !object->restoring) {
+        object->restoring = true;
+        if (!cn_restore_before_start(object)) {
+            object->restoring = false;
+            start(object);
+        }
+    }
     cn_object_deliver_all(object);
 }
 

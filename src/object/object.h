@@ -69,6 +69,7 @@ struct cn_object {
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
     struct cn_list wake_link; /* in lane->woken */
     bool doomed;              /* broken and in lane->broken */
+    bool restoring;           /* waits for a restore before it starts (restore.h) */
     bool delivering;          /* cn_object_deliver_all() is on the stack */
     /* Alarms (alarm.c). */
     bool alarm_running; /* alarm() is under way */

@@ -867,10 +867,18 @@ int cn_history_restore(struct cn_history *history, struct cn_store *store,
                        const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
                        char undo[CN_BOOKMARK_SIZE], struct cn_err *err)
 {
+    return cn_history_restore_from(history, store, key, key, bookmark, lsn, undo, err);
+}
+
+int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
+                            const struct cn_object_key *key, const struct cn_object_key *source,
+                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
+                            struct cn_err *err)
+{
     uint64_t target, restored;
     struct canvas canvas;
     char path[64];
-    int rc = resolve(history, store, key, bookmark, &target, err);
+    int rc = resolve(history, store, source, bookmark, &target, err);
     if (rc < 0)
         return rc;
     rc = cn_disk_mkdirs(history->config.disk, "history");
@@ -883,7 +891,7 @@ int cn_history_restore(struct cn_history *history, struct cn_store *store,
     rc = canvas_open(&canvas, history->config.disk, path, err);
     if (rc < 0)
         return rc;
-    rc = draw(history, store, key, target, &canvas, err);
+    rc = draw(history, store, source, target, &canvas, err);
     if (rc == 0) {
         struct cn_page_source pages = {.data = &canvas, .read = read_canvas};
         rc = cn_store_replace(store, key, canvas.page_count, &pages, &restored, err);

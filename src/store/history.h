@@ -66,6 +66,11 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 int cn_history_restore(struct cn_history *history, struct cn_store *store,
                        const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
                        char undo[CN_BOOKMARK_SIZE], struct cn_err *err);
+/* The same with the state of another object: `bookmark` is one of `source`, which may be open. */
+int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
+                            const struct cn_object_key *key, const struct cn_object_key *source,
+                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
+                            struct cn_err *err);
 
 /* Writes the object as of the bookmark (NULL: now) to the new file `path` of `disk`: a plain
  * SQLite database, complete and synced. The object may be open. CN_ENOTFOUND if it had no

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node with one lane, run by hand, for tests of the core with classes in C. */
+#ifndef CN_TEST_OBJECT_WORLD_H
+#define CN_TEST_OBJECT_WORLD_H
+#include <string.h>
+
+#include "base/disk.h"
+#include "base/mem.h"
+#include "object/call.h"
+#include "object/node.h"
+#include "store/history.h"
+#include "store/store.h"
+#include "test/lib/test.h"
+
+struct fake_clock {
+    struct cn_clock clock;
+    int64_t wall_ms;
+};
+
+static int64_t fake_wall(struct cn_clock *clock)
+{
+    return ((struct fake_clock *)clock)->wall_ms;
+}
+
+static uint64_t fake_mono(struct cn_clock *clock)
+{
+    return (uint64_t)((struct fake_clock *)clock)->wall_ms * 1000000u;
+}
+
+struct world {
+    struct fake_clock clock;
+    struct cn_disk *disk;
+    struct cn_history *history;
+    struct cn_store *store;
+    struct cn_node *node;
+    uv_loop_t loop;
+    struct cn_mailbox mailbox;
+    struct cn_object_lane lane;
+    struct cn_namespace *ns;
+    const struct cn_class *class_;
+    bool stopped;
+    /* What the class saw. */
+    int created, destroyed, alarms;
+    int fail_create, fail_alarm;
+    bool write_once;        /* only the first constructor writes */
+    struct cn_call *parked; /* a call the class keeps for later */
+};
+
+static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                       const struct cn_class **class_, void **class_data)
+{
+    (void)ns;
+    struct world *world = lane->data;
+    *class_ = world->class_;
+    *class_data = world;
+    return true;
+}
+
+static void world_open(struct world *world, const char *dir, const struct cn_class *class_)
+{
+    struct cn_err err;
+    *world = (struct world){.class_ = class_};
+    world->clock = (struct fake_clock){{fake_wall, fake_mono}, 1000000};
+    world->disk = cn_disk_system_new(dir);
+    struct cn_history_config history = {.disk = world->disk, .clock = &world->clock.clock};
+    CHECK_INT(0, cn_history_open(&history, &world->history, &err));
+    struct cn_store_config config = {.disk = world->disk,
+                                     .clock = &world->clock.clock,
+                                     .sync = CN_LOG_OS,
+                                     .history = cn_history_callbacks(world->history)};
+    CHECK_INT(0, cn_store_open(&config, &world->store, &err));
+    struct cn_node_options options = {.store = world->store,
+                                      .history = world->history,
+                                      .clock = &world->clock.clock,
+                                      .lane_count = 1,
+                                      .find_class = find_class,
+                                      .secret = "0123456789abcde"};
+    CHECK_INT(0, cn_node_new(&options, &world->node, &err));
+    CHECK_INT(0, cn_node_namespace(world->node, "test/Counter", &world->ns, &err));
+    CHECK_INT(0, uv_loop_init(&world->loop));
+    CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
+    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, 0, &world->loop, &world->mailbox,
+                                      world, &err));
+}
+
+static void on_stopped(struct cn_object_lane *lane)
+{
+    ((struct world *)lane->data)->stopped = true;
+}
+
+static void world_close(struct world *world)
+{
+    cn_object_lane_stop(&world->lane, on_stopped);
+    cn_mailbox_close(&world->mailbox, NULL);
+    uv_run(&world->loop, UV_RUN_DEFAULT);
+    CHECK(world->stopped);
+    CHECK_INT(0, uv_loop_close(&world->loop));
+    cn_node_free(world->node);
+    cn_store_close(world->store);
+    cn_history_close(world->history);
+    cn_disk_system_free(world->disk);
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+struct answer {
+    struct cn_call call;
+    bool done;
+};
+
+static void on_reply(struct cn_call *call)
+{
+    struct answer *answer = (struct answer *)call;
+    CHECK(!answer->done);
+    answer->done = true;
+    cn_free(call->name);
+    call->name = NULL;
+}
+
+static struct answer *post(struct world *world, const char *name, intptr_t what)
+{
+    struct answer *answer = CN_NEW(struct answer);
+    answer->call.kind = CN_CALL_OTHER;
+    answer->call.ns = world->ns;
+    answer->call.key.namespace_id = world->ns->id;
+    cn_id_from_name(&world->ns->keys, CN_JURISDICTION_NONE, name, strlen(name),
+                    answer->call.key.id);
+    answer->call.name = cn_strdup(name);
+    answer->call.name_size = strlen(name);
+    answer->call.caller = &world->lane;
+    answer->call.payload = (void *)what;
+    answer->call.on_reply = on_reply;
+    cn_call_send(&answer->call);
+    CHECK(!answer->done); /* C2: never from inside the call */
+    return answer;
+}
+
+static void run_until(struct world *world, struct answer *answer)
+{
+    while (!answer->done)
+        uv_run(&world->loop, UV_RUN_ONCE);
+}
+
+static intptr_t ask(struct world *world, const char *name, intptr_t what)
+{
+    struct answer *answer = post(world, name, what);
+    run_until(world, answer);
+    CHECK_INT(0, answer->call.err.code);
+    intptr_t result = (intptr_t)answer->call.result;
+    cn_free(answer);
+    return result;
+}
+
+#endif
