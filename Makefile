@@ -229,6 +229,7 @@ install: all ## install below PREFIX (/usr/local)
 bench: setup ## compare with workerd and with stock SQLite on this machine
 	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS)
 	@node test/bench/serve.mjs
+	@node test/bench/objects.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 
 lint: setup ## layers, libraries' homes, refused functions, format

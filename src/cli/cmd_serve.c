@@ -162,7 +162,11 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     if (rc < 0)
         return rc;
     if (cn_deployer_wants_node(deployer)) {
-        rc = cn_data_open(&settings->data, deployer->projects[0].data, settings->lane_count, err);
+        struct cn_data_options data = {
+            .lane_count = settings->lane_count,
+            .object_idle_ms = (unsigned)deployer->projects[0].config->server.limits.object_idle_ms,
+        };
+        rc = cn_data_open(&settings->data, deployer->projects[0].data, &data, err);
         if (rc < 0)
             return rc;
         deployer->node = settings->data.node;

@@ -181,7 +181,7 @@ struct cn_config_server {
     } tls;
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
-            connections, heap_bytes;
+            connections, heap_bytes, object_idle_ms;
     } limits; /* 0: the default */
 };
 

@@ -22,7 +22,8 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
     return cn_service_find(ns, class_);
 }
 
-int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, struct cn_err *err)
+int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
+                 struct cn_err *err)
 {
     *data = (struct cn_data){0};
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -43,11 +44,15 @@ int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, st
     if (rc < 0)
         goto close;
     data->services.history = data->history;
-    struct cn_node_options node = {.store = data->store,
-                                   .history = data->history,
-                                   .lane_count = lane_count,
-                                   .find_class = find_class,
-                                   .data = &data->services};
+    struct cn_node_options node = {
+        .store = data->store,
+        .history = data->history,
+        .lane_count = options->lane_count,
+        .find_class = find_class,
+        .data = &data->services,
+        .idle_ms = options->object_idle_ms,
+        .idle_long_ms = options->object_idle_ms * 7,
+    };
     rc = cn_secret_load(data->disk, node.secret, err);
     if (rc < 0)
         goto close;

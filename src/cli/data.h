@@ -21,8 +21,14 @@ struct cn_data {
     struct cn_services services; /* what it lends to the services */
 };
 
+struct cn_data_options {
+    unsigned lane_count;
+    unsigned object_idle_ms; /* 0: the default */
+};
+
 /* Makes the folder (mode 0700) if it is absent. */
-int cn_data_open(struct cn_data *data, const char *path, unsigned lane_count, struct cn_err *err);
+int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
+                 struct cn_err *err);
 void cn_data_close(struct cn_data *data); /* one that was not opened is fine */
 
 #endif

@@ -260,7 +260,8 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     lane->spin.data = lane;
     uv_timer_init(loop, &lane->clock);
     lane->clock.data = lane;
-    uv_timer_start(&lane->clock, on_clock, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
+    unsigned interval = lane->idle_ms < CLOCK_INTERVAL_MS ? lane->idle_ms : CLOCK_INTERVAL_MS;
+    uv_timer_start(&lane->clock, on_clock, interval, interval);
     cn_alarm_lane_init(lane);
     lane->listener.on_durable = on_durable;
     cn_store_listen(cn_node_store(node), &lane->listener);

@@ -1,6 +1,6 @@
 // Starting servers, loading them with wrk, reading what they used. Shared by the benchmarks.
 import { spawn, execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync, copyFileSync, openSync, closeSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync, copyFileSync, openSync, closeSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import os from "node:os";
@@ -85,16 +85,17 @@ class Server {
     this.startMs = Number(process.hrtime.bigint() - began) / 1e6;
     return this;
   }
-  async stop() {
+  /** Ends the server; `keep` leaves its folder for another start. */
+  async stop({ keep = false } = {}) {
     if (!this.gone) this.child.kill("SIGTERM");
     await Promise.race([this.exited, sleep(5000)]);
     if (!this.gone) this.child.kill("SIGKILL");
     await this.exited;
-    rmSync(this.dir, { recursive: true, force: true });
+    if (!keep) rmSync(this.dir, { recursive: true, force: true });
   }
 }
 
-const tempDir = (name) => mkdtempSync(path.join(os.tmpdir(), `cairn-bench-${name}-`));
+export const tempDir = (name) => mkdtempSync(path.join(os.tmpdir(), `cairn-bench-${name}-`));
 
 /** cairn on a wrangler configuration; `dir` keeps the bundle and the data between starts. */
 export async function startCairn(config, { lanes = 1, probe = "/hello", args = [], dir = tempDir("cairn") } = {}) {
@@ -104,19 +105,24 @@ export async function startCairn(config, { lanes = 1, probe = "/hello", args = [
   return new Server().start(command, port, probe, dir);
 }
 
-/** workerd on the same script. */
-export async function startWorkerd(script, { probe = "/hello", date = "2026-01-01" } = {}) {
+/** workerd on the same script; `objects` are its Durable Objects as { BINDING: "Class" }, kept on disk. */
+export async function startWorkerd(script, { probe = "/hello", date = "2026-01-01", objects = {}, dir = tempDir("workerd") } = {}) {
   const port = await freePort();
-  const dir = tempDir("workerd");
+  const data = path.join(dir, "data");
+  mkdirSync(data, { recursive: true });
+  const list = (each) => Object.entries(objects).map(each).join(", ");
   copyFileSync(script, path.join(dir, "worker.js"));
   writeFileSync(path.join(dir, "config.capnp"), `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [ (name = "main", worker = .w) ],
+  services = [ (name = "main", worker = .w), (name = "disk", disk = (path = ${JSON.stringify(data)}, writable = true)) ],
   sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main") ]
 );
 const w :Workerd.Worker = (
   modules = [ (name = "worker", esModule = embed "worker.js") ],
   compatibilityDate = "${date}",
+  durableObjectNamespaces = [ ${list(([, name]) => `(className = "${name}", uniqueKey = "${name}", enableSql = true)`)} ],
+  durableObjectStorage = (localDisk = "disk"),
+  bindings = [ ${list(([binding, name]) => `(name = "${binding}", durableObjectNamespace = "${name}")`)} ],
 );
 `);
   const command = [path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd"), "serve", path.join(dir, "config.capnp")];
@@ -124,11 +130,11 @@ const w :Workerd.Worker = (
 }
 
 /** Runs wrk; { rate, requests, cpuPerRequest (of the server, in microseconds) }. */
-export async function wrk(server, target, { seconds = 4, connections = 32, lua, threads = 1 } = {}) {
+export async function wrk(server, target, { seconds = 4, connections = 32, lua, luaArgs = [], threads = 1 } = {}) {
   const args = [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, "--timeout", "10s"];
   if (lua) args.push("-s", lua);
   const before = usage(server.pid);
-  const { stdout } = await run("wrk", [...args, server.base + target]);
+  const { stdout } = await run("wrk", [...args, server.base + target, ...(luaArgs.length ? ["--", ...luaArgs.map(String)] : [])]);
   const after = usage(server.pid);
   const requests = Number(/(\d+) requests in/.exec(stdout)[1]);
   const bad = /Non-2xx or 3xx responses: (\d+)/.exec(stdout);

@@ -1,0 +1,15 @@
+-- wrk ... -s names.lua URL -- PREFIX random|next COUNT: asks for PREFIX<number>, at random among
+-- 1..COUNT, or each number once.
+local prefix, count, requests, last = "", 0, {}, 0
+function init(args)
+  prefix = args[1]
+  if args[2] == "random" then
+    count = tonumber(args[3])
+    for i = 1, count do requests[i] = wrk.format("GET", prefix .. i) end
+  end
+end
+function request()
+  if count > 0 then return requests[math.random(count)] end
+  last = last + 1
+  return wrk.format("GET", prefix .. last)
+end
