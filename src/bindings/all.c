@@ -16,6 +16,7 @@ extern const struct cn_js_native cn_native_node[];
 extern const struct cn_js_native cn_native_node_crypto[];
 extern const struct cn_js_native cn_native_node_keys[];
 extern const struct cn_js_native cn_native_object[];
+extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
@@ -25,7 +26,8 @@ static const struct cn_js_native *const tables[] = {
     cn_native_compression, cn_native_console,     cn_native_timers,    cn_native_fetch,
     cn_native_encoding,    cn_native_html,        cn_native_http,      cn_native_multipart,
     cn_native_node,        cn_native_node_crypto, cn_native_node_keys, cn_native_object,
-    cn_native_storage,     cn_native_url,         cn_native_webcrypto, cn_native_sockets,
+    cn_native_restore,     cn_native_storage,     cn_native_url,       cn_native_webcrypto,
+    cn_native_sockets,
 };
 
 void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)

@@ -7,6 +7,7 @@ import { clearTimeout, setTimeout } from "../../web/timers.js";
 import { decodeRequest, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { Exports, KIND, answer, answerTarget, failCall, serializeResult, setExportsOfObject } from "./rpc.js";
+import { restoreSnapshot } from "./recovery.js";
 import { makeStorage } from "./storage.js";
 
 const BLOCK_MS_MAX = 30_000; // DO-CTX-3
@@ -46,6 +47,9 @@ class DurableObjectState {
   }
   blockConcurrencyWhile(callback) {
     return this.#lock(callback, true);
+  }
+  onNextSessionRestore(snapshot) {
+    return restoreSnapshot(this.#object, snapshot);
   }
   abort(reason) {
     native.objectReset(this.#object, FAULT_RESET, reason === undefined ? "Application called abort() to reset Durable Object." : String(reason));

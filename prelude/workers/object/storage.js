@@ -6,6 +6,7 @@
 import { native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
+import { bookmarkForTime, currentBookmark, restoreNext, takeSnapshot } from "./recovery.js";
 
 const KEYS_MAX = 128;
 const KEY_BYTES_MAX = 2048;
@@ -327,6 +328,18 @@ export class DurableObjectStorage {
     return new Promise((resolve, reject) => {
       native.storageSync(this.#object, (failure) => (failure === undefined ? resolve() : reject(new Error(failure))));
     });
+  }
+  getCurrentBookmark() {
+    return currentBookmark(this.#object);
+  }
+  getBookmarkForTime(when) {
+    return bookmarkForTime(this.#object, when);
+  }
+  onNextSessionRestoreBookmark(bookmark) {
+    return restoreNext(this.#object, bookmark);
+  }
+  snapshot(bookmark) {
+    return takeSnapshot(this.#object, bookmark);
   }
   getAlarm(options) {
     return promised(() => native.alarmGet(this.#object));
