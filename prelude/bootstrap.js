@@ -64,6 +64,6 @@ installNode();
 
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";
+export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
 export { objectCreate, objectDeliver, objectDestroy } from "./workers/object/host.js";
-export { targetDeliver } from "./workers/object/rpc.js";

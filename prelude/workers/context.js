@@ -4,6 +4,12 @@ import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
 
 const token = Symbol("construct");
+let exportsOf = () => ({}); // modules.js sets it
+export function setExportsOf(find) {
+  exportsOf = find;
+}
+/** The script's own exports as bindings: `ctx.exports`. */
+export const loopbackExports = () => exportsOf();
 
 /** @returns {ExecutionContext} */
 export function newContext(handle, props) {
@@ -42,6 +48,10 @@ export class ExecutionContext {
 
   get props() {
     return (this.#props ??= {});
+  }
+
+  get exports() {
+    return exportsOf();
   }
 
   /** The response has been handed over: the event ends when nothing is waited for. */

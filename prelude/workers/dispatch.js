@@ -5,9 +5,11 @@ import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
 import { newContext, contextAnswered } from "./context.js";
+import { setEntrypoints } from "./entrypoint.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
+import { makeService } from "./service.js";
 
 let handlers = null; // the default export: an object of handlers, or null
 let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
@@ -26,6 +28,7 @@ export function start(script, files, environment) {
   const failed = (error) => native.scriptStarted(describeError(error));
   const ready = (exports) => {
     setClasses(exports ?? {}, env);
+    setEntrypoints(exports ?? {});
     const main = exports?.default;
     if (typeof main === "function" && main.prototype instanceof WorkerEntrypoint) {
       Entrypoint = main;
@@ -48,6 +51,8 @@ function makeBinding(binding) {
   switch (binding.type) {
     case "durable_object_namespace":
       return makeNamespace(binding.ns);
+    case "service":
+      return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
   }
   throw new Error(`there is no binding of type ${binding.type}`);
 }

@@ -1,25 +1,61 @@
 // The modules a script imports from the runtime rather than from its bundle.
-import { RpcTarget } from "./object/rpc.js";
+import { native } from "../internal/native.js";
+import { describeError } from "../internal/report.js";
+import { setExportsOf } from "./context.js";
+import { RpcStub, RpcTarget } from "./object/rpc.js";
 import { connect } from "./sockets.js";
 
-/** What `cloudflare:workers` exports as `env`; a proxy so that it can be imported before start. */
+/** What `cloudflare:workers` exports as `env` and `exports`: proxies, so that they can be imported
+ * before the script has started, and be replaced for a while. */
 let environment = {};
+let loopback = {};
 export function setEnv(value) {
   environment = value;
 }
-const envProxy = new Proxy(
+export function setExports(value) {
+  loopback = value;
+}
+export const env = () => environment;
+setExportsOf(() => loopback);
+
+const mirror = (object) => new Proxy(
   {},
   {
-    get: (_, key) => environment[key],
-    has: (_, key) => key in environment,
-    ownKeys: () => Reflect.ownKeys(environment),
+    get: (_, key) => object()[key],
+    has: (_, key) => key in object(),
+    ownKeys: () => Reflect.ownKeys(object()),
     getOwnPropertyDescriptor: (_, key) => {
-      const descriptor = Reflect.getOwnPropertyDescriptor(environment, key);
+      const descriptor = Reflect.getOwnPropertyDescriptor(object(), key);
       if (descriptor) descriptor.configurable = true;
       return descriptor;
     },
   },
 );
+
+/** The imported `env` and `exports` are others while `callback` runs, up to its first await. */
+function withEnvAndExports(newEnv, newExports, callback) {
+  const before = [imported.env, imported.exports];
+  imported.env = newEnv ?? imported.env;
+  imported.exports = newExports ?? imported.exports;
+  try {
+    return callback();
+  } finally {
+    [imported.env, imported.exports] = before;
+  }
+}
+const imported = { env: null, exports: null };
+
+/** Keeps the worker, or the object, until `promise` has settled. */
+function waitUntil(promise) {
+  const object = native.currentObject();
+  const event = object === 0 ? native.eventHold() : 0;
+  if (object !== 0) native.objectHold(object);
+  const settled = () => (object !== 0 ? native.objectUnhold(object) : native.eventDone(event));
+  Promise.resolve(promise).then(settled, (error) => {
+    native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+    settled();
+  });
+}
 
 export class WorkerEntrypoint {
   constructor(ctx, env) {
@@ -35,8 +71,27 @@ export class DurableObject {
   }
 }
 
+export class WorkflowEntrypoint {
+  constructor(ctx, env) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}
+
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
   "cloudflare:sockets": { connect },
-  "cloudflare:workers": { env: envProxy, WorkerEntrypoint, DurableObject, RpcTarget },
+  "cloudflare:workers": {
+    env: mirror(() => imported.env ?? environment),
+    exports: mirror(() => imported.exports ?? loopback),
+    waitUntil,
+    withEnv: (newEnv, callback) => withEnvAndExports(newEnv, null, callback),
+    withExports: (newExports, callback) => withEnvAndExports(null, newExports, callback),
+    withEnvAndExports,
+    WorkerEntrypoint,
+    DurableObject,
+    WorkflowEntrypoint,
+    RpcTarget,
+    RpcStub,
+  },
 };

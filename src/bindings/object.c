@@ -14,10 +14,12 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "bindings/call.h"
 #include "js/native.h"
 #include "object/alarm.h"
 #include "object/call.h"
 #include "object/id.h"
+#include "worker/dispatch.h"
 #include "worker/instance.h"
 #include "worker/jsclass.h"
 #include "worker/lane.h"
@@ -108,29 +110,36 @@ static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
 
 /* --- calls from here ------------------------------------------------------------------------- */
 
-static void on_reply(struct cn_call *call)
+bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_err *err,
+                  uint8_t **result, size_t size)
 {
-    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
-    if (!cn_js_enter_pin(&jscall->callback)) {
-        cn_jscall_free(jscall);
-        return;
-    }
-    struct cn_js_context *context = jscall->callback.context;
+    if (!cn_js_enter_pin(callback))
+        return false;
+    struct cn_js_context *context = callback->context;
     JSContextRef ctx = context->ref;
     JSValueRef argv[3] = {JSValueMakeNumber(ctx, -1), JSValueMakeUndefined(ctx),
                           JSValueMakeUndefined(ctx)};
-    if (call->err.code) {
-        argv[0] = JSValueMakeNumber(ctx, call->faults);
-        argv[2] = cn_js_text_z(ctx, call->err.text);
+    if (err->code) {
+        argv[0] = JSValueMakeNumber(ctx, faults);
+        argv[2] = cn_js_text_z(ctx, err->text);
     }
-    if (jscall->result) {
-        argv[1] = cn_js_uint8array_take(ctx, jscall->result, jscall->result_size);
-        jscall->result = NULL;
+    if (*result) {
+        argv[1] = cn_js_uint8array_take(ctx, *result, size);
+        *result = NULL;
     }
-    JSObjectRef function = (JSObjectRef)jscall->callback.value;
+    JSObjectRef function = (JSObjectRef)callback->value;
     JSObjectCallAsFunction(ctx, function, NULL, 3, argv, NULL); /* it reports itself */
-    cn_jscall_free(jscall);
+    cn_js_pin_clear(callback);
     cn_js_leave(context);
+    return true;
+}
+
+static void on_reply(struct cn_call *call)
+{
+    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    cn_call_tell(&jscall->callback, call->faults, &call->err, &jscall->result,
+                 jscall->result_size); /* false: whoever asked is gone */
+    cn_jscall_free(jscall);
 }
 
 static void drop(struct cn_call *call)
@@ -171,7 +180,7 @@ static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t 
         on_open(&jscall->call.output, NULL);
 }
 
-static bool too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
+bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
 {
     if (size <= CALL_SIZE_MAX)
         return false;
@@ -191,7 +200,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
     size_t size;
     if (!ns || !id_arg(ctx, cn_js_arg(1), id) || !cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "objectCall: bad arguments");
-    if (too_large(ctx, exception, size))
+    if (cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
@@ -239,61 +248,13 @@ static JSValueRef native_worker_address(CN_JS_NATIVE_ARGS)
     return cn_js_text_z(ctx, text);
 }
 
-/* A worker's call has been answered, or cannot be: back to the caller's lane. */
-static void deliver_answer(struct cn_mail *mail, void *data)
+static struct cn_lane *lane_at(struct cn_lane *lane, unsigned index)
 {
-    (void)data;
-    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
-    on_reply(call);
-}
-
-static void answer_worker_call(struct cn_call *call)
-{
-    call->mail.deliver = deliver_answer;
-    if (!cn_mailbox_send(call->caller->mailbox, &call->mail)) {
-        drop(call);
-        cn_free(call);
-    }
-}
-
-/* On the lane of the instance. */
-static void deliver_worker_call(struct cn_mail *mail, void *data)
-{
-    struct cn_lane *lane = data;
-    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
-    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
-    struct cn_instance *instance = NULL;
-    CN_LIST_FOREACH(&lane->instances, node)
-    {
-        struct cn_instance *each = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (each->serial == (uint32_t)(uintptr_t)call->data)
-            instance = each;
-    }
-    if (!instance) {
-        cn_err_set(&call->err, CN_ECLOSED, "The worker that this stub belongs to has ended.");
-        call->faults = CN_FAULT_RETRYABLE;
-        answer_worker_call(call);
-        return;
-    }
-    struct cn_js_context *context = instance->runtime->context;
-    call->tag = cn_jstable_add(&lane->calls, call);
-    cn_js_enter(context);
-    JSValueRef argv[] = {
-        JSValueMakeNumber(context->ref, call->tag), cn_js_text_z(context->ref, jscall->method),
-        cn_js_uint8array_take(context->ref, jscall->bytes ? jscall->bytes : cn_alloc(1),
-                              jscall->size)};
-    jscall->bytes = NULL;
-    struct cn_err err;
-    (void)cn_instance_enter(instance, &instance->target_deliver, 3, argv,
-                            &err); /* answers itself */
-    cn_js_leave(context);
-}
-
-static void on_worker_gate(struct cn_output *output, const struct cn_err *err)
-{
-    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
-    if (err || !cn_mailbox_send(call->owner->mailbox, &call->mail))
-        cn_jscall_free(CN_CONTAINER_OF(call, struct cn_jscall, call));
+    if (index == lane->options.index)
+        return lane;
+    struct cn_object_lane *other =
+        lane->options.node ? cn_node_lane(lane->options.node, index) : NULL;
+    return other ? other->data : NULL;
 }
 
 /* targetCall(address, method, bytes, callback): as objectCall() */
@@ -310,23 +271,27 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
     snprintf(address, sizeof(address), "%s", cn_buf_text(text));
     if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetCall: bad arguments");
-    if (too_large(ctx, exception, size))
+    if (cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
+    struct cn_lane *to;
+    if (sscanf(address, "w%u:%u", &number, &serial) == 2 && (to = lane_at(lane, number))) {
+        struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
+        dispatch->serial = serial;
+        dispatch->handler = "target";
+        dispatch->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+        cn_dispatch_from_js(ctx, dispatch, bytes, size, cn_js_arg(3));
+        return JSValueMakeUndefined(ctx);
+    }
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
     call->kind = CN_CALL_OTHER;
     jscall->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     if (sscanf(address, "o%u:%64s", &number, hex) == 2 &&
-        cn_id_from_hex(hex, strlen(hex), call->key.id) &&
+        cn_id_from_hex(hex, strlen(hex), call->key.id) && lane->options.node &&
         (call->ns = cn_node_namespace_find(lane->options.node, number)) &&
         cn_id_valid(&call->ns->keys, call->key.id)) {
         call->key.namespace_id = number;
         send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_gate);
-    } else if (sscanf(address, "w%u:%u", &number, &serial) == 2 &&
-               (call->owner = cn_node_lane(lane->options.node, number))) {
-        call->data = (void *)(uintptr_t)serial;
-        call->mail.deliver = deliver_worker_call;
-        send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_worker_gate);
     } else {
         cn_jscall_free(jscall);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "the stub has no valid address");
@@ -358,16 +323,17 @@ static void set_result(JSContextRef ctx, struct cn_call *call, JSValueRef value)
 /* callReply(c, bytes): the answer; an alarm that succeeded */
 static JSValueRef native_call_reply(CN_JS_NATIVE_ARGS)
 {
+    uint8_t *bytes;
+    size_t size;
+    if (cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size) && cn_call_too_large(ctx, exception, size))
+        return JSValueMakeUndefined(ctx);
     struct cn_call *call = take_call(ctx, cn_js_arg(0));
     if (!call)
         return JSValueMakeUndefined(ctx); /* the object was reset, or the time is over */
     if (call->kind == CN_CALL_ALARM)
         cn_alarm_succeeded(call->object);
     set_result(ctx, call, cn_js_arg(1));
-    if (call->object)
-        cn_call_reply(call, call->payload);
-    else
-        answer_worker_call(call);
+    cn_call_reply(call, call->payload);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -379,13 +345,7 @@ static JSValueRef native_call_fail(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     char *message = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     set_result(ctx, call, cn_js_arg(2));
-    if (call->object) {
-        cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "%s", message);
-    } else {
-        cn_err_set(&call->err, CN_EJS, "%s", message);
-        call->faults = CN_FAULT_REMOTE;
-        answer_worker_call(call);
-    }
+    cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "%s", message);
     cn_free(message);
     return JSValueMakeUndefined(ctx);
 }

@@ -94,6 +94,8 @@ static int open_projects(struct cn_deployer *deployer, struct cn_project **out, 
         rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, err);
     if (rc == 0)
         rc = check_names(projects, deployer->path_count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_services(projects, deployer->path_count, err);
     if (rc < 0) {
         close_projects(projects, deployer->path_count);
         return rc;

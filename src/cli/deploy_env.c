@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cli/compat.h"
 #include "cli/config.h"
+#include "cli/confnode.h"
 #include "cli/project.h"
 #include "object/node.h"
 #include "worker/script.h"
@@ -122,6 +123,61 @@ int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
     return rc;
 }
 
+/* ---- services ----------------------------------------------------------------------- */
+
+char *cn_deploy_service_name(const struct cn_config_service *service)
+{
+    return service->environment ? cn_sprintf("%s-%s", service->service, service->environment)
+                                : cn_strdup(service->service);
+}
+
+/* Where the i-th entry of `services` stands, as "file:line:column". */
+static char *service_place(const struct cn_config *config, size_t index)
+{
+    const struct cn_confnode *table = config->root, *list = NULL;
+    const struct cn_confnode *environments = config->env ? cn_confnode_find(table, "env") : NULL;
+    if (environments && environments->kind == CN_CONF_TABLE) {
+        const struct cn_confnode *own = cn_confnode_find(environments, config->env);
+        if (own && own->kind == CN_CONF_TABLE)
+            list = cn_confnode_find(own, "services");
+    }
+    if (!list)
+        list = cn_confnode_find(table, "services");
+    if (!list || list->kind != CN_CONF_ARRAY || index >= list->count)
+        return cn_strdup(config->path);
+    return cn_sprintf("%s:%d:%d", config->path, list->items[index]->line,
+                      list->items[index]->column);
+}
+
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, struct cn_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cn_config *config = projects[i].config;
+        for (size_t k = 0; k < config->services.count; k++) {
+            const struct cn_config_service *service = &config->services.items[k];
+            char *name = cn_deploy_service_name(service);
+            bool found = false;
+            for (size_t j = 0; j < count && !found; j++)
+                found = strcmp(projects[j].config->name, name) == 0;
+            bool props_bad = service->props && service->props->kind != CN_CONF_TABLE;
+            char *place = found && !props_bad ? NULL : service_place(config, k);
+            if (!found)
+                cn_err_set(err, CN_ENOTFOUND,
+                           "%s: services: no project of this server is named \"%s\" (binding "
+                           "%s); name its folder on the command line too",
+                           place, name, service->binding);
+            else if (props_bad)
+                cn_err_set(err, CN_EINVALID, "%s: services: props of %s must be a table", place,
+                           service->binding);
+            cn_free(name);
+            cn_free(place);
+            if (!found || props_bad)
+                return err->code;
+        }
+    }
+    return 0;
+}
+
 /* ---- bindings ----------------------------------------------------------------------- */
 
 /* Begins {"name":NAME,"type":TYPE in the list of bindings; the caller ends it with '}'. */
@@ -148,6 +204,33 @@ static int bind_objects(struct binding_list *list, const struct cn_config *confi
         begin_binding(list->json, config->durable_objects.bindings.items[i].name,
                       "durable_object_namespace");
         cn_buf_printf(list->json, ",\"ns\":%u}", list->script->namespaces[i]->id);
+    }
+    return 0;
+}
+
+static void append_member(struct cn_buf *json, const char *key, const char *value)
+{
+    cn_buf_printf(json, ",\"%s\":", key);
+    cn_buf_append_json(json, value, strlen(value));
+}
+
+static int bind_workers(struct binding_list *list, const struct cn_config *config,
+                        struct cn_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < config->services.count; i++) {
+        const struct cn_config_service *service = &config->services.items[i];
+        begin_binding(list->json, service->binding, "service");
+        char *worker = cn_deploy_service_name(service);
+        append_member(list->json, "worker", worker);
+        cn_free(worker);
+        if (service->entrypoint && strcmp(service->entrypoint, "default") != 0)
+            append_member(list->json, "entrypoint", service->entrypoint);
+        if (service->props) {
+            cn_buf_append_str(list->json, ",\"props\":");
+            cn_confnode_write_json(service->props, list->json);
+        }
+        cn_buf_append_byte(list->json, '}');
     }
     return 0;
 }
@@ -202,6 +285,7 @@ static const struct {
     int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err);
 } binders[] = {
     {has_objects, bind_objects},
+    {NULL, bind_workers},
     {has_kv, bind_kv},
 };
 
@@ -231,6 +315,15 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
                                         config->compatibility_flags.count)
                       : flag->side == CN_COMPAT_ON;
         cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
+    }
+    cn_buf_append_byte(&json, '}');
+    append_member(&json, "worker", script->name);
+    cn_buf_append_str(&json, ",\"classes\":{");
+    for (size_t i = 0; i < script->class_count; i++) {
+        if (i)
+            cn_buf_append_byte(&json, ',');
+        cn_buf_append_json(&json, script->classes[i].name, strlen(script->classes[i].name));
+        cn_buf_printf(&json, ":%u", script->classes[i].ns->id);
     }
     cn_buf_append_str(&json, "},\"bindings\":[");
     for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {

@@ -10,8 +10,10 @@
 #ifndef CN_CLI_DEPLOY_ENV_H
 #define CN_CLI_DEPLOY_ENV_H
 #include <stdbool.h>
+#include <stddef.h>
 
 struct cn_config;
+struct cn_config_service;
 struct cn_err;
 struct cn_node;
 struct cn_project;
@@ -26,6 +28,12 @@ int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
 
 /* Whether the project has anything durable: objects, or a service that keeps something. */
 bool cn_deploy_wants_node(const struct cn_config *config);
+
+/* Whether every service binding leads to one of these projects; if not, `err` says where it stands.
+ */
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, struct cn_err *err);
+/* The name of the worker that a service binding means. */
+char *cn_deploy_service_name(const struct cn_config_service *service);
 
 /* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
  * Makes the namespaces of services. After cn_deploy_objects(). NULL: failed. */

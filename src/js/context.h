@@ -57,6 +57,8 @@ int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct 
 
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
+/* Empties every pin of `owner`, which goes: what they wait for finds nobody. */
+void cn_js_pin_clear_all(struct cn_js_context *context, const void *owner);
 /* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or
  * the pin is empty: then nothing was entered. */
 bool cn_js_enter_pin(struct cn_js_pin *pin);

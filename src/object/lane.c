@@ -299,15 +299,12 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
         if (!cn_map_next(&lane->objects, &cursor, &entry))
             break;
         struct cn_object *object = entry->value;
-        object->holds = 0;
         cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
     }
     cn_object_lane_step(lane);
     CN_LIST_FOREACH(&lane->broken, node)
     {
-        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
-        object->holds = 0;
-        cn_object_free(object);
+        cn_object_free(CN_CONTAINER_OF(node, struct cn_object, idle_link));
     }
     cn_store_unlisten(store, &lane->listener);
     lane->handle_count = 4;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/event.h - events under way on a lane, known to JavaScript by a number.
  *
- * A fetch event exists from the request's arrival until both its response is
- * complete (or its client gone) and the script has said that it is done with
- * it, waitUntil() included. JavaScript holds an integer handle: index and
+ * An event has come by HTTP (fetch.h) or from inside the server (dispatch.h). It exists from the
+ * request's arrival until both its response is complete (or its client gone) and the script has
+ * said that it is done with it, waitUntil() included. JavaScript holds an integer handle: index and
  * generation, so that a stale handle finds nothing instead of another's event.
  *
  *     running ──respond──► answered ──done──► freed
@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "js/context.h"
 
+struct cn_dispatch;
 struct cn_http_request;
 struct cn_instance;
 
@@ -37,8 +38,9 @@ struct cn_event {
     uint32_t handle; /* 0: free slot */
     uint32_t next_free;
     struct cn_instance *instance;
-    struct cn_http_request *http;
-    struct cn_list link; /* in instance->events */
+    struct cn_http_request *http; /* NULL: it did not come by HTTP, */
+    struct cn_dispatch *dispatch; /* but so; NULL once that is answered */
+    struct cn_list link;          /* in instance->events */
     enum cn_event_state state;
     bool done;               /* the script is finished with it */
     bool aborted;            /* the client is gone */

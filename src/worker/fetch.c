@@ -199,9 +199,11 @@ void cn_fetch_settle(struct cn_event *event)
     if (!event->done || event->state != CN_EVENT_ANSWERED)
         return;
     struct cn_lane *lane = event->instance->lane;
-    event->http->data = NULL;
-    cn_http_request_release(event->http);
-    event->http = NULL;
+    if (event->http) {
+        event->http->data = NULL;
+        cn_http_request_release(event->http);
+        event->http = NULL;
+    }
     cn_event_free(&lane->events, event);
     /* An instance that is not current goes with its last event; not from inside its own
      * JavaScript, so the house-keeping timer does it (lane.c). */

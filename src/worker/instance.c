@@ -99,10 +99,10 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     cn_list_push_back(&lane->instances, &instance->link);
     cn_js_enter(instance->runtime->context);
     pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch");
+    pin_entry(instance, &instance->dispatch_event, "dispatchEvent");
     pin_entry(instance, &instance->object_create, "objectCreate");
     pin_entry(instance, &instance->object_deliver, "objectDeliver");
     pin_entry(instance, &instance->object_destroy, "objectDestroy");
-    pin_entry(instance, &instance->target_deliver, "targetDeliver");
     instance->serial = ++lane->last_serial;
     cn_js_leave(instance->runtime->context);
     start(instance);

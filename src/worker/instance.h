@@ -32,7 +32,8 @@ struct cn_instance {
     enum cn_instance_state state;
     bool current;                    /* gets new events, or is about to */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
-    struct cn_js_pin object_create, object_deliver, object_destroy, target_deliver;
+    struct cn_js_pin dispatch_event;
+    struct cn_js_pin object_create, object_deliver, object_destroy;
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */
     void (*on_started)(struct cn_instance *instance, const struct cn_err *err);

@@ -223,6 +223,8 @@ static void js_destroy(struct cn_object *object, void *instance_)
     struct cn_err err;
     JSValueRef argv[1] = {JSValueMakeNumber(context->ref, js->handle)};
     cn_js_enter(context);
+    if (object->holds)
+        cn_js_pin_clear_all(context, object); /* only when the server stops is it not waited for */
     (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
     cn_js_leave(context);
     cn_jstable_remove(&lane_of(object)->objects, js->handle);

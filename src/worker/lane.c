@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "net/client.h"
 #include "net/socket.h"
+#include "worker/dispatch.h"
 #include "worker/fetch.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
@@ -156,8 +157,10 @@ static void fail_events(struct cn_instance *instance, const char *why)
         event->done = true; /* so that its answer is its end */
         if (event->state == CN_EVENT_ANSWERED)
             cn_fetch_settle(event);
-        else
+        else if (event->http)
             cn_fetch_fail(event, 503, why, strlen(why));
+        else
+            cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
     }
 }
 
@@ -262,7 +265,10 @@ static void started(struct cn_lane *lane, int status)
 static void on_turn_end(void *data)
 {
     struct cn_lane *lane = data;
-    cn_object_lane_step(&lane->object_lane);
+    if (!cn_list_empty(&lane->dispatches))
+        cn_dispatch_step(lane);
+    if (lane->options.node)
+        cn_object_lane_step(&lane->object_lane);
 }
 
 static int lane_open(struct cn_lane *lane)
@@ -277,10 +283,12 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
+    uv_idle_init(&lane->loop, &lane->dispatch_spin);
+    lane->dispatch_spin.data = lane;
     lane->vm = cn_js_vm_new(lane);
+    lane->vm->on_turn_end = on_turn_end;
     if (lane->options.node) {
         lane->vm->hooks = &cn_jsclass_hooks;
-        lane->vm->on_turn_end = on_turn_end;
         rc = cn_object_lane_start(&lane->object_lane, lane->options.node, lane->options.index,
                                   &lane->loop, &lane->mailbox, lane, err);
         if (rc < 0)
@@ -327,6 +335,7 @@ int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, s
 {
     *lane = (struct cn_lane){.options = *options};
     cn_list_init(&lane->instances);
+    cn_list_init(&lane->dispatches);
     uv_sem_init(&lane->start_sem, 0);
     int rc = uv_thread_create(&lane->thread, lane_main, lane);
     if (rc < 0)
@@ -383,6 +392,7 @@ static void on_client_closed(void *data)
 /* Nothing is left that could call them: the instances can go, and then the loop ends. */
 static void finish_stop(struct cn_lane *lane)
 {
+    cn_dispatch_stop(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
     cn_free(lane->current);
@@ -397,6 +407,7 @@ static void finish_stop(struct cn_lane *lane)
     if (lane->sockets)
         cn_sockets_close(lane->sockets, on_client_closed, lane);
     uv_close((uv_handle_t *)&lane->house, NULL);
+    uv_close((uv_handle_t *)&lane->dispatch_spin, NULL);
     cn_mailbox_close(&lane->mailbox, NULL);
 }
 

@@ -66,6 +66,9 @@ struct cn_lane {
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
     struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
     struct cn_events events;                   /* every event under way on this lane */
+    struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
+    uv_idle_t dispatch_spin;                   /* runs while there are any */
+    bool dispatching;                          /* cn_dispatch_step() is on the stack */
     struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
     struct cn_instance **current;              /* one per script of the deployment */
     uint32_t last_serial;                      /* given to an instance */

@@ -4,9 +4,10 @@ import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
 import { clearTimeout, setTimeout } from "../../web/timers.js";
+import { loopbackExports } from "../context.js";
 import { decodeRequest, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
-import { Exports, KIND, answer, answerTarget, failCall, serializeResult, setExportsOfObject } from "./rpc.js";
+import { Exports, KIND, answer, answerTarget, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { makeStorage } from "./storage.js";
 
@@ -33,6 +34,12 @@ class DurableObjectState {
     this.#object = object;
     this.id = id;
     this.storage = makeStorage(object, (callback, resets) => this.#lock(callback, resets));
+  }
+  get props() {
+    return {};
+  }
+  get exports() {
+    return loopbackExports();
   }
   waitUntil(promise) {
     const object = this.#object;
@@ -133,7 +140,7 @@ async function deliverFetch(host, call, bytes) {
     const request = decodeRequest(deserialize(bytes));
     if (typeof host.instance.fetch !== "function") throw new TypeError("Handler does not export a fetch() function.");
     const response = await host.instance.fetch(request);
-    native.callReply(call, serializeResult(encodeResponse(response)));
+    replyWith(call, encodeResponse(response));
   } catch (error) {
     failCall(call, error);
   }

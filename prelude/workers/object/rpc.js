@@ -67,12 +67,13 @@ function currentOwner() {
 
 // --- values ------------------------------------------------------------------------------------
 
-const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35 };
+const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36 };
 
 class CallContext {
   constructor() {
     this.made = []; // [exports, number]: what was exported for this message
-    this.received = []; // stubs that came in it
+    this.received = []; // stubs that came in it and are the receiver's to dispose of
+    this.streams = null; // promises of the ends of streams that were exported for it
   }
   export(target) {
     const { address, exports } = currentOwner();
@@ -86,13 +87,18 @@ class CallContext {
       if (stub !== null) {
         if (stub.path.length > 0) throw new DOMException("An RPC property cannot be sent; call it or await it first.", "DataCloneError");
         if (stub.object !== null) return write(writer, TAG.OBJECT, stub.object);
+        if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
         stub.retain();
         return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
       }
       return write(writer, TAG.REFERENCE, this.reference(value));
     }
     if (value instanceof RpcTarget) return write(writer, TAG.REFERENCE, this.reference(value));
-    if (isReadableStream(value)) return write(writer, TAG.STREAM, this.reference(new StreamSource(value)));
+    if (isReadableStream(value)) {
+      const source = new StreamSource(value);
+      (this.streams ??= []).push(source.pump);
+      return write(writer, TAG.STREAM, this.reference(source));
+    }
     if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequest(value));
     if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value));
     if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
@@ -133,10 +139,16 @@ register(TAG.REQUEST, (parts) => decodeRequest(parts));
 register(TAG.RESPONSE, (parts) => decodeResponse(parts));
 register(TAG.HEADERS, (pairs) => makeHeaders(pairs));
 register(TAG.OBJECT, ({ ns, hex, name }) => objectStub(ns, hex, name));
+register(TAG.SERVICE, (service) => serviceStub(service));
 
 let objectStub = null; // stub.js sets it
 export function setObjectStub(make) {
   objectStub = make;
+}
+
+let serviceStub = null; // service.js sets it
+export function setServiceStub(make) {
+  serviceStub = make;
 }
 
 /** A stream on its way: the receiver pulls. */
@@ -208,6 +220,9 @@ class StubState {
     this.address = null;
     this.number = 0;
     this.object = null; // of a Durable Object: {ns, hex, name}
+    this.service = null; // of a worker: {worker, entrypoint, props}
+    this.fixed = null; // members that are there at once
+    this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
   retain() {
     native.targetCall(this.address, "~retain", serialize(this.number), () => {});
@@ -234,15 +249,16 @@ const handler = {
       };
     }
     if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
-    const fixed = state.fixed?.[key];
-    if (fixed !== undefined) return fixed;
+    if (state.fixed !== null && key in state.fixed) return state.fixed[key];
     return makeProxy(new StubState(state.send, [...state.path, key], target.proxy));
   },
   apply(target, _, args) {
     const state = states.get(target.proxy);
+    if (state.invoke !== null) return state.invoke(...args);
     return pipelined(call(state, state.path, args));
   },
   has: () => true,
+  getPrototypeOf: () => RpcStub.prototype,
   set: () => { throw new TypeError("The properties of a stub cannot be set."); },
 };
 
@@ -261,6 +277,17 @@ function makeReference(address, number) {
   const proxy = makeProxy(state);
   forgotten.register(proxy, { address, number }, state);
   return proxy;
+}
+
+/** A stub of something of one's own, as the other side would hold it. */
+export class RpcStub {
+  constructor(target) {
+    if (typeof target !== "function" && !(target instanceof RpcTarget)) {
+      throw new TypeError("Failed to construct 'RpcStub': the value is neither a function nor an RpcTarget.");
+    }
+    const { address, exports } = currentOwner();
+    return makeReference(address, exports.add(target));
+  }
 }
 
 function dispose(proxy) {
@@ -309,9 +336,10 @@ export function serializeArguments(value) {
   return { bytes: serialize(value, context), context };
 }
 
-/** Bytes of a value that leaves for good: what it holds by reference is the receiver's. */
-export function serializeResult(value) {
-  return serialize(value, new CallContext());
+/** Answers with a value that leaves for good: what it holds by reference is the receiver's. */
+export function replyWith(handle, value) {
+  const context = new CallContext();
+  reply(handle, serialize(value, context), context);
 }
 
 /** Calls, or with args undefined reads, what `path` names. */
@@ -376,12 +404,9 @@ export function remoteError(faults, bytes, message) {
   return error;
 }
 
-/** A stub whose calls `send`; `fixed` are members that are there at once. */
-export function makeStub(send, fixed, object) {
-  const state = new StubState(send, [], null);
-  state.fixed = fixed;
-  state.object = object;
-  return makeProxy(state);
+/** A stub whose calls `send`; `more` are fields of its state: fixed, object, service, invoke. */
+export function makeStub(send, more) {
+  return makeProxy(Object.assign(new StubState(send, [], null), more));
 }
 
 // --- answering ---------------------------------------------------------------------------------
@@ -424,9 +449,22 @@ export async function answer(handle, target, path, bytes) {
       else result = value.apply(holder, args);
     }
     if (result !== null && (typeof result === "object" || typeof result === "function")) result = await result;
-    native.callReply(handle, serialize(result, context));
+    reply(handle, serialize(result, context), context);
   } catch (error) {
     failCall(handle, error);
+  }
+}
+
+/** The answer to a call: to an object by the call's number, to a worker by minus that of its event. */
+export function reply(handle, bytes, context) {
+  if (handle > 0) {
+    native.callReply(handle, bytes);
+  } else if (context?.streams == null) {
+    native.eventReply(-handle, bytes, false);
+  } else {
+    // The event lasts as long as what it streams.
+    native.eventReply(-handle, bytes, true);
+    Promise.allSettled(context.streams).then(() => native.eventEnd(-handle));
   }
 }
 
@@ -443,14 +481,15 @@ export function failCall(handle, error) {
   try {
     message = error instanceof Error ? error.message : String(error);
   } catch {}
-  native.callFail(handle, message, bytes);
+  if (handle > 0) native.callFail(handle, message, bytes);
+  else native.eventReject(-handle, message, bytes);
 }
 
 /** A call to something exported: method is "number:path", "~retain" or "~release". */
 export function answerTarget(handle, exports, method, bytes) {
   if (method === "~retain" || method === "~release") {
     exports[method.slice(1)](deserialize(bytes));
-    native.callReply(handle, serialize(undefined));
+    reply(handle, serialize(undefined));
     return;
   }
   const colon = method.indexOf(":");
@@ -463,7 +502,7 @@ export function answerTarget(handle, exports, method, bytes) {
   answer(handle, entry.target, path === "" ? [] : path.split("."), bytes);
 }
 
-/** C calls: a call to something the worker itself has exported. */
-export function targetDeliver(handle, method, bytes) {
-  answerTarget(handle, workerExports, method, bytes);
+/** A call to something the worker itself has exported. */
+export function answerWorkerTarget(handle, method, bytes) {
+  answerTarget(-handle, workerExports, method, bytes);
 }

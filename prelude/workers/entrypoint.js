@@ -1,0 +1,53 @@
+// The entrypoints of a script: what its exports are to an event.
+import { WorkerEntrypoint, env, setExports } from "./modules.js";
+import { makeExports } from "./service.js";
+
+let exported = {};
+
+export function setEntrypoints(exports) {
+  exported = exports;
+  setExports(makeExports(exports, isEntrypoint));
+}
+
+const isClass = (value) => typeof value === "function" && value.prototype instanceof WorkerEntrypoint;
+const isEntrypoint = (value) => isClass(value) || (value !== null && typeof value === "object");
+
+/** What an event is given to: the default export, or a named one, with its state for this event. */
+export class Entry {
+  #handlers; // an object of functions, or null
+  #instance; // of a class, or null
+  #context;
+  constructor(name, context) {
+    const value = name === undefined ? exported.default : exported[name];
+    if (!isEntrypoint(value)) {
+      const what = name === undefined ? "The worker has no default export" : `The worker has no entrypoint "${name}"`;
+      throw new TypeError(`${what}${typeof value === "function" ? " that is a class which extends WorkerEntrypoint" : ""}.`);
+    }
+    this.#context = context;
+    this.#instance = isClass(value) ? new value(context, env()) : null;
+    this.#handlers = this.#instance === null ? value : null;
+  }
+
+  /** Runs a handler: fetch, queue, scheduled, ... */
+  handle(name, argument) {
+    const target = this.#instance ?? this.#handlers;
+    if (typeof target[name] !== "function") throw new TypeError(`Handler does not export a ${name}() function.`);
+    return this.#instance === null ? target[name](argument, env(), this.#context) : target[name](argument);
+  }
+
+  /** What RPC calls go to; `method` is the first name of the path. */
+  rpcTarget(method) {
+    if (this.#instance !== null) return this.#instance;
+    const handlers = this.#handlers;
+    if (typeof handlers[method] !== "function") return Object.create(null);
+    // A plain function is declared as a handler is: its one argument, then env and ctx.
+    return Object.create({
+      [method]: (...args) => {
+        if (args.length !== 1 || handlers[method].length > 3) {
+          throw new TypeError(`Cannot call handler function "${method}" over RPC because it has the wrong number of arguments. A simple function handler can only be called over RPC if it has exactly the arguments (arg, env, ctx), where only the first argument comes from the client. To support multi-argument RPC functions, use class-based syntax (extending WorkerEntrypoint) instead.`);
+        }
+        return handlers[method](args[0], env(), this.#context);
+      },
+    });
+  }
+}

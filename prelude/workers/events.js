@@ -1,0 +1,46 @@
+// Events that do not come by HTTP (src/worker/dispatch.h): calls of other workers, and what the
+// server itself has for a handler.
+//
+// A new kind of event is an entry of `kinds`: (entry, argument) => result, where `argument` is what
+// C has serialized (or undefined) and the result goes back to C serialized.
+import { deserialize } from "../internal/serialize.js";
+import { Response } from "../web/fetch/response.js";
+import { contextAnswered, newContext } from "./context.js";
+import { Entry } from "./entrypoint.js";
+import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
+import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+
+const kinds = {
+  async fetch(entry, parts) {
+    const response = await entry.handle("fetch", decodeRequest(parts));
+    if (!(response instanceof Response)) {
+      throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
+    }
+    return encodeResponse(response);
+  },
+};
+
+/** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
+export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
+  if (kind === "target") {
+    answerWorkerTarget(handle, method, bytes);
+    return;
+  }
+  const context = newContext(handle, props === undefined ? {} : deserialize(props));
+  run(handle, context, kind, entrypoint, method, bytes).then(
+    () => contextAnswered(context),
+    (error) => {
+      failCall(-handle, error);
+      contextAnswered(context);
+    },
+  );
+}
+
+async function run(handle, context, kind, entrypoint, method, bytes) {
+  const entry = new Entry(entrypoint, context);
+  if (kind === "rpc") {
+    const path = method.split(".");
+    return answer(-handle, entry.rpcTarget(path[0]), path, bytes);
+  }
+  replyWith(-handle, await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes)));
+}

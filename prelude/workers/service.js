@@ -1,0 +1,52 @@
+// Service bindings and ctx.exports: other workers of the server, and the worker's own entrypoints.
+//
+// A call runs in the other script's global on the same lane, in a turn and with an instance of the
+// entrypoint of its own (src/worker/dispatch.h).
+import { native, options } from "../internal/native.js";
+import { deserialize, serialize } from "../internal/serialize.js";
+import { makeStub, setServiceStub } from "./object/rpc.js";
+import { fetchBy } from "./object/stub.js";
+import { makeNamespace } from "./object/id.js";
+
+/**
+ * @param {{worker: string, entrypoint?: string, props?: object}} service whose calls get `props`
+ * @param {Function} [invoke] what calling the stub itself does
+ */
+export function makeService(service, invoke = null) {
+  const { worker, entrypoint, props } = service;
+  const propsBytes = props === undefined ? undefined : serialize(props);
+  const send = (path, bytes, callback) => native.serviceCall(worker, false, entrypoint, path.join("."), propsBytes, bytes, callback);
+  const sendFetch = (bytes, callback) => native.serviceCall(worker, true, entrypoint, undefined, propsBytes, bytes, callback);
+  const refuseConnect = () => {
+    throw new TypeError("connect() on a service binding is not supported.");
+  };
+  return makeStub(send, {
+    fixed: { __proto__: null, fetch: (input, init) => fetchBy(sendFetch, input, init), connect: refuseConnect },
+    service,
+    invoke,
+  });
+}
+setServiceStub((service) => makeService(service));
+
+/** `ctx.exports` of a script: a stub for each of its entrypoints, a namespace for each of its classes. */
+export function makeExports(exported, isEntrypoint) {
+  const loopback = {};
+  for (const name of Object.keys(exported)) {
+    const ns = options.classes?.[name];
+    if (ns !== undefined) loopback[name] = makeNamespace(ns);
+    else if (isEntrypoint(exported[name])) loopback[name] = makeLoopback(name === "default" ? undefined : name);
+  }
+  return loopback;
+}
+
+/** Calling it with { props } gives the same entrypoint with those as its ctx.props. */
+function makeLoopback(entrypoint) {
+  const worker = options.worker;
+  return makeService({ worker, entrypoint }, (settings) => {
+    const props = settings?.props;
+    if (props === undefined) return makeService({ worker, entrypoint });
+    if (props === null || typeof props !== "object") throw new TypeError("props must be an object.");
+    // A clone: the caller may change its object later.
+    return makeService({ worker, entrypoint, props: deserialize(serialize(props)) });
+  });
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/dispatch.c - calls to workers as the prelude sees them: service bindings, ctx.exports,
+ * and the answers to all that worker/dispatch.h delivers.
+ *
+ * `h` is the handle of an event (worker/event.h). */
+#include "base/assert.h"
+#include "base/mem.h"
+#include "bindings/call.h"
+#include "js/native.h"
+#include "object/object.h"
+#include "worker/dispatch.h"
+#include "worker/event.h"
+#include "worker/fetch.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+static struct cn_lane *lane_of(JSContextRef ctx)
+{
+    return ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
+}
+
+static void on_done(struct cn_dispatch *dispatch)
+{
+    cn_call_tell(&dispatch->callback, dispatch->faults, &dispatch->err, &dispatch->result,
+                 dispatch->result_size); /* false: whoever asked is gone */
+    cn_dispatch_free(dispatch);
+}
+
+/* The output gate of the object that calls has opened, or it was reset. */
+static void on_gate(struct cn_output *output, const struct cn_err *err)
+{
+    struct cn_dispatch *dispatch = CN_CONTAINER_OF(output, struct cn_dispatch, output);
+    if (err)
+        cn_dispatch_free(dispatch);
+    else
+        cn_dispatch_send(dispatch);
+}
+
+void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const uint8_t *bytes,
+                         size_t size, JSValueRef callback)
+{
+    dispatch->bytes = cn_memdup(bytes, size);
+    dispatch->size = size;
+    dispatch->on_done = on_done;
+    cn_js_pin_set(&dispatch->callback, cn_js_context_of(ctx), callback);
+    struct cn_object *object = dispatch->from->vm->owner;
+    if (object)
+        cn_object_output(object, &dispatch->output, on_gate); /* DO-TX-5 */
+    else
+        cn_dispatch_send(dispatch);
+}
+
+static char *optional_text(JSContextRef ctx, JSValueRef value)
+{
+    return JSValueIsString(ctx, value) ? cn_js_to_text(ctx, value, NULL) : NULL;
+}
+
+/* serviceCall(worker, isFetch, entrypoint | undefined, method | undefined, props | undefined,
+ * bytes, callback): as objectCall(). The worker runs on this lane. */
+static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes, *props;
+    size_t size, props_size;
+    if (!cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "serviceCall: bad arguments");
+    if (cn_call_too_large(ctx, exception, size))
+        return JSValueMakeUndefined(ctx);
+    struct cn_lane *lane = lane_of(ctx);
+    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
+    dispatch->script = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+    dispatch->handler = JSValueToBoolean(ctx, cn_js_arg(1)) ? "fetch" : "rpc";
+    dispatch->entrypoint = optional_text(ctx, cn_js_arg(2));
+    dispatch->method = optional_text(ctx, cn_js_arg(3));
+    if (cn_js_bytes(ctx, cn_js_arg(4), &props, &props_size)) {
+        dispatch->props = cn_memdup(props, props_size);
+        dispatch->props_size = props_size;
+    }
+    cn_dispatch_from_js(ctx, dispatch, bytes, size, cn_js_arg(6));
+    return JSValueMakeUndefined(ctx);
+}
+
+static struct cn_event *event_arg(JSContextRef ctx, JSValueRef handle)
+{
+    return cn_event_find(&lane_of(ctx)->events, cn_js_to_number(ctx, handle));
+}
+
+/* eventReply(h, bytes, streams): the answer; with `streams`, eventEnd(h) follows */
+static JSValueRef native_event_reply(CN_JS_NATIVE_ARGS)
+{
+    struct cn_event *event = event_arg(ctx, cn_js_arg(0));
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    if (!event)
+        return JSValueMakeUndefined(ctx); /* failed meanwhile */
+    if (cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size) && cn_call_too_large(ctx, exception, size))
+        return JSValueMakeUndefined(ctx);
+    cn_dispatch_reply(event, bytes, size, JSValueToBoolean(ctx, cn_js_arg(2)));
+    return JSValueMakeUndefined(ctx);
+}
+
+/* eventEnd(h): what the answer streamed is over */
+static JSValueRef native_event_end(CN_JS_NATIVE_ARGS)
+{
+    struct cn_event *event = event_arg(ctx, cn_js_arg(0));
+    if (event)
+        cn_dispatch_end(event);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* eventReject(h, message, bytes | undefined): it threw; bytes are the error */
+static JSValueRef native_event_reject(CN_JS_NATIVE_ARGS)
+{
+    struct cn_event *event = event_arg(ctx, cn_js_arg(0));
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    if (!event)
+        return JSValueMakeUndefined(ctx);
+    if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
+        bytes = NULL;
+    char *message = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    cn_dispatch_fail(event, CN_FAULT_REMOTE, CN_EJS, message, bytes, size);
+    cn_free(message);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* eventHold() -> h: an event that lasts until eventDone(h), for a waitUntil() that belongs to no
+ * other; 0 if there are too many */
+static JSValueRef native_event_hold(CN_JS_NATIVE_ARGS)
+{
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    struct cn_event *event = cn_event_new(&instance->lane->events, instance);
+    if (!event)
+        return JSValueMakeNumber(ctx, 0);
+    cn_list_push_back(&instance->events, &event->link);
+    cn_fetch_answered(event);
+    return JSValueMakeNumber(ctx, event->handle);
+}
+
+const struct cn_js_native cn_native_dispatch[] = {
+    {"serviceCall", native_service_call}, {"eventReply", native_event_reply},
+    {"eventEnd", native_event_end},       {"eventReject", native_event_reject},
+    {"eventHold", native_event_hold},     {0},
+};

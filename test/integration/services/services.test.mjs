@@ -1,0 +1,160 @@
+// Service bindings, ctx.exports and what cloudflare:workers exports: two workers of one server that
+// call each other and themselves. Every test with one lane and with two.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { project, serve, tempDir } from "../lib/server.mjs";
+
+const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
+const front = project({
+  "wrangler.toml": `name = "front"
+main = "index.js"
+compatibility_date = "2026-04-21"
+[cairn]
+hosts = ["*"]
+[limits]
+cpu_ms = 300
+[[services]]
+binding = "BACK"
+service = "back"
+[[services]]
+binding = "ADMIN"
+service = "back"
+entrypoint = "Admin"
+props = { user = "root", level = 3 }
+[[services]]
+binding = "PLAIN"
+service = "back"
+entrypoint = "plain"
+[[services]]
+binding = "MISSING"
+service = "back"
+entrypoint = "Nothing"
+[[services]]
+binding = "SELF"
+service = "front"
+[[durable_objects.bindings]]
+name = "BOX"
+class_name = "Box"
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["Box"]
+`,
+  "index.js": read("front.js"),
+});
+const back = project({
+  "wrangler.toml": `name = "back"
+main = "index.js"
+compatibility_date = "2026-04-21"
+[cairn]
+hosts = ["back.example"]
+[limits]
+cpu_ms = 300
+[vars]
+WHO = "back's own"
+`,
+  "index.js": read("back.js"),
+});
+
+for (const lanes of [1, 2]) {
+  describe(`with ${lanes} lane${lanes > 1 ? "s" : ""}`, () => {
+    let server;
+    before(async () => { server = await serve([front, back], { lanes, data: tempDir() }); });
+    after(() => server.stop());
+    const run = async (name, init) => {
+      const response = await server.fetch(`/${name}`, init);
+      return response.json();
+    };
+
+    test("WK-9: fetch: method, URL, headers, bodies, status", async () => {
+      assert.deepEqual(await run("fetch"), [201, "back", { method: "POST", url: "https://any.example/p?q=1", header: "h", body: "sent", who: "back's own" }]);
+    });
+    test("WK-9: fetch: bodies are streamed both ways", async () => {
+      assert.deepEqual(await run("streamed"), [4 << 20, 3]);
+      assert.equal(await run("echo", { method: "POST", body: "x".repeat(300_000) }), 300_000);
+    });
+    test("WK-9: a fetch that throws rejects with the error", async () => {
+      assert.deepEqual(await run("fetchThrows"), ["RangeError", "thrown by fetch", 7, true]);
+    });
+    test("WK-9: fetch() with a signal ends when that is aborted", async () => {
+      assert.equal(await run("fetchAborted"), "AbortError");
+    });
+    test("WK-9 RPC-1: methods of named and default entrypoints, ctx.props", async () => {
+      assert.deepEqual(await run("rpc"), ["back's own:1", { user: "root", level: 3 }, {}, 42]);
+    });
+    test("WK-9: each call has an entrypoint of its own", async () => {
+      assert.deepEqual(await run("state"), [1, 1]);
+    });
+    test("RPC-2: functions, targets, streams and stubs over a service binding", async () => {
+      assert.deepEqual(await run("references"), [30, [1, 2, 2], "streamed text", "from the front", 5]);
+    });
+    test("RPC-3: what an entrypoint does not show", async () => {
+      assert.deepEqual(await run("hidden"), ["TypeError", "TypeError", "TypeError", "TypeError", "TypeError"]);
+    });
+    test("RPC-4: pipelining over a service binding", async () => {
+      assert.deepEqual(await run("pipelining"), [1, 2]);
+    });
+    test("DO-ERR-1 DO-ERR-2: errors over a service binding", async () => {
+      assert.deepEqual(await run("errors"), [true, "TypeError", "thrown by rpc", 42, true]);
+    });
+    test("WK-9: an object of handlers as entrypoint: one argument, then env and ctx", async () => {
+      assert.deepEqual(await run("plain"), ["back's own:5", "TypeError", "plain fetch"]);
+    });
+    test("WK-9: an entrypoint that is not there", async () => {
+      const errors = await run("missing");
+      for (const text of errors) assert.match(text, /has no entrypoint "Nothing"/);
+    });
+    test("WK-9: a worker can bind itself, also deep", async () => {
+      assert.equal(await run("self?depth=20"), 20);
+    });
+    test("WK-9: an endless callee ends for its caller too; others go on", async () => {
+      const [endless, fine] = await Promise.all([run("endless"), run("fetch")]);
+      assert.match(endless, /CPU/);
+      assert.equal(fine[0], 201);
+    });
+    test("WK-9: waitUntil() of a callee goes on after its answer", async () => {
+      assert.deepEqual(await run("waits"), ["answered", "waited"]);
+    });
+    test("WK-9 DO-ST-3: from an object, and stubs of objects through a service", async () => {
+      assert.deepEqual(await run("objects"), ["back's own:9", 5]);
+    });
+    test("DO-CTX-1 RPC-9: ctx.exports: entrypoints with props, the default one, objects", async () => {
+      assert.deepEqual(await run("exports"), ["hello undefined", "hello world", "TypeError", 7, "hello from an object", ["Box", "Greeter", "default"]]);
+    });
+    test("WK-2: cloudflare:workers: env, exports, waitUntil, withEnv", async () => {
+      assert.deepEqual(await run("module"), ["function", "hello undefined", "other", "function", true, true]);
+    });
+    test("RPC-6: new RpcStub, dup and dispose", async () => {
+      assert.deepEqual(await run("stubs"), [3, 4, true, true, "RPC stub used after being disposed."]);
+    });
+  });
+}
+
+test("WK-9: reload while calls run: they end well, new ones reach the new code", async () => {
+  const { writeFileSync } = await import("node:fs");
+  const a = project({
+    "wrangler.toml": 'name = "a"\nmain = "index.js"\n[cairn]\nhosts = ["*"]\n[[services]]\nbinding = "B"\nservice = "b"\n',
+    "index.js": "export default { async fetch(r, env) { return env.B.fetch(r); } };",
+  });
+  const source = (version) => `export default { async fetch(r) { if (r.url.endsWith("/slow")) await new Promise((f) => setTimeout(f, 400)); return new Response("${version}"); } };`;
+  const b = project({ "wrangler.toml": 'name = "b"\nmain = "index.js"\n[cairn]\nhosts = ["b.example"]\n', "index.js": source("old") });
+  const server = await serve([a, b]);
+  try {
+    const slow = server.text("/slow");
+    assert.equal(await server.text("/"), "old");
+    writeFileSync(`${b}/index.js`, source("new"));
+    server.signal("SIGHUP");
+    await server.untilTrue(async () => (await server.text("/")) === "new", "the new version");
+    assert.equal(await slow, "old");
+  } finally {
+    await server.stop();
+  }
+});
+
+test("WK-12: a service that no project has is refused at start, with file and line", async () => {
+  const dir = project({
+    "wrangler.toml": 'name = "alone"\nmain = "index.js"\n\n[[services]]\nbinding = "X"\nservice = "nowhere"\n',
+    "index.js": "export default { fetch() { return new Response('x'); } };",
+  });
+  await assert.rejects(serve(dir), /wrangler\.toml:4:\d+: services: no project of this server is named "nowhere"/);
+});
