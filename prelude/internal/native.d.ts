@@ -23,6 +23,9 @@ export interface Native {
   textDecode(id: number, state: Uint8Array, bytes: Uint8Array, flush: boolean, fatal: boolean): string | null;
   base64Encode(text: string): string | null;
   base64Decode(text: string): string | null;
+  // assets.c
+  assetFetch(method: string, host: string, target: string, headers: string): (number | string | null | Uint8Array | undefined)[] | undefined;
+  assetRead(path: string, offset: number, size: number): Promise<Uint8Array>;
   // http.c: `h` is the handle of a fetch event
   requestMethod(h: number): string;
   requestUrl(h: number): string;

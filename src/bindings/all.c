@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "js/native.h"
 
+extern const struct cn_js_native cn_native_assets[];
 extern const struct cn_js_native cn_native_compression[];
 extern const struct cn_js_native cn_native_console[];
 extern const struct cn_js_native cn_native_dispatch[];
@@ -23,13 +24,30 @@ extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
 extern const struct cn_js_native cn_native_sockets[];
 
+/* One line each, so that changes meet rarely. */
+/* clang-format off */
 static const struct cn_js_native *const tables[] = {
-    cn_native_compression, cn_native_console,  cn_native_dispatch,    cn_native_timers,
-    cn_native_fetch,       cn_native_encoding, cn_native_html,        cn_native_http,
-    cn_native_multipart,   cn_native_node,     cn_native_node_crypto, cn_native_node_keys,
-    cn_native_object,      cn_native_restore,  cn_native_storage,     cn_native_url,
-    cn_native_webcrypto,   cn_native_sockets,
+    cn_native_assets,
+    cn_native_compression,
+    cn_native_console,
+    cn_native_dispatch,
+    cn_native_encoding,
+    cn_native_fetch,
+    cn_native_html,
+    cn_native_http,
+    cn_native_multipart,
+    cn_native_node,
+    cn_native_node_crypto,
+    cn_native_node_keys,
+    cn_native_object,
+    cn_native_restore,
+    cn_native_sockets,
+    cn_native_storage,
+    cn_native_timers,
+    cn_native_url,
+    cn_native_webcrypto,
 };
+/* clang-format on */
 
 void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)
 {

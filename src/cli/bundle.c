@@ -276,6 +276,11 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     struct cn_buf job = {0};
     struct cn_confnode *manifest = NULL;
     char key[40];
+    if (!config->main) { /* assets alone */
+        cn_buf_append_str(&bundle->source, "(function(){return{}})");
+        cn_buf_text(&bundle->source);
+        return config->build.command ? run_build_command(bundler, config, err) : 0;
+    }
     char *entry = *config->main == '/' ? cn_strdup(config->main)
                                        : cn_sprintf("%s/%s", config->dir, config->main);
     int rc = config->build.command ? run_build_command(bundler, config, err) : 0;

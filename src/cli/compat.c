@@ -90,7 +90,7 @@ static const struct cn_compat_flag flags[] = {
     {"nodejs_compat_populate_process_env", "nodejs_compat_do_not_populate_process_env", NULL, "nodejs_compat", "2025-04-01", BOTH},
     {"cache_api_request_cf_overrides_cache_rules", "no_cache_api_request_cf_overrides_cache_rules", "2025-05-19", NULL, NULL, OFF},
     {"disallow_importable_env", "allow_importable_env", NULL, NULL, NULL, ON},
-    {"assets_navigation_prefers_asset_serving", "assets_navigation_has_no_effect", "2025-04-01", NULL, NULL, ON},
+    {"assets_navigation_prefers_asset_serving", "assets_navigation_has_no_effect", "2025-04-01", NULL, NULL, BOTH},
     {"cache_api_compat_flags", "no_cache_api_compat_flags", "2025-04-19", NULL, NULL, OFF},
     {"python_workers_durable_objects", NULL, NULL, NULL, NULL, OFF},
     {"streaming_tail_worker", NULL, NULL, NULL, NULL, OFF},

@@ -393,9 +393,10 @@ static int check_binding_names(struct loader *loader, struct cn_err *err)
 static int check_bindings(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
-    if (!config->main)
+    if (!config->main && !config->assets.directory)
         return cn_err_set(err, CN_EINVALID,
-                          "%s: the key \"main\" is missing: it names the worker's source file",
+                          "%s: the key \"main\" is missing: it names the worker's source file, "
+                          "unless there are only assets",
                           loader->reader.file);
     for (size_t i = 0; i < config->ratelimits.count; i++) {
         int64_t period = config->ratelimits.items[i].simple.period;

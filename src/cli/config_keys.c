@@ -313,7 +313,7 @@ static const struct cn_schema_field top_fields[] = {
     TABLE(cn_config, triggers, triggers, .flags = UNBUILT),
     LIST(cn_config, analytics_engine_datasets, dataset, .flags = OWN | UNBUILT),
     LIST(cn_config, ratelimits, ratelimit, .flags = OWN | UNBUILT),
-    TABLE(cn_config, assets, assets, SET(cn_config, assets_set), .flags = UNBUILT),
+    TABLE(cn_config, assets, assets, SET(cn_config, assets_set)),
     LIST(cn_config, services, service, .flags = OWN),
     LIST(cn_config, tail_consumers, tail, .flags = OWN | UNBUILT),
     LIST(cn_config, streaming_tail_consumers, tail, .flags = OWN | UNBUILT),

@@ -18,6 +18,7 @@
 #include "cli/config.h"
 #include "cli/confnode.h"
 #include "cli/deploy_env.h"
+#include "worker/assets.h"
 #include "worker/script.h"
 
 #define CPU_MS_DEFAULT 30000
@@ -142,9 +143,10 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     struct cn_script *script = cn_script_new();
     script->name = cn_strdup(config->name);
     script->url = cn_sprintf("%s.js", config->name);
-    script->map_path = cn_strdup(bundle->map_path);
+    script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
-    if (cn_deploy_objects(script, config, node, err) < 0 ||
+    if (cn_deploy_assets(script, config, err) < 0 ||
+        cn_deploy_objects(script, config, node, err) < 0 ||
         !(script->options_json = cn_deploy_options(config, script, node, err))) {
         cn_script_unref(script);
         return NULL;
@@ -203,10 +205,20 @@ static struct cn_deployment *make_error_page(const char *title, const char *text
     script->url = cn_strdup("error.js");
     script->cpu_limit_ms = CPU_MS_DEFAULT;
     script->source = (char *)cn_buf_take(&source);
+    script->has_source = true;
     struct cn_deployment *deployment = cn_deployment_new();
     cn_deployment_add(deployment, script);
     cn_buf_fini(&html);
     return deployment;
+}
+
+/* What the folder of assets looks like. */
+static uint64_t assets_stamp(const struct cn_config *config)
+{
+    char *folder = cn_deploy_assets_folder(config);
+    uint64_t stamp = folder ? cn_assets_stamp(folder) : 0;
+    cn_free(folder);
+    return stamp;
 }
 
 /* ---- loading ---------------------------------------------------------------------- */
@@ -256,9 +268,11 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     if (rc < 0)
         return rc;
     size_t count = deployer->path_count;
-    for (size_t i = 0; i < count && rc == 0; i++)
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        projects[i].assets_stamp = assets_stamp(projects[i].config);
         rc = cn_project_bundle(&projects[i], &deployer->bundler, NULL, deployer->development,
                                messages, err);
+    }
     if (rc < 0) {
         close_projects(projects, count);
         return rc;
@@ -321,8 +335,10 @@ bool cn_deployer_changed(struct cn_deployer *deployer)
     }
     for (size_t i = 0; i < deployer->project_count && !changed; i++) {
         const struct cn_project *project = &deployer->projects[i];
-        changed = project->config->build.command || !project->bundle.manifest ||
-                  !cn_bundle_inputs_unchanged(project->bundle.manifest);
+        const struct cn_config *config = project->config;
+        changed = config->build.command || assets_stamp(config) != project->assets_stamp ||
+                  (config->main && (!project->bundle.manifest ||
+                                    !cn_bundle_inputs_unchanged(project->bundle.manifest)));
     }
     pthread_mutex_unlock(&deployer->lock);
     return changed;
@@ -399,7 +415,12 @@ void cn_deployer_each_folder(struct cn_deployer *deployer,
         const struct cn_project *project = &deployer->projects[i];
         const struct cn_config *config = project->config;
         visit_parent(config->path, visit, data);
-        visit_source(config, deployer->failed, visit, data);
+        if (config->main)
+            visit_source(config, deployer->failed, visit, data);
+        char *assets = cn_deploy_assets_folder(config);
+        if (assets)
+            visit_tree(assets, 0, visit, data);
+        cn_free(assets);
         if (config->build.command) {
             /* Only what the command reads: it writes what the bundle reads. */
             visit_build_folders(config, visit, data);

@@ -15,6 +15,7 @@
 #include "cli/confnode.h"
 #include "cli/project.h"
 #include "object/node.h"
+#include "worker/assets.h"
 #include "worker/script.h"
 
 /* ---- env ---------------------------------------------------------------------------- */
@@ -178,6 +179,58 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, st
     return 0;
 }
 
+/* ---- assets ------------------------------------------------------------------------- */
+
+char *cn_deploy_assets_folder(const struct cn_config *config)
+{
+    const char *folder = config->assets.directory;
+    if (!folder)
+        return NULL;
+    return *folder == '/' ? cn_strdup(folder) : cn_sprintf("%s/%s", config->dir, folder);
+}
+
+int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err)
+{
+    const struct cn_config_assets *assets = &config->assets;
+    script->has_source = config->main != NULL;
+    if (!assets->directory)
+        return 0;
+    static const char *const html[] = {"auto-trailing-slash", "force-trailing-slash",
+                                       "drop-trailing-slash", "none"};
+    static const char *const missing[] = {"none", "404-page", "single-page-application"};
+    struct cn_assets_options options = {
+        .has_worker = script->has_source,
+        .navigation =
+            cn_compat_is_on("assets_navigation_prefers_asset_serving", config->compatibility_date,
+                            config->compatibility_flags.items, config->compatibility_flags.count),
+    };
+    for (unsigned i = 0; assets->html_handling && i < CN_ARRAY_COUNT(html); i++) {
+        if (strcmp(assets->html_handling, html[i]) == 0)
+            options.html = (enum cn_asset_html)i;
+    }
+    for (unsigned i = 0; assets->not_found_handling && i < CN_ARRAY_COUNT(missing); i++) {
+        if (strcmp(assets->not_found_handling, missing[i]) == 0)
+            options.missing = (enum cn_asset_missing)i;
+    }
+    const struct cn_confnode *first = assets->run_worker_first;
+    const char **rules = NULL;
+    if (first && first->kind == CN_CONF_BOOL) {
+        options.worker_first = first->boolean;
+    } else if (first) {
+        rules = cn_alloc((first->count + 1) * sizeof(*rules));
+        for (size_t i = 0; i < first->count; i++)
+            rules[i] = first->items[i]->text;
+        options.first = rules;
+        options.first_count = first->count;
+    }
+    char *folder = cn_deploy_assets_folder(config);
+    options.directory = folder;
+    int rc = cn_assets_load(&options, &script->assets, err);
+    cn_free(folder);
+    cn_free(rules);
+    return rc;
+}
+
 /* ---- bindings ----------------------------------------------------------------------- */
 
 /* Begins {"name":NAME,"type":TYPE in the list of bindings; the caller ends it with '}'. */
@@ -278,6 +331,17 @@ static int bind_kv(struct binding_list *list, const struct cn_config *config, st
     return 0;
 }
 
+static int bind_assets(struct binding_list *list, const struct cn_config *config,
+                       struct cn_err *err)
+{
+    (void)err;
+    if (config->assets.binding && config->main) {
+        begin_binding(list->json, config->assets.binding, "assets");
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 /* A line per kind of binding: whether a project needs the node (its data directory) for it, and
  * what writes its bindings, which makeBinding() of the prelude turns into objects. */
 static const struct {
@@ -287,6 +351,7 @@ static const struct {
     {has_objects, bind_objects},
     {NULL, bind_workers},
     {has_kv, bind_kv},
+    {NULL, bind_assets},
 };
 
 bool cn_deploy_wants_node(const struct cn_config *config)

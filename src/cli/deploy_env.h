@@ -19,6 +19,11 @@ struct cn_node;
 struct cn_project;
 struct cn_script;
 
+/* Reads the folder of static assets, if the project has one. */
+int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err);
+/* Its path. Owned; NULL: none. */
+char *cn_deploy_assets_folder(const struct cn_config *config);
+
 /* {"NAME": value}: vars, secrets and version metadata. */
 char *cn_deploy_env(const struct cn_project *project);
 

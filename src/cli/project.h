@@ -16,6 +16,7 @@ struct cn_project {
     struct cn_config *config; /* owned */
     char *data;               /* owned: its data directory, absolute */
     struct cn_bundle bundle;
+    uint64_t assets_stamp; /* what its assets looked like when they were read */
 };
 
 /* Sets up messages by --log (else by [cairn] of the first project). Fails on an unknown form. */

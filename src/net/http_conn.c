@@ -160,9 +160,11 @@ static void request_abort(struct conn *conn, int status)
     struct request *req = conn->req;
     struct cn_http_server *server = conn->server;
     server->stats.aborted_count++;
-    bool tell = !req->released && server->callbacks.on_abort;
+    bool tell = !req->released;
     request_detach(req);
-    if (tell)
+    if (tell && req->public.on_abort)
+        req->public.on_abort(&req->public, status);
+    else if (tell && server->callbacks.on_abort)
         server->callbacks.on_abort(server, &req->public, status);
 }
 

@@ -45,6 +45,8 @@ struct cn_http_request {
     bool https;
     bool upgrade; /* Connection: upgrade and an Upgrade field are present */
     void *data;   /* the handler's own; NULL at first */
+    /* The handler's own: called instead of the server's on_abort for this request; NULL at first */
+    void (*on_abort)(struct cn_http_request *req, int status);
 };
 
 struct cn_http_callbacks {

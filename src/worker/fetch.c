@@ -11,6 +11,7 @@
 #include "base/rand.h"
 #include "js/value.h"
 #include "net/server.h"
+#include "worker/assets.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -53,6 +54,9 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
                                           http->target.data, http->target.size);
     if (index < 0)
         return refuse(http, 404, "cairn: no worker has a route for this host and path\n");
+    struct cn_script *script = lane->deployment->scripts[index];
+    if (script->assets && cn_asset_request(lane, script, http))
+        return;
     if (lane->over_memory)
         return refuse(http, 503, "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];

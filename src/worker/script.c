@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "worker/assets.h"
 #include "worker/sourcemap.h"
 
 struct cn_script *cn_script_new(void)
@@ -46,6 +47,7 @@ void cn_script_unref(struct cn_script *script)
     cn_free(script->source);
     cn_free(script->url);
     cn_free(script->map_path);
+    cn_assets_unref(script->assets);
     cn_sourcemap_free(script->map);
     pthread_mutex_destroy(&script->map_lock);
     cn_free(script->env_json);

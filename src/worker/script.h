@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cn_assets;
 struct cn_buf;
 struct cn_sourcemap;
 
@@ -58,7 +59,9 @@ struct cn_script {
     size_t class_count;
     struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
     size_t namespace_count;
-    uint64_t cpu_limit_ms; /* per turn */
+    uint64_t cpu_limit_ms;    /* per turn */
+    struct cn_assets *assets; /* a reference; NULL: none */
+    bool has_source;          /* false: nothing but assets */
 
     pthread_mutex_t map_lock; /* guards the two below */
     struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */

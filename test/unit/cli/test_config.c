@@ -132,7 +132,8 @@ TEST(config, every_refusal_names_file_line_and_key)
                   "wrangler.toml:2:8: \"name\" is \"Not Good\", but a worker's name has only lower "
                   "case letters, digits, '-' and '_', and does not begin with '-'");
     check_refused("name = \"w\"\n",
-                  "wrangler.toml: the key \"main\" is missing: it names the worker's source file");
+                  "wrangler.toml: the key \"main\" is missing: it names the worker's source file, "
+                  "unless there are only assets");
     check_refused(HEAD "compatibility_flags = [\"nodejs_compta\"]\n",
                   "wrangler.toml:4:24: unknown compatibility flag \"nodejs_compta\" (did you mean "
                   "\"nodejs_compat\"?)");

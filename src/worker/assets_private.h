@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/assets_private.h - what assets.c (the folder) and asset_answer.c (requests) share. */
+#ifndef CN_WORKER_ASSETS_PRIVATE_H
+#define CN_WORKER_ASSETS_PRIVATE_H
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "worker/asset_rules.h"
+#include "worker/assets.h"
+
+struct cn_assets {
+    atomic_uint refs;
+    char *directory; /* owned, without a slash at its end */
+    struct cn_assets_options options;
+    char **first;        /* owned: options.first */
+    struct cn_map files; /* path -> struct cn_asset, owned */
+    struct cn_asset_rules rules;
+    size_t memory_size; /* of the bodies kept */
+};
+
+#endif
