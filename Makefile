@@ -22,7 +22,7 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
             -Wno-unused-parameter -Werror
 OPT      := $(if $(SAN),-O1,-O2) -g
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
-PKG_LIBS   = $(shell pkg-config --libs $(PKGS)) -lwslay
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
              -Isrc -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread

@@ -137,7 +137,7 @@ int cn_client_head_line(struct cn_client_head_reader *reader, const char *line, 
         ok = status_line(reader, line, size);
     } else if (size > 0) {
         ok = is_blank(line[0]) ? folded_line(reader, line, size) : field_line(reader, line, size);
-    } else if (reader->status >= 200) {
+    } else if (reader->status >= 200 || (reader->status == 101 && reader->upgrades)) {
         return 1;
     } else {
         reset(reader); /* 100 Continue, 103 Early Hints: the real one follows */

@@ -20,6 +20,7 @@ struct cn_client_head_reader {
     struct cn_buf spans; /* where they are, in order */
     size_t size;         /* bytes seen, interim answers included */
     int status, http_version;
+    bool upgrades; /* 101 was asked for: it is a final answer */
 };
 
 void cn_client_head_fini(struct cn_client_head_reader *reader);

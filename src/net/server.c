@@ -243,6 +243,11 @@ void *cn_http_server_data(const struct cn_http_server *server)
     return server->data;
 }
 
+struct cn_stream_lane *cn_http_server_streams(struct cn_http_server *server)
+{
+    return server->lane;
+}
+
 void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_stats *stats)
 {
     *stats = server->stats;

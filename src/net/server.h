@@ -75,6 +75,8 @@ int cn_http_server_new(uv_loop_t *loop, const struct cn_http_server_options *opt
 /* Starts accepting on `fd` (from cn_http_bind), which becomes the server's. */
 int cn_http_server_listen(struct cn_http_server *server, int fd, struct cn_err *err);
 void *cn_http_server_data(const struct cn_http_server *server);
+/* Where its connections are; those that arrive from other lanes go there too. */
+struct cn_stream_lane *cn_http_server_streams(struct cn_http_server *server);
 
 /* Stops accepting, closes idle connections, lets running requests finish (their answers say
  * Connection: close) and calls back when no connection is left; upgraded ones count too,

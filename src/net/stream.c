@@ -17,9 +17,11 @@
  * S6  Encryption stops while WIRE_HIGH bytes wait, so TLS needs no second bound. */
 #include "net/stream.h"
 
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -732,6 +734,52 @@ struct cn_stream *cn_stream_accept(struct cn_stream_lane *lane, uv_stream_t *lis
     /* Without it a small answer waits for the peer's delayed acknowledgement; if it fails
      * (the peer has gone already) the first read says so. */
     (void)uv_tcp_nodelay(&stream->tcp, 1);
+    return stream;
+}
+
+bool cn_stream_move(struct cn_stream *stream, struct cn_stream_moved *moved)
+{
+    CN_ASSERT(!stream->reading);
+    uv_os_fd_t fd;
+    write_out(stream);
+    if (stream->writing || stream->closing || stream->error != 0 || cn_stream_queued(stream) > 0 ||
+        uv_fileno((const uv_handle_t *)&stream->tcp, &fd) != 0)
+        return false;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return false;
+    *moved = (struct cn_stream_moved){copy, stream->tls, stream->unread, stream->unread_size};
+    stream->tls = NULL;
+    stream->unread = NULL;
+    cn_stream_close(stream, false);
+    return true;
+}
+
+void cn_stream_moved_drop(struct cn_stream_moved *moved)
+{
+    close(moved->fd);
+    cn_tls_free(moved->tls);
+    cn_free(moved->unread);
+}
+
+struct cn_stream *cn_stream_arrive(struct cn_stream_lane *lane, struct cn_stream_moved *moved,
+                                   const struct cn_stream_callbacks *callbacks, void *owner)
+{
+    struct cn_stream *stream = stream_new(lane);
+    stream->callbacks = callbacks;
+    stream->owner = owner;
+    CN_ASSERT(uv_tcp_init(lane->loop, &stream->tcp) == 0);
+    if (uv_tcp_open(&stream->tcp, moved->fd) != 0) {
+        cn_stream_moved_drop(moved);
+        stream->closing = true;
+        uv_close((uv_handle_t *)&stream->tcp, on_refused);
+        return NULL;
+    }
+    stream->tls = moved->tls;
+    stream->secure_told = moved->tls != NULL;
+    stream->read_pending = moved->tls != NULL; /* it may hold what was decrypted already */
+    stream->unread = moved->unread;
+    stream->unread_size = moved->unread_size;
     return stream;
 }
 

@@ -93,6 +93,24 @@ void cn_stream_want_turn(struct cn_stream *stream);
  * connection, which on_end also reports, later. */
 int cn_stream_flush(struct cn_stream *stream);
 
+/* A connection on its way from one lane to another; whoever holds it hands it to
+ * cn_stream_arrive() or cn_stream_moved_drop(). */
+struct cn_stream_moved {
+    int fd;
+    struct cn_tls *tls; /* owned; NULL: plain TCP */
+    uint8_t *unread;    /* owned; read ahead, may be NULL */
+    size_t unread_size;
+};
+/* Takes the connection out of its lane: sends the queue, then closes the stream (on_closed follows)
+ * but not the connection. Reading must be paused. False: the kernel did not take the whole queue,
+ * or the connection has failed; nothing has changed. */
+bool cn_stream_move(struct cn_stream *stream, struct cn_stream_moved *moved);
+/* Goes on with it, on the lane it has come to. Reading starts paused. NULL: it could not be opened
+ * here and is gone. */
+struct cn_stream *cn_stream_arrive(struct cn_stream_lane *lane, struct cn_stream_moved *moved,
+                                   const struct cn_stream_callbacks *callbacks, void *owner);
+void cn_stream_moved_drop(struct cn_stream_moved *moved);
+
 /* Ends our side (TLS close_notify, FIN) once the queue is out; reading goes on. */
 void cn_stream_shutdown(struct cn_stream *stream);
 /* Drops the queue and closes: with FIN, or, if `reset`, with RST so that the peer cannot

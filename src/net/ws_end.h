@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net/ws_end.h - the two ends of a WebSocket as programs see it: messages and a close.
+ *
+ * A pair is two ends; what one sends arrives at the other, in order. Who is behind
+ * an end does not matter to the other one: a network connection (ws_conn.h), a
+ * script, an object (object/socket.h), or a bridge to another lane.
+ *
+ *     script ── send ──► [end | end] ──► connection ──► wire
+ *            ◄── queue ──           ◄── messages ◄──
+ *
+ * E1  What is sent is put into the other end's queue; its owner is told (on_ready)
+ *     and takes items out when it likes. An end without an owner keeps them.
+ * E2  After a close an end sends nothing more. Both have closed: the pair is over.
+ * E3  An owner that lets go of its end without a close makes the other see 1006.
+ * E4  A queue is bounded: an owner that cannot keep up asks the other side to hold
+ *     back (cn_ws_end_hold); one that does not hold back is cut off.
+ *
+ * Threads:   one lane's.
+ * Ownership: each end belongs to its owner until cn_ws_end_release(); the memory
+ *            of a pair goes when both ends are released and no reference is left. */
+#ifndef CN_NET_WS_END_H
+#define CN_NET_WS_END_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "net/ws_frame.h"
+
+struct cn_ws_end;
+
+#define CN_WS_QUEUE_MAX (48u << 20) /* E4: a message of the largest size and then some */
+
+struct cn_ws_end_ops {
+    /* The queue is not empty. May run inside a call of the other end's owner. */
+    void (*on_ready)(struct cn_ws_end *end);
+    /* The other end asks to hold back, or to go on. May be NULL. */
+    void (*on_hold)(struct cn_ws_end *end, bool hold);
+    /* The other end has been released; the queue may still hold what it sent. May be NULL. */
+    void (*on_gone)(struct cn_ws_end *end);
+};
+
+/* How a conversation ended. */
+struct cn_ws_close {
+    uint16_t code;
+    bool clean;         /* by a close frame */
+    const char *reason; /* UTF-8, not NUL-terminated */
+    size_t reason_size;
+    const char *error; /* what went wrong, if something did; NULL: nothing */
+};
+
+struct cn_ws_item {
+    struct cn_list link;
+    struct cn_ws_message *message; /* a reference; NULL: this is the close */
+    struct cn_ws_close close;      /* its texts are in `text` */
+    char text[];
+};
+
+struct cn_ws_end {
+    struct cn_ws_end *peer;
+    const struct cn_ws_end_ops *ops; /* NULL: nobody has claimed it */
+    void *owner;
+    struct cn_list queue; /* of struct cn_ws_item, oldest first */
+    size_t queue_bytes;
+    uint32_t handle; /* for whoever numbers ends: 0 has none */
+    void (*on_released)(struct cn_ws_end *end, void *data); /* tells that one; NULL: nobody */
+    void *released_data;
+    bool closed;      /* it has sent its close, or was cut off */
+    bool aborted;     /* the conversation was cut off */
+    bool close_asked; /* its program has closed it, though the close may still be held back */
+    bool close_taken; /* the other's close has been taken out of the queue */
+    bool released;
+    bool holding;        /* it has asked the other to hold back */
+    uint8_t *attachment; /* owned; what a program keeps with it */
+    uint32_t attachment_size;
+    char *protocol; /* owned; the subprotocol, or NULL */
+    bool deflate;   /* the connection behind it compresses */
+};
+
+/* Two joined ends; each has to be released. */
+void cn_ws_pair_new(struct cn_ws_end **a, struct cn_ws_end **b);
+/* Keep the memory of an end that may be released meanwhile. */
+void cn_ws_end_ref(struct cn_ws_end *end);
+void cn_ws_end_unref(struct cn_ws_end *end);
+
+/* Becomes the owner; on_ready runs at once if something waits. */
+void cn_ws_end_claim(struct cn_ws_end *end, const struct cn_ws_end_ops *ops, void *owner);
+void cn_ws_end_release(struct cn_ws_end *end);
+
+/* Sends a reference to `message` (which stays the caller's) to the other end. CN_ECLOSED: it has
+ * closed already, or the other is gone. CN_EOVERLOADED: the other's queue is full; the pair has
+ * been ended with 1013. */
+int cn_ws_end_send(struct cn_ws_end *end, struct cn_ws_message *message);
+/* Sends a close, once: later ones are ignored. */
+void cn_ws_end_close(struct cn_ws_end *end, const struct cn_ws_close *close);
+/* Ends both directions: the other end sees this close, and what it sends goes nowhere. */
+void cn_ws_end_cut(struct cn_ws_end *end, const struct cn_ws_close *close);
+/* The same with 1006, and the error if one is given. */
+void cn_ws_end_abort(struct cn_ws_end *end, const char *error);
+/* The oldest item, the caller's, or NULL. */
+struct cn_ws_item *cn_ws_end_take(struct cn_ws_end *end);
+void cn_ws_item_free(struct cn_ws_item *item);
+/* Asks the other end's owner to hold back, or to go on. */
+void cn_ws_end_hold(struct cn_ws_end *end, bool hold);
+
+static inline bool cn_ws_end_over(const struct cn_ws_end *end)
+{
+    return end->closed && end->close_taken;
+}
+
+#endif
