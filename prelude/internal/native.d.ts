@@ -127,4 +127,12 @@ export interface Native {
   eventEnd(h: number): void;
   eventReject(h: number, message: string, bytes: Uint8Array | undefined): void;
   eventHold(): number;
+  // kv.c: `ns` is the number of a namespace; callbacks as in service.h
+  kvNamespaceGet(ns: number, key: string, asBytes: boolean,
+    callback: (value?: null | string | ArrayBuffer | [string | ArrayBuffer, string], failure?: string, code?: number) => void): void;
+  kvNamespacePut(ns: number, key: string, body: string | BufferSource, expires: number, isTtl: boolean, metadata: string | undefined,
+    callback: (value?: undefined, failure?: string, code?: number) => void): void;
+  kvNamespaceDelete(ns: number, key: string, callback: (value?: undefined, failure?: string, code?: number) => void): void;
+  kvNamespaceList(ns: number, shard: number, prefix: string, after: string | undefined, limit: number,
+    callback: (value?: [json: string, more: boolean], failure?: string, code?: number) => void): void;
 }

@@ -11,6 +11,7 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
+import { makeKvNamespace } from "./service/kv.js";
 
 let handlers = null; // the default export: an object of handlers, or null
 let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
@@ -56,6 +57,8 @@ function makeBinding(binding) {
       return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
     case "assets":
       return makeAssets();
+    case "kv_namespace":
+      return makeKvNamespace(binding.ns);
   }
   throw new Error(`there is no binding of type ${binding.type}`);
 }

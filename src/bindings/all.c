@@ -13,6 +13,7 @@ extern const struct cn_js_native cn_native_fetch[];
 extern const struct cn_js_native cn_native_encoding[];
 extern const struct cn_js_native cn_native_html[];
 extern const struct cn_js_native cn_native_http[];
+extern const struct cn_js_native cn_native_kv[];
 extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_node[];
 extern const struct cn_js_native cn_native_node_crypto[];
@@ -35,6 +36,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_fetch,
     cn_native_html,
     cn_native_http,
+    cn_native_kv,
     cn_native_multipart,
     cn_native_node,
     cn_native_node_crypto,

@@ -109,7 +109,13 @@ static void arrive(struct cn_call *call)
 static void deliver_call(struct cn_mail *mail, void *data)
 {
     (void)data;
-    arrive(CN_CONTAINER_OF(mail, struct cn_call, mail));
+    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
+    struct cn_object_lane *lane = call->owner;
+    arrive(call);
+    /* JavaScript steps when its turn ends; a class in C may have left an answer that is held, with
+     * nobody told to wake the lane for it. */
+    if (!cn_list_empty(&lane->held) && !atomic_load(&lane->wanted_lsn))
+        cn_lane_kick(lane);
 }
 
 void cn_call_step(struct cn_call *call)

@@ -7,12 +7,14 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/kv.h"
 #include "store/database.h"
 
 static const struct {
     const char *prefix; /* of the names of its namespaces; NULL ends the table */
     const struct cn_class *class_;
 } services[] = {
+    {"$kv/", &cn_kv_class},
     {NULL, NULL},
 };
 

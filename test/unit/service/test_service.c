@@ -108,6 +108,7 @@ TEST(service, answers_and_keeps)
     CHECK_INT(0, add(&rig, ADD, 1, &sum));
     CHECK_INT(6, sum);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(service, schema_goes_forward_only)
@@ -132,6 +133,7 @@ TEST(service, schema_goes_forward_only)
     CHECK_INT(CN_EVERSION, cn_service_schema(db, steps, 1, &err));
     cn_database_close(db);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(service, names_of_services_are_reserved)

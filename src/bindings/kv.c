@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/kv.c - KV namespaces as prelude/workers/service/kv.js sees them. */
+#include "service/kv.h"
+
+#include "base/mem.h"
+#include "bindings/service.h"
+
+static struct cn_kv_call *call_for_key(JSContextRef ctx, enum cn_kv_op op, JSValueRef ns,
+                                       JSValueRef key)
+{
+    struct cn_buf text = {0};
+    cn_js_append_utf8(ctx, key, &text);
+    struct cn_kv_call *call =
+        cn_kv_call_new(cn_jsservice_namespace(ctx, ns), op, text.data, text.size);
+    cn_buf_fini(&text);
+    return call;
+}
+
+static JSValueRef text_value(JSContextRef ctx, struct cn_kv_call *call)
+{
+    return cn_js_text(ctx, (const char *)call->value, call->value_size);
+}
+
+static JSValueRef bytes_value(JSContextRef ctx, struct cn_kv_call *call)
+{
+    JSValueRef value = cn_js_arraybuffer_take(ctx, call->value, call->value_size);
+    call->value = NULL;
+    return value;
+}
+
+static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base,
+                          JSValueRef (*value)(JSContextRef ctx, struct cn_kv_call *call))
+{
+    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    if (!call->found)
+        return JSValueMakeNull(ctx);
+    if (!call->metadata.data)
+        return value(ctx, call);
+    /* With metadata it is a pair, in an object of its own kind: an array is no value. */
+    JSValueRef pair[2] = {value(ctx, call),
+                          cn_js_text(ctx, (const char *)call->metadata.data, call->metadata.size)};
+    return JSObjectMakeArray(ctx, 2, pair, NULL);
+}
+
+static JSValueRef convert_text(JSContextRef ctx, struct cn_service_call *call)
+{
+    return convert(ctx, call, text_value);
+}
+
+static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *call)
+{
+    return convert(ctx, call, bytes_value);
+}
+
+/* kvNamespaceGet(ns, key, asBytes, callback): null, the value (string or ArrayBuffer), or, if it
+ * has metadata, [value, metadata as JSON] */
+static JSValueRef native_get(CN_JS_NATIVE_ARGS)
+{
+    struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(3),
+                      JSValueToBoolean(ctx, cn_js_arg(2)) ? convert_bytes : convert_text);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* kvNamespacePut(ns, key, body, expires, isTtl, metadata | undefined, callback) */
+static JSValueRef native_put(CN_JS_NATIVE_ARGS)
+{
+    struct cn_buf body = {0};
+    if (!cn_jsservice_body(ctx, cn_js_arg(2), &body))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "kvNamespacePut: no body");
+    struct cn_kv_call *call = call_for_key(ctx, CN_KV_PUT, cn_js_arg(0), cn_js_arg(1));
+    call->value_size = body.size;
+    call->value = cn_buf_take(&body);
+    call->expires_s = (int64_t)cn_js_to_number(ctx, cn_js_arg(3));
+    call->ttl = JSValueToBoolean(ctx, cn_js_arg(4));
+    if (JSValueIsString(ctx, cn_js_arg(5)))
+        cn_js_append_utf8(ctx, cn_js_arg(5), &call->metadata);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(6), NULL);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* kvNamespaceDelete(ns, key, callback) */
+static JSValueRef native_delete(CN_JS_NATIVE_ARGS)
+{
+    struct cn_kv_call *call = call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
+    return JSValueMakeUndefined(ctx);
+}
+
+static JSValueRef convert_list(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    JSValueRef parts[2] = {cn_js_text(ctx, (const char *)call->names.data, call->names.size),
+                           JSValueMakeBoolean(ctx, call->more)};
+    return JSObjectMakeArray(ctx, 2, parts, NULL);
+}
+
+/* kvNamespaceList(ns, shard, prefix, after | undefined, limit, callback): [JSON of the keys,
+ * whether the shard has more] */
+static JSValueRef native_list(CN_JS_NATIVE_ARGS)
+{
+    struct cn_kv_call *call = cn_kv_list_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
+                                             (unsigned)cn_js_to_number(ctx, cn_js_arg(1)));
+    cn_js_append_utf8(ctx, cn_js_arg(2), &call->key);
+    if (JSValueIsString(ctx, cn_js_arg(3)))
+        cn_js_append_utf8(ctx, cn_js_arg(3), &call->after);
+    call->limit = (unsigned)cn_js_to_number(ctx, cn_js_arg(4));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_list);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_kv[] = {
+    {"kvNamespaceGet", native_get},
+    {"kvNamespacePut", native_put},
+    {"kvNamespaceDelete", native_delete},
+    {"kvNamespaceList", native_list},
+    {0},
+};
