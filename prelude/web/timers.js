@@ -1,4 +1,5 @@
 // setTimeout, setInterval and their clear functions; queueMicrotask.
+import { gated } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../internal/report.js";
 
@@ -16,12 +17,20 @@ function start(callback, delay, repeats, args) {
   }
   const id = ++lastId;
   const run = capture(callback);
-  native.timerStart(id, +delay || 0, repeats, () => {
+  let waiting = false; // a tick of an interval waits for the gate: one is enough
+  const tick = () => {
+    waiting = false;
     try {
       run(...args);
     } catch (error) {
       reportException(error);
     }
+  };
+  const deferrable = gated(tick);
+  native.timerStart(id, +delay || 0, repeats, deferrable === tick ? tick : () => {
+    if (waiting) return;
+    waiting = true;
+    deferrable();
   });
   return id;
 }

@@ -1,4 +1,5 @@
 // The modules a script imports from the runtime rather than from its bundle.
+import { currentObject } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setExportsOf } from "./context.js";
@@ -47,7 +48,7 @@ const imported = { env: null, exports: null };
 
 /** Keeps the worker, or the object, until `promise` has settled. */
 function waitUntil(promise) {
-  const object = native.currentObject();
+  const object = currentObject();
   const event = object === 0 ? native.eventHold() : 0;
   if (object !== 0) native.objectHold(object);
   const settled = () => (object !== 0 ? native.objectUnhold(object) : native.eventDone(event));

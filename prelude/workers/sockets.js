@@ -5,6 +5,7 @@
 // the Connection and one common token; when all three are unreachable the token is collected, and
 // the connection is closed.
 import { finishInterface } from "../internal/interface.js";
+import { gated, outputGate } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { illegalConstructor, isObject } from "../internal/webidl.js";
 import { createByteStreamFromPull, createWritableFromSink } from "../web/streams/internal.js";
@@ -90,6 +91,13 @@ class Connection {
       throw new TypeError("This WritableStream only supports writing byte types.");
     }
     if (this.error !== null) throw this.error;
+    const gate = outputGate();
+    if (gate === undefined) return this.send(chunk);
+    const copy = new Uint8Array(ArrayBuffer.isView(chunk) ? chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) : chunk.slice(0));
+    return gate.then(() => this.send(copy));
+  }
+
+  send(chunk) {
     const result = this.isClosed ? -1 : native.socketWrite(this.id, chunk);
     if (result < 0) throw new TypeError("The socket is closed.");
     if (result === 0) return undefined;
@@ -166,7 +174,7 @@ export class Socket {
     const upgrade = () => {
       connection.id = old.id;
       try {
-        native.socketStartTls(old.id, name === undefined ? undefined : `${name}`, connection.receive);
+        native.socketStartTls(old.id, name === undefined ? undefined : `${name}`, gated(connection.receive));
       } catch (error) {
         native.socketClose(old.id);
         connection.close(error);
@@ -200,6 +208,6 @@ export function connect(address, options = {}) {
   if (!Object.hasOwn(SECURE, secure)) throw new TypeError(`Unsupported value in secureTransport socket option: ${secure}`);
   const halfOpen = !!options?.allowHalfOpen;
   const connection = new Connection();
-  connection.id = native.socketConnect(hostname, port, SECURE[secure], halfOpen, connection.receive);
+  connection.id = native.socketConnect(hostname, port, SECURE[secure], halfOpen, gated(connection.receive));
   return new Socket(SECRET, connection, secure, halfOpen);
 }

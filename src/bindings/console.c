@@ -49,7 +49,8 @@ static JSValueRef native_clock(CN_JS_NATIVE_ARGS)
 {
     struct cn_js_vm *vm = cn_js_vm_current();
     return JSObjectMakeTypedArrayWithBytesNoCopy(ctx, kJSTypedArrayTypeFloat64Array, vm->clock,
-                                                 sizeof(*vm->clock), NULL, NULL, exception);
+                                                 CN_JS_CLOCK_COUNT * sizeof(*vm->clock), NULL, NULL,
+                                                 exception);
 }
 
 /* onUnhandledRejection(function): called with the promise and the reason once the microtasks of

@@ -370,12 +370,14 @@ static JSValueRef native_object_started(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* objectReset(o, faults, message) */
+/* objectReset(o, faults, message, retryAlarm) */
 static JSValueRef native_object_reset(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     if (!js)
         return JSValueMakeUndefined(ctx);
+    if (!JSValueToBoolean(ctx, cn_js_arg(3)))
+        cn_alarm_give_up(js->object);
     char *message = cn_js_to_text(ctx, cn_js_arg(2), NULL);
     cn_object_reset(js->object, (unsigned)cn_js_to_number(ctx, cn_js_arg(1)), CN_EABORTED, "%s",
                     message);

@@ -33,8 +33,10 @@ static JSValueRef throw_err(JSContextRef ctx, JSValueRef *exception, const struc
     return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err->text);
 }
 
-/* The database of the object, or NULL with the exception set. */
-static struct cn_database *database(JSContextRef ctx, JSValueRef handle, JSValueRef *exception)
+/* The database of the object, or NULL with the exception set. `writes`: something may be written
+ * that outputs wait for. */
+static struct cn_database *database(JSContextRef ctx, JSValueRef handle, bool writes,
+                                    JSValueRef *exception)
 {
     struct cn_jsobject *js = object_arg(ctx, handle);
     struct cn_err err;
@@ -46,12 +48,18 @@ static struct cn_database *database(JSContextRef ctx, JSValueRef handle, JSValue
     struct cn_database *db = cn_object_database(js->object, &err);
     if (!db)
         throw_err(ctx, exception, &err);
+    else if (writes)
+        js->object->unconfirmed = false;
     return db;
 }
 
-#define DATABASE_OR_THROW                                            \
-    struct cn_database *db = database(ctx, cn_js_arg(0), exception); \
-    if (!db)                                                         \
+#define DATABASE_OR_THROW                                                  \
+    struct cn_database *db = database(ctx, cn_js_arg(0), true, exception); \
+    if (!db)                                                               \
+    return JSValueMakeUndefined(ctx)
+#define READ_DATABASE_OR_THROW                                              \
+    struct cn_database *db = database(ctx, cn_js_arg(0), false, exception); \
+    if (!db)                                                                \
     return JSValueMakeUndefined(ctx)
 
 /* Two keys at most are used at a time. */
@@ -71,7 +79,7 @@ static struct cn_buf *scratch_of(JSContextRef ctx)
 /* kvGet(o, key) -> Uint8Array or undefined */
 static JSValueRef native_kv_get(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    READ_DATABASE_OR_THROW;
     struct cn_bytes value;
     struct cn_err err;
     int rc = cn_kvtable_get(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &value, &err);
@@ -131,7 +139,7 @@ static struct cn_bytes optional_key(JSContextRef ctx, JSValueRef value, struct c
  * each): each(key, bytes) returns true to stop */
 static JSValueRef native_kv_list(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    READ_DATABASE_OR_THROW;
     struct cn_buf start = {0}, end = {0}, prefix = {0};
     struct cn_kvtable_range range = {
         .start = optional_key(ctx, cn_js_arg(1), &start),
@@ -394,7 +402,7 @@ static JSValueRef native_sql_close(CN_JS_NATIVE_ARGS)
 /* databaseSize(o) -> bytes */
 static JSValueRef native_database_size(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    READ_DATABASE_OR_THROW;
     return JSValueMakeNumber(ctx, (double)cn_database_size(db));
 }
 
@@ -470,15 +478,44 @@ static void on_synced(struct cn_output *output, const struct cn_err *err)
     cn_free(sync);
 }
 
-/* storageSync(o, callback): when everything written by the end of this turn is durable */
+/* storageSync(o, all, callback): when everything written by the end of this turn is durable;
+ * without `all`, what may be unconfirmed does not count */
 static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     if (!js || js->object->state == CN_OBJECT_BROKEN)
         return JSValueMakeUndefined(ctx);
     struct sync *sync = CN_NEW(struct sync);
-    cn_js_pin_set(&sync->callback, cn_js_context_of(ctx), cn_js_arg(1));
-    cn_object_output(js->object, &sync->output, on_synced);
+    cn_js_pin_set(&sync->callback, cn_js_context_of(ctx), cn_js_arg(2));
+    if (JSValueToBoolean(ctx, cn_js_arg(1)))
+        cn_object_sync(js->object, &sync->output, on_synced);
+    else
+        cn_object_output(js->object, &sync->output, on_synced);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* outputOpen(o) -> whether what it sends now would leave at once */
+static JSValueRef native_output_open(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    return JSValueMakeBoolean(ctx, js && cn_object_output_open(js->object));
+}
+
+/* unconfirmedBegin(o) -> whether nothing is in the transaction that outputs must wait for;
+ * unconfirmedEnd(o, that): what was written in between need not be waited for */
+static JSValueRef native_unconfirmed_begin(CN_JS_NATIVE_ARGS)
+{
+    READ_DATABASE_OR_THROW;
+    struct cn_object *object = object_arg(ctx, cn_js_arg(0))->object;
+    return JSValueMakeBoolean(ctx, object->unconfirmed || !cn_database_in_transaction(db));
+}
+
+static JSValueRef native_unconfirmed_end(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    if (js && js->object->db)
+        js->object->unconfirmed =
+            JSValueToBoolean(ctx, cn_js_arg(1)) && cn_database_in_transaction(js->object->db);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -487,7 +524,7 @@ static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
 /* alarmGet(o) -> milliseconds or null */
 static JSValueRef native_alarm_get(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    READ_DATABASE_OR_THROW;
     (void)db;
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_err err;
@@ -528,6 +565,9 @@ const struct cn_js_native cn_native_storage[] = {
     {"transactionEnd", native_transaction_end},
     {"deleteAll", native_delete_all},
     {"storageSync", native_storage_sync},
+    {"outputOpen", native_output_open},
+    {"unconfirmedBegin", native_unconfirmed_begin},
+    {"unconfirmedEnd", native_unconfirmed_end},
     {"alarmGet", native_alarm_get},
     {"alarmSet", native_alarm_set},
     {0},

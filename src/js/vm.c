@@ -100,7 +100,7 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     struct cn_js_vm *vm = CN_NEW(struct cn_js_vm);
     cn_list_init(&vm->contexts);
     vm->data = data;
-    vm->clock = cn_alloc(sizeof(*vm->clock));
+    vm->clock = cn_alloc_zero(CN_JS_CLOCK_COUNT * sizeof(*vm->clock));
     vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
     /* The engine posts its timers to the thread's default GLib context at creation. */
     vm->glib = g_main_context_new();

@@ -28,6 +28,8 @@
 
 struct cn_js_context;
 
+#define CN_JS_CLOCK_COUNT 2
+
 struct cn_js_owner_hooks {
     /* A turn begins. False: the owner is gone, do not enter. */
     bool (*enter)(void *owner);
@@ -45,7 +47,9 @@ struct cn_js_vm {
     void *glib;                /* GMainContext: the engine's own timers run there */
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
-    double *clock; /* [0]: wall-clock milliseconds at the start of the turn; contexts see it too */
+    /* [0]: wall-clock milliseconds at the start of the turn; [1]: a number for its owner, which the
+     * hooks write, 0: nobody. Contexts see both. */
+    double *clock;
     uint64_t budget_ns;       /* CPU time the running turn may use; 0: no limit */
     uint64_t watched_turn;    /* the turn in which the engine last read its clock, */
     uint64_t watched_mono_ns; /* when it first did, */

@@ -319,6 +319,24 @@ void cn_alarm_committed(struct cn_object *object)
         add_hint(object->lane, &object->key, time_ms);
 }
 
+void cn_alarm_give_up(struct cn_object *object)
+{
+    if (!object->alarm_running || object->alarm_set || !object->db)
+        return;
+    if (object->class_->release)
+        object->class_->release(object, object->instance);
+    cn_database_rollback(object->db);
+    struct cn_err err;
+    uint64_t lsn;
+    int rc = cn_database_set_alarm(object->db, CN_ALARM_NONE, &err);
+    if (rc == 0)
+        rc = cn_database_commit(object->db, &lsn, &err);
+    if (rc < 0)
+        cn_error("the alarm of an aborted object stays: %s", err.text);
+    else
+        object->lsn = object->last_lsn = lsn;
+}
+
 void cn_alarm_interrupted(struct cn_object *object)
 {
     object->alarm_running = false;

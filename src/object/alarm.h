@@ -47,6 +47,9 @@ void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info);
 void cn_alarm_succeeded(struct cn_object *object);
 /* A turn of the object was committed: its alarm may have changed. */
 void cn_alarm_committed(struct cn_object *object);
+/* The run under way, which a reset is about to interrupt, is not to be repeated: undoes the turn
+ * and commits the alarm's end. */
+void cn_alarm_give_up(struct cn_object *object);
 /* The object is being reset while its alarm ran. */
 void cn_alarm_interrupted(struct cn_object *object);
 

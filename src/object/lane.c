@@ -75,7 +75,7 @@ static void reset_unconfirmed(struct cn_object_lane *lane)
         const struct cn_map_entry *entry;
         while (cn_map_next(&lane->objects, &cursor, &entry)) {
             struct cn_object *object = entry->value;
-            if (object->lsn > durable) {
+            if (object->last_lsn > durable) {
                 found = object;
                 break;
             }
@@ -202,7 +202,7 @@ static void evict_idle(struct cn_object_lane *lane, uint64_t now)
         /* What it committed must be durable first: a new instance must not read what an answer
          * in flight still waits for. */
         if (now - object->idle_since_ms >= patience &&
-            object->lsn <= cn_store_durable(cn_node_store(lane->node)))
+            object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
             cn_object_free(object);
     }
 }

@@ -36,7 +36,7 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
         object->name_size = strlen(meta.name);
         object->name = cn_strndup(meta.name, object->name_size);
     }
-    object->lsn = cn_database_lsn(object->db);
+    object->lsn = object->last_lsn = cn_database_lsn(object->db);
     return object->db;
 }
 
@@ -69,7 +69,10 @@ static void commit(struct cn_object *object)
                         err.text);
         return;
     }
-    object->lsn = lsn;
+    if (!object->unconfirmed || object->alarm_changed)
+        object->lsn = lsn;
+    object->last_lsn = lsn;
+    object->unconfirmed = false;
     cn_alarm_committed(object);
 }
 
@@ -97,7 +100,7 @@ void cn_object_leave(struct cn_object *object)
     struct cn_list *node;
     while ((node = cn_list_take_front(&object->outputs))) {
         struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-        output->lsn = object->lsn;
+        output->lsn = output->all ? object->last_lsn : object->lsn;
         if (broken)
             output->send(output, &object->broken_err);
         else
@@ -114,14 +117,23 @@ void cn_object_output(struct cn_object *object, struct cn_output *output,
         cn_list_push_back(&object->outputs, &output->link);
         return;
     }
-    output->lsn = object->lsn;
+    output->lsn = output->all ? object->last_lsn : object->lsn;
     cn_lane_hold(object->lane, output);
 }
 
 void cn_object_sync(struct cn_object *object, struct cn_output *output,
                     void (*send)(struct cn_output *output, const struct cn_err *err))
 {
+    output->all = true;
     cn_object_output(object, output, send);
+}
+
+bool cn_object_output_open(const struct cn_object *object)
+{
+    if (object->db && cn_database_in_transaction(object->db) && !object->unconfirmed)
+        return false;
+    return cn_list_empty(&object->lane->held) &&
+           object->lsn <= cn_store_durable(cn_node_store(object->lane->node));
 }
 
 /* --- delivery -------------------------------------------------------------------------------- */

@@ -58,12 +58,16 @@ struct cn_object {
     unsigned inbox_count;
     struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
-    unsigned gate_locks;      /* input gate: 0 open */
-    unsigned holds;           /* reasons to stay in memory: timers, waitUntil, sockets */
-    unsigned transactions;    /* async transactions open: the turn's end does not commit */
-    unsigned entered;         /* depth of enter/leave */
-    struct cn_list outputs;   /* of struct cn_output given in the running turn */
-    uint64_t lsn;             /* of the last commit; what outputs wait for */
+    unsigned gate_locks;    /* input gate: 0 open */
+    unsigned holds;         /* reasons to stay in memory: timers, waitUntil, sockets */
+    unsigned transactions;  /* async transactions open: the turn's end does not commit */
+    unsigned entered;       /* depth of enter/leave */
+    struct cn_list outputs; /* of struct cn_output given in the running turn */
+    uint64_t lsn;           /* of the last commit that outputs wait for, */
+    uint64_t last_lsn;      /* and of the last one at all */
+    /* All that the transaction has written so far may leave before it is durable
+     * (allowUnconfirmed). Whoever writes anything else clears it. */
+    bool unconfirmed;
     struct cn_list idle_link; /* in lane->idle while nothing is under way */
     uint64_t idle_since_ms;
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
@@ -90,9 +94,12 @@ void cn_object_leave(struct cn_object *object);
 /* Inside a turn: hold it back as the gate demands. */
 void cn_object_output(struct cn_object *object, struct cn_output *output,
                       void (*send)(struct cn_output *output, const struct cn_err *err));
-/* Outside a turn or inside: runs `output->send` when everything written so far is durable. */
+/* Outside a turn or inside: runs `output->send` when everything written by the end of the turn is
+ * durable, what was allowed to be unconfirmed too. */
 void cn_object_sync(struct cn_object *object, struct cn_output *output,
                     void (*send)(struct cn_output *output, const struct cn_err *err));
+/* Whether an output given now would leave at once. */
+bool cn_object_output_open(const struct cn_object *object);
 
 /* The constructor has finished (create returned 1). `err` NULL: well. */
 void cn_object_started(struct cn_object *object, const struct cn_err *err);

@@ -8,7 +8,8 @@
  * durable, `send` runs with an error instead and nothing must be sent.
  *
  * G1  send(NULL error) runs only when durable >= the object's last commit at the
- *     end of the turn that gave it out.
+ *     end of the turn that gave it out; commits that hold nothing but writes with
+ *     allowUnconfirmed do not count.
  * G2  Outputs of one lane leave in the order they were given: a later one never
  *     overtakes, whichever object it is of.
  *
@@ -16,6 +17,7 @@
  * Ownership: the giver's; linked until `send` has begun. */
 #ifndef CN_OBJECT_OUTPUT_H
 #define CN_OBJECT_OUTPUT_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -24,6 +26,7 @@
 struct cn_output {
     struct cn_list link;
     uint64_t lsn; /* set when its turn has ended */
+    bool all;     /* waits for unconfirmed writes too */
     void (*send)(struct cn_output *output, const struct cn_err *err);
 };
 

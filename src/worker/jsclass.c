@@ -76,12 +76,15 @@ static bool owner_enter(void *owner)
     struct cn_object *object = owner;
     if (object->state == CN_OBJECT_BROKEN)
         return false;
+    struct cn_jsobject *js = object->instance;
+    js->instance->lane->vm->clock[1] = js->handle;
     cn_object_enter(object);
     return true;
 }
 
 static void owner_leave(void *owner)
 {
+    cn_js_vm_current()->clock[1] = 0;
     cn_object_leave(owner);
 }
 

@@ -6,6 +6,7 @@
 // that holds no more than the promise somebody is waiting for. The FetchSource, which is the body
 // of the Response, holds the Exchange. So a Response that is dropped unread can be collected, and
 // a FinalizationRegistry then closes its connection.
+import { gated, outputGate } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { forgetAborted, whenAborted } from "../abort.js";
 import { pumpTo } from "../streams/internal.js";
@@ -49,7 +50,7 @@ class Exchange {
   start(method, url, headers, body) {
     const isStream = typeof body === "object" && body !== null && !(body instanceof Uint8Array);
     try {
-      this.handle = native.fetchStart(method, url, headers, isStream ? undefined : body, -1, (what, a, b, c) => this.receive(what, a, b, c));
+      this.handle = native.fetchStart(method, url, headers, isStream ? undefined : body, -1, gated((what, a, b, c) => this.receive(what, a, b, c)));
     } catch (error) {
       throw networkError(error.message);
     }
@@ -119,14 +120,18 @@ class Exchange {
     return chunk;
   }
 
+  write(chunk) {
+    if (this.over || native.fetchWrite(this.handle, chunk) !== 0) return undefined;
+    this.want = Promise.withResolvers();
+    return this.want.promise;
+  }
+
   upload(stream) {
     pumpTo(stream, {
       write: (chunk) => {
         if (this.over || chunk.length === 0) return undefined;
-        const state = native.fetchWrite(this.handle, chunk);
-        if (state !== 0) return undefined;
-        this.want = Promise.withResolvers();
-        return this.want.promise;
+        const gate = outputGate();
+        return gate === undefined ? this.write(chunk) : gate.then(() => this.write(chunk));
       },
       close: () => {
         if (!this.over) native.fetchEnd(this.handle);
@@ -191,12 +196,6 @@ function responseFrom(exchange, head, method, url, redirected) {
 const isHttp = (url) => url.protocol === "http:" || url.protocol === "https:";
 
 /** https://fetch.spec.whatwg.org/#http-redirect-fetch, from the request's parts. */
-function durable(object) {
-  return new Promise((resolve, reject) => {
-    native.storageSync(object, (failure) => (failure === undefined ? resolve() : reject(new Error(failure))));
-  });
-}
-
 async function run(parts) {
   const { state, signal, redirect } = parts;
   signal?.throwIfAborted();
@@ -212,8 +211,8 @@ async function run(parts) {
 
   for (let count = 0; ; count++) {
     // DO-TX-5: what an object sends out waits until what it has written is durable.
-    const object = native.currentObject();
-    if (object !== 0) await durable(object);
+    const gate = outputGate();
+    if (gate !== undefined) await gate;
     const exchange = new Exchange(signal);
     const sent = body === null && (method === "POST" || method === "PUT" || method === "PATCH") ? "" : body;
     const head = await exchange.start(method, url.href, headerLines(names, values), sent);

@@ -1,4 +1,5 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
+import { enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
@@ -58,30 +59,32 @@ class DurableObjectState {
   onNextSessionRestore(snapshot) {
     return restoreSnapshot(this.#object, snapshot);
   }
-  abort(reason) {
-    native.objectReset(this.#object, FAULT_RESET, reason === undefined ? "Application called abort() to reset Durable Object." : String(reason));
-    throw new Error(reason === undefined ? "Application called abort() to reset Durable Object." : String(reason));
+  abort(reason, settings) {
+    const message = reason === undefined ? "Application called abort() to reset Durable Object." : String(reason?.message ?? reason);
+    native.log(2, `abort() was called: ${message}`);
+    native.objectReset(this.#object, FAULT_RESET, message, settings?.retryAlarm ?? true);
+    throw new Error(message);
   }
   /** Runs `callback` with the input gate closed; if `resets`, its failure resets the object. */
   async #lock(callback, resets) {
     const object = this.#object;
-    native.objectLock(object);
+    const section = enterSection(object);
     let timer;
     try {
       const timeout = new Promise((_, reject) => {
         timer = setTimeout(() => {
           const message = "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
-          native.objectReset(object, FAULT_RESET | FAULT_OVERLOADED, message);
+          native.objectReset(object, FAULT_RESET | FAULT_OVERLOADED, message, true);
           reject(new Error(message));
         }, BLOCK_MS_MAX);
       });
       return await Promise.race([callback(), timeout]);
     } catch (error) {
-      if (resets) native.objectReset(object, FAULT_RESET, String(error?.message ?? error));
+      if (resets) native.objectReset(object, FAULT_RESET, String(error?.message ?? error), true);
       throw error;
     } finally {
       clearTimeout(timer);
-      native.objectUnlock(object);
+      leaveSection(object, section);
     }
   }
 }
@@ -114,6 +117,7 @@ export function objectCreate(object, className, hex, name) {
 /** C calls: the object has left memory. */
 export function objectDestroy(object) {
   hosts.delete(object);
+  forgetGate(object);
 }
 
 /** C calls: an event for the object. Answers with callReply() or callFail(), now or later. */

@@ -1,5 +1,6 @@
 // Point-in-time recovery: bookmarks, restores at the next start, snapshots for other objects.
 /* global DOMException */
+import { gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { registerHostObject } from "../../internal/serialize.js";
@@ -8,7 +9,7 @@ const token = Symbol("construct");
 
 /** Asks C, which answers (bookmark) or (undefined, failure) in a later turn. */
 const asked = (ask) => new Promise((resolve, reject) => {
-  ask((bookmark, failure) => (failure === undefined ? resolve(bookmark) : reject(new Error(failure))));
+  ask(gated((bookmark, failure) => (failure === undefined ? resolve(bookmark) : reject(new Error(failure)))));
 });
 
 export const currentBookmark = (object) => asked((done) => native.bookmarkNow(object, done));

@@ -5,6 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
+import { currentObject, gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
@@ -60,7 +61,7 @@ export function setExportsOfObject(find) {
 
 /** The owner of what runs now: its address as text and its exports. */
 function currentOwner() {
-  const object = native.currentObject();
+  const object = currentObject();
   if (object === 0) return { address: native.workerAddress(), exports: workerExports };
   return { address: native.objectAddress(object), exports: exportsOfObject(object) };
 }
@@ -352,7 +353,7 @@ function call(state, path, args) {
     return Promise.reject(error);
   }
   return new Promise((resolve, reject) => {
-    state.send(path, bytes, (faults, result, message) => {
+    state.send(path, bytes, gated((faults, result, message) => {
       context.takeBack();
       if (faults < 0) {
         try {
@@ -363,7 +364,7 @@ function call(state, path, args) {
       } else {
         reject(remoteError(faults, result, message));
       }
-    });
+    }));
   });
 }
 

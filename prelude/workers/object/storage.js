@@ -3,6 +3,7 @@
 // Every operation completes within the turn, so promises are settled when they are returned and
 // nothing can come between (the input gate). What is written is committed when the turn ends, as
 // one transaction; what the object sends waits until that is durable (the output gate).
+import { gated } from "../../internal/gate.js";
 import { native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
@@ -67,6 +68,19 @@ const promised = (work) => {
     return Promise.reject(error);
   }
 };
+
+/** The same for a write. With allowUnconfirmed, what is sent afterwards does not wait for it. */
+function written(object, options, work) {
+  if (!options?.allowUnconfirmed) return promised(work);
+  return promised(() => {
+    const alone = native.unconfirmedBegin(object);
+    try {
+      return work();
+    } finally {
+      native.unconfirmedEnd(object, alone);
+    }
+  });
+}
 
 class SyncKvStorage {
   #object;
@@ -230,6 +244,7 @@ export class DurableObjectStorage {
   #sql;
   #kv;
   #lock; // (callback) => promise: with the input gate closed
+  #transactions = []; // states of those under way, innermost last
   constructor(key, object, lock) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#object = object;
@@ -253,18 +268,18 @@ export class DurableObjectStorage {
     });
   }
   put(keyOrEntries, value, options) {
-    return promised(() => {
-      if (typeof keyOrEntries !== "object" || keyOrEntries === null) {
-        put(this.#object, checkKey(keyOrEntries), value);
-        return;
-      }
-      const entries = Object.entries(keyOrEntries);
+    if (typeof keyOrEntries !== "object" || keyOrEntries === null) {
+      return written(this.#object, options, () => put(this.#object, checkKey(keyOrEntries), value));
+    }
+    return written(this.#object, value, () => {
+      const entries = Object.entries(keyOrEntries).filter(([, each]) => each !== undefined);
       checkKeys(entries.map(([key]) => key));
-      for (const [key, each] of entries) if (each !== undefined) put(this.#object, key, each);
+      const values = entries.map(([key, each]) => encode(key, each)); // all or none
+      entries.forEach(([key], i) => native.kvPut(this.#object, key, values[i]));
     });
   }
   delete(keys, options) {
-    return promised(() => {
+    return written(this.#object, options, () => {
       if (!Array.isArray(keys)) return native.kvDelete(this.#object, checkKey(keys));
       let count = 0;
       for (const key of checkKeys(keys)) if (native.kvDelete(this.#object, key)) count++;
@@ -310,23 +325,34 @@ export class DurableObjectStorage {
           this.ended = true;
           native.savepointEnd(object, level, keep);
         },
+        over: Promise.withResolvers(),
+      };
+      const open = this.#transactions;
+      open.push(state);
+      // One that was begun later is inside this one, whoever began it: it ends first.
+      const innerOver = async () => {
+        while (open.at(-1) !== state) await open.at(-1).over.promise;
       };
       try {
         level = native.savepoint(object);
         const result = await callback(new DurableObjectTransaction(token, this, state));
+        await innerOver();
         state.end(true);
         return result;
       } catch (error) {
+        await innerOver();
         if (level !== undefined) state.end(false);
         throw error;
       } finally {
+        open.pop();
+        state.over.resolve();
         native.transactionEnd(object);
       }
     }, false);
   }
   sync() {
     return new Promise((resolve, reject) => {
-      native.storageSync(this.#object, (failure) => (failure === undefined ? resolve() : reject(new Error(failure))));
+      native.storageSync(this.#object, true, gated((failure) => (failure === undefined ? resolve() : reject(new Error(failure)))));
     });
   }
   getCurrentBookmark() {

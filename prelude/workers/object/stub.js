@@ -1,4 +1,5 @@
 // The stub of a Durable Object: fetch() and every method of its class.
+import { gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
@@ -30,7 +31,7 @@ export async function fetchBy(send, input, init) {
   return new Promise((resolve, reject) => {
     const onAbort = (reason) => reject(reason);
     whenAborted(signal, onAbort);
-    send(bytes, (faults, result, message) => {
+    send(bytes, gated((faults, result, message) => {
       forgetAborted(signal, onAbort);
       context.takeBack();
       if (faults >= 0) {
@@ -42,6 +43,6 @@ export async function fetchBy(send, input, init) {
       } catch (error) {
         reject(error);
       }
-    });
+    }));
   });
 }

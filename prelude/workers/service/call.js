@@ -1,4 +1,5 @@
 // Calls of a service: a promise of what src/bindings/service.c answers.
+import { gated } from "../../internal/gate.js";
 
 /**
  * @param {(callback: (value?: unknown, failure?: string, code?: number) => void) => void} start gives the callback to a native function
@@ -6,9 +7,9 @@
  */
 export function callService(start, makeError = (failure) => new Error(failure)) {
   return new Promise((resolve, reject) => {
-    start((value, failure, code) => {
+    start(gated((value, failure, code) => {
       if (failure === undefined) resolve(value);
       else reject(makeError(failure, code));
-    });
+    }));
   });
 }

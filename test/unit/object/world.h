@@ -29,7 +29,7 @@ static uint64_t fake_mono(struct cn_clock *clock)
 
 struct world {
     struct fake_clock clock;
-    struct cn_disk *disk;
+    struct cn_disk *disk, *own_disk; /* own_disk: NULL if the test has made it */
     struct cn_history *history;
     struct cn_store *store;
     struct cn_node *node;
@@ -56,17 +56,19 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
     return true;
 }
 
-static void world_open(struct world *world, const char *dir, const struct cn_class *class_)
+/* `disk` is borrowed; with CN_LOG_FSYNC an answer waits for its syncs. */
+static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log_sync sync,
+                          const struct cn_class *class_)
 {
     struct cn_err err;
     *world = (struct world){.class_ = class_};
     world->clock = (struct fake_clock){{fake_wall, fake_mono}, 1000000};
-    world->disk = cn_disk_system_new(dir);
+    world->disk = disk;
     struct cn_history_config history = {.disk = world->disk, .clock = &world->clock.clock};
     CHECK_INT(0, cn_history_open(&history, &world->history, &err));
     struct cn_store_config config = {.disk = world->disk,
                                      .clock = &world->clock.clock,
-                                     .sync = CN_LOG_OS,
+                                     .sync = sync,
                                      .history = cn_history_callbacks(world->history)};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
     struct cn_node_options options = {.store = world->store,
@@ -81,6 +83,13 @@ static void world_open(struct world *world, const char *dir, const struct cn_cla
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
     CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, 0, &world->loop, &world->mailbox,
                                       world, &err));
+}
+
+static inline void world_open(struct world *world, const char *dir, const struct cn_class *class_)
+{
+    struct cn_disk *disk = cn_disk_system_new(dir);
+    world_open_on(world, disk, CN_LOG_OS, class_);
+    world->own_disk = disk;
 }
 
 static void on_stopped(struct cn_object_lane *lane)
@@ -98,7 +107,8 @@ static void world_close(struct world *world)
     cn_node_free(world->node);
     cn_store_close(world->store);
     cn_history_close(world->history);
-    cn_disk_system_free(world->disk);
+    if (world->own_disk)
+        cn_disk_system_free(world->own_disk);
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */
@@ -141,7 +151,7 @@ static void run_until(struct world *world, struct answer *answer)
         uv_run(&world->loop, UV_RUN_ONCE);
 }
 
-static intptr_t ask(struct world *world, const char *name, intptr_t what)
+static inline intptr_t ask(struct world *world, const char *name, intptr_t what)
 {
     struct answer *answer = post(world, name, what);
     run_until(world, answer);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output gate on a disk whose syncs take as long as the test wants, or fail. */
+#include <errno.h>
+
+#include "object/object.h"
+#include "store/database.h"
+#include "test/lib/simdisk.h"
+#include "test/unit/object/world.h"
+
+enum { WRITE = 1, WRITE_UNCONFIRMED, READ, SYNC };
+
+struct sync {
+    struct cn_output output;
+    struct cn_call *call;
+};
+
+static void on_synced(struct cn_output *output, const struct cn_err *err)
+{
+    struct sync *sync = (struct sync *)output;
+    CHECK(!err);
+    cn_call_reply(sync->call, NULL);
+    cn_free(sync);
+}
+
+static int cell_create(struct cn_object *object, void *class_data, void **instance,
+                       struct cn_err *err)
+{
+    struct world *world = class_data;
+    world->created++;
+    *instance = world;
+    return cn_object_database(object, err) ? 0 : err->code;
+}
+
+static int64_t count_rows(struct cn_database *db)
+{
+    struct cn_err err;
+    struct cn_statement *statement;
+    size_t used;
+    static const char sql[] = "SELECT count(*) FROM sqlite_master";
+    CHECK_INT(0, cn_database_prepare(db, sql, sizeof(sql) - 1, 0, &statement, &used, &err));
+    CHECK_INT(1, cn_statement_step(statement, &err));
+    int64_t count = cn_statement_column_int(statement, 0);
+    cn_statement_release(statement);
+    return count;
+}
+
+static void cell_deliver(struct cn_object *object, void *instance, struct cn_call *call)
+{
+    (void)instance;
+    struct cn_err err;
+    struct cn_database *db = cn_object_database(object, &err);
+    CHECK(db);
+    switch ((intptr_t)call->payload) {
+    case WRITE:
+        CHECK_INT(0, cn_database_exec(db, "CREATE TABLE a(x)", &err));
+        break;
+    case WRITE_UNCONFIRMED:
+        CHECK_INT(0, cn_database_exec(db, "CREATE TABLE b(x)", &err));
+        object->unconfirmed = true;
+        break;
+    case SYNC: {
+        struct sync *sync = CN_NEW(struct sync);
+        sync->call = call;
+        cn_object_sync(object, &sync->output, on_synced);
+        return;
+    }
+    }
+    cn_call_reply(call, (void *)(intptr_t)count_rows(db));
+}
+
+static void cell_destroy(struct cn_object *object, void *instance)
+{
+    (void)object;
+    ((struct world *)instance)->destroyed++;
+}
+
+static const struct cn_class cell = {
+    .create = cell_create, .deliver = cell_deliver, .destroy = cell_destroy};
+
+/* --- a disk whose syncs wait ----------------------------------------------------------------- */
+
+static uv_sem_t gate;
+static atomic_bool closed;
+static atomic_uint waiting;
+
+static void before_sync(void *data, const char *name, const char *path)
+{
+    (void)data, (void)name, (void)path;
+    if (!atomic_load(&closed))
+        return;
+    atomic_fetch_add(&waiting, 1);
+    uv_sem_wait(&gate);
+}
+
+static void open_gate(void)
+{
+    atomic_store(&closed, false);
+    for (unsigned i = atomic_load(&waiting); i > 0; i--)
+        uv_sem_post(&gate);
+}
+
+static void run_once(struct world *world)
+{
+    for (int i = 0; i < 20; i++)
+        uv_run(&world->loop, UV_RUN_NOWAIT);
+}
+
+static struct simdisk *open_world(struct world *world)
+{
+    struct simdisk *sim = simdisk_new();
+    CHECK_INT(0, uv_sem_init(&gate, 0));
+    atomic_store(&waiting, 0);
+    atomic_store(&closed, false);
+    world_open_on(world, simdisk_disk(sim), CN_LOG_FSYNC, &cell);
+    return sim;
+}
+
+TEST(gate, DO_KV_2_an_unconfirmed_write_holds_no_output_back_and_sync_waits_for_it)
+{
+    struct world world;
+    struct simdisk *sim = open_world(&world);
+    struct answer *first = post(&world, "a", READ);
+    run_until(&world, first); /* the object is there, its name durable */
+    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
+    atomic_store(&closed, true);
+    struct answer *unconfirmed = post(&world, "a", WRITE_UNCONFIRMED);
+    run_until(&world, unconfirmed);
+    CHECK_INT(1, (intptr_t)unconfirmed->call.result);
+    struct answer *sync = post(&world, "a", SYNC);
+    struct answer *write = post(&world, "a", WRITE);
+    run_once(&world);
+    CHECK(!sync->done && !write->done);
+    open_gate();
+    run_until(&world, sync);
+    run_until(&world, write);
+    CHECK_INT(0, sync->call.err.code);
+    CHECK_INT(2, (intptr_t)write->call.result);
+    cn_free(first);
+    cn_free(unconfirmed);
+    cn_free(sync);
+    cn_free(write);
+    world_close(&world);
+    simdisk_free(sim);
+}
+
+TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
+{
+    struct world world;
+    struct simdisk *sim = open_world(&world);
+    struct answer *before = post(&world, "a", READ), *other = post(&world, "b", READ);
+    run_until(&world, before);
+    run_until(&world, other);
+    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
+    atomic_store(&closed, true);
+    struct simdisk_fault fault = {.kinds = SIMDISK_SYNC, .at = 1, .code = -EIO, .sticky = true};
+    simdisk_set_fault(sim, &fault);
+    struct answer *held[3] = {post(&world, "a", WRITE), post(&world, "a", READ),
+                              post(&world, "a", READ)};
+    run_once(&world);
+    for (int i = 0; i < 3; i++)
+        CHECK(!held[i]->done);
+    open_gate();
+    for (int i = 0; i < 3; i++) {
+        run_until(&world, held[i]);
+        CHECK(held[i]->call.err.code != 0);
+        CHECK(held[i]->call.faults & CN_FAULT_RESET);
+        cn_free(held[i]);
+    }
+    run_once(&world);
+    CHECK_INT(1, world.destroyed); /* a's instance is gone, b's has written nothing and stays */
+    struct answer *after = post(&world, "b", READ);
+    run_until(&world, after);
+    CHECK_INT(0, after->call.err.code);
+    cn_free(after);
+    cn_free(before);
+    cn_free(other);
+    world_close(&world);
+    simdisk_set_fault(sim, &(struct simdisk_fault){0});
+    simdisk_free(sim);
+}
