@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "js/context.h"
+#include "js/enginelock.h"
 #include "js/value.h"
 
 /* The engine looks at the budget whenever this much CPU time has gone by. */
@@ -106,6 +107,7 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->glib = g_main_context_new();
     g_main_context_push_thread_default(vm->glib);
     vm->group = JSContextGroupCreate();
+    cn_js_enginelock_setup(vm->group);
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     vm->watched_turn = UINT64_MAX;
     current = vm;
@@ -136,6 +138,7 @@ void cn_js_enter(struct cn_js_context *context)
         vm->budget_ns = context->budget_ns;
         vm->terminated = false;
         JSLock(context->ref);
+        cn_js_enginelock_held(true);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
     }
 }
@@ -177,6 +180,7 @@ void cn_js_leave(struct cn_js_context *context)
     }
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
+    cn_js_enginelock_held(false);
     if (vm->terminated) {
         absorb_termination(context);
         context->terminated |= !vm->owner;
