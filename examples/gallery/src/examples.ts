@@ -1,0 +1,17 @@
+// What the gallery shows, in this order. An example's folder is also the first part of its host.
+export interface Example {
+  folder: string;
+  title: string;
+  text: string;
+}
+
+export const examples: Example[] = [
+  { folder: "rate-limiting", title: "Rate limiting", text: "A sliding window per user or address, exact under any concurrency." },
+  { folder: "distributed-lock", title: "Distributed lock", text: "One holder at a time, automatic release, fencing tokens, a queue of those who wait." },
+  { folder: "sharded-counter", title: "Sharded counter", text: "More writes than one object can take, over 10 to 1,000 of them." },
+  { folder: "sessions", title: "Sessions", text: "Server-side state per visitor that ends by itself." },
+  { folder: "scheduler", title: "Scheduler", text: "Any number of events on one alarm, in order, kept through restarts." },
+  { folder: "graceful-cleanup", title: "Graceful clean-up", text: "Answer first, clear up afterwards, lose track of nothing." },
+  { folder: "point-in-time-undo", title: "Point-in-time undo", text: "The whole object back to the moment before a mistake." },
+  { folder: "rpc-and-fetch", title: "RPC and fetch side by side", text: "Two ways to call an object, and when to use which." },
+];
