@@ -63,7 +63,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE crash-quick integration replay test-web all run test unit check bench fuzz lint install setup clean help crash
+.PHONY: FORCE crash-quick integration replay test-web all run test unit check bench fuzz lint install setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -79,6 +79,9 @@ help: ## this list
 # Packages: installs what is missing when root, otherwise prints the command. Cheap when all is there.
 setup: ## install missing packages (Debian and npm)
 	@tools/setup
+
+setup-test:
+	@tools/setup test
 
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -204,13 +207,15 @@ integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of 
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.
-test: setup ## everything up to a green test run
+test: setup-test ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
 	@for tests in unit replay crash-quick test-web 'test-web PEER=cairn' integration; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
-run: all ## build, then serve the example project
-	@$(B)/cairn serve examples/hello
+# The gallery's index, and each project below it on a host of its own.
+GALLERY = examples/gallery $(filter-out examples/gallery examples/hello,$(patsubst %/wrangler.toml,%,$(wildcard examples/*/wrangler.toml)))
+run: all ## build, then serve the examples
+	@$(B)/cairn serve $(GALLERY) --data .cairn
 
 # The binary, and beside it what bundling needs: our scripts and esbuild (with the package for this
 # platform). An installed cairn does not need the checkout.

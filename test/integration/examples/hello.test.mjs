@@ -1,4 +1,4 @@
-// The example that `make run` starts.
+// The smallest example.
 import assert from "node:assert/strict";
 import path from "node:path";
 import test from "node:test";

@@ -1,0 +1,252 @@
+// The examples as `make run` serves them: all on one server, each on its own host. First their APIs, then
+// their pages in a browser.
+import assert from "node:assert/strict";
+import { readdirSync, existsSync } from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import test, { after, before, describe } from "node:test";
+import { closeBrowser, fits, noBrowser, withPage } from "../lib/browser.mjs";
+import { root, serve, tempDir } from "../lib/server.mjs";
+
+const projects = readdirSync(path.join(root, "examples"))
+  .filter((name) => name !== "hello" && existsSync(path.join(root, "examples", name, "wrangler.toml")))
+  .sort((a, b) => (b === "gallery") - (a === "gallery"));
+const data = tempDir();
+const start = () => serve(projects.map((name) => path.join(root, "examples", name)), { data, lanes: 2 });
+
+let server;
+before(async () => { server = await start(); });
+after(() => server?.stop());
+
+/** A request to an example's host; an object as body is sent as JSON. Resolves to {status, headers, value}. */
+function call(folder, target, input, { method = input === undefined ? "GET" : "POST", headers = {} } = {}) {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port: server.port, path: target, method, headers: { host: `${folder}.localhost`, ...headers }, timeout: 30_000 };
+    const request = http.request(options, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (part) => { text += part; });
+      response.on("end", () => {
+        try {
+          resolve({ status: response.statusCode, headers: response.headers, value: JSON.parse(text) });
+        } catch {
+          resolve({ status: response.statusCode, headers: response.headers, value: text });
+        }
+      });
+      response.on("error", reject);
+    });
+    request.on("error", reject);
+    request.end(input === undefined ? undefined : typeof input === "string" ? input : JSON.stringify(input));
+  });
+}
+
+describe("APIs", () => {
+  test("rate-limiting lets in exactly the limit, whatever comes at once, for each user", async () => {
+    const answers = await Promise.all(Array.from({ length: 25 }, () => call("rate-limiting", "/api/hello?user=burst")));
+    assert.equal(answers.filter(({ status }) => status === 200).length, 10);
+    const refused = answers.find(({ status }) => status === 429);
+    assert.match(refused.value.error, /^Too many requests: 10 in 10 s/);
+    assert.ok(Number(refused.headers["retry-after"]) >= 1 && Number(refused.headers["retry-after"]) <= 10);
+    assert.equal((await call("rate-limiting", "/api/hello?user=other")).status, 200);
+    assert.equal((await call("rate-limiting", "/api/hello?user=")).status, 400);
+  });
+
+  test("distributed-lock: one holder, waiters in order, fencing", async () => {
+    const lock = (action, input) => call("distributed-lock", `/locks/t/${action}`, input);
+    const first = (await lock("acquire", { owner: "a", ttlMs: 60_000 })).value;
+    assert.equal(first.token, 1);
+    assert.equal((await lock("acquire", { owner: "b" })).status, 409);
+    const second = lock("acquire", { owner: "b", ttlMs: 60_000, waitMs: 20_000 });
+    await server.untilTrue(async () => (await call("distributed-lock", "/locks/t")).value.waiting.length === 1, "b waiting");
+    const third = lock("acquire", { owner: "c", ttlMs: 60_000, waitMs: 20_000 });
+    await server.untilTrue(async () => (await call("distributed-lock", "/locks/t")).value.waiting.join() === "b,c", "c waiting");
+    assert.equal((await lock("release", { token: 1 })).status, 200);
+    assert.deepEqual([(await second).value.owner, (await second).value.token], ["b", 2]);
+    assert.equal((await lock("write", { owner: "b", token: 2, text: "x" })).status, 200);
+    const late = await lock("write", { owner: "a", token: 1, text: "late" });
+    assert.deepEqual([late.status, late.value.error], [409, "A later holder has written already: fenced off."]);
+    assert.equal((await lock("release", { token: 1 })).status, 409);
+    assert.equal((await lock("release", { token: 2 })).status, 200);
+    assert.equal((await third).value.token, 3);
+    assert.equal((await lock("acquire", { owner: 7 })).status, 400);
+    assert.equal((await lock("acquire", "no json")).status, 400);
+  });
+
+  test("distributed-lock: the alarm frees a lock whose holder is gone", async () => {
+    await call("distributed-lock", "/locks/gone/acquire", { owner: "a", ttlMs: 100 });
+    const next = await call("distributed-lock", "/locks/gone/acquire", { owner: "b", waitMs: 20_000 });
+    assert.deepEqual([next.value.owner, next.value.token], ["b", 2]);
+  });
+
+  test("sharded-counter counts every request once, over all shards", async () => {
+    await Promise.all(Array.from({ length: 200 }, () => call("sharded-counter", "/counters/t/add", {})));
+    assert.equal((await call("sharded-counter", "/counters/t?exact")).value.total, 200);
+    assert.deepEqual((await call("sharded-counter", "/counters/t/shards", { count: 40 })).value, { shards: 40 });
+    await Promise.all(Array.from({ length: 100 }, () => call("sharded-counter", "/counters/t/add", { by: 2 })));
+    await server.untilTrue(async () => (await call("sharded-counter", "/counters/t")).value.total === 400, "the reported total");
+    assert.ok((await call("sharded-counter", "/counters/t")).value.values.slice(10).some((value) => value > 0));
+    assert.equal((await call("sharded-counter", "/counters/t/shards", { count: 5000 })).status, 400);
+  });
+
+  test("sessions begin, are visited, end by themselves and on request", async () => {
+    const login = await call("sessions", "/api/login", { user: "ada", lifetimeSeconds: 600 });
+    const [cookie] = login.headers["set-cookie"][0].split(";");
+    assert.match(login.headers["set-cookie"][0], /^session=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    assert.equal((await call("sessions", "/api/me", undefined, { headers: { cookie } })).value.visits, 1);
+    await call("sessions", "/api/logout", {}, { headers: { cookie } });
+    assert.equal((await call("sessions", "/api/me", undefined, { headers: { cookie } })).status, 401);
+    const brief = (await call("sessions", "/api/login", { user: "ada", lifetimeSeconds: 1 })).headers["set-cookie"][0].split(";")[0];
+    // Asking extends a session's life, so this looks at its end from outside: nothing is left to log out of.
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    assert.equal((await call("sessions", "/api/me", undefined, { headers: { cookie: brief } })).status, 401);
+    assert.equal((await call("sessions", "/api/login", { user: "" })).status, 400);
+  });
+
+  test("scheduler runs events in order of their time, repeats and cancels", async () => {
+    const schedule = (input) => call("scheduler", "/schedulers/t/schedule", input);
+    await schedule({ label: "third", delayMs: 300 });
+    await schedule({ label: "first", delayMs: 0 });
+    await schedule({ label: "second", delayMs: 150 });
+    const { value: { id } } = await schedule({ label: "never", delayMs: 86_400_000 });
+    const state = async () => (await call("scheduler", "/schedulers/t")).value;
+    await server.untilTrue(async () => (await state()).runs.length === 3, "three runs");
+    assert.deepEqual((await state()).runs.map(({ label }) => label), ["third", "second", "first"]);
+    assert.ok((await state()).runs.every(({ due, ran }) => ran >= due));
+    assert.equal((await call("scheduler", "/schedulers/t/cancel", { id })).status, 200);
+    assert.equal((await call("scheduler", "/schedulers/t/cancel", { id })).status, 404);
+    assert.equal((await state()).alarm, null);
+    assert.equal((await schedule({ label: "x" })).status, 400);
+  });
+
+  test("graceful-cleanup: everything temporary goes, whichever way the work ends", async () => {
+    for (const [end, status] of [["well", 200], ["throws", 500], ["crashes", 500]])
+      assert.equal((await call("graceful-cleanup", "/api/work", { label: end, end })).status, status);
+    const state = async () => (await call("graceful-cleanup", "/api/state")).value;
+    await server.untilTrue(async () => (await state()).temporaries.length === 0, "an empty workshop", 30_000);
+    const by = Object.fromEntries((await state()).cleaned.map(({ label, by }) => [label, by]));
+    assert.equal(by.crashes, "alarm, found abandoned");
+    assert.deepEqual(Object.keys(by).sort(), ["crashes", "throws", "well"]);
+  });
+
+  test("point-in-time-undo goes back, and back again", async () => {
+    const notebook = (action, input) => call("point-in-time-undo", `/notebooks/t/${action}`, input);
+    const texts = async () => (await call("point-in-time-undo", "/notebooks/t")).value.notes.map(({ text }) => text);
+    for (const text of ["milk", "bread"]) await notebook("add", { text });
+    await notebook("clear", {});
+    assert.deepEqual(await texts(), []);
+    assert.equal((await notebook("undo", { mark: 1 })).status, 200);
+    await server.untilTrue(async () => (await texts()).length === 2, "the restored notes");
+    assert.deepEqual(await texts(), ["bread", "milk"]);
+    const { value: { marks } } = await call("point-in-time-undo", "/notebooks/t");
+    assert.equal((await notebook("undo", { mark: marks[0].id })).status, 200);
+    await server.untilTrue(async () => (await texts()).length === 0, "the undone undo");
+    assert.equal((await notebook("undo", { mark: 99 })).status, 404);
+  });
+
+  test("rpc-and-fetch: the same counter either way", async () => {
+    const post = async (target) => (await call("rpc-and-fetch", target, undefined, { method: "POST" })).value;
+    assert.deepEqual(await post("/rpc/add?by=2"), { value: 2 });
+    assert.deepEqual(await post("/fetch/add?by=3"), { value: 5 });
+    assert.deepEqual(await post("/rpc/batch"), { value: 11 });
+    assert.deepEqual((await call("rpc-and-fetch", "/rpc/steps")).value, { steps: [1, 2, 3, 4, 5] });
+    assert.equal((await call("rpc-and-fetch", "/fetch/add", undefined, { method: "DELETE" })).status, 405);
+  });
+
+  test("what was acknowledged is there after kill -9", async () => {
+    const grant = (await call("distributed-lock", "/locks/k/acquire", { owner: "a", ttlMs: 600_000 })).value;
+    await call("sharded-counter", "/counters/k/add", { by: 5 });
+    await call("scheduler", "/schedulers/k/schedule", { label: "later", delayMs: 500 });
+    await server.kill();
+    server = await start();
+    assert.deepEqual((await call("distributed-lock", "/locks/k")).value.holder, grant);
+    assert.equal((await call("sharded-counter", "/counters/k?exact")).value.total, 5);
+    await server.untilTrue(async () => (await call("scheduler", "/schedulers/k")).value.runs.length === 1, "the event after the restart");
+  });
+});
+
+describe("pages", { skip: noBrowser }, () => {
+  after(closeBrowser);
+  const url = (folder) => `http://${folder}.localhost:${server.port}/`;
+
+  // What a visitor does first on each page, and what shows that it worked.
+  const visits = {
+    "rate-limiting": async (page) => {
+      await page.fill("#user", "visitor");
+      await page.click("#many");
+      await page.waitForFunction(() => document.querySelectorAll("#log li").length === 15);
+      assert.equal(await page.textContent("#allowed"), "10");
+      assert.equal(await page.textContent("#refused"), "5");
+    },
+    "distributed-lock": async (page) => {
+      const [ada, grace] = await page.$$("#clients section");
+      await (await ada.$("[data-do=acquire]")).click();
+      await page.waitForFunction(() => document.getElementById("holder").textContent === "Ada");
+      await (await grace.$("[data-do=acquire]")).click();
+      await page.waitForFunction(() => /Grace/.test(document.getElementById("waiting").textContent));
+      await (await ada.$("[data-do=release]")).click();
+      await page.waitForFunction(() => document.getElementById("holder").textContent === "Grace");
+      await (await grace.$("[data-do=write]")).click();
+      await page.waitForFunction(() => document.querySelectorAll("#entries tr").length === 1);
+    },
+    "sharded-counter": async (page) => {
+      await page.click("#many");
+      await page.waitForFunction(() => document.getElementById("exact").textContent === "500" && document.getElementById("total").textContent === "500");
+      await page.click("#grow");
+      await page.waitForFunction(() => document.getElementById("count").textContent === "20");
+    },
+    sessions: async (page) => {
+      await page.click("#login button");
+      await page.waitForFunction(() => document.getElementById("who").textContent === "ada");
+      await page.click("#visit");
+      await page.waitForFunction(() => /^1 visits/.test(document.getElementById("detail").textContent));
+      await page.click("#logout");
+      await page.waitForFunction(() => document.getElementById("who").textContent === "not logged in");
+    },
+    scheduler: async (page) => {
+      await page.fill("#delay", "0");
+      await page.click("#new button.main");
+      await page.waitForFunction(() => /reminder/.test(document.getElementById("runs").textContent));
+    },
+    "graceful-cleanup": async (page) => {
+      await page.click("[data-end=well]");
+      await page.waitForFunction(() => /waitUntil/.test(document.getElementById("cleaned").textContent));
+    },
+    "point-in-time-undo": async (page) => {
+      await page.fill("#text", "a note");
+      await page.click("#add button");
+      await page.waitForFunction(() => /a note/.test(document.getElementById("notes").textContent));
+      await page.click("#clear");
+      await page.waitForFunction(() => document.getElementById("notes").textContent === "");
+      await page.click("#marks button");
+      await page.waitForFunction(() => /a note/.test(document.getElementById("notes").textContent));
+    },
+    "rpc-and-fetch": async (page) => {
+      for (const button of await page.$$("main button.main")) await button.click();
+      await page.waitForFunction(() => document.querySelectorAll("#log li").length === 2);
+    },
+  };
+
+  test("the index links every example, and each link works", () =>
+    withPage({}, async (page) => {
+      await page.goto(server.url);
+      const links = await page.$$eval("main a", (anchors) => anchors.map((anchor) => anchor.href));
+      assert.deepEqual(links.map((link) => new URL(link).host.split(".")[0]).sort(), projects.filter((name) => name !== "gallery").sort());
+      await page.click("main a");
+      await page.waitForURL(links[0]);
+      await page.click("#home");
+      await page.waitForURL((address) => address.host.startsWith("localhost"));
+    }));
+
+  for (const [folder, visit] of Object.entries(visits))
+    test(`${folder} works, on a phone's width too`, () =>
+      withPage({ width: 380, colorScheme: "dark", expected: folder === "rate-limiting" ? /429/ : undefined }, async (page) => {
+        await page.goto(url(folder));
+        await visit(page);
+        assert.ok(await fits(page), "wider than a phone");
+        if (process.env.SCREENSHOTS) {
+          await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${folder}-phone.png`), fullPage: true });
+          await page.emulateMedia({ colorScheme: "light" });
+          await page.setViewportSize({ width: 1100, height: 750 });
+          await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${folder}.png`), fullPage: true });
+        }
+      }));
+});
