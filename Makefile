@@ -63,7 +63,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE crash-quick integration replay test-web all run test unit check bench fuzz lint install setup setup-test clean help crash
+.PHONY: FORCE crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -198,6 +198,13 @@ TEST ?=
 test-web: ## conformance tests of the Web APIs; PEER=jsrun|cairn|workerd, TEST=part of a name
 	$(if $(filter workerd,$(PEER)),,@$(MAKE) --no-print-directory $(B)/$(PEER))
 	@PEER=$(PEER) node test/conformance/run.mjs $(TEST)
+
+# Their packages are apart from those of the build: they are many, and only this needs them.
+test-libs: setup ## npm libraries in real use; PEER=workerd, TEST=part of a name
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn
+	@cd test/libs && { cmp -s package-lock.json node_modules/.cairn-stamp || { echo "setup: npm ci in test/libs" && \
+	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.cairn-stamp; }; }
+	@PEER=$(filter workerd,$(PEER)) node test/libs/run.mjs $(TEST)
 
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
