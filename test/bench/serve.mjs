@@ -27,8 +27,15 @@ const workloads = [
   { name: "json", path: "/json?name=bob&page=3&tag=a&tag=b", goal: 5 },
   { name: "url-headers", path: "/headers?a=1&b=2", goal: 1 },
   { name: "echo-json-1k", path: "/echo-json", lua: postScript("1k.lua", kilobyte), goal: 3 },
-  { name: "echo-json-1m", path: "/echo-json", lua: postScript("1m.lua", megabyte), connections: 4, goal: 1 },
+  { name: "echo-json-1m", path: "/echo-json", lua: postScript("1m.lua", megabyte), connections: 4, goal: 3 },
   { name: "echo-stream-1m", path: "/echo-stream", lua: postScript("1ms.lua", megabyte), connections: 4, goal: 3 },
+  { name: "echo-text-1m", path: "/echo-text", lua: postScript("1mt.lua", megabyte), connections: 4, goal: 3 },
+  { name: "echo-bytes-1m", path: "/echo-bytes", lua: postScript("1mb.lua", megabyte), connections: 4, goal: 3 },
+  { name: "transform-100m", path: "/transform", connections: 1, goal: 1 },
+  { name: "gzip-10m", path: "/gzip", connections: 1, goal: 1 },
+  { name: "sha256-10m", path: "/sha256", connections: 1, goal: 1 },
+  { name: "aes-gcm-10m", path: "/aes-gcm", connections: 1, goal: 1 },
+  { name: "html-1m", path: "/html", connections: 1, goal: 1 },
   { name: "cpu", path: "/cpu?seed=777", connections: 8, goal: 1 },
 ].filter((w) => !only || only.includes(w.name));
 

@@ -28,6 +28,48 @@ function digest(seed, count) {
   return { centroids: out.length, median: out[out.length >> 1].mean };
 }
 
+// What the longer workloads work on, made when first asked for.
+const kept = new Map();
+function once(name, make) {
+  if (!kept.has(name)) kept.set(name, make());
+  return kept.get(name);
+}
+
+/** Text that compresses as text does, 4:1. */
+function words(size) {
+  const vocabulary = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split(" ");
+  let seed = 7, text = "";
+  while (text.length < 65536) {
+    seed = (seed * 1103515245 + 12345) & 0x7fffffff;
+    text += `${vocabulary[(seed >> 8) % vocabulary.length]}${seed % 97} `;
+  }
+  const page = new TextEncoder().encode(text).subarray(0, 65536);
+  const bytes = new Uint8Array(size);
+  for (let at = 0; at < size; at += page.length) bytes.set(page.subarray(0, size - at), at);
+  return bytes;
+}
+
+/** `bytes` in chunks of 64 KiB, `times` times over. */
+function chunks(bytes, times = 1) {
+  let at = 0, left = times;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) at = 0, left--;
+      if (left === 0) return controller.close();
+      controller.enqueue(bytes.subarray(at, at += 65536));
+    },
+  });
+}
+
+async function size(stream) {
+  let total = 0;
+  for await (const chunk of stream) total += chunk.length;
+  return total;
+}
+
+const TEN = 10 << 20;
+const page = () => `<!doctype html><title>t</title><body>${'<div class="a"><p>some words <a href="/x?y=1">a link</a> &amp; more</p></div>\n'.repeat(14000)}`;
+
 export default {
   async fetch(request) {
     const url = new URL(request.url);
@@ -51,6 +93,34 @@ export default {
         return Response.json(await request.json());
       case "/echo-stream":
         return new Response(request.body);
+      case "/echo-text":
+        return new Response(await request.text());
+      case "/echo-bytes":
+        return new Response(await request.arrayBuffer());
+      case "/transform": // 100 MB, a chunk of 64 KiB at a time, sent to the client
+        return new Response(chunks(once("megabyte", () => words(1 << 20)), 100)
+          .pipeThrough(new TransformStream({ transform: (chunk, controller) => controller.enqueue(chunk) })));
+      case "/gzip": {
+        const zipped = chunks(once("text", () => words(TEN))).pipeThrough(new CompressionStream("gzip"));
+        return new Response(String(await size(zipped)));
+      }
+      case "/sha256": {
+        const hash = await crypto.subtle.digest("SHA-256", once("text", () => words(TEN)));
+        return new Response(String(new Uint8Array(hash)[0]));
+      }
+      case "/aes-gcm": {
+        const key = await once("key", () => crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt"]));
+        const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, once("text", () => words(TEN)));
+        return new Response(String(sealed.byteLength));
+      }
+      case "/html": { // 1 MB, a handler per link, sent to the client
+        const rewriter = new HTMLRewriter().on("a[href]", {
+          element(element) {
+            element.setAttribute("href", element.getAttribute("href") + "&z=2");
+          },
+        });
+        return rewriter.transform(new Response(once("page", page), { headers: { "content-type": "text/html" } }));
+      }
       case "/cpu":
         return Response.json(digest(Number(url.searchParams.get("seed") || 12345), 9500));
     }
