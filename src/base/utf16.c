@@ -64,10 +64,10 @@ static size_t narrow(const uint16_t *units, size_t count, uint8_t *out)
 size_t cn_utf16_ascii_prefix(const char *text, size_t size)
 {
     size_t i = 0;
-    for (; size - i >= 8; i += 8) {
-        uint64_t word;
-        memcpy(&word, text + i, 8);
-        if (word & 0x8080808080808080u)
+    for (; size - i >= 32; i += 32) {
+        uint64_t words[4];
+        memcpy(words, text + i, sizeof(words));
+        if ((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u)
             break;
     }
     while (i < size && (uint8_t)text[i] < 0x80)

@@ -367,6 +367,53 @@ static JSValueRef bad_response(JSContextRef ctx, JSValueRef *exception, struct h
                        "The response has a status or header that cannot be sent");
 }
 
+#define LARGE_BODY 65536
+
+static void release_string(void *string)
+{
+    JSStringRelease(string);
+}
+
+static void release_bytes(void *pin)
+{
+    cn_js_pin_clear(pin);
+    cn_free(pin);
+}
+
+/* Sends text. ASCII goes from where JavaScript keeps it. */
+static int respond_text(JSContextRef ctx, struct cn_event *event, const struct cn_http_head *head,
+                        JSValueRef body)
+{
+    const uint8_t *text;
+    size_t size;
+    JSStringRef string = cn_js_ascii(ctx, body, &text, &size);
+    if (string)
+        return cn_http_respond(event->http, head, text, size, release_string, string);
+    struct cn_buf *out = &instance_of(ctx)->lane->scratch;
+    cn_buf_clear(out);
+    cn_js_append_utf8(ctx, body, out);
+    size = out->size;
+    if (size <= LARGE_BODY)
+        return cn_http_respond(event->http, head, out->data, size, NULL, NULL);
+    void *bytes = cn_buf_take(out);
+    return cn_http_respond(event->http, head, bytes, size, cn_free, bytes);
+}
+
+/* Sends bytes, or nothing if `body` is null. The prelude gives bytes that no script can change
+ * any more, so many of them are not copied. */
+static int respond_bytes(JSContextRef ctx, struct cn_event *event, const struct cn_http_head *head,
+                         JSValueRef body)
+{
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    (void)cn_js_bytes(ctx, body, &bytes, &size); /* null: no body */
+    if (size <= LARGE_BODY)
+        return cn_http_respond(event->http, head, bytes, size, NULL, NULL);
+    struct cn_js_pin *pin = CN_NEW(struct cn_js_pin);
+    cn_js_pin_set(pin, cn_js_context_of(ctx), body);
+    return cn_http_respond(event->http, head, bytes, size, release_bytes, pin);
+}
+
 /* respond(h, status, statusText, headers, body) -> whether it was sent */
 static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
 {
@@ -378,24 +425,8 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
         return bad_response(ctx, exception, &head, CN_EINVALID);
     event->status = head.head.status;
     JSValueRef body = cn_js_arg(4);
-    int rc;
-    if (JSValueIsString(ctx, body)) {
-        struct cn_buf *out = &instance_of(ctx)->lane->scratch;
-        cn_buf_clear(out);
-        cn_js_append_utf8(ctx, body, out);
-        if (out->size > 65536) {
-            size_t size = out->size;
-            void *bytes = cn_buf_take(out);
-            rc = cn_http_respond(event->http, &head.head, bytes, size, cn_free, bytes);
-        } else {
-            rc = cn_http_respond(event->http, &head.head, out->data, out->size, NULL, NULL);
-        }
-    } else {
-        uint8_t *bytes = NULL;
-        size_t size = 0;
-        (void)cn_js_bytes(ctx, body, &bytes, &size); /* null: no body */
-        rc = cn_http_respond(event->http, &head.head, bytes, size, NULL, NULL);
-    }
+    int rc = JSValueIsString(ctx, body) ? respond_text(ctx, event, &head.head, body)
+                                        : respond_bytes(ctx, event, &head.head, body);
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
     head_fini(&head);

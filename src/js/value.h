@@ -22,6 +22,9 @@ enum cn_js_error_kind { CN_JS_ERROR, CN_JS_TYPE_ERROR, CN_JS_RANGE_ERROR, CN_JS_
 /* Appends the UTF-8 of a string; a value of another type goes through ToString (a throw there
  * appends nothing). */
 void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
+/* The text of an ASCII string where the engine keeps it: valid until the returned string is
+ * released, on any thread. NULL if `value` is no such string: then append it. */
+JSStringRef cn_js_ascii(JSContextRef ctx, JSValueRef value, const uint8_t **text, size_t *length);
 /* Appends each character as a byte; those above U+00FF become '?'. */
 void cn_js_append_latin1(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
 /* A NUL-terminated copy, to be freed; `length` may be NULL. */

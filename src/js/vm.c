@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "js/string8.h"
 #include "js/context.h"
 #include "js/enginelock.h"
 #include "js/value.h"
@@ -34,6 +35,7 @@ void cn_js_setup(void)
     /* The engine's timer for full collections asks for the memory pressure of a main loop that
      * this program does not have, and crashes (2.50). The lane collects when it is idle. */
     JSDisableGCTimer();
+    cn_js_string8_setup();
 }
 
 static uint64_t thread_cpu_ns(void)

@@ -158,7 +158,9 @@ function consume(state, convert, mode) {
       let whole = isWhole ? source : mode === TEXT && source.wholeText !== undefined ? source.wholeText() : source.whole();
       if (whole !== undefined) {
         state.used = true;
-        if (isWhole && mode === OWN && typeof whole !== "string") whole = whole.slice();
+        // A string that somebody gave may have lone surrogates; one made from bytes has none.
+        if (isWhole && typeof whole === "string") whole = whole.toWellFormed();
+        else if (isWhole && mode === OWN) whole = whole.slice();
         return Promise.resolve(convert(whole));
       }
       if (source.collect !== undefined) {
@@ -180,7 +182,6 @@ function toText(data) {
   const text = typeof data === "string" ? data : native.utf8Decode(data);
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
-const toWellFormedText = (data) => toText(typeof data === "string" ? data.toWellFormed() : data);
 const toJson = (data) => JSON.parse(toText(data));
 const toBytes = (data) => (typeof data === "string" ? native.utf8Encode(data) : data);
 function toArrayBuffer(data) {
@@ -207,7 +208,7 @@ export function installBody(prototype, stateOf, contentType) {
   const methods = {
     arrayBuffer: reader("arrayBuffer", toArrayBuffer, OWN),
     bytes: reader("bytes", toBytes, OWN),
-    text: reader("text", toWellFormedText, TEXT),
+    text: reader("text", toText, TEXT),
     json: reader("json", toJson, TEXT),
     formData() {
       try {
