@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
 
@@ -41,6 +42,18 @@ void *cn_realloc(void *ptr, size_t size)
 void *cn_try_alloc(size_t size)
 {
     return malloc(size ? size : 1);
+}
+
+void *cn_try_alloc_large(size_t size)
+{
+    const size_t huge_page = 2u << 20;
+    if (size < 2 * huge_page)
+        return cn_try_alloc(size);
+    void *memory = NULL;
+    if (posix_memalign(&memory, huge_page, size) != 0)
+        return NULL;
+    (void)madvise(memory, size, MADV_HUGEPAGE); /* a wish */
+    return memory;
 }
 
 void *cn_try_realloc(void *ptr, size_t size)

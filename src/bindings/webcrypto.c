@@ -8,7 +8,9 @@
  * The result is a Uint8Array, a boolean (verify), an array of two (generate), or a
  * string: why it failed. With `background` the buffers are copied, the work is done
  * by the thread pool, and the result comes as a promise; the prelude asks for that
- * where the work takes longer than handing it over (some 50 us). */
+ * where the work takes longer than handing it over (some 50 us). The standard wants
+ * the copy: a script may change its buffer, or detach it, as soon as the call returns.
+ * What a cipher works on is copied to where its result will be, and worked on there. */
 #include <openssl/crypto.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@
 
 #define INPUT_MAX CN_CRYPTO_PART_COUNT
 #define NUMBER_MAX 4
+#define KEY_SIZE_MAX 65536 /* of an RSA key in DER, with room to spare */
 
 struct job {
     struct cn_js_work work;
@@ -28,7 +31,6 @@ struct job {
     uint32_t n[NUMBER_MAX];
     struct cn_bytes in[INPUT_MAX];
     uint8_t *copies; /* owned: what `in` points into, when in the background */
-    size_t copies_size;
     struct cn_buf out[2];
     int rc; /* negative: see err */
     struct cn_err err;
@@ -188,6 +190,12 @@ static JSValueRef job_result(struct job *job, JSContextRef ctx)
     CN_UNREACHABLE();
 }
 
+/* Whether the i-th input is copied to where the result will be. */
+static bool is_in_place(const struct job *job, size_t i)
+{
+    return job->operation->run == run_cipher && i == 1;
+}
+
 static void job_fini(struct job *job)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -195,8 +203,11 @@ static void job_fini(struct job *job)
             OPENSSL_cleanse(job->out[i].data, job->out[i].capacity);
         cn_buf_fini(&job->out[i]);
     }
-    if (job->copies)
-        OPENSSL_cleanse(job->copies, job->copies_size); /* keys among them */
+    /* Keys are to leave no trace; data the script has in the clear, or had. */
+    for (size_t i = 0; job->copies && i < INPUT_MAX; i++) {
+        if (job->in[i].size <= KEY_SIZE_MAX && !is_in_place(job, i))
+            OPENSSL_cleanse((void *)job->in[i].data, job->in[i].size);
+    }
     cn_free(job->copies);
 }
 
@@ -219,13 +230,17 @@ static bool inputs_copy(struct job *job)
 {
     size_t size = 0;
     for (size_t i = 0; i < INPUT_MAX; i++)
-        size += job->in[i].size;
-    job->copies = cn_try_alloc(size + 1);
+        size += is_in_place(job, i) ? 0 : job->in[i].size;
+    job->copies = cn_try_alloc_large(size + 1);
     if (!job->copies)
         return false;
-    job->copies_size = size;
     uint8_t *at = job->copies;
     for (size_t i = 0; i < INPUT_MAX; i++) {
+        if (is_in_place(job, i)) {
+            if (!cn_crypto_in_place(&job->in[i], &job->out[0]))
+                return false;
+            continue;
+        }
         if (job->in[i].size > 0)
             memcpy(at, job->in[i].data, job->in[i].size);
         job->in[i].data = at;
@@ -259,8 +274,10 @@ static JSValueRef native_crypto(CN_JS_NATIVE_ARGS)
         job_fini(&local);
         return result;
     }
-    if (!inputs_copy(&local))
+    if (!inputs_copy(&local)) {
+        cn_free(local.copies);
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Out of memory.");
+    }
     struct job *job = cn_memdup(&local, sizeof(local));
     job->work.run = on_run;
     job->work.finish = on_finish;

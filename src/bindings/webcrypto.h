@@ -80,6 +80,10 @@ int cn_crypto_cipher(enum cn_crypto_cipher cipher, bool encrypt, struct cn_bytes
                      const struct cn_crypto_cipher_params *params, struct cn_bytes data,
                      struct cn_buf *out, struct cn_err *err);
 
+/* Copies `data` to where cn_crypto_cipher() will write its result, so that it works in place: pass
+ * both on to it. False if there is no memory. */
+bool cn_crypto_in_place(struct cn_bytes *data, struct cn_buf *out);
+
 int cn_crypto_hkdf(enum cn_crypto_hash hash, struct cn_bytes key, struct cn_bytes salt,
                    struct cn_bytes info, size_t size, struct cn_buf *out, struct cn_err *err);
 int cn_crypto_pbkdf2(enum cn_crypto_hash hash, struct cn_bytes password, struct cn_bytes salt,

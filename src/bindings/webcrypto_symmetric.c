@@ -56,7 +56,8 @@ static int no_hash(struct cn_err *err)
 static uint8_t *room(struct cn_buf *out, size_t size)
 {
     if (size > out->capacity - out->size) {
-        uint8_t *grown = cn_try_realloc(out->data, out->size + size);
+        uint8_t *grown =
+            out->data ? cn_try_realloc(out->data, out->size + size) : cn_try_alloc_large(size);
         if (!grown)
             return NULL;
         out->data = grown;
@@ -372,6 +373,18 @@ static int aes_gcm(const EVP_CIPHER *aes, bool encrypt, struct cn_bytes key,
                                         "authentic");
     out->size += (size_t)made + (size_t)last + (encrypt ? tag_size : 0);
     return 0;
+}
+
+bool cn_crypto_in_place(struct cn_bytes *data, struct cn_buf *out)
+{
+    /* As much as aes_plain() and aes_gcm() want, so that room() does not move it. */
+    uint8_t *at = room(out, data->size + 2 * AES_BLOCK);
+    if (!at)
+        return false;
+    if (data->size > 0)
+        memcpy(at, data->data, data->size);
+    data->data = at;
+    return true;
 }
 
 int cn_crypto_cipher(enum cn_crypto_cipher cipher, bool encrypt, struct cn_bytes key,

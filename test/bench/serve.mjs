@@ -34,8 +34,8 @@ const workloads = [
   { name: "echo-bytes-1m", path: "/echo-bytes", lua: postScript("1mb.lua", megabyte), connections: 4, goal: 3 },
   { name: "transform-100m", path: "/transform", connections: 1, goal: 1 },
   { name: "gzip-10m", path: "/gzip", connections: 1, goal: 1 },
-  { name: "sha256-10m", path: "/sha256", connections: 1, goal: 1 },
-  { name: "aes-gcm-10m", path: "/aes-gcm", connections: 1, goal: 1 },
+  { name: "sha256-10m", path: "/sha256", connections: 4, goal: 1 },
+  { name: "aes-gcm-10m", path: "/aes-gcm", connections: 4, goal: 1 },
   { name: "html-1m", path: "/html", connections: 1, goal: 1 },
   { name: "cpu", path: "/cpu?seed=777", connections: 8, goal: 1 },
 ].filter((w) => !only || only.includes(w.name));

@@ -114,6 +114,35 @@ test("AES encrypts and decrypts, large data too", async () => {
   }
 });
 
+/** Enough that it may be worked on by another thread. */
+const LARGE = 17_000_000;
+const largeData = () => new Uint8Array(LARGE).map((_, i) => i * 7);
+const sameBytes = async (a, b) => assertEquals(hex(await subtle.digest("SHA-256", a)), hex(await subtle.digest("SHA-256", b)));
+
+test("AES: a change after the call is not seen, and the data stays as it was", async () => {
+  for (const [name, params] of aes) {
+    const data = largeData();
+    const key = await subtle.generateKey({ name, length: 128 }, false, ["encrypt", "decrypt"]);
+    const pending = subtle.encrypt(params(), key, data);
+    await sameBytes(data, largeData());
+    data.fill(0);
+    await sameBytes(await subtle.decrypt(params(), key, await pending), largeData());
+  }
+});
+
+test("AES-CTR: the counter starts over within its bits, in large data too", async () => {
+  const key = await subtle.generateKey({ name: "AES-CTR", length: 256 }, false, ["encrypt"]);
+  const counter = new Uint8Array(16).fill(9);
+  counter.set([0xff, 0xff, 0xf0], 13); // sixteen blocks before the end of 24 bits
+  const restarted = counter.slice();
+  restarted.fill(0, 13);
+  for (const data of [largeData().subarray(0, 1000), largeData()]) {
+    const whole = await subtle.encrypt({ name: "AES-CTR", counter, length: 24 }, key, data);
+    const tail = await subtle.encrypt({ name: "AES-CTR", counter: restarted, length: 24 }, key, data.subarray(256));
+    await sameBytes(new Uint8Array(whole, 256), tail);
+  }
+});
+
 test("AES-GCM is authentic", async () => {
   const key = await subtle.importKey("raw", unhex("feffe9928665731c6d6a8f9467308308"), "AES-GCM", false, ["encrypt", "decrypt"]);
   const params = { name: "AES-GCM", iv: unhex("cafebabefacedbaddecaf888"), additionalData: unhex("feedfacedeadbeeffeedfacedeadbeefabaddad2") };
