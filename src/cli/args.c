@@ -13,10 +13,11 @@
 #define SERVE CN_COMMAND_SERVE
 #define DEV CN_COMMAND_DEV
 #define BUILD CN_COMMAND_BUILD
+#define DEPLOY CN_COMMAND_DEPLOY
 #define NEW CN_COMMAND_NEW
 #define OBJECTS CN_COMMAND_OBJECTS
 #define OFFLINE (OBJECTS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
-#define ALL (SERVE | DEV | BUILD | NEW | OFFLINE)
+#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | OFFLINE)
 
 struct option {
     const char *name;
@@ -36,19 +37,24 @@ static const struct option options[] = {
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
     {"ip", 0, DEV, "HOST", NULL, "the host alone", AT(ip)},
     {"port", 0, DEV, "PORT", NULL, "the port alone", AT(port)},
-    {"data", 0, SERVE | DEV | BUILD | OFFLINE, "DIR", "CAIRN_DATA",
+    {"data", 0, SERVE | DEV | BUILD | DEPLOY | OFFLINE, "DIR", "CAIRN_DATA",
      "data directory (PROJECT/.cairn)", AT(data)},
     {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",
      AT(lanes)},
-    {"env", 'e', SERVE | DEV | BUILD, "NAME", "CAIRN_ENV",
+    {"env", 'e', SERVE | DEV | BUILD | DEPLOY, "NAME", "CAIRN_ENV",
      "environment of the configuration: [env.NAME]", AT(env)},
-    {"var", 0, SERVE | DEV | BUILD, "K=V", "CAIRN_VAR",
+    {"var", 0, SERVE | DEV | BUILD | DEPLOY, "K=V", "CAIRN_VAR",
      "sets a variable; may be repeated (in CAIRN_VAR: one per line)", VAR_OFFSET},
     {"tls-cert", 0, SERVE | DEV, "FILE", "CAIRN_TLS_CERT", "certificate chain (PEM): serves https",
      AT(tls_cert)},
     {"tls-key", 0, SERVE | DEV, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key)},
-    {"log", 0, SERVE | DEV | BUILD, "json|pretty", "CAIRN_LOG", "form of messages (pretty)",
-     AT(log)},
+    {"log", 0, SERVE | DEV | BUILD | DEPLOY, "json|pretty", "CAIRN_LOG",
+     "form of messages (pretty)", AT(log)},
+    {"dry-run", 0, DEPLOY, NULL, NULL, "only say what would be done", AT(dry_run)},
+    {"allow-delete", 0, SERVE | DEV | DEPLOY, "CLASS", NULL,
+     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(allow_delete)},
+    {"recover", 0, SERVE | DEV | DEPLOY, "CLASS", NULL,
+     "deleted classes to take back instead of creating them anew", AT(recover)},
     {"outdir", 0, BUILD, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir)},
     {"bookmark", 0, OBJECTS, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
     {"time", 0, OBJECTS, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970",

@@ -17,6 +17,7 @@ enum cn_command_bit {
     CN_COMMAND_OBJECTS = 16,
     CN_COMMAND_BACKUP = 32,
     CN_COMMAND_CHECK = 64,
+    CN_COMMAND_DEPLOY = 128,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -32,8 +33,11 @@ struct cn_args {
     const char *tls_cert;
     const char *tls_key;
     const char *outdir;
+    const char *allow_delete; /* names of classes, with commas between them */
+    const char *recover;
     const char *bookmark;
     const char *time;
+    bool dry_run;
     bool json;
     bool help;
     const char **vars; /* owned */
@@ -64,6 +68,7 @@ void cn_args_print_help(const struct cn_command *command);
 int cn_cmd_serve(const struct cn_args *args);
 int cn_cmd_dev(const struct cn_args *args);
 int cn_cmd_build(const struct cn_args *args);
+int cn_cmd_deploy(const struct cn_args *args);
 int cn_cmd_new(const struct cn_args *args);
 int cn_cmd_objects(const struct cn_args *args);
 int cn_cmd_backup(const struct cn_args *args);

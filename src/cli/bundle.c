@@ -103,6 +103,9 @@ static int write_job(const struct cn_bundler *bundler, const struct cn_config *c
     put_bool(job, "nodejsCompat",
              has_flag(config, "nodejs_compat") || has_flag(config, "nodejs_compat_v2"));
     put_bool(job, "nodejsAls", has_flag(config, "nodejs_als"));
+    put_bool(job, "objects",
+             config->durable_objects.bindings.count || config->migrations.count ||
+                 config->exports.count);
     put_table(job, "define", config->define);
     put_table(job, "alias", config->alias);
     put_text(job, "tsconfig", config->tsconfig);

@@ -170,6 +170,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         if (rc < 0)
             return rc;
         deployer->node = settings->data.node;
+        deployer->disk = settings->data.disk;
     }
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);

@@ -308,11 +308,17 @@ static int check_exports(struct loader *loader, struct cn_err *err)
         {"expecting-transfer", "transfer_from", offsetof(struct cn_config_export, transfer_from)},
     };
     struct cn_config *config = loader->config;
+    bool has_objects = false;
     for (size_t i = 0; i < config->exports.count; i++) {
         const struct cn_config_export *item = &config->exports.items[i];
         const char *state = item->state ? item->state : "created";
+        if (strcmp(item->type, "workflow") == 0 || item->container)
+            return cn_schema_fail(&loader->reader, node_of(loader, "exports")->items[i], err,
+                                  "\"exports.%s\": %s are not supported yet", item->name,
+                                  item->container ? "containers" : "workflows");
         if (strcmp(item->type, "durable-object") != 0)
             continue;
+        has_objects = true;
         for (size_t j = 0; j < CN_ARRAY_COUNT(needs); j++) {
             const char *value = *(const char *const *)((const char *)item + needs[j].offset);
             if (strcmp(state, needs[j].state) == 0 && !value)
@@ -321,7 +327,7 @@ static int check_exports(struct loader *loader, struct cn_err *err)
                                       needs[j].key);
         }
     }
-    if (config->exports.count && config->migrations.count)
+    if (has_objects && config->migrations.count)
         return cn_schema_fail(&loader->reader, node_of(loader, "exports"), err,
                               "\"exports\" and \"migrations\" exclude each other");
     return 0;

@@ -120,9 +120,9 @@ SCHEMA(migration, struct cn_config_migration,
     STRING(cn_config_migration, tag, .flags = REQUIRED),
     STRINGS(cn_config_migration, new_classes),
     STRINGS(cn_config_migration, new_sqlite_classes),
-    STRINGS(cn_config_migration, deleted_classes, .flags = UNBUILT),
-    LIST(cn_config_migration, renamed_classes, renamed, .flags = UNBUILT),
-    LIST(cn_config_migration, transferred_classes, transferred, .flags = UNBUILT));
+    STRINGS(cn_config_migration, deleted_classes),
+    LIST(cn_config_migration, renamed_classes, renamed),
+    LIST(cn_config_migration, transferred_classes, transferred));
 
 SCHEMA(export, struct cn_config_export,
     STRING(cn_config_export, type, .flags = REQUIRED,
@@ -304,8 +304,7 @@ static const struct cn_schema_field top_fields[] = {
     /* objects and services */
     TABLE(cn_config, durable_objects, durable_objects, .flags = OWN),
     LIST(cn_config, migrations, migration),
-    {.name = "exports", .kind = CN_FIELD_MAP, .sub = &export, AT(cn_config, exports),
-     .flags = UNBUILT},
+    {.name = "exports", .kind = CN_FIELD_MAP, .sub = &export, AT(cn_config, exports)},
     LIST(cn_config, kv_namespaces, kv, .flags = OWN),
     LIST(cn_config, d1_databases, d1, .flags = OWN | UNBUILT),
     LIST(cn_config, r2_buckets, r2, .flags = OWN | UNBUILT),

@@ -17,7 +17,9 @@
 #include "cli/args.h"
 #include "cli/config.h"
 #include "cli/confnode.h"
+#include "cli/deploy_classes.h"
 #include "cli/deploy_env.h"
+#include "object/node.h"
 #include "worker/assets.h"
 #include "worker/script.h"
 
@@ -136,7 +138,7 @@ static void add_routes(struct cn_script *script, const struct cn_config *config)
 
 /* Takes the source and the files out of the project's bundle. */
 static struct cn_script *make_script(struct cn_project *project, bool alone, struct cn_node *node,
-                                     struct cn_err *err)
+                                     const struct cn_classes *classes, struct cn_err *err)
 {
     const struct cn_config *config = project->config;
     struct cn_bundle *bundle = &project->bundle;
@@ -146,7 +148,7 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
     if (cn_deploy_assets(script, config, err) < 0 ||
-        cn_deploy_objects(script, config, node, err) < 0 ||
+        cn_deploy_objects(script, config, node, classes, err) < 0 ||
         !(script->options_json = cn_deploy_options(config, script, node, err))) {
         cn_script_unref(script);
         return NULL;
@@ -264,6 +266,7 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
                 struct cn_err *err)
 {
     struct cn_project *projects = NULL;
+    struct cn_classes classes = {0};
     int rc = open_projects(deployer, &projects, err);
     if (rc < 0)
         return rc;
@@ -273,19 +276,27 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
         rc = cn_project_bundle(&projects[i], &deployer->bundler, NULL, deployer->development,
                                messages, err);
     }
+    if (rc == 0 && deployer->node)
+        rc = cn_deploy_classes(projects, count, deployer->args, true, deployer->disk,
+                               cn_node_store(deployer->node), &classes, err);
     if (rc < 0) {
         close_projects(projects, count);
         return rc;
     }
     struct cn_deployment *deployment = cn_deployment_new();
-    for (size_t i = 0; i < count; i++) {
-        struct cn_script *script = make_script(&projects[i], count == 1, deployer->node, err);
-        if (!script) {
-            cn_deployment_unref(deployment);
-            close_projects(projects, count);
-            return err->code;
-        }
-        cn_deployment_add(deployment, script);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct cn_script *script =
+            make_script(&projects[i], count == 1, deployer->node, &classes, err);
+        if (script)
+            cn_deployment_add(deployment, script);
+        else
+            rc = err->code;
+    }
+    cn_classes_fini(&classes);
+    if (rc < 0) {
+        cn_deployment_unref(deployment);
+        close_projects(projects, count);
+        return rc;
     }
     pthread_mutex_lock(&deployer->lock);
     close_projects(deployer->projects, deployer->project_count);

@@ -17,6 +17,7 @@
 
 struct cn_args;
 struct cn_deployment;
+struct cn_disk;
 struct cn_err;
 struct cn_node;
 
@@ -35,6 +36,7 @@ struct cn_deployer {
     bool loaded_once;
     char *told; /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
+    struct cn_disk *disk; /* borrowed: the data directory, if there is a node */
     struct cn_node *node; /* borrowed; NULL: no project has Durable Objects, or nothing serves */
 
     pthread_mutex_t lock;        /* guards what follows */

@@ -63,67 +63,6 @@ char *cn_deploy_env(const struct cn_project *project)
     return (char *)cn_buf_take(&json);
 }
 
-/* ---- classes ------------------------------------------------------------------------ */
-
-/* The namespace of a class is "worker/Class". */
-static int find_namespace(struct cn_node *node, const char *script_name, const char *class_name,
-                          struct cn_namespace **ns, struct cn_err *err)
-{
-    if (!node)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "Durable Objects were added; restart the server to use them");
-    char *name = cn_sprintf("%s/%s", script_name, class_name);
-    int rc = cn_node_namespace(node, name, ns, err);
-    cn_free(name);
-    return rc;
-}
-
-static bool has_class(const struct cn_script *script, const char *name)
-{
-    for (size_t i = 0; i < script->class_count; i++) {
-        if (strcmp(script->classes[i].name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int add_class(struct cn_script *script, struct cn_node *node, const char *name,
-                     struct cn_err *err)
-{
-    struct cn_namespace *ns;
-    if (has_class(script, name))
-        return 0;
-    int rc = find_namespace(node, script->name, name, &ns, err);
-    if (rc == 0)
-        cn_script_add_class(script, name, ns);
-    return rc;
-}
-
-int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
-                      struct cn_node *node, struct cn_err *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < config->migrations.count && rc == 0; i++) {
-        const struct cn_config_migration *migration = &config->migrations.items[i];
-        for (size_t k = 0; k < migration->new_sqlite_classes.count && rc == 0; k++)
-            rc = add_class(script, node, migration->new_sqlite_classes.items[k], err);
-        for (size_t k = 0; k < migration->new_classes.count && rc == 0; k++)
-            rc = add_class(script, node, migration->new_classes.items[k], err);
-    }
-    for (size_t i = 0; i < config->durable_objects.bindings.count && rc == 0; i++) {
-        const struct cn_config_object *object = &config->durable_objects.bindings.items[i];
-        const char *owner = object->script_name ? object->script_name : config->name;
-        struct cn_namespace *ns;
-        if (strcmp(owner, config->name) == 0)
-            rc = add_class(script, node, object->class_name, err);
-        if (rc == 0)
-            rc = find_namespace(node, owner, object->class_name, &ns, err);
-        if (rc == 0)
-            cn_script_add_namespace(script, ns);
-    }
-    return rc;
-}
-
 /* ---- services ----------------------------------------------------------------------- */
 
 char *cn_deploy_service_name(const struct cn_config_service *service)
@@ -290,7 +229,8 @@ static int bind_workers(struct binding_list *list, const struct cn_config *confi
 
 static bool has_objects(const struct cn_config *config)
 {
-    return config->durable_objects.bindings.count || config->migrations.count;
+    return config->durable_objects.bindings.count || config->migrations.count ||
+           config->exports.count;
 }
 
 /* Writes a binding to the namespace "$service/id" (service/service.h), which is made if it does not

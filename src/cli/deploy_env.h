@@ -27,10 +27,6 @@ char *cn_deploy_assets_folder(const struct cn_config *config);
 /* {"NAME": value}: vars, secrets and version metadata. */
 char *cn_deploy_env(const struct cn_project *project);
 
-/* Adds the classes that the script provides and the namespaces that its bindings reach. */
-int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
-                      struct cn_node *node, struct cn_err *err);
-
 /* Whether the project has anything durable: objects, or a service that keeps something. */
 bool cn_deploy_wants_node(const struct cn_config *config);
 

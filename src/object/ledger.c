@@ -12,15 +12,6 @@
 
 /* Column by column in docs/data-format.md. */
 static const char schema[] =
-    "CREATE TABLE IF NOT EXISTS classes(namespace INTEGER PRIMARY KEY, script TEXT NOT NULL,"
-    " class TEXT NOT NULL, storage TEXT NOT NULL, state TEXT NOT NULL, target TEXT,"
-    " changed_ms INTEGER NOT NULL);"
-    "CREATE UNIQUE INDEX IF NOT EXISTS live_classes ON classes(script, class)"
-    " WHERE state <> 'deleted';"
-    "CREATE TABLE IF NOT EXISTS tags(script TEXT NOT NULL, position INTEGER NOT NULL,"
-    " tag TEXT NOT NULL, PRIMARY KEY(script, position));"
-    "CREATE TABLE IF NOT EXISTS forwards(script TEXT NOT NULL, class TEXT NOT NULL,"
-    " namespace INTEGER NOT NULL, PRIMARY KEY(script, class));"
     "CREATE TABLE IF NOT EXISTS restores(namespace INTEGER NOT NULL, id BLOB NOT NULL,"
     " source_namespace INTEGER NOT NULL, source_id BLOB NOT NULL, bookmark TEXT NOT NULL,"
     " PRIMARY KEY(namespace, id));";

@@ -5,8 +5,6 @@
  * log like every object, so it is as durable, is in backups and has a history. It
  * is opened for the time of one piece of work, on whichever thread does it.
  *
- *     classes     which class of which worker is which namespace (object/registry.h)
- *     tags        migrations applied to a worker
  *     restores    restores to be done when an object starts (object/restore.h)
  *
  * Threads: any; works take turns on one lock and may block for the disk, so a lane

@@ -15,6 +15,8 @@ struct cn_node {
     struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
     pthread_mutex_t lock;          /* guards namespaces */
     struct cn_list namespaces;     /* of struct cn_namespace, owned */
+    char **old_names;              /* owned, and each of them: of namespaces renamed meanwhile */
+    size_t old_name_count;
 };
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **out, struct cn_err *err)
@@ -43,6 +45,9 @@ void cn_node_free(struct cn_node *node)
         cn_free(ns->name);
         cn_free(ns);
     }
+    for (size_t i = 0; i < node->old_name_count; i++)
+        cn_free(node->old_names[i]);
+    cn_free(node->old_names);
     pthread_mutex_destroy(&node->lock);
     cn_ledger_close(node->ledger);
     cn_free(node->lanes);
@@ -112,6 +117,18 @@ struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index)
     return index < node->options.lane_count ? node->lanes[index] : NULL;
 }
 
+/* With the lock held. */
+static struct cn_namespace *add_namespace(struct cn_node *node, uint32_t id, const char *name)
+{
+    struct cn_namespace *ns = CN_NEW(struct cn_namespace);
+    ns->node = node;
+    ns->id = id;
+    ns->name = cn_strdup(name);
+    cn_id_keys_init(&ns->keys, node->options.secret, id);
+    cn_list_push_back(&node->namespaces, &ns->link);
+    return ns;
+}
+
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
                       struct cn_err *err)
 {
@@ -127,19 +144,34 @@ int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespac
     }
     uint32_t id;
     rc = cn_store_namespace(node->options.store, name, &id, err);
-    if (rc < 0)
-        goto unlock;
-    struct cn_namespace *ns = CN_NEW(struct cn_namespace);
-    ns->node = node;
-    ns->id = id;
-    ns->name = cn_strdup(name);
-    cn_id_keys_init(&ns->keys, node->options.secret, id);
-    cn_list_push_back(&node->namespaces, &ns->link);
-    *out = ns;
-    rc = 0;
+    if (rc == 0)
+        *out = add_namespace(node, id, name);
 unlock:
     pthread_mutex_unlock(&node->lock);
     return rc;
+}
+
+int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
+                           struct cn_namespace **out, struct cn_err *err)
+{
+    char stored[CN_OBJECT_NAME_MAX + 1];
+    int rc = cn_store_namespace_name(node->options.store, id, stored, err);
+    if (rc < 0)
+        return rc;
+    struct cn_namespace *ns = cn_node_namespace_find(node, id);
+    pthread_mutex_lock(&node->lock);
+    if (!ns) {
+        ns = add_namespace(node, id, name);
+    } else if (strcmp(ns->name, name) != 0) {
+        /* A lane may be looking at the old name: it stays until the node ends. */
+        node->old_names =
+            cn_realloc(node->old_names, (node->old_name_count + 1) * sizeof(*node->old_names));
+        node->old_names[node->old_name_count++] = ns->name;
+        ns->name = cn_strdup(name);
+    }
+    pthread_mutex_unlock(&node->lock);
+    *out = ns;
+    return 0;
 }
 
 struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id)

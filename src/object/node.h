@@ -39,8 +39,8 @@ struct cn_alarm_queue;
 
 struct cn_namespace {
     struct cn_node *node;
-    uint32_t id; /* the store's number */
-    char *name;  /* owned: "worker/Class" */
+    uint32_t id;        /* the store's number */
+    char *_Atomic name; /* owned by the node: "worker/Class"; another after a rename */
     struct cn_id_keys keys;
     struct cn_list link;
 };
@@ -102,6 +102,9 @@ struct cn_ledger *cn_node_ledger(struct cn_node *node);
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,
                       struct cn_err *err);
+/* The namespace with this number, which the store knows, under its present name. */
+int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
+                           struct cn_namespace **ns, struct cn_err *err);
 /* The namespace with this number among those made so far, or NULL. */
 struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id);
 

@@ -56,7 +56,7 @@ async function run(job) {
   const started = Date.now();
   try {
     const { result, state, wrap } = await bundle(job);
-    await write(job, result, state, wrap, started);
+    await write(job, result, state, wrap, started, job.objects ? await exportedNames(job, result) : null);
     return { ok: true, text: await format(job, result.warnings, "warning") };
   } catch (error) {
     if (!error.errors) throw error;
@@ -121,6 +121,16 @@ async function wrapper(job, result, awaits) {
   if (entry && entry[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8")))
     return serviceWorkerWrapper;
   return ['(function(__cairn){"use strict";\n', "\nreturn __worker;\n})\n"];
+}
+
+/** What the entry module exports, or null if it is not an ES module: only a bundle in that form has the list. */
+async function exportedNames(job, result) {
+  const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
+  if (entry?.[1].format !== "esm") return null;
+  const state = { files: new Map(), inputs: new Set(), importsAsyncHooks: false };
+  const { stdin, ...settings } = options(job, state, true, false);
+  const list = await esbuild.build({ ...settings, entryPoints: [job.entry], sourcemap: false, minify: false });
+  return Object.values(list.metafile.outputs).find((output) => output.entryPoint)?.exports ?? null;
 }
 
 function options(job, state, awaits, lowers) {
@@ -260,7 +270,7 @@ function load(type, file, bytes, state) {
   return { contents: `export default ${value};`, loader: "js" };
 }
 
-async function write(job, result, state, [before, after], started) {
+async function write(job, result, state, [before, after], started, exports) {
   const script = before + result.outputFiles.find((f) => f.path.endsWith(".js")).text + after;
   const map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line
@@ -282,6 +292,7 @@ async function write(job, result, state, [before, after], started) {
     script: `${hash}.js`,
     map: `${hash}.js.map`,
     files: [...state.files.keys()],
+    exports: exports ?? undefined,
     inputs: await inputs(job, result, state, started),
   };
   const last = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);
