@@ -414,15 +414,15 @@ static JSValueRef native_object_hold(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     if (js)
-        cn_object_hold(js->object);
+        cn_object_wait(js->object);
     return JSValueMakeUndefined(ctx);
 }
 
 static JSValueRef native_object_unhold(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (js)
-        cn_object_unhold(js->object);
+    if (js && js->object->waits)
+        cn_object_unwait(js->object);
     return JSValueMakeUndefined(ctx);
 }
 

@@ -3,7 +3,10 @@
  *
  * A lane's queue is a binary heap of (time, key). Entries are hints: when one is
  * due, the object is asked for its alarm again, so an entry that is out of date
- * (the alarm was moved or deleted) does no harm and is not searched for. */
+ * (the alarm was moved or deleted) does no harm and is not searched for.
+ *
+ * What is known of a failed run is kept beside the heap and not in the object, which may be
+ * evicted long before the next try. */
 #include "object/alarm.h"
 
 #include <string.h>
@@ -22,10 +25,20 @@
 /* Alarms handed to objects and not finished, per lane: a storm goes in waves. */
 #define RUNNING_MAX 256
 #define LOAD_COUNT 1000
+/* DO-AL-8 */
+#define RUN_MS_MAX (15 * 60 * 1000)
 
 struct hint {
     int64_t time_ms;
     struct cn_object_key key;
+};
+
+/* An alarm whose last run failed. */
+struct retry {
+    int64_t stored_ms; /* which one it was */
+    int64_t due_ms;    /* when it is tried again */
+    unsigned retries;  /* failures of the class's own: those count */
+    unsigned attempts; /* all, for the delay */
 };
 
 struct cn_alarm_queue {
@@ -33,11 +46,14 @@ struct cn_alarm_queue {
     size_t count, capacity;
     int64_t window_end_ms; /* alarms before this are in the heap */
     unsigned running;
+    struct cn_list calls;  /* of struct alarm_call, under way */
+    struct cn_map retries; /* key -> struct retry, owned */
     uv_timer_t timer;
 };
 
 struct alarm_call {
     struct cn_call call;
+    struct cn_list link; /* in queue->calls */
     struct cn_alarm_info info;
 };
 
@@ -114,36 +130,56 @@ static void finish_run(struct cn_object *object, int64_t next_ms)
                         err.text);
 }
 
+static void forget_retry(struct cn_object_lane *lane, const struct cn_object_key *key)
+{
+    cn_free(cn_map_take(&lane->alarms->retries, key, sizeof(*key)));
+}
+
+/* A run failed, and will be repeated. */
+static void try_again(struct cn_object_lane *lane, const struct alarm_call *alarm)
+{
+    const struct cn_object_key *key = &alarm->call.key;
+    struct retry *retry = cn_map_find(&lane->alarms->retries, key, sizeof(*key));
+    if (!retry) {
+        retry = CN_NEW(struct retry);
+        cn_map_set(&lane->alarms->retries, key, sizeof(*key), retry);
+    }
+    if (retry->stored_ms != alarm->info.scheduled_ms)
+        *retry = (struct retry){.stored_ms = alarm->info.scheduled_ms};
+    retry->due_ms = now_ms(lane) + retry_delay(lane, retry->attempts++);
+    retry->retries = alarm->info.retry_count + (alarm->call.faults & CN_FAULT_REMOTE ? 1 : 0);
+    add_hint(lane, key, retry->due_ms);
+}
+
+/* The last try has failed too. */
+static void give_up(struct cn_object *object, const struct alarm_call *alarm)
+{
+    cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
+             alarm->info.retry_count + 1, alarm->call.err.text);
+    forget_retry(object->lane, &object->key);
+    cn_object_enter(object);
+    finish_run(object, CN_ALARM_NONE);
+    cn_object_leave(object);
+}
+
 static void on_alarm_reply(struct cn_call *call)
 {
     struct alarm_call *alarm = CN_CONTAINER_OF(call, struct alarm_call, call);
     struct cn_object_lane *lane = call->owner;
     lane->alarms->running--;
+    cn_list_remove(&alarm->link);
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
-    if (call->err.code == 0) {
-        if (object)
-            object->alarm_retries = 0;
-    } else if (!object || !object->alarm_running) {
-        /* The object was reset under it: the stored alarm is still there and due. */
-        add_hint(lane, &call->key, now_ms(lane) + retry_delay(lane, alarm->info.retry_count));
-    } else {
-        bool counts = call->faults & CN_FAULT_REMOTE;
-        if (counts && object->alarm_retries >= CN_ALARM_RETRIES_MAX) {
-            cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
-                     object->alarm_retries + 1, call->err.text);
-            object->alarm_retries = 0;
-            cn_object_enter(object);
-            finish_run(object, CN_ALARM_NONE);
-            cn_object_leave(object);
-        } else {
-            int64_t next = now_ms(lane) + retry_delay(lane, object->alarm_retries);
-            if (counts)
-                object->alarm_retries++;
-            object->alarm_retry_due_ms = next;
-            object->alarm_running = false;
-            if (!object->alarm_set)
-                add_hint(lane, &object->key, next);
-        }
+    bool running = object && object->alarm_running;
+    if (call->err.code == 0)
+        forget_retry(lane, &call->key);
+    else if (!running) /* it was reset under it: the stored alarm is still there and due */
+        try_again(lane, alarm);
+    else if (call->faults & CN_FAULT_REMOTE && alarm->info.retry_count >= CN_ALARM_RETRIES_MAX)
+        give_up(object, alarm);
+    else if (!object->alarm_set)
+        try_again(lane, alarm);
+    if (running) {
+        object->alarm_running = false;
         cn_object_rest(object);
     }
     cn_free(call->name);
@@ -182,15 +218,16 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     }
     if (stored == CN_ALARM_NONE)
         return;
-    int64_t due = stored;
-    if (object && object->alarm_retries && object->alarm_retry_due_ms > due)
-        due = object->alarm_retry_due_ms;
+    const struct retry *retry = cn_map_find(&lane->alarms->retries, &hint->key, sizeof(hint->key));
+    if (retry && retry->stored_ms != stored)
+        retry = NULL; /* that was another alarm */
+    int64_t due = retry && retry->due_ms > stored ? retry->due_ms : stored;
     if (due > now_ms(lane)) {
         add_hint(lane, &hint->key, due);
         return;
     }
     struct alarm_call *alarm = CN_NEW(struct alarm_call);
-    alarm->info = (struct cn_alarm_info){stored, object ? object->alarm_retries : 0};
+    alarm->info = (struct cn_alarm_info){stored, retry ? retry->retries : 0};
     alarm->call.kind = CN_CALL_ALARM;
     alarm->call.ns = ns;
     alarm->call.key = hint->key;
@@ -198,6 +235,7 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     alarm->call.payload = &alarm->info;
     alarm->call.on_reply = on_alarm_reply;
     lane->alarms->running++;
+    cn_list_push_back(&lane->alarms->calls, &alarm->link);
     cn_call_send(&alarm->call);
 }
 
@@ -207,6 +245,23 @@ void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info)
     object->alarm_running = true;
     object->alarm_set = false;
     object->alarm_scheduled_ms = info->scheduled_ms;
+    object->alarm_started_ms = now_ms(object->lane);
+}
+
+/* DO-AL-8: what runs for too long is reset; that counts as a failure of its own. */
+static void end_overlong(struct cn_object_lane *lane)
+{
+    int64_t now = now_ms(lane);
+    CN_LIST_FOREACH(&lane->alarms->calls, node)
+    {
+        struct alarm_call *alarm = CN_CONTAINER_OF(node, struct alarm_call, link);
+        struct cn_object *object = alarm->call.object;
+        if (object && object->alarm_running && now - object->alarm_started_ms > RUN_MS_MAX) {
+            cn_object_reset(object, CN_FAULT_REMOTE | CN_FAULT_RESET, CN_ETIMEOUT,
+                            "alarm() ran for more than 15 minutes; the object was reset");
+            return; /* one at a time: the reset may change the list */
+        }
+    }
 }
 
 struct loading {
@@ -273,6 +328,7 @@ void cn_alarm_tick(struct cn_object_lane *lane)
     if (lane->stopping)
         return;
     int64_t now = now_ms(lane);
+    end_overlong(lane);
     if (queue->window_end_ms == INT64_MIN || now > queue->window_end_ms - CN_ALARM_WINDOW_MS / 2)
         load_window(lane);
     while (queue->count && queue->heap[0].time_ms <= now && queue->running < RUNNING_MAX) {
@@ -305,7 +361,7 @@ int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_er
     object->alarm_changed = true;
     if (object->alarm_running)
         object->alarm_set = true;
-    object->alarm_retries = 0;
+    forget_retry(object->lane, &object->key);
     return 0;
 }
 
@@ -346,6 +402,8 @@ void cn_alarm_lane_init(struct cn_object_lane *lane)
 {
     struct cn_alarm_queue *queue = CN_NEW(struct cn_alarm_queue);
     queue->window_end_ms = INT64_MIN;
+    cn_list_init(&queue->calls);
+    cn_map_init(&queue->retries);
     lane->alarms = queue;
     uv_timer_init(lane->loop, &queue->timer);
     queue->timer.data = lane;
@@ -358,6 +416,11 @@ uv_handle_t *cn_alarm_lane_handle(struct cn_object_lane *lane)
 
 void cn_alarm_lane_fini(struct cn_object_lane *lane)
 {
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&lane->alarms->retries, &cursor, &entry))
+        cn_free(entry->value);
+    cn_map_fini(&lane->alarms->retries);
     cn_free(lane->alarms->heap);
     cn_free(lane->alarms);
 }

@@ -53,6 +53,7 @@ static void leave_object(struct cn_call *call)
     CN_ASSERT(object && object->running_count > 0);
     cn_list_remove(&call->link);
     object->running_count--;
+    object->event_ms = uv_now(object->lane->loop);
     call->taken_back = NULL;
     call->object = NULL;
     cn_object_output(object, &call->output, on_send);

@@ -25,6 +25,7 @@
 #define CLOCK_INTERVAL_MS 250
 #define IDLE_MS 10000
 #define IDLE_LONG_MS 70000
+#define WAIT_MS_MAX (15 * 60 * 1000)
 
 /* --- the output gate ------------------------------------------------------------------------- */
 
@@ -207,6 +208,20 @@ static void evict_idle(struct cn_object_lane *lane, uint64_t now)
     }
 }
 
+/* Objects that timers and the like keep: for idle_long_ms after their last event (DO-LC-3), those
+ * with waitUntil() promises for longer. */
+static void evict_waiting(struct cn_object_lane *lane, uint64_t now)
+{
+    CN_LIST_FOREACH(&lane->waiting, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        uint64_t patience = object->waits ? WAIT_MS_MAX : lane->idle_long_ms;
+        if (now - object->event_ms >= patience &&
+            object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
+            cn_object_free(object);
+    }
+}
+
 void cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
 {
     CN_LIST_FOREACH(&lane->idle, node)
@@ -221,6 +236,7 @@ static void on_clock(uv_timer_t *timer)
 {
     struct cn_object_lane *lane = timer->data;
     evict_idle(lane, uv_now(lane->loop));
+    evict_waiting(lane, uv_now(lane->loop));
     cn_alarm_tick(lane);
     cn_object_lane_step(lane);
 }
@@ -238,6 +254,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     cn_list_init(&lane->woken);
     cn_list_init(&lane->held);
     cn_list_init(&lane->idle);
+    cn_list_init(&lane->waiting);
     cn_list_init(&lane->broken);
     uint64_t seed;
     cn_rand_secure(&seed, sizeof(seed));

@@ -72,6 +72,7 @@ struct cn_object_lane {
     struct cn_list woken;       /* of struct cn_object whose gate has opened */
     struct cn_list held;        /* of struct cn_output, oldest first (G2) */
     struct cn_list idle;        /* of struct cn_object, longest idle first */
+    struct cn_list waiting;     /* of struct cn_object that only holds and waits keep */
     struct cn_list broken;      /* of struct cn_object to be freed at the next step */
     struct cn_log_listener listener;
     uv_async_t durable;               /* the flusher wakes the lane */

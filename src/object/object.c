@@ -210,6 +210,7 @@ void cn_object_deliver_all(struct cn_object *object)
 void cn_object_receive(struct cn_object *object, struct cn_call *call)
 {
     call->object = object;
+    object->event_ms = uv_now(object->lane->loop);
     cn_list_remove(&object->idle_link);
     if (!object->name && call->name) {
         object->name = call->name;
@@ -244,14 +245,27 @@ void cn_object_unlock(struct cn_object *object)
 
 void cn_object_hold(struct cn_object *object)
 {
-    object->holds++;
-    cn_list_remove(&object->idle_link);
+    if (object->holds++ == 0)
+        cn_list_remove(&object->idle_link);
 }
 
 void cn_object_unhold(struct cn_object *object)
 {
     CN_ASSERT(object->holds > 0);
     if (--object->holds == 0)
+        cn_object_rest(object);
+}
+
+void cn_object_wait(struct cn_object *object)
+{
+    if (object->waits++ == 0)
+        cn_list_remove(&object->idle_link);
+}
+
+void cn_object_unwait(struct cn_object *object)
+{
+    CN_ASSERT(object->waits > 0);
+    if (--object->waits == 0)
         cn_object_rest(object);
 }
 
@@ -270,11 +284,15 @@ void cn_object_rest(struct cn_object *object)
         }
         return;
     }
-    if (object->running_count || object->inbox_count || object->holds || object->gate_locks ||
-        object->transactions)
+    if (object->running_count || object->inbox_count || object->gate_locks || object->transactions)
         return;
-    object->idle_since_ms = uv_now(lane->loop);
     cn_list_remove(&object->idle_link);
+    if (object->holds || object->waits) {
+        if (object->class_ && object->class_->lets_go)
+            cn_list_push_back(&lane->waiting, &object->idle_link);
+        return;
+    }
+    object->idle_since_ms = uv_now(lane->loop);
     cn_list_push_back(&lane->idle, &object->idle_link);
 }
 
@@ -351,6 +369,8 @@ void cn_object_free(struct cn_object *object)
     cn_list_remove(&object->wake_link);
     if (object->state != CN_OBJECT_BROKEN)
         cn_map_take(&lane->objects, &object->key, sizeof(object->key));
+    object->state = CN_OBJECT_BROKEN; /* what destroy() drops does not bring it back on a list */
+    object->doomed = true;
     close_database(object);
     if (object->class_ && object->instance)
         object->class_->destroy(object, object->instance);

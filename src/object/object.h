@@ -59,7 +59,8 @@ struct cn_object {
     struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
     unsigned gate_locks;    /* input gate: 0 open */
-    unsigned holds;         /* reasons to stay in memory: timers, waitUntil, sockets */
+    unsigned holds;         /* reasons to stay in memory: timers, calls, sockets */
+    unsigned waits;         /* waitUntil() promises */
     unsigned transactions;  /* async transactions open: the turn's end does not commit */
     unsigned entered;       /* depth of enter/leave */
     struct cn_list outputs; /* of struct cn_output given in the running turn */
@@ -68,8 +69,10 @@ struct cn_object {
     /* All that the transaction has written so far may leave before it is durable
      * (allowUnconfirmed). Whoever writes anything else clears it. */
     bool unconfirmed;
-    struct cn_list idle_link; /* in lane->idle while nothing is under way */
-    uint64_t idle_since_ms;
+    struct cn_list idle_link; /* in lane->idle while nothing is under way, in lane->waiting while
+                                 only holds and waits keep it */
+    uint64_t idle_since_ms;   /* in lane->idle */
+    uint64_t event_ms;        /* the last event came, or ended */
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
     struct cn_list wake_link; /* in lane->woken */
     bool doomed;              /* broken and in lane->broken */
@@ -80,8 +83,7 @@ struct cn_object {
     bool alarm_set;     /* and it, or somebody meanwhile, has set another */
     bool alarm_changed; /* in the running turn */
     int64_t alarm_scheduled_ms;
-    int64_t alarm_retry_due_ms; /* while alarm_retries > 0 */
-    unsigned alarm_retries;
+    int64_t alarm_started_ms; /* of the run under way */
     struct cn_err broken_err; /* why it was reset */
     unsigned broken_faults;
 };
@@ -108,9 +110,13 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err);
 void cn_object_lock(struct cn_object *object);
 void cn_object_unlock(struct cn_object *object);
 
-/* Keep it in memory. */
+/* Keep it in memory: something that its code has started is under way. Objects of a class that lets
+ * go leave after idle_long_ms without an event all the same. */
 void cn_object_hold(struct cn_object *object);
 void cn_object_unhold(struct cn_object *object);
+/* The same for a waitUntil() promise: for 15 minutes (DO-CTX-2). */
+void cn_object_wait(struct cn_object *object);
+void cn_object_unwait(struct cn_object *object);
 
 /* Ends this instance: rolls back the running turn, fails everything under way with `faults`
  * and the sentence; the next call starts a new instance. */

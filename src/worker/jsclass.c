@@ -227,7 +227,7 @@ static void js_destroy(struct cn_object *object, void *instance_)
     JSValueRef argv[1] = {JSValueMakeNumber(context->ref, js->handle)};
     cn_js_enter(context);
     if (object->holds)
-        cn_js_pin_clear_all(context, object); /* only when the server stops is it not waited for */
+        cn_js_pin_clear_all(context, object); /* what it waited for finds nobody */
     (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
     cn_js_leave(context);
     cn_jstable_remove(&lane_of(object)->objects, js->handle);
@@ -254,8 +254,11 @@ static void js_release(struct cn_object *object, void *instance)
     cn_jscursor_end_all(lane_of(object), instance);
 }
 
-const struct cn_class cn_jsclass = {
-    .create = js_create, .deliver = js_deliver, .release = js_release, .destroy = js_destroy};
+const struct cn_class cn_jsclass = {.create = js_create,
+                                    .deliver = js_deliver,
+                                    .release = js_release,
+                                    .destroy = js_destroy,
+                                    .lets_go = true};
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 /* --- a counter in C -------------------------------------------------------------------------- */
 
-enum { ADD = 1, READ, PARK, ABORT, LOCK, FAIL, SET_ALARM, BIG };
+enum { ADD = 1, READ, PARK, ABORT, LOCK, FAIL, SET_ALARM, HOLD, WAIT };
 
 static int counter_create(struct cn_object *object, void *class_data, void **instance,
                           struct cn_err *err)
@@ -54,6 +54,9 @@ static void counter_deliver(struct cn_object *object, void *instance, struct cn_
     if (call->kind == CN_CALL_ALARM) {
         world->alarms++;
         cn_alarm_begin(object, call->payload);
+        world->last_retry = ((struct cn_alarm_info *)call->payload)->retry_count;
+        if (world->park_alarm)
+            return;
         int64_t alarm;
         CHECK_INT(0, cn_object_alarm_get(object, &alarm, &err));
         CHECK_INT(CN_ALARM_NONE, alarm);
@@ -86,6 +89,14 @@ static void counter_deliver(struct cn_object *object, void *instance, struct cn_
             0, cn_database_exec(cn_object_database(object, &err), "UPDATE c SET n = 1000", &err));
         cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted on purpose");
         break;
+    case HOLD:
+        cn_object_hold(object);
+        cn_call_reply(call, NULL);
+        break;
+    case WAIT:
+        cn_object_wait(object);
+        cn_call_reply(call, NULL);
+        break;
     case FAIL:
         cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "thrown by the object");
         break;
@@ -102,8 +113,10 @@ static void counter_destroy(struct cn_object *object, void *instance)
     ((struct world *)instance)->destroyed++;
 }
 
-static const struct cn_class counter = {
-    .create = counter_create, .deliver = counter_deliver, .destroy = counter_destroy};
+static const struct cn_class counter = {.create = counter_create,
+                                        .deliver = counter_deliver,
+                                        .destroy = counter_destroy,
+                                        .lets_go = true};
 
 TEST(object, counts_and_keeps_the_count_over_a_restart)
 {
@@ -346,4 +359,70 @@ TEST(object, DO_AL_4_a_failing_alarm_is_tried_six_more_times_and_then_dropped)
     ask(&world, "b", READ);
     CHECK_INT(7, world.alarms);
     world_close(&world);
+}
+
+static void fire_due(struct world *world, int64_t wait_ms)
+{
+    int before = world->alarms;
+    world->clock.wall_ms += wait_ms;
+    cn_alarm_tick(&world->lane);
+    while (world->alarms == before)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    ask(world, "b", READ);
+}
+
+TEST(object, DO_AL_4_retries_are_counted_though_the_object_is_evicted_between_them)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.fail_alarm = 1;
+    ask(&world, "a", SET_ALARM);
+    fire_due(&world, 5000);
+    for (unsigned run = 1; run <= 6; run++) {
+        cn_object_lane_evict(&world.lane, 100);
+        fire_due(&world, 2 * (2000 << (run - 1)));
+        CHECK_INT(run, world.last_retry);
+    }
+    world.clock.wall_ms += 10000000;
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(7, world.alarms);
+    world_close(&world);
+}
+
+TEST(object, DO_AL_8_an_alarm_that_runs_for_15_minutes_is_ended_and_tried_again)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.park_alarm = 1;
+    ask(&world, "a", SET_ALARM);
+    fire_due(&world, 5000);
+    world.clock.wall_ms += 15 * 60 * 1000;
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(0, world.destroyed);
+    world.clock.wall_ms += 1;
+    cn_alarm_tick(&world.lane);
+    ask(&world, "b", READ);
+    CHECK_INT(1, world.destroyed);
+    fire_due(&world, 5000);
+    CHECK_INT(1, world.last_retry);
+    world_close(&world);
+}
+
+TEST(object, DO_LC_3_DO_CTX_2_holds_keep_an_object_for_a_while_and_waitUntil_for_longer)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.lane.idle_ms = 1;
+    world.lane.idle_long_ms = 20;
+    ask(&world, "a", HOLD);
+    ask(&world, "c", WAIT);
+    while (world.destroyed == 0)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    for (int i = 0; i < 4; i++)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    CHECK_INT(1, world.destroyed);
+    world_close(&world);
+    CHECK_INT(2, world.destroyed);
 }

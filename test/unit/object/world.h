@@ -41,7 +41,8 @@ struct world {
     bool stopped;
     /* What the class saw. */
     int created, destroyed, alarms;
-    int fail_create, fail_alarm;
+    int fail_create, fail_alarm, park_alarm;
+    unsigned last_retry;    /* of the last alarm */
     bool write_once;        /* only the first constructor writes */
     struct cn_call *parked; /* a call the class keeps for later */
 };
