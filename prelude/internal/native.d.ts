@@ -43,7 +43,7 @@ export interface Native {
   respondWrite(h: number, bytes: Uint8Array, later: (_?: undefined, failure?: string) => void): -1 | 0 | 1;
   respondPipe(h: number, done: (failure?: string) => void): boolean;
   respondEnd(h: number): void;
-  eventFail(h: number, reason: string): void;
+  eventFail(h: number, reason: string, overloaded: boolean): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
   // node.c: evaluates the bundle of prelude/node/

@@ -90,8 +90,13 @@ export function dispatchFetch(handle) {
   }
 }
 
+/** An object has no room for more: 503 rather than 500, if the script lets the error out. */
+function isOverloaded(error) {
+  return error instanceof Error && error.overloaded === true;
+}
+
 function fail(handle, context, error) {
-  native.eventFail(handle, describeError(error));
+  native.eventFail(handle, describeError(error), isOverloaded(error));
   contextAnswered(context);
 }
 

@@ -620,7 +620,8 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
     EVENT_OR(JSValueMakeUndefined(ctx));
     struct cn_buf reason = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
-    cn_fetch_fail(event, 500, cn_buf_text(&reason), reason.size);
+    int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
+    cn_fetch_fail(event, status, cn_buf_text(&reason), reason.size);
     cn_buf_fini(&reason);
     return JSValueMakeUndefined(ctx);
 }

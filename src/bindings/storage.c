@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "js/native.h"
 #include "object/object.h"
@@ -17,6 +18,9 @@
 #include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+
+#define CURSORS_MAX 256
+#define SQL_NS_MAX 30000000000u
 
 static struct cn_lane *lane_of(JSContextRef ctx)
 {
@@ -283,6 +287,47 @@ static int run_through(struct cn_statement *statement, uint64_t *rows_read, uint
     return 0;
 }
 
+/* A statement may run as long as a turn may, 30 s at most (DO-TX-6): the engine cannot end it. */
+static void limit_time(JSContextRef ctx, struct cn_database *db)
+{
+    uint64_t budget_ns = lane_of(ctx)->vm->budget_ns;
+    if (!budget_ns || budget_ns > SQL_NS_MAX)
+        budget_ns = SQL_NS_MAX;
+    cn_database_set_deadline(db, cn_clock_mono_ns(cn_clock_system()) + budget_ns);
+}
+
+/* Throws; a statement that ran out of time resets the object. The statement has been released. */
+static JSValueRef throw_sql(JSContextRef ctx, struct cn_jsobject *js, JSValueRef *exception,
+                            const struct cn_err *err)
+{
+    if (err->code != CN_ETIMEOUT)
+        return throw_err(ctx, exception, err);
+    static const char text[] = "Durable Object exceeded its CPU time limit in an SQL statement and "
+                               "was reset.";
+    cn_object_reset(js->object, CN_FAULT_RESET, CN_ELIMIT, text);
+    return cn_js_throw(ctx, exception, CN_JS_ERROR, text);
+}
+
+/* A statement under way as JavaScript knows it. An object has CURSORS_MAX at most: those that were
+ * given up half read go when newer ones come. 0: there is no room. */
+static uint32_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
+                            struct cn_statement *statement)
+{
+    if (js->cursor_count == CURSORS_MAX)
+        cn_jscursor_end(lane_of(ctx), CN_CONTAINER_OF(js->cursors.next, struct cn_jscursor, link));
+    struct cn_jscursor *cursor = CN_NEW(struct cn_jscursor);
+    cursor->js = js;
+    cursor->statement = statement;
+    cursor->handle = cn_jstable_add(cursors_of(ctx), cursor);
+    if (!cursor->handle) {
+        cn_free(cursor);
+        return 0;
+    }
+    cn_list_push_back(&js->cursors, &cursor->link);
+    js->cursor_count++;
+    return cursor->handle;
+}
+
 /* sqlExec(o, query, bindings) -> [cursor | 0, columnNames | null, firstRow | null, rowsRead,
  * rowsWritten]: runs all statements but the last, starts the last; 0 if it is over already. */
 static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
@@ -299,6 +344,7 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
     const char *at = cn_buf_text(&sql);
     size_t left = sql.size;
     int rc = 0;
+    limit_time(ctx, db);
     while (!statement && left) {
         size_t used = 0;
         rc = cn_database_prepare(db, at, left, CN_SQL_GUEST, &statement, &used, &err);
@@ -351,11 +397,9 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
     uint32_t handle = 0;
     if (rc == 0) {
         cn_statement_release(statement);
-    } else {
-        struct cn_jscursor *cursor = CN_NEW(struct cn_jscursor);
-        cursor->statement = statement;
-        cursor->handle = handle = cn_jstable_add(cursors_of(ctx), cursor);
-        cn_list_push_back(&js->cursors, &cursor->link);
+    } else if (!(handle = open_cursor(ctx, js, statement))) {
+        rc = cn_err_set(&err, CN_EOVERLOADED, "Too many SQL cursors are open.");
+        goto fail;
     }
     cn_buf_fini(&sql);
     JSValueRef parts[] = {JSValueMakeNumber(ctx, handle), names, row,
@@ -365,7 +409,7 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
 fail:
     cn_statement_release(statement);
     cn_buf_fini(&sql);
-    return throw_err(ctx, exception, &err);
+    return throw_sql(ctx, js, exception, &err);
 }
 
 /* sqlNext(cursor) -> row array, or null at the end; [row, rowsRead, rowsWritten] */
@@ -375,17 +419,23 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
         cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
     if (!cursor)
         return cn_js_throw(ctx, exception, CN_JS_ERROR,
-                           "The SQL cursor was ended: the object was reset or its data deleted.");
+                           "The SQL cursor was ended: the object was reset, its data deleted, or "
+                           "more than %d newer cursors were opened.",
+                           CURSORS_MAX);
     struct cn_err err;
+    struct cn_jsobject *js = cursor->js;
+    limit_time(ctx, js->object->db);
     int rc = cn_statement_step(cursor->statement, &err);
+    if (rc < 0) {
+        cn_jscursor_end(lane_of(ctx), cursor);
+        return throw_sql(ctx, js, exception, &err);
+    }
     JSValueRef row = next_row(ctx, cursor->statement, rc, exception, &err);
     JSValueRef parts[] = {
         row, JSValueMakeNumber(ctx, (double)cn_statement_rows_read(cursor->statement)),
         JSValueMakeNumber(ctx, (double)cn_statement_rows_written(cursor->statement))};
-    if (rc <= 0)
+    if (rc == 0)
         cn_jscursor_end(lane_of(ctx), cursor);
-    if (rc < 0)
-        return JSValueMakeUndefined(ctx);
     return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
 }
 

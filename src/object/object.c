@@ -179,7 +179,8 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err)
     if (object->state != CN_OBJECT_STARTING)
         return; /* reset meanwhile */
     if (err) {
-        cn_object_reset(object, CN_FAULT_REMOTE, err->code, "%s", err->text);
+        cn_object_reset(object, err->code == CN_EOVERLOADED ? CN_FAULT_OVERLOADED : CN_FAULT_REMOTE,
+                        err->code, "%s", err->text);
         return;
     }
     object->state = CN_OBJECT_RUNNING;

@@ -25,9 +25,10 @@ uint32_t cn_jstable_add(struct cn_jstable *table, void *value)
     if (table->free_count) {
         index = table->free[--table->free_count];
     } else {
+        if (table->count == INDEX_MASK)
+            return 0;
         if (table->count == table->capacity) {
             table->capacity = table->capacity ? table->capacity * 2 : 64;
-            CN_ASSERT(table->capacity <= INDEX_MASK);
             table->slots = cn_realloc(table->slots, table->capacity * sizeof(*table->slots));
             table->free = cn_realloc(table->free, table->capacity * sizeof(*table->free));
             table->generations =
@@ -158,6 +159,10 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     js->object = object;
     js->instance = instance;
     js->handle = cn_jstable_add(&instance->lane->objects, js);
+    if (!js->handle) {
+        cn_free(js);
+        return cn_err_set(err, CN_EOVERLOADED, "Too many Durable Objects are in memory.");
+    }
     cn_list_push_back(&instance->objects, &js->link);
     cn_list_init(&js->cursors);
     *out = js;
@@ -194,6 +199,11 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
     call->tag = cn_jstable_add(&lane_of(object)->calls, call);
+    if (!call->tag) {
+        cn_call_fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
+                     "Durable Object is overloaded. Too many requests are under way.");
+        return;
+    }
     call->taken_back = call_taken_back;
     if (!cn_js_enter_for(context, object))
         return; /* reset meanwhile: the call has been failed */
@@ -240,6 +250,7 @@ void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor)
     cn_statement_release(cursor->statement);
     cn_jstable_remove(&lane->cursors, cursor->handle);
     cn_list_remove(&cursor->link);
+    cursor->js->cursor_count--;
     cn_free(cursor);
 }
 

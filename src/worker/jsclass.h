@@ -41,7 +41,8 @@ struct cn_jsobject {
     struct cn_object *object;
     struct cn_instance *instance;
     struct cn_list link;    /* in instance->objects */
-    struct cn_list cursors; /* of struct cn_jscursor */
+    struct cn_list cursors; /* of struct cn_jscursor, oldest first */
+    unsigned cursor_count;
     uint32_t handle;
 };
 
@@ -49,6 +50,7 @@ struct cn_jsobject {
  * ends before the database is closed. */
 struct cn_jscursor {
     struct cn_list link; /* in cn_jsobject.cursors */
+    struct cn_jsobject *js;
     struct cn_statement *statement;
     uint32_t handle;
 };
@@ -60,6 +62,7 @@ struct cn_jstable {
     uint32_t *free; /* stack of free indexes */
     uint32_t count, capacity, free_count;
 };
+/* 0: it is full (4 million). */
 uint32_t cn_jstable_add(struct cn_jstable *table, void *value);
 void *cn_jstable_find(const struct cn_jstable *table, double handle);
 void cn_jstable_remove(struct cn_jstable *table, uint32_t handle);

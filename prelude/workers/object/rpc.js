@@ -9,7 +9,8 @@ import { currentObject, gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
-import { createByteStreamFromPull, isReadableStream, pumpTo } from "../../web/streams/internal.js";
+import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted } from "../../web/abort.js";
+import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
 import { decodeRequest, decodeResponse, encodeRequest, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
 
 export class RpcTarget {}
@@ -23,14 +24,21 @@ export const KIND = { FETCH: 0, RPC: 1, ALARM: 2, TARGET: 3 };
 
 // --- exports -----------------------------------------------------------------------------------
 
+/** Of one owner; past it, sending one more throws. */
+const EXPORTS_MAX = 100_000;
+/** Numbers are not used again, so that a stub of an owner that has started anew finds nothing. */
+let lastNumber = Math.floor(Math.random() * 2 ** 48);
+
 /** What an owner has given out. */
 export class Exports {
   constructor() {
     this.byNumber = new Map();
-    this.last = 0;
   }
   add(target) {
-    const number = ++this.last;
+    if (this.byNumber.size >= EXPORTS_MAX) {
+      throw Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true });
+    }
+    const number = ++lastNumber;
     this.byNumber.set(number, { target, count: 1 });
     return number;
   }
@@ -68,10 +76,12 @@ function currentOwner() {
 
 // --- values ------------------------------------------------------------------------------------
 
-const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36 };
+const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36, SINK: 0x37, SIGNAL: 0x38 };
 
 class CallContext {
-  constructor() {
+  /** @param {boolean} lends whether what is exported for the message comes back when its call ends */
+  constructor(lends = false) {
+    this.lends = lends;
     this.made = []; // [exports, number]: what was exported for this message
     this.received = []; // stubs that came in it and are the receiver's to dispose of
     this.streams = null; // promises of the ends of streams that were exported for it
@@ -100,6 +110,11 @@ class CallContext {
       (this.streams ??= []).push(source.pump);
       return write(writer, TAG.STREAM, this.reference(source));
     }
+    if (isWritableStream(value)) return write(writer, TAG.SINK, this.reference(new StreamSink(value)));
+    if (isAbortSignal(value)) {
+      const { aborted, reason } = value;
+      return write(writer, TAG.SIGNAL, { aborted, reason, reference: aborted ? undefined : this.reference(new SignalSource(value)) });
+    }
     if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequest(value));
     if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value));
     if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
@@ -111,7 +126,11 @@ class CallContext {
   }
   reference(target) {
     const [address, number] = this.export(target);
-    return { address, number };
+    return { address, number, lent: this.lends };
+  }
+  /** The call that brought stubs is over: they end, those that were lent by themselves. */
+  disposeReceived() {
+    for (const stub of this.received) stub[Symbol.dispose]();
   }
   /** The call is over: what was lent for it comes back. */
   takeBack() {
@@ -130,12 +149,14 @@ const register = (tag, read) => registerHostObject({
   write: (value, writer) => writer.value(value),
   read: (reader, context) => read(reader.value(), context),
 });
-register(TAG.REFERENCE, ({ address, number }, context) => {
-  const stub = makeReference(address, number);
+register(TAG.REFERENCE, (reference, context) => {
+  const stub = makeReference(reference);
   context?.received.push(stub);
   return stub;
 });
-register(TAG.STREAM, ({ address, number }) => streamFrom(address, number));
+register(TAG.STREAM, (reference) => streamFrom(keep(reference)));
+register(TAG.SINK, (reference) => sinkTo(keep(reference)));
+register(TAG.SIGNAL, ({ aborted, reason, reference }) => signalFrom(aborted, reason, reference));
 register(TAG.REQUEST, (parts) => decodeRequest(parts));
 register(TAG.RESPONSE, (parts) => decodeResponse(parts));
 register(TAG.HEADERS, (pairs) => makeHeaders(pairs));
@@ -160,15 +181,24 @@ class StreamSource extends RpcTarget {
     this.wake = null;
     this.room = null;
     this.over = false;
+    this.stopped = null;
     this.pump = pumpTo(stream, {
       write: (chunk) => {
+        if (this.stopped !== null) throw this.stopped.reason;
         this.queue.push(chunk);
         this.wake?.();
-        return this.queue.length < 4 ? undefined : new Promise((resolve) => { this.room = resolve; });
+        return this.queue.length < 4 ? undefined : new Promise((resolve, reject) => {
+          this.room = resolve;
+          this.refuse = reject;
+        });
       },
       close: () => { this.over = true; this.wake?.(); },
       abort: () => {},
     }).catch((error) => { this.failure = error; this.wake?.(); });
+  }
+  stop(reason) {
+    this.stopped = { reason };
+    this.refuse?.(reason);
   }
   async pull() {
     while (this.queue.length === 0) {
@@ -185,13 +215,21 @@ class StreamSource extends RpcTarget {
   cancelled(reason) {
     this.failure = reason;
     this.queue.length = 0;
-    this.room?.();
+    this.stop(reason);
+  }
+  /** Nobody can pull any more. */
+  [Symbol.dispose]() {
+    if (!this.over) this.stop(new Error("The stream was given up by its reader."));
   }
 }
 
-function streamFrom(address, number) {
-  const source = makeReference(address, number);
-  source.dup(); // it outlives the call that brought it
+/** A stub that outlives the call that brought it. */
+function keep(reference) {
+  const stub = makeReference(reference);
+  return reference.lent ? stub.dup() : stub;
+}
+
+function streamFrom(source) {
   const done = (chunk) => {
     if (chunk === null) source[Symbol.dispose]();
     return chunk;
@@ -200,6 +238,56 @@ function streamFrom(address, number) {
     () => source.pull().then(done),
     (reason) => source.cancelled(reason).then(() => source[Symbol.dispose](), () => {}),
   );
+}
+
+/** A WritableStream of the sender: the receiver writes, one chunk at a time. */
+class StreamSink extends RpcTarget {
+  #writer;
+  constructor(stream) {
+    super();
+    this.#writer = stream.getWriter();
+  }
+  write(chunk) { return this.#writer.write(chunk); }
+  close() { return this.#writer.close(); }
+  abort(reason) { return this.#writer.abort(reason); }
+}
+
+function sinkTo(sink) {
+  const end = (promise) => promise.finally(() => sink[Symbol.dispose]());
+  return createWritableFromSink({
+    write: (chunk) => sink.write(chunk),
+    close: () => end(sink.close().then(() => {})),
+    abort: (reason) => end(sink.abort(reason).then(() => {})),
+  });
+}
+
+/** An AbortSignal of the sender: wait() ends when it is aborted, or when it was taken back. */
+class SignalSource extends RpcTarget {
+  #done = Promise.withResolvers();
+  #forget;
+  constructor(signal) {
+    super();
+    const onAbort = () => this.#done.resolve({ reason: signal.reason });
+    this.#forget = () => forgetAborted(signal, onAbort);
+    whenAborted(signal, onAbort);
+  }
+  wait() { return this.#done.promise; }
+  [Symbol.dispose]() {
+    this.#forget();
+    this.#done.resolve(null);
+  }
+}
+
+function signalFrom(aborted, reason, reference) {
+  if (aborted) return AbortSignal.abort(reason);
+  const controller = new AbortController();
+  const source = makeReference(reference);
+  const whenOver = (result) => {
+    if (result !== null) controller.abort(result.reason);
+    source[Symbol.dispose]();
+  };
+  source.wait().then(whenOver, () => {}); // whoever could abort it is gone
+  return controller.signal;
 }
 
 // --- stubs -------------------------------------------------------------------------------------
@@ -223,6 +311,8 @@ class StubState {
     this.object = null; // of a Durable Object: {ns, hex, name}
     this.service = null; // of a worker: {worker, entrypoint, props}
     this.fixed = null; // members that are there at once
+    this.disposed = false;
+    this.lent = false; // of a call's arguments: the caller takes it back
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
   retain() {
@@ -246,7 +336,7 @@ const handler = {
       return () => {
         if (state.address === null) return target.proxy;
         state.retain();
-        return makeReference(state.address, state.number);
+        return makeReference({ address: state.address, number: state.number });
       };
     }
     if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
@@ -271,12 +361,14 @@ function makeProxy(state) {
   return proxy;
 }
 
-function makeReference(address, number) {
+/** @param {boolean} [lent] its owner takes it back by itself */
+function makeReference({ address, number, lent }) {
   const state = new StubState((path, bytes, callback) => native.targetCall(address, `${number}:${path.join(".")}`, bytes, callback), [], null);
   state.address = address;
   state.number = number;
   const proxy = makeProxy(state);
-  forgotten.register(proxy, { address, number }, state);
+  if (lent) state.lent = true;
+  else forgotten.register(proxy, { address, number }, state);
   return proxy;
 }
 
@@ -287,7 +379,7 @@ export class RpcStub {
       throw new TypeError("Failed to construct 'RpcStub': the value is neither a function nor an RpcTarget.");
     }
     const { address, exports } = currentOwner();
-    return makeReference(address, exports.add(target));
+    return makeReference({ address, number: exports.add(target) });
   }
 }
 
@@ -295,6 +387,7 @@ function dispose(proxy) {
   const state = states.get(proxy);
   if (state.address === null || state.disposed) return;
   state.disposed = true;
+  if (state.lent) return;
   forgotten.unregister(state);
   release(state.address, state.number);
 }
@@ -333,7 +426,7 @@ function pipelinedProperty(promise, key) {
 
 /** Bytes of a value for a call, and the context that takes back what was lent with it. */
 export function serializeArguments(value) {
-  const context = new CallContext();
+  const context = new CallContext(true);
   return { bytes: serialize(value, context), context };
 }
 
@@ -343,9 +436,16 @@ export function replyWith(handle, value) {
   reply(handle, serialize(value, context), context);
 }
 
+/** Whether the stub that `state`, or what it is a property of, stands for was disposed of. */
+function isDisposed(state) {
+  while (!state.disposed && state.parent !== null) state = states.get(state.parent);
+  return state.disposed;
+}
+
 /** Calls, or with args undefined reads, what `path` names. */
 function call(state, path, args) {
-  const context = new CallContext();
+  if (isDisposed(state)) return Promise.reject(new Error("RPC stub used after being disposed."));
+  const context = new CallContext(true);
   let bytes;
   try {
     bytes = serialize(args, context);
@@ -372,11 +472,9 @@ function call(state, path, args) {
 function withDispose(bytes) {
   const context = new CallContext();
   const value = deserialize(bytes, context);
-  if (context.received.length > 0 && value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype) {
+  if (context.received.length > 0 && value !== null && typeof value === "object") {
     Object.defineProperty(value, Symbol.dispose, {
-      value() {
-        for (const stub of context.received) stub[Symbol.dispose]();
-      },
+      value: () => context.disposeReceived(),
       configurable: true,
     });
   }
@@ -454,6 +552,7 @@ export async function answer(handle, target, path, bytes) {
   } catch (error) {
     failCall(handle, error);
   }
+  if (given.received.length > 0) given.disposeReceived();
 }
 
 /** The answer to a call: to an object by the call's number, to a worker by minus that of its event. */
