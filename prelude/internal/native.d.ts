@@ -26,6 +26,9 @@ export interface Native {
   // assets.c
   assetFetch(method: string, host: string, target: string, headers: string): (number | string | null | Uint8Array | undefined)[] | undefined;
   assetRead(path: string, offset: number, size: number): Promise<Uint8Array>;
+  // queue.c: [count, bytes, oldest]
+  queueSend(ns: number, bodies: (string | BufferSource)[], types: number[], delays: number[], callback: (metrics?: number[], failure?: string, code?: number) => void): void;
+  queueMetrics(ns: number, callback: (metrics?: number[], failure?: string, code?: number) => void): void;
   // http.c: `h` is the handle of a fetch event
   requestMethod(h: number): string;
   requestUrl(h: number): string;

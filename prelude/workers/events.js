@@ -8,6 +8,8 @@ import { Response } from "../web/fetch/response.js";
 import { contextAnswered, newContext } from "./context.js";
 import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
+import { native } from "../internal/native.js";
+import { handleQueue } from "./service/queue.js";
 import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 
 const kinds = {
@@ -19,6 +21,9 @@ const kinds = {
     return encodeResponse(response);
   },
 };
+
+/** The same for events whose bytes are not serialized values but C's own: (entry, bytes) => bytes. */
+const plainKinds = { queue: handleQueue };
 
 /** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
 export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
@@ -41,6 +46,10 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
   if (kind === "rpc") {
     const path = method.split(".");
     return answer(-handle, entry.rpcTarget(path[0]), path, bytes);
+  }
+  if (plainKinds[kind] !== undefined) {
+    native.eventReply(handle, await plainKinds[kind](entry, bytes), false);
+    return;
   }
   replyWith(-handle, await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes)));
 }

@@ -118,6 +118,48 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, st
     return 0;
 }
 
+/* ---- queue consumers ---------------------------------------------------------------- */
+
+static int queue_namespace(struct cn_node *node, const char *queue, struct cn_namespace **ns,
+                           struct cn_err *err)
+{
+    char *name = cn_sprintf("$queue/%s", queue);
+    int rc = cn_node_namespace(node, name, ns, err);
+    cn_free(name);
+    return rc;
+}
+
+int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config,
+                        struct cn_node *node, struct cn_err *err)
+{
+    size_t count = config->queues.consumers.count;
+    if (!count)
+        return 0;
+    if (!node)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "a queue consumer was added; restart the server to use it");
+    script->consumers = cn_alloc_zero(count * sizeof(*script->consumers));
+    for (size_t i = 0; i < count; i++) {
+        const struct cn_config_consumer *from = &config->queues.consumers.items[i];
+        struct cn_script_consumer to = {
+            .batch_count = from->max_batch_size_set ? (unsigned)from->max_batch_size : 10,
+            .timeout_ms =
+                from->max_batch_timeout_set ? (unsigned)from->max_batch_timeout * 1000 : 5000,
+            .max_retries = from->max_retries_set ? (unsigned)from->max_retries : 3,
+            .max_concurrency = from->max_concurrency_set ? (unsigned)from->max_concurrency : 0,
+            .retry_delay_s = from->retry_delay,
+        };
+        int rc = queue_namespace(node, from->queue, &to.ns, err);
+        if (rc == 0 && from->dead_letter_queue)
+            rc = queue_namespace(node, from->dead_letter_queue, &to.dead_letters, err);
+        if (rc < 0)
+            return rc;
+        if (!from->type || strcmp(from->type, "worker") == 0)
+            script->consumers[script->consumer_count++] = to;
+    }
+    return 0;
+}
+
 /* ---- assets ------------------------------------------------------------------------- */
 
 char *cn_deploy_assets_folder(const struct cn_config *config)
@@ -271,6 +313,24 @@ static int bind_kv(struct binding_list *list, const struct cn_config *config, st
     return 0;
 }
 
+static bool has_queues(const struct cn_config *config)
+{
+    return config->queues.producers.count || config->queues.consumers.count;
+}
+
+static int bind_queues(struct binding_list *list, const struct cn_config *config,
+                       struct cn_err *err)
+{
+    for (size_t i = 0; i < config->queues.producers.count; i++) {
+        const struct cn_config_producer *producer = &config->queues.producers.items[i];
+        int rc = begin_service(list, producer->binding, "queue", "queue", producer->queue, err);
+        if (rc < 0)
+            return rc;
+        cn_buf_printf(list->json, ",\"delay\":%lld}", (long long)producer->delivery_delay);
+    }
+    return 0;
+}
+
 static int bind_assets(struct binding_list *list, const struct cn_config *config,
                        struct cn_err *err)
 {
@@ -288,10 +348,8 @@ static const struct {
     bool (*wants_node)(const struct cn_config *config); /* NULL: never */
     int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err);
 } binders[] = {
-    {has_objects, bind_objects},
-    {NULL, bind_workers},
-    {has_kv, bind_kv},
-    {NULL, bind_assets},
+    {has_objects, bind_objects}, {NULL, bind_workers}, {has_kv, bind_kv},
+    {has_queues, bind_queues},   {NULL, bind_assets},
 };
 
 bool cn_deploy_wants_node(const struct cn_config *config)

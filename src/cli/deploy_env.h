@@ -19,6 +19,10 @@ struct cn_node;
 struct cn_project;
 struct cn_script;
 
+/* The queues whose messages the script takes. */
+int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config,
+                        struct cn_node *node, struct cn_err *err);
+
 /* Reads the folder of static assets, if the project has one. */
 int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err);
 /* Its path. Owned; NULL: none. */

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "bindings/all.h"
+#include "bindings/background.h"
 #include "js/vm.h"
 #include "net/tls.h"
 #include "worker/server.h"
@@ -188,6 +189,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .heap_bytes_max = options->heap_bytes_max,
         .show_errors = options->show_errors,
         .install = cn_bindings_install,
+        .background = &cn_background,
         .on_deployed = on_deployed,
         .on_drained = on_drained,
         .data = serve,

@@ -112,6 +112,11 @@ struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_objec
     return lane;
 }
 
+unsigned cn_node_lane_count(const struct cn_node *node)
+{
+    return node->options.lane_count;
+}
+
 struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index)
 {
     return index < node->options.lane_count ? node->lanes[index] : NULL;

@@ -123,6 +123,7 @@ void cn_object_lane_step(struct cn_object_lane *lane);
 void cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 
 /* The lane with this index, or NULL. */
+unsigned cn_node_lane_count(const struct cn_node *node);
 struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index);
 struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);
 

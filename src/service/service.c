@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/kv.h"
+#include "service/queue.h"
 #include "store/database.h"
 
 static const struct {
@@ -15,6 +16,7 @@ static const struct {
     const struct cn_class *class_;
 } services[] = {
     {"$kv/", &cn_kv_class},
+    {"$queue/", &cn_queue_class},
     {NULL, NULL},
 };
 

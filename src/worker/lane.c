@@ -94,6 +94,8 @@ static void finish_starting(struct cn_lane *lane)
         reset_old_objects(lane);
     if (before)
         cn_deployment_unref(before);
+    if (lane->listening && lane->options.background)
+        lane->options.background->update(lane);
     lane->options.on_deployed(lane, deployment, NULL);
 }
 
@@ -320,6 +322,8 @@ static void lane_main(void *arg)
     if (rc < 0)
         return;
     uv_run(&lane->loop, UV_RUN_DEFAULT);
+    if (lane->options.background)
+        lane->options.background->free(lane);
     CN_ASSERT(cn_list_empty(&lane->instances));
     cn_jstable_fini(&lane->objects);
     cn_jstable_fini(&lane->calls);
@@ -356,6 +360,9 @@ static void deliver_listen(struct cn_mail *mail, void *data)
     struct cn_err err;
     if (cn_http_server_listen(lane->http, lane->options.listen_fd, &err) < 0)
         cn_error("lane %u cannot listen: %s", lane->options.index, err.text);
+    lane->listening = true;
+    if (lane->options.background)
+        lane->options.background->update(lane);
 }
 
 void cn_lane_listen(struct cn_lane *lane)
@@ -430,6 +437,8 @@ static void deliver_stop(struct cn_mail *mail, void *data)
 {
     struct cn_lane *lane = data;
     cn_free(mail);
+    if (lane->options.background)
+        lane->options.background->stop(lane);
     /* Requests get on_abort, which answers them; what the scripts still do is given up. */
     for (size_t i = 0; i < lane->events.count; i++) {
         struct cn_event *event = lane->events.slots[i];

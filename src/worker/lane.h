@@ -37,6 +37,16 @@ struct cn_client;
 struct cn_sockets;
 struct cn_trust;
 
+struct cn_lane;
+struct cn_consumers;
+/* What runs on a lane besides requests (bindings/background.h). */
+struct cn_lane_background {
+    /* Requests are accepted from now on, or another deployment has become current. */
+    void (*update)(struct cn_lane *lane);
+    void (*stop)(struct cn_lane *lane); /* the lane stops: begin nothing, close handles */
+    void (*free)(struct cn_lane *lane); /* its loop has ended */
+};
+
 struct cn_lane_options {
     unsigned index;
     int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
@@ -47,6 +57,7 @@ struct cn_lane_options {
     size_t heap_bytes_max;      /* watermark of the JavaScript heap */
     bool show_errors;           /* dev: error pages with the stack instead of a reference */
     void (*install)(struct cn_runtime *runtime, JSObjectRef native); /* bindings/all.h */
+    const struct cn_lane_background *background;                     /* NULL: none */
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
     void (*on_deployed)(struct cn_lane *lane, struct cn_deployment *deployment,
                         const struct cn_err *err);
@@ -77,11 +88,13 @@ struct cn_lane {
     struct cn_instance **starting_instances;
     size_t starting_left;
     struct cn_err starting_err;
-    uv_timer_t house;       /* every second: memory, old events, the engine's timers */
-    uint64_t house_turns;   /* vm->turn_count at the last tick, */
-    uint64_t collect_turns; /* and at the last collection */
-    unsigned over_memory;   /* seconds above the watermark */
-    struct cn_buf scratch;  /* for bytes on their way through a single call */
+    uv_timer_t house;               /* every second: memory, old events, the engine's timers */
+    uint64_t house_turns;           /* vm->turn_count at the last tick, */
+    uint64_t collect_turns;         /* and at the last collection */
+    unsigned over_memory;           /* seconds above the watermark */
+    struct cn_buf scratch;          /* for bytes on their way through a single call */
+    struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
+    bool listening;
     bool draining;
     int started; /* of the thread: 0 not yet, 1 running, negative failed */
     struct cn_err start_err;

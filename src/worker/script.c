@@ -41,6 +41,7 @@ void cn_script_unref(struct cn_script *script)
         cn_free(script->classes[i].name);
     cn_free(script->classes);
     cn_free(script->namespaces);
+    cn_free(script->consumers);
     cn_free(script->files);
     cn_free(script->routes);
     cn_free(script->name);

@@ -43,6 +43,15 @@ struct cn_script_class {
     struct cn_namespace *ns; /* the node's */
 };
 
+/* A queue whose messages the script takes. */
+struct cn_script_consumer {
+    struct cn_namespace *ns;           /* of the queue */
+    struct cn_namespace *dead_letters; /* NULL: none */
+    unsigned batch_count, timeout_ms, max_retries;
+    unsigned max_concurrency; /* 0: as many as there are messages for, within bounds */
+    int64_t retry_delay_s;
+};
+
 struct cn_script {
     atomic_uint refs;
     char *name;         /* of the worker */
@@ -59,6 +68,8 @@ struct cn_script {
     size_t class_count;
     struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
     size_t namespace_count;
+    struct cn_script_consumer *consumers; /* owned array */
+    size_t consumer_count;
     uint64_t cpu_limit_ms;    /* per turn */
     struct cn_assets *assets; /* a reference; NULL: none */
     bool has_source;          /* false: nothing but assets */

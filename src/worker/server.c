@@ -113,6 +113,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
             .show_errors = options->show_errors,
             .install = options->install,
+            .background = options->background,
             .on_deployed = on_lane_deployed,
             .on_drained = on_lane_drained,
             .data = server,

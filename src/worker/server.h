@@ -33,6 +33,7 @@ struct cn_server_options {
     size_t heap_bytes_max;  /* per lane; 0: 512 MB */
     bool show_errors;
     void (*install)(struct cn_runtime *runtime, JSObjectRef native);
+    const struct cn_lane_background *background; /* NULL: none */
     /* Once for each cn_server_deploy(): every lane runs it, or (with `err`) none took it. */
     void (*on_deployed)(struct cn_server *server, const struct cn_err *err);
     void (*on_drained)(struct cn_server *server);

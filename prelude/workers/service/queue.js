@@ -1,0 +1,231 @@
+// Queues: env.QUEUE.send(), sendBatch(), metrics(), and the batch that a queue() handler gets.
+// https://developers.cloudflare.com/queues/configuration/javascript-apis/
+import { native } from "../../internal/native.js";
+import { finishInterface } from "../../internal/interface.js";
+import { describeError } from "../../internal/report.js";
+import { deserialize, serialize } from "../../internal/serialize.js";
+import { callService } from "./call.js";
+
+const TYPES = ["json", "text", "bytes", "v8"];
+const COUNT_MAX = 100;
+const DELAY_MAX_S = 86400;
+
+const token = Symbol("construct");
+
+const failure = (text) => new Error(`Queue send failed: ${text}`);
+
+function delayOf(options, fallback) {
+  const delay = options?.delaySeconds;
+  if (delay === undefined || delay === null) return fallback;
+  if (typeof delay !== "number" || !(delay >= 0 && delay <= DELAY_MAX_S)) {
+    throw new TypeError(`delaySeconds must be a number from 0 to ${DELAY_MAX_S}`);
+  }
+  return Math.floor(delay);
+}
+
+/** The body as C takes it, and the number of its type. */
+function encode(body, contentType, bodies, types) {
+  const type = contentType === undefined || contentType === null ? 0 : TYPES.indexOf(`${contentType}`);
+  if (type < 0) throw new TypeError(`Unsupported queue message content type: ${contentType}`);
+  let encoded;
+  if (type === 0) {
+    encoded = JSON.stringify(body);
+    if (encoded === undefined) throw new TypeError("The body cannot be serialized as JSON");
+  } else if (type === 1) {
+    if (typeof body !== "string") throw new TypeError('Content Type "text" requires a value of type string');
+    encoded = body;
+  } else if (type === 2) {
+    if (!ArrayBuffer.isView(body) && !(body instanceof ArrayBuffer)) {
+      throw new TypeError('Content Type "bytes" requires a value of type ArrayBuffer or ArrayBufferView');
+    }
+    encoded = body;
+  } else {
+    encoded = serialize(body);
+  }
+  bodies.push(encoded);
+  types.push(type);
+}
+
+const metricsOf = ([backlogCount, backlogBytes, oldest]) => ({
+  backlogCount, backlogBytes, oldestMessageTimestamp: oldest === 0 ? undefined : new Date(oldest),
+});
+
+class WorkerQueue {
+  #ns;
+  #delay; // the binding's delivery_delay
+  constructor(key, ns, delay) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#ns = ns;
+    this.#delay = delay;
+  }
+
+  async #send(bodies, types, delays) {
+    const metrics = await callService((callback) => {
+      try {
+        native.queueSend(this.#ns, bodies, types, delays, callback);
+      } catch (error) {
+        throw failure(error.message);
+      }
+    }, failure);
+    return { metadata: { metrics: metricsOf(metrics) } };
+  }
+
+  async send(body, options) {
+    if (arguments.length === 0 || body === undefined) throw new TypeError("Message body cannot be undefined");
+    const bodies = [], types = [];
+    encode(body, options?.contentType, bodies, types);
+    return this.#send(bodies, types, [delayOf(options, this.#delay)]);
+  }
+
+  async sendBatch(messages, options) {
+    if (messages === null || typeof messages?.[Symbol.iterator] !== "function") {
+      throw new TypeError("sendBatch() takes an iterable of messages");
+    }
+    const bodies = [], types = [], delays = [];
+    const fallback = delayOf(options, this.#delay);
+    for (const message of messages) {
+      if (message === null || typeof message !== "object") throw new TypeError("A message of sendBatch() must be an object with a body");
+      if (message.body === undefined) throw new TypeError("Message body cannot be undefined");
+      encode(message.body, message.contentType, bodies, types);
+      delays.push(delayOf(message, fallback));
+      if (bodies.length > COUNT_MAX) throw failure(`batch message count of more than ${COUNT_MAX} exceeds limit of ${COUNT_MAX}`);
+    }
+    if (bodies.length === 0) throw new TypeError("sendBatch() requires at least one message");
+    return this.#send(bodies, types, delays);
+  }
+
+  async metrics() {
+    return metricsOf(await callService((callback) => native.queueMetrics(this.#ns, callback)));
+  }
+}
+finishInterface(WorkerQueue);
+
+export function makeQueue(ns, delay) {
+  return new WorkerQueue(token, ns, delay);
+}
+
+// --- consumers -----------------------------------------------------------------------------
+
+const ACK = 1;
+const RETRY = 2;
+
+function decode(type, bytes) {
+  switch (type) {
+    case 0: return JSON.parse(native.utf8Decode(bytes));
+    case 1: return native.utf8Decode(bytes);
+    case 2: return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+    default: return deserialize(bytes.slice());
+  }
+}
+
+let verdictOf;
+
+/** The body is read when it is asked for: many consumers only look at some. */
+class Message {
+  #type;
+  #bytes; // null once read
+  #body;
+  #timestamp;
+  #verdict = 0; // the first of ack() and retry() counts
+  #delay = -1;
+  constructor(key, [id, sent, attempts, type], bytes) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.id = id;
+    this.attempts = attempts;
+    this.#timestamp = sent;
+    this.#type = type;
+    this.#bytes = bytes;
+  }
+  get timestamp() {
+    return typeof this.#timestamp === "number" ? (this.#timestamp = new Date(this.#timestamp)) : this.#timestamp;
+  }
+  get body() {
+    if (this.#bytes !== null) {
+      this.#body = decode(this.#type, this.#bytes);
+      this.#bytes = null;
+    }
+    return this.#body;
+  }
+  ack() {
+    if (this.#verdict === 0) this.#verdict = ACK;
+  }
+  retry(options) {
+    const delay = delayOf(options, -1);
+    if (this.#verdict !== 0) return;
+    this.#verdict = RETRY;
+    this.#delay = delay;
+  }
+  static {
+    verdictOf = (message) => ({ verdict: message.#verdict, delay: message.#delay });
+  }
+}
+finishInterface(Message);
+
+let batchVerdict;
+
+class MessageBatch {
+  #verdict = 0; // the first of ackAll() and retryAll() counts, for those not settled alone
+  #delay = -1;
+  constructor(key, queue, messages, metrics) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.queue = queue;
+    this.messages = messages;
+    this.metadata = { metrics: metricsOf(metrics) };
+  }
+  ackAll() {
+    if (this.#verdict === 0) this.#verdict = ACK;
+  }
+  retryAll(options) {
+    const delay = delayOf(options, -1);
+    if (this.#verdict !== 0) return;
+    this.#verdict = RETRY;
+    this.#delay = delay;
+  }
+  static {
+    batchVerdict = (batch) => ({ verdict: batch.#verdict, delay: batch.#delay });
+  }
+}
+finishInterface(MessageBatch);
+
+function unpack(bytes) {
+  const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const { queue, metrics, messages } = JSON.parse(native.utf8Decode(bytes.subarray(4, 4 + size)));
+  let offset = 4 + size;
+  const list = messages.map((fields) => {
+    const end = offset + fields[4];
+    const message = new Message(token, fields, bytes.subarray(offset, end));
+    offset = end;
+    return message;
+  });
+  return new MessageBatch(token, queue, list, metrics);
+}
+
+/** Q-4: what was said about a message itself, then about the batch, then how the handler ended. */
+function verdicts(batch, failed) {
+  const all = batchVerdict(batch);
+  let bytes = null;
+  batch.messages.forEach((message, i) => {
+    let { verdict, delay } = verdictOf(message);
+    if (verdict === 0) ({ verdict, delay } = all);
+    if (verdict === 0) verdict = failed ? RETRY : ACK;
+    if (verdict === ACK && bytes === null) return;
+    bytes ??= new DataView(new ArrayBuffer(batch.messages.length * 5));
+    if (verdict !== RETRY) return;
+    bytes.setUint8(i * 5, 1);
+    bytes.setInt32(i * 5 + 1, delay, true);
+  });
+  return bytes === null ? new Uint8Array(0) : new Uint8Array(bytes.buffer);
+}
+
+/** The event "queue": bytes of C in, bytes for C out. */
+export async function handleQueue(entry, bytes) {
+  const batch = unpack(bytes);
+  let failed = false;
+  try {
+    await entry.handle("queue", batch);
+  } catch (error) {
+    failed = true;
+    native.log(3, describeError(error));
+  }
+  return verdicts(batch, failed);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bindings/background.h"
+
+#include "bindings/consumers.h"
+
+static void update(struct cn_lane *lane)
+{
+    cn_consumers_update(lane);
+}
+
+static void stop(struct cn_lane *lane)
+{
+    cn_consumers_stop(lane);
+}
+
+static void free_all(struct cn_lane *lane)
+{
+    cn_consumers_free(lane);
+}
+
+const struct cn_lane_background cn_background = {update, stop, free_all};

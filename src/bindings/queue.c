@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/queue.c - Queue.send(), sendBatch() and metrics(): service/queue.h.
+ *
+ * The prelude has checked the arguments; sizes are checked here, where they are known. */
+#include "service/queue.h"
+
+#include "base/mem.h"
+#include "bindings/service.h"
+#include "js/native.h"
+
+static JSValueRef convert_metrics(JSContextRef ctx, struct cn_service_call *base)
+{
+    const struct cn_queue_metrics *metrics =
+        &CN_CONTAINER_OF(base, struct cn_queue_call, base)->metrics;
+    JSValueRef values[] = {JSValueMakeNumber(ctx, (double)metrics->count),
+                           JSValueMakeNumber(ctx, (double)metrics->bytes),
+                           JSValueMakeNumber(ctx, (double)metrics->oldest_ms)};
+    return JSObjectMakeArray(ctx, 3, values, NULL);
+}
+
+/* queueSend(ns, bodies, types, delays, callback): callback([count, bytes, oldest]); throws if it is
+ * too large. */
+static JSValueRef native_queue_send(CN_JS_NATIVE_ARGS)
+{
+    struct cn_queue_call *call =
+        cn_queue_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_QUEUE_SEND);
+    JSObjectRef bodies = (JSObjectRef)cn_js_arg(1), types = (JSObjectRef)cn_js_arg(2),
+                delays = (JSObjectRef)cn_js_arg(3);
+    size_t count = (size_t)cn_js_to_number(ctx, cn_js_get(ctx, bodies, "length"));
+    call->messages = cn_alloc_zero((count + 1) * sizeof(*call->messages));
+    for (unsigned i = 0; i < count; i++) {
+        struct cn_queue_message *message = &call->messages[call->count++];
+        message->offset = call->bodies.size;
+        cn_jsservice_body(ctx, JSObjectGetPropertyAtIndex(ctx, bodies, i, NULL), &call->bodies);
+        message->size = call->bodies.size - message->offset;
+        message->type = (enum cn_queue_type)cn_js_to_number(
+            ctx, JSObjectGetPropertyAtIndex(ctx, types, i, NULL));
+        message->delay_s =
+            (int64_t)cn_js_to_number(ctx, JSObjectGetPropertyAtIndex(ctx, delays, i, NULL));
+        if (message->size > CN_QUEUE_MESSAGE_SIZE_MAX) {
+            cn_js_throw(ctx, exception, CN_JS_ERROR,
+                        "message length of %zu bytes exceeds limit of %d", message->size,
+                        CN_QUEUE_MESSAGE_SIZE_MAX);
+            break;
+        }
+    }
+    if (!*exception && call->bodies.size > CN_QUEUE_BATCH_SIZE_MAX)
+        cn_js_throw(ctx, exception, CN_JS_ERROR, "batch size of %zu bytes exceeds limit of %d",
+                    call->bodies.size, CN_QUEUE_BATCH_SIZE_MAX);
+    if (*exception)
+        cn_service_call_free(&call->base);
+    else
+        cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert_metrics);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* queueMetrics(ns, callback): callback([count, bytes, oldest]) */
+static JSValueRef native_queue_metrics(CN_JS_NATIVE_ARGS)
+{
+    struct cn_queue_call *call =
+        cn_queue_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_QUEUE_METRICS);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(1), convert_metrics);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_queue[] = {
+    {"queueSend", native_queue_send},
+    {"queueMetrics", native_queue_metrics},
+    {0},
+};

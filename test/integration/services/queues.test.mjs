@@ -1,0 +1,253 @@
+// Queues (Q-1..10): sending, delivery, verdicts, retries, dead letters, and that nothing
+// acknowledged is lost.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { project, serve, tempDir } from "../lib/server.mjs";
+
+// What the consumer sees is written to an object; what it should do with a message stands in its body.
+const worker = `
+import { DurableObject } from "cloudflare:workers";
+export class Log extends DurableObject {
+  constructor(ctx, env) {
+    super(ctx, env);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS seen (n INTEGER PRIMARY KEY, entry TEXT)");
+  }
+  add(entries) { for (const e of entries) this.ctx.storage.sql.exec("INSERT INTO seen (entry) VALUES (?)", JSON.stringify(e)); }
+  all() { return this.ctx.storage.sql.exec("SELECT entry FROM seen ORDER BY n").toArray().map((r) => JSON.parse(r.entry)); }
+  count() { return this.ctx.storage.sql.exec("SELECT count(*) AS c, count(DISTINCT json_extract(entry, '$.body.n')) AS d FROM seen").one(); }
+}
+const show = (v) => v instanceof ArrayBuffer ? [...new Uint8Array(v)] : v instanceof Map ? { map: [...v] } : v instanceof Date ? { date: +v } : v;
+export default {
+  async fetch(request, env) {
+    const url = new URL(request.url);
+    const log = env.LOG.getByName("log");
+    try {
+      switch (url.pathname) {
+        case "/send": {
+          const { body, options } = await request.json();
+          return Response.json(await env.QUEUE.send(body, options));
+        }
+        case "/batch": {
+          const { messages, options } = await request.json();
+          return Response.json(await env.QUEUE.sendBatch(messages, options));
+        }
+        case "/dead": return Response.json(await env.DEAD.metrics());
+        case "/types":
+          await env.QUEUE.sendBatch([{ body: { a: [1, null] } }, { body: "text", contentType: "text" },
+            { body: new Uint8Array([1, 2, 3]), contentType: "bytes" }, { body: new Map([[1, new Date(5)]]), contentType: "v8" }]);
+          return new Response("ok");
+        case "/undefined": await env.QUEUE.send(undefined); return new Response("ok");
+        case "/function": await env.QUEUE.send(() => 1); return new Response("ok");
+        case "/all": return Response.json(await log.all());
+        case "/count": return Response.json(await log.count());
+        case "/metrics": return Response.json(await env.QUEUE.metrics());
+      }
+    } catch (error) {
+      return new Response(error.name + ": " + error.message, { status: 400 });
+    }
+    return new Response("?", { status: 404 });
+  },
+  async queue(batch, env, ctx) {
+    await env.LOG.getByName("log").add(batch.messages.map((m) => ({ queue: batch.queue, id: m.id, attempts: m.attempts, body: show(m.body), size: batch.messages.length,
+      stamp: m.timestamp instanceof Date && Math.abs(Date.now() - m.timestamp) < 60000 })));
+    if (batch.queue === "dead") return;
+    let fail = false;
+    for (const m of batch.messages) {
+      const what = m.body?.do;
+      if (what === "ack") m.ack();
+      if (what === "ack-then-retry") { m.ack(); m.retry(); }
+      if (what === "retry") m.retry({ delaySeconds: m.body.delay });
+      if (what === "retry-once" && m.attempts === 1) m.retry();
+      if (what === "ackAll") batch.ackAll();
+      if (what === "retryAll" && m.attempts === 1) batch.retryAll();
+      if (what === "throw" || (what === "throw-once" && m.attempts === 1)) fail = true;
+      if (what === "produce" && m.body.left > 0) await env.QUEUE.send({ do: "produce", left: m.body.left - 1 });
+    }
+    if (fail) throw new Error("the consumer threw");
+  },
+};`;
+
+const config = (consumer = {}, producer = {}, more = {}) => JSON.stringify({
+  name: "q", main: "index.js", compatibility_date: "2026-01-01",
+  durable_objects: { bindings: [{ name: "LOG", class_name: "Log" }] }, migrations: [{ tag: "v1", new_sqlite_classes: ["Log"] }],
+  queues: {
+    producers: [{ binding: "QUEUE", queue: "work", ...producer }, { binding: "DEAD", queue: "dead" }],
+    consumers: consumer === null ? [] : [{ queue: "work", max_batch_timeout: 0, ...consumer }, { queue: "dead", max_batch_timeout: 0 }],
+  },
+  ...more,
+});
+
+async function start(t, consumer, { producer, ...options } = {}) {
+  const server = await serve(project({ "wrangler.json": config(consumer, producer), "index.js": worker }), options);
+  t.after(() => server.kill());
+  extend(server);
+  return server;
+}
+
+function extend(server) {
+  const post = (path) => async (value) => {
+    const response = await server.fetch(path, { method: "POST", body: typeof value === "string" ? value : JSON.stringify(value) });
+    const text = await response.text();
+    return response.ok ? JSON.parse(text) : text;
+  };
+  server.send = (body, options) => post("/send")({ body, options });
+  server.batch = (messages, options) => post("/batch")({ messages, options });
+  server.all = async () => (await server.fetch("/all")).json();
+  server.metrics = async () => (await server.fetch("/metrics")).json();
+  /** Waits until so many deliveries were seen and nothing is left; gives them. */
+  server.seen = async (count, left = 0) => {
+    await server.untilTrue(async () => (await server.all()).length >= count && (await server.metrics()).backlogCount === left, `${count} deliveries`);
+    return server.all();
+  };
+}
+
+for (const lanes of [1, 2]) {
+  test(`Q-1 Q-3 messages of every type arrive, ${lanes} lanes`, async (t) => {
+    const server = await start(t, { max_batch_size: 4, max_batch_timeout: 1 }, { lanes });
+    assert.equal(await server.text("/types"), "ok");
+    const seen = await server.seen(4);
+    assert.deepEqual(seen.map((m) => m.body), [{ a: [1, null] }, "text", [1, 2, 3], { map: [[1, new Date(5).toJSON()]] }]);
+    assert.ok(seen.every((m) => m.queue === "work" && m.attempts === 1 && /^[0-9a-f]{32}$/.test(m.id) && m.stamp && m.size === 4));
+    assert.equal(new Set(seen.map((m) => m.id)).size, 4);
+  });
+
+  test(`Q-4 verdicts, ${lanes} lanes`, async (t) => {
+    const server = await start(t, { max_batch_size: 3, max_batch_timeout: 1, max_retries: 1 }, { lanes });
+    const bodies = async (...bodies) => { await server.batch(bodies.map((body) => ({ body }))); };
+    // The first verdict on a message counts, and before what is said about the batch.
+    await bodies({ n: 1, do: "ack-then-retry" }, { n: 2, do: "retry-once" }, { n: 3 });
+    let seen = await server.seen(4);
+    assert.deepEqual(seen.map((m) => [m.body.n, m.attempts]), [[1, 1], [2, 1], [3, 1], [2, 2]]);
+    assert.equal(seen[1].id, seen[3].id);
+    // What was not acknowledged alone is retried when the handler throws.
+    await bodies({ n: 4, do: "ack" }, { n: 5, do: "throw-once" }, { n: 6 });
+    seen = (await server.seen(9)).slice(4);
+    assert.deepEqual(seen.map((m) => [m.body.n, m.attempts]).sort(), [[4, 1], [5, 1], [5, 2], [6, 1], [6, 2]]);
+    assert.match(server.output, /the consumer threw/);
+    await bodies({ n: 7, do: "retryAll" }, { n: 8, do: "ack" }, { n: 9 });
+    seen = (await server.seen(14)).slice(9);
+    assert.deepEqual(seen.map((m) => [m.body.n, m.attempts]).sort(), [[7, 1], [7, 2], [8, 1], [9, 1], [9, 2]]);
+  });
+}
+
+test("Q-5 batches are full or have waited; delays hold messages back", async (t) => {
+  const server = await start(t, { max_batch_size: 5, max_batch_timeout: 1 });
+  const before = Date.now();
+  await server.batch(Array.from({ length: 12 }, (_, n) => ({ body: { n } })));
+  const seen = await server.seen(12);
+  assert.deepEqual(seen.map((m) => m.size), [5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 2, 2]);
+  assert.ok(Date.now() - before >= 990, "the last two waited for more");
+  const later = Date.now();
+  await server.batch([{ body: { n: 20 }, delaySeconds: 2 }, { body: { n: 21 } }], { delaySeconds: 1 });
+  assert.equal((await server.metrics()).backlogCount, 2);
+  const delayed = (await server.seen(14)).slice(12);
+  assert.deepEqual(delayed.map((m) => m.body.n), [21, 20]);
+  assert.ok(Date.now() - later >= 2000);
+});
+
+test("Q-5 the producer's delivery_delay, and a consumer that runs alone", async (t) => {
+  const server = await start(t, { max_batch_size: 1, max_concurrency: 1 }, { producer: { delivery_delay: 1 }, lanes: 2 });
+  const before = Date.now();
+  await server.send({ n: 1 });
+  await server.send({ n: 2 }, { delaySeconds: 0 });
+  const seen = await server.seen(2);
+  assert.deepEqual(seen.map((m) => m.body.n), [2, 1]);
+  assert.ok(Date.now() - before >= 1000);
+});
+
+test("Q-6 after max_retries a message goes to the dead letter queue, or is dropped and told", async (t) => {
+  const server = await start(t, { max_retries: 2, dead_letter_queue: "dead", max_batch_size: 1 });
+  await server.send({ n: 1, do: "throw" });
+  const seen = await server.seen(4);
+  assert.deepEqual(seen.map((m) => [m.queue, m.attempts]), [["work", 1], ["work", 2], ["work", 3], ["dead", 1]]);
+  assert.deepEqual(seen[3].body, { n: 1, do: "throw" });
+  await server.untilTrue(async () => (await (await server.fetch("/dead")).json()).backlogCount === 0, "the end of the dead letter");
+  const none = await start(t, { max_retries: 0, max_batch_size: 1 });
+  await none.send({ do: "retry" });
+  await none.until(/queue work: a message was dropped after 1 attempts/);
+  assert.equal((await none.seen(1)).length, 1);
+});
+
+test("Q-7 limits are told", async (t) => {
+  const server = await start(t, null);
+  assert.match(await server.send("x".repeat(128_001 - 2)), /Queue send failed: message length of 128001 bytes exceeds limit of 128000/);
+  assert.equal(typeof await server.send("x".repeat(128_000 - 2)), "object");
+  assert.match(await server.batch(Array.from({ length: 101 }, () => ({ body: 1 }))), /exceeds limit of 100/);
+  assert.match(await server.batch(Array.from({ length: 3 }, () => ({ body: "y".repeat(90_000) }))), /batch size of 270006 bytes exceeds limit of 256000/);
+  assert.match(await server.batch([]), /at least one message/);
+  assert.match(await server.send(1, { delaySeconds: 86401 }), /delaySeconds must be/);
+  assert.match(await server.send(1, { delaySeconds: -1 }), /delaySeconds must be/);
+  assert.match(await server.send(1, { contentType: "xml" }), /Unsupported queue message content type: xml/);
+  assert.match(await server.send(1, { contentType: "text" }), /requires a value of type string/);
+  assert.match(await server.text("/undefined"), /body cannot be undefined/);
+  assert.match(await server.text("/function"), /cannot be serialized as JSON/);
+  assert.equal((await server.metrics()).backlogCount, 1, "what was refused left nothing behind");
+});
+
+test("Q-2 metrics count what is waiting", async (t) => {
+  const server = await start(t, null);
+  assert.deepEqual(await server.metrics(), { backlogCount: 0, backlogBytes: 0 });
+  const sent = await server.batch([{ body: "ab" }, { body: "cd", delaySeconds: 100 }]);
+  assert.equal(sent.metadata.metrics.backlogCount, 2);
+  const metrics = await server.metrics();
+  assert.equal(metrics.backlogBytes, 8);
+  assert.ok(Math.abs(Date.parse(metrics.oldestMessageTimestamp) - Date.now()) < 30_000);
+});
+
+test("Q-8 messages, delayed ones too, survive a restart and wait for their consumer", async (t) => {
+  const data = tempDir();
+  const without = await start(t, null, { data });
+  await without.batch([{ body: { n: 1 } }, { body: { n: 2 }, delaySeconds: 1 }]);
+  assert.equal((await without.stop()).code, 0);
+  const server = await start(t, { max_batch_size: 1 }, { data });
+  assert.deepEqual((await server.seen(2)).map((m) => m.body.n), [1, 2]);
+});
+
+test("Q-8 nothing that was acknowledged is lost when the server is killed", async (t) => {
+  const data = tempDir();
+  const acknowledged = new Set();
+  for (let round = 0; round < 4; round++) {
+    const server = await start(t, { max_batch_size: 7 }, { data, lanes: 2 });
+    const until = Date.now() + 700;
+    const sender = async (who) => {
+      for (let i = 0; Date.now() < until; i++) {
+        const ids = Array.from({ length: 5 }, (_, k) => `${round}.${who}.${i}.${k}`);
+        try {
+          const result = await server.batch(ids.map((n, k) => ({ body: { n, do: k === 0 ? "retry-once" : "" }, delaySeconds: k === 1 ? 1 : 0 })));
+          if (typeof result === "object") for (const id of ids) acknowledged.add(id);
+        } catch {
+          return;
+        }
+      }
+    };
+    const senders = [0, 1, 2].map(sender);
+    await new Promise((resolve) => setTimeout(resolve, 300 + 80 * round));
+    await server.kill();
+    await Promise.all(senders);
+  }
+  const server = await start(t, { max_batch_size: 50 }, { data });
+  await server.untilTrue(async () => (await server.metrics()).backlogCount === 0, "an empty queue", 30_000);
+  const seen = new Set((await server.all()).map((m) => m.body.n));
+  const lost = [...acknowledged].filter((id) => !seen.has(id));
+  assert.deepEqual(lost, []);
+  assert.ok(acknowledged.size > 50, `${acknowledged.size} messages were acknowledged`);
+});
+
+test("Q-10 a worker that produces to its own queue does not starve", async (t) => {
+  const server = await start(t, { max_batch_size: 1 });
+  await server.send({ do: "produce", left: 30 });
+  assert.equal((await server.seen(31)).length, 31);
+});
+
+test("Q-5 a reload takes new settings over", async (t) => {
+  const dir = project({ "wrangler.json": config(null), "index.js": worker });
+  const server = await serve(dir);
+  t.after(() => server.kill());
+  extend(server);
+  await server.send({ n: 1 });
+  const { writeFileSync } = await import("node:fs");
+  writeFileSync(`${dir}/wrangler.json`, config({ max_batch_size: 1 }));
+  server.signal("SIGHUP");
+  await server.until(/reloaded/);
+  assert.equal((await server.seen(1))[0].body.n, 1);
+});

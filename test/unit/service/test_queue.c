@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The class of queues without JavaScript: order, leases, delays, retention, purge, restart. */
+#include "service/queue.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "test/lib/service_rig.h"
+#include "test/lib/simdisk.h"
+#include "test/lib/storetest.h"
+#include "test/lib/test.h"
+
+static struct service_rig rig;
+
+static struct cn_queue_metrics send_text(const char *text, int64_t delay_s)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
+    cn_queue_add(call, text, strlen(text), CN_QUEUE_TEXT, delay_s);
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    struct cn_queue_metrics metrics = call->metrics;
+    cn_service_call_free(&call->base);
+    return metrics;
+}
+
+/* What is there now, at most `max`. The caller frees it. */
+static struct cn_queue_call *receive(size_t max, unsigned lease_ms)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_RECEIVE);
+    call->count_max = max;
+    call->lease_ms = lease_ms;
+    call->policy.max_retries = 1;
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    return call;
+}
+
+/* "a1b2": the bodies, with their attempts. */
+static const char *text_of(const struct cn_queue_call *call)
+{
+    static char text[256];
+    size_t size = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        const struct cn_queue_message *message = &call->messages[i];
+        memcpy(text + size, call->bodies.data + message->offset, message->size);
+        size += message->size;
+        text[size++] = (char)('0' + message->attempts);
+    }
+    text[size] = 0;
+    return text;
+}
+
+static void check_received(size_t max, unsigned lease_ms, const char *want)
+{
+    struct cn_queue_call *call = receive(max, lease_ms);
+    CHECK_STR(want, text_of(call));
+    cn_service_call_free(&call->base);
+}
+
+static size_t ack(const struct cn_queue_call *received, size_t index, bool retry, int64_t delay_s)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_ACK);
+    call->verdicts = cn_alloc_zero(sizeof(*call->verdicts));
+    call->verdict_count = 1;
+    call->verdicts[0] = (struct cn_queue_verdict){retry, delay_s, received->messages[index].row,
+                                                  received->messages[index].attempts};
+    service_rig_call(&rig, &call->base);
+    size_t settled = call->settled;
+    cn_service_call_free(&call->base);
+    return settled;
+}
+
+static void settle_all(const struct cn_queue_call *received)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SETTLE);
+    call->lease = received->lease;
+    service_rig_call(&rig, &call->base);
+    cn_service_call_free(&call->base);
+}
+
+static struct cn_queue_metrics metrics(void)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_METRICS);
+    service_rig_call(&rig, &call->base);
+    struct cn_queue_metrics result = call->metrics;
+    cn_service_call_free(&call->base);
+    return result;
+}
+
+static void simple(enum cn_queue_op op, int paused, int64_t retention_s)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, op);
+    call->paused = paused;
+    call->retention_s = retention_s;
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    cn_service_call_free(&call->base);
+}
+
+static struct cn_disk *open_rig(void)
+{
+    struct cn_disk *disk = storetest_disk();
+    service_rig_open(&rig, disk, &cn_queue_class, "$queue/test");
+    return disk;
+}
+
+static void reopen(struct cn_disk *disk)
+{
+    service_rig_close(&rig);
+    service_rig_open(&rig, disk, &cn_queue_class, "$queue/test");
+}
+
+TEST(queue, delivers_in_order_and_forgets_what_was_settled)
+{
+    open_rig();
+    send_text("a", 0);
+    send_text("b", 0);
+    CHECK_INT(3, send_text("c", 0).bytes);
+    struct cn_queue_call *first = receive(2, 60000);
+    CHECK_STR("a1b1", text_of(first));
+    check_received(5, 60000, "c1");
+    settle_all(first);
+    CHECK_INT(1, metrics().count);
+    settle_all(first); /* twice is harmless */
+    CHECK_INT(1, metrics().count);
+    cn_service_call_free(&first->base);
+    service_rig_close(&rig);
+}
+
+TEST(queue, a_lease_that_ends_is_a_retry_and_its_ack_comes_too_late)
+{
+    open_rig();
+    send_text("a", 0);
+    struct cn_queue_call *first = receive(5, 1000);
+    CHECK_STR("a1", text_of(first));
+    check_received(5, 1000, "");
+    service_rig_advance(&rig, 1500);
+    struct cn_queue_call *second = receive(5, 1000);
+    CHECK_STR("a2", text_of(second));
+    CHECK_INT(0, ack(first, 0, false, -1));
+    CHECK_STR(first->messages[0].id, second->messages[0].id);
+    CHECK_INT(1, ack(second, 0, false, -1));
+    CHECK_INT(0, metrics().count);
+    CHECK_INT(0, metrics().bytes);
+    cn_service_call_free(&first->base);
+    cn_service_call_free(&second->base);
+    service_rig_close(&rig);
+}
+
+TEST(queue, a_retry_waits_for_its_delay_and_the_last_one_drops)
+{
+    open_rig();
+    send_text("a", 0);
+    struct cn_queue_call *first = receive(5, 60000);
+    CHECK_INT(1, ack(first, 0, true, 10));
+    check_received(5, 60000, "");
+    service_rig_advance(&rig, 10000);
+    struct cn_queue_call *second = receive(5, 60000);
+    CHECK_STR("a2", text_of(second));
+    CHECK_INT(1, ack(second, 0, true, 0));
+    CHECK_INT(0, metrics().count);
+    CHECK_INT(1, metrics().dropped);
+    cn_service_call_free(&first->base);
+    cn_service_call_free(&second->base);
+    service_rig_close(&rig);
+}
+
+TEST(queue, a_restart_delivers_what_was_not_settled)
+{
+    struct cn_disk *disk = open_rig();
+    send_text("a", 0);
+    send_text("b", 0);
+    send_text("late", 100);
+    struct cn_queue_call *first = receive(2, 60000);
+    CHECK_INT(1, ack(first, 1, false, -1));
+    reopen(disk);
+    CHECK_INT(2, metrics().count);
+    check_received(5, 60000, "a1");
+    service_rig_advance(&rig, 100000);
+    check_received(5, 60000, "a2late1"); /* the lease of the other has ended too */
+    cn_service_call_free(&first->base);
+    service_rig_close(&rig);
+}
+
+TEST(queue, pause_retention_and_purge)
+{
+    struct cn_disk *disk = open_rig();
+    send_text("a", 0);
+    simple(CN_QUEUE_CONFIGURE, 1, -1);
+    check_received(5, 60000, "");
+    reopen(disk); /* it stays paused */
+    check_received(5, 60000, "");
+    simple(CN_QUEUE_CONFIGURE, 0, 60);
+    service_rig_advance(&rig, 59000);
+    send_text("b", 0);
+    service_rig_advance(&rig, 2000);
+    check_received(5, 60000, "b1");
+    CHECK_INT(1, metrics().count);
+    send_text("c", 50);
+    simple(CN_QUEUE_PURGE, -1, -1);
+    CHECK_INT(0, metrics().count);
+    CHECK_INT(0, metrics().bytes);
+    CHECK_INT(60, metrics().retention_s);
+    send_text("d", 0);
+    check_received(5, 60000, "d1");
+    reopen(disk);
+    check_received(5, 60000, "d1");
+    service_rig_close(&rig);
+}
+
+TEST(queue, messages_that_nobody_fetches_expire)
+{
+    open_rig();
+    for (int i = 0; i < 3; i++)
+        send_text("x", 0);
+    CHECK_INT(3, metrics().count);
+    service_rig_advance(&rig, (int64_t)CN_QUEUE_RETENTION_DEFAULT_S * 1000 + 1);
+    CHECK_INT(0, metrics().count);
+    service_rig_close(&rig);
+}
