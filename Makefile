@@ -128,8 +128,12 @@ $(B)/obj/prelude-node.o: tools/embed.S build/prelude-node.js
 	@mkdir -p $(@D)
 	$(call say,AS,build/prelude-node.js)
 	$(Q)$(CC) -DNAME=cn_prelude_node -DFILE='"build/prelude-node.js"' -c $< -o $@
+$(B)/obj/openapi.o: tools/embed.S src/admin/openapi.json
+	@mkdir -p $(@D)
+	$(call say,AS,src/admin/openapi.json)
+	$(Q)$(CC) -DNAME=cn_openapi -DFILE='"src/admin/openapi.json"' -c $< -o $@
 
-$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-node.o $(THIRD)
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 

@@ -35,10 +35,14 @@ struct cn_args {
     const char *outdir;
     const char *allow_delete; /* names of classes, with commas between them */
     const char *recover;
+    const char *admin; /* HOST:PORT, or off */
+    const char *admin_token;
+    const char *prefix;
     const char *bookmark;
     const char *time;
     bool dry_run;
     bool json;
+    bool force;
     bool help;
     const char **vars; /* owned */
     size_t var_count;

@@ -1,250 +1,377 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn objects list|export|restore, on a data directory that no server uses.
- *
- *     objects list [NAMESPACE]                 what there is; without NAMESPACE, all of them
- *     objects export NAMESPACE OBJECT FILE     a plain SQLite file, of now or of a moment
- *     objects restore NAMESPACE OBJECT         the object becomes what it was at a moment
- *
- * A moment is --bookmark B or --time T (RFC 3339, or milliseconds since 1970). OBJECT is an id of
- * 64 hexadecimal digits or a name. */
+/* cairn objects ...: the objects of a data directory, whether a server uses it or not (cli/ctl.h).
+ * What each verb does is in its row of the table below and in the help text of main.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/disk.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/datadir.h"
-#include "object/id.h"
-#include "store/catalog.h"
-#include "store/history.h"
-#include "store/store.h"
+#include "cli/ctl.h"
+#include "cli/print.h"
 
-enum { LIST_BATCH = 512 };
+struct command {
+    struct cn_ctl ctl;
+    const struct cn_args *args;
+    struct cn_buf target, body;
+    struct cn_json *answer; /* owned, the last one */
+};
+
+/* Begins a target: /api/objects/NAMESPACE/OBJECT and what follows. */
+static void object_target(struct command *command, const char *suffix)
+{
+    cn_buf_clear(&command->target);
+    cn_buf_append_str(&command->target, "/api/objects/");
+    cn_ctl_append_param(&command->target, NULL, command->args->rest[1]);
+    cn_buf_append_byte(&command->target, '/');
+    cn_ctl_append_param(&command->target, NULL, command->args->rest[2]);
+    cn_buf_append_str(&command->target, suffix);
+}
+
+static int call(struct command *command, const char *method, struct cn_err *err)
+{
+    cn_json_free(command->answer);
+    command->answer = NULL;
+    return cn_ctl_call(&command->ctl, method, cn_buf_text(&command->target),
+                       command->body.size ? cn_buf_text(&command->body) : NULL, &command->answer,
+                       err);
+}
+
+static void print_line(const struct cn_json *json)
+{
+    struct cn_buf line = {0};
+    cn_print_json(&line, json);
+    puts(cn_buf_text(&line));
+    cn_buf_fini(&line);
+}
+
+static int64_t number_of(const struct cn_json *object, const char *name)
+{
+    const struct cn_json *value = cn_json_find(object, name);
+    return value && value->kind == CN_JSON_INT ? value->integer : 0;
+}
+
+/* --- list ------------------------------------------------------------------------------------ */
+
+static void print_entry(const struct cn_json *entry)
+{
+    char changed[32], alarm[32];
+    const struct cn_json *alarm_time = cn_json_find(entry, "alarm");
+    const char *name = cn_json_text(entry, "name");
+    cn_print_time(number_of(entry, "changed"), changed);
+    printf("%s  %s  %10" PRId64 "  %-20s", cn_json_text(entry, "namespace"),
+           cn_json_text(entry, "id"), number_of(entry, "size"), changed);
+    if (alarm_time && alarm_time->kind == CN_JSON_INT) {
+        cn_print_time(alarm_time->integer, alarm);
+        printf("  alarm  %-20s", alarm);
+    }
+    if (name)
+        printf("  %s", name);
+    putchar('\n');
+}
+
+static int list_namespace(struct command *command, const char *namespace_name, struct cn_err *err)
+{
+    char *cursor = NULL;
+    int rc;
+    do {
+        cn_buf_clear(&command->target);
+        cn_buf_append_str(&command->target, "/api/objects?limit=1000&");
+        cn_ctl_append_param(&command->target, "namespace", namespace_name);
+        if (command->args->prefix) {
+            cn_buf_append_byte(&command->target, '&');
+            cn_ctl_append_param(&command->target, "prefix", command->args->prefix);
+        }
+        if (cursor) {
+            cn_buf_append_byte(&command->target, '&');
+            cn_ctl_append_param(&command->target, "cursor", cursor);
+        }
+        cn_free(cursor);
+        cursor = NULL;
+        rc = call(command, "GET", err);
+        const struct cn_json *objects = cn_json_find(command->answer, "objects");
+        for (const struct cn_json *entry = objects ? objects->first : NULL; entry;
+             entry = entry->next) {
+            if (command->args->json)
+                print_line(entry);
+            else
+                print_entry(entry);
+        }
+        const char *next = cn_json_text(command->answer, "cursor");
+        if (next)
+            cursor = cn_strdup(next);
+    } while (rc == 0 && cursor);
+    cn_free(cursor);
+    return rc;
+}
+
+static int run_list(struct command *command, struct cn_err *err)
+{
+    if (command->args->rest_count > 1)
+        return list_namespace(command, command->args->rest[1], err);
+    cn_buf_append_str(&command->target, "/api/namespaces");
+    int rc = call(command, "GET", err);
+    struct cn_json *all = command->answer;
+    command->answer = NULL;
+    const struct cn_json *names = cn_json_find(all, "namespaces");
+    for (const struct cn_json *item = names ? names->first : NULL; item && rc == 0;
+         item = item->next)
+        rc = list_namespace(command, cn_json_text(item, "name"), err);
+    cn_json_free(all);
+    return rc;
+}
+
+/* --- inspect and sql ------------------------------------------------------------------------- */
+
+static void print_field(const struct cn_json *object, const char *name, bool is_time)
+{
+    char text[32];
+    const struct cn_json *value = cn_json_find(object, name);
+    if (!value || value->kind == CN_JSON_NULL)
+        return;
+    printf("%-13s", name);
+    if (is_time && value->kind == CN_JSON_INT) {
+        cn_print_time(value->integer, text);
+        puts(text);
+    } else if (value->kind == CN_JSON_STRING) {
+        puts(value->text);
+    } else {
+        print_line(value);
+    }
+}
+
+static int run_inspect(struct command *command, struct cn_err *err)
+{
+    object_target(command, "");
+    int rc = call(command, "GET", err);
+    if (rc < 0)
+        return rc;
+    if (command->args->json) {
+        print_line(command->answer);
+        return 0;
+    }
+    static const struct {
+        const char *name;
+        bool is_time;
+    } fields[] = {{"namespace", false},   {"id", false},     {"name", false}, {"size", false},
+                  {"created", true},      {"changed", true}, {"alarm", true}, {"bookmark", false},
+                  {"historySince", true}, {"keys", false}};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        print_field(command->answer, fields[i].name, fields[i].is_time);
+    const struct cn_json *tables = cn_json_find(command->answer, "tables");
+    for (const struct cn_json *table = tables ? tables->first : NULL; table; table = table->next)
+        printf("%-13s%s: %" PRId64 " rows\n", "table", cn_json_text(table, "name"),
+               number_of(table, "rows"));
+    return 0;
+}
+
+static void print_rows(const struct cn_json *result)
+{
+    const struct cn_json *columns = cn_json_find(result, "columns");
+    const struct cn_json *rows = cn_json_find(result, "rows");
+    struct cn_table table;
+    struct cn_buf text = {0};
+    size_t count = 0;
+    for (const struct cn_json *name = columns->first; name; name = name->next)
+        count++;
+    if (count == 0) {
+        printf("%" PRId64 " rows written\n", number_of(result, "rowsWritten"));
+        return;
+    }
+    cn_table_init(&table, count);
+    for (const struct cn_json *name = columns->first; name; name = name->next)
+        cn_table_add(&table, name->text, name->size);
+    for (const struct cn_json *row = rows->first; row; row = row->next) {
+        for (const struct cn_json *cell = row->first; cell; cell = cell->next) {
+            cn_buf_clear(&text);
+            if (cell->kind == CN_JSON_STRING)
+                cn_buf_append(&text, cell->text, cell->size);
+            else
+                cn_print_json(&text, cell);
+            cn_table_add(&table, (char *)text.data, text.size);
+        }
+    }
+    cn_buf_fini(&text);
+    cn_table_print(&table);
+}
+
+/* Each row as an object with the columns as names. */
+static void print_row_lines(const struct cn_json *result)
+{
+    const struct cn_json *rows = cn_json_find(result, "rows");
+    struct cn_buf line = {0};
+    for (const struct cn_json *row = rows->first; row; row = row->next) {
+        const struct cn_json *name = cn_json_find(result, "columns")->first;
+        cn_buf_clear(&line);
+        for (const struct cn_json *cell = row->first; cell; cell = cell->next, name = name->next) {
+            cn_buf_append_byte(&line, line.size ? ',' : '{');
+            cn_buf_append_json(&line, name->text, name->size);
+            cn_buf_append_byte(&line, ':');
+            cn_print_json(&line, cell);
+        }
+        cn_buf_append_str(&line, line.size ? "}" : "{}");
+        puts(cn_buf_text(&line));
+    }
+    cn_buf_fini(&line);
+}
+
+static int run_sql(struct command *command, struct cn_err *err)
+{
+    const char *sql = command->args->rest[3];
+    object_target(command, "/sql");
+    cn_buf_append_str(&command->body, "{\"sql\":");
+    cn_buf_append_json(&command->body, sql, strlen(sql));
+    cn_buf_append_byte(&command->body, '}');
+    int rc = call(command, "POST", err);
+    if (rc < 0)
+        return rc;
+    const struct cn_json *results = cn_json_find(command->answer, "results");
+    for (const struct cn_json *result = results->first; result; result = result->next) {
+        if (command->args->json)
+            print_row_lines(result);
+        else
+            print_rows(result);
+    }
+    const struct cn_json *truncated = cn_json_find(command->answer, "truncated");
+    if (truncated && truncated->boolean)
+        fprintf(stderr, "cairn: there are more rows than are shown; use LIMIT and OFFSET\n");
+    return 0;
+}
+
+/* --- export, restore, delete ----------------------------------------------------------------- */
+
+struct file_sink {
+    int fd;
+    const char *path;
+};
+
+static int write_file(void *data, const void *bytes, size_t size, struct cn_err *err)
+{
+    struct file_sink *sink = data;
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t count = write(sink->fd, at, size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return cn_err_errno(err, errno, "cannot write %s", sink->path);
+        at += count;
+        size -= (size_t)count;
+    }
+    return 0;
+}
+
+static int run_export(struct command *command, struct cn_err *err)
+{
+    const struct cn_args *args = command->args;
+    struct file_sink sink = {.path = args->rest[3]};
+    if (args->bookmark && args->time)
+        return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
+    object_target(command, "/export?");
+    if (args->bookmark || args->time)
+        cn_ctl_append_param(&command->target, args->bookmark ? "bookmark" : "time",
+                            args->bookmark ? args->bookmark : args->time);
+    sink.fd = open(sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (sink.fd < 0)
+        return cn_err_errno(err, errno, "cannot create %s", sink.path);
+    int rc = cn_ctl_fetch(&command->ctl, cn_buf_text(&command->target), write_file, &sink, err);
+    if (rc == 0 && fsync(sink.fd) < 0)
+        rc = cn_err_errno(err, errno, "cannot write %s", sink.path);
+    close(sink.fd);
+    if (rc < 0)
+        (void)unlink(sink.path); /* half a copy is of no use */
+    return rc;
+}
+
+static int run_restore(struct command *command, struct cn_err *err)
+{
+    const struct cn_args *args = command->args;
+    if (args->bookmark && args->time)
+        return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
+    if (!args->bookmark && !args->time)
+        return cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --time T");
+    const char *moment = args->bookmark ? args->bookmark : args->time;
+    object_target(command, "/restore");
+    cn_buf_printf(&command->body, "{\"%s\":", args->bookmark ? "bookmark" : "time");
+    cn_buf_append_json(&command->body, moment, strlen(moment));
+    cn_buf_append_byte(&command->body, '}');
+    int rc = call(command, "POST", err);
+    if (rc == 0 && args->json)
+        print_line(command->answer);
+    else if (rc == 0)
+        printf("restored; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
+    return rc;
+}
+
+static bool confirmed(const struct cn_args *args)
+{
+    char answer[16];
+    if (args->force)
+        return true;
+    if (!isatty(STDIN_FILENO))
+        return false;
+    fprintf(stderr, "Delete %s %s? [y/N] ", args->rest[1], args->rest[2]);
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int run_delete(struct command *command, struct cn_err *err)
+{
+    const struct cn_args *args = command->args;
+    if (!confirmed(args))
+        return cn_err_set(err, CN_EDENIED, "nothing was deleted; --force does it unasked");
+    object_target(command, "");
+    int rc = call(command, "DELETE", err);
+    if (rc == 0 && args->json)
+        print_line(command->answer);
+    else if (rc == 0)
+        printf("deleted; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
+    return rc;
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
+
+static const struct verb {
+    const char *name;
+    size_t rest_min, rest_max;
+    bool writes;
+    int (*run)(struct command *command, struct cn_err *err);
+} verbs[] = {{"list", 1, 2, false, run_list},      {"inspect", 3, 3, false, run_inspect},
+             {"sql", 4, 4, true, run_sql},         {"export", 4, 4, false, run_export},
+             {"restore", 3, 3, true, run_restore}, {"delete", 3, 3, true, run_delete}};
 
 static int usage(void)
 {
-    fprintf(stderr, "cairn: objects needs one of: list [NAMESPACE] | export NAMESPACE OBJECT FILE |"
-                    " restore NAMESPACE OBJECT; `cairn help objects` explains them\n");
+    fprintf(stderr, "cairn: objects needs one of: list [NAMESPACE] | inspect NAMESPACE OBJECT | "
+                    "sql NAMESPACE OBJECT SQL | export NAMESPACE OBJECT FILE | restore NAMESPACE "
+                    "OBJECT | delete NAMESPACE OBJECT; `cairn help objects` explains them\n");
     return 2;
-}
-
-static int fail(const struct cn_err *err)
-{
-    fprintf(stderr, "cairn: %s%s\n", err->text,
-            err->code == CN_ELOCKED ? "; stop the server first" : "");
-    return 1;
-}
-
-/* ---- list ---- */
-
-struct listing {
-    const char *namespace_name;
-    bool json;
-    int count;
-    struct cn_object_key last;
-};
-
-static void print_time(int64_t time_ms)
-{
-    char text[32];
-    time_t seconds = (time_t)(time_ms / 1000);
-    struct tm tm;
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
-    printf("  %-20s", text);
-}
-
-static int print_entry(void *data, const struct cn_catalog_entry *entry)
-{
-    struct listing *listing = data;
-    char id[CN_OBJECT_HEX_SIZE + 1];
-    cn_id_to_hex(entry->key.id, id);
-    listing->count++;
-    listing->last = entry->key;
-    if (listing->json) {
-        struct cn_buf line = {0};
-        cn_buf_append_str(&line, "{\"namespace\":");
-        cn_buf_append_json(&line, listing->namespace_name, strlen(listing->namespace_name));
-        cn_buf_printf(&line, ",\"id\":\"%s\",\"name\":", id);
-        if (entry->name)
-            cn_buf_append_json(&line, entry->name, entry->name_size);
-        else
-            cn_buf_append_str(&line, "null");
-        cn_buf_printf(&line, ",\"size\":%" PRIu64 ",\"created\":%" PRId64 ",\"changed\":%" PRId64,
-                      entry->size, entry->created_ms, entry->changed_ms);
-        if (entry->alarm_ms == CN_ALARM_NONE)
-            cn_buf_append_str(&line, ",\"alarm\":null}");
-        else
-            cn_buf_printf(&line, ",\"alarm\":%" PRId64 "}", entry->alarm_ms);
-        puts(cn_buf_text(&line));
-        cn_buf_fini(&line);
-        return 0;
-    }
-    printf("%s  %s  %10" PRIu64, listing->namespace_name, id, entry->size);
-    print_time(entry->changed_ms);
-    if (entry->alarm_ms != CN_ALARM_NONE) {
-        printf("  alarm");
-        print_time(entry->alarm_ms);
-    }
-    if (entry->name)
-        printf("  %.*s", entry->name_size, entry->name);
-    putchar('\n');
-    return 0;
-}
-
-static int list_namespace(struct cn_datadir *dir, uint32_t namespace_id, const char *name,
-                          bool json, struct cn_err *err)
-{
-    struct listing listing = {.namespace_name = name, .json = json};
-    bool first = true;
-    do {
-        listing.count = 0;
-        int rc =
-            cn_catalog_list(cn_store_catalog(dir->store), namespace_id,
-                            first ? NULL : listing.last.id, LIST_BATCH, print_entry, &listing, err);
-        if (rc < 0)
-            return rc;
-        first = false;
-    } while (listing.count == LIST_BATCH);
-    return 0;
-}
-
-static int run_list(struct cn_datadir *dir, const struct cn_args *args, struct cn_err *err)
-{
-    struct cn_catalog *catalog = cn_store_catalog(dir->store);
-    uint32_t id, last;
-    char name[CN_OBJECT_NAME_MAX + 1];
-    if (args->rest_count > 1) {
-        const char *wanted = args->rest[1];
-        int rc = cn_catalog_namespace_find(catalog, wanted, strlen(wanted), &id, err);
-        if (rc == 0)
-            return cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", wanted);
-        return rc < 0 ? rc : list_namespace(dir, id, wanted, args->json, err);
-    }
-    int rc = cn_catalog_namespace_last(catalog, &last, err);
-    for (id = 1; rc >= 0 && id <= last; id++) {
-        rc = cn_catalog_namespace_name(catalog, id, name, err);
-        if (rc == 1)
-            rc = list_namespace(dir, id, name, args->json, err);
-    }
-    return rc < 0 ? rc : 0;
-}
-
-/* ---- moments ---- */
-
-/* 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
-static int parse_time(const char *text, int64_t *time_ms, struct cn_err *err)
-{
-    char *end;
-    *time_ms = strtoll(text, &end, 10);
-    if (*text && !*end)
-        return 0;
-    struct tm tm = {0};
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    double fraction = 0;
-    if (rest && *rest == '.') {
-        fraction = strtod(rest, &end);
-        rest = end;
-    }
-    if (!rest || strcmp(rest, "Z") != 0)
-        return cn_err_set(err, CN_EINVALID,
-                          "\"%s\" is no time: write 2026-01-31T12:00:00Z or milliseconds", text);
-    *time_ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 + 0.5);
-    return 0;
-}
-
-/* The bookmark that --bookmark or --time mean; *found is false if neither was given. */
-static int find_bookmark(struct cn_datadir *dir, const struct cn_args *args,
-                         const struct cn_object_key *key, char text[CN_BOOKMARK_SIZE], bool *found,
-                         struct cn_err *err)
-{
-    *found = args->bookmark || args->time;
-    if (args->bookmark && args->time)
-        return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
-    if (args->bookmark) {
-        snprintf(text, CN_BOOKMARK_SIZE, "%s", args->bookmark);
-        return strlen(args->bookmark) < CN_BOOKMARK_SIZE
-                   ? 0
-                   : cn_err_set(err, CN_EINVALID, "not a bookmark");
-    }
-    int64_t time_ms;
-    int rc = args->time ? parse_time(args->time, &time_ms, err) : 0;
-    if (rc == 0 && args->time)
-        rc = cn_history_bookmark_at(dir->history, dir->store, key, time_ms, text, err);
-    return rc;
-}
-
-/* ---- export and restore ---- */
-
-static int run_export(struct cn_datadir *dir, const struct cn_args *args, struct cn_err *err)
-{
-    struct cn_object_key key;
-    char bookmark[CN_BOOKMARK_SIZE];
-    bool has_bookmark;
-    const char *file = args->rest[3], *slash = strrchr(file, '/');
-    char *folder =
-        slash ? cn_strndup(file, slash == file ? 1 : (size_t)(slash - file)) : cn_strdup(".");
-    struct cn_disk *to = cn_disk_system_new(folder);
-    int rc = to ? 0 : cn_err_errno(err, errno, "cannot open the folder %s", folder);
-    if (rc == 0)
-        rc = cn_datadir_find(dir, args->rest[1], args->rest[2], &key, err);
-    if (rc == 0)
-        rc = find_bookmark(dir, args, &key, bookmark, &has_bookmark, err);
-    if (rc == 0)
-        rc = cn_history_copy(dir->history, dir->store, &key, has_bookmark ? bookmark : NULL, to,
-                             slash ? slash + 1 : file, err);
-    cn_disk_system_free(to);
-    cn_free(folder);
-    return rc;
-}
-
-static int run_restore(struct cn_datadir *dir, const struct cn_args *args, struct cn_err *err)
-{
-    struct cn_object_key key;
-    char bookmark[CN_BOOKMARK_SIZE], undo[CN_BOOKMARK_SIZE];
-    bool has_bookmark;
-    uint64_t lsn;
-    int rc = cn_datadir_find(dir, args->rest[1], args->rest[2], &key, err);
-    if (rc == 0)
-        rc = find_bookmark(dir, args, &key, bookmark, &has_bookmark, err);
-    if (rc == 0 && !has_bookmark)
-        rc = cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --time T");
-    if (rc == 0)
-        rc = cn_history_restore(dir->history, dir->store, &key, bookmark, &lsn, undo, err);
-    if (rc == 0)
-        rc = cn_store_wait(dir->store, lsn, err);
-    if (rc == 0)
-        printf("restored; this bookmark undoes it: %s\n", undo);
-    return rc;
 }
 
 int cn_cmd_objects(const struct cn_args *args)
 {
-    static const struct {
-        const char *name;
-        size_t rest_min, rest_max;
-        bool writes;
-        int (*run)(struct cn_datadir *dir, const struct cn_args *args, struct cn_err *err);
-    } verbs[] = {{"list", 1, 2, false, run_list},
-                 {"export", 4, 4, false, run_export},
-                 {"restore", 3, 3, true, run_restore}};
+    const struct verb *verb = NULL;
     for (size_t i = 0; args->rest_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (strcmp(args->rest[0], verbs[i].name) != 0)
-            continue;
-        if (args->rest_count < verbs[i].rest_min || args->rest_count > verbs[i].rest_max)
-            return usage();
-        struct cn_err err = {0};
-        struct cn_datadir dir;
-        if (cn_datadir_open(&dir, cn_datadir_path(args), !verbs[i].writes, &err) < 0)
-            return fail(&err);
-        int rc = verbs[i].run(&dir, args, &err);
-        cn_datadir_close(&dir);
-        return rc < 0 ? fail(&err) : 0;
+        if (strcmp(args->rest[0], verbs[i].name) == 0)
+            verb = &verbs[i];
     }
-    return usage();
+    if (!verb || args->rest_count < verb->rest_min || args->rest_count > verb->rest_max)
+        return usage();
+    struct cn_err err = {0};
+    struct command command = {.args = args};
+    int rc = cn_ctl_open(&command.ctl, args, !verb->writes, &err);
+    if (rc == 0)
+        rc = verb->run(&command, &err);
+    cn_json_free(command.answer);
+    cn_buf_fini(&command.target);
+    cn_buf_fini(&command.body);
+    cn_ctl_close(&command.ctl);
+    if (rc < 0)
+        fprintf(stderr, "cairn: %s\n", err.text);
+    return rc < 0 ? 1 : 0;
 }

@@ -9,6 +9,8 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/address.h"
+#include "cli/adminconf.h"
 #include "cli/args.h"
 #include "cli/config.h"
 #include "cli/data.h"
@@ -29,45 +31,20 @@ struct settings {
     struct cn_tls_context *tls;
     struct cn_trust *trust;
     struct cn_data data; /* Durable Objects; not opened if no project has any */
+    struct cn_adminconf adminconf;
+    struct cn_admin_options admin;
 };
-
-/* 0 to 65535, or -1. */
-static long parse_port(const char *text)
-{
-    char *end;
-    long port = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
-    return port >= 0 && port <= 65535 && *end == 0 ? port : -1;
-}
-
-/* "HOST:PORT", "[V6]:PORT", ":PORT". */
-static int parse_listen(const char *text, struct settings *settings, struct cn_err *err)
-{
-    const char *colon = strrchr(text, ':');
-    long port = colon ? parse_port(colon + 1) : -1;
-    size_t host_size = colon ? (size_t)(colon - text) : 0;
-    if (port < 0 || (host_size && text[0] == '[' && text[host_size - 1] != ']'))
-        return cn_err_set(err, CN_EINVALID, "\"%.100s\" is not an address HOST:PORT", text);
-    cn_free(settings->host);
-    if (host_size == 0)
-        settings->host = cn_strdup("0.0.0.0");
-    else if (text[0] == '[')
-        settings->host = cn_strndup(text + 1, host_size - 2);
-    else
-        settings->host = cn_strndup(text, host_size);
-    settings->port = (uint16_t)port;
-    return 0;
-}
 
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
                          bool development, struct settings *settings, struct cn_err *err)
 {
     if (args->listen)
-        return parse_listen(args->listen, settings, err);
+        return cn_address_parse(args->listen, &settings->host, &settings->port, err);
     if (config->server.listen && !args->ip && !args->port)
-        return parse_listen(config->server.listen, settings, err);
+        return cn_address_parse(config->server.listen, &settings->host, &settings->port, err);
     const struct cn_config_dev *dev = &config->dev;
     const char *ip = args->ip ? args->ip : development && dev->ip ? dev->ip : "127.0.0.1";
-    long port = args->port                     ? parse_port(args->port)
+    long port = args->port                     ? cn_address_port(args->port)
                 : development && dev->port_set ? (long)dev->port
                                                : 8787;
     if (port < 0)
@@ -172,6 +149,15 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         deployer->node = settings->data.node;
         deployer->disk = settings->data.disk;
     }
+    const struct cn_project *first = &deployer->projects[0];
+    rc = cn_adminconf_choose(&settings->adminconf, args, first->config, development, first->data,
+                             settings->tls, &settings->admin, err);
+    if (rc < 0)
+        return rc;
+    settings->admin.control = (struct cn_control){.disk = settings->data.disk,
+                                                  .store = settings->data.store,
+                                                  .history = settings->data.history,
+                                                  .node = settings->data.node};
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options options = {
@@ -183,6 +169,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .tls = settings->tls,
         .trust = settings->trust,
         .node = settings->data.node,
+        .admin = &settings->admin,
         .show_errors = development,
         .load = cn_watch_load,
         .on_start = development ? cn_watch_start : NULL,
@@ -201,6 +188,7 @@ static int run(const struct cn_args *args, bool development)
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
     cn_data_close(&settings.data);
+    cn_adminconf_fini(&settings.adminconf);
     cn_deployer_fini(&deployer);
     cn_tls_context_unref(settings.tls);
     cn_trust_free(settings.trust);

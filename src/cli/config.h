@@ -171,6 +171,7 @@ struct cn_config_binding {
 
 /* [cairn]: settings of the server. Flags and CAIRN_* variables come first. */
 struct cn_config_server {
+    const char *admin;
     const char *listen;
     const char *data;
     const char *log;

@@ -261,6 +261,7 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, heap_bytes, 16 << 20, INT64_MAX),
     INT(server_limits, object_idle_ms, 10, 86400000));
 SCHEMA(server, struct cn_config_server,
+    STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
     STRING(cn_config_server, data),
     STRING(cn_config_server, log, CHOICES("json", "pretty")),

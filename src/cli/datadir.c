@@ -2,13 +2,10 @@
 #include "cli/datadir.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/disk.h"
 #include "base/overlay.h"
 #include "cli/args.h"
-#include "object/id.h"
-#include "store/catalog.h"
 #include "store/history.h"
 #include "store/store.h"
 
@@ -58,45 +55,7 @@ void cn_datadir_close(struct cn_datadir *dir)
     *dir = (struct cn_datadir){0};
 }
 
-struct named {
-    const char *name;
-    struct cn_object_key key;
-    bool found;
-};
-
-static int match_name(void *data, const struct cn_catalog_entry *entry)
+struct cn_disk *cn_datadir_disk(struct cn_datadir *dir)
 {
-    struct named *named = data;
-    if (entry->name_size == strlen(named->name) &&
-        memcmp(entry->name, named->name, entry->name_size) == 0) {
-        named->key = entry->key;
-        named->found = true;
-    }
-    return 1; /* the first with this prefix is the name itself, if it is there */
-}
-
-int cn_datadir_find(struct cn_datadir *dir, const char *namespace_name, const char *object,
-                    struct cn_object_key *key, struct cn_err *err)
-{
-    struct cn_catalog *catalog = cn_store_catalog(dir->store);
-    uint32_t namespace_id;
-    int rc = cn_catalog_namespace_find(catalog, namespace_name, strlen(namespace_name),
-                                       &namespace_id, err);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", namespace_name);
-    *key = (struct cn_object_key){.namespace_id = namespace_id};
-    if (cn_id_from_hex(object, strlen(object), key->id))
-        return 0;
-    struct named named = {.name = object};
-    rc = cn_catalog_list_names(catalog, namespace_id, object, strlen(object), NULL, 0, 1,
-                               match_name, &named, err);
-    if (rc < 0)
-        return rc;
-    if (!named.found)
-        return cn_err_set(err, CN_ENOTFOUND, "%s has no object with the name or id %s",
-                          namespace_name, object);
-    *key = named.key;
-    return 0;
+    return dir->overlay ? dir->overlay : dir->real;
 }

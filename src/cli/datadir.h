@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "store/record.h"
 
 struct cn_args;
 struct cn_disk;
@@ -28,9 +27,7 @@ const char *cn_datadir_path(const struct cn_args *args);
 int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, struct cn_err *err);
 void cn_datadir_close(struct cn_datadir *dir); /* one that was not opened is fine */
 
-/* Finds an object by namespace ("worker/Class") and id (64 hexadecimal digits) or name.
- * CN_ENOTFOUND with a sentence. An id need not be in the catalog: it may be of the past. */
-int cn_datadir_find(struct cn_datadir *dir, const char *namespace_name, const char *object,
-                    struct cn_object_key *key, struct cn_err *err);
+/* What the store was opened on. */
+struct cn_disk *cn_datadir_disk(struct cn_datadir *dir);
 
 #endif

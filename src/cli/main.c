@@ -36,17 +36,23 @@ static const struct cn_command commands[] = {
      64, cn_cmd_deploy},
     {"new", CN_COMMAND_NEW, "DIR", "write a small TypeScript starter",
      "Writes a small Workers project in TypeScript into the new folder DIR.", 1, cn_cmd_new},
-    {"objects", CN_COMMAND_OBJECTS, "list|export|restore ... [OPTIONS]",
-     "list objects; export or restore one as of any moment",
-     "Works on a data directory while no server uses it.\n\n"
+    {"objects", CN_COMMAND_OBJECTS, "list|inspect|sql|export|restore|delete ... [OPTIONS]",
+     "list objects; look into one, export, restore or delete it",
+     "Works on a data directory, also while a server uses it.\n\n"
      "  cairn objects list [NAMESPACE]              what there is\n"
+     "  cairn objects inspect NAMESPACE OBJECT      its tables, alarm, bookmark\n"
+     "  cairn objects sql NAMESPACE OBJECT SQL      runs statements on its database\n"
      "  cairn objects export NAMESPACE OBJECT FILE  a plain SQLite file, of now or of a moment\n"
      "  cairn objects restore NAMESPACE OBJECT      makes it what it was at a moment; prints the\n"
+     "                                              bookmark that undoes this\n"
+     "  cairn objects delete NAMESPACE OBJECT       database, alarm and name go; prints the\n"
      "                                              bookmark that undoes this\n\n"
      "OBJECT is an id (64 hexadecimal digits) or a name. A moment is --bookmark or --time.",
      4, cn_cmd_objects},
     {"backup", CN_COMMAND_BACKUP, "DIR [OPTIONS]", "copy a data directory",
-     "Copies a data directory to the new or empty folder DIR, as of one moment.", 1, cn_cmd_backup},
+     "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
+     "server uses it.",
+     1, cn_cmd_backup},
     {"check", CN_COMMAND_CHECK, "[DATA] [OPTIONS]", "verify a data directory",
      "Reads every log record, database, archive and blob of a data directory that no server uses\n"
      "and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",

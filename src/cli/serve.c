@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "admin/admin.h"
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -21,6 +22,7 @@ struct cn_serve {
     struct cn_serve_options options;
     uv_loop_t loop;
     struct cn_server *server;
+    struct cn_admin *admin;
     uv_signal_t signals[3];
     uv_timer_t drain_timer;
     uv_work_t load_work;
@@ -44,6 +46,10 @@ static void print_ready(struct cn_serve *serve)
            bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "",
            cn_server_port(serve->server));
     fflush(stdout);
+    const struct cn_admin_options *admin = serve->options.admin;
+    if (cn_admin_port(serve->admin))
+        cn_info("admin on %s://%s:%u", admin->tls ? "https" : "http", admin->host,
+                cn_admin_port(serve->admin));
 }
 
 static void on_deployed(struct cn_server *server, const struct cn_err *err)
@@ -60,6 +66,7 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     } else if (!serve->listening) {
         serve->listening = true;
         cn_server_listen(server);
+        cn_admin_set_state(serve->admin, CN_ADMIN_SERVING);
         print_ready(serve);
     } else {
         cn_info("reloaded");
@@ -133,6 +140,7 @@ static void stop(struct cn_serve *serve)
     for (size_t i = 0; i < CN_ARRAY_COUNT(serve->signals); i++)
         uv_close((uv_handle_t *)&serve->signals[i], NULL);
     uv_close((uv_handle_t *)&serve->drain_timer, NULL);
+    cn_admin_stop(serve->admin); /* it works with the lanes */
     cn_server_stop(serve->server, on_stopped, serve);
 }
 
@@ -150,6 +158,7 @@ static void on_end_signal(uv_signal_t *handle, int number)
         return;
     }
     serve->draining = true;
+    cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
     cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
     unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
     uv_timer_start(&serve->drain_timer, on_drain_timeout, drain_ms, 0);
@@ -197,6 +206,13 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     rc = cn_server_start(&server, &serve->server, err);
     if (rc < 0) {
         cn_deployment_unref(serve->loaded);
+        uv_run(&serve->loop, UV_RUN_DEFAULT);
+        goto close_loop;
+    }
+    rc = cn_admin_start(options->admin, &serve->admin, err);
+    if (rc < 0) {
+        cn_deployment_unref(serve->loaded);
+        cn_server_stop(serve->server, on_stopped, serve);
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }

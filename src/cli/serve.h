@@ -19,6 +19,7 @@
 #include "net/http.h"
 #include "worker/script.h"
 
+struct cn_admin_options;
 struct cn_node;
 struct cn_serve;
 struct cn_tls_context;
@@ -29,12 +30,13 @@ struct cn_serve_options {
     uint16_t port;
     unsigned lane_count;
     struct cn_http_limits limits;
-    struct cn_tls_context *tls; /* borrowed; NULL: plain HTTP */
-    struct cn_trust *trust;     /* borrowed; NULL: fetch() does not work */
-    struct cn_node *node;       /* borrowed; NULL: no Durable Objects */
-    size_t heap_bytes_max;      /* per lane; 0: the default */
-    bool show_errors;           /* dev */
-    unsigned drain_ms;          /* 0: 30 s */
+    struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
+    struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
+    struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */
+    const struct cn_admin_options *admin; /* borrowed */
+    size_t heap_bytes_max;                /* per lane; 0: the default */
+    bool show_errors;                     /* dev */
+    unsigned drain_ms;                    /* 0: 30 s */
     /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
     int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
     /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */

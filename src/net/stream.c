@@ -810,6 +810,8 @@ static void remote_find(struct cn_stream *stream)
     stream->remote_known = true;
     if (uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&address, &size) != 0)
         return; /* it has gone: the text stays empty */
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+        return; /* a socket of this machine has no address */
     char *text = stream->remote;
     size_t text_size = sizeof(stream->remote);
     /* The buffer holds the longest address, so none of these fails. */

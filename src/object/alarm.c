@@ -205,6 +205,8 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     if (object) {
         if (object->alarm_running)
             return; /* A1: its end looks again */
+        if (object->state == CN_OBJECT_SUSPENDED)
+            return; /* the end of the visit looks again */
         if (!cn_object_database(object, &err))
             return;
         stored = cn_database_alarm(object->db);
@@ -391,6 +393,17 @@ void cn_alarm_give_up(struct cn_object *object)
         cn_error("the alarm of an aborted object stays: %s", err.text);
     else
         object->lsn = object->last_lsn = lsn;
+}
+
+void cn_alarm_look(struct cn_object_lane *lane, const struct cn_object_key *key)
+{
+    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(lane->node));
+    struct cn_catalog_entry entry;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    struct cn_err err;
+    if (cn_catalog_find(catalog, key, &entry, name, &err) == 1 && entry.alarm_ms != CN_ALARM_NONE &&
+        entry.alarm_ms <= lane->alarms->window_end_ms)
+        add_hint(lane, key, entry.alarm_ms);
 }
 
 void cn_alarm_interrupted(struct cn_object *object)

@@ -45,6 +45,8 @@ void cn_alarm_tick(struct cn_object_lane *lane);
  * is ended by cn_call_fail(). */
 void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info);
 void cn_alarm_succeeded(struct cn_object *object);
+/* The stored alarm of an object that is not in memory may have changed. */
+void cn_alarm_look(struct cn_object_lane *lane, const struct cn_object_key *key);
 /* A turn of the object was committed: its alarm may have changed. */
 void cn_alarm_committed(struct cn_object *object);
 /* The run under way, which a reset is about to interrupt, is not to be repeated: undoes the turn

@@ -35,6 +35,7 @@ enum cn_call_kind {
     CN_CALL_RPC,
     CN_CALL_ALARM,
     CN_CALL_OTHER, /* what a service and its binding have agreed on */
+    CN_CALL_VISIT, /* of the core itself (object/visit.h): no class sees it */
 };
 
 /* What kind of failure the caller sees (DO-ERR-1). */

@@ -13,6 +13,8 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call);
 void cn_object_deliver_all(struct cn_object *object);
 /* The restore that had to come first is over, or has failed. */
 void cn_object_restored(struct cn_object *object, const struct cn_err *err);
+/* A visit has ended: starts the object if calls wait for it, else lets it go. */
+void cn_object_resume(struct cn_object *object);
 /* Puts an object that has nothing to do on the list of idle ones. */
 void cn_object_rest(struct cn_object *object);
 
@@ -29,6 +31,9 @@ struct cn_history *cn_node_history(struct cn_node *node);
 /* The index of the lane that owns the object. */
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
+
+/* A call of the kind CN_CALL_VISIT, in a turn of the object. */
+void cn_visit_deliver(struct cn_object *object, struct cn_call *call);
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);
 

@@ -201,11 +201,23 @@ void cn_object_deliver_all(struct cn_object *object)
         object->running_count++;
         cn_list_push_back(&object->running, &call->link);
         cn_object_enter(object);
-        object->class_->deliver(object, object->instance, call);
+        if (call->kind == CN_CALL_VISIT)
+            cn_visit_deliver(object, call);
+        else
+            object->class_->deliver(object, object->instance, call);
         cn_object_leave(object);
     }
     object->delivering = false;
     cn_object_rest(object);
+}
+
+static void start_or_restore(struct cn_object *object)
+{
+    object->restoring = true;
+    if (cn_restore_before_start(object))
+        return;
+    object->restoring = false;
+    start(object);
 }
 
 void cn_object_receive(struct cn_object *object, struct cn_call *call)
@@ -213,6 +225,8 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
     call->object = object;
     object->event_ms = uv_now(object->lane->loop);
     cn_list_remove(&object->idle_link);
+    if (!object->ns)
+        object->ns = call->ns; /* suspended before any worker had its class */
     if (!object->name && call->name) {
         object->name = call->name;
         object->name_size = call->name_size;
@@ -220,13 +234,21 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
     }
     cn_list_push_back(&object->inbox, &call->link);
     object->inbox_count++;
-    if (object->state == CN_OBJECT_STARTING && !object->class_ && !object->restoring) {
-        object->restoring = true;
-        if (!cn_restore_before_start(object)) {
-            object->restoring = false;
-            start(object);
-        }
+    if (object->state == CN_OBJECT_STARTING && !object->class_ && !object->restoring)
+        start_or_restore(object);
+    cn_object_deliver_all(object);
+}
+
+void cn_object_resume(struct cn_object *object)
+{
+    CN_ASSERT(object->state == CN_OBJECT_SUSPENDED && object->holds > 0);
+    object->holds--;
+    if (!object->inbox_count) {
+        cn_object_free(object);
+        return;
     }
+    object->state = CN_OBJECT_STARTING;
+    start_or_restore(object);
     cn_object_deliver_all(object);
 }
 

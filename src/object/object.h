@@ -41,7 +41,8 @@ struct cn_object_lane;
 enum cn_object_state {
     CN_OBJECT_STARTING, /* `create` has not finished */
     CN_OBJECT_RUNNING,
-    CN_OBJECT_BROKEN, /* reset: leaves memory when its last turn ends */
+    CN_OBJECT_BROKEN,    /* reset: leaves memory when its last turn ends */
+    CN_OBJECT_SUSPENDED, /* a visitor has its database (object/visit.h); calls wait */
 };
 
 struct cn_object {

@@ -49,6 +49,10 @@ static int copy_bytes(struct backup *backup, struct cn_disk_file *in, const char
     if (rc < 0)
         return cn_err_errno(backup->err, -rc, "cannot create %s in the backup", path);
     for (uint64_t at = 0; rc == 0 && at < size;) {
+        if (backup->report->cancelled && backup->report->cancelled(backup->report->data)) {
+            rc = cn_err_set(backup->err, CN_EABORTED, "the backup was cancelled");
+            break;
+        }
         size_t part = size - at < COPY_SIZE ? (size_t)(size - at) : COPY_SIZE;
         int64_t count = cn_disk_read(in, backup->buffer, part, at);
         if (count < 0) {
@@ -145,8 +149,8 @@ static int copy_log(struct backup *backup, uint64_t lsn)
 /* What is copied in order, or not at all; everything else in the data directory follows. */
 static bool is_special(const char *name)
 {
-    static const char *const names[] = {"blobs",   "catalog", "objects", "aside",
-                                        "history", "log",     "FORMAT",  "LOCK"};
+    static const char *const names[] = {"blobs", "catalog", "objects", "aside",       "history",
+                                        "log",   "FORMAT",  "LOCK",    "control.sock"};
     for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
         if (strcmp(names[i], name) == 0)
             return true;
@@ -204,7 +208,7 @@ int cn_store_backup(struct cn_store *store, struct cn_disk *to, struct cn_backup
     struct backup backup = {
         .store = store, .from = store->disk, .to = to, .report = report, .err = &own};
     bool occupied = false;
-    *report = (struct cn_backup_report){0};
+    report->file_count = report->bytes = report->lsn = 0;
     int rc = cn_disk_list(to, "", note_entry, &occupied);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot list the folder of the backup");

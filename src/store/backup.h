@@ -21,6 +21,7 @@
  * Threads: any; one backup at a time. */
 #ifndef CN_STORE_BACKUP_H
 #define CN_STORE_BACKUP_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/disk.h"
@@ -31,6 +32,9 @@ struct cn_store;
 struct cn_backup_report {
     uint64_t file_count, bytes;
     uint64_t lsn; /* the copy is as of this commit */
+    /* Asked between pieces: true ends the backup with CN_EABORTED. The caller's; may be NULL. */
+    bool (*cancelled)(void *data);
+    void *data;
 };
 
 /* Copies everything to `to`, whose root must be empty. On failure what was copied stays there,

@@ -40,7 +40,7 @@ export function project(t, files, { npm = false } = {}) {
   return dir;
 }
 
-const environment = (extra) => ({ PATH: process.env.PATH, HOME: process.env.HOME, ...extra });
+const environment = (extra) => ({ PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", ...extra });
 
 /** Runs a command to its end: {status, stdout, stderr}. */
 export function run(args, { cwd, env } = {}) {

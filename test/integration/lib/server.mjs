@@ -42,7 +42,7 @@ export function project(files) {
 export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir() } = {}) {
   projects = [projects].flat();
   const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
-  const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
+  const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
   const server = new Server(child, data);
   await server.ready;
   return server;

@@ -157,7 +157,7 @@ TEST(backup, is_one_moment_of_a_store_at_work)
 TEST(backup, refuses_a_folder_that_is_not_empty)
 {
     struct rig rig;
-    struct cn_backup_report report;
+    struct cn_backup_report report = {0};
     struct simdisk *to = simdisk_new();
     rig_init(&rig, false);
     turns(&rig, 10);

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/admin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "admin/guard.h"
+#include "admin/job.h"
+#include "admin/openapi.h"
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "net/server.h"
+#include "store/store.h"
+
+#define SOCKET_NAME "control.sock"
+
+/* One listener. */
+struct endpoint {
+    struct cn_admin *admin;
+    struct cn_http_server *http; /* NULL: not there */
+    struct cn_guard *guard;      /* NULL: whoever can connect may everything */
+};
+
+struct cn_admin {
+    struct cn_admin_options options;
+    uv_thread_t thread;
+    uv_loop_t loop;
+    struct cn_mailbox mailbox;
+    struct endpoint control, tcp;
+    struct cn_guard guard;
+    uint16_t port;
+    struct cn_list jobs; /* of struct cn_job */
+    unsigned job_count;
+    unsigned open_count; /* servers that are not closed yet */
+    atomic_int state;    /* enum cn_admin_state */
+    struct cn_mail stop_mail;
+};
+
+/* --- sockets --------------------------------------------------------------------------------- */
+
+int cn_admin_socket(const char *dir, const char *name, bool listening)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    /* The path of a socket is short; the folder's may be long. */
+    int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0)
+        return -errno;
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.40s", dir_fd, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (listening ? SOCK_NONBLOCK : 0), 0);
+    int rc = fd < 0 ? -errno : 0;
+    if (rc == 0 && listening) {
+        (void)unlinkat(dir_fd, name, 0); /* of a server that was killed */
+        /* The mode of the file is that of the socket it is made from. */
+        if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+            rc = -errno;
+    } else if (rc == 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        rc = -errno;
+    }
+    close(dir_fd);
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    return rc < 0 ? rc : fd;
+}
+
+/* Another server may answer there if neither has a store to lock. */
+static int bind_control(const struct cn_admin_options *options, struct cn_err *err)
+{
+    int fd = cn_admin_socket(options->socket_dir, SOCKET_NAME, false);
+    if (fd >= 0) {
+        close(fd);
+        return cn_err_set(err, CN_ELOCKED, "another server answers on %s/" SOCKET_NAME,
+                          options->socket_dir);
+    }
+    fd = cn_admin_socket(options->socket_dir, SOCKET_NAME, true);
+    return fd < 0 ? cn_err_errno(err, -fd, "cannot make %s/" SOCKET_NAME, options->socket_dir) : fd;
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static void answer(struct cn_http_request *http, int status, const char *type, const void *body,
+                   size_t size)
+{
+    struct cn_http_header headers[] = {
+        {"content-type", type, 12, (uint32_t)strlen(type)},
+        {"cache-control", "no-store", 13, 8},
+        {"x-content-type-options", "nosniff", 22, 7},
+    };
+    struct cn_http_head head = {status, headers, 3, NULL};
+    (void)cn_http_respond(http, &head, body, size, NULL, NULL); /* or the client is gone */
+    cn_http_request_release(http);
+}
+
+static void answer_health(struct cn_admin *admin, struct cn_http_request *http)
+{
+    (void)admin;
+    answer(http, 200, "text/plain;charset=UTF-8", "ok\n", 3);
+}
+
+static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
+{
+    struct cn_err err = {0};
+    const char *why = NULL;
+    char text[CN_ERR_TEXT_MAX + 2];
+    if (atomic_load(&admin->state) == CN_ADMIN_STARTING)
+        why = "starting";
+    else if (atomic_load(&admin->state) == CN_ADMIN_DRAINING)
+        why = "draining";
+    else if (admin->options.control.store && cn_store_status(admin->options.control.store, &err))
+        why = err.text;
+    int size = snprintf(text, sizeof(text), "%s\n", why ? why : "ready");
+    answer(http, why ? 503 : 200, "text/plain;charset=UTF-8", text, (size_t)size);
+}
+
+static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)
+{
+    struct cn_buf out = {0};
+    if (admin->options.metrics)
+        admin->options.metrics(admin->options.data, &out);
+    answer(http, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.size);
+    cn_buf_fini(&out);
+}
+
+static void answer_openapi(struct cn_admin *admin, struct cn_http_request *http)
+{
+    (void)admin;
+    answer(http, 200, "application/json", cn_openapi, cn_openapi_size);
+}
+
+static const struct page {
+    const char *path;
+    enum cn_guard_need need;
+    void (*answer)(struct cn_admin *admin, struct cn_http_request *http);
+} pages[] = {
+    {"/healthz", CN_GUARD_OPEN, answer_health},
+    {"/readyz", CN_GUARD_OPEN, answer_ready},
+    {"/metrics", CN_GUARD_METRICS, answer_metrics},
+    {"/openapi.json", CN_GUARD_TOKEN, answer_openapi},
+};
+
+static const struct page *find_page(const struct cn_http_request *http)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(pages); i++) {
+        size_t size = strlen(pages[i].path);
+        if (http->target.size >= size && memcmp(http->target.data, pages[i].path, size) == 0 &&
+            (http->target.size == size || http->target.data[size] == '?'))
+            return &pages[i];
+    }
+    return NULL;
+}
+
+static void check_closed(struct cn_admin *admin);
+
+static void on_job_end(struct cn_job *job, void *data)
+{
+    (void)job;
+    struct cn_admin *admin = data;
+    admin->job_count--;
+}
+
+static void on_request(struct cn_http_server *server, struct cn_http_request *http)
+{
+    struct endpoint *endpoint = cn_http_server_data(server);
+    struct cn_admin *admin = endpoint->admin;
+    const struct page *page = find_page(http);
+    const char *sentence;
+    unsigned retry;
+    int status = !endpoint->guard
+                     ? 0
+                     : cn_guard_check(endpoint->guard, http, page ? page->need : CN_GUARD_TOKEN,
+                                      uv_now(&admin->loop), &sentence, &retry);
+    if (status)
+        return cn_job_refuse(http, status, "denied", sentence, retry);
+    if (page && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
+        return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
+    if (page)
+        return page->answer(admin, http);
+    if (admin->job_count == CN_ADMIN_JOB_MAX)
+        return cn_job_refuse(http, 503, "overloaded", "too many operations are under way", 1);
+    admin->job_count++;
+    cn_job_start(&admin->options.control, &admin->mailbox, http, &admin->jobs, on_job_end, admin);
+}
+
+static void on_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
+{
+    (void)server, (void)status;
+    if (http->data)
+        cn_job_cancel(http->data);
+}
+
+/* --- start and stop -------------------------------------------------------------------------- */
+
+static void on_server_closed(void *data)
+{
+    struct cn_admin *admin = data;
+    admin->open_count--;
+    check_closed(admin);
+}
+
+static void check_closed(struct cn_admin *admin)
+{
+    if (admin->open_count == 0)
+        cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
+}
+
+static void deliver_stop(struct cn_mail *mail, void *data)
+{
+    (void)mail;
+    struct cn_admin *admin = data;
+    struct endpoint *endpoints[] = {&admin->control, &admin->tcp};
+    admin->open_count = 1; /* this function's */
+    for (size_t i = 0; i < CN_ARRAY_COUNT(endpoints); i++) {
+        if (!endpoints[i]->http)
+            continue;
+        admin->open_count++;
+        /* Every request is aborted, which cancels its job; the close waits for their end. */
+        cn_http_server_close(endpoints[i]->http, on_server_closed, admin);
+    }
+    on_server_closed(admin);
+}
+
+static void admin_main(void *arg)
+{
+    struct cn_admin *admin = arg;
+    uv_run(&admin->loop, UV_RUN_DEFAULT);
+    CN_ASSERT(admin->job_count == 0);
+}
+
+/* Takes over `fd`. */
+static int open_endpoint(struct cn_admin *admin, struct endpoint *endpoint, int fd,
+                         struct cn_guard *guard, struct cn_tls_context *tls, struct cn_err *err)
+{
+    endpoint->admin = admin;
+    endpoint->guard = guard;
+    struct cn_http_server_options options = {
+        .limits = {.connection_count_max = 256, .body_size_max = CN_CONTROL_BODY_MAX},
+        .callbacks = {on_request, on_abort},
+        .data = endpoint,
+        .tls = tls,
+    };
+    int rc = cn_http_server_new(&admin->loop, &options, &endpoint->http, err);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    return cn_http_server_listen(endpoint->http, fd, err);
+}
+
+static int open_control(struct cn_admin *admin, struct cn_err *err)
+{
+    int fd = bind_control(&admin->options, err);
+    if (fd < 0)
+        return fd;
+    return open_endpoint(admin, &admin->control, fd, NULL, NULL, err);
+}
+
+static int open_tcp(struct cn_admin *admin, struct cn_err *err)
+{
+    const struct cn_admin_options *options = &admin->options;
+    int fd;
+    CN_ASSERT(options->token && options->token[0]);
+    int rc = cn_http_bind(options->host, options->port, &fd, 1, &admin->port, err);
+    if (rc == -EADDRINUSE && options->port_optional) {
+        cn_warn("there is no admin listener: port %u is taken (--admin HOST:PORT, or off)",
+                options->port);
+        return 0;
+    }
+    if (rc < 0)
+        return cn_err_context(err, "admin listener");
+    admin->guard.token = options->token;
+    admin->guard.loopback = cn_guard_is_loopback(options->host);
+    return open_endpoint(admin, &admin->tcp, fd, &admin->guard, options->tls, err);
+}
+
+int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out,
+                   struct cn_err *err)
+{
+    struct cn_admin *admin = CN_NEW(struct cn_admin);
+    admin->options = *options;
+    admin->stop_mail.deliver = deliver_stop;
+    cn_list_init(&admin->jobs);
+    int rc = uv_loop_init(&admin->loop);
+    CN_ASSERT(rc == 0);
+    rc = cn_mailbox_open(&admin->mailbox, &admin->loop, admin);
+    CN_ASSERT(rc == 0);
+    if (options->socket_dir)
+        rc = open_control(admin, err);
+    if (rc == 0 && options->host)
+        rc = open_tcp(admin, err);
+    if (rc == 0) {
+        rc = uv_thread_create(&admin->thread, admin_main, admin);
+        if (rc < 0)
+            cn_err_set(err, rc, "cannot start a thread");
+    }
+    if (rc == 0) {
+        *out = admin;
+        return 0;
+    }
+    deliver_stop(&admin->stop_mail, admin);
+    uv_run(&admin->loop, UV_RUN_DEFAULT);
+    CN_ASSERT(uv_loop_close(&admin->loop) == 0);
+    cn_free(admin);
+    return rc;
+}
+
+void cn_admin_stop(struct cn_admin *admin)
+{
+    if (!admin)
+        return;
+    bool sent = cn_mailbox_send(&admin->mailbox, &admin->stop_mail);
+    CN_ASSERT(sent);
+    uv_thread_join(&admin->thread);
+    CN_ASSERT(uv_loop_close(&admin->loop) == 0);
+    if (admin->control.http) {
+        int dir = open(admin->options.socket_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)unlinkat(dir, SOCKET_NAME, 0); /* a left-over does no harm */
+        if (dir >= 0)
+            close(dir);
+    }
+    cn_free(admin);
+}
+
+void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state)
+{
+    if (admin)
+        atomic_store(&admin->state, (int)state);
+}
+
+uint16_t cn_admin_port(const struct cn_admin *admin)
+{
+    return admin->tcp.http ? admin->port : 0;
+}

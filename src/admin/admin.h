@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/admin.h - the administration of a running server, on a thread of its own.
+ *
+ * Two listeners with the same requests: the control socket DATA/control.sock,
+ * which the commands of this machine use and whose file mode says who may, and
+ * (optional) an HTTP listener that asks for a token (admin/guard.h).
+ *
+ *     GET /healthz       the process answers
+ *     GET /readyz        it serves: deployed, not draining, writes are accepted
+ *     GET /metrics       Prometheus text (admin/metrics.h)
+ *     GET /openapi.json  the control API
+ *     /api/...           the control API (admin/control.h)
+ *
+ * The thread has a loop and never waits: the first three are answered on it however
+ * busy lanes are; each control call gets a thread for itself, CN_ADMIN_JOB_MAX at
+ * most, whose answer is streamed by the loop as fast as its reader takes it.
+ *
+ * Threads:   start and stop on the owner's; cn_admin_set_state() from any.
+ * Ownership: the owner's. Start it after the lanes, stop it before them. */
+#ifndef CN_ADMIN_ADMIN_H
+#define CN_ADMIN_ADMIN_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/control.h"
+#include "base/err.h"
+
+struct cn_admin;
+struct cn_buf;
+struct cn_tls_context;
+
+#define CN_ADMIN_JOB_MAX 16
+
+enum cn_admin_state { CN_ADMIN_STARTING, CN_ADMIN_SERVING, CN_ADMIN_DRAINING };
+
+struct cn_admin_options {
+    struct cn_control control;
+    const char *socket_dir; /* where control.sock goes; NULL: nowhere */
+    const char *host;       /* NULL: no TCP listener */
+    uint16_t port;
+    bool port_optional;         /* a port that is taken is a warning, not an error */
+    const char *token;          /* with `host`: not empty; borrowed until stop */
+    struct cn_tls_context *tls; /* of the TCP listener; NULL: plain */
+    /* Appends the metrics; on the admin thread. May be NULL. */
+    void (*metrics)(void *data, struct cn_buf *out);
+    void *data;
+};
+
+int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,
+                   struct cn_err *err);
+/* Cancels what runs, waits for it, frees. NULL is fine. */
+void cn_admin_stop(struct cn_admin *admin);
+void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state);
+/* The TCP listener's port; 0: there is none. */
+uint16_t cn_admin_port(const struct cn_admin *admin);
+
+/* A stream socket bound to (with `listen`) or connected to the socket `name` in the folder `dir`,
+ * however long its path is. A negative errno on failure. */
+int cn_admin_socket(const char *dir, const char *name, bool listen);
+
+#endif

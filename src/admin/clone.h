@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/clone.h - stored JavaScript values (docs/structured-clone.md) as JSON, for people.
+ *
+ * What JSON has becomes that. The rest becomes an object with one member whose name
+ * begins with a dollar sign:
+ *
+ *     {"$undefined":true}  {"$number":"NaN"}  {"$bigint":"0x1f"}  {"$date":ms}  {"$regexp":"/a/g"}
+ *     {"$map":[[k,v],...]}  {"$set":[...]}  {"$bytes":"base64"}  {"$error":{...}}  {"$ref":n}
+ *
+ * and bytes that cannot be read (damage, a class of a later version) {"$raw":"base64"}. A view
+ * only: nothing is ever read back from it.
+ *
+ * Threads: pure. */
+#ifndef CN_ADMIN_CLONE_H
+#define CN_ADMIN_CLONE_H
+#include <stddef.h>
+
+struct cn_buf;
+
+void cn_clone_append_json(struct cn_buf *out, const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/control_private.h"
+#include "base/assert.h"
+#include "base/mem.h"
+#include "object/id.h"
+#include "object/visit.h"
+#include "store/catalog.h"
+#include "store/database.h"
+#include "store/store.h"
+
+/* Path segments: a word stands for itself, "*" for any. */
+static const struct route {
+    const char *method;
+    const char *path[CN_CONTROL_PATH_MAX];
+    int (*run)(struct cn_control_call *call, struct cn_err *err);
+} routes[] = {
+    {"GET", {"api", "namespaces"}, cn_control_namespaces},
+    {"GET", {"api", "objects"}, cn_control_list},
+    {"GET", {"api", "objects", "*", "*"}, cn_control_inspect},
+    {"DELETE", {"api", "objects", "*", "*"}, cn_control_delete},
+    {"GET", {"api", "objects", "*", "*", "export"}, cn_control_export},
+    {"POST", {"api", "objects", "*", "*", "restore"}, cn_control_restore},
+    {"PUT", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
+    {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
+    {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql},
+    {"GET", {"api", "objects", "*", "*", "kv"}, cn_control_kv},
+    {"POST", {"api", "backup"}, cn_control_backup},
+};
+
+/* --- the request ----------------------------------------------------------------------------- */
+
+static int hex_value(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Decodes %xx in place (and + in a query). False: malformed, or a NUL. */
+static bool percent_decode(char *text, bool query)
+{
+    char *out = text;
+    for (const char *at = text; *at; at++) {
+        if (*at == '%') {
+            int high = hex_value(at[1]), low = high < 0 ? -1 : hex_value(at[2]);
+            if (low < 0 || high * 16 + low == 0)
+                return false;
+            *out++ = (char)(high * 16 + low);
+            at += 2;
+        } else {
+            *out++ = query && *at == '+' ? ' ' : *at;
+        }
+    }
+    *out = 0;
+    return true;
+}
+
+static int parse_query(struct cn_control_call *call, char *query, struct cn_err *err)
+{
+    char *state = NULL;
+    for (char *part = strtok_r(query, "&", &state); part; part = strtok_r(NULL, "&", &state)) {
+        if (call->param_count == CN_CONTROL_PARAM_MAX)
+            return cn_err_set(err, CN_EINVALID, "too many parameters");
+        struct cn_control_param *param = &call->params[call->param_count++];
+        char *equals = strchr(part, '=');
+        param->name = part;
+        param->value = equals ? equals + 1 : part + strlen(part);
+        if (equals)
+            *equals = 0;
+        if (!percent_decode(param->name, true) || !percent_decode(param->value, true))
+            return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the query");
+    }
+    return 0;
+}
+
+static int parse_target(struct cn_control_call *call, struct cn_err *err)
+{
+    call->text = cn_strdup(call->target);
+    char *query = strchr(call->text, '?'), *state = NULL;
+    if (query)
+        *query++ = 0;
+    for (char *part = strtok_r(call->text, "/", &state); part; part = strtok_r(NULL, "/", &state)) {
+        if (call->path_count == CN_CONTROL_PATH_MAX)
+            return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
+        if (!percent_decode(part, false))
+            return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the path");
+        call->path[call->path_count++] = part;
+    }
+    return query ? parse_query(call, query, err) : 0;
+}
+
+static bool path_fits(const struct cn_control_call *call, const struct route *route)
+{
+    for (size_t i = 0; i < CN_CONTROL_PATH_MAX; i++) {
+        const char *want = route->path[i];
+        if (!want || i == call->path_count)
+            return !want && i == call->path_count;
+        if (strcmp(want, "*") != 0 && strcmp(want, call->path[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int run(struct cn_control_call *call, struct cn_err *err)
+{
+    int rc = parse_target(call, err);
+    if (rc < 0)
+        return rc;
+    bool path_known = false;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(routes); i++) {
+        if (!path_fits(call, &routes[i]))
+            continue;
+        path_known = true;
+        if (strcmp(routes[i].method, call->method) != 0)
+            continue;
+        if (!call->control->store)
+            return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
+        if (call->body_size > 0) {
+            call->json = cn_json_parse(call->body, call->body_size, err);
+            if (!call->json)
+                return CN_EINVALID;
+        }
+        return routes[i].run(call, err);
+    }
+    if (path_known)
+        return cn_err_set(err, CN_EUNSUPPORTED, "%s is not possible here", call->method);
+    return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+int cn_control_status(int code)
+{
+    switch (code) {
+    case CN_EINVALID:
+    case CN_ESQL:
+        return 400;
+    case CN_EDENIED:
+        return 403;
+    case CN_ENOTFOUND:
+        return 404;
+    case CN_EUNSUPPORTED:
+        return 405;
+    case CN_ELOCKED:
+    case CN_EEXISTS:
+        return 409;
+    case CN_ELIMIT:
+        return 413;
+    case CN_EOVERLOADED:
+    case CN_EREADONLY:
+    case CN_ECLOSED:
+        return 503;
+    case CN_ETIMEOUT:
+        return 504;
+    default:
+        return 500;
+    }
+}
+
+int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)
+{
+    cn_buf_append_byte(json, '\n');
+    call->length = (int64_t)json->size;
+    (void)call->write(call, json->data, json->size); /* whoever is gone needs no answer */
+    cn_buf_clear(json);
+    return 0;
+}
+
+void cn_control_run(struct cn_control_call *call)
+{
+    struct cn_err err = {0};
+    call->status = 200;
+    call->type = "application/json";
+    call->length = -1;
+    int rc = run(call, &err);
+    if (rc < 0) {
+        struct cn_buf *out = &call->scratch;
+        cn_buf_clear(out);
+        call->status = cn_control_status(rc);
+        cn_buf_append_str(out, "{\"error\":{\"code\":");
+        const char *name = cn_err_name(rc);
+        cn_buf_append_json(out, name, strlen(name));
+        cn_buf_append_str(out, ",\"message\":");
+        cn_buf_append_json(out, err.text, strlen(err.text));
+        cn_buf_append_str(out, "}}");
+        cn_control_answer(call, out);
+    }
+    cn_json_free(call->json);
+    cn_free(call->text);
+    cn_buf_fini(&call->scratch);
+    call->json = NULL;
+    call->text = NULL;
+}
+
+/* --- what handlers share --------------------------------------------------------------------- */
+
+const char *cn_control_param(const struct cn_control_call *call, const char *name)
+{
+    for (size_t i = 0; i < call->param_count; i++) {
+        if (strcmp(call->params[i].name, name) == 0)
+            return call->params[i].value;
+    }
+    return NULL;
+}
+
+int cn_control_param_number(const struct cn_control_call *call, const char *name, int64_t max,
+                            int64_t fallback, int64_t *value, struct cn_err *err)
+{
+    const char *text = cn_control_param(call, name);
+    char *end;
+    *value = fallback;
+    if (!text)
+        return 0;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    if (!*text || *end || errno || *value < 0 || *value > max)
+        return cn_err_set(err, CN_EINVALID, "%s must be a number from 0 to %lld", name,
+                          (long long)max);
+    return 0;
+}
+
+int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
+                         struct cn_err *err)
+{
+    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    int rc = cn_catalog_namespace_find(catalog, name, strlen(name), id, err);
+    return rc == 0 ? cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", name)
+                   : (rc < 0 ? rc : 0);
+}
+
+struct named {
+    const char *name;
+    struct cn_object_key key;
+    bool found;
+};
+
+static int match_name(void *data, const struct cn_catalog_entry *entry)
+{
+    struct named *named = data;
+    if (entry->name_size == strlen(named->name) &&
+        memcmp(entry->name, named->name, entry->name_size) == 0) {
+        named->key = entry->key;
+        named->found = true;
+    }
+    return 1; /* the first with this prefix is the name itself, if it is there */
+}
+
+int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
+                      struct cn_err *err)
+{
+    CN_ASSERT(index + 1 < call->path_count);
+    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    const char *namespace_name = call->path[index], *object = call->path[index + 1];
+    *key = (struct cn_object_key){0};
+    int rc = cn_control_namespace(call, namespace_name, &key->namespace_id, err);
+    if (rc < 0 || cn_id_from_hex(object, strlen(object), key->id))
+        return rc;
+    struct named named = {.name = object};
+    rc = cn_catalog_list_names(catalog, key->namespace_id, object, strlen(object), NULL, 0, 1,
+                               match_name, &named, err);
+    if (rc < 0)
+        return rc;
+    if (!named.found)
+        return cn_err_set(err, CN_ENOTFOUND, "%s has no object with the name or id %s",
+                          namespace_name, object);
+    *key = named.key;
+    return 0;
+}
+
+struct errand {
+    cn_control_fn fn;
+    void *data;
+};
+
+static int run_turn(struct cn_object *object, struct cn_database *db, void *data,
+                    struct cn_err *err)
+{
+    struct errand *errand = data;
+    return errand->fn(object, db, errand->data, err);
+}
+
+/* The caller is alone with the object. */
+static int run_alone(struct cn_control_call *call, const struct cn_object_key *key,
+                     struct errand *errand, struct cn_err *err)
+{
+    struct cn_store *store = call->control->store;
+    struct cn_database_options options = {.must_exist = true};
+    struct cn_database *db;
+    uint64_t lsn = 0;
+    int rc = cn_database_open(store, key, &options, &db, err);
+    if (rc < 0)
+        return rc;
+    rc = errand->fn(NULL, db, errand->data, err);
+    if (rc == 0)
+        rc = cn_database_commit(db, &lsn, err);
+    cn_database_close(db);
+    return rc == 0 ? cn_store_wait(store, lsn, err) : rc;
+}
+
+int cn_control_with_database(struct cn_control_call *call, const struct cn_object_key *key,
+                             cn_control_fn fn, void *data, struct cn_err *err)
+{
+    struct errand errand = {fn, data};
+    if (!call->control->node)
+        return run_alone(call, key, &errand, err);
+    struct cn_visit visit = {
+        .node = call->control->node, .key = *key, .turn = run_turn, .data = &errand};
+    int rc = cn_visit_begin(&visit, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = run_alone(call, key, &errand, err);
+    cn_visit_end(&visit);
+    return rc;
+}
+
+int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_key *key,
+                         const char *reason,
+                         int (*fn)(struct cn_control_call *call, const struct cn_object_key *key,
+                                   void *data, struct cn_err *err),
+                         void *data, struct cn_err *err)
+{
+    if (!call->control->node)
+        return fn(call, key, data, err);
+    struct cn_visit visit = {
+        .node = call->control->node, .key = *key, .exclusive = true, .reason = reason};
+    int rc = cn_visit_begin(&visit, err);
+    if (rc < 0)
+        return rc;
+    rc = fn(call, key, data, err);
+    cn_visit_end(&visit);
+    return rc;
+}
+
+void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *in = bytes;
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t three = (uint32_t)in[i] << 16;
+        if (i + 1 < size)
+            three |= (uint32_t)in[i + 1] << 8;
+        if (i + 2 < size)
+            three |= in[i + 2];
+        cn_buf_append_byte(out, (uint8_t)digits[three >> 18]);
+        cn_buf_append_byte(out, (uint8_t)digits[three >> 12 & 63]);
+        cn_buf_append_byte(out, i + 1 < size ? (uint8_t)digits[three >> 6 & 63] : '=');
+        cn_buf_append_byte(out, i + 2 < size ? (uint8_t)digits[three & 63] : '=');
+    }
+}

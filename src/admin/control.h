@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/control.h - the control API: what can be asked of a data directory, as HTTP with JSON.
+ *
+ * One implementation serves both a running server, where requests arrive through
+ * DATA/control.sock or the admin listener (admin/admin.h), and the commands on
+ * a directory that no server uses, which make the same calls in their own process
+ * (cli/client.h). So `cairn objects ...` prints the same in both cases. The
+ * requests are described by the OpenAPI document that GET /openapi.json returns.
+ *
+ * A call runs from its beginning to its end on one thread, which may block: on the
+ * disk, on a lane (object/visit.h), on a reader that takes the answer slowly.
+ *
+ * Threads:   any number of calls at once, each on its own thread; never a lane's.
+ * Ownership: the caller owns everything. */
+#ifndef CN_ADMIN_CONTROL_H
+#define CN_ADMIN_CONTROL_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "store/record.h"
+
+struct cn_disk;
+struct cn_history;
+struct cn_node;
+struct cn_store;
+
+/* What the calls act on. Without a store there are no objects. */
+struct cn_control {
+    struct cn_disk *disk;
+    struct cn_store *store;
+    struct cn_history *history;
+    struct cn_node *node; /* NULL: no lanes; the caller has the directory for itself */
+};
+
+#define CN_CONTROL_BODY_MAX (1u << 20)
+#define CN_CONTROL_PATH_MAX 8
+#define CN_CONTROL_PARAM_MAX 16
+
+struct cn_control_param {
+    char *name, *value;
+};
+
+struct cn_control_call {
+    /* The request. */
+    const struct cn_control *control;
+    const char *method; /* "GET" */
+    const char *target; /* path and query, as sent */
+    const char *body;
+    size_t body_size;
+    /* The answer. `write` takes a piece of the body and may block; status, type and length are
+     * set before the first. Negative: nobody listens any more. `cancelled` says so as well. */
+    int status;
+    const char *type; /* static storage */
+    int64_t length;   /* of the body; -1: not known before */
+    int (*write)(struct cn_control_call *call, const void *bytes, size_t size);
+    bool (*cancelled)(struct cn_control_call *call);
+    /* Private. */
+    struct cn_buf scratch;
+    char *text; /* owned: backs the two below */
+    char *path[CN_CONTROL_PATH_MAX];
+    size_t path_count;
+    struct cn_control_param params[CN_CONTROL_PARAM_MAX];
+    size_t param_count;
+    struct cn_json *json; /* the body; NULL: none */
+};
+
+/* Answers the request; status is set and everything written when it returns. */
+void cn_control_run(struct cn_control_call *call);
+
+/* The HTTP status that says an error, and its name in the answer. */
+int cn_control_status(int code);
+
+#endif

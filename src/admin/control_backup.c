@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/control_backup.c - a copy of everything, made by the process that has it open.
+ *
+ * POST /api/backup {"path": DIR}: the folder, absolute, new or empty, as the server sees it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "admin/control_private.h"
+#include "base/disk.h"
+#include "store/backup.h"
+
+static bool is_cancelled(void *data)
+{
+    struct cn_control_call *call = data;
+    return call->cancelled && call->cancelled(call);
+}
+
+int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
+{
+    const char *path = cn_json_text(call->json, "path");
+    struct cn_backup_report report = {.cancelled = is_cancelled, .data = call};
+    if (!path || path[0] != '/')
+        return cn_err_set(err, CN_EINVALID, "\"path\" must be an absolute path");
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return cn_err_errno(err, errno, "cannot make %s", path);
+    struct cn_disk *to = cn_disk_system_new(path);
+    if (!to)
+        return cn_err_errno(err, errno, "cannot open %s", path);
+    int rc = cn_store_backup(call->control->store, to, &report, err);
+    cn_disk_system_free(to);
+    if (rc < 0)
+        return rc;
+    cn_buf_printf(&call->scratch,
+                  "{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"lsn\":%" PRIu64 "}",
+                  report.file_count, report.bytes, report.lsn);
+    return cn_control_answer(call, &call->scratch);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/control_objects.c - finding objects, looking at them, going back in time, deleting. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "admin/control_private.h"
+#include "base/assert.h"
+#include "base/disk.h"
+#include "base/mem.h"
+#include "object/id.h"
+#include "object/object.h"
+#include "store/catalog.h"
+#include "store/database.h"
+#include "store/history.h"
+#include "store/store.h"
+
+enum { LIST_MAX = 1000, LIST_DEFAULT = 100, COPY_SIZE = 256 << 10 };
+
+/* --- lists ----------------------------------------------------------------------------------- */
+
+int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    struct cn_buf *out = &call->scratch;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    uint32_t last;
+    bool counting = cn_control_param(call, "count") != NULL; /* reads every entry */
+    int rc = cn_catalog_namespace_last(catalog, &last, err);
+    cn_buf_append_str(out, "{\"namespaces\":[");
+    bool first = true;
+    for (uint32_t id = 1; rc >= 0 && id <= last; id++) {
+        uint64_t count, size;
+        rc = cn_catalog_namespace_name(catalog, id, name, err);
+        if (rc != 1)
+            continue;
+        cn_buf_append_str(out, first ? "{\"name\":" : ",{\"name\":");
+        first = false;
+        cn_buf_append_json(out, name, strlen(name));
+        if (counting)
+            rc = cn_catalog_count(catalog, id, &count, &size, err);
+        if (rc < 0)
+            break;
+        if (counting)
+            cn_buf_printf(out, ",\"objects\":%" PRIu64 ",\"bytes\":%" PRIu64, count, size);
+        cn_buf_append_byte(out, '}');
+    }
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(out, "]}");
+    return cn_control_answer(call, out);
+}
+
+void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
+                             const struct cn_catalog_entry *entry)
+{
+    char id[CN_OBJECT_HEX_SIZE + 1];
+    cn_id_to_hex(entry->key.id, id);
+    cn_buf_append_str(out, "{\"namespace\":");
+    cn_buf_append_json(out, namespace_name, strlen(namespace_name));
+    cn_buf_printf(out, ",\"id\":\"%s\",\"name\":", id);
+    if (entry->name)
+        cn_buf_append_json(out, entry->name, entry->name_size);
+    else
+        cn_buf_append_str(out, "null");
+    cn_buf_printf(out, ",\"size\":%" PRIu64 ",\"created\":%" PRId64 ",\"changed\":%" PRId64,
+                  entry->size, entry->created_ms, entry->changed_ms);
+    if (entry->alarm_ms == CN_ALARM_NONE)
+        cn_buf_append_str(out, ",\"alarm\":null}");
+    else
+        cn_buf_printf(out, ",\"alarm\":%" PRId64 "}", entry->alarm_ms);
+}
+
+struct listing {
+    struct cn_buf *out;
+    const char *namespace_name;
+    int count;
+    struct cn_object_key last;
+    char last_name[CN_OBJECT_NAME_MAX + 1];
+};
+
+static int append_listed(void *data, const struct cn_catalog_entry *entry)
+{
+    struct listing *listing = data;
+    if (listing->count++)
+        cn_buf_append_byte(listing->out, ',');
+    cn_control_append_entry(listing->out, listing->namespace_name, entry);
+    listing->last = entry->key;
+    if (entry->name)
+        snprintf(listing->last_name, sizeof(listing->last_name), "%.*s", (int)entry->name_size,
+                 entry->name);
+    return 0;
+}
+
+/* Of one namespace, by id; with `prefix` by name. The cursor is the last id or name. */
+int cn_control_list(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    const char *name = cn_control_param(call, "namespace");
+    const char *prefix = cn_control_param(call, "prefix");
+    const char *cursor = cn_control_param(call, "cursor");
+    struct listing listing = {.out = &call->scratch, .namespace_name = name};
+    uint8_t after[CN_OBJECT_ID_SIZE];
+    uint32_t id;
+    int64_t limit;
+    if (!name)
+        return cn_err_set(err, CN_EINVALID, "which namespace? The parameter is missing");
+    int rc = cn_control_namespace(call, name, &id, err);
+    if (rc == 0)
+        rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &limit, err);
+    if (rc < 0)
+        return rc;
+    if (cursor && !prefix && !cn_id_from_hex(cursor, strlen(cursor), after))
+        return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
+    cn_buf_append_str(listing.out, "{\"objects\":[");
+    if (prefix)
+        rc = cn_catalog_list_names(catalog, id, prefix, strlen(prefix), cursor,
+                                   cursor ? strlen(cursor) : 0, (int)limit, append_listed, &listing,
+                                   err);
+    else
+        rc = cn_catalog_list(catalog, id, cursor ? after : NULL, (int)limit, append_listed,
+                             &listing, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(listing.out, "],\"cursor\":");
+    if (listing.count == 0 || listing.count < limit) {
+        cn_buf_append_str(listing.out, "null}");
+        return cn_control_answer(call, listing.out);
+    }
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    cn_id_to_hex(listing.last.id, hex);
+    const char *next = prefix ? listing.last_name : hex;
+    cn_buf_append_json(listing.out, next, strlen(next));
+    cn_buf_append_byte(listing.out, '}');
+    return cn_control_answer(call, listing.out);
+}
+
+/* --- one object ------------------------------------------------------------------------------ */
+
+struct inspection {
+    struct cn_buf *out;
+    bool live;
+};
+
+static int count_rows(struct cn_database *db, const char *table, size_t size, int64_t *count,
+                      struct cn_err *err)
+{
+    struct cn_buf sql = {0};
+    struct cn_statement *statement;
+    size_t used;
+    cn_buf_append_str(&sql, "SELECT count(*) FROM \"");
+    for (size_t i = 0; i < size; i++) {
+        if (table[i] == '"')
+            cn_buf_append_byte(&sql, '"');
+        cn_buf_append_byte(&sql, (uint8_t)table[i]);
+    }
+    cn_buf_append_byte(&sql, '"');
+    int rc = cn_database_prepare(db, (char *)sql.data, sql.size, CN_SQL_UNCACHED, &statement, &used,
+                                 err);
+    cn_buf_fini(&sql);
+    if (rc < 0)
+        return rc;
+    rc = cn_statement_step(statement, err);
+    if (rc == 1)
+        *count = cn_statement_column_int(statement, 0);
+    cn_statement_release(statement);
+    return rc < 0 ? rc : 0;
+}
+
+/* The tables with their sizes; key-value pairs are one more table, shown as `keys`. */
+static int inspect_database(struct cn_object *object, struct cn_database *db, void *data,
+                            struct cn_err *err)
+{
+    static const char sql[] = "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE type = "
+                              "'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    struct inspection *inspection = data;
+    struct cn_buf *out = inspection->out;
+    struct cn_statement *statement;
+    size_t used;
+    int64_t keys = 0;
+    inspection->live = object != NULL;
+    int rc = cn_database_prepare(db, sql, sizeof(sql) - 1, 0, &statement, &used, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(out, ",\"tables\":[");
+    bool first = true;
+    while ((rc = cn_statement_step(statement, err)) == 1) {
+        size_t name_size, sql_size;
+        int64_t count = 0;
+        const char *name = cn_statement_column_text(statement, 0, &name_size);
+        bool hidden = name_size >= 4 && strncasecmp(name, "_cf_", 4) == 0;
+        bool is_kv = name_size == 6 && strncasecmp(name, "_cf_KV", 6) == 0;
+        if (!hidden || is_kv)
+            rc = count_rows(db, name, name_size, is_kv ? &keys : &count, err);
+        if (rc < 0)
+            break;
+        if (hidden)
+            continue;
+        cn_buf_append_str(out, first ? "{\"name\":" : ",{\"name\":");
+        cn_buf_append_json(out, name, name_size);
+        cn_buf_printf(out, ",\"rows\":%" PRId64 ",\"sql\":", count);
+        const char *text = cn_statement_column_text(statement, 1, &sql_size);
+        cn_buf_append_json(out, text, sql_size);
+        cn_buf_append_byte(out, '}');
+        first = false;
+    }
+    cn_statement_release(statement);
+    cn_buf_printf(out, "],\"keys\":%" PRId64, keys);
+    return rc;
+}
+
+int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    struct cn_buf *out = &call->scratch;
+    struct cn_object_key key;
+    struct cn_catalog_entry entry;
+    char name[CN_OBJECT_NAME_MAX + 1], bookmark[CN_BOOKMARK_SIZE];
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = cn_catalog_find(cn_store_catalog(control->store), &key, &entry, name, err);
+    if (rc == 0)
+        return cn_err_set(err, CN_ENOTFOUND, "%s has no object %s", call->path[2], call->path[3]);
+    if (rc < 0)
+        return rc;
+    cn_control_append_entry(out, call->path[2], &entry);
+    out->size--; /* the closing brace: more follows */
+    struct inspection inspection = {.out = out};
+    rc = cn_control_with_database(call, &key, inspect_database, &inspection, err);
+    if (rc < 0)
+        return rc;
+    cn_history_bookmark_now(control->history, control->store, &key, 0, bookmark);
+    struct cn_history_stats history;
+    cn_history_stats(control->history, &history);
+    cn_buf_printf(out, ",\"live\":%s,\"bookmark\":\"%s\",\"historySince\":",
+                  inspection.live ? "true" : "false", bookmark);
+    if (history.oldest_lsn)
+        cn_buf_printf(out, "%" PRId64 "}", history.oldest_ms);
+    else
+        cn_buf_append_str(out, "null}");
+    return cn_control_answer(call, out);
+}
+
+/* --- moments --------------------------------------------------------------------------------- */
+
+/* 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
+static int parse_time(const char *text, int64_t *time_ms, struct cn_err *err)
+{
+    char *end;
+    errno = 0;
+    *time_ms = strtoll(text, &end, 10);
+    if (*text && !*end && !errno)
+        return 0;
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    double fraction = 0;
+    if (rest && *rest == '.') {
+        fraction = strtod(rest, &end);
+        rest = end;
+    }
+    if (!rest || strcmp(rest, "Z") != 0)
+        return cn_err_set(err, CN_EINVALID,
+                          "\"%.40s\" is no time: write 2026-01-31T12:00:00Z or milliseconds", text);
+    *time_ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 + 0.5);
+    return 0;
+}
+
+/* The bookmark that one of the two means: 1 and the text, or 0 if neither is given. */
+static int find_moment(struct cn_control_call *call, const struct cn_object_key *key,
+                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
+                       struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    int64_t time_ms;
+    if (bookmark && time)
+        return cn_err_set(err, CN_EINVALID, "a bookmark and a time exclude each other");
+    if (bookmark) {
+        if (strlen(bookmark) >= CN_BOOKMARK_SIZE)
+            return cn_err_set(err, CN_EINVALID, "not a bookmark");
+        snprintf(text, CN_BOOKMARK_SIZE, "%s", bookmark);
+        return 1;
+    }
+    if (!time)
+        return 0;
+    int rc = parse_time(time, &time_ms, err);
+    if (rc == 0)
+        rc = cn_history_bookmark_at(control->history, control->store, key, time_ms, text, err);
+    return rc < 0 ? rc : 1;
+}
+
+struct restoring {
+    const char *bookmark;
+    char undo[CN_BOOKMARK_SIZE];
+};
+
+static int restore_now(struct cn_control_call *call, const struct cn_object_key *key, void *data,
+                       struct cn_err *err)
+{
+    struct restoring *restoring = data;
+    const struct cn_control *control = call->control;
+    uint64_t lsn;
+    int rc = cn_history_restore(control->history, control->store, key, restoring->bookmark, &lsn,
+                                restoring->undo, err);
+    return rc < 0 ? rc : cn_store_wait(control->store, lsn, err);
+}
+
+int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_object_key key;
+    char bookmark[CN_BOOKMARK_SIZE];
+    struct restoring restoring = {.bookmark = bookmark};
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = find_moment(call, &key, cn_json_text(call->json, "bookmark"),
+                         cn_json_text(call->json, "time"), bookmark, err);
+    if (rc == 0)
+        return cn_err_set(err, CN_EINVALID, "to which moment? A bookmark or a time is missing");
+    if (rc > 0)
+        rc = cn_history_check(call->control->history, call->control->store, &key, bookmark, err);
+    if (rc == 0) /* only now that it can succeed is a live instance ended */
+        rc = cn_control_exclusive(call, &key, "Durable Object reset because it was restored.",
+                                  restore_now, &restoring, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_printf(&call->scratch, "{\"undo\":\"%s\"}", restoring.undo);
+    return cn_control_answer(call, &call->scratch);
+}
+
+/* --- export ---------------------------------------------------------------------------------- */
+
+static int send_file(struct cn_control_call *call, struct cn_disk_file *file, struct cn_err *err)
+{
+    int64_t size = cn_disk_size(file), count;
+    if (size < 0)
+        return cn_err_errno(err, (int)-size, "cannot read the copy");
+    uint8_t *bytes = cn_alloc(COPY_SIZE);
+    call->type = "application/vnd.sqlite3";
+    call->length = size;
+    for (int64_t at = 0; at < size; at += count) {
+        count = cn_disk_read(file, bytes, COPY_SIZE, (uint64_t)at);
+        /* Past the first piece the reader finds out by the length that it is not whole. */
+        if (count <= 0 || call->write(call, bytes, (size_t)count) < 0)
+            break;
+    }
+    cn_free(bytes);
+    return 0;
+}
+
+int cn_control_export(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    struct cn_object_key key;
+    struct cn_disk_file *file;
+    char bookmark[CN_BOOKMARK_SIZE], path[64];
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = find_moment(call, &key, cn_control_param(call, "bookmark"),
+                         cn_control_param(call, "time"), bookmark, err);
+    if (rc < 0)
+        return rc;
+    bool has_moment = rc == 1;
+    /* Files that end so are removed when the directory is opened, and no backup has them. */
+    snprintf(path, sizeof(path), "history/export-%p.tmp", (void *)call);
+    rc = cn_disk_mkdirs(control->disk, "history");
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot make the folder history");
+    (void)cn_disk_unlink(control->disk, path); /* of a process before; usually there is none */
+    rc = cn_history_copy(control->history, control->store, &key, has_moment ? bookmark : NULL,
+                         control->disk, path, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_disk_open(control->disk, path, CN_DISK_READONLY, &file);
+    if (rc < 0) {
+        rc = cn_err_errno(err, -rc, "cannot open the copy");
+    } else {
+        rc = send_file(call, file, err);
+        cn_disk_close(file);
+    }
+    (void)cn_disk_unlink(control->disk, path); /* as above */
+    return rc;
+}
+
+/* --- delete and alarm ------------------------------------------------------------------------ */
+
+static int delete_now(struct cn_control_call *call, const struct cn_object_key *key, void *data,
+                      struct cn_err *err)
+{
+    struct restoring *restoring = data;
+    const struct cn_control *control = call->control;
+    uint64_t lsn;
+    cn_history_bookmark_now(control->history, control->store, key, 0, restoring->undo);
+    int rc = cn_store_delete(control->store, key, &lsn, err);
+    return rc < 0 ? rc : cn_store_wait(control->store, lsn, err);
+}
+
+int cn_control_delete(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_object_key key;
+    struct cn_catalog_entry entry;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    struct restoring restoring;
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = cn_catalog_find(cn_store_catalog(call->control->store), &key, &entry, name, err);
+    if (rc == 0)
+        return cn_err_set(err, CN_ENOTFOUND, "%s has no object %s", call->path[2], call->path[3]);
+    if (rc > 0)
+        rc = cn_control_exclusive(call, &key, "Durable Object reset because it was deleted.",
+                                  delete_now, &restoring, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_printf(&call->scratch, "{\"undo\":\"%s\"}", restoring.undo);
+    return cn_control_answer(call, &call->scratch);
+}
+
+static int set_alarm(struct cn_object *object, struct cn_database *db, void *data,
+                     struct cn_err *err)
+{
+    int64_t time_ms = *(const int64_t *)data;
+    return object ? cn_object_alarm_set(object, time_ms, err)
+                  : cn_database_set_alarm(db, time_ms, err);
+}
+
+/* PUT {"time": milliseconds} or DELETE. */
+int cn_control_alarm(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_object_key key;
+    int64_t time_ms = CN_ALARM_NONE;
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(call->method, "PUT") == 0) {
+        const struct cn_json *time = cn_json_find(call->json, "time");
+        if (!time || time->kind != CN_JSON_INT || time->integer < 0)
+            return cn_err_set(err, CN_EINVALID, "\"time\" must be milliseconds since 1970");
+        time_ms = time->integer;
+    }
+    rc = cn_control_with_database(call, &key, set_alarm, &time_ms, err);
+    if (rc < 0)
+        return rc;
+    if (time_ms == CN_ALARM_NONE)
+        cn_buf_append_str(&call->scratch, "{\"alarm\":null}");
+    else
+        cn_buf_printf(&call->scratch, "{\"alarm\":%" PRId64 "}", time_ms);
+    return cn_control_answer(call, &call->scratch);
+}

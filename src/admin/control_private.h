@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/control_private.h - what the handlers of control calls share.
+ *
+ * A handler gets a call whose path fits its route and answers it, or returns a negative code with
+ * a sentence, from which control.c makes the answer; it must not have written anything then. */
+#ifndef CN_ADMIN_CONTROL_PRIVATE_H
+#define CN_ADMIN_CONTROL_PRIVATE_H
+#include "admin/control.h"
+#include "store/bookmark.h"
+
+struct cn_catalog_entry;
+struct cn_database;
+struct cn_object;
+
+/* The answer 200 with this JSON; the buffer is emptied. */
+int cn_control_answer(struct cn_control_call *call, struct cn_buf *json);
+
+/* A parameter of the query, or NULL. */
+const char *cn_control_param(const struct cn_control_call *call, const char *name);
+/* One that is a whole number from 0 to `max`; `fallback` if it is not given. */
+int cn_control_param_number(const struct cn_control_call *call, const char *name, int64_t max,
+                            int64_t fallback, int64_t *value, struct cn_err *err);
+
+/* The namespace with this name. */
+int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
+                         struct cn_err *err);
+/* The object that path[index] (namespace) and path[index + 1] (id or name) mean. An id need not be
+ * in the catalog: it may be of the past. */
+int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
+                      struct cn_err *err);
+
+/* Runs `fn` on the database of an object, wherever it is at home now (object/visit.h); `object` is
+ * NULL if it is not in memory. What it wrote is durable when this returns 0. */
+typedef int (*cn_control_fn)(struct cn_object *object, struct cn_database *db, void *data,
+                             struct cn_err *err);
+int cn_control_with_database(struct cn_control_call *call, const struct cn_object_key *key,
+                             cn_control_fn fn, void *data, struct cn_err *err);
+/* Runs `fn` while nobody has the database open: a live instance ends, and those who call it are
+ * told `reason`. */
+int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_key *key,
+                         const char *reason,
+                         int (*fn)(struct cn_control_call *call, const struct cn_object_key *key,
+                                   void *data, struct cn_err *err),
+                         void *data, struct cn_err *err);
+
+/* Appends a catalog entry as a JSON object. */
+void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
+                             const struct cn_catalog_entry *entry);
+void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size);
+
+/* Handlers. */
+int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err);
+int cn_control_list(struct cn_control_call *call, struct cn_err *err);
+int cn_control_inspect(struct cn_control_call *call, struct cn_err *err);
+int cn_control_delete(struct cn_control_call *call, struct cn_err *err);
+int cn_control_export(struct cn_control_call *call, struct cn_err *err);
+int cn_control_restore(struct cn_control_call *call, struct cn_err *err);
+int cn_control_alarm(struct cn_control_call *call, struct cn_err *err);
+int cn_control_sql(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv(struct cn_control_call *call, struct cn_err *err);
+int cn_control_backup(struct cn_control_call *call, struct cn_err *err);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/guard.h - who may use the admin listener.
+ *
+ * The control socket is protected by its file's mode and asks nothing. On TCP:
+ *
+ *   G1  Health and readiness are open to whoever reaches the port. On loopback, so are metrics.
+ *   G2  Everything else needs "Authorization: Bearer TOKEN", compared in constant time.
+ *   G3  An address that has sent FREE_FAILURES wrong tokens is refused unheard for a
+ *       time that doubles with each further one, 1 s to 5 min; a right one clears it.
+ *   G4  A page in a browser cannot use the listener behind its user's back: on
+ *       loopback the Host must be a loopback name (DNS rebinding), and a request with
+ *       an Origin must come from the listener itself.
+ *
+ * Threads: the admin thread's. */
+#ifndef CN_ADMIN_GUARD_H
+#define CN_ADMIN_GUARD_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cn_http_request;
+
+#define CN_GUARD_ADDRESS_MAX 64 /* addresses remembered; the one idle longest is forgotten */
+
+struct cn_guard {
+    const char *token; /* borrowed; never empty */
+    bool loopback;     /* the listener is bound to a loopback address */
+    struct cn_guard_address {
+        char remote[48];
+        unsigned failures;
+        uint64_t refused_until_ms, last_ms;
+    } addresses[CN_GUARD_ADDRESS_MAX];
+};
+
+enum cn_guard_need { CN_GUARD_OPEN, CN_GUARD_METRICS, CN_GUARD_TOKEN };
+
+/* 0: let it in. Otherwise the status to answer with, a sentence, and seconds for Retry-After. */
+int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_guard_need need,
+                   uint64_t now_ms, const char **sentence, unsigned *retry_seconds);
+
+/* Whether two texts are equal, in a time that depends on the length of the first only. */
+bool cn_guard_equal(const char *secret, const char *given, size_t given_size);
+/* 127.0.0.0/8, ::1, localhost. */
+bool cn_guard_is_loopback(const char *host);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "net/server.h"
+
+static struct cn_http_header header(const char *name, const char *value)
+{
+    return (struct cn_http_header){name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
+}
+
+void cn_job_refuse(struct cn_http_request *http, int status, const char *code, const char *sentence,
+                   unsigned retry_seconds)
+{
+    struct cn_buf body = {0};
+    char seconds[16];
+    snprintf(seconds, sizeof(seconds), "%u", retry_seconds);
+    struct cn_http_header headers[] = {
+        header("content-type", "application/json"), header("cache-control", "no-store"),
+        status == 401 ? header("www-authenticate", "Bearer") : header("retry-after", seconds)};
+    struct cn_http_head head = {status, headers, status == 401 || retry_seconds ? 3 : 2, NULL};
+    cn_buf_append_str(&body, "{\"error\":{\"code\":");
+    cn_buf_append_json(&body, code, strlen(code));
+    cn_buf_append_str(&body, ",\"message\":");
+    cn_buf_append_json(&body, sentence, strlen(sentence));
+    cn_buf_append_str(&body, "}}\n");
+    (void)cn_http_respond(http, &head, body.data, body.size, NULL, NULL); /* or it is gone */
+    cn_buf_fini(&body);
+    cn_http_request_release(http);
+}
+
+static void free_job(struct cn_job *job)
+{
+    cn_list_remove(&job->link);
+    cn_buf_fini(&job->method);
+    cn_buf_fini(&job->target);
+    cn_buf_fini(&job->body);
+    cn_buf_fini(&job->ready);
+    pthread_mutex_destroy(&job->lock);
+    pthread_cond_destroy(&job->room);
+    job->on_end(job, job->data);
+    cn_free(job);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+/* With the lock held. */
+static void post(struct cn_job *job)
+{
+    if (job->posted)
+        return;
+    job->posted = true;
+    bool sent = cn_mailbox_send(job->mailbox, &job->mail);
+    CN_ASSERT(sent); /* the loop ends after its last job */
+}
+
+static int on_write(struct cn_control_call *call, const void *bytes, size_t size)
+{
+    struct cn_job *job = (struct cn_job *)call;
+    int rc = 0;
+    pthread_mutex_lock(&job->lock);
+    while (job->ready.size >= CN_JOB_READY_MAX && !job->gone)
+        pthread_cond_wait(&job->room, &job->lock); /* J2 */
+    if (job->gone) {
+        rc = CN_ECLOSED;
+    } else {
+        cn_buf_append(&job->ready, bytes, size);
+        if (call->length < 0 || job->ready.size < (size_t)call->length)
+            post(job); /* what is whole goes out with the end */
+    }
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+static bool is_cancelled(struct cn_control_call *call)
+{
+    struct cn_job *job = (struct cn_job *)call;
+    pthread_mutex_lock(&job->lock);
+    bool gone = job->gone;
+    pthread_mutex_unlock(&job->lock);
+    return gone;
+}
+
+static void job_main(void *arg)
+{
+    struct cn_job *job = arg;
+    cn_control_run(&job->call);
+    pthread_mutex_lock(&job->lock);
+    job->ended = true;
+    post(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+static void finish(struct cn_job *job)
+{
+    if (job->started)
+        uv_thread_join(&job->thread);
+    job->http->data = NULL;
+    cn_http_request_release(job->http);
+    free_job(job);
+}
+
+static void send_ready(struct cn_job *job);
+
+static void on_drain(struct cn_http_request *http)
+{
+    struct cn_job *job = http->data;
+    job->full = false;
+    send_ready(job);
+}
+
+/* Moves what the thread has made to the connection. The last call of a job frees it. */
+static void send_ready(struct cn_job *job)
+{
+    struct cn_buf ready = {0};
+    pthread_mutex_lock(&job->lock);
+    bool ended = job->ended, gone = job->gone;
+    if (!job->full) {
+        ready = job->ready;
+        job->ready = (struct cn_buf){0};
+        pthread_cond_signal(&job->room);
+    }
+    pthread_mutex_unlock(&job->lock);
+    if (job->full && !gone)
+        return; /* on_drain() comes back */
+    const struct cn_control_call *call = &job->call;
+    struct cn_http_header headers[] = {
+        header("content-type", call->type ? call->type : "application/json"),
+        header("cache-control", "no-store")};
+    struct cn_http_head head = {call->status, headers, 2, NULL};
+    int rc = 1;
+    if (!gone && !job->begun && ended) {
+        (void)cn_http_respond(job->http, &head, ready.data, ready.size, NULL, NULL);
+    } else if (!gone) {
+        if (!job->begun)
+            rc = cn_http_begin(job->http, &head, call->length);
+        job->begun = true;
+        if (rc >= 0 && ready.size)
+            rc = cn_http_write(job->http, ready.data, ready.size, NULL, NULL);
+        if (rc == 0 && !ended) {
+            job->full = true;
+            cn_http_on_drain(job->http, on_drain);
+        }
+        if (ended && rc >= 0)
+            (void)cn_http_end(job->http); /* shorter than announced: the connection is cut */
+    }
+    cn_buf_fini(&ready);
+    if (ended)
+        finish(job);
+}
+
+static void deliver(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct cn_job *job = CN_CONTAINER_OF(mail, struct cn_job, mail);
+    pthread_mutex_lock(&job->lock);
+    job->posted = false;
+    pthread_mutex_unlock(&job->lock);
+    send_ready(job);
+}
+
+void cn_job_cancel(struct cn_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    job->gone = true;
+    pthread_cond_signal(&job->room);
+    /* Nothing more comes: not the body, or nothing but a reader who would take the rest. */
+    bool over = !job->started || (job->ended && !job->posted);
+    pthread_mutex_unlock(&job->lock);
+    if (over)
+        finish(job);
+}
+
+static void run(struct cn_job *job)
+{
+    job->call.method = cn_buf_text(&job->method);
+    job->call.target = cn_buf_text(&job->target);
+    job->call.body = (const char *)job->body.data;
+    job->call.body_size = job->body.size;
+    job->call.write = on_write;
+    job->call.cancelled = is_cancelled;
+    job->mail.deliver = deliver;
+    job->started = true;
+    int rc = uv_thread_create(&job->thread, job_main, job);
+    if (rc == 0)
+        return;
+    struct cn_http_request *http = job->http;
+    http->data = NULL;
+    free_job(job);
+    cn_job_refuse(http, 503, "overloaded", "cannot start a thread", 1);
+}
+
+static bool take_body(struct cn_job *job, const uint8_t *bytes, size_t size)
+{
+    if (job->body.size + size <= CN_CONTROL_BODY_MAX) {
+        cn_buf_append(&job->body, bytes, size);
+        return true;
+    }
+    struct cn_http_request *http = job->http;
+    http->data = NULL;
+    free_job(job);
+    cn_job_refuse(http, 413, "limit", "the body is larger than 1 MiB", 0);
+    return false;
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size);
+
+static void read_body(struct cn_job *job)
+{
+    const uint8_t *bytes;
+    size_t size;
+    int rc;
+    while ((rc = cn_http_request_read(job->http, &bytes, &size, on_body)) == CN_HTTP_READ_DATA) {
+        if (!take_body(job, bytes, size))
+            return;
+    }
+    if (rc == CN_HTTP_READ_END)
+        run(job);
+    /* PENDING: on_body() goes on; negative: on_abort follows. */
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+{
+    struct cn_job *job = http->data;
+    if (status == CN_HTTP_READ_END)
+        run(job);
+    else if (status == CN_HTTP_READ_DATA && take_body(job, bytes, size))
+        read_body(job);
+}
+
+void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
+                  struct cn_http_request *http, struct cn_list *jobs,
+                  void (*on_end)(struct cn_job *job, void *data), void *data)
+{
+    struct cn_job *job = CN_NEW(struct cn_job);
+    job->call.control = control;
+    job->mailbox = mailbox;
+    job->http = http;
+    job->on_end = on_end;
+    job->data = data;
+    http->data = job;
+    cn_list_push_back(jobs, &job->link);
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_cond_init(&job->room, NULL);
+    cn_buf_append(&job->method, http->method_text.data, http->method_text.size);
+    cn_buf_append(&job->target, http->target.data, http->target.size);
+    read_body(job);
+}

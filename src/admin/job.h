@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/job.h - one control call: a thread that works and a request that waits for it.
+ *
+ *     loop:    body read ──► thread starts      take what is ready ──► http    joined, freed
+ *     thread:                cn_control_run() ──► ready (bounded) ──► ended
+ *
+ * J1  The thread touches the request never; the loop touches the call only before the
+ *     thread starts and after it has ended. What they share is behind `lock`.
+ * J2  At most CN_JOB_READY_MAX bytes wait for the loop: then the thread does.
+ *
+ * Threads:   as said; the functions here are the loop's.
+ * Ownership: the job owns itself and releases its request at the end. */
+#ifndef CN_ADMIN_JOB_H
+#define CN_ADMIN_JOB_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "admin/control.h"
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/mailbox.h"
+
+struct cn_http_request;
+
+#define CN_JOB_READY_MAX ((size_t)256 << 10)
+
+struct cn_job {
+    struct cn_control_call call; /* first: call->write finds the job */
+    struct cn_mail mail;
+    struct cn_mailbox *mailbox; /* of the loop */
+    struct cn_list link;        /* in the admin's list */
+    struct cn_http_request *http;
+    struct cn_buf method, target, body;
+    uv_thread_t thread;
+    bool started, begun, full; /* the loop's */
+    pthread_mutex_t lock;      /* guards what follows */
+    pthread_cond_t room;       /* the loop has taken something, or the reader is gone */
+    struct cn_buf ready;
+    bool posted, ended, gone;
+    void (*on_end)(struct cn_job *job, void *data); /* on the loop; frees nothing */
+    void *data;
+};
+
+/* Reads the request's body, runs the call, answers, releases the request, frees the job. */
+void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
+                  struct cn_http_request *http, struct cn_list *jobs,
+                  void (*on_end)(struct cn_job *job, void *data), void *data);
+/* The reader is gone, or the server stops: the call is told to hurry. */
+void cn_job_cancel(struct cn_job *job);
+
+/* Answers a request with a status and a small JSON error, and releases it. */
+void cn_job_refuse(struct cn_http_request *http, int status, const char *code, const char *sentence,
+                   unsigned retry_seconds);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/ctl.h - how a command reaches a data directory: through the server that has it, or itself.
+ *
+ * If a server answers on DATA/control.sock, calls go there. If none does, the
+ * directory is opened, which takes its lock, and the same calls run in this process
+ * (admin/control.h). Commands cannot tell the difference.
+ *
+ * Ownership: the struct owns what it opens. */
+#ifndef CN_CLI_CTL_H
+#define CN_CLI_CTL_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "cli/datadir.h"
+
+struct cn_args;
+
+struct cn_ctl {
+    char *path;            /* of the data directory, owned */
+    struct cn_datadir dir; /* opened only if no server has it */
+    bool online;
+};
+
+/* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
+int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err);
+void cn_ctl_close(struct cn_ctl *ctl);
+
+/* Makes a call. `body` is JSON, or NULL. On success the answer, which the caller frees; on failure
+ * the sentence of the API. */
+int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
+                struct cn_json **answer, struct cn_err *err);
+/* The same for an answer that is no JSON: goes to `write` as it comes. */
+int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
+                 int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
+                 void *data, struct cn_err *err);
+
+/* Appends "NAME=" (unless NULL) and a text with percent-encoding. */
+void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+void cn_table_init(struct cn_table *table, size_t column_count)
+{
+    *table = (struct cn_table){.column_count = column_count};
+}
+
+void cn_table_add(struct cn_table *table, const char *text, size_t size)
+{
+    struct cn_buf cell = {0};
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f)
+            cn_buf_printf(&cell, "\\x%02x", c);
+        else
+            cn_buf_append_byte(&cell, c);
+    }
+    if (table->cell_count == table->cell_room) {
+        table->cell_room = table->cell_room ? 2 * table->cell_room : 64;
+        table->cells = cn_realloc(table->cells, table->cell_room * sizeof(*table->cells));
+    }
+    (void)cn_buf_text(&cell);
+    table->cells[table->cell_count++] = (char *)cn_buf_take(&cell);
+}
+
+/* Characters, so that columns stay straight for most of the world's texts. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+void cn_table_print(struct cn_table *table)
+{
+    size_t columns = table->column_count;
+    size_t *widths = cn_alloc_zero((columns + 1) * sizeof(*widths));
+    for (size_t i = 0; i < table->cell_count; i++) {
+        size_t width = width_of(table->cells[i]);
+        widths[i % columns] = width > widths[i % columns] ? width : widths[i % columns];
+    }
+    for (size_t i = 0; i < table->cell_count; i++) {
+        bool last = i % columns == columns - 1;
+        fputs(table->cells[i], stdout);
+        size_t pad = last ? 0 : widths[i % columns] - width_of(table->cells[i]) + 2;
+        printf("%*s%s", (int)pad, "", last ? "\n" : "");
+        cn_free(table->cells[i]);
+    }
+    cn_free(widths);
+    cn_free(table->cells);
+    *table = (struct cn_table){0};
+}
+
+void cn_print_time(int64_t time_ms, char text[32])
+{
+    time_t seconds = (time_t)(time_ms / 1000);
+    struct tm tm;
+    strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
+}
+
+void cn_print_json(struct cn_buf *out, const struct cn_json *json)
+{
+    bool is_object = json->kind == CN_JSON_OBJECT;
+    switch (json->kind) {
+    case CN_JSON_NULL:
+        cn_buf_append_str(out, "null");
+        break;
+    case CN_JSON_BOOL:
+        cn_buf_append_str(out, json->boolean ? "true" : "false");
+        break;
+    case CN_JSON_INT:
+        cn_buf_printf(out, "%" PRId64, json->integer);
+        break;
+    case CN_JSON_NUMBER:
+        cn_buf_printf(out, "%.17g", json->number);
+        break;
+    case CN_JSON_STRING:
+        cn_buf_append_json(out, json->text, json->size);
+        break;
+    case CN_JSON_ARRAY:
+    case CN_JSON_OBJECT:
+        cn_buf_append_byte(out, is_object ? '{' : '[');
+        for (const struct cn_json *item = json->first; item; item = item->next) {
+            if (is_object) {
+                cn_buf_append_json(out, item->name, strlen(item->name));
+                cn_buf_append_byte(out, ':');
+            }
+            cn_print_json(out, item);
+            if (item->next)
+                cn_buf_append_byte(out, ',');
+        }
+        cn_buf_append_byte(out, is_object ? '}' : ']');
+    }
+}

@@ -1,0 +1,65 @@
+// A backup of a server under load: the copy is whole, checks clean, and has everything that was
+// acknowledged before it began, in every object a prefix of what was written.
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, tempDir } from "../lib/server.mjs";
+import { call, command, dir } from "./lib.mjs";
+
+test("backup under write load, check, ledger comparison", async () => {
+  const server = await serve(dir, { lanes: 2 });
+  const names = Array.from({ length: 12 }, (_, i) => `ledger ${i}`);
+  const acknowledged = new Map(names.map((name) => [name, 0]));
+  let working = true;
+  const writers = names.map(async (name) => {
+    while (working) {
+      const { count } = await call(server, name, "add", String(acknowledged.get(name)));
+      acknowledged.set(name, count);
+    }
+  });
+  await server.untilTrue(() => [...acknowledged.values()].every((count) => count > 20), "some entries");
+  const copies = [];
+  for (let round = 0; round < 3; round++) {
+    const before = new Map(acknowledged);
+    const copy = path.join(tempDir(), "copy");
+    const done = await command(server.data, "backup", copy);
+    assert.equal(done.status, 0, done.stderr);
+    assert.match(done.stdout, /files, \d+ bytes, as of commit \d+/);
+    copies.push({ copy, before });
+  }
+  working = false;
+  await Promise.all(writers);
+  await server.stop();
+  for (const { copy, before } of copies) {
+    const check = await command(copy, "check");
+    assert.equal(check.status, 0, check.stdout + check.stderr);
+    assert.match(check.stdout, /12 objects .*clean/);
+    for (const name of names) {
+      const { stdout, stderr } = await command(copy, "objects", "sql", "app/Ledger", name, "SELECT text FROM entry ORDER BY id", "--json");
+      const texts = stdout.trim().split("\n").map((line) => JSON.parse(line).text);
+      assert.ok(texts.length >= before.get(name), `${name}: ${texts.length} of ${before.get(name)}; ${stderr}`);
+      assert.deepEqual(texts, texts.map((_, i) => String(i)), name);
+    }
+  }
+  // And the copy serves.
+  const again = await serve(dir, { data: copies[2].copy });
+  assert.ok((await call(again, names[0], "count")) >= copies[2].before.get(names[0]));
+  await again.stop();
+});
+
+test("a folder that is not empty, or cannot be made, is refused", async () => {
+  const server = await serve(dir, { lanes: 1 });
+  await call(server, "x", "add", "one");
+  const full = tempDir();
+  writeFileSync(path.join(full, "something"), "x");
+  for (const target of [full, "/proc/nothing/here"]) {
+    const done = await command(server.data, "backup", target);
+    assert.equal(done.status, 1);
+    assert.match(done.stderr, /^cairn: .+\n$/);
+  }
+  const sub = path.join(full, "sub");
+  mkdirSync(sub);
+  assert.equal((await command(server.data, "backup", sub)).status, 0);
+  await server.stop();
+});

@@ -1,0 +1,105 @@
+// The admin listener on TCP: what is open, what needs the token, who is locked out.
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { run } from "../lib/cairn.mjs";
+import { serve, tempDir } from "../lib/server.mjs";
+import { adminPort, ask, call, dir } from "./lib.mjs";
+
+const bearer = (token) => ({ headers: { authorization: `Bearer ${token}` } });
+
+describe("on loopback", () => {
+  let server, port, token;
+  before(async () => {
+    server = await serve(dir, { args: ["--admin", "127.0.0.1:0"] });
+    port = await adminPort(server);
+    token = readFileSync(path.join(server.data, "admin.token"), "utf8").trim();
+  });
+  after(() => server.stop());
+
+  test("health, readiness and metrics are open", async () => {
+    assert.equal((await ask({ port }, "GET", "/healthz")).text, "ok\n");
+    assert.equal((await ask({ port }, "GET", "/readyz")).text, "ready\n");
+    assert.equal((await ask({ port }, "GET", "/metrics")).status, 200);
+    assert.equal((await ask({ port }, "POST", "/healthz")).status, 405);
+  });
+  test("the rest needs the token, which only the server's user can read", async () => {
+    assert.equal(statSync(path.join(server.data, "admin.token")).mode & 0o777, 0o600);
+    assert.equal(statSync(path.join(server.data, "control.sock")).mode & 0o777, 0o600);
+    assert.match(token, /^[0-9a-f]{48}$/);
+    await call(server, "x", "add", "one");
+    for (const target of ["/api/namespaces", "/openapi.json", "/nothing", "/"]) {
+      const answer = await ask({ port }, "GET", target);
+      assert.equal(answer.status, 401, target);
+      assert.equal(answer.headers["www-authenticate"], "Bearer");
+    }
+    assert.deepEqual((await ask({ port }, "GET", "/api/namespaces", bearer(token))).json, { namespaces: [{ name: "app/Ledger" }] });
+    assert.equal((await ask({ port }, "GET", "/nothing", bearer(token))).status, 404);
+  });
+  test("pages of other sites are refused, and names that only seem to be this machine", async () => {
+    const evil = { headers: { host: "evil.example", authorization: `Bearer ${token}` } };
+    assert.equal((await ask({ port }, "GET", "/healthz", evil)).status, 403);
+    const foreign = { headers: { origin: "https://evil.example", authorization: `Bearer ${token}` } };
+    assert.equal((await ask({ port }, "GET", "/api/namespaces", foreign)).status, 403);
+    const own = { headers: { origin: `http://127.0.0.1:${port}`, authorization: `Bearer ${token}` } };
+    assert.equal((await ask({ port }, "GET", "/api/namespaces", own)).status, 200);
+  });
+  test("malformed requests get clear errors", async () => {
+    const post = (target, body) => ask({ port }, "POST", target, { body, ...{ headers: { authorization: `Bearer ${token}` } } });
+    for (const [target, body, status, pattern] of [
+      ["/api/objects/app%2FLedger/x/sql", { sql: 1 }, 400, /"sql" must be a text/],
+      ["/api/objects/app%2FLedger/x/sql", { sql: "SELECT ?", params: [] }, 400, /1 parameters, but 0/],
+      ["/api/objects/app%2FLedger/x/sql", { sql: "SELECT ?", params: [{}] }, 400, /must be null, a number or a string/],
+      ["/api/objects/app%2FLedger/%00/sql", { sql: "SELECT 1" }, 400, /percent-encoding/],
+      ["/api/objects/app%2FNone/x/sql", { sql: "SELECT 1" }, 404, /no namespace/],
+      ["/api/objects/app%2FLedger/x/restore", {}, 400, /to which moment/],
+      ["/api/objects/app%2FLedger/x/restore", { time: "yesterday" }, 400, /is no time/],
+      ["/api/backup", { path: "relative" }, 400, /absolute/],
+      ["/api/namespaces", {}, 405, /POST is not possible/],
+    ]) {
+      const answer = await post(target, body);
+      assert.equal(answer.status, status, `${target} ${answer.text}`);
+      assert.match(answer.json.error.message, pattern);
+    }
+    const large = await post("/api/backup", { path: "x".repeat(2 << 20) }).catch((error) => ({ status: error.code }));
+    assert.ok([413, "EPIPE", "ECONNRESET"].includes(large.status), String(large.status));
+  });
+  test("wrong tokens lock an address out for a while; the control socket still answers", async () => {
+    const statuses = [];
+    for (let i = 0; i < 8; i++) statuses.push((await ask({ port }, "GET", "/api/namespaces", bearer("wrong".padEnd(48, "0")))).status);
+    assert.deepEqual(statuses.slice(0, 5), [401, 401, 401, 401, 401]);
+    assert.deepEqual(new Set(statuses.slice(5)), new Set([429]));
+    const refused = await ask({ port }, "GET", "/api/namespaces", bearer(token));
+    assert.equal(refused.status, 429);
+    assert.ok(Number(refused.headers["retry-after"]) >= 1);
+    assert.equal((await ask({ data: server.data }, "GET", "/api/namespaces")).status, 200);
+    await server.untilTrue(async () => (await ask({ port }, "GET", "/api/namespaces", bearer(token))).status === 200, "the end of the lock-out");
+  });
+});
+
+test("beyond loopback a token must be given, and metrics need it too", async () => {
+  const refused = run(["serve", dir, "--listen", "127.0.0.1:0", "--data", tempDir(), "--admin", "0.0.0.0:0"]);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /needs a token: set CAIRN_ADMIN_TOKEN/);
+  const token = "a token of some length";
+  const server = await serve(dir, { args: ["--admin", "0.0.0.0:0"], env: { CAIRN_ADMIN_TOKEN: token } });
+  const port = await adminPort(server);
+  assert.equal((await ask({ port }, "GET", "/healthz", { headers: { host: "any.example" } })).status, 200);
+  assert.equal((await ask({ port }, "GET", "/metrics")).status, 401);
+  assert.equal((await ask({ port }, "GET", "/metrics", bearer(token))).status, 200);
+  await server.stop();
+});
+
+test("a port that is taken is a warning if nobody asked for it, and an error if somebody did", async () => {
+  const blocker = net.createServer().listen(8788, "127.0.0.1");
+  await new Promise((resolve) => { blocker.on("listening", resolve); blocker.on("error", resolve); }); // taken either way
+  const server = await serve(dir, { env: { CAIRN_ADMIN: "" } });
+  await server.until(/there is no admin listener: port 8788 is taken/);
+  await server.stop();
+  const asked = run(["serve", dir, "--listen", "127.0.0.1:0", "--data", tempDir(), "--admin", "127.0.0.1:8788"]);
+  assert.equal(asked.status, 1);
+  assert.match(asked.stderr, /admin listener/);
+  blocker.close();
+});

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON reader takes what RFC 8259 allows, within its bounds, and nothing else. */
+#include "base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test/lib/test.h"
+
+static struct cn_json *parse(const char *text)
+{
+    struct cn_err err = {0};
+    return cn_json_parse(text, strlen(text), &err);
+}
+
+TEST(json, reads_every_kind_of_value)
+{
+    struct cn_json *root =
+        parse(" {\"a\":[1,-2.5e1,true,false,null,\"x\"],\"b\":{\"c\":9223372036854775807}} ");
+    CHECK(root);
+    const struct cn_json *item = cn_json_find(root, "a")->first;
+    CHECK(item->kind == CN_JSON_INT && item->integer == 1);
+    item = item->next;
+    CHECK(item->kind == CN_JSON_NUMBER && item->number == -25.0);
+    item = item->next;
+    CHECK(item->kind == CN_JSON_BOOL && item->boolean);
+    item = item->next->next;
+    CHECK(item->kind == CN_JSON_NULL);
+    CHECK_STR("x", item->next->text);
+    CHECK(!item->next->next);
+    CHECK_INT(INT64_MAX, cn_json_find(cn_json_find(root, "b"), "c")->integer);
+    CHECK(!cn_json_find(root, "c") && !cn_json_text(root, "a"));
+    cn_json_free(root);
+    root = parse("9223372036854775808");
+    CHECK(root->kind == CN_JSON_NUMBER);
+    cn_json_free(root);
+}
+
+TEST(json, decodes_escapes)
+{
+    struct cn_json *root = parse("\"\\u00fc\\ud83d\\ude00\\n\\\\\\/\\u0000!\"");
+    CHECK_INT(11, root->size);
+    CHECK(memcmp(root->text, "\xc3\xbc\xf0\x9f\x98\x80\n\\/\0!", 11) == 0);
+    cn_json_free(root);
+}
+
+TEST(json, refuses_what_is_not_json)
+{
+    static const char *const wrong[] = {
+        "",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "'a'",
+        "01",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "-",
+        "nul",
+        "truex",
+        "[1 2]",
+        "\"\\x\"",
+        "\"\\ud800\"",
+        "\"\\udc00\"",
+        "\"\n\"",
+        "\"\xff\"",
+        "1 2",
+        "{\"a\":1,\"a\":2}",
+        "\"a",
+        "1e999",
+        "{\"a\" 1}",
+        "\"\\ud800\\u0041\"",
+        "[",
+        "\"\\",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct cn_json *root = parse(wrong[i]);
+        if (root)
+            test_fail(__FILE__, __LINE__, "accepted: %s", wrong[i]);
+    }
+}
+
+TEST(json, is_bounded_in_depth)
+{
+    char text[2 * CN_JSON_DEPTH_MAX + 3];
+    for (int depth = CN_JSON_DEPTH_MAX; depth <= CN_JSON_DEPTH_MAX + 1; depth++) {
+        memset(text, '[', (size_t)depth);
+        memset(text + depth, ']', (size_t)depth);
+        text[2 * depth] = 0;
+        struct cn_json *root = parse(text);
+        CHECK((root != NULL) == (depth == CN_JSON_DEPTH_MAX));
+        cn_json_free(root);
+    }
+}
