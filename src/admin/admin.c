@@ -255,9 +255,18 @@ static int open_endpoint(struct cn_admin *admin, struct endpoint *endpoint, int 
 
 static int open_control(struct cn_admin *admin, struct cn_err *err)
 {
-    int fd = bind_control(&admin->options, err);
-    if (fd < 0)
+    struct cn_err why = {0};
+    int fd = bind_control(&admin->options, &why);
+    if (fd == CN_ELOCKED) {
+        /* Neither has a store, which would be locked: nothing to control is lost. */
+        cn_warn("there is no control socket: %s", why.text);
+        return 0;
+    }
+    if (fd < 0) {
+        if (err)
+            *err = why;
         return fd;
+    }
     return open_endpoint(admin, &admin->control, fd, NULL, NULL, err);
 }
 
