@@ -33,7 +33,7 @@ SQLITE_FLAGS := -std=c11 -D_GNU_SOURCE -DSQLITE_THREADSAFE=2 -DSQLITE_DEFAULT_ME
   -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_DEPRECATED -DSQLITE_DQS=0 -DSQLITE_DEFAULT_FOREIGN_KEYS=1 \
   -DSQLITE_LIKE_DOESNT_MATCH_BLOBS -DSQLITE_USE_ALLOCA -DSQLITE_OMIT_AUTOINIT -DSQLITE_DEFAULT_LOOKASIDE=128,32 \
   -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_COLUMN_METADATA \
-  -DSQLITE_ENABLE_UPDATE_DELETE_LIMIT -DSQLITE_ENABLE_STMT_SCANSTATUS -DSQLITE_ENABLE_BYTECODE_VTAB \
+  -DSQLITE_ENABLE_UPDATE_DELETE_LIMIT -DSQLITE_ENABLE_STMT_SCANSTATUS \
   -DSQLITE_TEMP_STORE=3 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_DEFAULT_PCACHE_INITSZ=0 -DSQLITE_MAX_PAGE_COUNT=2621440
 
 LAYERS  := base net store object service js worker bindings admin cli
@@ -98,10 +98,11 @@ FORCE:
 $(B)/third/sqlite3.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(SQLITE_FLAGS)' | cmp -s - $@ || echo '$(SQLITE_FLAGS)' > $@
-$(B)/third/sqlite3.o: $(SQLITE)/sqlite3.c $(B)/third/sqlite3.flags
+# With our counting of rows, which needs its private types.
+$(B)/third/sqlite3.o: src/store/sqlite/engine.c src/store/sqlite/rows.h $(SQLITE)/sqlite3.c $(B)/third/sqlite3.flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w $(SQLITE_FLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w $(SQLITE_FLAGS) -Isrc -I$(SQLITE) -c $< -o $@
 $(B)/third/llhttp.o: $(LLHTTP)/llhttp.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -40,12 +40,6 @@ static const char *const own_sql[CN_OWN_COUNT] = {
                        " ORDER BY key LIMIT ?3",
     [CN_OWN_KV_LIST_REVERSE] = "SELECT key, value FROM _cf_KV WHERE key >= ?1"
                                " AND (?2 IS NULL OR key < ?2) ORDER BY key DESC LIMIT ?3",
-    /* How often the instructions of a program that write to tables and indexes have run. */
-    [CN_OWN_ROWS_WRITTEN] =
-        "SELECT coalesce(sum(nexec), 0) FROM bytecode(?1) AS b WHERE subprog IS NULL"
-        " AND (opcode IN ('Insert', 'IdxInsert', 'VUpdate') OR opcode = 'Delete' AND p5 & 1)"
-        " AND p1 NOT IN (SELECT p1 FROM bytecode(?1) WHERE subprog IS NULL"
-        " AND opcode IN ('OpenEphemeral', 'OpenAutoindex'))",
 };
 
 /* ---- Errors ---- */

@@ -24,7 +24,6 @@ enum cn_own_sql {
     CN_OWN_KV_DELETE,
     CN_OWN_KV_LIST,
     CN_OWN_KV_LIST_REVERSE,
-    CN_OWN_ROWS_WRITTEN,
     CN_OWN_COUNT
 };
 

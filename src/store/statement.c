@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "store/database_private.h"
+#include "store/sqlite/rows.h"
 
 enum { CACHE_MAX = 48 }; /* statements of one database; 2 to 5 kB each */
 
@@ -337,31 +338,16 @@ const void *cn_statement_column_blob(struct cn_statement *statement, int column,
 
 uint64_t cn_statement_rows_read(struct cn_statement *statement)
 {
-    sqlite3_int64 rows = 0;
-    for (int i = 0; statement->stmt; i++) {
-        sqlite3_int64 visits = 0;
-        if (sqlite3_stmt_scanstatus_v2(statement->stmt, i, SQLITE_SCANSTAT_NVISIT, 0, &visits))
-            break;
-        rows += visits;
-    }
-    return (uint64_t)rows;
+    return statement->stmt ? (uint64_t)cn_sqlite_rows_read(statement->stmt) : 0;
 }
 
 /* The program's own writes, counted exactly; those of triggers and foreign keys, and of
  * deleting a whole table, by the number of rows changed. */
 uint64_t cn_statement_rows_written(struct cn_statement *statement)
 {
-    struct cn_database *db = statement->db;
-    sqlite3_stmt *count;
-    if (!statement->stmt || !statement->started || !statement->writes ||
-        cn_database_own(db, CN_OWN_ROWS_WRITTEN, &count, NULL) < 0)
+    if (!statement->stmt || !statement->started || !statement->writes)
         return 0;
-    sqlite3_int64 rows = 0;
-    (void)sqlite3_bind_pointer(count, 1, statement->stmt, "stmt-pointer", NULL);
-    if (sqlite3_step(count) == SQLITE_ROW)
-        rows = sqlite3_column_int64(count, 0);
-    (void)sqlite3_reset(count);
-    (void)sqlite3_clear_bindings(count);
+    int64_t rows = cn_sqlite_rows_written(statement->stmt);
     return (uint64_t)(rows > statement->changes ? rows : statement->changes);
 }
 
