@@ -66,4 +66,5 @@ installNode();
 export { start, dispatchFetch } from "./workers/dispatch.js";
 export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
+export { localReply } from "./workers/object/local.js";
 export { objectCreate, objectDeliver, objectDestroy } from "./workers/object/host.js";

@@ -18,6 +18,7 @@ extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_node[];
 extern const struct cn_js_native cn_native_node_crypto[];
 extern const struct cn_js_native cn_native_node_keys[];
+extern const struct cn_js_native cn_native_localcall[];
 extern const struct cn_js_native cn_native_object[];
 extern const struct cn_js_native cn_native_queue[];
 extern const struct cn_js_native cn_native_restore[];
@@ -42,6 +43,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_node,
     cn_native_node_crypto,
     cn_native_node_keys,
+    cn_native_localcall,
     cn_native_object,
     cn_native_queue,
     cn_native_restore,

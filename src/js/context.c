@@ -123,13 +123,20 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
     return finish(context, value, exception, result, err);
 }
 
-void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
+void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
 {
-    JSValueProtect(context->ref, value);
-    *pin = (struct cn_js_pin){.context = context, .value = value, .owner = context->vm->owner};
+    *pin = (struct cn_js_pin){
+        .context = context, .value = value, .owner = context->vm->owner, .borrowed = true};
     cn_list_push_back(&context->pins, &pin->link);
     if (pin->owner)
         context->vm->hooks->hold(pin->owner);
+}
+
+void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
+{
+    JSValueProtect(context->ref, value);
+    cn_js_pin_borrow(pin, context, value);
+    pin->borrowed = false;
 }
 
 void cn_js_pin_clear(struct cn_js_pin *pin)
@@ -137,7 +144,8 @@ void cn_js_pin_clear(struct cn_js_pin *pin)
     if (!pin->context)
         return;
     struct cn_js_vm *vm = pin->context->vm;
-    JSValueUnprotect(pin->context->ref, pin->value);
+    if (!pin->borrowed)
+        JSValueUnprotect(pin->context->ref, pin->value);
     cn_list_remove(&pin->link);
     pin->context = NULL;
     pin->value = NULL;

@@ -32,7 +32,8 @@ struct cn_js_context {
 struct cn_js_pin {
     struct cn_js_context *context; /* NULL: empty */
     JSValueRef value;
-    void *owner; /* whose turn it was made in (vm.h); NULL: nobody's */
+    void *owner;   /* whose turn it was made in (vm.h); NULL: nobody's */
+    bool borrowed; /* somebody else's pin keeps the value */
     struct cn_list link;
 };
 
@@ -56,6 +57,8 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
 int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err);
 
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
+/* The same for a value that another pin keeps for as long as the context lives. */
+void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
 /* Empties every pin of `owner`, which goes: what they wait for finds nobody. */
 void cn_js_pin_clear_all(struct cn_js_context *context, const void *owner);

@@ -33,7 +33,7 @@ struct cn_instance {
     bool current;                    /* gets new events, or is about to */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
-    struct cn_js_pin object_create, object_deliver, object_destroy;
+    struct cn_js_pin object_create, object_deliver, object_destroy, local_reply;
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */
     void (*on_started)(struct cn_instance *instance, const struct cn_err *err);

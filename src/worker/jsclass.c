@@ -198,6 +198,12 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
+    struct cn_jscall *jscall = call->kind == CN_CALL_ALARM ? NULL : call->payload;
+    if (jscall && jscall->home_serial && jscall->home_serial != instance->serial) {
+        cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
+                     "Durable Object reset because its code was updated.");
+        return;
+    }
     call->tag = cn_jstable_add(&lane_of(object)->calls, call);
     if (!call->tag) {
         cn_call_fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
@@ -214,8 +220,10 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         cn_alarm_begin(object, info);
         argv[3] = JSValueMakeNumber(ctx, info->retry_count);
         argv[4] = JSValueMakeNumber(ctx, (double)info->scheduled_ms);
+    } else if (jscall->home_serial) {
+        argv[3] = JSValueMakeNumber(ctx, jscall->slot);
+        argv[4] = JSValueMakeUndefined(ctx);
     } else {
-        struct cn_jscall *jscall = call->payload;
         if (jscall->method)
             argv[3] = cn_js_text_z(ctx, jscall->method);
         argv[4] =

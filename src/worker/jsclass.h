@@ -35,6 +35,9 @@ struct cn_jscall {
     uint8_t *result; /* serialized result or error; owned */
     size_t result_size;
     struct cn_js_pin callback; /* on the caller's lane */
+    /* Of a call that stays in its instance (bindings/localcall.c): no method, no bytes. */
+    uint32_t home_serial; /* of the instance; 0: any other call */
+    uint32_t slot;        /* the prelude's number for what it carries */
 };
 
 struct cn_jsobject {

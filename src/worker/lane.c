@@ -328,6 +328,7 @@ static void lane_main(void *arg)
     cn_jstable_fini(&lane->objects);
     cn_jstable_fini(&lane->calls);
     cn_jstable_fini(&lane->cursors);
+    cn_jstargets_fini(&lane->targets);
     cn_events_fini(&lane->events);
     cn_buf_fini(&lane->scratch);
     cn_js_vm_free(lane->vm);

@@ -28,6 +28,7 @@
 #include "object/node.h"
 #include "worker/event.h"
 #include "worker/jsclass.h"
+#include "worker/jstarget.h"
 #include "worker/script.h"
 
 struct cn_instance;
@@ -76,6 +77,7 @@ struct cn_lane {
     struct cn_sockets *sockets;
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
     struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
+    struct cn_jstargets targets;               /* objects that scripts call */
     struct cn_events events;                   /* every event under way on this lane */
     struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
     uv_idle_t dispatch_spin;                   /* runs while there are any */

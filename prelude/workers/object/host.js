@@ -8,7 +8,8 @@ import { clearTimeout, setTimeout } from "../../web/timers.js";
 import { loopbackExports } from "../context.js";
 import { decodeRequest, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
-import { Exports, KIND, answer, answerTarget, failCall, replyWith, setExportsOfObject } from "./rpc.js";
+import { localCall } from "./local.js";
+import { Exports, KIND, answer, answerLocal, answerTarget, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { makeStorage } from "./storage.js";
 
@@ -125,7 +126,8 @@ export function objectDeliver(object, call, kind, method, payload) {
   const host = hosts.get(object);
   switch (kind) {
     case KIND.RPC:
-      answer(call, host.instance, method.split("."), payload);
+      if (typeof method === "number") answerLocal(call, host.instance, localCall(method));
+      else answer(call, host.instance, method.split("."), payload);
       return;
     case KIND.FETCH:
       deliverFetch(host, call, payload);

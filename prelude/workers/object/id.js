@@ -10,13 +10,16 @@ const NAME_BYTES_MAX = 1024;
 const CACHE_MAX = 4096;
 
 const token = Symbol("construct");
-let hexOf;
+let hexOf, stubOf;
 
 export class DurableObjectId {
   #hex;
-  constructor(key, hex, name, jurisdiction) {
+  #ns; // of the namespace that made it; 0: of one's own object
+  #stub = null;
+  constructor(key, hex, name, jurisdiction, ns) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#hex = hex;
+    this.#ns = ns;
     if (name !== undefined) Object.defineProperty(this, "name", { value: name, enumerable: true });
     if (jurisdiction !== undefined) Object.defineProperty(this, "jurisdiction", { value: jurisdiction, enumerable: true });
   }
@@ -28,13 +31,15 @@ export class DurableObjectId {
   }
   static {
     hexOf = (id) => (typeof id === "object" && id !== null && #hex in id ? id.#hex : undefined);
+    // One stub for one id: what it has learnt of the object is used by the next call.
+    stubOf = (id, ns) => (id.#ns === ns ? (id.#stub ??= newStub(ns, id.#hex, id)) : null);
   }
 }
 finishInterface(DurableObjectId);
 
 /** The id of an object that runs here: `ctx.id`. */
-export function makeId(hex, name, jurisdiction) {
-  return new DurableObjectId(token, hex, name, JURISDICTIONS[jurisdiction]);
+export function makeId(hex, name, jurisdiction, ns = 0) {
+  return new DurableObjectId(token, hex, name, JURISDICTIONS[jurisdiction], ns);
 }
 
 function keepsName(name) {
@@ -57,14 +62,14 @@ export class DurableObjectNamespace {
   }
   newUniqueId(options) {
     const jurisdiction = this.#jurisdictionOf(options);
-    return makeId(native.idUnique(this.#ns, jurisdiction), undefined, jurisdiction);
+    return makeId(native.idUnique(this.#ns, jurisdiction), undefined, jurisdiction, this.#ns);
   }
   idFromName(name) {
     if (arguments.length === 0) throw new TypeError("Failed to execute 'idFromName' on 'DurableObjectNamespace': parameter 1 is required.");
     name = String(name);
     let id = this.#names.get(name);
     if (id === undefined) {
-      id = makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction);
+      id = makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction, this.#ns);
       if (this.#names.size >= CACHE_MAX) this.#names.clear();
       this.#names.set(name, id);
     }
@@ -78,17 +83,18 @@ export class DurableObjectNamespace {
     if (this.#jurisdiction !== 0 && jurisdiction !== this.#jurisdiction) {
       throw new TypeError("Durable Object ID is not valid for this jurisdiction");
     }
-    return makeId(hex.toLowerCase(), undefined, jurisdiction);
+    return makeId(hex.toLowerCase(), undefined, jurisdiction, this.#ns);
   }
   get(id, options) {
     const hex = hexOf(id);
     if (hex === undefined) throw new TypeError("Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.");
+    const stub = stubOf(id, this.#ns);
+    if (stub !== null) return stub;
     if (native.idCheck(this.#ns, hex) < 0) throw new TypeError("get called on the wrong Durable Object namespace");
     return newStub(this.#ns, hex, id);
   }
   getByName(name, options) {
-    const id = this.idFromName(name);
-    return newStub(this.#ns, hexOf(id), id);
+    return stubOf(this.idFromName(name), this.#ns);
   }
   getExisting(id, options) {
     return this.get(id, options);

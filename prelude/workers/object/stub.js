@@ -5,6 +5,7 @@ import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Request } from "../../web/fetch/request.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
+import { LocalTarget } from "./local.js";
 import { KIND, makeStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
@@ -17,6 +18,7 @@ export function newStub(ns, hex, id) {
   return makeStub(send, {
     fixed: { __proto__: null, id, name, fetch: (input, init) => fetchBy(sendFetch, input, init) },
     object: { ns, hex, name },
+    local: new LocalTarget(ns, hex, name),
   });
 }
 setObjectStub((ns, hex, name) => newStub(ns, hex, { name, toString: () => hex }));

@@ -1,0 +1,133 @@
+// Calls between a worker and its own objects on the same lane, with plain values: most calls.
+//
+// What the two sides exchange must be a copy, but strings and numbers are their own copies, and a
+// flat object is copied faster than it is written to bytes and read again. So the arguments and the
+// result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
+// by the same mailbox and through the same gates as every other call. Values that are not plain, and
+// errors, travel as bytes.
+import { currentObject, gated } from "../../internal/gate.js";
+import { native } from "../../internal/native.js";
+
+const STRING_MAX = 1 << 16; // longer ones count against the limit of a message (RPC-5): bytes
+const FIELDS_MAX = 32;
+const ARGUMENTS_MAX = 8;
+/** Instead of a copy: it must go as bytes. */
+export const NOT_PLAIN = Symbol("not plain");
+
+const { getPrototypeOf, keys: ownKeys } = Object;
+const { isArray } = Array;
+const ObjectPrototype = Object.prototype;
+const ArrayPrototype = Array.prototype;
+
+function isPlain(value) {
+  switch (typeof value) {
+    case "string":
+      return value.length <= STRING_MAX;
+    case "number":
+    case "boolean":
+    case "undefined":
+      return true;
+    default:
+      return value === null;
+  }
+}
+
+/** A copy of a plain value, or of a flat object or array of them; else NOT_PLAIN. */
+export function copyPlain(value) {
+  if (isPlain(value)) return value;
+  if (typeof value !== "object") return NOT_PLAIN;
+  const prototype = getPrototypeOf(value);
+  if (prototype === ObjectPrototype) {
+    const names = ownKeys(value);
+    if (names.length > FIELDS_MAX) return NOT_PLAIN;
+    const copy = {};
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i];
+      const field = value[name];
+      if (!isPlain(field) || name === "__proto__") return NOT_PLAIN;
+      copy[name] = field;
+    }
+    return copy;
+  }
+  if (prototype !== ArrayPrototype || !isArray(value) || value.length > FIELDS_MAX || ownKeys(value).length !== value.length) return NOT_PLAIN;
+  const copy = [];
+  for (let i = 0; i < value.length; i++) {
+    if (!isPlain(value[i])) return NOT_PLAIN;
+    copy.push(value[i]);
+  }
+  return copy;
+}
+
+/** A copy of the arguments, or null: two objects might be the same one, so one at most is plain. */
+export function copyArguments(args) {
+  const count = args.length;
+  if (count > ARGUMENTS_MAX) return null;
+  const copies = [];
+  let objects = 0;
+  for (let i = 0; i < count; i++) {
+    const copy = copyPlain(args[i]);
+    if (copy === NOT_PLAIN || (typeof copy === "object" && copy !== null && ++objects > 1)) return null;
+    copies.push(copy);
+  }
+  return copies;
+}
+
+/** A call on its way. Slots are used again, and so are these. */
+class LocalCall {
+  constructor(slot) {
+    this.slot = slot;
+    this.method = "";
+    this.payload = undefined; // the copied arguments, or the parts of a request
+    this.result = undefined; // the copied result, or the parts of a response
+    this.settle = null; // (faults, result, bytes, message), with the caller's gate
+    this.handle = 0; // of the call, while the object works on it
+  }
+}
+const calls = [];
+const free = [];
+
+/** Where a stub's calls go. */
+export class LocalTarget {
+  constructor(ns, hex, name) {
+    this.ns = ns;
+    this.hex = hex;
+    this.name = name;
+    this.number = -1; // C's; -1: none yet
+  }
+  /**
+   * Sends a call; `settle` (faults, result, bytes, message) gets the answer: faults -1 and a result,
+   * or bytes if it was not plain; else the faults and an error. False: the object is not here.
+   */
+  send(kind, method, payload, settle) {
+    if (this.number === -1) this.number = native.targetNew(this.ns, this.hex, this.name);
+    const call = free.pop() ?? new LocalCall(calls.length);
+    calls[call.slot] = call;
+    call.method = method;
+    call.payload = payload;
+    call.settle = currentObject() === 0 ? settle : gated(settle);
+    let sent = native.localCall(this.number, call.slot, kind);
+    if (sent < 0) {
+      this.number = native.targetNew(this.ns, this.hex, this.name);
+      sent = native.localCall(this.number, call.slot, kind);
+    }
+    if (sent !== 1) release(call);
+    return sent === 1;
+  }
+}
+
+function release(call) {
+  call.payload = call.result = undefined;
+  call.settle = null;
+  call.handle = 0; // what the object still says to it is too late
+  free.push(call);
+}
+
+export const localCall = (slot) => calls[slot];
+
+/** C calls: the answer to the call in `slot`, or (faults -2) that its caller is gone. */
+export function localReply(slot, faults, bytes, message) {
+  const call = calls[slot];
+  const { settle, result } = call;
+  release(call);
+  if (faults !== -2) settle(faults, result, bytes, message);
+}
