@@ -614,7 +614,7 @@ static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* eventFail(h, reason): the handler threw, or its body did */
+/* eventFail(h, reason, overloaded): the handler threw, or its body did */
 static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeUndefined(ctx));

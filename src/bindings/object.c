@@ -168,7 +168,7 @@ static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t 
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
     jscall->bytes = cn_memdup(bytes, size);
-    jscall->size = size;
+    jscall->size = jscall->call.size = size;
     jscall->call.caller = &lane->object_lane;
     jscall->call.on_reply = on_reply;
     jscall->call.drop = drop;

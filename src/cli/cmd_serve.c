@@ -139,9 +139,11 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     if (rc < 0)
         return rc;
     if (cn_deployer_wants_node(deployer)) {
+        const struct cn_config_server *server = &deployer->projects[0].config->server;
         struct cn_data_options data = {
             .lane_count = settings->lane_count,
-            .object_idle_ms = (unsigned)deployer->projects[0].config->server.limits.object_idle_ms,
+            .object_idle_ms = (unsigned)server->limits.object_idle_ms,
+            .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
         };
         rc = cn_data_open(&settings->data, deployer->projects[0].data, &data, err);
         if (rc < 0)

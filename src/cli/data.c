@@ -50,6 +50,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
         .lane_count = options->lane_count,
         .find_class = find_class,
         .data = &data->services,
+        .new_objects_per_minute = options->new_objects_per_minute,
         .idle_ms = options->object_idle_ms,
         .idle_long_ms = options->object_idle_ms * 7,
     };

@@ -23,7 +23,8 @@ struct cn_data {
 
 struct cn_data_options {
     unsigned lane_count;
-    unsigned object_idle_ms; /* 0: the default */
+    unsigned object_idle_ms;         /* 0: the default */
+    unsigned new_objects_per_minute; /* 0: no limit */
 };
 
 /* Makes the folder (mode 0700) if it is absent. */

@@ -88,6 +88,16 @@ void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char 
     go_back(call);
 }
 
+/* Why the inbox takes no more, or NULL. A single call always fits. */
+static const char *inbox_full(const struct cn_object *object, const struct cn_call *call)
+{
+    if (object->inbox_count >= CN_OBJECT_INBOX_MAX)
+        return "Durable Object is overloaded. Too many requests queued.";
+    if (object->inbox_count && object->inbox_bytes + call->size > CN_OBJECT_INBOX_BYTES_MAX)
+        return "Durable Object is overloaded. Too much data queued.";
+    return NULL;
+}
+
 /* On the owner's lane. */
 static void arrive(struct cn_call *call)
 {
@@ -97,14 +107,18 @@ static void arrive(struct cn_call *call)
         cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
         return;
     }
-    if (!object)
-        object = cn_object_new(lane, call->ns, &call->key);
-    if (object->inbox_count >= CN_OBJECT_INBOX_MAX) {
+    if (!object && !cn_node_admits(lane->node, call->ns, &call->key)) {
         cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
-                       "Durable Object is overloaded. Too many requests queued.");
+                       "Too many new Durable Objects of this class within a minute.");
         return;
     }
-    cn_object_receive(object, call);
+    if (!object)
+        object = cn_object_new(lane, call->ns, &call->key);
+    const char *full = inbox_full(object, call);
+    if (full)
+        cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, full);
+    else
+        cn_object_receive(object, call);
 }
 
 static void deliver_call(struct cn_mail *mail, void *data)

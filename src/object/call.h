@@ -61,6 +61,7 @@ struct cn_call {
     struct cn_object_lane *caller;
     struct cn_object_lane *owner; /* set by cn_call_send() */
     struct cn_object *object;     /* while it is there */
+    size_t size;                  /* bytes of the payload, which count for the inbox's bound */
     void *payload;                /* what the caller asks; meaning by kind and class */
     void *result;                 /* what cn_call_reply() was given */
     unsigned faults;              /* of enum cn_call_fault, when it failed */

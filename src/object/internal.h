@@ -30,6 +30,9 @@ bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
 struct cn_history *cn_node_history(struct cn_node *node);
 /* The index of the lane that owns the object. */
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key);
+/* Whether an object that is not in memory may start: false if it has stored nothing yet and its
+ * namespace has had its share of new objects in this minute. */
+bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
 
 /* A call of the kind CN_CALL_VISIT, in a turn of the object. */

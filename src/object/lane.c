@@ -222,14 +222,21 @@ static void evict_waiting(struct cn_object_lane *lane, uint64_t now)
     }
 }
 
-void cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
+size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
 {
+    size_t evicted = 0;
+    uint64_t durable = cn_store_durable(cn_node_store(lane->node));
     CN_LIST_FOREACH(&lane->idle, node)
     {
-        if (!count--)
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        if (evicted == count)
             break;
-        cn_object_free(CN_CONTAINER_OF(node, struct cn_object, idle_link));
+        if (object->last_lsn > durable)
+            continue; /* as in evict_idle() */
+        cn_object_free(object);
+        evicted++;
     }
+    return evicted;
 }
 
 static void on_clock(uv_timer_t *timer)

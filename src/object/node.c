@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "object/internal.h"
 #include "object/ledger.h"
+#include "store/catalog.h"
 #include "store/store.h"
 
 struct cn_node {
@@ -95,6 +96,32 @@ void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane)
 {
     CN_ASSERT(lane->index < node->options.lane_count && !node->lanes[lane->index]);
     node->lanes[lane->index] = lane;
+}
+
+/* Takes one of this minute's share. */
+static bool take_new_object(struct cn_namespace *ns, uint32_t minute, uint32_t limit)
+{
+    uint64_t old = atomic_load(&ns->new_objects), next;
+    do {
+        uint64_t count = old >> 32 == minute ? old & UINT32_MAX : 0;
+        if (count >= limit)
+            return false;
+        next = (uint64_t)minute << 32 | (count + 1);
+    } while (!atomic_compare_exchange_weak(&ns->new_objects, &old, next));
+    return true;
+}
+
+bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key)
+{
+    struct cn_catalog_entry entry;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    struct cn_err err;
+    unsigned limit = node->options.new_objects_per_minute;
+    if (!limit || ns->name[0] == '$')
+        return true;
+    if (cn_catalog_find(cn_store_catalog(node->options.store), key, &entry, name, &err) != 0)
+        return true; /* it is there; or nobody knows, and opening it will say why */
+    return take_new_object(ns, (uint32_t)(cn_clock_wall_ms(node->options.clock) / 60000), limit);
 }
 
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key)

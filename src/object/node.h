@@ -42,6 +42,7 @@ struct cn_namespace {
     uint32_t id;        /* the store's number */
     char *_Atomic name; /* owned by the node: "worker/Class"; another after a rename */
     struct cn_id_keys keys;
+    atomic_uint_least64_t new_objects; /* in a minute: its number times 2^32, plus how many */
     struct cn_list link;
 };
 
@@ -56,9 +57,10 @@ struct cn_node_options {
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     cn_class_find find_class;
-    void *data;            /* borrowed: for find_class, by cn_node_data() */
-    unsigned idle_ms;      /* 0: 10 s, for hibernatable objects */
-    unsigned idle_long_ms; /* 0: 70 s, for the others */
+    void *data;                      /* borrowed: for find_class, by cn_node_data() */
+    unsigned idle_ms;                /* 0: 10 s, for hibernatable objects */
+    unsigned idle_long_ms;           /* 0: 70 s, for the others */
+    unsigned new_objects_per_minute; /* of a namespace of workers; 0: no limit */
 };
 
 struct cn_object_lane {
@@ -119,8 +121,9 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
  * guest when a turn has ended, so that no trip through the loop is needed. */
 void cn_object_lane_step(struct cn_object_lane *lane);
 
-/* Drops up to `count` idle objects now: memory is short. */
-void cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
+/* Drops up to `count` idle objects now, the longest idle first: memory is short. Returns how
+ * many. */
+size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 
 /* The lane with this index, or NULL. */
 unsigned cn_node_lane_count(const struct cn_node *node);

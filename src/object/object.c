@@ -198,6 +198,7 @@ void cn_object_deliver_all(struct cn_object *object)
             break;
         struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
         object->inbox_count--;
+        object->inbox_bytes -= call->size;
         object->running_count++;
         cn_list_push_back(&object->running, &call->link);
         cn_object_enter(object);
@@ -234,6 +235,7 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
     }
     cn_list_push_back(&object->inbox, &call->link);
     object->inbox_count++;
+    object->inbox_bytes += call->size;
     if (object->state == CN_OBJECT_STARTING && !object->class_ && !object->restoring)
         start_or_restore(object);
     cn_object_deliver_all(object);
@@ -360,6 +362,7 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     close_database(object);
     cn_alarm_interrupted(object);
     object->running_count = object->inbox_count = 0;
+    object->inbox_bytes = 0;
     fail_all(object, &object->running);
     fail_all(object, &object->inbox);
     cn_object_rest(object);

@@ -11,7 +11,7 @@
  * object: its outputs of that turn fail, and so does everything it has under way.
  *
  * Input gate. While it is locked (constructor, blockConcurrencyWhile) no call is
- * delivered; calls wait in the inbox, bounded by CN_OBJECT_INBOX_MAX, past which
+ * delivered; calls wait in the inbox, bounded by CN_OBJECT_INBOX_MAX and _BYTES_MAX, past which
  * the caller is told "overloaded". Storage needs no lock: its operations complete
  * within the turn, so nothing can come between.
  *
@@ -37,6 +37,7 @@ struct cn_database;
 struct cn_object_lane;
 
 #define CN_OBJECT_INBOX_MAX 10000
+#define CN_OBJECT_INBOX_BYTES_MAX (128u << 20)
 
 enum cn_object_state {
     CN_OBJECT_STARTING, /* `create` has not finished */
@@ -57,6 +58,7 @@ struct cn_object {
     struct cn_database *db;        /* opened at first use; NULL before */
     struct cn_list inbox;          /* of struct cn_call, waiting for the input gate */
     unsigned inbox_count;
+    size_t inbox_bytes;     /* of their payloads */
     struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
     unsigned gate_locks;    /* input gate: 0 open */

@@ -203,6 +203,24 @@ static void replace_instances(struct cn_lane *lane)
     cn_js_vm_collect(lane->vm);
 }
 
+/* Idle objects go before requests are refused: a quarter, half, all of them, the longest idle
+ * first, until it is enough. */
+static void evict_for_memory(struct cn_lane *lane, struct cn_js_memory *memory)
+{
+    size_t evicted = 0, now = 0;
+    for (size_t share = 4; share && memory->heap_bytes > lane->options.heap_bytes_max; share /= 2) {
+        now = cn_object_lane_evict(&lane->object_lane, lane->object_lane.live_count / share);
+        if (!now)
+            continue;
+        evicted += now;
+        cn_js_vm_collect(lane->vm);
+        cn_js_vm_memory(lane->vm, memory);
+    }
+    if (evicted)
+        cn_info("lane %u: memory is short; %zu idle objects were evicted", lane->options.index,
+                evicted);
+}
+
 static void watch_memory(struct cn_lane *lane)
 {
     struct cn_js_memory memory;
@@ -211,6 +229,8 @@ static void watch_memory(struct cn_lane *lane)
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);
     }
+    if (lane->object_lane.node)
+        evict_for_memory(lane, &memory);
     if (memory.heap_bytes <= lane->options.heap_bytes_max) {
         if (lane->over_memory)
             cn_info("lane %u: memory is below its limit again", lane->options.index);

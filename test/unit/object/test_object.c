@@ -269,6 +269,60 @@ TEST(object, DO_LC_7_past_the_bound_the_caller_is_told_overloaded)
     world_close(&world);
 }
 
+TEST(object, DO_LC_7_the_bytes_that_wait_for_an_object_are_bounded_too)
+{
+    enum { HALF = CN_OBJECT_INBOX_BYTES_MAX / 2 };
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    struct answer *locker = post(&world, "a", LOCK);
+    for (int i = 0; i < 20; i++)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    struct answer *first = post_sized(&world, "a", ADD, HALF);
+    struct answer *second = post_sized(&world, "a", ADD, HALF);
+    struct answer *third = post_sized(&world, "a", ADD, 1);
+    run_until(&world, third);
+    CHECK(third->call.faults & CN_FAULT_OVERLOADED);
+    CHECK_STR("Durable Object is overloaded. Too much data queued.", third->call.err.text);
+    struct cn_object *object = world.parked->object;
+    cn_object_enter(object);
+    cn_call_reply(world.parked, NULL);
+    cn_object_unlock(object);
+    cn_object_leave(object);
+    run_until(&world, first);
+    run_until(&world, second);
+    CHECK_INT(2, (intptr_t)second->call.result);
+    struct answer *alone = post_sized(&world, "a", ADD, 3 * (size_t)HALF); /* a single one fits */
+    run_until(&world, alone);
+    CHECK_INT(3, (intptr_t)alone->call.result);
+    cn_free(alone);
+    run_until(&world, locker);
+    cn_free(first);
+    cn_free(second);
+    cn_free(third);
+    cn_free(locker);
+    world_close(&world);
+}
+
+TEST(object, DO_LC_new_objects_of_a_namespace_are_limited_per_minute)
+{
+    struct world world;
+    world_new_objects_per_minute = 2;
+    world_open(&world, test_dir(), &counter);
+    world_new_objects_per_minute = 0;
+    CHECK_INT(1, ask(&world, "a", ADD));
+    CHECK_INT(1, ask(&world, "b", ADD));
+    struct answer *answer = post(&world, "c", ADD);
+    run_until(&world, answer);
+    CHECK_INT(CN_EOVERLOADED, answer->call.err.code);
+    CHECK(answer->call.faults & CN_FAULT_OVERLOADED);
+    cn_free(answer);
+    CHECK_INT(2, cn_object_lane_evict(&world.lane, 10));
+    CHECK_INT(2, ask(&world, "a", ADD)); /* not a new one */
+    world.clock.wall_ms += 60000;
+    CHECK_INT(1, ask(&world, "c", ADD));
+    world_close(&world);
+}
+
 TEST(object, DO_ERR_1_an_error_of_the_object_is_marked_remote)
 {
     struct world world;

@@ -57,6 +57,9 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
     return true;
 }
 
+/* For worlds opened from now on; 0: no limit. */
+static unsigned world_new_objects_per_minute;
+
 /* `disk` is borrowed; with CN_LOG_FSYNC an answer waits for its syncs. */
 static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log_sync sync,
                           const struct cn_class *class_)
@@ -76,6 +79,7 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
                                       .history = world->history,
                                       .clock = &world->clock.clock,
                                       .lane_count = 1,
+                                      .new_objects_per_minute = world_new_objects_per_minute,
                                       .find_class = find_class,
                                       .secret = "0123456789abcde"};
     CHECK_INT(0, cn_node_new(&options, &world->node, &err));
@@ -128,7 +132,7 @@ static void on_reply(struct cn_call *call)
     call->name = NULL;
 }
 
-static struct answer *post(struct world *world, const char *name, intptr_t what)
+static struct answer *post_sized(struct world *world, const char *name, intptr_t what, size_t size)
 {
     struct answer *answer = CN_NEW(struct answer);
     answer->call.kind = CN_CALL_OTHER;
@@ -140,10 +144,16 @@ static struct answer *post(struct world *world, const char *name, intptr_t what)
     answer->call.name_size = strlen(name);
     answer->call.caller = &world->lane;
     answer->call.payload = (void *)what;
+    answer->call.size = size;
     answer->call.on_reply = on_reply;
     cn_call_send(&answer->call);
     CHECK(!answer->done); /* C2: never from inside the call */
     return answer;
+}
+
+static struct answer *post(struct world *world, const char *name, intptr_t what)
+{
+    return post_sized(world, name, what, 0);
 }
 
 static void run_until(struct world *world, struct answer *answer)

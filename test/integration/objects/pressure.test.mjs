@@ -1,0 +1,84 @@
+// Bounds: memory, queues, new objects. What gives way first, and what callers and clients are told.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { project, serve } from "../lib/server.mjs";
+
+const worker = `import { DurableObject } from "cloudflare:workers";
+export class Box extends DurableObject {
+  started = Math.random();
+  fill(bytes) { this.held = new Array(bytes / 8).fill(0).map((_, i) => i + 0.5); return this.started; }
+  read() { return this.started; }
+  save() { this.ctx.storage.kv.put("k", 1); return this.ctx.id.name; }
+  whenOpen() { return new Promise((resolve) => { this.open = resolve; this.ctx.blockConcurrencyWhile(() => new Promise((done) => setTimeout(done, 20_000))); }); }
+  take(bytes) { return bytes.length; }
+}
+export default {
+  async fetch(request, env) {
+    const [, name, method, argument] = new URL(request.url).pathname.split("/");
+    const box = env.BOX.getByName(name);
+    if (method === "flood") {
+      // The object takes nothing in: what is sent waits in its mailbox until that is full.
+      const bytes = new Uint8Array(8 << 20);
+      box.whenOpen().catch(() => {});
+      const sent = Array.from({ length: 20 }, () => box.take(bytes));
+      for (const each of sent) each.catch(() => {});
+      if (argument === "caught") {
+        try { await Promise.race(sent.slice(-1)); } catch (error) { return Response.json([error.message, error.overloaded, error.retryable === true]); }
+      }
+      await sent.at(-1);
+    }
+    return Response.json((await box[method](Number(argument))) ?? null);
+  },
+};
+`;
+const config = (limits) => `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-03-01"
+[[durable_objects.bindings]]\nname = "BOX"\nclass_name = "Box"
+[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Box"]
+[cairn.limits]\n${limits}\n`;
+
+for (const lanes of [1, 2]) {
+  test(`DO-LC-6: idle objects leave memory before requests are refused (${lanes} lanes)`, async () => {
+    const dir = project({ "wrangler.toml": config("heap_bytes = 67108864\nobject_idle_ms = 600000"), "index.js": worker });
+    const server = await serve(dir, { lanes });
+    const started = new Map();
+    // Far more than the limit, one after the other: no request may fail.
+    for (let i = 0; i < 40 * lanes; i++) {
+      const response = await server.fetch(`/o${i}/fill/${4 << 20}`);
+      assert.equal(response.status, 200);
+      started.set(`o${i}`, await response.json());
+    }
+    await server.until(/memory is short; \d+ idle objects were evicted/);
+    let fresh = 0;
+    for (const [name, before] of started) {
+      const response = await server.fetch(`/${name}/read`);
+      assert.equal(response.status, 200);
+      if ((await response.json()) !== before) fresh++;
+    }
+    assert.ok(fresh > 0);
+    assert.doesNotMatch(server.output, /new requests get 503/);
+    await server.stop();
+  });
+}
+
+test("DO-LC-7 DO-ERR-1: a full mailbox: the caller sees .overloaded, an HTTP client 503 with Retry-After", async () => {
+  const dir = project({ "wrangler.toml": config("object_idle_ms = 600000"), "index.js": worker });
+  const server = await serve(dir);
+  assert.deepEqual(await (await server.fetch("/a/flood/caught")).json(), ["Durable Object is overloaded. Too much data queued.", true, false]);
+  const response = await server.fetch("/b/flood/escapes");
+  assert.equal(response.status, 503);
+  assert.equal(response.headers.get("retry-after"), "1");
+  assert.match(await response.text(), /reference [0-9a-f]{16}/);
+  await server.kill();
+});
+
+test("DO-LC: new objects of a class are limited per minute if the configuration says so", async () => {
+  const dir = project({ "wrangler.toml": config("new_objects_per_minute = 5"), "index.js": worker });
+  const server = await serve(dir);
+  // At most ten: the minute may end in between.
+  const statuses = [];
+  for (let i = 0; i < 11; i++) statuses.push((await server.fetch(`/o${i}/save`)).status);
+  assert.ok(statuses.includes(503), String(statuses));
+  assert.equal(statuses.slice(0, 5).every((status) => status === 200), true, String(statuses));
+  for (let i = 0; i < 5; i++) assert.equal((await server.fetch(`/o${i}/save`)).status, 200); // they exist
+  await server.kill();
+});
