@@ -130,6 +130,9 @@ export interface Native {
   eventEnd(h: number): void;
   eventReject(h: number, message: string, bytes: Uint8Array | undefined): void;
   eventHold(): number;
+  // d1.c: queries are [sql, count, value..., sql, count, ...]; callbacks as in service.h
+  d1Query(ns: number, queries: (string | number | null | BufferSource)[], format: 0 | 1 | 2, inSession: boolean,
+    callback: (value?: string | [json: string, bookmark: string], failure?: string, code?: number) => void): void;
   // kv.c: `ns` is the number of a namespace; callbacks as in service.h
   kvNamespaceGet(ns: number, key: string, asBytes: boolean,
     callback: (value?: null | string | ArrayBuffer | [string | ArrayBuffer, string], failure?: string, code?: number) => void): void;

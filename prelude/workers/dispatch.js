@@ -12,6 +12,7 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
+import { makeD1Database } from "./service/d1.js";
 import { makeKvNamespace } from "./service/kv.js";
 
 let handlers = null; // the default export: an object of handlers, or null
@@ -60,6 +61,8 @@ function makeBinding(binding) {
       return makeQueue(binding.ns, binding.delay);
     case "assets":
       return makeAssets();
+    case "d1":
+      return makeD1Database(binding.ns);
     case "kv_namespace":
       return makeKvNamespace(binding.ns);
   }

@@ -77,6 +77,12 @@ void cn_buf_printf(struct cn_buf *buf, const char *format, ...)
     buf->size += (size_t)length;
 }
 
+/* Stands for itself in a JSON string. */
+static bool is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
 {
     static const char hex[] = "0123456789abcdef";
@@ -93,8 +99,11 @@ void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
             cn_buf_append(buf, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
             i++;
         } else if (c < 0x80) {
-            cn_buf_append_byte(buf, c);
-            i++;
+            size_t end = i + 1;
+            while (end < length && is_plain((uint8_t)text[end]))
+                end++;
+            cn_buf_append(buf, text + i, end - i);
+            i = end;
         } else {
             size_t used = cn_utf8_sequence(text + i, length - i);
             if (used) {

@@ -13,6 +13,7 @@ extern const struct cn_js_native cn_native_fetch[];
 extern const struct cn_js_native cn_native_encoding[];
 extern const struct cn_js_native cn_native_html[];
 extern const struct cn_js_native cn_native_http[];
+extern const struct cn_js_native cn_native_d1[];
 extern const struct cn_js_native cn_native_kv[];
 extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_node[];
@@ -33,6 +34,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_assets,
     cn_native_compression,
     cn_native_console,
+    cn_native_d1,
     cn_native_dispatch,
     cn_native_encoding,
     cn_native_fetch,

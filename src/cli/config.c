@@ -149,6 +149,14 @@ static const struct cn_confnode *node_of(struct loader *loader, const char *key)
 
 /* ---- single keys ---------------------------------------------------------------- */
 
+char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1)
+{
+    if (d1->database_id)
+        return cn_strdup(d1->database_id);
+    return d1->database_name ? cn_strdup(d1->database_name)
+                             : cn_sprintf("%s/%s", config->name, d1->binding);
+}
+
 char *cn_config_name_from(const char *folder)
 {
     size_t size = strlen(folder);

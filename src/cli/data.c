@@ -7,10 +7,14 @@
 #include "base/disk.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "service/pool.h"
 #include "store/blob.h"
 #include "store/history.h"
 #include "store/store.h"
 #include "worker/jsclass.h"
+
+/* Long work of services at the same time, of all lanes. */
+#define POOL_THREADS_MAX 16
 
 /* Services are classes in C, all others are JavaScript's. */
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
@@ -44,6 +48,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     if (rc < 0)
         goto close;
     data->services.history = data->history;
+    data->services.pool = cn_pool_new(POOL_THREADS_MAX);
     struct cn_node_options node = {
         .store = data->store,
         .history = data->history,
@@ -70,6 +75,8 @@ void cn_data_close(struct cn_data *data)
 {
     if (data->node)
         cn_node_free(data->node);
+    if (data->services.pool)
+        cn_pool_free(data->services.pool);
     if (data->services.blobs)
         cn_blobs_close(data->services.blobs);
     if (data->store)

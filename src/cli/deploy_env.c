@@ -294,6 +294,25 @@ static int begin_service(struct binding_list *list, const char *binding, const c
     return 0;
 }
 
+static bool has_d1(const struct cn_config *config)
+{
+    return config->d1_databases.count > 0;
+}
+
+static int bind_d1(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
+{
+    for (size_t i = 0; i < config->d1_databases.count; i++) {
+        const struct cn_config_d1 *d1 = &config->d1_databases.items[i];
+        char *id = cn_config_d1_id(config, d1);
+        int rc = begin_service(list, d1->binding, "d1", "d1", id, err);
+        cn_free(id);
+        if (rc < 0)
+            return rc;
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 static bool has_kv(const struct cn_config *config)
 {
     return config->kv_namespaces.count > 0;
@@ -342,15 +361,21 @@ static int bind_assets(struct binding_list *list, const struct cn_config *config
     return 0;
 }
 
+/* clang-format off */
 /* A line per kind of binding: whether a project needs the node (its data directory) for it, and
  * what writes its bindings, which makeBinding() of the prelude turns into objects. */
 static const struct {
     bool (*wants_node)(const struct cn_config *config); /* NULL: never */
     int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err);
 } binders[] = {
-    {has_objects, bind_objects}, {NULL, bind_workers}, {has_kv, bind_kv},
-    {has_queues, bind_queues},   {NULL, bind_assets},
+    {has_objects, bind_objects},
+    {NULL, bind_workers},
+    {has_d1, bind_d1},
+    {has_kv, bind_kv},
+    {has_queues, bind_queues},
+    {NULL, bind_assets},
 };
+/* clang-format on */
 
 bool cn_deploy_wants_node(const struct cn_config *config)
 {

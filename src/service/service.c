@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/d1.h"
 #include "service/kv.h"
 #include "service/queue.h"
 #include "store/database.h"
@@ -15,6 +16,7 @@ static const struct {
     const char *prefix; /* of the names of its namespaces; NULL ends the table */
     const struct cn_class *class_;
 } services[] = {
+    {"$d1/", &cn_d1_class},
     {"$kv/", &cn_kv_class},
     {"$queue/", &cn_queue_class},
     {NULL, NULL},

@@ -30,7 +30,7 @@
  *       release   cn_service_sql_release()
  *       destroy   frees the instance
  *     Each event is a turn of its own, so undoing one that failed is cn_database_rollback(). What
- *     takes longer than a few milliseconds must not run on the lane.
+ *     takes longer than a few milliseconds must not run on the lane (service/pool.h).
  *
  *  3. A line in the table of service.c: namespaces whose names begin with "$<name>/" get the class.
  *     Workers' own namespaces are called "worker/Class", so the two cannot meet.
@@ -65,12 +65,14 @@ struct cn_database;
 struct cn_history;
 struct cn_namespace;
 struct cn_object_lane;
+struct cn_pool;
 struct cn_statement;
 
 /* What services use besides their objects. Borrowed; class_data of every service. */
 struct cn_services {
     struct cn_history *history;
     struct cn_blobs *blobs;
+    struct cn_pool *pool; /* for what takes long (service/pool.h) */
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

@@ -143,6 +143,10 @@ const void *cn_statement_column_blob(struct cn_statement *statement, int column,
 /* Rows visited and rows (of tables and indexes) written since the last reset. */
 uint64_t cn_statement_rows_read(struct cn_statement *statement);
 uint64_t cn_statement_rows_written(struct cn_statement *statement);
+/* Rows inserted, updated or deleted since the last reset, by its triggers too. */
+int64_t cn_statement_changes(const struct cn_statement *statement);
+/* True if there is nothing but white space, comments and semicolons. */
+bool cn_sql_blank(const char *sql, size_t size);
 
 /* Runs every statement of a script and drops their rows; for C classes and tests. */
 int cn_database_exec(struct cn_database *db, const char *sql, struct cn_err *err);

@@ -1,0 +1,171 @@
+// D1Database, its sessions and prepared statements. src/service/d1.c runs the SQL; what comes back is
+// the JSON that D1's clients know from the platform, errors worded alike.
+import { finishInterface } from "../../internal/interface.js";
+import { native } from "../../internal/native.js";
+import { illegalConstructor } from "../../internal/webidl.js";
+import { callService } from "./call.js";
+
+const FORMAT = { OBJECTS: 0, ROWS: 1, COUNT: 2 }; // enum cn_d1_format
+
+const token = Symbol("construct");
+
+const d1Error = (prefix, text) => new Error(`${prefix}: ${text}`, { cause: new Error(text) });
+
+/** A value as it is bound, copied, so that what the caller does with a buffer later changes nothing. */
+function toBound(value) {
+  switch (typeof value) {
+    case "number":
+    case "string":
+      return value;
+    case "boolean":
+      return value ? 1 : 0;
+    case "object":
+      if (value === null) return null;
+      if (value instanceof ArrayBuffer) return value.slice(0);
+      if (value instanceof DataView) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
+      if (ArrayBuffer.isView(value)) return Uint8Array.from(value); // each element becomes a byte
+      if (Array.isArray(value) && value.every((byte) => typeof byte === "number" && byte >= 0 && byte < 256)) return Uint8Array.from(value);
+  }
+  throw d1Error("D1_TYPE_ERROR", `Type '${typeof value}' not supported for value '${String(value)}'`);
+}
+
+/**
+ * Runs statements as one transaction. Answers with an array of results, or {error, index}.
+ * @param {D1DatabaseSession | null} session
+ */
+async function query(ns, statements, format, session) {
+  const list = [];
+  for (const { statement, params } of statements) list.push(statement, params.length, ...params);
+  const inSession = session !== null;
+  const answer = await callService((callback) => native.d1Query(ns, list, format, inSession, callback), (failure) => d1Error("D1_ERROR", failure));
+  if (!inSession) return JSON.parse(answer);
+  advance(session, answer[1]);
+  return JSON.parse(answer[0]);
+}
+
+async function queryOrThrow(ns, statements, format, session) {
+  const results = await query(ns, statements, format, session);
+  if (results.error !== undefined) throw d1Error("D1_ERROR", results.error);
+  return results;
+}
+
+function batch(ns, statements, session) {
+  return queryOrThrow(ns, Array.from(statements), FORMAT.OBJECTS, session);
+}
+
+export class D1PreparedStatement {
+  #ns;
+  #session;
+
+  constructor(key, ns, session, statement, params) {
+    if (key !== token) throw illegalConstructor();
+    this.#ns = ns;
+    this.#session = session;
+    this.statement = statement;
+    this.params = params;
+  }
+
+  bind(...values) {
+    return new D1PreparedStatement(token, this.#ns, this.#session, this.statement, values.map(toBound));
+  }
+
+  async first(column) {
+    const [{ results }] = await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session);
+    if (results.length === 0) return null;
+    if (column === undefined) return results[0];
+    if (!Object.hasOwn(results[0], column)) {
+      throw new Error(`D1_COLUMN_NOTFOUND: Column not found (${column})`, { cause: new Error("Column not found") });
+    }
+    return results[0][column];
+  }
+
+  async run() {
+    return (await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0];
+  }
+
+  async all() {
+    return (await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0];
+  }
+
+  async raw(options) {
+    const [{ results: { columns, rows } }] = await queryOrThrow(this.#ns, [this], FORMAT.ROWS, this.#session);
+    if (options?.columnNames) rows.unshift(columns);
+    return rows;
+  }
+}
+finishInterface(D1PreparedStatement, "D1PreparedStatement");
+
+const CONSTRAINTS = ["first-primary", "first-unconstrained"];
+
+/** Keeps the latest bookmark: bookmarks are ordered as text. */
+let advance;
+
+export class D1DatabaseSession {
+  #ns;
+  #bookmark; // null until the first query, or what the session was started with
+
+  constructor(key, ns, start) {
+    if (key !== token) throw illegalConstructor();
+    this.#ns = ns;
+    this.#bookmark = CONSTRAINTS.includes(start) ? null : start;
+  }
+  prepare(sql) {
+    return new D1PreparedStatement(token, this.#ns, this, `${sql}`, []);
+  }
+  async batch(statements) {
+    return batch(this.#ns, statements, this);
+  }
+  getBookmark() {
+    return this.#bookmark;
+  }
+  static {
+    advance = (session, bookmark) => {
+      if (session.#bookmark === null || session.#bookmark < bookmark) session.#bookmark = bookmark;
+    };
+  }
+}
+finishInterface(D1DatabaseSession, "D1DatabaseSession");
+
+const isBlank = (line) => /^\s*(--.*)?$/.test(line);
+
+export class D1Database {
+  #ns; // the store's number of the namespace
+
+  constructor(key, ns) {
+    if (key !== token) throw illegalConstructor();
+    this.#ns = ns;
+  }
+
+  prepare(sql) {
+    return new D1PreparedStatement(token, this.#ns, null, `${sql}`, []);
+  }
+
+  async batch(statements) {
+    return batch(this.#ns, statements, null);
+  }
+
+  /** Each line is a query of its own; all are one transaction. */
+  async exec(sql) {
+    const lines = `${sql}`.trim().split("\n");
+    const numbered = lines.map((statement, index) => ({ statement, params: [], index })).filter(({ statement }) => !isBlank(statement));
+    const results = await query(this.#ns, numbered, FORMAT.COUNT, null);
+    if (results.error !== undefined) {
+      const index = numbered[results.index]?.index ?? 0;
+      throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${results.error}`);
+    }
+    return { count: results.length, duration: results.reduce((sum, { meta }) => sum + meta.duration, 0) };
+  }
+
+  withSession(constraintOrBookmark) {
+    const start = constraintOrBookmark === undefined || constraintOrBookmark === null ? "" : `${constraintOrBookmark}`.trim();
+    return new D1DatabaseSession(token, this.#ns, start === "" ? "first-unconstrained" : start);
+  }
+
+  /** Deprecated, and refused by the platform too: it was for databases of the first preview. */
+  async dump() {
+    throw d1Error("D1_DUMP_ERROR", "dump() is deprecated; `cairn d1 export` writes a database as SQL");
+  }
+}
+finishInterface(D1Database, "D1Database");
+
+export const makeD1Database = (ns) => new D1Database(token, ns);
