@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store/history.c - retention, and walking back.
+/* store/history.c - what is kept of the past, and for how long; moments in it.
  *
  * Every LSN ever given out is in exactly one of: archives that retention has
  * removed, archives, live log segments. "Archived" happens before "released by
@@ -8,17 +8,11 @@
  * H1  `archives` is ordered by LSN, without overlap; after the first one there is no gap.
  * H2  An archive is removed only from the front.
  * H3  A database set aside at LSN n is kept while any archive or segment with n is.
- *
- * A walk from LSN s back to t takes one source (archive or segment) after the
- * other, the one that holds s first, and holds the object's records of one
- * source in memory at a time. A segment may be archived and its file used again while
- * it is read: the reader then stops early, because LSNs no longer follow
- * each other, and the walk looks for the archive that must be there by then. */
+ */
 #include "store/history.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,39 +21,14 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "store/archive.h"
+#include "store/history_private.h"
 #include "store/image.h"
 #include "store/pagediff.h"
 #include "store/segment.h"
 
-struct archived {
-    uint64_t first_lsn, last_lsn;
-    int64_t first_ms, last_ms;
-    uint64_t size; /* of the file */
-};
-
-/* A database that was set aside. */
-struct aside {
-    struct cn_object_key key;
-    uint64_t lsn;
-    uint64_t size;
-};
-
-struct cn_history {
-    struct cn_history_config config;
-    struct cn_store_history callbacks;
-    pthread_mutex_t lock;      /* guards the rest */
-    struct archived *archives; /* owned */
-    size_t archive_count, archive_room;
-    struct aside *asides; /* owned; in no order */
-    size_t aside_count, aside_room;
-    uint64_t total_size;
-    uint64_t floor_lsn; /* retention has removed what lies below; 0: nothing yet */
-    uint64_t serial;    /* of temporary files */
-};
-
 /* ---- the list of archives ---- */
 
-static void add_archive(struct cn_history *history, const struct archived *archive)
+static void add_archive(struct cn_history *history, const struct cn_history_archive *archive)
 {
     size_t at = history->archive_count;
     while (at > 0 && history->archives[at - 1].first_lsn >= archive->first_lsn)
@@ -80,7 +49,7 @@ static void add_archive(struct cn_history *history, const struct archived *archi
     history->total_size += archive->size;
 }
 
-static void add_aside(struct cn_history *history, const struct aside *aside)
+static void add_aside(struct cn_history *history, const struct cn_history_aside *aside)
 {
     for (size_t i = 0; i < history->aside_count; i++) {
         if (history->asides[i].lsn == aside->lsn)
@@ -122,11 +91,12 @@ static void scan_archive(struct scan *scan, uint64_t first_lsn, uint64_t last_ls
     scan->rc = cn_archive_open(&archive, scan->history->config.disk, path, scan->err);
     if (scan->rc < 0)
         return;
-    add_archive(scan->history, &(struct archived){.first_lsn = first_lsn,
-                                                  .last_lsn = last_lsn,
-                                                  .first_ms = archive.header.first_ms,
-                                                  .last_ms = archive.header.last_ms,
-                                                  .size = (uint64_t)cn_disk_size(archive.file)});
+    add_archive(scan->history,
+                &(struct cn_history_archive){.first_lsn = first_lsn,
+                                             .last_lsn = last_lsn,
+                                             .first_ms = archive.header.first_ms,
+                                             .last_ms = archive.header.last_ms,
+                                             .size = (uint64_t)cn_disk_size(archive.file)});
     cn_archive_close(&archive);
 }
 
@@ -135,7 +105,7 @@ static void scan_name(void *data, const char *name, bool is_dir)
     struct scan *scan = data;
     struct cn_history *history = scan->history;
     uint64_t first_lsn, last_lsn;
-    struct aside aside = {0};
+    struct cn_history_aside aside = {0};
     char path[CN_ARCHIVE_PATH_MAX];
     size_t length = strlen(name);
     if (scan->rc < 0 || is_dir)
@@ -155,7 +125,8 @@ static void scan_name(void *data, const char *name, bool is_dir)
 
 /* ---- retention ---- */
 
-static bool goes(const struct cn_history *history, const struct archived *oldest, int64_t now_ms)
+static bool goes(const struct cn_history *history, const struct cn_history_archive *oldest,
+                 int64_t now_ms)
 {
     return oldest->last_ms < now_ms - history->config.retention_ms ||
            (history->config.size_max && history->total_size > history->config.size_max);
@@ -169,7 +140,7 @@ static void trim(struct cn_history *history)
     char path[CN_ARCHIVE_PATH_MAX];
     size_t gone = 0;
     while (gone < history->archive_count && goes(history, &history->archives[gone], now_ms)) {
-        const struct archived *oldest = &history->archives[gone];
+        const struct cn_history_archive *oldest = &history->archives[gone];
         cn_archive_path(oldest->first_lsn, oldest->last_lsn, path);
         int rc = cn_disk_unlink(disk, path);
         if (rc < 0 && rc != -ENOENT) {
@@ -185,7 +156,7 @@ static void trim(struct cn_history *history)
         memmove(history->archives, history->archives + gone,
                 history->archive_count * sizeof(history->archives[0]));
     for (size_t i = 0; i < history->aside_count;) {
-        const struct aside *aside = &history->asides[i];
+        const struct cn_history_aside *aside = &history->asides[i];
         if (aside->lsn >= history->floor_lsn) {
             i++;
             continue;
@@ -209,8 +180,9 @@ static int on_segment(void *data, const char *path, const struct cn_segment_info
     int rc = cn_archive_write(history->config.disk, path, segment->last_lsn, &header, err);
     if (rc < 0)
         return rc;
-    struct archived archive = {header.first_lsn, header.last_lsn, header.first_ms, header.last_ms,
-                               header.directory_offset + header.directory_size};
+    struct cn_history_archive archive = {header.first_lsn, header.last_lsn, header.first_ms,
+                                         header.last_ms,
+                                         header.directory_offset + header.directory_size};
     pthread_mutex_lock(&history->lock);
     add_archive(history, &archive);
     trim(history);
@@ -230,7 +202,8 @@ static int on_set_aside(void *data, const struct cn_object_key *key, uint64_t ls
     char image[CN_ARCHIVE_PATH_MAX];
     cn_archive_image_path(key, lsn, image);
     int64_t size = size_of_file(history->config.disk, image);
-    struct aside aside = {.key = *key, .lsn = lsn, .size = size > 0 ? (uint64_t)size : 0};
+    struct cn_history_aside aside = {
+        .key = *key, .lsn = lsn, .size = size > 0 ? (uint64_t)size : 0};
     pthread_mutex_lock(&history->lock);
     add_aside(history, &aside);
     pthread_mutex_unlock(&history->lock);
@@ -241,8 +214,8 @@ static int on_set_aside(void *data, const struct cn_object_key *key, uint64_t ls
 
 /* Opens the entry of log/ if it is a segment. One that cannot be opened is passed over: it may
  * just have gone, and if it was needed that shows as a gap. */
-static bool open_segment(struct cn_disk *disk, const char *name, bool is_dir,
-                         struct cn_segment_reader *reader)
+bool cn_history_open_segment(struct cn_disk *disk, const char *name, bool is_dir,
+                             struct cn_segment_reader *reader)
 {
     char path[CN_ARCHIVE_PATH_MAX];
     size_t length = strlen(name);
@@ -261,7 +234,7 @@ static void look_for_oldest(void *data, const char *name, bool is_dir)
 {
     struct oldest_segment *oldest = data;
     struct cn_segment_reader reader;
-    if (!open_segment(oldest->disk, name, is_dir, &reader))
+    if (!cn_history_open_segment(oldest->disk, name, is_dir, &reader))
         return;
     if (oldest->first_lsn == 0 || reader.header.first_lsn < oldest->first_lsn)
         oldest->first_lsn = reader.header.first_lsn;
@@ -335,323 +308,6 @@ void cn_history_stats(struct cn_history *history, struct cn_history_stats *stats
     pthread_mutex_unlock(&history->lock);
 }
 
-/* ---- sources: archives and live segments ---- */
-
-/* Where records of some range of LSNs are. */
-struct source {
-    uint64_t first_lsn;
-    bool live; /* a segment of the log, not an archive */
-    char path[CN_ARCHIVE_PATH_MAX];
-};
-
-static bool find_archive(struct cn_history *history, uint64_t lsn, struct source *source)
-{
-    bool found = false;
-    pthread_mutex_lock(&history->lock);
-    for (size_t i = 0; !found && i < history->archive_count; i++) {
-        const struct archived *archive = &history->archives[i];
-        if (lsn < archive->first_lsn || lsn > archive->last_lsn)
-            continue;
-        *source = (struct source){.first_lsn = archive->first_lsn};
-        cn_archive_path(archive->first_lsn, archive->last_lsn, source->path);
-        found = true;
-    }
-    pthread_mutex_unlock(&history->lock);
-    return found;
-}
-
-struct segment_search {
-    struct cn_disk *disk;
-    uint64_t lsn;
-    struct source best;
-};
-
-static void look_at_segment(void *data, const char *name, bool is_dir)
-{
-    struct segment_search *search = data;
-    struct cn_segment_reader reader;
-    if (!open_segment(search->disk, name, is_dir, &reader))
-        return;
-    uint64_t first_lsn = reader.header.first_lsn;
-    if (first_lsn <= search->lsn && first_lsn > search->best.first_lsn) {
-        search->best = (struct source){.first_lsn = first_lsn, .live = true};
-        snprintf(search->best.path, sizeof(search->best.path), "%s", reader.path);
-    }
-    cn_segment_reader_close(&reader);
-}
-
-/* The source that holds `lsn`. */
-static int find_source(struct cn_history *history, uint64_t lsn, struct source *source,
-                       struct cn_err *err)
-{
-    if (find_archive(history, lsn, source))
-        return 0;
-    struct segment_search search = {.disk = history->config.disk, .lsn = lsn};
-    int rc = cn_disk_list(history->config.disk, "log", look_at_segment, &search);
-    if (rc < 0)
-        return cn_err_errno(err, -rc, "cannot list the folder log");
-    if (search.best.first_lsn == 0)
-        return cn_err_set(err, CN_ENOTFOUND, "history does not reach back to commit %" PRIu64, lsn);
-    *source = search.best;
-    return 0;
-}
-
-/* Records of one object, oldest first, one behind the other as in the log. */
-static int read_live(struct cn_history *history, const struct source *source,
-                     const struct cn_object_key *key, uint64_t to, struct cn_buf *records,
-                     struct cn_err *err)
-{
-    struct cn_segment_reader reader;
-    int rc = cn_segment_reader_open(&reader, history->config.disk, source->path, err);
-    if (rc < 0)
-        return rc;
-    while (reader.next_lsn <= to) {
-        struct cn_record record;
-        struct cn_commit commit;
-        rc = cn_segment_reader_next(&reader, &record, err);
-        if (rc == 0)
-            rc = -EAGAIN; /* archived meanwhile, and its file used again */
-        if (rc < 0)
-            break;
-        if (record.header.kind != CN_RECORD_COMMIT)
-            continue;
-        rc = cn_commit_read(&record, &commit, err);
-        if (rc < 0)
-            break;
-        if (memcmp(&commit.head.key, key, sizeof(*key)) != 0)
-            continue;
-        size_t size = cn_record_size(record.header.body_size);
-        size_t used = sizeof(record.header) + record.header.body_size;
-        static const uint8_t padding[8];
-        cn_buf_append(records, &record.header, sizeof(record.header));
-        cn_buf_append(records, record.body, record.header.body_size);
-        cn_buf_append(records, padding, size - used);
-    }
-    cn_segment_reader_close(&reader);
-    return rc < 0 ? rc : 0;
-}
-
-static int read_archived(struct cn_history *history, const struct source *source,
-                         const struct cn_object_key *key, struct cn_buf *records,
-                         struct cn_err *err)
-{
-    struct cn_archive archive;
-    struct cn_archive_object object;
-    int rc = cn_archive_open(&archive, history->config.disk, source->path, err);
-    if (rc < 0)
-        return rc;
-    if (cn_archive_find(&archive, key, &object))
-        rc = cn_archive_read(&archive, &object, records, err);
-    cn_archive_close(&archive);
-    return rc;
-}
-
-/* Replaces `records` by the object's records in the source that holds `lsn`; *first_lsn is where
- * that source begins. Of a live segment nothing behind `lsn` is read. */
-static int read_source(struct cn_history *history, const struct cn_object_key *key, uint64_t lsn,
-                       uint64_t *first_lsn, struct cn_buf *records, struct cn_err *err)
-{
-    for (int attempt = 0;; attempt++) {
-        struct source source;
-        int rc = find_source(history, lsn, &source, err);
-        if (rc < 0)
-            return rc;
-        *first_lsn = source.first_lsn;
-        cn_buf_clear(records);
-        if (!source.live)
-            return read_archived(history, &source, key, records, err);
-        rc = read_live(history, &source, key, lsn, records, err);
-        if (rc == -EAGAIN && attempt == 3)
-            return cn_err_set(err, CN_ECORRUPT, "commit %" PRIu64 " is missing in the log", lsn);
-        if (rc != -EAGAIN && rc != -ENOENT)
-            return rc;
-    }
-}
-
-/* ---- an object as of an LSN ---- */
-
-/* A database under construction in a file. */
-struct canvas {
-    struct cn_disk *disk; /* where the file is */
-    struct cn_disk_file *file;
-    const char *path;
-    uint32_t page_count;
-};
-
-static int canvas_write(struct canvas *canvas, uint32_t page_no, const uint8_t *page)
-{
-    return cn_disk_write_all(canvas->file, page, CN_PAGE_SIZE,
-                             (uint64_t)(page_no - 1) * CN_PAGE_SIZE);
-}
-
-static int on_page(void *data, uint32_t page_no, const uint8_t *page)
-{
-    struct canvas *canvas = data;
-    if (page_no > canvas->page_count)
-        canvas->page_count = page_no;
-    return canvas_write(canvas, page_no, page);
-}
-
-static int canvas_resize(struct canvas *canvas, uint32_t page_count, struct cn_err *err)
-{
-    canvas->page_count = page_count;
-    int rc = cn_disk_truncate(canvas->file, (uint64_t)page_count * CN_PAGE_SIZE);
-    return rc < 0 ? cn_err_errno(err, -rc, "cannot resize %s", canvas->path) : 0;
-}
-
-/* Takes one commit away: its differences, applied to the pages after it, give those before. */
-static int undo_commit(struct canvas *canvas, const struct cn_commit *commit, struct cn_err *err)
-{
-    uint8_t page[CN_PAGE_SIZE];
-    struct cn_commit_page change;
-    size_t at = 0;
-    if (canvas->page_count != commit->head.pages_after)
-        return cn_err_set(err, CN_ECORRUPT,
-                          "a commit has %" PRIu32 " pages, the next begins with %" PRIu32,
-                          commit->head.pages_after, canvas->page_count);
-    int rc = 0;
-    if (commit->head.pages_before > commit->head.pages_after)
-        rc = canvas_resize(canvas, commit->head.pages_before, err); /* new pages are zeros */
-    while (rc == 0 && cn_commit_page(commit, &at, &change)) {
-        if (change.page_no > commit->head.pages_before)
-            continue; /* it did not exist */
-        uint64_t offset = (uint64_t)(change.page_no - 1) * CN_PAGE_SIZE;
-        int64_t count = cn_disk_read(canvas->file, page, CN_PAGE_SIZE, offset);
-        if (count != CN_PAGE_SIZE)
-            return cn_err_errno(err, count < 0 ? (int)-count : EIO, "cannot read %s", canvas->path);
-        rc = cn_pagediff_apply(page, CN_PAGE_SIZE, change.diff, change.diff_size);
-        if (rc < 0)
-            return cn_err_set(err, rc, "the difference of page %" PRIu32 " is malformed",
-                              change.page_no);
-        rc = canvas_write(canvas, change.page_no, page);
-        if (rc < 0)
-            return cn_err_errno(err, -rc, "cannot write %s", canvas->path);
-    }
-    if (rc == 0 && commit->head.pages_before < commit->head.pages_after)
-        rc = canvas_resize(canvas, commit->head.pages_before, err);
-    return rc;
-}
-
-/* Copies a plain database file that was set aside and is not archived yet. */
-static int copy_aside(struct cn_history *history, struct canvas *canvas, const char *path)
-{
-    struct cn_disk_file *file;
-    uint8_t page[CN_PAGE_SIZE];
-    int rc = cn_disk_open(history->config.disk, path, CN_DISK_READONLY, &file);
-    if (rc < 0)
-        return rc;
-    for (uint32_t page_no = 1; rc == 0; page_no++) {
-        int64_t count =
-            cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(page_no - 1) * CN_PAGE_SIZE);
-        if (count != CN_PAGE_SIZE) {
-            rc = count < 0 ? (int)count : 0;
-            break;
-        }
-        rc = on_page(canvas, page_no, page);
-    }
-    cn_disk_close(file);
-    return rc;
-}
-
-/* Reads the database that the commit `lsn` set aside, from either place. -ENOENT: from neither. */
-static int read_set_aside(struct cn_history *history, struct canvas *canvas,
-                          const struct cn_object_key *key, uint64_t lsn, struct cn_err *err)
-{
-    char image_path[CN_ARCHIVE_PATH_MAX], aside_path[CN_IMAGE_PATH_MAX];
-    struct cn_archive_image image;
-    cn_archive_image_path(key, lsn, image_path);
-    cn_image_aside_path(key, lsn, aside_path);
-    int rc = canvas_resize(canvas, 0, err);
-    if (rc < 0)
-        return rc;
-    rc = copy_aside(history, canvas, aside_path);
-    if (rc == 0)
-        return 0;
-    if (rc != -ENOENT)
-        return cn_err_errno(err, -rc, "cannot read %s", aside_path);
-    return cn_archive_image_read(history->config.disk, image_path, on_page, canvas, &image, err);
-}
-
-/* Takes away a commit that took the whole database away: the file it set aside comes back. */
-static int undo_reset(struct cn_history *history, struct cn_store *store, struct canvas *canvas,
-                      const struct cn_object_key *key, uint64_t lsn, struct cn_err *err)
-{
-    int rc = read_set_aside(history, canvas, key, lsn, err);
-    if (rc == -ENOENT) { /* a checkpoint sets aside what still waits to be */
-        rc = cn_store_checkpoint(store, err);
-        if (rc == 0)
-            rc = read_set_aside(history, canvas, key, lsn, err);
-    }
-    /* If the database was empty, nothing was set aside; undo_commit() checks the size. */
-    return rc == -ENOENT ? 0 : rc;
-}
-
-/* Takes the records away, newest first, down to and without `until_lsn`. */
-static int undo_records(struct cn_history *history, struct cn_store *store, struct canvas *canvas,
-                        const struct cn_object_key *key, const struct cn_buf *records,
-                        uint64_t until_lsn, uint64_t from_lsn, struct cn_err *err)
-{
-    size_t *offsets = NULL, count = 0, room = 0;
-    struct cn_record record;
-    for (size_t at = 0; at < records->size;) {
-        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
-        CN_ASSERT(size > 0); /* checked when it was read */
-        if (count == room) {
-            room = room ? room * 2 : 64;
-            offsets = cn_realloc(offsets, room * sizeof(*offsets));
-        }
-        if (record.header.lsn > until_lsn && record.header.lsn <= from_lsn)
-            offsets[count++] = at;
-        at += size;
-    }
-    int rc = 0;
-    while (rc == 0 && count > 0) {
-        struct cn_commit commit;
-        size_t at = offsets[--count];
-        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
-        rc = cn_commit_read(&record, &commit, err);
-        if (rc < 0)
-            break;
-        if (commit.head.flags & (CN_COMMIT_RESET | CN_COMMIT_DELETED))
-            rc = undo_reset(history, store, canvas, key, record.header.lsn, err);
-        else
-            rc = undo_commit(canvas, &commit, err);
-        if (rc < 0)
-            cn_err_context(err, "commit %" PRIu64, record.header.lsn);
-    }
-    cn_free(offsets);
-    return rc;
-}
-
-/* Draws the object as of `lsn` on the canvas. */
-static int draw(struct cn_history *history, struct cn_store *store, const struct cn_object_key *key,
-                uint64_t lsn, struct canvas *canvas, struct cn_err *err)
-{
-    uint64_t present;
-    uint32_t page_count;
-    int rc = cn_store_snapshot(store, key, on_page, canvas, &page_count, &present, err);
-    if (rc == CN_ENOTFOUND) {
-        present = cn_store_durable(store);
-        rc = 0;
-    }
-    /* The records to walk over must be in the files before they can be read there. */
-    if (rc == 0)
-        rc = cn_store_wait(store, present, err);
-    if (rc < 0)
-        return rc;
-    struct cn_buf records = {0};
-    while (rc == 0 && present > lsn) {
-        uint64_t first_lsn;
-        rc = read_source(history, key, present, &first_lsn, &records, err);
-        if (rc < 0)
-            break;
-        rc = undo_records(history, store, canvas, key, &records, lsn, present, err);
-        present = first_lsn - 1;
-    }
-    cn_buf_fini(&records);
-    return rc;
-}
-
 /* ---- bookmarks ---- */
 
 static uint64_t settled_lsn(struct cn_store *store, uint64_t lsn)
@@ -687,10 +343,10 @@ static int live_lsn_at(struct cn_history *history, uint64_t from, uint64_t to, i
     int rc = 0;
     *lsn = from - 1;
     while (from <= to) {
-        struct source source;
+        struct cn_history_source source;
         struct cn_segment_reader reader;
         struct cn_record record;
-        rc = find_source(history, from, &source, err);
+        rc = cn_history_find_source(history, from, &source, err);
         if (rc < 0)
             return rc;
         if (!source.live) {
@@ -735,14 +391,14 @@ int cn_history_bookmark_at(struct cn_history *history, struct cn_store *store,
     if (time_ms > cn_clock_wall_ms(history->config.clock))
         return cn_err_set(err, CN_EINVALID, "the time lies in the future");
     struct cn_bookmark bookmark = {.time_ms = time_ms};
-    struct archived holder = {0}; /* the last archive that begins at or before the time */
+    struct cn_history_archive holder = {0}; /* the last archive that begins at or before the time */
     uint64_t live_from = 1, floor;
     pthread_mutex_lock(&history->lock);
     floor = history->floor_lsn;
     bool too_old =
         floor > 1 && history->archive_count > 0 && time_ms < history->archives[0].first_ms;
     for (size_t i = 0; i < history->archive_count; i++) {
-        const struct archived *archive = &history->archives[i];
+        const struct cn_history_archive *archive = &history->archives[i];
         live_from = archive->last_lsn + 1;
         if (archive->first_ms <= time_ms)
             holder = *archive;
@@ -786,7 +442,7 @@ static int first_restore(struct cn_history *history, struct cn_store *store,
     /* Backwards over the sources; the oldest restore found last is the first. */
     for (uint64_t to = durable; rc == 0 && to > lsn;) {
         uint64_t source_lsn, first = 0;
-        rc = read_source(history, key, to, &source_lsn, &records, err);
+        rc = cn_history_read_source(history, key, to, &source_lsn, &records, err);
         if (rc < 0)
             break;
         for (size_t at = 0; at < records.size;) {
@@ -845,38 +501,13 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 
 /* ---- restoring and copying ---- */
 
-static int canvas_open(struct canvas *canvas, struct cn_disk *disk, const char *path,
-                       struct cn_err *err)
+/* `whole`: alarm and name come back too. */
+static int restore(struct cn_history *history, struct cn_store *store,
+                   const struct cn_object_key *key, const struct cn_object_key *source,
+                   const char *bookmark, bool whole, uint64_t *lsn, struct cn_err *err)
 {
-    *canvas = (struct canvas){.disk = disk, .path = path};
-    int rc = cn_disk_open(disk, path, CN_DISK_CREATE | CN_DISK_EXCLUSIVE, &canvas->file);
-    return rc < 0 ? cn_err_errno(err, -rc, "cannot create %s", path) : 0;
-}
-
-static int read_canvas(void *data, uint32_t page_no, uint8_t page[CN_PAGE_SIZE], struct cn_err *err)
-{
-    struct canvas *canvas = data;
-    int64_t count =
-        cn_disk_read(canvas->file, page, CN_PAGE_SIZE, (uint64_t)(page_no - 1) * CN_PAGE_SIZE);
-    if (count != CN_PAGE_SIZE)
-        return cn_err_errno(err, count < 0 ? (int)-count : EIO, "cannot read %s", canvas->path);
-    return 0;
-}
-
-int cn_history_restore(struct cn_history *history, struct cn_store *store,
-                       const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
-                       char undo[CN_BOOKMARK_SIZE], struct cn_err *err)
-{
-    return cn_history_restore_from(history, store, key, key, bookmark, lsn, undo, err);
-}
-
-int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
-                            const struct cn_object_key *key, const struct cn_object_key *source,
-                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
-                            struct cn_err *err)
-{
-    uint64_t target, restored;
-    struct canvas canvas;
+    uint64_t target;
+    struct cn_canvas canvas;
     char path[64];
     int rc = resolve(history, store, source, bookmark, &target, err);
     if (rc < 0)
@@ -888,25 +519,57 @@ int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
     snprintf(path, sizeof(path), "history/restore-%" PRIu64 ".tmp", ++history->serial);
     pthread_mutex_unlock(&history->lock);
     (void)cn_disk_unlink(history->config.disk, path); /* usually there is none */
-    rc = canvas_open(&canvas, history->config.disk, path, err);
+    rc = cn_canvas_open(&canvas, history->config.disk, path, err);
     if (rc < 0)
         return rc;
-    rc = draw(history, store, source, target, &canvas, err);
+    rc = cn_history_draw(history, store, source, target, &canvas, err);
     if (rc == 0) {
-        struct cn_page_source pages = {.data = &canvas, .read = read_canvas};
-        rc = cn_store_replace(store, key, canvas.page_count, &pages, &restored, err);
+        struct cn_page_source pages = {.data = &canvas, .read = cn_canvas_read};
+        struct cn_replace_meta meta = {.has_alarm = canvas.alarm_known,
+                                       .alarm_ms = canvas.alarm_ms,
+                                       .name = canvas.name,
+                                       .name_size = canvas.name_size};
+        rc =
+            cn_store_replace(store, key, canvas.page_count, &pages, whole ? &meta : NULL, lsn, err);
     }
-    cn_disk_close(canvas.file);
+    cn_canvas_close(&canvas);
     (void)cn_disk_unlink(history->config.disk, path); /* opening removes it otherwise */
-    if (rc < 0)
-        return rc;
-    if (lsn)
-        *lsn = restored;
+    return rc;
+}
+
+static void undo_bookmark(struct cn_history *history, const struct cn_object_key *key,
+                          uint64_t restored, char undo[CN_BOOKMARK_SIZE])
+{
     struct cn_bookmark before = {.lsn = restored - 1,
                                  .time_ms = cn_clock_wall_ms(history->config.clock)};
-    if (undo)
-        cn_bookmark_format(&before, key, undo);
-    return 0;
+    cn_bookmark_format(&before, key, undo);
+}
+
+int cn_history_restore(struct cn_history *history, struct cn_store *store,
+                       const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
+                       char undo[CN_BOOKMARK_SIZE], struct cn_err *err)
+{
+    uint64_t restored;
+    int rc = restore(history, store, key, key, bookmark, true, &restored, err);
+    if (rc == 0 && undo)
+        undo_bookmark(history, key, restored, undo);
+    if (rc == 0 && lsn)
+        *lsn = restored;
+    return rc;
+}
+
+int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
+                            const struct cn_object_key *key, const struct cn_object_key *source,
+                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
+                            struct cn_err *err)
+{
+    uint64_t restored;
+    int rc = restore(history, store, key, source, bookmark, false, &restored, err);
+    if (rc == 0 && undo)
+        undo_bookmark(history, key, restored, undo);
+    if (rc == 0 && lsn)
+        *lsn = restored;
+    return rc;
 }
 
 int cn_history_copy(struct cn_history *history, struct cn_store *store,
@@ -914,13 +577,13 @@ int cn_history_copy(struct cn_history *history, struct cn_store *store,
                     const char *path, struct cn_err *err)
 {
     uint64_t target = UINT64_MAX;
-    struct canvas canvas;
+    struct cn_canvas canvas;
     int rc = bookmark ? resolve(history, store, key, bookmark, &target, err) : 0;
     if (rc == 0)
-        rc = canvas_open(&canvas, disk, path, err);
+        rc = cn_canvas_open(&canvas, disk, path, err);
     if (rc < 0)
         return rc;
-    rc = draw(history, store, key, target, &canvas, err);
+    rc = cn_history_draw(history, store, key, target, &canvas, err);
     if (rc == 0 && canvas.page_count == 0)
         rc = cn_err_set(err, CN_ENOTFOUND, "the object had no database at that moment");
     if (rc == 0) {
@@ -930,7 +593,7 @@ int cn_history_copy(struct cn_history *history, struct cn_store *store,
         if (rc < 0)
             rc = cn_err_errno(err, -rc, "cannot write %s", path);
     }
-    cn_disk_close(canvas.file);
+    cn_canvas_close(&canvas);
     if (rc < 0)
         (void)cn_disk_unlink(disk, path); /* an incomplete copy is of no use */
     return rc;

@@ -62,11 +62,13 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 
 /* Makes the object what it was at the bookmark. It must not be open (CN_ELOCKED). Returns the
  * LSN of the restoring commit, which is not durable yet, and the bookmark that undoes it;
- * both may be NULL. Alarms and names stay as they are. */
+ * both may be NULL. The alarm of that moment comes back, due or not, and a name that a deletion
+ * took away. */
 int cn_history_restore(struct cn_history *history, struct cn_store *store,
                        const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
                        char undo[CN_BOOKMARK_SIZE], struct cn_err *err);
-/* The same with the state of another object: `bookmark` is one of `source`, which may be open. */
+/* The database alone, as it was or as another object's was: `bookmark` is one of `source`, which
+ * may be open. Alarm and name stay as they are. */
 int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
                             const struct cn_object_key *key, const struct cn_object_key *source,
                             const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],

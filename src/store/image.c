@@ -340,6 +340,23 @@ static int page_before(struct cn_image *image, uint32_t page_no, uint8_t scratch
     return 0;
 }
 
+/* What changes besides pages, and, for the way back, what it replaces. */
+static void encode_meta(const struct cn_image *image, const struct cn_image_change *change,
+                        struct cn_buf *body)
+{
+    const struct cn_image_meta *meta = change->meta, *before = &image->meta;
+    bool deleted = change->flags & CN_COMMIT_DELETED;
+    bool has_alarm = meta && meta->has_alarm;
+    if (has_alarm)
+        append_meta(body, CN_META_ALARM, &meta->alarm_ms, sizeof(int64_t));
+    if (meta && meta->has_name)
+        append_meta(body, CN_META_NAME, meta->name, meta->name_size);
+    if (has_alarm || (deleted && before->alarm_ms != CN_ALARM_NONE))
+        append_meta(body, CN_META_ALARM_BEFORE, &before->alarm_ms, sizeof(int64_t));
+    if (deleted && before->name)
+        append_meta(body, CN_META_NAME_BEFORE, before->name, before->name_size);
+}
+
 /* Encodes the record body. Pages that did not change leave the map. */
 static int encode(struct cn_image *image, struct cn_image_change *change, uint64_t boundary,
                   struct cn_buf *body, struct cn_err *err)
@@ -353,10 +370,7 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
     };
     cn_buf_clear(body);
     cn_buf_append(body, &head, sizeof(head));
-    if (change->meta && change->meta->has_alarm)
-        append_meta(body, CN_META_ALARM, &change->meta->alarm_ms, sizeof(int64_t));
-    if (change->meta && change->meta->has_name)
-        append_meta(body, CN_META_NAME, change->meta->name, change->meta->name_size);
+    encode_meta(image, change, body);
     head.meta_size = (uint16_t)(body->size - sizeof(head));
 
     uint8_t scratch[CN_PAGE_SIZE];

@@ -79,16 +79,28 @@ static int meta_read(struct cn_commit *commit, const uint8_t *at, size_t size, s
             return cn_err_set(err, CN_ECORRUPT, "metadata item %u is cut short", item.tag);
         switch (item.tag) {
         case CN_META_ALARM:
+        case CN_META_ALARM_BEFORE:
             if (item.size != sizeof(commit->alarm_ms))
                 return cn_err_set(err, CN_ECORRUPT, "alarm time of %u bytes", item.size);
-            memcpy(&commit->alarm_ms, at, sizeof(commit->alarm_ms));
-            commit->has_alarm = true;
+            if (item.tag == CN_META_ALARM) {
+                memcpy(&commit->alarm_ms, at, sizeof(commit->alarm_ms));
+                commit->has_alarm = true;
+            } else {
+                memcpy(&commit->alarm_before_ms, at, sizeof(commit->alarm_before_ms));
+                commit->has_alarm_before = true;
+            }
             break;
         case CN_META_NAME:
+        case CN_META_NAME_BEFORE:
             if (item.size == 0 || item.size > CN_OBJECT_NAME_MAX)
                 return cn_err_set(err, CN_ECORRUPT, "object name of %u bytes", item.size);
-            commit->name = (const char *)at;
-            commit->name_size = item.size;
+            if (item.tag == CN_META_NAME) {
+                commit->name = (const char *)at;
+                commit->name_size = item.size;
+            } else {
+                commit->name_before = (const char *)at;
+                commit->name_before_size = item.size;
+            }
             break;
         default:
             return cn_err_set(err, CN_ECORRUPT, "unknown metadata item %u", item.tag);

@@ -116,6 +116,10 @@ struct cn_commit_head {
 enum cn_meta_tag {
     CN_META_ALARM = 1, /* int64_t: milliseconds since 1970, or CN_ALARM_NONE */
     CN_META_NAME = 2,  /* the object's name, 1 to CN_OBJECT_NAME_MAX bytes of UTF-8 */
+    /* What was there before, for the way back: */
+    CN_META_ALARM_BEFORE =
+        3,                   /* in a commit that changes the alarm, or deletes an object with one */
+    CN_META_NAME_BEFORE = 4, /* in a commit that deletes an object with a name */
 };
 
 #define CN_ALARM_NONE INT64_MIN
@@ -178,6 +182,10 @@ struct cn_commit {
     int64_t alarm_ms;
     const char *name; /* NULL: not in this record */
     uint16_t name_size;
+    bool has_alarm_before;
+    int64_t alarm_before_ms;
+    const char *name_before; /* NULL: not in this record */
+    uint16_t name_before_size;
     const uint8_t *pages; /* the entries; walk them with cn_commit_page() */
     size_t pages_size;
 };

@@ -336,12 +336,24 @@ int cn_store_delete(struct cn_store *store, const struct cn_object_key *key, uin
 }
 
 int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, uint32_t page_count,
-                     const struct cn_page_source *source, uint64_t *lsn, struct cn_err *err)
+                     const struct cn_page_source *source, const struct cn_replace_meta *with,
+                     uint64_t *lsn, struct cn_err *err)
 {
     struct cn_image *image;
     int rc = cn_image_open(&store->images, store->catalog, key, false, &image, err);
     if (rc < 0)
         return rc;
+    const struct cn_image_meta *present_meta = cn_image_meta(image);
+    struct cn_image_meta meta = {0};
+    if (with && with->has_alarm && with->alarm_ms != present_meta->alarm_ms) {
+        meta.has_alarm = true;
+        meta.alarm_ms = with->alarm_ms;
+    }
+    if (with && with->name && !present_meta->name) {
+        meta.has_name = true;
+        meta.name = cn_strndup(with->name, with->name_size);
+        meta.name_size = with->name_size;
+    }
     struct cn_pagemap pages = {0};
     uint8_t page[CN_PAGE_SIZE], present[CN_PAGE_SIZE];
     for (uint32_t no = 1; no <= page_count && rc == 0; no++) {
@@ -359,6 +371,7 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
         .pages = &pages,
         .pages_after = page_count,
         .flags = CN_COMMIT_RESTORE,
+        .meta = &meta,
     };
     if (rc == 0)
         rc = cn_image_commit(image, &change, lsn, err);
@@ -367,6 +380,7 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
         cn_image_page_free(left->bytes); /* only after a failure */
     cn_pagemap_clear(&pages);
     cn_image_close(image);
+    cn_free(meta.name);
     return rc;
 }
 

@@ -107,11 +107,19 @@ struct cn_page_source {
     /* Fills `page` with page `page_no` (from 1). */
     int (*read)(void *data, uint32_t page_no, uint8_t page[CN_PAGE_SIZE], struct cn_err *err);
 };
+/* What goes with it besides pages. */
+struct cn_replace_meta {
+    bool has_alarm; /* else the present one stays */
+    int64_t alarm_ms;
+    const char *name; /* for an object that has none; NULL: none either */
+    uint16_t name_size;
+};
 /* Makes the object's database equal to `page_count` pages of `source`, as one
  * ordinary commit (flag CN_COMMIT_RESTORE), so that it can be undone the same
- * way. CN_ELOCKED if the object is open. */
+ * way. `meta` may be NULL. CN_ELOCKED if the object is open. */
 int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, uint32_t page_count,
-                     const struct cn_page_source *source, uint64_t *lsn, struct cn_err *err);
+                     const struct cn_page_source *source, const struct cn_replace_meta *meta,
+                     uint64_t *lsn, struct cn_err *err);
 /* The object's committed pages, one at a time: calls back for 1..page_count, all
  * as of *lsn (an LSN that covers them: wait for it before trusting them to be
  * durable). The object may be open; its commits wait meanwhile. */

@@ -687,5 +687,7 @@ void model_restored(struct model_object *object, uint64_t lsn, const struct mode
     state.exists = true;
     state.version = rows->version;
     memcpy(state.slots, rows->slots, sizeof(state.slots));
+    state.alarm_ms = rows->alarm_ms;
+    state.has_name = state.has_name || rows->has_name;
     add_version(object, lsn, &state);
 }

@@ -91,8 +91,8 @@ int model_read_object(struct model *model, struct cn_store *store, struct model_
 int model_compare_file(struct model *model, const char *path, const struct model_state *state);
 /* Enters a commit that somebody else made. */
 void model_add(struct model_object *object, uint64_t lsn, const struct model_state *state);
-/* The object was made what it was at another LSN, by the commit `lsn`: rows go back, alarm and
- * name stay. */
+/* The object was made what it was at another LSN, by the commit `lsn`: rows and alarm go
+ * back; a name stays, or comes back if a deletion took it. */
 void model_restored(struct model_object *object, uint64_t lsn, const struct model_state *rows);
 /* The state of an object as of an LSN. */
 const struct model_state *model_state_at(const struct model_object *object, uint64_t lsn);

@@ -120,19 +120,24 @@ for (const lanes of [1, 2]) {
     });
     test("delete ends the instance and can be undone", async () => {
       await call(server, "d", "add", "one");
+      const alarm = Date.now() + 3600_000;
+      await call(server, "d", "wake", alarm);
       const running = call(server, "d", "slow", 5000);
-      await server.untilTrue(async () => (await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&prefix=d")).json.objects.length === 1, "the object");
+      const { id } = (await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&prefix=d")).json.objects[0];
       const deleted = await command(data, "objects", "delete", ns, "d", "--force");
       assert.equal(deleted.status, 0, deleted.stderr);
       const failed = await running;
       assert.match(failed.error, /deleted/);
       assert.equal(failed.reset, true);
-      assert.deepEqual(await call(server, "d", "count"), 0);
-      const { json } = await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&prefix=d");
+      const listed = async () => (await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&prefix=d")).json.objects;
+      assert.deepEqual(await listed(), []);
       const undo = /undoes it: (\S+)/.exec(deleted.stdout)[1];
-      const back = await command(data, "objects", "restore", ns, json.objects[0].id, "--bookmark", undo);
+      const back = await command(data, "objects", "restore", ns, id, "--bookmark", undo);
       assert.equal(back.status, 0, back.stderr);
+      const [entry] = await listed(); // with its name and its alarm
+      assert.deepEqual([entry.id, entry.name, entry.alarm], [id, "d", alarm]);
       assert.deepEqual(await call(server, "d", "all"), ["one"]);
+      assert.equal(await call(server, "d", "getAlarm"), alarm);
     });
     test("an alarm that is set from outside fires", async () => {
       await call(server, "a", "add", "one");

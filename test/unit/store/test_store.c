@@ -153,9 +153,9 @@ TEST(store, a_database_is_replaced_by_a_snapshot_of_itself)
     CHECK_INT(page_count, copy.count);
     storetest_exec(db, "DELETE FROM t; CREATE TABLE u(b); INSERT INTO u VALUES(randomblob(40000))");
     storetest_commit(db);
-    CHECK_INT(CN_ELOCKED, cn_store_replace(store, &key, copy.count, &source, &lsn, NULL));
+    CHECK_INT(CN_ELOCKED, cn_store_replace(store, &key, copy.count, &source, NULL, &lsn, NULL));
     cn_database_close(db);
-    CHECK_INT(0, cn_store_replace(store, &key, copy.count, &source, &lsn, NULL));
+    CHECK_INT(0, cn_store_replace(store, &key, copy.count, &source, NULL, &lsn, NULL));
     CHECK_INT(0, cn_store_wait(store, lsn, NULL));
     for (int i = 0; i < 2; i++) { /* from memory, then after a kill, from the log */
         db = storetest_database(store, 1);
