@@ -352,7 +352,18 @@ static JSValueRef native_call_fail(CN_JS_NATIVE_ARGS)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* objectStarted(o, failure | undefined): the constructor is done */
+/* The error that an object ends with, for its callers. */
+static void keep_error(JSContextRef ctx, struct cn_jsobject *js, JSValueRef value)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (js->error || !cn_js_bytes(ctx, value, &bytes, &size))
+        return;
+    js->error = cn_memdup(bytes, size);
+    js->error_size = size;
+}
+
+/* objectStarted(o, failure | undefined, bytes): the constructor is done; bytes are the error */
 static JSValueRef native_object_started(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
@@ -363,6 +374,7 @@ static JSValueRef native_object_started(CN_JS_NATIVE_ARGS)
     } else {
         struct cn_err err;
         char *failure = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+        keep_error(ctx, js, cn_js_arg(2));
         cn_err_set(&err, CN_EJS, "%s", failure);
         cn_free(failure);
         cn_object_started(js->object, &err);
@@ -370,7 +382,7 @@ static JSValueRef native_object_started(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* objectReset(o, faults, message, retryAlarm) */
+/* objectReset(o, faults, message, retryAlarm, bytes | undefined) */
 static JSValueRef native_object_reset(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
@@ -378,11 +390,23 @@ static JSValueRef native_object_reset(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     if (!JSValueToBoolean(ctx, cn_js_arg(3)))
         cn_alarm_give_up(js->object);
+    keep_error(ctx, js, cn_js_arg(4));
     char *message = cn_js_to_text(ctx, cn_js_arg(2), NULL);
     cn_object_reset(js->object, (unsigned)cn_js_to_number(ctx, cn_js_arg(1)), CN_EABORTED, "%s",
                     message);
     cn_free(message);
     return JSValueMakeUndefined(ctx);
+}
+
+/* objectEnd(o) -> boolean: if it is the object's turn, the engine ends it soon */
+static JSValueRef native_object_end(CN_JS_NATIVE_ARGS)
+{
+    struct cn_js_vm *vm = instance_of(ctx)->lane->vm;
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    bool own = js && vm->owner == js->object;
+    if (own)
+        cn_js_end_turn(vm);
+    return JSValueMakeBoolean(ctx, own);
 }
 
 /* objectAlive(o) -> boolean */
@@ -439,6 +463,7 @@ const struct cn_js_native cn_native_object[] = {
     {"callFail", native_call_fail},
     {"objectStarted", native_object_started},
     {"objectReset", native_object_reset},
+    {"objectEnd", native_object_end},
     {"objectAlive", native_object_alive},
     {"objectLock", native_object_lock},
     {"objectUnlock", native_object_unlock},

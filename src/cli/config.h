@@ -182,7 +182,7 @@ struct cn_config_server {
     } tls;
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
-            connections, heap_bytes, object_idle_ms, new_objects_per_minute;
+            connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute;
     } limits; /* 0: the default */
 };
 

@@ -249,7 +249,7 @@ SCHEMA(tls, struct tls,
     STRING(tls, cert, .flags = REQUIRED), STRING(tls, key, .flags = REQUIRED));
 struct server_limits {
     int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms, connections,
-        heap_bytes, object_idle_ms, new_objects_per_minute;
+        heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute;
 };
 SCHEMA(server_limits, struct server_limits,
     INT(server_limits, url_bytes, 256, 1 << 20),
@@ -260,6 +260,7 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, connections, 1, 10000000),
     INT(server_limits, heap_bytes, 16 << 20, INT64_MAX),
     INT(server_limits, object_idle_ms, 10, 86400000),
+    INT(server_limits, object_block_ms, 10, 86400000),
     INT(server_limits, new_objects_per_minute, 1, 1000000000));
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),

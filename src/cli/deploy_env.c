@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/deploy_env.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -420,7 +421,10 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
             return NULL;
         }
     }
-    cn_buf_printf(&json, "],\"deleteAllDeletesAlarm\":%s}",
+    cn_buf_append_byte(&json, ']');
+    if (config->server.limits.object_block_ms)
+        cn_buf_printf(&json, ",\"objectBlockMs\":%" PRId64, config->server.limits.object_block_ms);
+    cn_buf_printf(&json, ",\"deleteAllDeletesAlarm\":%s}",
                   cn_compat_is_on("delete_all_deletes_alarm", date,
                                   config->compatibility_flags.items,
                                   config->compatibility_flags.count)

@@ -155,19 +155,22 @@ void cn_js_pin_clear(struct cn_js_pin *pin)
         vm->hooks->unhold(owner);
 }
 
-void cn_js_pin_clear_all(struct cn_js_context *context, const void *owner)
+void cn_js_pin_orphan(struct cn_js_context *context, void *owner)
 {
     CN_LIST_FOREACH(&context->pins, node)
     {
         struct cn_js_pin *pin = CN_CONTAINER_OF(node, struct cn_js_pin, link);
-        if (pin->owner == owner)
-            cn_js_pin_clear(pin);
+        if (pin->owner != owner)
+            continue;
+        pin->owner = NULL;
+        pin->orphan = true;
+        context->vm->hooks->unhold(owner);
     }
 }
 
 bool cn_js_enter_pin(struct cn_js_pin *pin)
 {
-    return pin->context && cn_js_enter_for(pin->context, pin->owner);
+    return pin->context && !pin->orphan && cn_js_enter_for(pin->context, pin->owner);
 }
 
 void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[])

@@ -33,6 +33,7 @@ struct cn_js_pin {
     struct cn_js_context *context; /* NULL: empty */
     JSValueRef value;
     void *owner;   /* whose turn it was made in (vm.h); NULL: nobody's */
+    bool orphan;   /* that one is gone */
     bool borrowed; /* somebody else's pin keeps the value */
     struct cn_list link;
 };
@@ -60,8 +61,8 @@ void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValue
 /* The same for a value that another pin keeps for as long as the context lives. */
 void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
-/* Empties every pin of `owner`, which goes: what they wait for finds nobody. */
-void cn_js_pin_clear_all(struct cn_js_context *context, const void *owner);
+/* `owner` goes: its pins stay, but nothing can be entered for them. */
+void cn_js_pin_orphan(struct cn_js_context *context, void *owner);
 /* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or
  * the pin is empty: then nothing was entered. */
 bool cn_js_enter_pin(struct cn_js_pin *pin);

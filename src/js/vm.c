@@ -55,6 +55,8 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
         vm->watched_mono_ns = now_mono_ns;
         vm->cpu_deadline_ns = 0;
     }
+    if (vm->ending)
+        return true;
     if (!vm->budget_ns || now_mono_ns - vm->watched_mono_ns < vm->budget_ns)
         return false;
     uint64_t cpu_ns = thread_cpu_ns();
@@ -138,7 +140,7 @@ void cn_js_enter(struct cn_js_context *context)
     CN_ASSERT(vm == current);
     if (vm->entered++ == 0) {
         vm->budget_ns = context->budget_ns;
-        vm->terminated = false;
+        vm->terminated = vm->ending = false;
         JSLock(context->ref);
         cn_js_enginelock_held(true);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
@@ -160,11 +162,19 @@ bool cn_js_enter_for(struct cn_js_context *context, void *owner)
     return true;
 }
 
+void cn_js_end_turn(struct cn_js_vm *vm)
+{
+    CN_ASSERT(vm == current && vm->entered);
+    vm->ending = vm->hurried = true;
+    JSContextGroupSetExecutionTimeLimit(vm->group, 0, should_terminate, vm);
+}
+
 /* If it was a microtask that was ended, the engine may keep its exception for the next one who
  * enters: that must not be another event. */
 static void absorb_termination(struct cn_js_context *context)
 {
     context->vm->budget_ns = 0;
+    context->vm->ending = false;
     JSStringRef nothing = JSStringCreateWithUTF8CString("0");
     JSLock(context->ref);
     JSEvaluateScript(context->ref, nothing, NULL, NULL, 0, NULL);

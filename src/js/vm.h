@@ -56,6 +56,7 @@ struct cn_js_vm {
     uint64_t
         cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
     bool hurried;        /* the engine was told to ask at once, and has not yet */
+    bool ending;         /* the running turn is to be ended, whatever its budget */
     bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* of the running turn; NULL: nobody's */
@@ -76,6 +77,9 @@ void cn_js_enter(struct cn_js_context *context);
 /* The same on behalf of `owner` (NULL: nobody). False if it is gone: nothing was entered. */
 bool cn_js_enter_for(struct cn_js_context *context, void *owner);
 void cn_js_leave(struct cn_js_context *context);
+/* From a native function: the engine ends the turn soon, with an exception that JavaScript cannot
+ * catch. Until then the script goes on. */
+void cn_js_end_turn(struct cn_js_vm *vm);
 
 struct cn_js_memory {
     size_t heap_bytes;     /* live objects and what they hold outside the heap */

@@ -46,14 +46,13 @@ struct cn_alarm_queue {
     size_t count, capacity;
     int64_t window_end_ms; /* alarms before this are in the heap */
     unsigned running;
-    struct cn_list calls;  /* of struct alarm_call, under way */
+    struct cn_map calls;   /* key -> struct alarm_call, under way (A1) */
     struct cn_map retries; /* key -> struct retry, owned */
     uv_timer_t timer;
 };
 
 struct alarm_call {
     struct cn_call call;
-    struct cn_list link; /* in queue->calls */
     struct cn_alarm_info info;
 };
 
@@ -162,12 +161,20 @@ static void give_up(struct cn_object *object, const struct alarm_call *alarm)
     cn_object_leave(object);
 }
 
+/* An alarm that became due while another ran found it running, and its hint is gone (A1). */
+static void look_again(struct cn_object *object)
+{
+    int64_t stored = object->db ? cn_database_alarm(object->db) : CN_ALARM_NONE;
+    if (stored != CN_ALARM_NONE && stored <= object->lane->alarms->window_end_ms)
+        add_hint(object->lane, &object->key, stored);
+}
+
 static void on_alarm_reply(struct cn_call *call)
 {
     struct alarm_call *alarm = CN_CONTAINER_OF(call, struct alarm_call, call);
     struct cn_object_lane *lane = call->owner;
     lane->alarms->running--;
-    cn_list_remove(&alarm->link);
+    cn_map_take(&lane->alarms->calls, &call->key, sizeof(call->key));
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
     bool running = object && object->alarm_running;
     if (call->err.code == 0)
@@ -182,6 +189,8 @@ static void on_alarm_reply(struct cn_call *call)
         object->alarm_running = false;
         cn_object_rest(object);
     }
+    if (object)
+        look_again(object);
     cn_free(call->name);
     cn_free(alarm);
     arm(lane);
@@ -202,9 +211,9 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     struct cn_object *object = cn_map_find(&lane->objects, &hint->key, sizeof(hint->key));
     int64_t stored;
     struct cn_err err;
+    if (cn_map_find(&lane->alarms->calls, &hint->key, sizeof(hint->key)))
+        return; /* A1: its end looks again */
     if (object) {
-        if (object->alarm_running)
-            return; /* A1: its end looks again */
         if (object->state == CN_OBJECT_SUSPENDED)
             return; /* the end of the visit looks again */
         if (!cn_object_database(object, &err))
@@ -237,7 +246,7 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     alarm->call.payload = &alarm->info;
     alarm->call.on_reply = on_alarm_reply;
     lane->alarms->running++;
-    cn_list_push_back(&lane->alarms->calls, &alarm->link);
+    cn_map_set(&lane->alarms->calls, &hint->key, sizeof(hint->key), alarm);
     cn_call_send(&alarm->call);
 }
 
@@ -254,14 +263,15 @@ void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info)
 static void end_overlong(struct cn_object_lane *lane)
 {
     int64_t now = now_ms(lane);
-    CN_LIST_FOREACH(&lane->alarms->calls, node)
-    {
-        struct alarm_call *alarm = CN_CONTAINER_OF(node, struct alarm_call, link);
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&lane->alarms->calls, &cursor, &entry)) {
+        struct alarm_call *alarm = entry->value;
         struct cn_object *object = alarm->call.object;
         if (object && object->alarm_running && now - object->alarm_started_ms > RUN_MS_MAX) {
             cn_object_reset(object, CN_FAULT_REMOTE | CN_FAULT_RESET, CN_ETIMEOUT,
                             "alarm() ran for more than 15 minutes; the object was reset");
-            return; /* one at a time: the reset may change the list */
+            return; /* one at a time: the reset may change the map */
         }
     }
 }
@@ -415,7 +425,7 @@ void cn_alarm_lane_init(struct cn_object_lane *lane)
 {
     struct cn_alarm_queue *queue = CN_NEW(struct cn_alarm_queue);
     queue->window_end_ms = INT64_MIN;
-    cn_list_init(&queue->calls);
+    cn_map_init(&queue->calls);
     cn_map_init(&queue->retries);
     lane->alarms = queue;
     uv_timer_init(lane->loop, &queue->timer);
@@ -434,6 +444,7 @@ void cn_alarm_lane_fini(struct cn_object_lane *lane)
     while (cn_map_next(&lane->alarms->retries, &cursor, &entry))
         cn_free(entry->value);
     cn_map_fini(&lane->alarms->retries);
+    cn_map_fini(&lane->alarms->calls);
     cn_free(lane->alarms->heap);
     cn_free(lane->alarms);
 }

@@ -30,6 +30,9 @@ struct cn_class {
     /* The object leaves memory (evicted, reset, node stops). Calls still under way have been
      * failed. No storage is available. */
     void (*destroy)(struct cn_object *object, void *instance);
+    /* The core fails this call because the object was reset: the class may say more about it. May
+     * be NULL. */
+    void (*failed)(struct cn_object *object, void *instance, struct cn_call *call);
     /* Whether destroy() may come while there are holds: it then drops what they stand for. */
     bool lets_go;
     /* Of its databases (store/database.h); NULL: the defaults, those of Durable Objects. */

@@ -328,6 +328,8 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
     struct cn_list *node;
     while ((node = cn_list_take_front(calls))) {
         struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        if (object->class_ && object->class_->failed && object->instance)
+            object->class_->failed(object, object->instance, call);
         cn_call_finish(call, object->broken_faults, object->broken_err.code,
                        object->broken_err.text);
     }

@@ -245,11 +245,12 @@ static void js_destroy(struct cn_object *object, void *instance_)
     JSValueRef argv[1] = {JSValueMakeNumber(context->ref, js->handle)};
     cn_js_enter(context);
     if (object->holds)
-        cn_js_pin_clear_all(context, object); /* what it waited for finds nobody */
+        cn_js_pin_orphan(context, object); /* what it waited for finds nobody */
     (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
     cn_js_leave(context);
     cn_jstable_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);
+    cn_free(js->error);
     cn_free(js);
 }
 
@@ -273,10 +274,24 @@ static void js_release(struct cn_object *object, void *instance)
     cn_jscursor_end_all(lane_of(object), instance);
 }
 
+/* What the constructor or a critical section threw reaches its callers whole. */
+static void js_failed(struct cn_object *object, void *instance, struct cn_call *call)
+{
+    (void)object;
+    struct cn_jsobject *js = instance;
+    if (!js->error || call->kind == CN_CALL_ALARM)
+        return;
+    struct cn_jscall *jscall = call->payload;
+    cn_free(jscall->result);
+    jscall->result = cn_memdup(js->error, js->error_size);
+    jscall->result_size = js->error_size;
+}
+
 const struct cn_class cn_jsclass = {.create = js_create,
                                     .deliver = js_deliver,
                                     .release = js_release,
                                     .destroy = js_destroy,
+                                    .failed = js_failed,
                                     .lets_go = true};
 
 /* --- calls ----------------------------------------------------------------------------------- */

@@ -46,6 +46,8 @@ struct cn_jsobject {
     struct cn_list link;    /* in instance->objects */
     struct cn_list cursors; /* of struct cn_jscursor, oldest first */
     unsigned cursor_count;
+    uint8_t *error; /* owned; serialized: what it was reset for, if code threw it; NULL: nothing */
+    size_t error_size;
     uint32_t handle;
 };
 

@@ -1,6 +1,6 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
 import { enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
-import { native } from "../../internal/native.js";
+import { native, options } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
@@ -9,11 +9,11 @@ import { loopbackExports } from "../context.js";
 import { decodeRequest, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
-import { Exports, KIND, answer, answerLocal, answerTarget, failCall, replyWith, setExportsOfObject } from "./rpc.js";
+import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { makeStorage } from "./storage.js";
 
-const BLOCK_MS_MAX = 30_000; // DO-CTX-3
+const BLOCK_MS_MAX = options.objectBlockMs ?? 30_000; // DO-CTX-3
 const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
 
 /** Number of the object -> its host. */
@@ -64,6 +64,8 @@ class DurableObjectState {
     const message = reason === undefined ? "Application called abort() to reset Durable Object." : String(reason?.message ?? reason);
     native.log(2, `abort() was called: ${message}`);
     native.objectReset(this.#object, FAULT_RESET, message, settings?.retryAlarm ?? true);
+    // Not an exception, which the object's code could catch: its turn ends here.
+    if (native.objectEnd(this.#object)) for (;;);
     throw new Error(message);
   }
   /** Runs `callback` with the input gate closed; if `resets`, its failure resets the object. */
@@ -81,7 +83,10 @@ class DurableObjectState {
       });
       return await Promise.race([callback(), timeout]);
     } catch (error) {
-      if (resets) native.objectReset(object, FAULT_RESET, String(error?.message ?? error), true);
+      if (resets) {
+        const [message, bytes] = errorParts(error);
+        native.objectReset(object, FAULT_RESET, message, true, bytes);
+      }
       throw error;
     } finally {
       clearTimeout(timer);
@@ -100,7 +105,6 @@ class Host {
 
 /** C calls: make the object `object` of the class. Answers with objectStarted(). */
 export function objectCreate(object, className, hex, name) {
-  const failed = (error) => native.objectStarted(object, error instanceof Error ? error.message : String(error));
   try {
     const Class = classes[className];
     if (typeof Class !== "function") throw new TypeError(`The script exports no class "${className}".`);
@@ -111,7 +115,7 @@ export function objectCreate(object, className, hex, name) {
     native.objectStarted(object, undefined);
   } catch (error) {
     native.log(3, `The constructor of ${className} threw: ${describeError(error)}`);
-    failed(error);
+    native.objectStarted(object, ...errorParts(error));
   }
 }
 

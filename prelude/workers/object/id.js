@@ -88,9 +88,13 @@ export class DurableObjectNamespace {
   get(id, options) {
     const hex = hexOf(id);
     if (hex === undefined) throw new TypeError("Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.");
-    const stub = stubOf(id, this.#ns);
+    const stub = this.#jurisdiction === 0 ? stubOf(id, this.#ns) : null;
     if (stub !== null) return stub;
-    if (native.idCheck(this.#ns, hex) < 0) throw new TypeError("get called on the wrong Durable Object namespace");
+    const jurisdiction = native.idCheck(this.#ns, hex);
+    if (jurisdiction < 0) throw new TypeError("get called on the wrong Durable Object namespace");
+    if (this.#jurisdiction !== 0 && jurisdiction !== this.#jurisdiction) {
+      throw new TypeError("get called on a jurisdictional subnamespace with an ID from a different jurisdiction");
+    }
     return newStub(this.#ns, hex, id);
   }
   getByName(name, options) {

@@ -664,7 +664,8 @@ export function reply(handle, bytes, context) {
   }
 }
 
-export function failCall(handle, error) {
+/** What is told of something thrown: [its message, its bytes]. */
+export function errorParts(error) {
   let bytes;
   try {
     bytes = serialize(error);
@@ -677,6 +678,11 @@ export function failCall(handle, error) {
   try {
     message = error instanceof Error ? error.message : String(error);
   } catch {}
+  return [message, bytes];
+}
+
+export function failCall(handle, error) {
+  const [message, bytes] = errorParts(error);
   if (handle > 0) native.callFail(handle, message, bytes);
   else native.eventReject(-handle, message, bytes);
 }
