@@ -35,6 +35,7 @@ import * as streams from "./web/streams/index.js";
 import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { installNode } from "./workers/node.js";
+import { WebSocket, WebSocketPair, WebSocketRequestResponsePair } from "./workers/websocket.js";
 import { URLPattern } from "./web/url/pattern.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
@@ -50,7 +51,7 @@ const interfaces = {
   EventSource, MessageChannel, MessagePort, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
   TextDecoder, TextEncoder, URL, URLPattern, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
   ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
-  HTMLRewriter,
+  HTMLRewriter, WebSocket, WebSocketPair, WebSocketRequestResponsePair,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 
@@ -67,4 +68,4 @@ export { start, dispatchFetch } from "./workers/dispatch.js";
 export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
 export { localReply } from "./workers/object/local.js";
-export { objectCreate, objectDeliver, objectDestroy } from "./workers/object/host.js";
+export { objectCreate, objectDeliver, objectDestroy, objectSocket } from "./workers/object/host.js";

@@ -14,6 +14,7 @@ import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
 import { makeD1Database } from "./service/d1.js";
 import { makeKvNamespace } from "./service/kv.js";
+import { useInResponse } from "./websocket.js";
 
 let handlers = null; // the default export: an object of handlers, or null
 let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
@@ -114,7 +115,9 @@ function finish(handle, context, response) {
     }
     const parts = responseParts(response);
     const { body } = parts;
-    if (body === null || typeof body === "string" || body instanceof Uint8Array) {
+    if (parts.webSocket !== null) {
+      native.respondSocket(handle, parts.headers, useInResponse(parts.webSocket));
+    } else if (body === null || typeof body === "string" || body instanceof Uint8Array) {
       native.respond(handle, parts.status, parts.statusText, parts.headers, body);
     } else {
       sent = stream(handle, parts);

@@ -26,6 +26,7 @@ extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
+extern const struct cn_js_native cn_native_websocket[];
 extern const struct cn_js_native cn_native_sockets[];
 
 /* One line each, so that changes meet rarely. */
@@ -54,6 +55,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_timers,
     cn_native_url,
     cn_native_webcrypto,
+    cn_native_websocket,
 };
 /* clang-format on */
 

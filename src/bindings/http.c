@@ -16,6 +16,7 @@
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/websocket.h"
 
 #define HEADERS_MAX 256
 /* What a Content-Length is believed before its bytes have come. */
@@ -434,6 +435,50 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, true);
 }
 
+/* Answers a client whose handshake is not proper (RFC 6455, 4.2.2). */
+static void refuse_handshake(struct cn_event *event, int status)
+{
+    static const char text[] = "This is not a WebSocket handshake of version 13.\n";
+    struct cn_http_header headers[] = {{"content-type", "text/plain;charset=UTF-8", 12, 24},
+                                       {"sec-websocket-version", "13", 21, 2}};
+    struct cn_http_head head = {.status = status, .headers = headers, .header_count = 2};
+    event->status = status;
+    (void)cn_http_respond(event->http, &head, text, sizeof(text) - 1, NULL, NULL);
+    cn_fetch_answered(event);
+}
+
+/* respondSocket(h, headers, w) -> whether the client got the 101 */
+static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
+{
+    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_ws_end *end =
+        cn_websocket_find(instance_of(ctx)->lane, cn_js_to_number(ctx, cn_js_arg(2)));
+    if (event->state != CN_EVENT_RUNNING)
+        return JSValueMakeBoolean(ctx, false);
+    if (!end || end->ops)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                           "The WebSocket of the response is in use already, or closed.");
+    struct head head;
+    JSValueRef status = JSValueMakeNumber(ctx, 101);
+    if (!head_parse(ctx, &head, status, JSValueMakeUndefined(ctx), cn_js_arg(1)))
+        return bad_response(ctx, exception, &head, CN_EINVALID);
+    int rc = cn_websocket_respond(event, head.head.headers, head.head.header_count, end);
+    head_fini(&head);
+    if (rc == CN_EINVALID)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                           "Worker tried to return WebSocket in a response to a request which did "
+                           "not contain the header \"Upgrade: websocket\".");
+    if (rc != 0) {
+        cn_ws_end_release(end);
+        if (rc > 0)
+            refuse_handshake(event, rc);
+        return JSValueMakeBoolean(ctx, false);
+    }
+    event->status = 101;
+    cn_fetch_answered(event);
+    return JSValueMakeBoolean(ctx, true);
+}
+
 /* respondStart(h, status, statusText, headers, contentLength | -1) -> boolean */
 static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
 {
@@ -666,6 +711,7 @@ const struct cn_js_native cn_native_http[] = {
     {"requestCollect", native_request_collect},
     {"onAbort", native_on_abort},
     {"respond", native_respond},
+    {"respondSocket", native_respond_socket},
     {"respondStart", native_respond_start},
     {"respondWrite", native_respond_write},
     {"respondPipe", native_respond_pipe},

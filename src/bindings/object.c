@@ -313,7 +313,8 @@ static void set_result(JSContextRef ctx, struct cn_call *call, JSValueRef value)
 {
     uint8_t *bytes;
     size_t size;
-    if (call->kind == CN_CALL_ALARM || !cn_js_bytes(ctx, value, &bytes, &size))
+    if (call->kind == CN_CALL_ALARM || call->kind == CN_CALL_SOCKET ||
+        !cn_js_bytes(ctx, value, &bytes, &size))
         return;
     struct cn_jscall *jscall = call->payload;
     jscall->result = cn_memdup(bytes, size);

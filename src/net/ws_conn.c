@@ -37,7 +37,7 @@ struct cn_ws_lane {
     struct cn_ws_deflate *deflate;
     struct cn_list open, closing; /* of struct cn_ws (W1) */
     size_t count;
-    bool shut_down;
+    bool shut_down, freeing;
 };
 
 struct cn_ws {
@@ -82,14 +82,16 @@ struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *o
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    cn_free(handle->data);
+    struct cn_ws_lane *lane = handle->data;
+    cn_ws_deflate_free(lane->deflate);
+    cn_free(lane);
 }
 
 void cn_ws_lane_free(struct cn_ws_lane *lane)
 {
-    CN_ASSERT(lane->count == 0);
-    cn_ws_deflate_free(lane->deflate);
-    uv_close((uv_handle_t *)&lane->timer, on_timer_closed);
+    lane->freeing = true;
+    if (lane->count == 0)
+        uv_close((uv_handle_t *)&lane->timer, on_timer_closed);
 }
 
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane)
@@ -128,9 +130,13 @@ static void ws_free(struct cn_ws *ws)
     cn_list_remove(&ws->link);
     cn_ws_reader_fini(&ws->reader);
     cn_buf_fini(&ws->pending);
-    if (--ws->lane->count == 0)
-        uv_timer_stop(&ws->lane->timer);
+    struct cn_ws_lane *lane = ws->lane;
     cn_free(ws);
+    if (--lane->count > 0)
+        return;
+    uv_timer_stop(&lane->timer);
+    if (lane->freeing)
+        uv_close((uv_handle_t *)&lane->timer, on_timer_closed);
 }
 
 /* --- the transport: a stream of the server, or a socket of ours -------------------------- */
@@ -629,4 +635,12 @@ void cn_ws_lane_shutdown(struct cn_ws_lane *lane)
         send_close(ws, CN_WS_RESTART, NULL, 0);
         arm_closing(ws);
     }
+}
+
+void cn_ws_lane_abort(struct cn_ws_lane *lane)
+{
+    cn_list_splice(&lane->closing, &lane->open);
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&lane->closing)))
+        cut(CN_CONTAINER_OF(node, struct cn_ws, link), NULL);
 }

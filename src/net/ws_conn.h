@@ -41,11 +41,13 @@ struct cn_ws_options {
 };
 
 struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *options);
-/* No connection may be left. The memory goes when the loop has closed its timer. */
+/* Goes when its last connection has, and the loop has closed its timer. */
 void cn_ws_lane_free(struct cn_ws_lane *lane);
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane);
 /* Closes every connection with 1012 (service restart), and later ones as soon as they open. */
 void cn_ws_lane_shutdown(struct cn_ws_lane *lane);
+/* Cuts every connection now: the ends see 1006. */
+void cn_ws_lane_abort(struct cn_ws_lane *lane);
 /* Applies time-outs as of `now_ms`; the lane's own timer calls it, and tests do. */
 void cn_ws_lane_tick(struct cn_ws_lane *lane, uint64_t now_ms);
 

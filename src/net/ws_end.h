@@ -67,6 +67,7 @@ struct cn_ws_end {
     void *released_data;
     bool closed;      /* it has sent its close, or was cut off */
     bool aborted;     /* the conversation was cut off */
+    bool in_transit;  /* for the layer above: on its way to another script, nobody's */
     bool close_asked; /* its program has closed it, though the close may still be held back */
     bool close_taken; /* the other's close has been taken out of the queue */
     bool released;

@@ -17,6 +17,7 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
+#include "object/socket.h"
 #include "object/restore.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -245,6 +246,7 @@ static void on_clock(uv_timer_t *timer)
     evict_idle(lane, uv_now(lane->loop));
     evict_waiting(lane, uv_now(lane->loop));
     cn_alarm_tick(lane);
+    cn_object_socket_lane_tick(lane);
     cn_object_lane_step(lane);
 }
 
@@ -287,6 +289,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     unsigned interval = lane->idle_ms < CLOCK_INTERVAL_MS ? lane->idle_ms : CLOCK_INTERVAL_MS;
     uv_timer_start(&lane->clock, on_clock, interval, interval);
     cn_alarm_lane_init(lane);
+    cn_object_socket_lane_init(lane);
     lane->listener.on_durable = on_durable;
     cn_store_listen(cn_node_store(node), &lane->listener);
     cn_node_register_lane(node, lane);
@@ -330,6 +333,7 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
     {
         cn_object_free(CN_CONTAINER_OF(node, struct cn_object, idle_link));
     }
+    cn_object_socket_lane_fini(lane);
     cn_store_unlisten(store, &lane->listener);
     lane->handle_count = 4;
     uv_close(cn_alarm_lane_handle(lane), on_closed);

@@ -89,6 +89,8 @@ struct cn_object_lane {
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
     struct cn_map restores;        /* key bytes -> what restore.c knows of it */
+    struct cn_map socket_sets;     /* key bytes -> struct cn_socket_set; socket.c */
+    struct cn_list socket_events;  /* of struct cn_socket_event with a time to watch */
     struct cn_rand rand;
     size_t live_count;
     unsigned handle_count; /* libuv handles to be closed */

@@ -12,6 +12,7 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
+#include "object/socket.h"
 #include "object/restore.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -95,6 +96,7 @@ void cn_object_leave(struct cn_object *object)
     if (object->state != CN_OBJECT_BROKEN)
         commit(object);
     object->entered = 0;
+    object->outbox = NULL; /* complete: it is among the outputs */
     lane->current = NULL;
     bool broken = object->state == CN_OBJECT_BROKEN;
     struct cn_list *node;
@@ -367,6 +369,8 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     object->inbox_bytes = 0;
     fail_all(object, &object->running);
     fail_all(object, &object->inbox);
+    cn_object_socket_holder_reset(object, faults & CN_FAULT_RETRYABLE ? CN_WS_RESTART
+                                                                      : CN_WS_INTERNAL_ERROR);
     cn_object_rest(object);
 }
 
@@ -402,6 +406,7 @@ void cn_object_free(struct cn_object *object)
     close_database(object);
     if (object->class_ && object->instance)
         object->class_->destroy(object, object->instance);
+    cn_object_socket_freed(object);
     lane->live_count--;
     cn_free(object->name);
     cn_free(object);

@@ -35,6 +35,7 @@
 
 struct cn_database;
 struct cn_object_lane;
+struct cn_socket_outbox;
 
 #define CN_OBJECT_INBOX_MAX 10000
 #define CN_OBJECT_INBOX_BYTES_MAX (128u << 20)
@@ -67,8 +68,10 @@ struct cn_object {
     unsigned transactions;  /* async transactions open: the turn's end does not commit */
     unsigned entered;       /* depth of enter/leave */
     struct cn_list outputs; /* of struct cn_output given in the running turn */
-    uint64_t lsn;           /* of the last commit that outputs wait for, */
-    uint64_t last_lsn;      /* and of the last one at all */
+    /* Among them: what the turn sends on WebSockets; or NULL. */
+    struct cn_socket_outbox *outbox;
+    uint64_t lsn;      /* of the last commit that outputs wait for, */
+    uint64_t last_lsn; /* and of the last one at all */
     /* All that the transaction has written so far may leave before it is durable
      * (allowUnconfirmed). Whoever writes anything else clears it. */
     bool unconfirmed;

@@ -11,6 +11,7 @@
 #include "js/value.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/websocket.h"
 
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
 {
@@ -81,6 +82,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     instance->current = true;
     cn_list_init(&instance->events);
     cn_list_init(&instance->objects);
+    cn_list_init(&instance->sockets);
     struct cn_runtime_options options = {
         .loop = &lane->loop,
         .vm = lane->vm,
@@ -102,6 +104,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     pin_entry(instance, &instance->dispatch_event, "dispatchEvent");
     pin_entry(instance, &instance->object_create, "objectCreate");
     pin_entry(instance, &instance->object_deliver, "objectDeliver");
+    pin_entry(instance, &instance->object_socket, "objectSocket");
     pin_entry(instance, &instance->object_destroy, "objectDestroy");
     pin_entry(instance, &instance->local_reply, "localReply");
     instance->serial = ++lane->last_serial;
@@ -113,6 +116,8 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
 void cn_instance_free(struct cn_instance *instance)
 {
     CN_ASSERT(cn_list_empty(&instance->events) && cn_list_empty(&instance->objects));
+    cn_websocket_instance_end(instance);
+    cn_ws_message_unref(instance->last_sent);
     cn_list_remove(&instance->link);
     cn_runtime_free(instance->runtime); /* clears the pins */
     cn_script_unref(instance->script);

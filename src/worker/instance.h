@@ -26,14 +26,16 @@ struct cn_instance {
     struct cn_lane *lane;
     struct cn_script *script; /* a reference */
     struct cn_runtime *runtime;
-    struct cn_list link;    /* in lane->instances */
-    struct cn_list events;  /* of struct cn_event */
-    struct cn_list objects; /* of struct cn_jsobject, worker/jsclass.h */
+    struct cn_list link;             /* in lane->instances */
+    struct cn_list events;           /* of struct cn_event */
+    struct cn_list objects;          /* of struct cn_jsobject, worker/jsclass.h */
+    struct cn_list sockets;          /* of struct cn_jssocket, worker/websocket.h */
+    struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
     bool current;                    /* gets new events, or is about to */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
-    struct cn_js_pin object_create, object_deliver, object_destroy, local_reply;
+    struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, local_reply;
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */
     void (*on_started)(struct cn_instance *instance, const struct cn_err *err);

@@ -7,10 +7,12 @@
 #include "base/mem.h"
 #include "js/value.h"
 #include "object/alarm.h"
+#include "object/socket.h"
 #include "store/database.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/websocket.h"
 
 /* --- numbers for pointers -------------------------------------------------------------------- */
 
@@ -192,12 +194,41 @@ static void call_taken_back(struct cn_call *call)
     cn_jstable_remove(&lane->calls, call->tag);
 }
 
+/* An event of a WebSocket. */
+static void deliver_socket(struct cn_object *object, struct cn_jsobject *js, struct cn_call *call)
+{
+    struct cn_instance *instance = js->instance;
+    struct cn_js_context *context = instance->runtime->context;
+    JSContextRef ctx = context->ref;
+    struct cn_socket_event *event = call->payload;
+    if (!event->socket) {
+        cn_call_reply(call, NULL); /* it has gone meanwhile */
+        return;
+    }
+    call->tag = cn_jstable_add(&lane_of(object)->calls, call);
+    call->taken_back = call_taken_back;
+    if (!cn_js_enter_for(context, object))
+        return; /* reset meanwhile: the call has been failed */
+    JSValueRef argv[3 + CN_WEBSOCKET_ARGUMENTS_MAX] = {
+        JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
+        JSValueMakeNumber(ctx, event->socket->end->handle)};
+    size_t argc = 3 + cn_websocket_arguments(ctx, (int)event->kind, event->item, argv + 3);
+    struct cn_err err;
+    int rc = call_and_leave(instance, &instance->object_socket, argc, argv, &err);
+    if (rc < 0)
+        cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
+}
+
 static void js_deliver(struct cn_object *object, void *instance_, struct cn_call *call)
 {
     struct cn_jsobject *js = instance_;
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
+    if (call->kind == CN_CALL_SOCKET) {
+        deliver_socket(object, js, call);
+        return;
+    }
     struct cn_jscall *jscall = call->kind == CN_CALL_ALARM ? NULL : call->payload;
     if (jscall && jscall->home_serial && jscall->home_serial != instance->serial) {
         cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,

@@ -12,6 +12,7 @@
 #include "worker/fetch.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
+#include "worker/websocket.h"
 
 #define HOUSE_INTERVAL_MS 1000
 /* How long a script may stay above the memory watermark before its global is replaced. */
@@ -58,6 +59,7 @@ static void reset_old_objects(struct cn_lane *lane)
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
         if (instance->current)
             continue;
+        cn_websocket_instance_end(instance); /* DO-WS-13 */
         CN_LIST_FOREACH(&instance->objects, link)
         {
             struct cn_jsobject *js = CN_CONTAINER_OF(link, struct cn_jsobject, link);
@@ -197,6 +199,7 @@ static void replace_instances(struct cn_lane *lane)
         }
         lane->current[i] = fresh;
         old->current = false;
+        cn_websocket_instance_end(old);
         fail_events(old, "the worker stayed above its memory limit and was restarted");
     }
     free_unused_instances(lane);
@@ -266,6 +269,7 @@ static void on_house(uv_timer_t *timer)
     collect_when_quiet(lane);
     fail_after_termination(lane);
     cn_fetch_sweep(lane);
+    cn_websocket_lane_tick(lane);
     free_unused_instances(lane);
     cn_js_vm_pump(lane->vm);
     watch_memory(lane);
@@ -325,6 +329,9 @@ static int lane_open(struct cn_lane *lane)
     rc = cn_http_server_new(&lane->loop, &http, &lane->http, err);
     if (rc < 0)
         return rc;
+    rc = cn_websocket_lane_start(lane, err);
+    if (rc < 0)
+        return rc;
     if (lane->options.trust) {
         struct cn_client_options client = {.trust = lane->options.trust};
         lane->client = cn_client_new(&lane->loop, &client);
@@ -349,6 +356,7 @@ static void lane_main(void *arg)
     cn_jstable_fini(&lane->calls);
     cn_jstable_fini(&lane->cursors);
     cn_jstargets_fini(&lane->targets);
+    cn_jstable_fini(&lane->ends);
     cn_events_fini(&lane->events);
     cn_buf_fini(&lane->scratch);
     cn_js_vm_free(lane->vm);
@@ -404,6 +412,7 @@ static void deliver_drain(struct cn_mail *mail, void *data)
     struct cn_lane *lane = data;
     cn_free(mail);
     lane->draining = true;
+    cn_ws_lane_shutdown(lane->ws); /* clients are told to come again */
     cn_http_server_drain(lane->http, on_http_drained, lane);
 }
 
@@ -423,6 +432,7 @@ static void finish_stop(struct cn_lane *lane)
     cn_dispatch_stop(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
+    cn_websocket_lane_stop(lane);
     cn_free(lane->current);
     lane->current = NULL;
     if (lane->deployment)
@@ -469,6 +479,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
         if (event->state == CN_EVENT_ANSWERED)
             cn_fetch_settle(event);
     }
+    cn_websocket_lane_abort(lane);
     cn_http_server_close(lane->http, on_http_closed, lane);
 }
 

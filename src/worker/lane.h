@@ -25,6 +25,7 @@
 #include "base/mailbox.h"
 #include "js/context.h"
 #include "net/server.h"
+#include "net/ws_conn.h"
 #include "object/node.h"
 #include "worker/event.h"
 #include "worker/jsclass.h"
@@ -52,6 +53,7 @@ struct cn_lane_options {
     unsigned index;
     int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
     struct cn_http_limits limits;
+    struct cn_ws_options websockets;
     struct cn_tls_context *tls; /* NULL: plain HTTP */
     struct cn_trust *trust;     /* for fetch; NULL: the system's */
     struct cn_node *node;       /* for Durable Objects; NULL: none */
@@ -78,6 +80,12 @@ struct cn_lane {
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
     struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
     struct cn_jstargets targets;               /* objects that scripts call */
+    struct cn_ws_lane *ws;                     /* WebSocket connections */
+    struct cn_jstable ends;                    /* what JavaScript knows of WebSockets by number */
+    struct cn_list sockets_ready;              /* of struct cn_jssocket with events to deliver, */
+    uv_idle_t sockets_spin;                    /* which does it, */
+    bool delivering;                           /* or on_ready() itself does */
+    struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     struct cn_events events;                   /* every event under way on this lane */
     struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
     uv_idle_t dispatch_spin;                   /* runs while there are any */

@@ -107,6 +107,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .index = i,
             .listen_fd = fds[i],
             .limits = options->limits,
+            .websockets = options->websockets,
             .tls = options->tls,
             .trust = options->trust,
             .node = options->node,

@@ -27,6 +27,7 @@ struct cn_server_options {
     uint16_t port; /* 0: any free one */
     unsigned lane_count;
     struct cn_http_limits limits;
+    struct cn_ws_options websockets;
     struct cn_tls_context *tls;
     struct cn_trust *trust; /* certificates that fetch() believes; NULL: no fetch */
     struct cn_node *node;   /* for Durable Objects; NULL: none */

@@ -4,6 +4,7 @@ import { Headers, isHeaders } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
 import { isRequest, isResponse, responseParts } from "../../web/fetch/internal.js";
 import { Response } from "../../web/fetch/response.js";
+import { receiveSocket, sendSocket } from "../websocket.js";
 
 export { isHeaders, isRequest, isResponse };
 
@@ -27,11 +28,11 @@ export function decodeRequest({ url, method, headers, redirect, body, cf }) {
 const CODES = [[], [["content-type", "text/plain;charset=UTF-8"]], [["content-type", "application/json"]]];
 
 export function encodeResponse(response) {
-  const { status, statusText, headers, body } = responseParts(response);
-  return { status, statusText, headers, body };
+  const { status, statusText, headers, body, webSocket } = responseParts(response);
+  return { status, statusText, headers, body, webSocket: sendSocket(webSocket) };
 }
 
-export function decodeResponse({ status, statusText, headers, body }) {
+export function decodeResponse({ status, statusText, headers, body, webSocket = null }) {
   let pairs = headers;
   if (typeof headers === "number") pairs = CODES[headers];
   else if (typeof headers === "string") {
@@ -40,7 +41,9 @@ export function decodeResponse({ status, statusText, headers, body }) {
       return [line.slice(0, colon), line.slice(colon + 2)];
     });
   }
-  const made = new Response(body, { status, statusText, headers: pairs });
+  const init = { status, statusText, headers: pairs };
+  if (webSocket !== null) init.webSocket = receiveSocket(webSocket);
+  const made = new Response(body, init);
   // A string body alone would add a type that the sender did not give.
   if (typeof body === "string" && !pairs.some(([name]) => name.toLowerCase() === "content-type")) made.headers.delete("content-type");
   return made;

@@ -11,6 +11,7 @@ import { makeId } from "./id.js";
 import { localCall } from "./local.js";
 import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
+import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
 import { makeStorage } from "./storage.js";
 
 const BLOCK_MS_MAX = options.objectBlockMs ?? 30_000; // DO-CTX-3
@@ -19,6 +20,7 @@ const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
 /** Number of the object -> its host. */
 const hosts = new Map();
 setExportsOfObject((object) => hosts.get(object).exports);
+setSocketsOf((object) => hosts.get(object).sockets);
 
 let classes = {}; // the script's exports
 let environment;
@@ -28,9 +30,13 @@ export function setClasses(exports, env) {
 }
 
 const token = Symbol("construct");
+let objectOf;
 
 class DurableObjectState {
   #object;
+  static {
+    objectOf = (state) => state.#object;
+  }
   constructor(key, object, id) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#object = object;
@@ -94,12 +100,14 @@ class DurableObjectState {
     }
   }
 }
+installSockets(DurableObjectState.prototype, objectOf);
 finishInterface(DurableObjectState);
 
 class Host {
   constructor(instance) {
     this.instance = instance;
     this.exports = new Exports();
+    this.sockets = new Map(); // number of an end -> its WebSocket
   }
 }
 
@@ -123,6 +131,12 @@ export function objectCreate(object, className, hex, name) {
 export function objectDestroy(object) {
   hosts.delete(object);
   forgetGate(object);
+}
+
+/** C calls: an event of a WebSocket of the object. */
+export function objectSocket(object, call, w, kind, a, b, c) {
+  const { instance, sockets } = hosts.get(object);
+  deliverSocket(instance, sockets, call, w, kind, a, b, c);
 }
 
 /** C calls: an event for the object. Answers with callReply() or callFail(), now or later. */

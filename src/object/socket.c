@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object/socket.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "object/internal.h"
+#include "object/node.h"
+
+#define QUEUE_HIGH (256 << 10)
+#define OUTBOX_SIZE_MAX (256u << 20)
+
+struct cn_socket_tag {
+    struct cn_list sockets; /* of struct cn_socket_tag_link, oldest first */
+    size_t count;
+    size_t size;
+    char name[];
+};
+
+struct cn_socket_set {
+    struct cn_object_lane *lane;
+    struct cn_namespace *ns;
+    struct cn_object_key key;
+    char *name; /* owned; the object's, or NULL */
+    size_t name_size;
+    struct cn_list sockets; /* of struct cn_object_socket, oldest first */
+    size_t count;
+    struct cn_map tags;                       /* name -> struct cn_socket_tag, owned */
+    struct cn_ws_message *request, *response; /* the automatic response; NULL: none */
+    unsigned event_timeout_ms;
+    bool live; /* the object is in memory */
+};
+
+/* One thing sent in a turn. */
+struct sent {
+    struct cn_ws_end *end;         /* a reference to its pair */
+    struct cn_ws_message *message; /* a reference; NULL: a close */
+    struct cn_ws_item *close;      /* owned */
+};
+
+struct cn_socket_outbox {
+    struct cn_output output;
+    struct sent *items; /* owned */
+    size_t count, capacity;
+    size_t bytes;
+};
+
+static void pump(struct cn_object_socket *socket);
+
+/* --- sets --------------------------------------------------------------------------------- */
+
+static struct cn_socket_set *set_find(struct cn_object *object)
+{
+    return cn_map_find(&object->lane->socket_sets, &object->key, sizeof(object->key));
+}
+
+struct cn_socket_set *cn_object_sockets(struct cn_object *object)
+{
+    struct cn_socket_set *set = set_find(object);
+    if (set) {
+        set->live = true;
+        return set;
+    }
+    set = CN_NEW(struct cn_socket_set);
+    set->lane = object->lane;
+    set->ns = object->ns;
+    set->key = object->key;
+    if (object->name) {
+        set->name = cn_strndup(object->name, object->name_size);
+        set->name_size = object->name_size;
+    }
+    set->live = true;
+    cn_list_init(&set->sockets);
+    cn_map_init(&set->tags);
+    cn_map_set(&object->lane->socket_sets, &object->key, sizeof(object->key), set);
+    return set;
+}
+
+static void set_free_if_unused(struct cn_socket_set *set)
+{
+    if (set->live || set->count)
+        return;
+    CN_ASSERT(set->tags.count == 0);
+    cn_map_take(&set->lane->socket_sets, &set->key, sizeof(set->key));
+    cn_map_fini(&set->tags);
+    cn_ws_message_unref(set->request);
+    cn_ws_message_unref(set->response);
+    cn_free(set->name);
+    cn_free(set);
+}
+
+void cn_object_socket_freed(struct cn_object *object)
+{
+    struct cn_socket_set *set = set_find(object);
+    /* After a reset the key may have a new instance already. */
+    if (!set || cn_map_find(&object->lane->objects, &object->key, sizeof(object->key)))
+        return;
+    set->live = false;
+    set_free_if_unused(set);
+}
+
+/* --- tags --------------------------------------------------------------------------------- */
+
+struct cn_text cn_object_socket_tag_name(const struct cn_socket_tag *tag)
+{
+    return (struct cn_text){tag->name, tag->size};
+}
+
+static void tag_add(struct cn_object_socket *socket, const struct cn_text *name)
+{
+    struct cn_socket_set *set = socket->set;
+    struct cn_socket_tag *tag = cn_map_find(&set->tags, name->data, name->size);
+    if (!tag) {
+        tag = cn_alloc(sizeof(*tag) + name->size);
+        cn_list_init(&tag->sockets);
+        tag->count = 0;
+        tag->size = name->size;
+        memcpy(tag->name, name->data, name->size);
+        cn_map_set(&set->tags, name->data, name->size, tag);
+    }
+    struct cn_socket_tag_link *link = &socket->tags[socket->tag_count++];
+    link->tag = tag;
+    link->socket = socket;
+    tag->count++;
+    cn_list_push_back(&tag->sockets, &link->link);
+}
+
+static void tags_remove(struct cn_object_socket *socket)
+{
+    for (unsigned i = 0; i < socket->tag_count; i++) {
+        struct cn_socket_tag *tag = socket->tags[i].tag;
+        cn_list_remove(&socket->tags[i].link);
+        if (--tag->count > 0)
+            continue;
+        cn_map_take(&socket->set->tags, tag->name, tag->size);
+        cn_free(tag);
+    }
+}
+
+/* --- sockets ------------------------------------------------------------------------------- */
+
+static void on_ready(struct cn_ws_end *end)
+{
+    pump(end->owner);
+}
+
+/* The conversation is over: forgets the socket. */
+static void socket_free(struct cn_object_socket *socket)
+{
+    struct cn_socket_set *set = socket->set;
+    struct cn_ws_end *end = socket->end;
+    if (socket->event)
+        socket->event->socket = NULL; /* it ends by itself */
+    tags_remove(socket);
+    cn_list_remove(&socket->link);
+    set->count--;
+    struct cn_object *holder = socket->holder;
+    cn_free(socket);
+    cn_ws_end_release(end);
+    if (holder && holder->holds)
+        cn_object_unhold(holder);
+    set_free_if_unused(set);
+}
+
+/* The other side is gone for good. What it sent before is still delivered. */
+static void on_gone(struct cn_ws_end *end)
+{
+    struct cn_object_socket *socket = end->owner;
+    if (socket->close_delivered && !socket->event)
+        socket_free(socket);
+}
+
+static const struct cn_ws_end_ops end_ops = {on_ready, NULL, on_gone};
+
+struct cn_object_socket *cn_object_socket_of(struct cn_ws_end *end)
+{
+    return end->ops == &end_ops ? end->owner : NULL;
+}
+
+struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struct cn_ws_end *end,
+                                                 bool hibernatable, bool auto_reply,
+                                                 const struct cn_text *tags, size_t tag_count)
+{
+    CN_ASSERT(tag_count <= CN_SOCKET_TAGS_MAX);
+    struct cn_socket_set *set = cn_object_sockets(object);
+    struct cn_object_socket *socket =
+        cn_alloc_zero(sizeof(*socket) + tag_count * sizeof(struct cn_socket_tag_link));
+    socket->end = end;
+    socket->set = set;
+    socket->auto_reply = auto_reply;
+    if (!hibernatable) {
+        socket->holder = object;
+        cn_object_hold(object);
+    }
+    for (size_t i = 0; i < tag_count; i++)
+        tag_add(socket, &tags[i]);
+    cn_list_push_back(&set->sockets, &socket->link);
+    set->count++;
+    cn_ws_end_claim(end, &end_ops, socket);
+    return socket;
+}
+
+void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
+                           void (*each)(struct cn_object_socket *socket, void *data), void *data)
+{
+    struct cn_socket_set *set = set_find(object);
+    if (!set)
+        return;
+    if (tag) {
+        struct cn_socket_tag *found = cn_map_find(&set->tags, tag->data, tag->size);
+        if (!found)
+            return;
+        CN_LIST_FOREACH(&found->sockets, node)
+        each(CN_CONTAINER_OF(node, struct cn_socket_tag_link, link)->socket, data);
+        return;
+    }
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
+        if (!socket->holder)
+            each(socket, data);
+    }
+}
+
+/* --- settings ------------------------------------------------------------------------------ */
+
+void cn_object_socket_set_auto_response(struct cn_object *object, const struct cn_text *request,
+                                        const struct cn_text *response)
+{
+    struct cn_socket_set *set = cn_object_sockets(object);
+    cn_ws_message_unref(set->request);
+    cn_ws_message_unref(set->response);
+    set->request = request ? cn_ws_message_new(true, request->data, request->size) : NULL;
+    set->response = request ? cn_ws_message_new(true, response->data, response->size) : NULL;
+}
+
+bool cn_object_socket_auto_response(struct cn_object *object, struct cn_text *request,
+                                    struct cn_text *response)
+{
+    struct cn_socket_set *set = set_find(object);
+    if (!set || !set->request)
+        return false;
+    *request = (struct cn_text){(const char *)set->request->bytes, set->request->size};
+    *response = (struct cn_text){(const char *)set->response->bytes, set->response->size};
+    return true;
+}
+
+void cn_object_socket_set_event_timeout(struct cn_object *object, unsigned timeout_ms)
+{
+    cn_object_sockets(object)->event_timeout_ms = timeout_ms;
+}
+
+unsigned cn_object_socket_event_timeout(struct cn_object *object)
+{
+    struct cn_socket_set *set = set_find(object);
+    return set ? set->event_timeout_ms : 0;
+}
+
+/* --- events -------------------------------------------------------------------------------- */
+
+static void event_free(struct cn_socket_event *event)
+{
+    cn_list_remove(&event->link);
+    cn_ws_item_free(event->item);
+    cn_free(event->call.name);
+    cn_free(event);
+}
+
+static void event_send(struct cn_socket_event *event)
+{
+    struct cn_socket_set *set = event->socket->set;
+    struct cn_call *call = &event->call;
+    cn_list_remove(&event->link);
+    if (set->event_timeout_ms && !event->socket->holder) {
+        event->deadline_ms = uv_now(set->lane->loop) + set->event_timeout_ms;
+        cn_list_push_back(&set->lane->socket_events, &event->link);
+    }
+    if (set->name && !call->name) {
+        call->name = cn_strndup(set->name, set->name_size);
+        call->name_size = set->name_size;
+    }
+    cn_call_send(call);
+}
+
+/* The peer's close has been told. Its answer, if the program has not given one. */
+static void close_told(struct cn_object_socket *socket, const struct cn_ws_close *close)
+{
+    struct cn_ws_end *end = socket->end;
+    if (!end->closed && socket->auto_reply && !end->close_asked) {
+        struct cn_ws_close reply = {close->code, true, close->reason, close->reason_size, NULL};
+        cn_ws_end_close(end, &reply);
+    }
+    socket->close_delivered = true; /* not before: on_gone() may have run just now */
+    /* Otherwise its own close is on the way, or may still come until the connection gives up. */
+    if (end->closed || end->peer->released)
+        socket_free(socket);
+}
+
+/* Back from the object: K1, the next one may go. */
+static void on_reply(struct cn_call *call)
+{
+    struct cn_socket_event *event = CN_CONTAINER_OF(call, struct cn_socket_event, call);
+    struct cn_object_socket *socket = event->socket;
+    if (!socket) {
+        event_free(event);
+        return;
+    }
+    if (call->faults & CN_FAULT_OVERLOADED && !(call->faults & CN_FAULT_RESET)) {
+        /* Nothing is lost: it is tried again at the next tick; its client is held back. */
+        cn_list_remove(&event->link);
+        event->deadline_ms = 0;
+        cn_list_push_back(&socket->set->lane->socket_events, &event->link);
+        return;
+    }
+    if (event->kind == CN_SOCKET_ERROR) {
+        event->kind = CN_SOCKET_CLOSE;
+        event_send(event);
+        return;
+    }
+    socket->event = NULL;
+    if (event->kind == CN_SOCKET_CLOSE)
+        close_told(socket, &event->item->close);
+    else
+        pump(socket);
+    event_free(event);
+}
+
+static void event_begin(struct cn_object_socket *socket, struct cn_ws_item *item)
+{
+    struct cn_socket_set *set = socket->set;
+    struct cn_socket_event *event = CN_NEW(struct cn_socket_event);
+    event->socket = socket;
+    event->item = item;
+    event->kind = item->message       ? CN_SOCKET_MESSAGE
+                  : item->close.error ? CN_SOCKET_ERROR
+                                      : CN_SOCKET_CLOSE;
+    cn_list_init(&event->link);
+    struct cn_call *call = &event->call;
+    call->kind = CN_CALL_SOCKET;
+    call->ns = set->ns;
+    call->key = set->key;
+    call->caller = set->lane;
+    call->payload = event;
+    call->on_reply = on_reply;
+    socket->event = event;
+    event_send(event);
+}
+
+/* DO-WS-5: answered here, without the object. */
+static bool answer_automatically(struct cn_object_socket *socket, const struct cn_ws_item *item)
+{
+    struct cn_socket_set *set = socket->set;
+    if (!set->request || socket->holder || !item->message || !item->message->text ||
+        item->message->size != set->request->size ||
+        memcmp(item->message->bytes, set->request->bytes, set->request->size) != 0)
+        return false;
+    socket->auto_response_ms = cn_clock_wall_ms(cn_node_clock(set->lane->node));
+    (void)cn_ws_end_send(socket->end, set->response); /* a socket that is closed says so itself */
+    return true;
+}
+
+/* Goes on with what the peer has sent. */
+static void pump(struct cn_object_socket *socket)
+{
+    struct cn_ws_end *end = socket->end;
+    struct cn_ws_item *item;
+    while (!socket->event && !socket->close_delivered && (item = cn_ws_end_take(end))) {
+        if (answer_automatically(socket, item))
+            cn_ws_item_free(item);
+        else
+            event_begin(socket, item);
+    }
+    cn_ws_end_hold(end, end->queue_bytes > QUEUE_HIGH); /* K3 */
+}
+
+/* --- the outbox ---------------------------------------------------------------------------- */
+
+static void outbox_send(struct cn_output *output, const struct cn_err *err)
+{
+    struct cn_socket_outbox *outbox = CN_CONTAINER_OF(output, struct cn_socket_outbox, output);
+    for (size_t i = 0; i < outbox->count; i++) {
+        struct sent *sent = &outbox->items[i];
+        /* If the writes were lost nothing goes out; a socket that has gone takes nothing. */
+        if (!err && !sent->end->released && sent->message)
+            (void)cn_ws_end_send(sent->end, sent->message);
+        else if (!err && !sent->end->released) {
+            cn_ws_end_close(sent->end, &sent->close->close);
+            struct cn_object_socket *socket = cn_object_socket_of(sent->end);
+            if (socket && socket->close_delivered && !socket->event)
+                socket_free(socket);
+        }
+        cn_ws_message_unref(sent->message);
+        if (sent->close)
+            cn_ws_item_free(sent->close);
+        cn_ws_end_unref(sent->end);
+    }
+    cn_free(outbox->items);
+    cn_free(outbox);
+}
+
+static struct sent *outbox_add(struct cn_object *object, struct cn_ws_end *end)
+{
+    struct cn_socket_outbox *outbox = object->outbox;
+    if (!outbox) {
+        outbox = object->outbox = CN_NEW(struct cn_socket_outbox);
+        cn_object_output(object, &outbox->output, outbox_send);
+    }
+    if (outbox->count == outbox->capacity) {
+        outbox->capacity = outbox->capacity ? outbox->capacity * 2 : 4;
+        outbox->items = cn_realloc(outbox->items, outbox->capacity * sizeof(*outbox->items));
+    }
+    struct sent *sent = &outbox->items[outbox->count++];
+    *sent = (struct sent){.end = end};
+    cn_ws_end_ref(end);
+    return sent;
+}
+
+int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
+                          struct cn_ws_message *message)
+{
+    CN_ASSERT(object->entered);
+    if (object->outbox && object->outbox->bytes + message->size > OUTBOX_SIZE_MAX)
+        return CN_EOVERLOADED;
+    outbox_add(object, end)->message = cn_ws_message_ref(message);
+    object->outbox->bytes += message->size;
+    return 0;
+}
+
+void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
+                            const struct cn_ws_close *close)
+{
+    CN_ASSERT(object->entered);
+    struct cn_ws_item *item = cn_alloc(sizeof(*item) + close->reason_size);
+    item->message = NULL;
+    item->close = *close;
+    item->close.reason = item->text;
+    if (close->reason_size)
+        memcpy(item->text, close->reason, close->reason_size);
+    outbox_add(object, end)->close = item;
+}
+
+/* --- the lane ------------------------------------------------------------------------------ */
+
+void cn_object_socket_lane_init(struct cn_object_lane *lane)
+{
+    cn_map_init(&lane->socket_sets);
+    cn_list_init(&lane->socket_events);
+}
+
+void cn_object_socket_lane_tick(struct cn_object_lane *lane)
+{
+    uint64_t now = uv_now(lane->loop);
+    CN_LIST_FOREACH(&lane->socket_events, node)
+    {
+        struct cn_socket_event *event = CN_CONTAINER_OF(node, struct cn_socket_event, link);
+        if (!event->deadline_ms) {
+            if (event->socket)
+                event_send(event); /* the object was overloaded */
+            else
+                event_free(event);
+            continue;
+        }
+        /* One that is not delivered yet has not begun to use its time. */
+        struct cn_call *call = &event->call;
+        if (event->deadline_ms > now || !call->taken_back)
+            continue;
+        cn_list_remove(&event->link);
+        cn_warn("an event of a WebSocket ran longer than its time-out in %s", call->ns->name);
+        call->taken_back(call);
+        cn_call_fail(call, CN_FAULT_REMOTE, CN_ETIMEOUT, "the event took longer than its time-out");
+    }
+}
+
+void cn_object_socket_holder_reset(struct cn_object *object, uint16_t code)
+{
+    struct cn_socket_set *set = set_find(object);
+    if (!set)
+        return;
+    struct cn_ws_close close = {code, true, "", 0, NULL};
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
+        if (socket->holder != object)
+            continue;
+        socket->close_delivered = false; /* on_gone() leaves it to us */
+        cn_ws_end_close(socket->end, &close);
+        socket_free(socket); /* the set stays: the object is still there */
+    }
+}
+
+void cn_object_socket_lane_fini(struct cn_object_lane *lane)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&lane->socket_events))) {
+        struct cn_socket_event *event = CN_CONTAINER_OF(node, struct cn_socket_event, link);
+        if (event->deadline_ms)
+            continue;
+        if (event->socket)
+            event->socket->event = NULL;
+        event_free(event);
+    }
+    for (;;) {
+        size_t cursor = 0;
+        const struct cn_map_entry *entry;
+        if (!cn_map_next(&lane->socket_sets, &cursor, &entry))
+            break;
+        struct cn_socket_set *set = entry->value;
+        set->live = true; /* so that it stays until the last of them has gone */
+        CN_LIST_FOREACH(&set->sockets, link)
+        socket_free(CN_CONTAINER_OF(link, struct cn_object_socket, link));
+        set->live = false;
+        set_free_if_unused(set);
+    }
+    cn_map_fini(&lane->socket_sets);
+}

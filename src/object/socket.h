@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/socket.h - WebSockets that belong to an object, whether it is in memory or not.
+ *
+ * The sockets of an object (struct cn_socket_set) belong to its lane, not to the
+ * live object: tags, attachments, the automatic response and what clients have
+ * sent stay when the object leaves memory, and the next message starts it again.
+ *
+ *     wire ─► end's queue ─► automatic response ─► event ─► input gate ─► class
+ *     wire ◄─ end ◄─ output gate ◄─ outbox of the turn ◄─ class
+ *
+ * Two kinds: a hibernatable socket lets its object go; one that a program has
+ * accept()ed keeps it in memory and ends with it.
+ *
+ * K1  Events of one socket are delivered in order, one at a time: the next one
+ *     waits until the class has answered the one before.
+ * K2  Every socket gets exactly one close event, and nothing after it.
+ * K3  What waits for a socket's object is bounded: past QUEUE_HIGH bytes its
+ *     client is held back.
+ * K4  What an object sends leaves when its turn's writes are durable, in order.
+ *
+ * Threads:   the lane that owns the object.
+ * Ownership: the lane owns sets, sets own sockets, a socket owns its end. */
+#ifndef CN_OBJECT_SOCKET_H
+#define CN_OBJECT_SOCKET_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "net/ws_end.h"
+#include "object/call.h"
+
+struct cn_object;
+struct cn_object_lane;
+struct cn_socket_set;
+
+#define CN_SOCKET_TAGS_MAX 10
+
+enum cn_socket_event_kind {
+    CN_SOCKET_MESSAGE,
+    CN_SOCKET_CLOSE,
+    CN_SOCKET_ERROR, /* the close follows */
+};
+
+struct cn_socket_tag_link {
+    struct cn_list link; /* in the tag's list */
+    struct cn_socket_tag *tag;
+    struct cn_object_socket *socket;
+};
+
+struct cn_object_socket {
+    struct cn_ws_end *end; /* owned; its `owner` is this struct */
+    struct cn_socket_set *set;
+    struct cn_list link;           /* in set->sockets */
+    struct cn_object *holder;      /* of an accept()ed one: whom it keeps; NULL: hibernatable */
+    struct cn_socket_event *event; /* under way, or NULL */
+    int64_t auto_response_ms;      /* wall clock of the last one; 0: never */
+    bool auto_reply;               /* answer the peer's close once its event is over */
+    bool close_delivered;          /* K2 */
+    unsigned tag_count;
+    struct cn_socket_tag_link tags[];
+};
+
+/* What call->payload is when call->kind is CN_CALL_SOCKET. */
+struct cn_socket_event {
+    struct cn_call call;
+    struct cn_object_socket *socket; /* NULL: it has gone meanwhile */
+    enum cn_socket_event_kind kind;
+    struct cn_ws_item *item; /* owned: the message, or how it ended */
+    struct cn_list link;     /* in lane->socket_events */
+    uint64_t deadline_ms;    /* loop time; 0: none */
+};
+
+struct cn_text {
+    const char *data;
+    size_t size;
+};
+
+/* The object takes the end over. `tags` are distinct. */
+struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struct cn_ws_end *end,
+                                                 bool hibernatable, bool auto_reply,
+                                                 const struct cn_text *tags, size_t tag_count);
+/* The socket behind an end, or NULL if it is not an object's. */
+struct cn_object_socket *cn_object_socket_of(struct cn_ws_end *end);
+
+/* The set of a live object, made if need be. */
+struct cn_socket_set *cn_object_sockets(struct cn_object *object);
+/* Calls `each` for the hibernatable sockets, oldest first; those with `tag` unless it is NULL. */
+void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
+                           void (*each)(struct cn_object_socket *socket, void *data), void *data);
+struct cn_text cn_object_socket_tag_name(const struct cn_socket_tag *tag);
+
+/* The automatic response of the object's hibernatable sockets; request NULL: none. */
+void cn_object_socket_set_auto_response(struct cn_object *object, const struct cn_text *request,
+                                        const struct cn_text *response);
+bool cn_object_socket_auto_response(struct cn_object *object, struct cn_text *request,
+                                    struct cn_text *response);
+/* How long an event may run; 0: no limit. */
+void cn_object_socket_set_event_timeout(struct cn_object *object, unsigned timeout_ms);
+unsigned cn_object_socket_event_timeout(struct cn_object *object);
+
+/* Inside a turn of `object`: sends on any end, behind its output gate (K4). CN_EOVERLOADED: the
+ * turn has sent too much. */
+int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
+                          struct cn_ws_message *message);
+void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
+                            const struct cn_ws_close *close);
+
+/* For the lane. */
+void cn_object_socket_lane_init(struct cn_object_lane *lane);
+void cn_object_socket_lane_tick(struct cn_object_lane *lane);
+void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
+/* The object was reset: its accept()ed sockets close with `code`. */
+void cn_object_socket_holder_reset(struct cn_object *object, uint16_t code);
+/* The object has left memory. */
+void cn_object_socket_freed(struct cn_object *object);
+
+#endif

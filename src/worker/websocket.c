@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/websocket.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "js/value.h"
+#include "net/ws_conn.h"
+#include "object/socket.h"
+#include "worker/event.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+#include "worker/ws_bridge.h"
+
+#define TRANSIT_MS 60000
+
+/* An end that somebody should have claimed by a certain time. */
+struct transit {
+    struct cn_list link;
+    uint32_t handle;
+    uint64_t deadline_ms;
+};
+
+static void on_spin(uv_idle_t *spin);
+
+/* --- numbers ------------------------------------------------------------------------------- */
+
+static void on_released(struct cn_ws_end *end, void *data)
+{
+    struct cn_lane *lane = data;
+    cn_jstable_remove(&lane->ends, end->handle);
+}
+
+uint32_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
+{
+    CN_ASSERT(!end->handle);
+    end->handle = cn_jstable_add(&lane->ends, end);
+    end->on_released = on_released;
+    end->released_data = lane;
+    return end->handle;
+}
+
+struct cn_ws_end *cn_websocket_find(struct cn_lane *lane, double handle)
+{
+    return cn_jstable_find(&lane->ends, handle);
+}
+
+/* --- a script's ends ------------------------------------------------------------------------ */
+
+static void jssocket_free(struct cn_jssocket *socket)
+{
+    struct cn_ws_end *end = socket->end;
+    cn_list_remove(&socket->link);
+    cn_list_remove(&socket->ready_link);
+    cn_js_pin_clear(&socket->callback);
+    cn_free(socket);
+    cn_ws_end_release(end);
+}
+
+size_t cn_websocket_arguments(JSContextRef ctx, int kind, const struct cn_ws_item *item,
+                              JSValueRef argv[CN_WEBSOCKET_ARGUMENTS_MAX])
+{
+    argv[0] = JSValueMakeNumber(ctx, kind);
+    const struct cn_ws_message *message = item->message;
+    const struct cn_ws_close *close = &item->close;
+    if (kind == CN_SOCKET_MESSAGE) {
+        const char *text = (const char *)message->bytes;
+        argv[1] = message->text ? cn_js_text(ctx, text, message->size)
+                                : cn_js_arraybuffer_take(
+                                      ctx, cn_memdup(message->bytes, message->size), message->size);
+        return 2;
+    }
+    if (kind == CN_SOCKET_ERROR) {
+        argv[1] = cn_js_text_z(ctx, close->error);
+        return 2;
+    }
+    argv[1] = JSValueMakeNumber(ctx, close->code);
+    argv[2] = cn_js_text(ctx, close->reason, close->reason_size);
+    argv[3] = JSValueMakeBoolean(ctx, close->clean);
+    return 4;
+}
+
+static const struct cn_ws_end_ops jssocket_ops;
+
+/* Both sides have closed, or the other is gone: nothing more can come. */
+static void settle(struct cn_ws_end *end)
+{
+    if (end->ops == &jssocket_ops && end->close_taken && (end->closed || end->peer->released))
+        jssocket_free(end->owner);
+}
+
+/* One turn of the script. False: it is gone. */
+static bool tell(struct cn_jssocket *socket, int kind, const struct cn_ws_item *item)
+{
+    if (!cn_js_enter_pin(&socket->callback))
+        return false;
+    struct cn_js_context *context = socket->callback.context;
+    JSValueRef argv[CN_WEBSOCKET_ARGUMENTS_MAX];
+    size_t argc = cn_websocket_arguments(context->ref, kind, item, argv);
+    /* The prelude's function throws nothing. */
+    JSObjectCallAsFunction(context->ref, (JSObjectRef)socket->callback.value, NULL, argc, argv,
+                           NULL);
+    cn_js_leave(context);
+    return true;
+}
+
+/* Gives the script what has come. Outside of JavaScript; the socket may go meanwhile. */
+static void deliver(struct cn_lane *lane, struct cn_jssocket *socket)
+{
+    uint32_t handle = socket->end->handle;
+    struct cn_ws_item *item;
+    while ((item = cn_ws_end_take(socket->end))) {
+        bool close = !item->message;
+        bool alive = true;
+        if (close && item->close.error)
+            alive = tell(socket, CN_SOCKET_ERROR, item);
+        struct cn_ws_end *end = cn_websocket_find(lane, handle);
+        if (alive && end)
+            alive = tell(socket, close ? CN_SOCKET_CLOSE : CN_SOCKET_MESSAGE, item);
+        cn_ws_item_free(item);
+        end = cn_websocket_find(lane, handle);
+        if (!end)
+            return;
+        if (!alive) {
+            jssocket_free(socket);
+            return;
+        }
+        settle(end);
+        if (!cn_websocket_find(lane, handle))
+            return;
+    }
+}
+
+static void on_ready(struct cn_ws_end *end)
+{
+    struct cn_jssocket *socket = end->owner;
+    struct cn_lane *lane = socket->instance->lane;
+    if (!lane->vm->entered && cn_list_empty(&socket->ready_link) && !lane->delivering) {
+        lane->delivering = true;
+        deliver(lane, socket);
+        lane->delivering = false;
+        return;
+    }
+    /* Events never come from inside a script's call: send() to an end of its own, say. */
+    if (!cn_list_empty(&socket->ready_link))
+        return;
+    cn_list_push_back(&lane->sockets_ready, &socket->ready_link);
+    uv_idle_start(&lane->sockets_spin, on_spin);
+}
+
+static void on_gone(struct cn_ws_end *end)
+{
+    if (end->close_taken)
+        jssocket_free(end->owner);
+}
+
+static const struct cn_ws_end_ops jssocket_ops = {on_ready, NULL, on_gone};
+
+static void on_spin(uv_idle_t *spin)
+{
+    struct cn_lane *lane = spin->data;
+    struct cn_list now, *node;
+    uv_idle_stop(spin);
+    cn_list_init(&now);
+    cn_list_splice(&now, &lane->sockets_ready);
+    while ((node = cn_list_take_front(&now)))
+        deliver(lane, CN_CONTAINER_OF(node, struct cn_jssocket, ready_link));
+}
+
+void cn_websocket_accept(struct cn_instance *instance, struct cn_ws_end *end, JSValueRef callback)
+{
+    struct cn_jssocket *socket = CN_NEW(struct cn_jssocket);
+    socket->end = end;
+    socket->instance = instance;
+    cn_list_init(&socket->ready_link);
+    cn_list_push_back(&instance->sockets, &socket->link);
+    cn_js_pin_set(&socket->callback, instance->runtime->context, callback);
+    cn_ws_end_claim(end, &jssocket_ops, socket);
+    cn_websocket_attach(end);
+}
+
+void cn_websocket_close(struct cn_ws_end *end, const struct cn_ws_close *close)
+{
+    cn_ws_end_ref(end); /* closing may release it */
+    cn_ws_end_close(end, close);
+    settle(end);
+    cn_ws_end_unref(end);
+}
+
+void cn_websocket_instance_end(struct cn_instance *instance)
+{
+    struct cn_ws_close close = {CN_WS_RESTART, true, "", 0, NULL};
+    CN_LIST_FOREACH(&instance->sockets, node)
+    {
+        struct cn_jssocket *socket = CN_CONTAINER_OF(node, struct cn_jssocket, link);
+        struct cn_ws_end *end = socket->end;
+        cn_ws_end_ref(end);
+        cn_ws_end_close(end, &close);
+        if (!end->released)
+            jssocket_free(socket);
+        cn_ws_end_unref(end);
+    }
+}
+
+/* --- transit -------------------------------------------------------------------------------- */
+
+void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
+                          char address[CN_WEBSOCKET_ADDRESS_SIZE])
+{
+    CN_ASSERT(!end->ops && end->handle);
+    struct transit *transit = CN_NEW(struct transit);
+    transit->handle = end->handle;
+    transit->deadline_ms = uv_now(&lane->loop) + TRANSIT_MS;
+    cn_list_push_back(&lane->sockets_transit, &transit->link);
+    end->in_transit = true;
+    snprintf(address, CN_WEBSOCKET_ADDRESS_SIZE, "%u:%u", lane->options.index, end->handle);
+}
+
+uint32_t cn_websocket_claim(struct cn_lane *lane, const char *address)
+{
+    char *rest;
+    unsigned long index = strtoul(address, &rest, 10);
+    unsigned long handle = *rest == ':' ? strtoul(rest + 1, NULL, 10) : 0;
+    if (index == lane->options.index) {
+        struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
+        if (!end || !end->in_transit)
+            return 0;
+        end->in_transit = false;
+        return end->handle;
+    }
+    if (!lane->options.node || !cn_node_lane(lane->options.node, (unsigned)index))
+        return 0;
+    return cn_websocket_number(lane, cn_ws_bridge_new(lane, (unsigned)index, (uint32_t)handle));
+}
+
+void cn_websocket_attach(struct cn_ws_end *end)
+{
+    struct cn_ws_bridge *bridge = cn_ws_bridge_of(end->peer);
+    if (bridge)
+        cn_ws_bridge_attach(bridge);
+}
+
+int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *headers, size_t count,
+                         struct cn_ws_end *end)
+{
+    struct cn_lane *lane = event->instance->lane;
+    struct cn_ws_bridge *bridge = cn_ws_bridge_of(end->peer);
+    if (!bridge || cn_ws_bridge_attached(bridge))
+        return cn_ws_upgrade(lane->ws, event->http, headers, count, end);
+    struct cn_ws_moved moved;
+    int rc = cn_ws_upgrade_away(lane->ws, event->http, headers, count, end, &moved);
+    if (rc == 0)
+        cn_ws_bridge_replace(bridge, end, &moved);
+    else if (rc == 1) {
+        cn_ws_bridge_attach(bridge); /* it stays here */
+        rc = 0;
+    }
+    return rc;
+}
+
+/* --- the lane ------------------------------------------------------------------------------- */
+
+int cn_websocket_lane_start(struct cn_lane *lane, struct cn_err *err)
+{
+    cn_list_init(&lane->sockets_ready);
+    cn_list_init(&lane->sockets_transit);
+    int rc = uv_idle_init(&lane->loop, &lane->sockets_spin);
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot make an idle handle");
+    lane->sockets_spin.data = lane;
+    lane->ws = cn_ws_lane_new(&lane->loop, &lane->options.websockets);
+    return 0;
+}
+
+void cn_websocket_lane_tick(struct cn_lane *lane)
+{
+    uint64_t now = uv_now(&lane->loop);
+    while (!cn_list_empty(&lane->sockets_transit)) {
+        struct transit *transit = CN_CONTAINER_OF(lane->sockets_transit.next, struct transit, link);
+        if (transit->deadline_ms > now)
+            break;
+        struct cn_ws_end *end = cn_websocket_find(lane, transit->handle);
+        if (end && end->in_transit)
+            cn_ws_end_release(end);
+        cn_list_remove(&transit->link);
+        cn_free(transit);
+    }
+}
+
+void cn_websocket_lane_abort(struct cn_lane *lane)
+{
+    cn_ws_lane_abort(lane->ws);
+}
+
+void cn_websocket_lane_stop(struct cn_lane *lane)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&lane->sockets_transit)))
+        cn_free(CN_CONTAINER_OF(node, struct transit, link));
+    /* Pairs whose ends nobody has taken, and bridges. */
+    for (uint32_t i = 0; i < lane->ends.count; i++) {
+        struct cn_ws_end *end = lane->ends.slots[i];
+        if (end && !end->ops)
+            cn_ws_end_release(end);
+    }
+    uv_close((uv_handle_t *)&lane->sockets_spin, NULL);
+    cn_ws_lane_free(lane->ws);
+}
