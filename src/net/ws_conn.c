@@ -521,7 +521,15 @@ int cn_ws_upgrade_away(struct cn_ws_lane *lane, struct cn_http_request *req,
         return 1;
     }
     moved->terms = ws->terms; /* the struct goes when the old stream has closed */
+    moved->protocol = end->peer->protocol;
+    end->peer->protocol = NULL;
     return 0;
+}
+
+void cn_ws_moved_drop(struct cn_ws_moved *moved)
+{
+    cn_stream_moved_drop(&moved->stream);
+    cn_free(moved->protocol);
 }
 
 void cn_ws_arrive(struct cn_ws_lane *lane, struct cn_stream_lane *streams,
@@ -530,10 +538,13 @@ void cn_ws_arrive(struct cn_ws_lane *lane, struct cn_stream_lane *streams,
     struct cn_ws *ws = ws_new(lane, &moved->terms);
     ws->stream = cn_stream_arrive(streams, &moved->stream, &stream_callbacks, ws);
     if (!ws->stream) {
+        cn_free(moved->protocol);
         ws_free(ws);
         cn_ws_end_release(end);
         return;
     }
+    cn_free(end->peer->protocol);
+    end->peer->protocol = moved->protocol;
     join(ws, end);
 }
 

@@ -63,7 +63,10 @@ int cn_ws_upgrade(struct cn_ws_lane *lane, struct cn_http_request *req,
 struct cn_ws_moved {
     struct cn_stream_moved stream;
     struct cn_ws_terms terms;
+    char *protocol; /* owned; the subprotocol, or NULL */
 };
+/* If it arrives nowhere. */
+void cn_ws_moved_drop(struct cn_ws_moved *moved);
 /* As cn_ws_upgrade(), for a conversation whose other end is on another lane. If the 101 could not
  * be sent at once, 1: nothing was moved, and `end` has been taken as by cn_ws_upgrade(). */
 int cn_ws_upgrade_away(struct cn_ws_lane *lane, struct cn_http_request *req,

@@ -55,7 +55,7 @@ static void letter_drop(struct letter *letter)
     if (letter->item)
         cn_ws_item_free(letter->item);
     if (letter->kind == ARRIVE)
-        cn_stream_moved_drop(&letter->moved.stream);
+        cn_ws_moved_drop(&letter->moved);
     cn_free(letter);
 }
 
