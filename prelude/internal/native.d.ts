@@ -29,6 +29,8 @@ export interface Native {
   // queue.c: [count, bytes, oldest]
   queueSend(ns: number, bodies: (string | BufferSource)[], types: number[], delays: number[], callback: (metrics?: number[], failure?: string, code?: number) => void): void;
   queueMetrics(ns: number, callback: (metrics?: number[], failure?: string, code?: number) => void): void;
+  // ratelimit.c
+  rateLimit(ns: number, key: string, limit: number, period: number, callback: (success?: boolean, failure?: string, code?: number) => void): void;
   // http.c: `h` is the handle of a fetch event
   requestMethod(h: number): string;
   requestUrl(h: number): string;

@@ -9,6 +9,7 @@ import { contextAnswered, newContext } from "./context.js";
 import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
+import { handleScheduled } from "./scheduled.js";
 import { handleQueue } from "./service/queue.js";
 import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 
@@ -23,7 +24,7 @@ const kinds = {
 };
 
 /** The same for events whose bytes are not serialized values but C's own: (entry, bytes) => bytes. */
-const plainKinds = { queue: handleQueue };
+const plainKinds = { queue: handleQueue, scheduled: handleScheduled };
 
 /** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
 export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {

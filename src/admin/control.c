@@ -31,6 +31,14 @@ static const struct route {
     {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
     {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql},
     {"GET", {"api", "objects", "*", "*", "kv"}, cn_control_kv},
+    {"GET", {"api", "queues", "*"}, cn_control_queue},
+    {"PATCH", {"api", "queues", "*"}, cn_control_queue},
+    {"POST", {"api", "queues", "*", "purge"}, cn_control_queue},
+    {"POST", {"api", "queues", "*", "messages"}, cn_control_queue_send},
+    {"POST", {"api", "queues", "*", "messages", "batch"}, cn_control_queue_send},
+    {"POST", {"api", "queues", "*", "messages", "pull"}, cn_control_queue_pull},
+    {"POST", {"api", "queues", "*", "messages", "ack"}, cn_control_queue_ack},
+    {"GET", {"api", "crons", "*"}, cn_control_crons},
     {"POST", {"api", "backup"}, cn_control_backup},
 };
 

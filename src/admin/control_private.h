@@ -58,6 +58,11 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err);
 int cn_control_alarm(struct cn_control_call *call, struct cn_err *err);
 int cn_control_sql(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err);
+int cn_control_crons(struct cn_control_call *call, struct cn_err *err);
 int cn_control_backup(struct cn_control_call *call, struct cn_err *err);
 
 #endif

@@ -22,6 +22,7 @@ extern const struct cn_js_native cn_native_node_keys[];
 extern const struct cn_js_native cn_native_localcall[];
 extern const struct cn_js_native cn_native_object[];
 extern const struct cn_js_native cn_native_queue[];
+extern const struct cn_js_native cn_native_ratelimit[];
 extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
 extern const struct cn_js_native cn_native_url[];
@@ -49,6 +50,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_localcall,
     cn_native_object,
     cn_native_queue,
+    cn_native_ratelimit,
     cn_native_restore,
     cn_native_sockets,
     cn_native_storage,

@@ -2,20 +2,24 @@
 #include "bindings/background.h"
 
 #include "bindings/consumers.h"
+#include "bindings/crons.h"
 
 static void update(struct cn_lane *lane)
 {
     cn_consumers_update(lane);
+    cn_crons_update(lane);
 }
 
 static void stop(struct cn_lane *lane)
 {
     cn_consumers_stop(lane);
+    cn_crons_stop(lane);
 }
 
 static void free_all(struct cn_lane *lane)
 {
     cn_consumers_free(lane);
+    cn_crons_free(lane);
 }
 
-const struct cn_lane_background cn_background = {update, stop, free_all};
+const struct cn_lane_background cn_background = {update, stop, free_all, cn_crons_request};

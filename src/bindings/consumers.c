@@ -251,8 +251,10 @@ void cn_consumers_update(struct cn_lane *lane)
     CN_CONTAINER_OF(node, struct consumer, link)->current = false;
     for (size_t i = 0; i < lane->deployment->script_count; i++) {
         const struct cn_script *script = lane->deployment->scripts[i];
-        for (size_t k = 0; k < script->consumer_count; k++)
-            update(lane, script, &script->consumers[k]);
+        for (size_t k = 0; k < script->consumer_count; k++) {
+            if (!script->consumers[k].pulls)
+                update(lane, script, &script->consumers[k]);
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/cron.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -412,11 +413,23 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
                           "%s: the key \"main\" is missing: it names the worker's source file, "
                           "unless there are only assets",
                           loader->reader.file);
+    for (size_t i = 0; i < config->triggers.crons.count; i++) {
+        struct cn_cron cron;
+        struct cn_err why;
+        if (cn_cron_parse(config->triggers.crons.items[i], &cron, &why) < 0)
+            return cn_schema_fail(&loader->reader, node_of(loader, "triggers"), err,
+                                  "\"triggers.crons[%zu]\": %s", i, why.text);
+    }
     for (size_t i = 0; i < config->ratelimits.count; i++) {
         int64_t period = config->ratelimits.items[i].simple.period;
         if (period != 10 && period != 60)
             return cn_schema_fail(&loader->reader, node_of(loader, "ratelimits")->items[i], err,
                                   "\"ratelimits[%zu].simple.period\" must be 10 or 60", i);
+        const char *id = config->ratelimits.items[i].namespace_id;
+        if (!*id || id[strspn(id, "0123456789")])
+            return cn_schema_fail(
+                &loader->reader, node_of(loader, "ratelimits")->items[i], err,
+                "\"ratelimits[%zu].namespace_id\" must be a whole number in quotes", i);
     }
     return 0;
 }

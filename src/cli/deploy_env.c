@@ -149,16 +149,42 @@ int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config
             .max_retries = from->max_retries_set ? (unsigned)from->max_retries : 3,
             .max_concurrency = from->max_concurrency_set ? (unsigned)from->max_concurrency : 0,
             .retry_delay_s = from->retry_delay,
+            .pulls = from->type && strcmp(from->type, "http_pull") == 0,
+            .visibility_ms = (unsigned)from->visibility_timeout_ms,
         };
         int rc = queue_namespace(node, from->queue, &to.ns, err);
         if (rc == 0 && from->dead_letter_queue)
             rc = queue_namespace(node, from->dead_letter_queue, &to.dead_letters, err);
         if (rc < 0)
             return rc;
-        if (!from->type || strcmp(from->type, "worker") == 0)
-            script->consumers[script->consumer_count++] = to;
+        script->consumers[script->consumer_count++] = to;
     }
     return 0;
+}
+
+/* ---- cron triggers ------------------------------------------------------------------ */
+
+int cn_deploy_crons(struct cn_script *script, const struct cn_config *config, struct cn_node *node,
+                    struct cn_err *err)
+{
+    const struct cn_strings *crons = &config->triggers.crons;
+    if (!crons->count)
+        return 0;
+    if (!node)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "cron triggers were added; restart the server to use them");
+    script->crons = cn_alloc_zero(crons->count * sizeof(*script->crons));
+    for (size_t i = 0; i < crons->count; i++)
+        script->crons[script->cron_count++] = cn_strdup(crons->items[i]);
+    char *name = cn_sprintf("$cron/%s", config->name);
+    int rc = cn_node_namespace(node, name, &script->cron_ns, err);
+    cn_free(name);
+    return rc;
+}
+
+static bool has_crons(const struct cn_config *config)
+{
+    return config->triggers.crons.count > 0;
 }
 
 /* ---- assets ------------------------------------------------------------------------- */
@@ -351,6 +377,26 @@ static int bind_queues(struct binding_list *list, const struct cn_config *config
     return 0;
 }
 
+static bool has_ratelimits(const struct cn_config *config)
+{
+    return config->ratelimits.count > 0;
+}
+
+static int bind_ratelimits(struct binding_list *list, const struct cn_config *config,
+                           struct cn_err *err)
+{
+    for (size_t i = 0; i < config->ratelimits.count; i++) {
+        const struct cn_config_ratelimit *limit = &config->ratelimits.items[i];
+        int rc =
+            begin_service(list, limit->name, "ratelimit", "ratelimit", limit->namespace_id, err);
+        if (rc < 0)
+            return rc;
+        cn_buf_printf(list->json, ",\"limit\":%lld,\"period\":%lld}",
+                      (long long)limit->simple.limit, (long long)limit->simple.period);
+    }
+    return 0;
+}
+
 static int bind_assets(struct binding_list *list, const struct cn_config *config,
                        struct cn_err *err)
 {
@@ -367,13 +413,15 @@ static int bind_assets(struct binding_list *list, const struct cn_config *config
  * what writes its bindings, which makeBinding() of the prelude turns into objects. */
 static const struct {
     bool (*wants_node)(const struct cn_config *config); /* NULL: never */
-    int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err);
+    int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err); /* NULL: none */
 } binders[] = {
     {has_objects, bind_objects},
     {NULL, bind_workers},
     {has_d1, bind_d1},
     {has_kv, bind_kv},
     {has_queues, bind_queues},
+    {has_ratelimits, bind_ratelimits},
+    {has_crons, NULL},
     {NULL, bind_assets},
 };
 /* clang-format on */
@@ -416,7 +464,7 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
     }
     cn_buf_append_str(&json, "},\"bindings\":[");
     for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {
-        if (binders[i].bind(&list, config, err) < 0) {
+        if (binders[i].bind && binders[i].bind(&list, config, err) < 0) {
             cn_buf_fini(&json);
             return NULL;
         }

@@ -23,6 +23,10 @@ struct cn_script;
 int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config,
                         struct cn_node *node, struct cn_err *err);
 
+/* When its scheduled() handler is to run. */
+int cn_deploy_crons(struct cn_script *script, const struct cn_config *config, struct cn_node *node,
+                    struct cn_err *err);
+
 /* Reads the folder of static assets, if the project has one. */
 int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err);
 /* Its path. Owned; NULL: none. */

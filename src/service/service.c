@@ -8,8 +8,10 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/d1.h"
+#include "service/cron.h"
 #include "service/kv.h"
 #include "service/queue.h"
+#include "service/ratelimit.h"
 #include "store/database.h"
 
 static const struct {
@@ -18,7 +20,9 @@ static const struct {
 } services[] = {
     {"$d1/", &cn_d1_class},
     {"$kv/", &cn_kv_class},
+    {"$cron/", &cn_cron_class},
     {"$queue/", &cn_queue_class},
+    {"$ratelimit/", &cn_ratelimit_class},
     {NULL, NULL},
 };
 
@@ -76,6 +80,53 @@ void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *f
     call->done = done;
     call->call.caller = from;
     cn_call_send(&call->call);
+}
+
+/* A thread that waits for a call. */
+struct waiter {
+    struct cn_mail mail;
+    struct cn_service_call *call;
+    struct cn_object_lane *lane;
+    void (*prepare)(struct cn_service_call *call, struct cn_object_lane *lane);
+    uv_sem_t done;
+};
+
+static void on_waited(struct cn_service_call *call)
+{
+    struct waiter *waiter = call->call.data;
+    uv_sem_post(&waiter->done);
+}
+
+static void deliver_waiter(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct waiter *waiter = CN_CONTAINER_OF(mail, struct waiter, mail);
+    if (waiter->prepare)
+        waiter->prepare(waiter->call, waiter->lane);
+    cn_service_call_send(waiter->call, waiter->lane, on_waited);
+}
+
+int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
+                         void (*prepare)(struct cn_service_call *call, struct cn_object_lane *lane),
+                         struct cn_err *err)
+{
+    struct waiter waiter = {.mail.deliver = deliver_waiter,
+                            .call = call,
+                            .lane = cn_node_lane(node, 0),
+                            .prepare = prepare};
+    call->call.data = &waiter;
+    if (!waiter.lane)
+        return cn_err_set(err, CN_ECLOSED, "the server is starting");
+    uv_sem_init(&waiter.done, 0);
+    bool sent = cn_mailbox_send(waiter.lane->mailbox, &waiter.mail);
+    if (sent)
+        uv_sem_wait(&waiter.done);
+    uv_sem_destroy(&waiter.done);
+    if (!sent)
+        return cn_err_set(err, CN_ECLOSED, "the server is stopping");
+    if (call->call.err.code)
+        *err = call->call.err;
+    return call->call.err.code;
 }
 
 void cn_service_call_free(struct cn_service_call *call)

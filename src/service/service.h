@@ -64,6 +64,7 @@ struct cn_blobs;
 struct cn_database;
 struct cn_history;
 struct cn_namespace;
+struct cn_node;
 struct cn_object_lane;
 struct cn_pool;
 struct cn_statement;
@@ -97,6 +98,12 @@ void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns,
 /* From `from`'s lane. An object that calls sends through its output gate: cn_jsservice_send(). */
 void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *from,
                           void (*done)(struct cn_service_call *call));
+/* The same from a thread that is no lane's and may block: lane 0 sends it, and the answer is
+ * awaited. `prepare` (or NULL) runs on that lane before. The call is the caller's again, whatever
+ * the result, which is that of the call. */
+int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
+                         void (*prepare)(struct cn_service_call *call, struct cn_object_lane *lane),
+                         struct cn_err *err);
 void cn_service_call_free(struct cn_service_call *call);
 
 /* For deliver: the request of a CN_CALL_OTHER call. */

@@ -55,6 +55,11 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
     if (index < 0)
         return refuse(http, 404, "cairn: no worker has a route for this host and path\n");
     struct cn_script *script = lane->deployment->scripts[index];
+    static const char by_hand[] = "/cdn-cgi/handler/scheduled";
+    if (lane->options.show_errors && lane->options.background &&
+        http->target.size >= sizeof(by_hand) - 1 &&
+        memcmp(http->target.data, by_hand, sizeof(by_hand) - 1) == 0)
+        return lane->options.background->scheduled(lane, script, http);
     if (script->assets && cn_asset_request(lane, script, http))
         return;
     if (lane->over_memory)

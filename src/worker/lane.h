@@ -41,12 +41,15 @@ struct cn_trust;
 
 struct cn_lane;
 struct cn_consumers;
+struct cn_crons;
 /* What runs on a lane besides requests (bindings/background.h). */
 struct cn_lane_background {
     /* Requests are accepted from now on, or another deployment has become current. */
     void (*update)(struct cn_lane *lane);
     void (*stop)(struct cn_lane *lane); /* the lane stops: begin nothing, close handles */
     void (*free)(struct cn_lane *lane); /* its loop has ended */
+    /* /cdn-cgi/handler/scheduled, in development; takes the request over. */
+    void (*scheduled)(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
 };
 
 struct cn_lane_options {
@@ -104,6 +107,7 @@ struct cn_lane {
     unsigned over_memory;           /* seconds above the watermark */
     struct cn_buf scratch;          /* for bytes on their way through a single call */
     struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
+    struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */
     bool listening;
     bool draining;
     int started; /* of the thread: 0 not yet, 1 running, negative failed */

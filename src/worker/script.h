@@ -50,6 +50,8 @@ struct cn_script_consumer {
     unsigned batch_count, timeout_ms, max_retries;
     unsigned max_concurrency; /* 0: as many as there are messages for, within bounds */
     int64_t retry_delay_s;
+    bool pulls;             /* over HTTP: no handler is called */
+    unsigned visibility_ms; /* of a pull; 0: the default */
 };
 
 struct cn_script {
@@ -70,9 +72,12 @@ struct cn_script {
     size_t namespace_count;
     struct cn_script_consumer *consumers; /* owned array */
     size_t consumer_count;
-    uint64_t cpu_limit_ms;    /* per turn */
-    struct cn_assets *assets; /* a reference; NULL: none */
-    bool has_source;          /* false: nothing but assets */
+    char **crons; /* owned: cron expressions as written, valid */
+    size_t cron_count;
+    struct cn_namespace *cron_ns; /* where their runs are known; NULL without any */
+    uint64_t cpu_limit_ms;        /* per turn */
+    struct cn_assets *assets;     /* a reference; NULL: none */
+    bool has_source;              /* false: nothing but assets */
 
     pthread_mutex_t map_lock; /* guards the two below */
     struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */

@@ -2,6 +2,7 @@
 // acknowledged is lost.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { ask } from "../admin/lib.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
 // What the consumer sees is written to an object; what it should do with a message stands in its body.
@@ -250,4 +251,51 @@ test("Q-5 a reload takes new settings over", async (t) => {
   server.signal("SIGHUP");
   await server.until(/reloaded/);
   assert.equal((await server.seen(1))[0].body.n, 1);
+});
+
+test("Q-9 publish, pull, acknowledge and retry over HTTP", async (t) => {
+  const server = await start(t, { type: "http_pull", max_retries: 1, dead_letter_queue: "dead", visibility_timeout_ms: 60_000 });
+  const api = (method, target, body) => ask({ data: server.data }, method, `/api/queues/work${target}`, { body });
+  await server.send({ from: "worker" });
+  const published = await api("POST", "/messages", { body: { a: [1, 2.5, "x"], b: null } });
+  assert.equal(published.status, 200, published.text);
+  assert.equal((await api("POST", "/messages/batch", { messages: [{ body: "plain" }, { body: "later", delay_seconds: 60 }] })).json.result.metadata.metrics.backlog_count, 4);
+  const pulled = (await api("POST", "/messages/pull", { batch_size: 10 })).json.result;
+  assert.equal(pulled.message_backlog_count, 4);
+  const body = (m) => (m.metadata["CF-Content-Type"] === "text" ? m.body : JSON.parse(Buffer.from(m.body, "base64")));
+  assert.deepEqual(pulled.messages.map(body), [{ from: "worker" }, { a: [1, 2.5, "x"], b: null }, "plain"]);
+  assert.ok(pulled.messages.every((m) => m.attempts === 1 && /^[0-9a-f]{32}$/.test(m.id)));
+  assert.deepEqual((await api("POST", "/messages/pull", {})).json.result.messages, [], "what is leased is not given twice");
+  const [first, second, third] = pulled.messages.map((m) => ({ lease_id: m.lease_id }));
+  const settled = await api("POST", "/messages/ack", { acks: [first], retries: [second, { ...third, delay_seconds: 60 }] });
+  assert.deepEqual(settled.json.result, { ackCount: 1, retryCount: 2, settledCount: 3 });
+  const again = (await api("POST", "/messages/pull", { batch_size: 10, visibility_timeout_ms: 100 })).json.result.messages;
+  assert.deepEqual(again.map((m) => [m.attempts, m.id]), [[2, pulled.messages[1].id]]);
+  // The lease ends, and with it the last retry.
+  await server.untilTrue(async () => (await server.all()).some((m) => m.queue === "dead"), "the dead letter");
+  assert.equal((await api("POST", "/messages/ack", { acks: [{ lease_id: again[0].lease_id }] })).json.result.settledCount, 0);
+  const queue = (await api("GET", "")).json.result;
+  assert.equal(queue.backlog_count, 2);
+});
+
+test("Q-9 pause, retention, purge; bad requests are told", async (t) => {
+  const server = await start(t, { max_batch_size: 1 });
+  const api = (method, target, body) => ask({ data: server.data }, method, `/api/queues/work${target}`, { body });
+  const paused = await api("PATCH", "", { settings: { delivery_paused: true, message_retention_period: 3600 } });
+  assert.deepEqual(paused.json.result.settings, { delivery_paused: true, message_retention_period: 3600 });
+  await server.batch([{ body: 1 }, { body: 2 }]);
+  assert.equal((await server.metrics()).backlogCount, 2);
+  assert.deepEqual(await server.all(), []);
+  assert.equal((await api("POST", "/purge")).json.result.backlog_count, 0);
+  await server.send(3);
+  await api("PATCH", "", { settings: { delivery_paused: false } });
+  assert.deepEqual((await server.seen(1)).map((m) => m.body), [3]);
+  for (const [target, body, message] of [
+    ["/messages", {}, /must have a "body"/], ["/messages", { body: 1, content_type: "xml" }, /content_type/],
+    ["/messages", { body: "x".repeat(128_001) }, /exceeds limit of 128000/], ["/messages/batch", { messages: [] }, /array of messages/],
+    ["/messages/pull", { batch_size: 0 }, /batch_size/], ["/messages/pull", { visibility_timeout_ms: 1e9 }, /visibility_timeout_ms/],
+    ["/messages/ack", { acks: [{ lease_id: "zz" }] }, /lease_id/],
+  ]) assert.match((await api("POST", target, body)).json.error.message, message);
+  assert.match((await api("PATCH", "", { settings: { message_retention_period: 1 } })).text, /must be a number from 60 to 1209600/);
+  assert.equal((await ask({ data: server.data }, "GET", "/api/queues/none")).status, 404);
 });

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin/control_queues.c - queues over HTTP: publish, pull, acknowledge, pause, purge; and what
+ * cron triggers have done. Requests and answers have the shape of the hosted platform's API. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/control_private.h"
+#include "base/mem.h"
+#include "object/node.h"
+#include "service/cron.h"
+#include "service/queue.h"
+#include "worker/lane.h"
+#include "worker/script.h"
+
+#define RETENTION_MIN_S 60
+#define RETENTION_MAX_S (14 * 86400)
+#define VISIBILITY_DEFAULT_MS 30000
+#define VISIBILITY_MAX_MS (12 * 3600 * 1000)
+
+/* The namespace "$SERVICE/NAME" of the running server. It must exist. */
+static int find_namespace(struct cn_control_call *call, const char *service, const char *name,
+                          struct cn_namespace **ns, struct cn_err *err)
+{
+    if (!call->control->node)
+        return cn_err_set(err, CN_EUNSUPPORTED, "this needs a running server");
+    uint32_t id;
+    char *full = cn_sprintf("$%s/%s", service, name);
+    int rc = cn_control_namespace(call, full, &id, err);
+    cn_free(full);
+    if (rc < 0)
+        return cn_err_set(err, rc, "there is no %s for %s", service, name);
+    *ns = cn_node_namespace_find(call->control->node, id);
+    return *ns ? 0 : cn_err_set(err, CN_ENOTFOUND, "no project has the %s %s now", service, name);
+}
+
+/* Runs on lane 0 before the call is sent: the settings of the consumer that pulls. */
+static void find_policy(struct cn_service_call *base, struct cn_object_lane *object_lane)
+{
+    struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
+    struct cn_lane *lane = object_lane->data;
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
+        const struct cn_script *script = lane->deployment->scripts[i];
+        for (size_t k = 0; k < script->consumer_count; k++) {
+            const struct cn_script_consumer *consumer = &script->consumers[k];
+            if (consumer->ns != base->call.ns)
+                continue;
+            call->policy = (struct cn_queue_policy){consumer->max_retries, consumer->retry_delay_s,
+                                                    consumer->dead_letters};
+            if (!call->lease_ms)
+                call->lease_ms = consumer->visibility_ms;
+        }
+    }
+    if (!call->lease_ms)
+        call->lease_ms = VISIBILITY_DEFAULT_MS;
+}
+
+static int ask_queue(struct cn_control_call *call, struct cn_queue_call *request,
+                     struct cn_err *err)
+{
+    return cn_service_call_wait(&request->base, call->control->node, find_policy, err);
+}
+
+static void append_metrics(struct cn_buf *out, const struct cn_queue_metrics *metrics)
+{
+    cn_buf_printf(out,
+                  "\"backlog_count\":%" PRIu64 ",\"backlog_bytes\":%" PRIu64
+                  ",\"oldest_message_timestamp_ms\":%" PRId64,
+                  metrics->count, metrics->bytes, metrics->oldest_ms);
+}
+
+/* {"success":true,"errors":[],"messages":[],"result":...} with what `out` has as the result. */
+static int answer_result(struct cn_control_call *call, struct cn_buf *result)
+{
+    struct cn_buf out = {0};
+    cn_buf_append_str(&out, "{\"success\":true,\"errors\":[],\"messages\":[],\"result\":");
+    cn_buf_append(&out, result->data, result->size);
+    cn_buf_append_byte(&out, '}');
+    int rc = cn_control_answer(call, &out);
+    cn_buf_fini(&out);
+    cn_buf_fini(result);
+    return rc;
+}
+
+/* --- publish --------------------------------------------------------------------------------- */
+
+static void append_value(struct cn_buf *out, const struct cn_json *value)
+{
+    const struct cn_json *each;
+    switch (value->kind) {
+    case CN_JSON_NULL:
+        cn_buf_append_str(out, "null");
+        break;
+    case CN_JSON_BOOL:
+        cn_buf_append_str(out, value->boolean ? "true" : "false");
+        break;
+    case CN_JSON_INT:
+        cn_buf_printf(out, "%" PRId64, value->integer);
+        break;
+    case CN_JSON_NUMBER:
+        cn_buf_printf(out, "%.17g", value->number);
+        break;
+    case CN_JSON_STRING:
+        cn_buf_append_json(out, value->text, value->size);
+        break;
+    case CN_JSON_ARRAY:
+        cn_buf_append_byte(out, '[');
+        for (each = value->first; each; each = each->next) {
+            append_value(out, each);
+            if (each->next)
+                cn_buf_append_byte(out, ',');
+        }
+        cn_buf_append_byte(out, ']');
+        break;
+    case CN_JSON_OBJECT:
+        cn_buf_append_byte(out, '{');
+        for (each = value->first; each; each = each->next) {
+            cn_buf_append_json(out, each->name, strlen(each->name));
+            cn_buf_append_byte(out, ':');
+            append_value(out, each);
+            if (each->next)
+                cn_buf_append_byte(out, ',');
+        }
+        cn_buf_append_byte(out, '}');
+        break;
+    }
+}
+
+static int read_delay(const struct cn_json *object, int64_t fallback, int64_t *delay_s,
+                      struct cn_err *err)
+{
+    const struct cn_json *delay = cn_json_find(object, "delay_seconds");
+    *delay_s = fallback;
+    if (!delay)
+        return 0;
+    if (delay->kind != CN_JSON_INT || delay->integer < 0 || delay->integer > CN_QUEUE_DELAY_MAX_S)
+        return cn_err_set(err, CN_EINVALID, "\"delay_seconds\" must be a number from 0 to %d",
+                          CN_QUEUE_DELAY_MAX_S);
+    *delay_s = delay->integer;
+    return 0;
+}
+
+static int add_message(struct cn_queue_call *request, const struct cn_json *message,
+                       int64_t delay_s, struct cn_err *err)
+{
+    const struct cn_json *body = cn_json_find(message, "body");
+    const char *type = cn_json_text(message, "content_type");
+    if (!body)
+        return cn_err_set(err, CN_EINVALID, "a message must have a \"body\"");
+    if (type && strcmp(type, "json") != 0 && strcmp(type, "text") != 0)
+        return cn_err_set(err, CN_EINVALID, "\"content_type\" must be \"json\" or \"text\"");
+    bool text = type ? strcmp(type, "text") == 0 : body->kind == CN_JSON_STRING;
+    if (text && body->kind != CN_JSON_STRING)
+        return cn_err_set(err, CN_EINVALID, "a \"body\" of type text must be a string");
+    int rc = read_delay(message, delay_s, &delay_s, err);
+    if (rc < 0)
+        return rc;
+    struct cn_buf bytes = {0};
+    if (text)
+        cn_buf_append(&bytes, body->text, body->size);
+    else
+        append_value(&bytes, body);
+    if (bytes.size > CN_QUEUE_MESSAGE_SIZE_MAX)
+        rc = cn_err_set(err, CN_ELIMIT, "message length of %zu bytes exceeds limit of %d",
+                        bytes.size, CN_QUEUE_MESSAGE_SIZE_MAX);
+    else if (request->count >= CN_QUEUE_BATCH_COUNT_MAX)
+        rc = cn_err_set(err, CN_ELIMIT, "more than %d messages", CN_QUEUE_BATCH_COUNT_MAX);
+    else
+        cn_queue_add(request, bytes.data ? bytes.data : (uint8_t *)"", bytes.size,
+                     text ? CN_QUEUE_TEXT : CN_QUEUE_JSON, delay_s);
+    cn_buf_fini(&bytes);
+    return rc;
+}
+
+/* POST /api/queues/NAME/messages and .../messages/batch */
+int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    if (rc < 0)
+        return rc;
+    struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_SEND);
+    int64_t delay_s;
+    rc = read_delay(call->json, 0, &delay_s, err);
+    if (rc == 0 && call->path_count == 5) {
+        const struct cn_json *list = cn_json_find(call->json, "messages");
+        if (!list || list->kind != CN_JSON_ARRAY || !list->first)
+            rc = cn_err_set(err, CN_EINVALID, "\"messages\" must be an array of messages");
+        for (const struct cn_json *each = rc == 0 ? list->first : NULL; each && rc == 0;
+             each = each->next)
+            rc = add_message(request, each, delay_s, err);
+    } else if (rc == 0) {
+        rc = add_message(request, call->json, delay_s, err);
+    }
+    if (rc == 0 && request->bodies.size > CN_QUEUE_BATCH_SIZE_MAX)
+        rc = cn_err_set(err, CN_ELIMIT, "batch size of %zu bytes exceeds limit of %d",
+                        request->bodies.size, CN_QUEUE_BATCH_SIZE_MAX);
+    if (rc == 0)
+        rc = ask_queue(call, request, err);
+    struct cn_buf result = {0};
+    if (rc == 0) {
+        cn_buf_append_str(&result, "{\"metadata\":{\"metrics\":{");
+        append_metrics(&result, &request->metrics);
+        cn_buf_append_str(&result, "}}}");
+    }
+    cn_service_call_free(&request->base);
+    return rc < 0 ? rc : answer_result(call, &result);
+}
+
+/* --- pull ------------------------------------------------------------------------------------ */
+
+static int read_number(const struct cn_json *object, const char *name, int64_t min, int64_t max,
+                       int64_t fallback, int64_t *value, struct cn_err *err)
+{
+    const struct cn_json *found = cn_json_find(object, name);
+    *value = fallback;
+    if (!found)
+        return 0;
+    if (found->kind != CN_JSON_INT || found->integer < min || found->integer > max)
+        return cn_err_set(err, CN_EINVALID, "\"%s\" must be a number from %" PRId64 " to %" PRId64,
+                          name, min, max);
+    *value = found->integer;
+    return 0;
+}
+
+static void append_messages(struct cn_buf *out, const struct cn_queue_call *request)
+{
+    static const char *const types[] = {"json", "text", "bytes", "v8"};
+    for (size_t i = 0; i < request->count; i++) {
+        const struct cn_queue_message *message = &request->messages[i];
+        const uint8_t *body = request->bodies.data + message->offset;
+        cn_buf_printf(out,
+                      "%s{\"id\":\"%s\",\"timestamp_ms\":%" PRId64
+                      ",\"attempts\":%u,\"lease_id\":\"%" PRIx64 "-%x\","
+                      "\"metadata\":{\"CF-Content-Type\":\"%s\"},\"body\":",
+                      i ? "," : "", message->id, message->sent_ms, message->attempts,
+                      (uint64_t)message->row, message->attempts, types[message->type]);
+        if (message->type == CN_QUEUE_TEXT) {
+            cn_buf_append_json(out, (const char *)body, message->size);
+        } else {
+            cn_buf_append_byte(out, '"');
+            cn_control_append_base64(out, body, message->size);
+            cn_buf_append_byte(out, '"');
+        }
+        cn_buf_append_byte(out, '}');
+    }
+}
+
+/* POST /api/queues/NAME/messages/pull */
+int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    int64_t count = 0, visibility = 0;
+    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    if (rc == 0)
+        rc = read_number(call->json, "batch_size", 1, CN_QUEUE_BATCH_COUNT_MAX, 5, &count, err);
+    if (rc == 0)
+        rc = read_number(call->json, "visibility_timeout_ms", 1, VISIBILITY_MAX_MS, 0, &visibility,
+                         err);
+    if (rc < 0)
+        return rc;
+    struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_RECEIVE);
+    request->count_max = (size_t)count;
+    request->lease_ms = (unsigned)visibility;
+    rc = ask_queue(call, request, err);
+    struct cn_buf result = {0};
+    if (rc == 0) {
+        cn_buf_printf(&result, "{\"message_backlog_count\":%" PRIu64 ",\"messages\":[",
+                      request->metrics.count);
+        append_messages(&result, request);
+        cn_buf_append_str(&result, "]}");
+    }
+    cn_service_call_free(&request->base);
+    return rc < 0 ? rc : answer_result(call, &result);
+}
+
+static int add_leases(struct cn_queue_call *request, const struct cn_json *list, bool retry,
+                      struct cn_err *err)
+{
+    if (list && list->kind != CN_JSON_ARRAY)
+        return cn_err_set(err, CN_EINVALID, "\"acks\" and \"retries\" must be arrays");
+    for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
+        const char *lease = cn_json_text(each, "lease_id");
+        char *end = NULL;
+        struct cn_queue_verdict verdict = {.retry = retry, .delay_s = -1};
+        if (lease)
+            verdict.row = (int64_t)strtoull(lease, &end, 16);
+        if (!lease || end == lease || *end != '-' || !isxdigit((unsigned char)end[1]))
+            return cn_err_set(err, CN_EINVALID, "each entry must have a \"lease_id\"");
+        verdict.attempts = (uint32_t)strtoul(end + 1, NULL, 16);
+        int rc = read_delay(each, -1, &verdict.delay_s, err);
+        if (rc < 0)
+            return rc;
+        request->verdicts = cn_realloc(request->verdicts,
+                                       (request->verdict_count + 1) * sizeof(*request->verdicts));
+        request->verdicts[request->verdict_count++] = verdict;
+        if (request->verdict_count > CN_QUEUE_BATCH_COUNT_MAX)
+            return cn_err_set(err, CN_ELIMIT, "more than %d leases", CN_QUEUE_BATCH_COUNT_MAX);
+    }
+    return 0;
+}
+
+/* POST /api/queues/NAME/messages/ack */
+int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    if (rc < 0)
+        return rc;
+    struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_ACK);
+    const struct cn_json *acks = cn_json_find(call->json, "acks");
+    const struct cn_json *retries = cn_json_find(call->json, "retries");
+    size_t ack_count = 0;
+    rc = add_leases(request, acks, false, err);
+    ack_count = request->verdict_count;
+    if (rc == 0)
+        rc = add_leases(request, retries, true, err);
+    if (rc == 0)
+        rc = ask_queue(call, request, err);
+    struct cn_buf result = {0};
+    if (rc == 0)
+        cn_buf_printf(&result, "{\"ackCount\":%zu,\"retryCount\":%zu,\"settledCount\":%zu}",
+                      ack_count, request->verdict_count - ack_count, request->settled);
+    cn_service_call_free(&request->base);
+    return rc < 0 ? rc : answer_result(call, &result);
+}
+
+/* --- settings -------------------------------------------------------------------------------- */
+
+static int answer_queue(struct cn_control_call *call, const char *name,
+                        const struct cn_queue_metrics *metrics)
+{
+    struct cn_buf result = {0};
+    cn_buf_append_str(&result, "{\"queue_name\":");
+    cn_buf_append_json(&result, name, strlen(name));
+    cn_buf_append_byte(&result, ',');
+    append_metrics(&result, metrics);
+    cn_buf_printf(&result,
+                  ",\"leased_count\":%" PRIu64 ",\"dropped_count\":%" PRIu64
+                  ",\"settings\":{\"delivery_paused\":%s,\"message_retention_period\":%" PRId64
+                  "}}",
+                  metrics->leased, metrics->dropped, metrics->paused ? "true" : "false",
+                  metrics->retention_s);
+    return answer_result(call, &result);
+}
+
+/* GET, PATCH /api/queues/NAME and POST /api/queues/NAME/purge */
+int cn_control_queue(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    if (rc < 0)
+        return rc;
+    bool patch = strcmp(call->method, "PATCH") == 0;
+    struct cn_queue_call *request =
+        cn_queue_call_new(ns, patch                   ? CN_QUEUE_CONFIGURE
+                              : call->path_count == 4 ? CN_QUEUE_PURGE
+                                                      : CN_QUEUE_METRICS);
+    const struct cn_json *settings = patch ? cn_json_find(call->json, "settings") : NULL;
+    const struct cn_json *paused = cn_json_find(settings, "delivery_paused");
+    if (patch && !settings)
+        rc = cn_err_set(err, CN_EINVALID, "\"settings\" is missing");
+    else if (paused && paused->kind != CN_JSON_BOOL)
+        rc = cn_err_set(err, CN_EINVALID, "\"delivery_paused\" must be true or false");
+    else
+        rc = read_number(settings, "message_retention_period", RETENTION_MIN_S, RETENTION_MAX_S, -1,
+                         &request->retention_s, err);
+    if (paused)
+        request->paused = paused->boolean;
+    if (rc == 0)
+        rc = ask_queue(call, request, err);
+    struct cn_queue_metrics metrics = request->metrics;
+    cn_service_call_free(&request->base);
+    return rc < 0 ? rc : answer_queue(call, call->path[2], &metrics);
+}
+
+/* --- cron ------------------------------------------------------------------------------------ */
+
+/* GET /api/crons/WORKER: the last runs, the latest first */
+int cn_control_crons(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_namespace *ns;
+    int rc = find_namespace(call, "cron", call->path[2], &ns, err);
+    if (rc < 0)
+        return rc;
+    struct cn_cron_call *request = cn_cron_call_new(ns, CN_CRON_LIST, "");
+    rc = cn_service_call_wait(&request->base, call->control->node, NULL, err);
+    struct cn_buf result = {0};
+    if (rc == 0) {
+        cn_buf_append_str(&result, "{\"runs\":");
+        cn_buf_append(&result, request->runs.data, request->runs.size);
+        cn_buf_append_byte(&result, '}');
+    }
+    cn_service_call_free(&request->base);
+    return rc < 0 ? rc : answer_result(call, &result);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/crons.h - cron triggers of the deployed scripts.
+ *
+ * Lane 0 keeps the time for all of them: a timer goes to the next occurrence, which is claimed
+ * (service/cron.h) and then becomes an event "scheduled" of the script on that lane. An occurrence
+ * is never early; when the server was down the latest missed one is run at the start.
+ *
+ *     update ──► open ──► (missed? run) ──► timer ──► claim ──► dispatch ──► finish
+ *                                             ▲─────────┘
+ *
+ * Threads: the lane's. */
+#ifndef CN_BINDINGS_CRONS_H
+#define CN_BINDINGS_CRONS_H
+#include <stdbool.h>
+
+struct cn_lane;
+struct cn_http_request;
+struct cn_script;
+
+/* For struct cn_lane_background. */
+void cn_crons_update(struct cn_lane *lane);
+void cn_crons_stop(struct cn_lane *lane);
+void cn_crons_free(struct cn_lane *lane);
+
+/* /cdn-cgi/handler/scheduled?cron=...&time=... of `cairn dev`: runs the handler now, on whichever
+ * lane it arrives, and answers how it ended. Takes the request over. */
+void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
+
+#endif

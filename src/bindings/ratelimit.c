@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/ratelimit.c - RateLimit.limit(): service/ratelimit.h. */
+#include "service/ratelimit.h"
+
+#include "base/buf.h"
+#include "bindings/service.h"
+#include "js/native.h"
+
+static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)
+{
+    return JSValueMakeBoolean(ctx, CN_CONTAINER_OF(base, struct cn_ratelimit_call, base)->success);
+}
+
+/* rateLimit(ns, key, limit, period, callback): callback(success) */
+static JSValueRef native_rate_limit(CN_JS_NATIVE_ARGS)
+{
+    struct cn_buf key = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(1), &key);
+    if (key.size > CN_RATELIMIT_KEY_SIZE_MAX) {
+        cn_buf_fini(&key);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                           "limit(): the key is longer than %d bytes", CN_RATELIMIT_KEY_SIZE_MAX);
+    }
+    struct cn_ratelimit_call *call = cn_ratelimit_call_new(
+        cn_jsservice_namespace(ctx, cn_js_arg(0)), key.data ? key.data : (uint8_t *)"", key.size,
+        (uint64_t)cn_js_to_number(ctx, cn_js_arg(2)), (unsigned)cn_js_to_number(ctx, cn_js_arg(3)));
+    cn_buf_fini(&key);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_ratelimit[] = {{"rateLimit", native_rate_limit}, {0}};
