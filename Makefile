@@ -98,8 +98,8 @@ FORCE:
 $(B)/third/sqlite3.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(SQLITE_FLAGS)' | cmp -s - $@ || echo '$(SQLITE_FLAGS)' > $@
-# With our counting of rows, which needs its private types.
-$(B)/third/sqlite3.o: src/store/sqlite/engine.c src/store/sqlite/rows.h $(SQLITE)/sqlite3.c $(B)/third/sqlite3.flags
+# With what we do inside it, which needs its private types.
+$(B)/third/sqlite3.o: src/store/sqlite/engine.c src/store/sqlite/engine.h $(SQLITE)/sqlite3.c $(B)/third/sqlite3.flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) -std=gnu11 $(OPT) $(SANFLAGS) -w $(SQLITE_FLAGS) -Isrc -I$(SQLITE) -c $< -o $@

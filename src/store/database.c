@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "store/database_private.h"
+#include "store/sqlite/engine.h"
 #include "store/store_private.h"
 #include "store/vfs.h"
 
@@ -143,20 +144,8 @@ static int connection_open(struct cn_database *db, bool reset, struct cn_err *er
     int rc = cn_vfs_connect(db->store->vfs, db->image, reset, &db->connection, &db->file, err);
     if (rc < 0)
         return rc;
-    char pragmas[256];
-    int used = snprintf(pragmas, sizeof(pragmas),
-                        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY;"
-                        "PRAGMA synchronous = OFF; PRAGMA cache_size = -%d;",
-                        CACHE_KIB);
-    if (db->limits.database_size)
-        snprintf(pragmas + used, sizeof(pragmas) - (size_t)used, "PRAGMA max_page_count = %llu;",
-                 (unsigned long long)(db->limits.database_size / CN_PAGE_SIZE));
-    rc = cn_sqlite_exec(db->connection, pragmas, err);
-    if (rc < 0) {
-        (void)sqlite3_close(db->connection); /* nothing was begun */
-        db->connection = NULL;
-        return rc;
-    }
+    cn_sqlite_configure(db->connection, CACHE_KIB,
+                        (unsigned)(db->limits.database_size / CN_PAGE_SIZE));
     (void)sqlite3_db_config(db->connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     limits_apply(db);
     (void)sqlite3_set_authorizer(db->connection, cn_authorizer, db);

@@ -15,8 +15,12 @@
 
 static void id_to_hex(const uint8_t id[CN_OBJECT_ID_SIZE], char hex[2 * CN_OBJECT_ID_SIZE + 1])
 {
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++)
-        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++) {
+        hex[2 * i] = digits[id[i] >> 4];
+        hex[2 * i + 1] = digits[id[i] & 15];
+    }
+    hex[2 * CN_OBJECT_ID_SIZE] = 0;
 }
 
 void cn_image_path(const struct cn_object_key *key, char path[CN_IMAGE_PATH_MAX])

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "store/database_private.h"
-#include "store/sqlite/rows.h"
+#include "store/sqlite/engine.h"
 
 enum { CACHE_MAX = 48 }; /* statements of one database; 2 to 5 kB each */
 

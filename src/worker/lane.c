@@ -226,8 +226,17 @@ static void evict_for_memory(struct cn_lane *lane, struct cn_js_memory *memory)
 
 static void watch_memory(struct cn_lane *lane)
 {
+    /* The engine counts by going through its heap: a large one is looked at less often, so that
+     * this takes a hundredth of the time at most. */
+    if (lane->memory_pause) {
+        lane->memory_pause--;
+        return;
+    }
     struct cn_js_memory memory;
+    uint64_t began = uv_hrtime();
     cn_js_vm_memory(lane->vm, &memory);
+    uint64_t pause = (uv_hrtime() - began) / (HOUSE_INTERVAL_MS * 10000u);
+    lane->memory_pause = lane->over_memory ? 0 : pause < 10 ? (unsigned)pause : 10;
     if (memory.heap_bytes > lane->options.heap_bytes_max) {
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);

@@ -105,6 +105,7 @@ struct cn_lane {
     uint64_t house_turns;           /* vm->turn_count at the last tick, */
     uint64_t collect_turns;         /* and at the last collection */
     unsigned over_memory;           /* seconds above the watermark */
+    unsigned memory_pause;          /* seconds until it is looked at again */
     struct cn_buf scratch;          /* for bytes on their way through a single call */
     struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
     struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */
