@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "js/native.h"
+#include "js/string8.h"
 #include "js/value.h"
 
 struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
@@ -80,39 +81,35 @@ static int finish(struct cn_js_context *context, JSValueRef value, JSValueRef ex
     return 0;
 }
 
+/* The engine keeps what it has compiled by the text of the script: a second context that evaluates
+ * the same text in a VM does not parse it again. */
+static int evaluate(struct cn_js_context *context, JSStringRef source, const char *url,
+                    JSValueRef *result, struct cn_err *err)
+{
+    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
+    JSValueRef exception = NULL;
+    JSValueRef value = JSEvaluateScript(context->ref, source, NULL, url_ref, 1, &exception);
+    JSStringRelease(source);
+    JSStringRelease(url_ref);
+    return finish(context, value, exception, result, err);
+}
+
 int cn_js_evaluate(struct cn_js_context *context, const char *source, const char *url,
                    JSValueRef *result, struct cn_err *err)
 {
-    JSStringRef source_ref = JSStringCreateWithUTF8CString(source);
-    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
-    JSValueRef exception = NULL;
-    JSValueRef value = JSEvaluateScript(context->ref, source_ref, NULL, url_ref, 1, &exception);
-    JSStringRelease(source_ref);
-    JSStringRelease(url_ref);
-    return finish(context, value, exception, result, err);
+    return evaluate(context, JSStringCreateWithUTF8CString(source), url, result, err);
 }
 
 int cn_js_evaluate_static(struct cn_js_context *context, const char *source, size_t length,
                           const char *url, JSValueRef *result, struct cn_err *err)
 {
-    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
-    JSStringRef error = NULL;
-    int error_line = 0;
-    JSScriptRef script = JSScriptCreateReferencingImmortalASCIIText(
-        context->vm->group, url_ref, 1, source, length, &error, &error_line);
-    JSStringRelease(url_ref);
-    if (!script) {
-        char text[256] = "syntax error";
-        if (error) {
-            JSStringGetUTF8CString(error, text, sizeof(text));
-            JSStringRelease(error);
-        }
-        return cn_err_set(err, CN_EJS, "%s:%d: %s", url, error_line, text);
+    JSStringRef string = cn_js_string8_static((const uint8_t *)source, length);
+    if (!string) {
+        char *text = cn_strndup(source, length);
+        string = JSStringCreateWithUTF8CString(text);
+        cn_free(text);
     }
-    JSValueRef exception = NULL;
-    JSValueRef value = JSScriptEvaluate(context->ref, script, NULL, &exception);
-    JSScriptRelease(script);
-    return finish(context, value, exception, result, err);
+    return evaluate(context, string, url, result, err);
 }
 
 int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,

@@ -20,15 +20,4 @@ void JSReportExtraMemoryCost(JSContextRef ctx, size_t size);
 void JSLock(JSContextRef ctx);
 void JSUnlock(JSContextRef ctx);
 
-typedef struct OpaqueJSScript *JSScriptRef;
-JSScriptRef JSScriptCreateReferencingImmortalASCIIText(JSContextGroupRef group, JSStringRef url,
-                                                       int first_line, const char *source,
-                                                       size_t length, JSStringRef *error,
-                                                       int *error_line);
-JSScriptRef JSScriptCreateFromString(JSContextGroupRef group, JSStringRef url, int first_line,
-                                     JSStringRef source, JSStringRef *error, int *error_line);
-JSValueRef JSScriptEvaluate(JSContextRef ctx, JSScriptRef script, JSValueRef this_value,
-                            JSValueRef *exception);
-void JSScriptRelease(JSScriptRef script);
-
 #endif

@@ -7,11 +7,16 @@
 #include "base/assert.h"
 
 /* Ref<StringImpl> WTF::StringImpl::create(std::span<const unsigned char>)
+ * Ref<StringImpl> WTF::StringImpl::createWithoutCopyingNonEmpty(std::span<const unsigned char>)
  * RefPtr<OpaqueJSString> OpaqueJSString::tryCreate(WTF::String&&)
  * What they return is a class of one pointer, which C++ passes through memory: the first
  * parameter here. A WTF::String is such a class too; the second call takes it over. */
 void cn_js_engine_string_impl(void **result, const uint8_t *characters, size_t length) __asm__(
     "_ZN3WTF10StringImpl6createESt4spanIKhLm18446744073709551615EE") __attribute__((weak));
+void cn_js_engine_string_impl_static(
+    void **result, const uint8_t *characters,
+    size_t length) __asm__("_ZN3WTF10StringImpl28createWithoutCopyingNonEmptyESt4spanIKhLm184467440"
+                           "73709551615EE") __attribute__((weak));
 void cn_js_engine_string(JSStringRef *result,
                          void **string) __asm__("_ZN14OpaqueJSString9tryCreateEON3WTF6StringE")
     __attribute__((weak));
@@ -55,12 +60,16 @@ void cn_js_string8_setup(void)
                looks_right(wide_string, wide, CN_ARRAY_COUNT(wide), false);
     JSStringRelease(narrow_string);
     JSStringRelease(wide_string);
-    can_make = can_peek && cn_js_engine_string_impl && cn_js_engine_string;
+    can_make = can_peek && cn_js_engine_string_impl && cn_js_engine_string_impl_static &&
+               cn_js_engine_string;
     if (!can_make)
         return;
-    JSStringRef made = cn_js_string8_new((const uint8_t *)narrow, sizeof(narrow) - 1);
-    can_make = looks_right(made, narrow, sizeof(narrow) - 1, true);
-    JSStringRelease(made);
+    JSStringRef copied = cn_js_string8_new((const uint8_t *)narrow, sizeof(narrow) - 1);
+    JSStringRef borrowed = cn_js_string8_static((const uint8_t *)narrow, sizeof(narrow) - 1);
+    can_make = looks_right(copied, narrow, sizeof(narrow) - 1, true) &&
+               looks_right(borrowed, narrow, sizeof(narrow) - 1, true);
+    JSStringRelease(copied);
+    JSStringRelease(borrowed);
 }
 
 JSStringRef cn_js_string8_new(const uint8_t *characters, size_t length)
@@ -70,6 +79,17 @@ JSStringRef cn_js_string8_new(const uint8_t *characters, size_t length)
     void *impl;
     JSStringRef string;
     cn_js_engine_string_impl(&impl, characters, length);
+    cn_js_engine_string(&string, &impl);
+    return string;
+}
+
+JSStringRef cn_js_string8_static(const uint8_t *characters, size_t length)
+{
+    if (!can_make || length == 0 || length > INT32_MAX)
+        return NULL;
+    void *impl;
+    JSStringRef string;
+    cn_js_engine_string_impl_static(&impl, characters, length);
     cn_js_engine_string(&string, &impl);
     return string;
 }

@@ -22,6 +22,8 @@
 void cn_js_string8_setup(void);
 /* A string of these characters; NULL if the library does not offer it. */
 JSStringRef cn_js_string8_new(const uint8_t *characters, size_t length);
+/* The same for characters that live as long as the process: they are not copied. */
+JSStringRef cn_js_string8_static(const uint8_t *characters, size_t length);
 /* The characters of an 8-bit string, borrowed; NULL if it is a 16-bit one, or nobody can tell. */
 const uint8_t *cn_js_string8_peek(JSStringRef string);
 
