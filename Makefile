@@ -134,7 +134,13 @@ $(B)/obj/openapi.o: tools/embed.S src/admin/openapi.json
 	$(call say,AS,src/admin/openapi.json)
 	$(Q)$(CC) -DNAME=cn_openapi -DFILE='"src/admin/openapi.json"' -c $< -o $@
 
-$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(THIRD)
+# Written together with the prelude.
+$(B)/obj/prelude-parts.o: tools/embed.S build/prelude.js
+	@mkdir -p $(@D)
+	$(call say,AS,build/prelude-parts.js)
+	$(Q)$(CC) -DNAME=cn_prelude_parts -DFILE='"build/prelude-parts.js"' -c $< -o $@
+
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-parts.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 

@@ -3,31 +3,22 @@
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
 import "./internal/symbols.js";
-import { expose, exposeEnumerable } from "./internal/interface.js";
+import { defineLazy, expose, exposeEnumerable, exposeLazily } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
-import { CompressionStream, DecompressionStream } from "./web/compression.js";
 import { console } from "./web/console.js";
 import { Crypto, crypto } from "./web/crypto/crypto.js";
-import { CryptoKey } from "./web/crypto/crypto-key.js";
-import { SubtleCrypto } from "./web/crypto/subtle-crypto.js";
 import { DOMException } from "./web/dom-exception.js";
 import { TextDecoder } from "./web/encoding/text-decoder.js";
 import { TextEncoder } from "./web/encoding/text-encoder.js";
-import { EventSource } from "./web/event-source.js";
-import { TextDecoderStream, TextEncoderStream } from "./web/encoding/text-streams.js";
 import * as events from "./web/events.js";
 import { fetch } from "./web/fetch/fetch.js";
 import { Headers } from "./web/fetch/headers.js";
 import { Request } from "./web/fetch/request.js";
 import { Response } from "./web/fetch/response.js";
-import { FormData } from "./web/form-data.js";
-import { HTMLRewriter } from "./web/html-rewriter.js";
 import { installGlobalScope } from "./web/global-scope.js";
-import { MessageChannel, MessagePort } from "./web/message-channel.js";
 import { Navigator, navigator } from "./web/navigator.js";
-import { Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, performance } from "./web/performance.js";
 import { scheduler } from "./web/scheduler.js";
 import { installTime } from "./web/time.js";
 import { installWebAssembly } from "./web/webassembly.js";
@@ -36,9 +27,17 @@ import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { installNode } from "./workers/node.js";
 import { WebSocket, WebSocketPair, WebSocketRequestResponsePair } from "./workers/websocket.js";
-import { URLPattern } from "./web/url/pattern.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
+import compression from "part:./web/compression.js";
+import eventSource from "part:./web/event-source.js";
+import htmlRewriter from "part:./web/html-rewriter.js";
+import messageChannel from "part:./web/message-channel.js";
+import multipart from "part:./web/fetch/multipart.js";
+import performance from "part:./web/performance.js";
+import subtleCrypto from "part:./web/crypto/part.js";
+import textStreams from "part:./web/encoding/text-streams.js";
+import urlPattern from "part:./web/url/pattern.js";
 
 for (const f of [
   setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask, atob, btoa, fetch, structuredClone,
@@ -47,17 +46,25 @@ for (const f of [
 const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent } = events;
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
-  AbortController, AbortSignal, Blob, File, FormData, Headers, Request, Response,
-  EventSource, MessageChannel, MessagePort, Navigator, Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
-  TextDecoder, TextEncoder, URL, URLPattern, URLSearchParams, Crypto, CryptoKey, SubtleCrypto,
-  ...streams, CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream,
-  HTMLRewriter, WebSocket, WebSocketPair, WebSocketRequestResponsePair,
+  AbortController, AbortSignal, Blob, File, Headers, Request, Response, Navigator,
+  TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, ...streams,
+  WebSocket, WebSocketPair, WebSocketRequestResponsePair,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
+exposeLazily(compression, "CompressionStream", "DecompressionStream");
+exposeLazily(eventSource, "EventSource");
+exposeLazily(htmlRewriter, "HTMLRewriter");
+exposeLazily(messageChannel, "MessageChannel", "MessagePort");
+exposeLazily(multipart, "FormData");
+exposeLazily(performance, "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure");
+exposeLazily(subtleCrypto, "CryptoKey", "SubtleCrypto");
+exposeLazily(textStreams, "TextDecoderStream", "TextEncoderStream");
+exposeLazily(urlPattern, "URLPattern");
 
 expose("console", console);
-const globals = { crypto, navigator, performance, scheduler };
+const globals = { crypto, navigator, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
+defineLazy(globalThis, "performance", () => performance().performance, true);
 installGlobalScope();
 installTime();
 installWebAssembly();

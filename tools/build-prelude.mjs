@@ -1,13 +1,23 @@
 // Bundles a part of prelude/ into one function expression for JavaScriptCore:
-//     (function (__native, __options) { ...; return __prelude; })
+//     (function (__native, __options, __core) { ...; return exports; })
 // bootstrap.js is evaluated in every context. node/index.js is evaluated when a script imports the
 // first module of Node.js; __options then is what prelude/workers/node.js passes on.
-// Usage: node tools/build-prelude.mjs ENTRY.js OUT.js   (writes OUT.js, OUT.js.map and OUT.js.d)
+//
+// `import part from "part:./x.js"` makes x.js, and what only it imports, a script of its own, which
+// is evaluated when part() is first called (prelude/internal/parts.js). The parts stand one after
+// the other in OUT-parts.js; where each begins is known to OUT. A module that the bundle itself or
+// several parts import is in the bundle: __core(name) gives its exports to the parts.
+//
+// Usage: node tools/build-prelude.mjs ENTRY.js OUT.js   (writes OUT.js, OUT-parts.js, OUT.js.map, OUT.js.d)
 import { build } from "esbuild";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 
 const [entry, out] = process.argv.slice(2);
+const folder = path.resolve("prelude");
+const nameOf = (file) => path.relative(folder, file);
+const fileOf = (name) => path.join(folder, name);
+const inputs = new Set();
 
 /** What packages import from Node.js is ours. */
 const nodeModules = {
@@ -31,30 +41,115 @@ const nodeModules = {
   },
 };
 
-const result = await build({
-  entryPoints: [entry],
-  plugins: [nodeModules],
-  bundle: true,
-  format: "iife",
-  globalName: "__prelude",
-  target: "esnext",
-  charset: "ascii",
-  minifyWhitespace: true,
-  minifySyntax: true,
-  keepNames: false,
-  legalComments: "none",
-  sourcemap: "external",
-  metafile: true,
-  write: false,
-  outfile: out,
-  logLevel: "warning",
+/** Resolves "part:./x.js" to the function that loads it; `found` gets the names. */
+const parts = (found) => ({
+  name: "parts",
+  setup(build) {
+    build.onResolve({ filter: /^part:/ }, ({ path: wanted, resolveDir }) => ({
+      path: nameOf(path.join(resolveDir, wanted.slice(5))), namespace: "part",
+    }));
+    build.onLoad({ filter: /.*/, namespace: "part" }, ({ path: name }) => {
+      found.add(name);
+      return {
+        contents: `import { definePart } from "./internal/parts.js";\nexport default definePart(${JSON.stringify(name)});`,
+        resolveDir: folder,
+      };
+    });
+  },
 });
-const script = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
-const map = result.outputFiles.find((f) => f.path.endsWith(".map")).text;
-// All on the bundle's own lines, so that the source map stays true: the opening shares line 1.
-const wrapped = `(function(__native,__options){${script};return __prelude;})\n`;
-if (/[^\x00-\x7f]/.test(wrapped)) throw new Error("the prelude must be ASCII");
-writeFileSync(out, wrapped);
+
+/** Within a part: modules of the core are asked for, not bundled. `exportsOf` has their names. */
+const fromCore = (exportsOf) => ({
+  name: "from-core",
+  setup(build) {
+    build.onResolve({ filter: /^\.\.?\// }, ({ path: wanted, resolveDir, kind }) => {
+      const name = nameOf(path.join(resolveDir, wanted));
+      return kind !== "entry-point" && exportsOf.has(name) ? { path: name, namespace: "core" } : undefined;
+    });
+    build.onLoad({ filter: /.*/, namespace: "core" }, ({ path: name }) => ({
+      contents: `const core = __core(${JSON.stringify(name)});\n${exportsOf.get(name).map((e) => `export const ${e} = core.${e};`).join("\n")}`,
+    }));
+  },
+});
+
+async function bundle(options, plugins) {
+  const result = await build({
+    plugins: [nodeModules, ...plugins],
+    bundle: true,
+    format: "iife",
+    globalName: "__prelude",
+    target: "esnext",
+    charset: "ascii",
+    minifyWhitespace: true,
+    minifySyntax: true,
+    keepNames: false,
+    legalComments: "none",
+    sourcemap: "external",
+    metafile: true,
+    write: false,
+    outfile: out,
+    logLevel: "warning",
+    ...options,
+  });
+  const files = Object.keys(result.metafile.inputs).filter((f) => !f.includes(":") && f !== "<stdin>");
+  for (const file of files) inputs.add(path.relative(".", file));
+  const output = (suffix) => result.outputFiles.find((f) => f.path.endsWith(suffix)).text;
+  // esbuild's own function goes: a function within a function is parsed once more. The rest stays
+  // on its lines, so that the source map is true but for the first one.
+  const body = /^(?:"use strict";)?var __prelude=\(\(\)=>\{([^]*)\}\)\(\);\s*$/.exec(output(".js"))[1];
+  const script = `(function(__native,__options,__core){${body}})\n`;
+  if (/[^\x00-\x7f]/.test(script)) throw new Error("the prelude must be ASCII");
+  return { script, map: output(".map"), modules: files.map((f) => nameOf(path.resolve(f))) };
+}
+
+/** The names that modules export. */
+async function exportNames(names) {
+  const { metafile } = await build({
+    entryPoints: names.map(fileOf), outdir: folder, outbase: folder, bundle: false, format: "esm", write: false, metafile: true, logLevel: "warning",
+  });
+  return new Map(Object.values(metafile.outputs).map((o) => [nameOf(path.resolve(o.entryPoint)), o.exports.filter((e) => e !== "default")]));
+}
+
+/** The modules that make up each part, by its name: everything it reaches that is not in `core`. */
+async function findParts(found, core) {
+  const members = new Map();
+  for (const name of found) { // grows meanwhile: parts may ask for parts
+    const { modules } = await bundle({ entryPoints: [fileOf(name)] }, [parts(found)]);
+    members.set(name, modules.filter((m) => !core.has(m)));
+  }
+  return members;
+}
+
+const found = new Set();
+let { script, map, modules } = await bundle({ entryPoints: [entry] }, [parts(found)]);
+let text = "";
+if (found.size > 0) {
+  const core = new Set(modules);
+  const members = await findParts(found, core);
+  // What several parts have goes to the core.
+  const counts = new Map();
+  for (const list of members.values()) for (const m of list) counts.set(m, (counts.get(m) ?? 0) + 1);
+  const shared = [...counts].filter(([, count]) => count > 1).map(([m]) => m);
+  for (const m of shared) {
+    if (found.has(m)) throw new Error(`${m} is a part, and another part imports it: use "part:" there too`);
+    core.add(m);
+  }
+  const exportsOf = await exportNames([...core].filter((m) => !m.startsWith("..") && m.endsWith(".js")));
+  const places = {}, used = new Set();
+  for (const name of found) {
+    const watch = { name: "watch", setup: (b) => b.onLoad({ filter: /.*/, namespace: "core" }, ({ path: m }) => void used.add(m)) };
+    const part = await bundle({ entryPoints: [fileOf(name)] }, [parts(found), watch, fromCore(exportsOf)]);
+    places[name] = [text.length, part.script.length];
+    text += part.script;
+  }
+  const names = [...used];
+  const contents = `${names.map((m, i) => `import * as m${i} from ${JSON.stringify(`./${m}`)};`).join("\n")}
+import { setCore } from "./internal/parts.js";
+export * from ${JSON.stringify(`./${nameOf(path.resolve(entry))}`)};
+setCore({ ${names.map((m, i) => `${JSON.stringify(m)}: m${i}`).join(", ")} }, ${JSON.stringify(places)});`;
+  ({ script, map } = await bundle({ stdin: { contents, resolveDir: folder } }, [parts(found)]));
+}
+writeFileSync(out, script);
+writeFileSync(out.replace(/\.js$/, "-parts.js"), text);
 writeFileSync(out + ".map", map);
-const inputs = Object.keys(result.metafile.inputs).filter((f) => !f.includes(":")).map((f) => path.relative(".", f));
-writeFileSync(out + ".d", `${out}: ${inputs.join(" ")}\n${inputs.map((f) => f + ":\n").join("")}`);
+writeFileSync(out + ".d", `${out}: ${[...inputs].join(" ")}\n${[...inputs].map((f) => f + ":\n").join("")}`);

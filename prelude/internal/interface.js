@@ -16,6 +16,29 @@ export function exposeEnumerable(name, value) {
   defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
+/**
+ * A property that is computed when it is first read: until then it is an accessor, from then on
+ * what it would have been from the start.
+ */
+export function defineLazy(object, name, read, enumerable) {
+  const define = (value) => defineProperty(object, name, { value, writable: true, enumerable, configurable: true });
+  defineProperty(object, name, {
+    get() {
+      const value = read();
+      define(value);
+      return value;
+    },
+    set: define,
+    enumerable,
+    configurable: true,
+  });
+}
+
+/** Interfaces of a part (parts.js), exposed by name and evaluated at the first use of one. */
+export function exposeLazily(part, ...names) {
+  for (const name of names) defineLazy(globalThis, name, () => part()[name], false);
+}
+
 const interfaces = new WeakSet();
 
 /** Whether `object` is the prototype of one of our interfaces (for console). */

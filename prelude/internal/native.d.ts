@@ -51,6 +51,8 @@ export interface Native {
   eventFail(h: number, reason: string, overloaded: boolean): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
+  // node.c: evaluates a part of the prelude (parts.js)
+  preludePart(name: string, offset: number, length: number): (native: Native, options: object, core: (name: string) => object) => object;
   // node.c: evaluates the bundle of prelude/node/
   nodeBundle(): (native: Native, internals: object) => { load(name: string): object };
   // node_crypto.c

@@ -3,7 +3,7 @@
 // It becomes an "error" event on the global object, and a rejection an "unhandledrejection"
 // event; if no listener prevents the default, it is logged.
 import { native } from "./native.js";
-import { inspect } from "./inspect.js";
+import inspection from "part:./inspect.js";
 
 let announce = null;
 
@@ -13,7 +13,7 @@ export function setAnnounce(function_) {
 }
 
 export function describeError(error) {
-  return inspect(error);
+  return inspection().inspect(error);
 }
 
 let reporting = false;

@@ -30,8 +30,7 @@ export const VIEW_WHOLE = 0x1b;
 export const ERROR = 0x1c;
 export const DOM_EXCEPTION = 0x1d;
 
-export const HOST_FIRST = 0x20;
-export const HOST_LAST = 0x3f;
+export { HOST_FIRST, HOST_LAST } from "./serialize-hosts.js";
 
 export const SHORT_STRING = 0x40; // to 0x5f: Latin-1 of 0 to 31 characters
 export const SHORT_STRING_MAX = 31;
@@ -68,7 +67,3 @@ export const VIEW_TRACKS_LENGTH = 0x80; // added to the type: no length, the vie
 
 /** Deeper nesting is refused on both sides: the recursion must not end the stack. */
 export const DEPTH_MAX = 2000;
-
-// Host objects: tag -> handler, and prototype -> handler. See registerHostObject() in serialize.js.
-export const handlersByTag = [];
-export const handlersByPrototype = new Map();

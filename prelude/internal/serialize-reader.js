@@ -3,6 +3,7 @@
 import { DOMException } from "../web/dom-exception.js";
 import { native } from "./native.js";
 import * as format from "./serialize-format.js";
+import { handlersByTag } from "./serialize-hosts.js";
 
 const { fromCharCode } = String;
 const { defineProperty } = Object;
@@ -354,7 +355,7 @@ export class Reader {
         return (this.objects[number] = exception);
       }
     }
-    const handler = format.handlersByTag[tag];
+    const handler = handlersByTag[tag];
     if (handler === undefined) throw dataError(`tag ${tag} is not known`);
     const number = this.objects.push(undefined) - 1;
     return (this.objects[number] = handler.read(this, this.context));

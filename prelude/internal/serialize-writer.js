@@ -8,6 +8,7 @@ import { DOMException } from "../web/dom-exception.js";
 import { isInterfacePrototype } from "./interface.js";
 import { native } from "./native.js";
 import * as format from "./serialize-format.js";
+import { dataCloneError, handlersByPrototype } from "./serialize-hosts.js";
 
 const { getPrototypeOf, hasOwn, keys: ownEnumerableKeys } = Object;
 const { isArray } = Array;
@@ -41,10 +42,6 @@ function hasSlot(check, value) {
   } catch {
     return false;
   }
-}
-
-export function dataCloneError(message) {
-  return new DOMException(message, "DataCloneError");
 }
 
 /** How V8 names a value in its messages. */
@@ -404,7 +401,7 @@ export class Writer {
       }
     }
     for (let p = prototype; p !== null; p = getPrototypeOf(p)) {
-      const handler = format.handlersByPrototype.get(p);
+      const handler = handlersByPrototype.get(p);
       if (handler !== undefined) {
         this.byte(handler.tag);
         return handler.write(object, this, this.context);

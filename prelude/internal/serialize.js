@@ -1,11 +1,7 @@
 // Structured clones as bytes: what storage, calls between objects and queues keep and send.
 // The format is docs/structured-clone.md.
-import * as format from "./serialize-format.js";
-import { dataError, Reader } from "./serialize-reader.js";
-import { Writer } from "./serialize-writer.js";
-
-let spareWriter = new Writer();
-let spareReader = new Reader();
+import codec from "part:./serialize-codec.js";
+import { handlersByPrototype, handlersByTag, HOST_FIRST, HOST_LAST } from "./serialize-hosts.js";
 
 /**
  * The bytes of `value`; DataCloneError if it has no clone. `context` is for those who know more
@@ -17,33 +13,12 @@ let spareReader = new Reader();
  *   writeTransferred(buffer, writer)   the same for ArrayBuffers
  */
 export function serialize(value, context = null) {
-  // A getter may serialize something else meanwhile: that one gets a writer of its own.
-  const writer = spareWriter ?? new Writer();
-  spareWriter = null;
-  try {
-    writer.begin(context);
-    writer.byte(format.VERSION);
-    writer.value(value);
-    return writer.bytes.slice(0, writer.at);
-  } finally {
-    writer.end();
-    spareWriter = writer;
-  }
+  return codec().serialize(value, context);
 }
 
 /** The value of bytes that serialize() made; a DataError says what is wrong with others. */
 export function deserialize(bytes, context = null) {
-  const reader = spareReader ?? new Reader();
-  spareReader = null;
-  try {
-    reader.begin(bytes, context);
-    const value = reader.value();
-    if (reader.at !== reader.end) throw dataError("bytes are left at its end");
-    return value;
-  } finally {
-    reader.finish();
-    spareReader = reader;
-  }
+  return codec().deserialize(bytes, context);
 }
 
 /**
@@ -54,11 +29,15 @@ export function deserialize(bytes, context = null) {
  * that. A handler that needs what the context lacks throws a DataCloneError.
  */
 export function registerHostObject({ tag, prototype, write, read }) {
-  if (tag < format.HOST_FIRST || tag > format.HOST_LAST || format.handlersByTag[tag] !== undefined) {
+  if (tag < HOST_FIRST || tag > HOST_LAST || handlersByTag[tag] !== undefined) {
     throw new Error(`host object tag ${tag} is taken or out of range`);
   }
   const handler = { tag, write, read };
-  format.handlersByTag[tag] = handler;
-  if (prototype !== undefined) format.handlersByPrototype.set(prototype, handler);
+  handlersByTag[tag] = handler;
+  if (prototype !== undefined) handlersByPrototype.set(prototype, handler);
 }
 
+/** For a class that is not there yet when its tag is registered. */
+export function registerHostPrototype(tag, prototype) {
+  handlersByPrototype.set(prototype, handlersByTag[tag]);
+}

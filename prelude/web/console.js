@@ -1,6 +1,6 @@
 // console: https://console.spec.whatwg.org/. Each call becomes one entry of the script's log.
 import { native } from "../internal/native.js";
-import { format, inspect, stackText } from "../internal/inspect.js";
+import inspection from "part:../internal/inspect.js";
 
 const DEBUG = 0;
 const INFO = 1;
@@ -8,6 +8,9 @@ const WARN = 2;
 const ERROR = 3;
 /** Labels that count() and time() remember. */
 const LABELS_MAX = 10_000;
+
+const format = (args) => inspection().format(args);
+const inspect = (value, options) => inspection().inspect(value, options);
 
 const counts = new Map();
 const timers = new Map();
@@ -77,7 +80,7 @@ export const console = {
   },
   trace(...args) {
     const text = format(args);
-    print(INFO, `Trace${text === "" ? "" : `: ${text}`}\n${stackText(new Error().stack)}`);
+    print(INFO, `Trace${text === "" ? "" : `: ${text}`}\n${inspection().stackText(new Error().stack)}`);
   },
   group(...args) {
     if (args.length > 0) print(INFO, format(args));

@@ -3,7 +3,7 @@
 // A clone is what the serializer makes and reads back, except that long strings, copies of large
 // buffers and transferred objects go beside the bytes.
 import { deserialize, registerHostObject, serialize } from "../internal/serialize.js";
-import { dataCloneError } from "../internal/serialize-writer.js";
+import { dataCloneError } from "../internal/serialize-hosts.js";
 import { parameterError } from "../internal/webidl.js";
 
 const TRANSFERRED = 0x20;

@@ -13,8 +13,8 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
-import { makeD1Database } from "./service/d1.js";
-import { makeKvNamespace } from "./service/kv.js";
+import d1 from "part:./service/d1.js";
+import kv from "part:./service/kv.js";
 import { useInResponse } from "./websocket.js";
 
 let handlers = null; // the default export: an object of handlers, or null
@@ -66,9 +66,9 @@ function makeBinding(binding) {
     case "assets":
       return makeAssets();
     case "d1":
-      return makeD1Database(binding.ns);
+      return d1().makeD1Database(binding.ns);
     case "kv_namespace":
-      return makeKvNamespace(binding.ns);
+      return kv().makeKvNamespace(binding.ns);
   }
   throw new Error(`there is no binding of type ${binding.type}`);
 }

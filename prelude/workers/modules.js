@@ -4,7 +4,7 @@ import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setExportsOf } from "./context.js";
 import { RpcStub, RpcTarget } from "./object/rpc.js";
-import { connect } from "./sockets.js";
+import sockets from "part:./sockets.js";
 
 /** What `cloudflare:workers` exports as `env` and `exports`: proxies, so that they can be imported
  * before the script has started, and be replaced for a while. */
@@ -81,7 +81,11 @@ export class WorkflowEntrypoint {
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
-  "cloudflare:sockets": { connect },
+  "cloudflare:sockets": {
+    get connect() {
+      return sockets().connect;
+    },
+  },
   "cloudflare:workers": {
     env: mirror(() => imported.env ?? environment),
     exports: mirror(() => imported.exports ?? loopback),

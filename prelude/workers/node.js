@@ -2,9 +2,9 @@
 //
 // prelude/node/ is a bundle of its own. It must not have copies of what has state or identity here
 // (interfaces, inspect), so it gets those as one object, `internals`.
-import { exposeEnumerable } from "../internal/interface.js";
+import { defineLazy, exposeEnumerable } from "../internal/interface.js";
 import { compatibilityFlags, native, options } from "../internal/native.js";
-import { format, inspect } from "../internal/inspect.js";
+import inspection from "part:../internal/inspect.js";
 import { describeError, reportException } from "../internal/report.js";
 import { deserialize, serialize } from "../internal/serialize.js";
 import * as nativeIds from "../web/crypto/native-ids.js";
@@ -16,34 +16,18 @@ import * as timers from "./node-timers.js";
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
+    compatibilityFlags, inspect: inspection().inspect, format: inspection().format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
   });
   return bundle.load(name);
 }
 
-/** A property that is computed when it is first read. */
-function lazy(object, name, read, enumerable) {
-  Object.defineProperty(object, name, {
-    get() {
-      const value = read();
-      Object.defineProperty(object, name, { value, writable: true, enumerable, configurable: true });
-      return value;
-    },
-    set(value) {
-      Object.defineProperty(object, name, { value, writable: true, enumerable, configurable: true });
-    },
-    enumerable,
-    configurable: true,
-  });
-}
-
 /** Makes the modules importable, and the globals of Node.js visible where the project wants them. */
 export function installNode() {
-  for (const name of names) lazy(modules, name, () => load(name), true);
+  for (const name of names) defineLazy(modules, name, () => load(name), true);
   if (!compatibilityFlags.has("nodejs_compat")) return;
-  lazy(globalThis, "Buffer", () => load("node:buffer").default.Buffer, false);
-  lazy(globalThis, "process", () => load("node:process").default, false);
-  lazy(globalThis, "global", () => globalThis, false);
+  defineLazy(globalThis, "Buffer", () => load("node:buffer").default.Buffer, false);
+  defineLazy(globalThis, "process", () => load("node:process").default, false);
+  defineLazy(globalThis, "global", () => globalThis, false);
   const { setImmediate, clearImmediate, setTimeout, setInterval } = timers;
   for (const f of [setImmediate, clearImmediate]) exposeEnumerable(f.name, f);
   // The flag enable_nodejs_global_timers, on by date.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/node.c - the second part of the prelude: the Node.js modules, evaluated on demand, so
- * that contexts without them do not pay for their parsing. */
+/* bindings/node.c - what of the prelude is evaluated on demand, so that contexts without it do not
+ * pay for its parsing: the Node.js modules, and the parts of prelude/internal/parts.js. */
+#include <string.h>
+
 #include "base/err.h"
 #include "js/native.h"
 #include "worker/runtime.h"
@@ -8,6 +10,8 @@
 /* From tools/embed.S. */
 extern const char cn_prelude_node[];
 extern const uint64_t cn_prelude_node_size;
+extern const char cn_prelude_parts[];
+extern const uint64_t cn_prelude_parts_size;
 
 /* nodeBundle() -> the function that build-prelude.mjs describes */
 static JSValueRef native_node_bundle(CN_JS_NATIVE_ARGS)
@@ -20,7 +24,29 @@ static JSValueRef native_node_bundle(CN_JS_NATIVE_ARGS)
     return bundle;
 }
 
+/* preludePart(name, offset, length) -> the function of one part */
+static JSValueRef native_prelude_part(CN_JS_NATIVE_ARGS)
+{
+    double offset = cn_js_to_number(ctx, cn_js_arg(1)), length = cn_js_to_number(ctx, cn_js_arg(2));
+    if (!(offset >= 0 && length > 0 && offset + length <= (double)cn_prelude_parts_size))
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "preludePart: no such part");
+    if (memcmp(cn_prelude_parts + (size_t)offset, "(function(", 10) != 0)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "preludePart: parts of another prelude");
+    struct cn_buf url = {0};
+    cn_buf_append_str(&url, "cairn:prelude/");
+    cn_js_append_utf8(ctx, cn_js_arg(0), &url);
+    JSValueRef part = NULL;
+    struct cn_err err;
+    int rc = cn_js_evaluate_static(cn_js_context_of(ctx), cn_prelude_parts + (size_t)offset,
+                                   (size_t)length, cn_buf_text(&url), &part, &err);
+    cn_buf_fini(&url);
+    if (rc < 0)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
+    return part;
+}
+
 const struct cn_js_native cn_native_node[] = {
     {"nodeBundle", native_node_bundle},
+    {"preludePart", native_prelude_part},
     {0},
 };

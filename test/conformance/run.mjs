@@ -66,6 +66,18 @@ const sharedData = {
   },
 };
 
+/** Tests of the prelude's own modules (internal/) have its parts at once. */
+const plainParts = {
+  name: "plain-parts",
+  setup(build) {
+    build.onResolve({ filter: /^part:/ }, ({ path: name, resolveDir }) => ({ path: path.join(resolveDir, name.slice(5)), namespace: "part" }));
+    build.onLoad({ filter: /.*/, namespace: "part" }, ({ path: file }) => ({
+      contents: `import * as part from ${JSON.stringify(file)};\nconst load = () => part;\nload.loaded = load;\nexport default load;`,
+      resolveDir: path.dirname(file),
+    }));
+  },
+};
+
 /** In jsrun the modules of the runtime are those that the prelude keeps by name. */
 const providedModules = {
   name: "provided-modules",
@@ -90,7 +102,7 @@ async function bundle(file, out, server) {
     supported: peer !== "workerd" && readFileSync(file, "utf8").includes('"node:async_hooks"')
       ? { "async-await": false, "async-generator": false, "for-await": false } : {},
     banner: peer === "jsrun" ? { js: `globalThis.__server = ${JSON.stringify(server)}; globalThis.__options ??= {};` } : {},
-    plugins: peer === "jsrun" ? [sharedData, providedModules] : [sharedData],
+    plugins: peer === "jsrun" ? [sharedData, providedModules, plainParts] : [sharedData],
     logLevel: "error",
   });
 }

@@ -2,7 +2,8 @@
 //
 // A key's material is bytes (see native-ids.js), so a key has no native state.
 import { finishInterface } from "../../internal/interface.js";
-import { registerHostObject } from "../../internal/serialize.js";
+import { registerHostPrototype } from "../../internal/serialize.js";
+import { KEY_TAG } from "./crypto.js";
 import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js";
 import { DOMException } from "../dom-exception.js";
 
@@ -58,15 +59,12 @@ export const makeKey = (fields) => new CryptoKey(SECRET, fields);
 export { dataOf, isCryptoKey };
 
 // https://w3c.github.io/webcrypto/#cryptokey-interface-clone
-registerHostObject({
-  tag: 0x28,
-  prototype: CryptoKey.prototype,
-  write: (key, writer) => writer.value([key.type, key.extractable, key.algorithm, key.usages, dataOf(key).slice()]),
-  read(reader) {
-    const [type, extractable, algorithm, usages, data] = reader.value();
-    return makeKey({ type, extractable, algorithm, usages, data });
-  },
-});
+export const writeKey = (key, writer) => writer.value([key.type, key.extractable, key.algorithm, key.usages, dataOf(key).slice()]);
+export function readKey(reader) {
+  const [type, extractable, algorithm, usages, data] = reader.value();
+  return makeKey({ type, extractable, algorithm, usages, data });
+}
+registerHostPrototype(KEY_TAG, CryptoKey.prototype);
 
 /** SyntaxError unless every usage is one of `allowed`. */
 export function checkUsages(usages, allowed) {

@@ -1,13 +1,14 @@
 // crypto: https://w3c.github.io/webcrypto/#crypto-interface
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
+import { registerHostObject } from "../../internal/serialize.js";
 import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js";
 import { DOMException } from "../dom-exception.js";
-import { DigestStream } from "./digest-stream.js";
-import { subtle } from "./subtle-crypto.js";
+import part from "part:./part.js";
 
 const SECRET = Symbol("may construct");
 const QUOTA = 65536;
+export const KEY_TAG = 0x28; // of a CryptoKey
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** Random bytes for UUIDs, fetched 256 at a time. */
@@ -30,11 +31,11 @@ export class Crypto {
 
   get subtle() {
     Crypto.#check(this);
-    return subtle;
+    return part().subtle;
   }
 
   get DigestStream() {
-    return DigestStream;
+    return part().DigestStream;
   }
 
   getRandomValues(array) {
@@ -73,5 +74,11 @@ export class Crypto {
 }
 finishInterface(Crypto);
 Object.defineProperty(Crypto, "length", { value: 0, configurable: true });
+
+registerHostObject({
+  tag: KEY_TAG,
+  write: (key, writer) => part().writeKey(key, writer),
+  read: (reader) => part().readKey(reader),
+});
 
 export const crypto = new Crypto(SECRET);

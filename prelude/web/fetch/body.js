@@ -17,13 +17,12 @@
 import { native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
 import { blobBytes, blobFromBytes, isBlob, setBlobStream } from "../blob.js";
-import { isFormData } from "../form-data.js";
 import {
   createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, readAllBytes, teeStream,
 } from "../streams/internal.js";
 import { ReadableStream } from "../streams/readable.js";
 import { URLSearchParams } from "../url/search-params.js";
-import { encodeMultipart, parseFormData } from "./multipart.js";
+import multipart from "part:./multipart.js";
 
 const { then } = Promise.prototype;
 
@@ -70,8 +69,8 @@ export function setBody(state, value) {
       state.source = blobBytes(value);
       return value.type || null;
     }
-    if (isFormData(value)) {
-      const { bytes, boundary } = encodeMultipart(value);
+    if (multipart.loaded()?.isFormData(value)) {
+      const { bytes, boundary } = multipart().encodeMultipart(value);
       state.source = bytes;
       return `multipart/form-data; boundary=${boundary}`;
     }
@@ -214,7 +213,7 @@ export function installBody(prototype, stateOf, contentType) {
       try {
         const state = stateOf(this);
         const type = contentType(state);
-        return consume(state, (data) => parseFormData(toBytes(data), type), SHARED);
+        return consume(state, (data) => multipart().parseFormData(toBytes(data), type), SHARED);
       } catch (error) {
         return Promise.reject(error);
       }

@@ -4,7 +4,9 @@ import { native } from "../../internal/native.js";
 import { blobBytes, fileFromBytes } from "../blob.js";
 import { concat } from "../streams/internal.js";
 import { URLSearchParams } from "../url/search-params.js";
-import { FormData, formDataEntries, formDataPush } from "../form-data.js";
+import { FormData, formDataEntries, formDataPush, isFormData } from "../form-data.js";
+
+export { FormData, isFormData };
 
 function randomBoundary() {
   const bytes = new Uint8Array(16);

@@ -8,7 +8,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
-import { CompressionStream } from "../compression.js";
+import compression from "part:../compression.js";
 import { isLocked, knownLength, nativeSource } from "../streams/internal.js";
 import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
 import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
@@ -275,7 +275,7 @@ function encodeBody(state, coding) {
     }
   }
   if (coding === "gzip" || coding === "br") {
-    state.stream = bodyStream(state).pipeThrough(new CompressionStream(coding === "br" ? "brotli" : "gzip"));
+    state.stream = bodyStream(state).pipeThrough(new (compression().CompressionStream)(coding === "br" ? "brotli" : "gzip"));
     state.source = undefined;
   }
   return state.source;

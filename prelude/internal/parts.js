@@ -1,0 +1,37 @@
+// Parts of the prelude that are evaluated when they are first used: what most scripts never touch
+// need not be parsed for them.
+//
+//     import compression from "part:../compression.js";
+//     compression().CompressionStream     evaluates it if need be
+//     compression.loaded()                its exports, or null if nobody has asked for them
+//
+// tools/build-prelude.mjs makes the scripts. No part can be used while the prelude itself is being
+// evaluated: its modules are not complete then.
+import { native, options } from "./native.js";
+
+let namespaces = null;
+let places = null;
+const copies = new Map(); // name -> a plain object of a module's exports, faster than a namespace
+const parts = new Map(); // name -> the function that loads it
+
+/** Called by the bundle at its end: modules by name, and where each part is, [offset, length]. */
+export function setCore(modules, partPlaces) {
+  namespaces = modules;
+  places = partPlaces;
+}
+
+function core(name) {
+  let copy = copies.get(name);
+  if (copy === undefined) copies.set(name, (copy = { ...namespaces[name] }));
+  return copy;
+}
+
+export function definePart(name) {
+  let part = parts.get(name);
+  if (part !== undefined) return part;
+  let exports = null;
+  part = () => (exports ??= native.preludePart(name, ...places[name])(native, options, core));
+  part.loaded = () => exports;
+  parts.set(name, part);
+  return part;
+}
