@@ -39,6 +39,8 @@ static const struct route {
     {"POST", {"api", "queues", "*", "messages", "pull"}, cn_control_queue_pull},
     {"POST", {"api", "queues", "*", "messages", "ack"}, cn_control_queue_ack},
     {"GET", {"api", "crons", "*"}, cn_control_crons},
+    {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
+    {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
     {"POST", {"api", "backup"}, cn_control_backup},
 };
 

@@ -36,7 +36,7 @@ struct cn_control {
     struct cn_node *node; /* NULL: no lanes; the caller has the directory for itself */
 };
 
-#define CN_CONTROL_BODY_MAX (1u << 20)
+#define CN_CONTROL_BODY_MAX (64u << 20) /* a script of SQL */
 #define CN_CONTROL_PATH_MAX 8
 #define CN_CONTROL_PARAM_MAX 16
 

@@ -268,10 +268,9 @@ static int parse_time(const char *text, int64_t *time_ms, struct cn_err *err)
     return 0;
 }
 
-/* The bookmark that one of the two means: 1 and the text, or 0 if neither is given. */
-static int find_moment(struct cn_control_call *call, const struct cn_object_key *key,
-                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
-                       struct cn_err *err)
+int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *key,
+                      const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
+                      struct cn_err *err)
 {
     const struct cn_control *control = call->control;
     int64_t time_ms;
@@ -314,7 +313,7 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
     struct restoring restoring = {.bookmark = bookmark};
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
-        rc = find_moment(call, &key, cn_json_text(call->json, "bookmark"),
+        rc = cn_control_moment(call, &key, cn_json_text(call->json, "bookmark"),
                          cn_json_text(call->json, "time"), bookmark, err);
     if (rc == 0)
         return cn_err_set(err, CN_EINVALID, "to which moment? A bookmark or a time is missing");
@@ -357,7 +356,7 @@ int cn_control_export(struct cn_control_call *call, struct cn_err *err)
     char bookmark[CN_BOOKMARK_SIZE], path[64];
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
-        rc = find_moment(call, &key, cn_control_param(call, "bookmark"),
+        rc = cn_control_moment(call, &key, cn_control_param(call, "bookmark"),
                          cn_control_param(call, "time"), bookmark, err);
     if (rc < 0)
         return rc;

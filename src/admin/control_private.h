@@ -48,6 +48,11 @@ void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
                              const struct cn_catalog_entry *entry);
 void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size);
 
+/* The bookmark that one of the two means: 1 and the text, or 0 if neither is given. */
+int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *key,
+                      const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
+                      struct cn_err *err);
+
 /* Handlers. */
 int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err);
 int cn_control_list(struct cn_control_call *call, struct cn_err *err);
@@ -63,6 +68,8 @@ int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err);
 int cn_control_crons(struct cn_control_call *call, struct cn_err *err);
+int cn_control_d1_query(struct cn_control_call *call, struct cn_err *err);
+int cn_control_d1_bookmark(struct cn_control_call *call, struct cn_err *err);
 int cn_control_backup(struct cn_control_call *call, struct cn_err *err);
 
 #endif

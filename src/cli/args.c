@@ -16,8 +16,9 @@
 #define DEPLOY CN_COMMAND_DEPLOY
 #define NEW CN_COMMAND_NEW
 #define OBJECTS CN_COMMAND_OBJECTS
+#define D1 CN_COMMAND_D1
 #define OFFLINE (OBJECTS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
-#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | OFFLINE)
+#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | OFFLINE)
 
 struct option {
     const char *name;
@@ -37,11 +38,11 @@ static const struct option options[] = {
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
     {"ip", 0, DEV, "HOST", NULL, "the host alone", AT(ip)},
     {"port", 0, DEV, "PORT", NULL, "the port alone", AT(port)},
-    {"data", 0, SERVE | DEV | BUILD | DEPLOY | OFFLINE, "DIR", "CAIRN_DATA",
+    {"data", 0, SERVE | DEV | BUILD | DEPLOY | D1 | OFFLINE, "DIR", "CAIRN_DATA",
      "data directory (PROJECT/.cairn)", AT(data)},
     {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",
      AT(lanes)},
-    {"env", 'e', SERVE | DEV | BUILD | DEPLOY, "NAME", "CAIRN_ENV",
+    {"env", 'e', SERVE | DEV | BUILD | DEPLOY | D1, "NAME", "CAIRN_ENV",
      "environment of the configuration: [env.NAME]", AT(env)},
     {"var", 0, SERVE | DEV | BUILD | DEPLOY, "K=V", "CAIRN_VAR",
      "sets a variable; may be repeated (in CAIRN_VAR: one per line)", VAR_OFFSET},
@@ -60,12 +61,24 @@ static const struct option options[] = {
     {"admin-token", 0, SERVE | DEV, "TOKEN", "CAIRN_ADMIN_TOKEN",
      "its token; the variable keeps it out of the list of processes", AT(admin_token)},
     {"outdir", 0, BUILD, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir)},
-    {"bookmark", 0, OBJECTS, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
+    {"bookmark", 0, OBJECTS | D1, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
     {"time", 0, OBJECTS, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970",
      AT(time)},
     {"prefix", 0, OBJECTS, "P", NULL, "list: names that begin so", AT(prefix)},
     {"force", 'f', OBJECTS, NULL, NULL, "delete: without asking", AT(force)},
-    {"json", 0, OBJECTS, NULL, NULL, "one JSON object per line", AT(json)},
+    {"json", 0, OBJECTS | D1, NULL, NULL, "one JSON object per line", AT(json)},
+    {"config", 'c', D1, "FILE", NULL, "the project's folder or configuration (.)", AT(config)},
+    {"command", 0, D1, "SQL", NULL, "execute: these statements", AT(command)},
+    {"file", 0, D1, "FILE", NULL, "execute: the statements of a file", AT(file)},
+    {"output", 0, D1, "FILE", NULL, "export: where to (-: standard output)", AT(output)},
+    {"table", 0, D1, "NAME", NULL, "export: only this table", AT(table)},
+    {"no-schema", 0, D1, NULL, NULL, "export: only rows", AT(no_schema)},
+    {"no-data", 0, D1, NULL, NULL, "export: only the schema", AT(no_data)},
+    {"timestamp", 0, D1, "T", NULL, "time-travel: 2026-01-31T12:00:00Z, or milliseconds since 1970",
+     AT(timestamp)},
+    {"yes", 'y', D1, NULL, NULL, "accepted: nothing is asked", AT(yes)},
+    {"local", 0, D1, NULL, NULL, "accepted: the database is always this machine's", AT(local)},
+    {"remote", 0, D1, NULL, NULL, "accepted, with the same meaning", AT(remote)},
     {"help", 'h', ALL, NULL, NULL, "this text", AT(help)},
 };
 

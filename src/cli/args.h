@@ -18,6 +18,7 @@ enum cn_command_bit {
     CN_COMMAND_BACKUP = 32,
     CN_COMMAND_CHECK = 64,
     CN_COMMAND_DEPLOY = 128,
+    CN_COMMAND_D1 = 256,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -40,6 +41,14 @@ struct cn_args {
     const char *prefix;
     const char *bookmark;
     const char *time;
+    const char *config; /* d1: the project */
+    const char *command;
+    const char *file;
+    const char *output;
+    const char *table;
+    const char *timestamp;
+    bool no_schema, no_data;
+    bool yes, local, remote; /* wrangler's, without meaning here */
     bool dry_run;
     bool json;
     bool force;
@@ -77,5 +86,6 @@ int cn_cmd_new(const struct cn_args *args);
 int cn_cmd_objects(const struct cn_args *args);
 int cn_cmd_backup(const struct cn_args *args);
 int cn_cmd_check(const struct cn_args *args);
+int cn_cmd_d1(const struct cn_args *args);
 
 #endif

@@ -49,6 +49,25 @@ static const struct cn_command commands[] = {
      "                                              bookmark that undoes this\n\n"
      "OBJECT is an id (64 hexadecimal digits) or a name. A moment is --bookmark or --time.",
      4, cn_cmd_objects},
+    {"d1", CN_COMMAND_D1, "execute|import|export|info|migrations|time-travel ... [OPTIONS]",
+     "query D1 databases, apply migrations, export, go back in time",
+     "Works on the D1 databases of a project (the current folder, or --config), also while a "
+     "server\n"
+     "serves it. NAME is a database_name, a binding or a database_id. Verbs and options are\n"
+     "wrangler's.\n\n"
+     "  cairn d1 execute NAME --command SQL        runs statements, prints their rows\n"
+     "  cairn d1 execute NAME --file FILE          runs a file as one transaction\n"
+     "  cairn d1 import NAME FILE                  the same\n"
+     "  cairn d1 export NAME --output FILE         writes schema and rows as SQL\n"
+     "  cairn d1 info NAME                         its size, tables, bookmark\n"
+     "  cairn d1 migrations create NAME MESSAGE    makes an empty, numbered file\n"
+     "  cairn d1 migrations list NAME              what is not applied yet\n"
+     "  cairn d1 migrations apply NAME             applies it, each file as one transaction\n"
+     "  cairn d1 time-travel info NAME             the bookmark of now, or of --timestamp\n"
+     "  cairn d1 time-travel restore NAME          makes it what it was at --bookmark or\n"
+     "                                             --timestamp; prints the bookmark that undoes "
+     "this",
+     4, cn_cmd_d1},
     {"backup", CN_COMMAND_BACKUP, "DIR [OPTIONS]", "copy a data directory",
      "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
      "server uses it.",

@@ -28,12 +28,13 @@
 #define CN_D1_OBJECT "db"
 #define CN_D1_LANE_NS 5000000ull            /* on the lane */
 #define CN_D1_QUERY_NS (30ull * 1000000000) /* in all */
+#define CN_D1_SQL_MAX 100000                /* bytes of a query */
 #define CN_D1_RESULT_MAX (64u << 20)        /* bytes of JSON */
 
 enum cn_d1_format {
     CN_D1_OBJECTS, /* rows as objects */
     CN_D1_ROWS,    /* column names, and rows as arrays */
-    CN_D1_COUNT,   /* no rows */
+    CN_D1_COUNT,   /* no rows; one answer for all queries */
 };
 
 struct cn_d1_value {
@@ -56,9 +57,12 @@ struct cn_d1_call {
     struct cn_d1_value *values;
     size_t query_count, query_capacity, value_count, value_capacity;
     enum cn_d1_format format;
+    uint64_t limit_ns;     /* of all queries together; 0: CN_D1_QUERY_NS */
+    bool trusted;          /* an import: longer statements than a worker may send */
     atomic_bool cancelled; /* by the lane while a thread runs it: end soon */
-    /* Answered: an array with an object {results, meta, success} of each query; or, of a query that
-     * failed, {"error": text, "index": which}. */
+    /* Answered: an array with an object {success, results, meta} of each query, or, for
+     * CN_D1_COUNT, {success, count, meta} of all; or, of a query that failed, {"error": text,
+     * "index": which}. */
     struct cn_buf json;
 };
 

@@ -27,6 +27,8 @@ struct run {
 
 /* What a query did, for its meta. */
 struct totals {
+    uint64_t begin_ns, size; /* when it began */
+    int64_t rowid;
     uint64_t rows_read, rows_written;
     int64_t changes;
 };
@@ -191,8 +193,6 @@ static int append_rows(struct run *run, struct cn_statement *statement, struct c
         prepare_keys(run, statement, count);
     cn_buf_append_byte(json, '[');
     for (uint64_t rows = 0; (rc = cn_statement_step(statement, err)) > 0; rows++) {
-        if (run->call->format == CN_D1_COUNT)
-            continue;
         if (rows)
             cn_buf_append_byte(json, ',');
         if (objects)
@@ -231,6 +231,18 @@ static void add_totals(struct totals *totals, struct cn_statement *statement)
     totals->changes += cn_statement_changes(statement);
 }
 
+/* Runs a statement whose rows nobody wants. */
+static int skip_rows(struct run *run, struct cn_statement *statement, struct cn_err *err)
+{
+    int rc;
+    while ((rc = cn_statement_step(statement, err)) > 0) {
+        rc = check_time(run, err);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
 /* Runs all statements but the last, whose text and statement it gives. */
 static int find_last(struct run *run, const char *sql, size_t size, struct cn_statement **last,
                      struct totals *totals, struct cn_err *err)
@@ -253,8 +265,8 @@ static int find_last(struct run *run, const char *sql, size_t size, struct cn_st
         }
         struct cn_d1_query none = {0};
         rc = bind_values(run, statement, &none, err);
-        while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0)
-            rc = check_time(run, err);
+        if (rc == 0)
+            rc = skip_rows(run, statement, err);
         if (rc == 0)
             add_totals(totals, statement);
         cn_statement_release(statement);
@@ -263,13 +275,20 @@ static int find_last(struct run *run, const char *sql, size_t size, struct cn_st
     }
 }
 
-static void append_meta(struct run *run, const struct totals *totals, uint64_t begin_ns,
-                        int64_t rowid_before, uint64_t size_before)
+/* Notes how things are before a query, or before all. */
+static struct totals begin_totals(struct run *run)
 {
-    double duration_ms = (double)(now_ns() - begin_ns) / 1e6;
+    return (struct totals){.begin_ns = now_ns(),
+                           .rowid = cn_database_last_rowid(run->db),
+                           .size = cn_database_size(run->db)};
+}
+
+static void append_meta(struct run *run, const struct totals *totals)
+{
+    double duration_ms = (double)(now_ns() - totals->begin_ns) / 1e6;
     int64_t rowid = cn_database_last_rowid(run->db);
     uint64_t size = cn_database_size(run->db);
-    bool changed = totals->changes || rowid != rowid_before || size != size_before;
+    bool changed = totals->changes || rowid != totals->rowid || size != totals->size;
     cn_buf_printf(&run->call->json,
                   ",\"meta\":{\"served_by\":\"cairn\",\"served_by_region\":\"LOCAL\","
                   "\"served_by_colo\":\"LOCAL\",\"served_by_primary\":true,"
@@ -280,28 +299,32 @@ static void append_meta(struct run *run, const struct totals *totals, uint64_t b
                   size, totals->rows_read, totals->rows_written);
 }
 
-static int run_query(struct run *run, const struct cn_d1_query *query, struct cn_err *err)
+static int run_query(struct run *run, const struct cn_d1_query *query, struct totals *totals,
+                     struct cn_err *err)
 {
     struct cn_buf *json = &run->call->json;
     const char *sql = (const char *)run->call->bytes.data + query->at;
     size_t size = query->size;
+    if (size > CN_D1_SQL_MAX && !run->call->trusted)
+        return cn_err_set(err, CN_ESQL, "statement too long: SQLITE_TOOBIG");
     while (size && strchr(" \t\r\n", sql[size - 1]))
         size--; /* so that it is found in the cache */
     struct cn_statement *statement = NULL;
-    struct totals totals = {0};
-    uint64_t begin_ns = now_ns(), size_before = cn_database_size(run->db);
-    int64_t rowid_before = cn_database_last_rowid(run->db);
-    int rc = find_last(run, sql, size, &statement, &totals, err);
+    int rc = find_last(run, sql, size, &statement, totals, err);
     if (rc < 0)
         return rc;
-    cn_buf_append_str(json, "{\"success\":true,\"results\":");
+    bool counting = run->call->format == CN_D1_COUNT;
+    if (!counting)
+        cn_buf_append_str(json, "{\"success\":true,\"results\":");
     rc = bind_values(run, statement, query, err);
     if (rc == 0)
-        rc = append_results(run, statement, err);
+        rc = counting ? skip_rows(run, statement, err) : append_results(run, statement, err);
     if (rc == 0) {
-        add_totals(&totals, statement);
-        append_meta(run, &totals, begin_ns, rowid_before, size_before);
-        cn_buf_append_byte(json, '}');
+        add_totals(totals, statement);
+        if (!counting) {
+            append_meta(run, totals);
+            cn_buf_append_byte(json, '}');
+        }
     }
     cn_statement_release(statement);
     return rc;
@@ -320,6 +343,41 @@ static bool has_pragma(const struct cn_d1_call *call)
     return false;
 }
 
+/* An answer for each query. */
+static int run_listed(struct run *run, size_t *index, struct cn_err *err)
+{
+    struct cn_d1_call *call = run->call;
+    int rc = 0;
+    cn_buf_append_byte(&call->json, '[');
+    for (*index = 0; *index < call->query_count && rc == 0; ++*index) {
+        struct totals totals = begin_totals(run);
+        if (*index)
+            cn_buf_append_byte(&call->json, ',');
+        rc = check_time(run, err);
+        if (rc == 0)
+            rc = run_query(run, &call->queries[*index], &totals, err);
+    }
+    cn_buf_append_byte(&call->json, ']');
+    return rc;
+}
+
+/* One answer for all. */
+static int run_counted(struct run *run, size_t *index, struct cn_err *err)
+{
+    struct cn_d1_call *call = run->call;
+    struct totals totals = begin_totals(run);
+    int rc = 0;
+    for (*index = 0; *index < call->query_count && rc == 0; ++*index) {
+        rc = check_time(run, err);
+        if (rc == 0)
+            rc = run_query(run, &call->queries[*index], &totals, err);
+    }
+    cn_buf_printf(&call->json, "{\"success\":true,\"count\":%zu", call->query_count);
+    append_meta(run, &totals);
+    cn_buf_append_byte(&call->json, '}');
+    return rc;
+}
+
 static int run_queries(struct run *run, size_t *index, struct cn_err *err)
 {
     struct cn_d1_call *call = run->call;
@@ -331,15 +389,7 @@ static int run_queries(struct run *run, size_t *index, struct cn_err *err)
         if (level < 0)
             return level;
     }
-    cn_buf_append_byte(&call->json, '[');
-    for (*index = 0; *index < call->query_count && rc == 0; ++*index) {
-        if (*index)
-            cn_buf_append_byte(&call->json, ',');
-        rc = check_time(run, err);
-        if (rc == 0)
-            rc = run_query(run, &call->queries[*index], err);
-    }
-    cn_buf_append_byte(&call->json, ']');
+    rc = call->format == CN_D1_COUNT ? run_counted(run, index, err) : run_listed(run, index, err);
     return rc == 0 && level ? cn_database_savepoint_release(run->db, level, err) : rc;
 }
 

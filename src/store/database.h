@@ -147,6 +147,8 @@ uint64_t cn_statement_rows_written(struct cn_statement *statement);
 int64_t cn_statement_changes(const struct cn_statement *statement);
 /* True if there is nothing but white space, comments and semicolons. */
 bool cn_sql_blank(const char *sql, size_t size);
+/* Bytes of the first statement of a script, with its semicolon. */
+size_t cn_sql_first(const char *sql, size_t size);
 
 /* Runs every statement of a script and drops their rows; for C classes and tests. */
 int cn_database_exec(struct cn_database *db, const char *sql, struct cn_err *err);

@@ -356,26 +356,6 @@ int64_t cn_statement_changes(const struct cn_statement *statement)
     return statement->writes ? statement->changes : 0;
 }
 
-bool cn_sql_blank(const char *sql, size_t size)
-{
-    const char *at = sql, *end = sql + size;
-    while (at < end) {
-        size_t left = (size_t)(end - at);
-        if (*at == ';' || *at == ' ' || (*at >= '\t' && *at <= '\r')) {
-            at++;
-        } else if (left >= 2 && at[0] == '-' && at[1] == '-') {
-            const char *newline = memchr(at, '\n', left);
-            at = newline ? newline : end;
-        } else if (left >= 2 && at[0] == '/' && at[1] == '*') {
-            const char *close = memmem(at + 2, left - 2, "*/", 2);
-            at = close ? close + 2 : end;
-        } else {
-            return false;
-        }
-    }
-    return true;
-}
-
 int cn_database_exec(struct cn_database *db, const char *sql, struct cn_err *err)
 {
     size_t left = strlen(sql);

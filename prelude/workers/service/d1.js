@@ -148,12 +148,12 @@ export class D1Database {
   async exec(sql) {
     const lines = `${sql}`.trim().split("\n");
     const numbered = lines.map((statement, index) => ({ statement, params: [], index })).filter(({ statement }) => !isBlank(statement));
-    const results = await query(this.#ns, numbered, FORMAT.COUNT, null);
-    if (results.error !== undefined) {
-      const index = numbered[results.index]?.index ?? 0;
-      throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${results.error}`);
+    const answer = await query(this.#ns, numbered, FORMAT.COUNT, null);
+    if (answer.error !== undefined) {
+      const index = numbered[answer.index]?.index ?? 0;
+      throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`);
     }
-    return { count: results.length, duration: results.reduce((sum, { meta }) => sum + meta.duration, 0) };
+    return { count: answer.count, duration: answer.meta.duration };
   }
 
   withSession(constraintOrBookmark) {
