@@ -13,6 +13,7 @@
 
 #include "admin/guard.h"
 #include "admin/job.h"
+#include "admin/metrics.h"
 #include "admin/openapi.h"
 #include "base/assert.h"
 #include "base/diag.h"
@@ -121,9 +122,11 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)
 {
+    const struct cn_control *control = &admin->options.control;
+    struct cn_metrics_sources sources = {admin->options.server, control->node, control->store,
+                                         control->history};
     struct cn_buf out = {0};
-    if (admin->options.metrics)
-        admin->options.metrics(admin->options.data, &out);
+    cn_metrics_append(&sources, &out);
     answer(http, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.size);
     cn_buf_fini(&out);
 }

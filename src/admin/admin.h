@@ -26,7 +26,7 @@
 #include "base/err.h"
 
 struct cn_admin;
-struct cn_buf;
+struct cn_server;
 struct cn_tls_context;
 
 #define CN_ADMIN_JOB_MAX 16
@@ -38,12 +38,10 @@ struct cn_admin_options {
     const char *socket_dir; /* where control.sock goes; NULL: nowhere */
     const char *host;       /* NULL: no TCP listener */
     uint16_t port;
-    bool port_optional;         /* a port that is taken is a warning, not an error */
-    const char *token;          /* with `host`: not empty; borrowed until stop */
-    struct cn_tls_context *tls; /* of the TCP listener; NULL: plain */
-    /* Appends the metrics; on the admin thread. May be NULL. */
-    void (*metrics)(void *data, struct cn_buf *out);
-    void *data;
+    bool port_optional;             /* a port that is taken is a warning, not an error */
+    const char *token;              /* with `host`: not empty; borrowed until stop */
+    struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
+    const struct cn_server *server; /* whose lanes are counted; NULL: none */
 };
 
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,

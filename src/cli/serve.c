@@ -209,7 +209,9 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
-    rc = cn_admin_start(options->admin, &serve->admin, err);
+    struct cn_admin_options admin = *options->admin;
+    admin.server = serve->server;
+    rc = cn_admin_start(&admin, &serve->admin, err);
     if (rc < 0) {
         cn_deployment_unref(serve->loaded);
         cn_server_stop(serve->server, on_stopped, serve);

@@ -155,6 +155,7 @@ static void give_up(struct cn_object *object, const struct alarm_call *alarm)
 {
     cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
              alarm->info.retry_count + 1, alarm->call.err.text);
+    cn_counter_add(&cn_object_metrics(object)->alarms_given_up, 1);
     forget_retry(object->lane, &object->key);
     cn_object_enter(object);
     finish_run(object, CN_ALARM_NONE);
@@ -177,6 +178,8 @@ static void on_alarm_reply(struct cn_call *call)
     cn_map_take(&lane->alarms->calls, &call->key, sizeof(call->key));
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
     bool running = object && object->alarm_running;
+    if (call->err.code != 0)
+        cn_counter_add(&call->ns->metrics[lane->index].alarm_failures, 1);
     if (call->err.code == 0)
         forget_retry(lane, &call->key);
     else if (!running) /* it was reset under it: the stored alarm is still there and due */
@@ -245,6 +248,10 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     alarm->call.caller = lane;
     alarm->call.payload = &alarm->info;
     alarm->call.on_reply = on_alarm_reply;
+    struct cn_object_metrics *metrics = &ns->metrics[lane->index];
+    cn_counter_add(&metrics->alarms, 1);
+    cn_histogram_note(&metrics->alarm_lateness, cn_histogram_us,
+                      (uint64_t)(now_ms(lane) - due) * 1000);
     lane->alarms->running++;
     cn_map_set(&lane->alarms->calls, &hint->key, sizeof(hint->key), alarm);
     cn_call_send(&alarm->call);

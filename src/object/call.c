@@ -47,10 +47,21 @@ static void on_send(struct cn_output *output, const struct cn_err *err)
     go_back(call);
 }
 
+static void count(const struct cn_object *object, const struct cn_call *call)
+{
+    struct cn_object_metrics *metrics = cn_object_metrics(object);
+    cn_counter_add(&metrics->calls, 1);
+    if (call->err.code)
+        cn_counter_add(&metrics->failures, 1);
+    cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - call->arrived_ns) / 1000);
+}
+
 static void leave_object(struct cn_call *call)
 {
     struct cn_object *object = call->object;
     CN_ASSERT(object && object->running_count > 0);
+    if (call->kind != CN_CALL_VISIT)
+        count(object, call);
     cn_list_remove(&call->link);
     object->running_count--;
     object->event_ms = uv_now(object->lane->loop);
@@ -108,6 +119,7 @@ static void arrive(struct cn_call *call)
         return;
     }
     if (!object && !cn_node_admits(lane->node, call->ns, &call->key)) {
+        cn_counter_add(&call->ns->metrics[lane->index].overloaded, 1);
         cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
                        "Too many new Durable Objects of this class within a minute.");
         return;
@@ -115,10 +127,12 @@ static void arrive(struct cn_call *call)
     if (!object)
         object = cn_object_new(lane, call->ns, &call->key);
     const char *full = inbox_full(object, call);
-    if (full)
+    if (full) {
+        cn_counter_add(&call->ns->metrics[lane->index].overloaded, 1);
         cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, full);
-    else
+    } else {
         cn_object_receive(object, call);
+    }
 }
 
 static void deliver_call(struct cn_mail *mail, void *data)

@@ -74,7 +74,8 @@ struct cn_call {
      * core takes the call back unanswered (reset). NULL: nobody. */
     uint32_t tag;
     void (*taken_back)(struct cn_call *call);
-    void *data; /* the caller's own */
+    void *data;          /* the caller's own */
+    uint64_t arrived_ns; /* at the owner's lane */
 };
 
 /* Sends it on its way. */

@@ -44,6 +44,7 @@ void cn_node_free(struct cn_node *node)
     {
         struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
         cn_free(ns->name);
+        cn_free(ns->metrics);
         cn_free(ns);
     }
     for (size_t i = 0; i < node->old_name_count; i++)
@@ -139,6 +140,15 @@ struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_objec
     return lane;
 }
 
+void cn_node_each_namespace(struct cn_node *node,
+                            void (*each)(void *data, const struct cn_namespace *ns), void *data)
+{
+    pthread_mutex_lock(&node->lock);
+    CN_LIST_FOREACH(&node->namespaces, link)
+    each(data, CN_CONTAINER_OF(link, struct cn_namespace, link));
+    pthread_mutex_unlock(&node->lock);
+}
+
 unsigned cn_node_lane_count(const struct cn_node *node)
 {
     return node->options.lane_count;
@@ -156,6 +166,7 @@ static struct cn_namespace *add_namespace(struct cn_node *node, uint32_t id, con
     ns->node = node;
     ns->id = id;
     ns->name = cn_strdup(name);
+    ns->metrics = cn_alloc_zero(node->options.lane_count * sizeof(*ns->metrics));
     cn_id_keys_init(&ns->keys, node->options.secret, id);
     cn_list_push_back(&node->namespaces, &ns->link);
     return ns;

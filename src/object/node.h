@@ -28,6 +28,7 @@
 #include "base/rand.h"
 #include "object/class.h"
 #include "object/id.h"
+#include "object/metrics.h"
 #include "object/object.h"
 #include "store/log.h"
 
@@ -42,6 +43,7 @@ struct cn_namespace {
     uint32_t id;        /* the store's number */
     char *_Atomic name; /* owned by the node: "worker/Class"; another after a rename */
     struct cn_id_keys keys;
+    struct cn_object_metrics *metrics; /* owned; one for each lane, by index */
     atomic_uint_least64_t new_objects; /* in a minute: its number times 2^32, plus how many */
     struct cn_list link;
 };
@@ -131,5 +133,15 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 unsigned cn_node_lane_count(const struct cn_node *node);
 struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index);
 struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);
+
+/* Calls back for every namespace made so far, under the lock that guards them: be quick. */
+void cn_node_each_namespace(struct cn_node *node,
+                            void (*each)(void *data, const struct cn_namespace *ns), void *data);
+
+/* Where a lane counts what its object does. */
+static inline struct cn_object_metrics *cn_object_metrics(const struct cn_object *object)
+{
+    return &object->ns->metrics[object->lane->index];
+}
 
 #endif

@@ -152,6 +152,7 @@ static void start(struct cn_object *object)
         return;
     }
     object->class_ = class_;
+    cn_counter_add(&cn_object_metrics(object)->started, 1);
     cn_object_lock(object);
     cn_object_enter(object);
     int rc = class_->create(object, class_data, &object->instance, &err);
@@ -226,6 +227,7 @@ static void start_or_restore(struct cn_object *object)
 void cn_object_receive(struct cn_object *object, struct cn_call *call)
 {
     call->object = object;
+    call->arrived_ns = uv_hrtime();
     object->event_ms = uv_now(object->lane->loop);
     cn_list_remove(&object->idle_link);
     if (!object->ns)
@@ -353,6 +355,8 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
 {
     if (object->state == CN_OBJECT_BROKEN)
         return;
+    if (object->ns)
+        cn_counter_add(&cn_object_metrics(object)->resets, 1);
     va_list args;
     va_start(args, format);
     vsnprintf(object->broken_err.text, sizeof(object->broken_err.text), format, args);
@@ -401,6 +405,8 @@ void cn_object_free(struct cn_object *object)
     cn_list_remove(&object->wake_link);
     if (object->state != CN_OBJECT_BROKEN)
         cn_map_take(&lane->objects, &object->key, sizeof(object->key));
+    if (object->state == CN_OBJECT_RUNNING)
+        cn_counter_add(&cn_object_metrics(object)->evicted, 1);
     object->state = CN_OBJECT_BROKEN; /* what destroy() drops does not bring it back on a list */
     object->doomed = true;
     close_database(object);

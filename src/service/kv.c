@@ -41,8 +41,8 @@ static const char *const texts[SQL_COUNT] = {
     [SQL_GET] = "SELECT value, body, metadata, expires FROM entries WHERE key = ?1",
     [SQL_GET_BODY] = "SELECT value FROM bodies WHERE id = ?1",
     [SQL_FIND_BODY] = "SELECT body FROM entries WHERE key = ?1",
-    [SQL_PUT] = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) DO UPDATE SET"
-                " expires = ?2, metadata = ?3, value = ?4, body = ?5",
+    [SQL_PUT] = ("INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) DO UPDATE SET"
+                 " expires = ?2, metadata = ?3, value = ?4, body = ?5"),
     [SQL_PUT_BODY] = "INSERT INTO bodies(value) VALUES (?1)",
     [SQL_DELETE] = "DELETE FROM entries WHERE key = ?1",
     [SQL_DELETE_BODY] = "DELETE FROM bodies WHERE id = ?1",

@@ -95,6 +95,7 @@ struct cn_log {
     bool failed;
     char reason[256]; /* why it failed or what fills the disk */
     uint64_t log_bytes, flush_count;
+    struct cn_log_metrics metrics; /* counted by whoever flushes, one at a time */
 
     atomic_uint_fast64_t appended, durable, boundary; /* written under `lock` (durable: flusher) */
 
@@ -512,7 +513,12 @@ static void flush_locked(struct cn_log *log)
     CN_ASSERT(batch->last_lsn > cn_log_durable(log)); /* L1 */
     if (log->config.planted & CN_PLANTED_EARLY_ACK)
         atomic_store_explicit(&log->durable, batch->last_lsn, memory_order_release);
+    uint64_t batch_count = batch->last_lsn - cn_log_durable(log);
+    uint64_t start_ns = cn_clock_mono_ns(cn_clock_system());
     int rc = batch_write(log, batch);
+    cn_histogram_note(&log->metrics.flush_us, cn_histogram_us,
+                      (cn_clock_mono_ns(cn_clock_system()) - start_ns) / 1000);
+    cn_histogram_note(&log->metrics.batch, cn_histogram_count, batch_count);
     if (rc == 0) {
         if (log->config.sync == CN_LOG_FSYNC)
             log->claimed_lsn = batch->last_lsn;
@@ -644,6 +650,11 @@ uint64_t cn_log_live_size(struct cn_log *log)
     uint64_t size = live_size_locked(log);
     pthread_mutex_unlock(&log->lock);
     return size;
+}
+
+const struct cn_log_metrics *cn_log_metrics(const struct cn_log *log)
+{
+    return &log->metrics;
 }
 
 void cn_log_counters(struct cn_log *log, uint64_t *bytes, uint64_t *flush_count)

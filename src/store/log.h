@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counter.h"
 #include "base/disk.h"
 #include "base/list.h"
 #include "store/record.h"
@@ -95,6 +96,11 @@ uint64_t cn_log_boundary(const struct cn_log *log);
 uint64_t cn_log_checkpoint_start(struct cn_log *log);
 /* Bytes of the segments not yet released. */
 uint64_t cn_log_live_size(struct cn_log *log);
+/* How long flushes take (us) and how many commits each makes durable. */
+struct cn_log_metrics {
+    struct cn_histogram flush_us, batch;
+};
+const struct cn_log_metrics *cn_log_metrics(const struct cn_log *log);
 /* Bytes appended and flushes made since the log was opened. */
 void cn_log_counters(struct cn_log *log, uint64_t *bytes, uint64_t *flush_count);
 

@@ -37,8 +37,10 @@ static void answer_plain(struct cn_http_request *http, int status, const char *t
     answer_text(http, status, "text/plain;charset=UTF-8", text, strlen(text));
 }
 
-static void refuse(struct cn_http_request *http, int status, const char *text)
+static void refuse(struct cn_lane *lane, enum cn_refusal reason, struct cn_http_request *http,
+                   int status, const char *text)
 {
+    cn_counter_add(&lane->metrics.refusals[reason], 1);
     answer_plain(http, status, text);
     cn_http_request_release(http);
 }
@@ -47,13 +49,14 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
 {
     struct cn_lane *lane = cn_http_server_data(server);
     if (!lane->deployment)
-        return refuse(http, 503, "cairn: starting\n");
+        return refuse(lane, CN_REFUSAL_STARTING, http, 503, "cairn: starting\n");
     int index = lane->deployment->script_count == 1 && !lane->deployment->scripts[0]->route_count
                     ? 0
                     : cn_deployment_match(lane->deployment, http->host.data, http->host.size,
                                           http->target.data, http->target.size);
     if (index < 0)
-        return refuse(http, 404, "cairn: no worker has a route for this host and path\n");
+        return refuse(lane, CN_REFUSAL_ROUTE, http, 404,
+                      "cairn: no worker has a route for this host and path\n");
     struct cn_script *script = lane->deployment->scripts[index];
     static const char by_hand[] = "/cdn-cgi/handler/scheduled";
     if (lane->options.show_errors && lane->options.background &&
@@ -63,13 +66,15 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
     if (script->assets && cn_asset_request(lane, script, http))
         return;
     if (lane->over_memory)
-        return refuse(http, 503, "cairn: the worker is out of memory; try again\n");
+        return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
+                      "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];
     struct cn_event *event = cn_event_new(&lane->events, instance);
     if (!event)
-        return refuse(http, 503, "cairn: too many requests are under way; try again\n");
+        return refuse(lane, CN_REFUSAL_EVENTS, http, 503,
+                      "cairn: too many requests are under way; try again\n");
     event->http = http;
-    event->started_ns = lane->options.show_errors ? uv_hrtime() : 0;
+    event->started_ns = uv_hrtime();
     http->data = event;
     cn_list_push_back(&instance->events, &event->link);
     cn_fetch_dispatch(event);
@@ -150,6 +155,9 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     char reference[17];
     struct cn_buf explained = {0};
     make_reference(reference);
+    cn_counter_add(status == 503 ? &event->instance->metrics->limits
+                                 : &event->instance->metrics->exceptions,
+                   1);
     cn_script_explain(event->instance->script, text, text_size,
                       event->instance->lane->options.show_errors, &explained);
     const char *reason = cn_buf_text(&explained);
@@ -187,10 +195,20 @@ static void log_request(const struct cn_event *event)
             (double)(uv_hrtime() - event->started_ns) / 1e6);
 }
 
+static void count(const struct cn_event *event)
+{
+    struct cn_worker_metrics *metrics = event->instance->metrics;
+    int status = event->aborted || event->status < 100 ? 0 : event->status / 100;
+    cn_counter_add(&metrics->statuses[status <= 5 ? status : 0], 1);
+    cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - event->started_ns) / 1000);
+    if (event->instance->lane->options.show_errors)
+        log_request(event);
+}
+
 void cn_fetch_answered(struct cn_event *event)
 {
     if (event->started_ns)
-        log_request(event);
+        count(event);
     event->state = CN_EVENT_ANSWERED;
     event->answered_ms = uv_now(&event->instance->lane->loop);
     cn_js_pin_clear(&event->drain);

@@ -18,6 +18,7 @@
 
 struct cn_lane;
 struct cn_runtime;
+struct cn_worker_metrics;
 struct cn_event;
 
 enum cn_instance_state { CN_INSTANCE_STARTING, CN_INSTANCE_READY, CN_INSTANCE_FAILED };
@@ -36,6 +37,7 @@ struct cn_instance {
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
     struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, local_reply;
+    struct cn_worker_metrics *metrics; /* the lane's */
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */
     void (*on_started)(struct cn_instance *instance, const struct cn_err *err);

@@ -224,6 +224,23 @@ static void evict_for_memory(struct cn_lane *lane, struct cn_js_memory *memory)
                 evicted);
 }
 
+/* What others may look at, as of now. */
+static void publish(struct cn_lane *lane)
+{
+    struct cn_lane_metrics *metrics = &lane->metrics;
+    struct cn_http_stats http;
+    cn_http_server_stats(lane->http, &http);
+    cn_counter_set(&metrics->turns, lane->vm->turn_count);
+    cn_counter_set(&metrics->accepted, http.accepted_count);
+    cn_counter_set(&metrics->rejected, http.rejected_count);
+    cn_counter_set(&metrics->bad_requests, http.bad_request_count);
+    cn_counter_set(&metrics->aborted, http.aborted_count);
+    cn_counter_set(&metrics->connections, http.connection_count);
+    cn_counter_set(&metrics->busy, http.busy_count);
+    cn_counter_set(&metrics->events, lane->events.live);
+    cn_counter_set(&metrics->objects, lane->object_lane.live_count);
+}
+
 static void watch_memory(struct cn_lane *lane)
 {
     /* The engine counts by going through its heap: a large one is looked at less often, so that
@@ -237,6 +254,7 @@ static void watch_memory(struct cn_lane *lane)
     cn_js_vm_memory(lane->vm, &memory);
     uint64_t pause = (uv_hrtime() - began) / (HOUSE_INTERVAL_MS * 10000u);
     lane->memory_pause = lane->over_memory ? 0 : pause < 10 ? (unsigned)pause : 10;
+    cn_counter_set(&lane->metrics.heap_bytes, memory.heap_bytes);
     if (memory.heap_bytes > lane->options.heap_bytes_max) {
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);
@@ -275,6 +293,7 @@ static void collect_when_quiet(struct cn_lane *lane)
 static void on_house(uv_timer_t *timer)
 {
     struct cn_lane *lane = timer->data;
+    publish(lane);
     collect_when_quiet(lane);
     fail_after_termination(lane);
     cn_fetch_sweep(lane);
@@ -367,6 +386,7 @@ static void lane_main(void *arg)
     cn_jstargets_fini(&lane->targets);
     cn_jstable_fini(&lane->ends);
     cn_events_fini(&lane->events);
+    cn_lane_metrics_fini(&lane->metrics);
     cn_buf_fini(&lane->scratch);
     cn_js_vm_free(lane->vm);
     rc = uv_loop_close(&lane->loop);

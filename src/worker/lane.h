@@ -29,6 +29,7 @@
 #include "object/node.h"
 #include "worker/event.h"
 #include "worker/jsclass.h"
+#include "worker/metrics.h"
 #include "worker/jstarget.h"
 #include "worker/script.h"
 
@@ -101,11 +102,12 @@ struct cn_lane {
     struct cn_instance **starting_instances;
     size_t starting_left;
     struct cn_err starting_err;
-    uv_timer_t house;               /* every second: memory, old events, the engine's timers */
-    uint64_t house_turns;           /* vm->turn_count at the last tick, */
-    uint64_t collect_turns;         /* and at the last collection */
-    unsigned over_memory;           /* seconds above the watermark */
-    unsigned memory_pause;          /* seconds until it is looked at again */
+    uv_timer_t house;       /* every second: memory, old events, the engine's timers */
+    uint64_t house_turns;   /* vm->turn_count at the last tick, */
+    uint64_t collect_turns; /* and at the last collection */
+    unsigned over_memory;   /* seconds above the watermark */
+    unsigned memory_pause;  /* seconds until it is looked at again */
+    struct cn_lane_metrics metrics;
     struct cn_buf scratch;          /* for bytes on their way through a single call */
     struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
     struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */

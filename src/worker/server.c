@@ -142,6 +142,17 @@ free_server:
     return rc;
 }
 
+unsigned cn_server_lane_count(const struct cn_server *server)
+{
+    return server->options.lane_count;
+}
+
+const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane)
+{
+    CN_ASSERT(lane < server->options.lane_count);
+    return &server->lanes[lane].metrics;
+}
+
 uint16_t cn_server_port(const struct cn_server *server)
 {
     return server->port;

@@ -43,6 +43,9 @@ struct cn_server_options {
 
 int cn_server_start(const struct cn_server_options *options, struct cn_server **server,
                     struct cn_err *err);
+/* For a thread that looks at its counters; while the server is there. */
+unsigned cn_server_lane_count(const struct cn_server *server);
+const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane);
 uint16_t cn_server_port(const struct cn_server *server);
 void *cn_server_data(const struct cn_server *server);
 /* Takes over the caller's reference. One at a time: wait for on_deployed before the next. */

@@ -172,6 +172,8 @@ static void check_now(struct rig *rig, struct model_object *object)
     const struct model_state *want = model_state_at(object, UINT64_MAX);
     CHECK_INT(want->version, state.version);
     CHECK(memcmp(want->slots, state.slots, sizeof(state.slots)) == 0);
+    CHECK_INT(want->alarm_ms, state.alarm_ms);
+    CHECK_INT(want->has_name, state.has_name);
 }
 
 TEST(history, restores_and_undoes_and_goes_on)
