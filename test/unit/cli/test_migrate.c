@@ -12,6 +12,7 @@
 #include "cli/config.h"
 #include "store/catalog.h"
 #include "store/store.h"
+#include "test/lib/simdisk.h"
 #include "test/lib/test.h"
 
 /* ---- a data directory, deployed to again and again ---- */
@@ -28,7 +29,8 @@ static void world_open(struct world *world)
 {
     struct cn_err err;
     *world = (struct world){.disk = cn_disk_system_new(test_dir())};
-    struct cn_store_config config = {.disk = world->disk, .sync = CN_LOG_OS};
+    struct cn_store_config config = {
+        .disk = world->disk, .sync = CN_LOG_OS, .segment_size = 1 << 20};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
 }
 
@@ -397,4 +399,74 @@ TEST(migrate, a_damaged_table_is_refused)
         cn_classes_fini(&classes);
     }
     world_close(&world);
+}
+
+/* ---- losing power at every operation of a deployment ---- */
+
+enum { IMAGES_MAX = 400 };
+struct images {
+    struct simdisk *sim;
+    struct simdisk *items[IMAGES_MAX];
+    int count;
+};
+
+static void take_image(void *data, const char *name, const char *path)
+{
+    struct images *images = data;
+    (void)name, (void)path;
+    if (images->count < IMAGES_MAX) {
+        images->items[images->count] = simdisk_crash(images->sim, (uint64_t)images->count);
+        images->count++;
+    }
+}
+
+static void open_on(struct world *world, struct simdisk *sim)
+{
+    struct cn_err err;
+    *world = (struct world){.disk = simdisk_disk(sim)};
+    struct cn_store_config config = {.disk = world->disk, .manual = true, .segment_size = 1 << 20};
+    CHECK_INT(0, cn_store_open(&config, &world->store, &err));
+}
+
+#define BEFORE "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"A\", \"C\"]\n"
+#define AFTER                                                          \
+    BEFORE "[[migrations]]\ntag = \"v2\"\ndeleted_classes = [\"C\"]\n" \
+           "renamed_classes = [{from = \"A\", to = \"B\"}]\nnew_sqlite_classes = [\"A\"]\n"
+
+/* K1: before or after, nothing between; and the same deployment can be done again. */
+TEST(migrate, DO_MIG_2_a_power_loss_at_any_moment_leaves_the_state_before_or_after)
+{
+    struct images images = {.sim = simdisk_new()};
+    struct world world;
+    open_on(&world, images.sim);
+    APPLIES(&world, "w", BEFORE, NULL, NULL);
+    int64_t a = number(&world, "w", "A"), c = number(&world, "w", "C");
+    simdisk_set_hook(images.sim, SIMDISK_CHANGES, take_image, &images);
+    world.allow = "C";
+    APPLIES(&world, "w", AFTER, NULL, NULL);
+    simdisk_set_hook(images.sim, 0, NULL, NULL);
+    cn_store_close(world.store);
+    CHECK(images.count > 5 && images.count < IMAGES_MAX);
+    int seen[2] = {0};
+    for (int i = 0; i < images.count; i++) {
+        struct cn_err err;
+        struct cn_classes classes;
+        open_on(&world, images.items[i]);
+        CHECK_INT(0, cn_classes_load(&classes, world.disk, &err));
+        CHECK_INT(0, cn_classes_settle(&classes, world.store, &err));
+        bool after = cn_classes_find(&classes, "w", "B");
+        cn_classes_fini(&classes);
+        seen[after]++;
+        CHECK_INT(a, number(&world, "w", after ? "B" : "A"));
+        CHECK_INT(after ? 0 : c, number(&world, "w", "C"));
+        world.allow = "C";
+        APPLIES(&world, "w", AFTER, NULL, NULL);
+        CHECK_INT(a, number(&world, "w", "B"));
+        int64_t anew = number(&world, "w", "A");
+        CHECK(anew > 0 && anew != a && anew != c);
+        cn_store_close(world.store);
+        simdisk_free(images.items[i]);
+    }
+    CHECK(seen[0] > 0 && seen[1] > 0);
+    simdisk_free(images.sim);
 }

@@ -5,6 +5,7 @@
 
 #include "object/alarm.h"
 #include "store/database.h"
+#include "test/lib/simdisk.h"
 #include "test/unit/object/world.h"
 
 /* --- a register whose instances can ask for bookmarks and restores --------------------------- */
@@ -325,4 +326,66 @@ TEST(restore, a_lane_that_stops_meanwhile_leaves_nothing_behind)
     world_open(&world, dir, &register_class);
     CHECK_INT(1, ask(&world, "a", READ));
     world_close(&world);
+}
+
+/* --- losing power at every operation --------------------------------------------------------- */
+
+enum { IMAGES_MAX = 300 };
+struct images {
+    struct simdisk *sim;
+    pthread_mutex_t lock;
+    struct simdisk *items[IMAGES_MAX];
+    int count;
+    bool on;
+};
+
+static void take_image(void *data, const char *name, const char *path)
+{
+    struct images *images = data;
+    (void)name, (void)path;
+    pthread_mutex_lock(&images->lock);
+    if (images->on && images->count < IMAGES_MAX) {
+        images->items[images->count] = simdisk_crash(images->sim, (uint64_t)images->count);
+        images->count++;
+    }
+    pthread_mutex_unlock(&images->lock);
+}
+
+static void set_images(struct images *images, bool on)
+{
+    pthread_mutex_lock(&images->lock);
+    images->on = on;
+    pthread_mutex_unlock(&images->lock);
+}
+
+/* P1, P2: from the answer on, whatever happens, the next instance finds the restored state. */
+TEST(restore, DO_PITR_3_a_power_loss_between_request_and_restore_makes_no_difference)
+{
+    struct images images = {.sim = simdisk_new(), .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct world world;
+    char one[CN_BOOKMARK_SIZE];
+    world_open_on(&world, simdisk_disk(images.sim), CN_LOG_FSYNC, &register_class);
+    ask(&world, "a", 1);
+    bookmark_of(&world, "a", one);
+    ask(&world, "a", 2);
+    simdisk_set_hook(images.sim, SIMDISK_CHANGES, take_image, &images);
+    memcpy(desk.bookmark, one, sizeof(one));
+    ask(&world, "a", RESTORE);
+    CHECK_INT(0, desk.err.code);
+    set_images(&images, true);
+    ask_reset(&world, "a", ABORT);
+    CHECK_INT(1, ask(&world, "a", READ));
+    set_images(&images, false);
+    world_close(&world);
+    CHECK(images.count > 5 && images.count < IMAGES_MAX);
+    for (int i = 0; i < images.count; i++) {
+        world_open_on(&world, simdisk_disk(images.items[i]), CN_LOG_FSYNC, &register_class);
+        CHECK_INT(1, ask(&world, "a", READ));
+        ask(&world, "a", 3);
+        ask_reset(&world, "a", ABORT);
+        CHECK_INT(3, ask(&world, "a", READ)); /* and it is over then */
+        world_close(&world);
+        simdisk_free(images.items[i]);
+    }
+    simdisk_free(images.sim);
 }

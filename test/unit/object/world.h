@@ -73,6 +73,7 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
     struct cn_store_config config = {.disk = world->disk,
                                      .clock = &world->clock.clock,
                                      .sync = sync,
+                                     .segment_size = 1 << 20,
                                      .history = cn_history_callbacks(world->history)};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
     struct cn_node_options options = {.store = world->store,
