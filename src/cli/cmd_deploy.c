@@ -130,7 +130,8 @@ static int deploy(const struct cn_args *args, struct cn_deployer *deployer, stru
     rc = dry_run(deployer, disk, err);
     if (rc == 0 && !args->dry_run) {
         struct cn_data data;
-        struct cn_data_options options = {.lane_count = 1};
+        struct cn_data_options options = {
+            .lane_count = 1, .history_ms = cn_project_history_ms(&deployer->projects[0])};
         rc = cn_data_open(&data, path, &options, err);
         if (rc == 0)
             rc = apply(deployer, &data, err);

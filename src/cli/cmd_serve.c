@@ -142,6 +142,8 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         const struct cn_config_server *server = &deployer->projects[0].config->server;
         struct cn_data_options data = {
             .lane_count = settings->lane_count,
+            .history_ms = cn_project_history_ms(&deployer->projects[0]),
+            .history_bytes = (uint64_t)server->history.bytes,
             .object_idle_ms = (unsigned)server->limits.object_idle_ms,
             .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
         };

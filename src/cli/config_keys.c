@@ -262,6 +262,10 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, object_idle_ms, 10, 86400000),
     INT(server_limits, object_block_ms, 10, 86400000),
     INT(server_limits, new_objects_per_minute, 1, 1000000000));
+struct kept { int64_t days, bytes; };
+SCHEMA(kept, struct kept,
+    INT(kept, days, 1, 36500),
+    INT(kept, bytes, 1 << 20, INT64_MAX));
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
@@ -270,6 +274,7 @@ SCHEMA(server, struct cn_config_server,
     INT(cn_config_server, lanes, 1, 256),
     STRINGS(cn_config_server, hosts),
     TABLE(cn_config_server, tls, tls),
+    TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {

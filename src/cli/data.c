@@ -35,7 +35,9 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     data->disk = cn_disk_system_new(path);
     if (!data->disk)
         return cn_err_set(err, CN_ENOTFOUND, "cannot open the data directory %s", path);
-    struct cn_history_config history = {.disk = data->disk};
+    struct cn_history_config history = {.disk = data->disk,
+                                        .retention_ms = options->history_ms,
+                                        .size_max = options->history_bytes};
     int rc = cn_history_open(&history, &data->history, err);
     if (rc < 0)
         goto close;

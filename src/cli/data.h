@@ -23,6 +23,8 @@ struct cn_data {
 
 struct cn_data_options {
     unsigned lane_count;
+    int64_t history_ms;              /* 0: the default */
+    uint64_t history_bytes;          /* 0: no limit */
     unsigned object_idle_ms;         /* 0: the default */
     unsigned new_objects_per_minute; /* 0: no limit */
 };

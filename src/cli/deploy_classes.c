@@ -17,7 +17,6 @@
 #include "cli/project.h"
 #include "object/node.h"
 #include "store/catalog.h"
-#include "store/history.h"
 #include "store/store.h"
 #include "worker/script.h"
 
@@ -131,7 +130,7 @@ void cn_deploy_plan(const struct cn_project *projects, size_t count, const struc
         .recover = wishes.recovered,
         .recover_count = wishes.recovered_count,
         .now_ms = cn_clock_wall_ms(cn_clock_system()),
-        .retention_ms = CN_HISTORY_RETENTION_MS_DEFAULT,
+        .retention_ms = cn_project_history_ms(&projects[0]),
     };
     cn_plan_make(plan, classes, inputs, count, &options);
     free_wishes(&wishes);
@@ -178,10 +177,10 @@ static int purge(struct cn_store *store, uint32_t ns, size_t *left, struct cn_er
 }
 
 /* Objects of classes that can no longer be taken back go, some with every deployment (K3). */
-static int purge_old(struct cn_classes *classes, struct cn_disk *disk, struct cn_store *store,
-                     struct cn_err *err)
+static int purge_old(struct cn_classes *classes, int64_t retention_ms, struct cn_disk *disk,
+                     struct cn_store *store, struct cn_err *err)
 {
-    int64_t limit = cn_clock_wall_ms(cn_clock_system()) - CN_HISTORY_RETENTION_MS_DEFAULT;
+    int64_t limit = cn_clock_wall_ms(cn_clock_system()) - retention_ms;
     size_t left = PURGE_MAX;
     bool changed = false;
     for (size_t i = 0; i < classes->entry_count;) {
@@ -231,7 +230,7 @@ int cn_deploy_classes(const struct cn_project *projects, size_t count, const str
         return rc;
     rc = cn_classes_settle(classes, store, err);
     if (rc == 0)
-        rc = purge_old(classes, disk, store, err);
+        rc = purge_old(classes, cn_project_history_ms(&projects[0]), disk, store, err);
     if (rc < 0)
         goto free_classes;
     cn_deploy_plan(projects, count, args, disk, classes, &plan);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/config.h"
+#include "store/history.h"
 
 int cn_project_setup_log(const char *log, struct cn_err *err)
 {
@@ -102,6 +103,12 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
     cn_buf_fini(&said);
     cn_free(dir);
     return rc;
+}
+
+int64_t cn_project_history_ms(const struct cn_project *project)
+{
+    int64_t days = project->config->server.history.days;
+    return days ? days * 24 * 60 * 60 * 1000 : CN_HISTORY_RETENTION_MS_DEFAULT;
 }
 
 void cn_project_close(struct cn_project *project)

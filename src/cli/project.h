@@ -4,6 +4,7 @@
 #ifndef CN_CLI_PROJECT_H
 #define CN_CLI_PROJECT_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/bundle.h"
 #include "cli/bundler.h"
@@ -33,6 +34,8 @@ void cn_project_log(const struct cn_buf *lines);
  * it words it; its errors go into `messages` too, unless that is NULL. */
 int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
                       bool development, struct cn_buf *messages, struct cn_err *err);
+/* How long the past of its data directory is kept. */
+int64_t cn_project_history_ms(const struct cn_project *project);
 void cn_project_close(struct cn_project *project);
 
 #endif

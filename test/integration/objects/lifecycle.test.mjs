@@ -215,3 +215,31 @@ test("DO-MIG-4: deploy asks a running server to reload, also for a deletion", as
   assert.ok(table.classes[0].deleted_ms > 0);
   await server.stop();
 });
+
+test("DO-MIG-2: past the retention time the objects of a deleted class go for good", async () => {
+  const data = tempDir();
+  const history = "[cairn.history]\ndays = 2\n";
+  const dir = worker(toml("w", binding("B", "Old"), v1, history), code("Old"));
+  const server = await serve(dir, { data });
+  for (let i = 0; i < 120; i++) await call(server, `/B/o${i}/set/${i}`);
+  await server.stop();
+  const deletes = migration("v2", 'deleted_classes = ["Old"]');
+  write(dir, toml("w", v1, deletes, history), code());
+  assert.equal(deploy(dir, data, "--allow-delete", "Old").status, 0);
+  const file = path.join(data, "classes.json");
+  const age = (days) => {
+    const table = JSON.parse(readFileSync(file, "utf8"));
+    table.classes[0].deleted_ms = Date.now() - days * 86_400_000;
+    writeFileSync(file, JSON.stringify(table));
+  };
+  const { namespace } = JSON.parse(readFileSync(file, "utf8")).classes[0];
+  const count = () => run("objects", "list", `w/Old (deleted, ${namespace})`, "--json", "--data", data).stdout.split("\n").filter(Boolean).length;
+  age(1.9);
+  deploy(dir, data);
+  assert.equal(count(), 120);
+  age(2.1);
+  deploy(dir, data);
+  assert.equal(count(), 0);
+  assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).classes, []);
+  assert.equal(run("check", data).status, 0);
+});

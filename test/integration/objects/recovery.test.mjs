@@ -186,6 +186,20 @@ for (const lanes of [1, 2]) {
       await restart();
       assert.deepEqual(await call(name, "get"), ["new", "new"]);
     });
+    test("DO-PITR-3: kill -9 while the restore is carried out", async () => {
+      const name = fresh();
+      for (let round = 0; round < 6; round++) {
+        await call(name, "set", `old ${round}`);
+        const bookmark = await call(name, "bookmark");
+        await call(name, "set", `new ${round}`);
+        await call(name, "restoreAndAbort", bookmark);
+        const starts = call(name, "get").catch(() => null); // begins to restore
+        await new Promise((resolve) => setTimeout(resolve, round)); // wherever that meets it
+        await restart();
+        await starts;
+        assert.deepEqual(await call(name, "get"), [`old ${round}`, `old ${round}`]);
+      }
+    });
     test("DO-PITR-3: the alarm stays as it is and finds the restored object, with its name", async () => {
       const name = fresh();
       await call(name, "set", "old");
