@@ -4,7 +4,6 @@
 // A new kind of event is an entry of `kinds`: (entry, argument) => result, where `argument` is what
 // C has serialized (or undefined) and the result goes back to C serialized.
 import { deserialize } from "../internal/serialize.js";
-import { Response } from "../web/fetch/response.js";
 import { contextAnswered, newContext } from "./context.js";
 import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
@@ -15,11 +14,7 @@ import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js
 
 const kinds = {
   async fetch(entry, parts) {
-    const response = await entry.handle("fetch", decodeRequest(parts));
-    if (!(response instanceof Response)) {
-      throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
-    }
-    return encodeResponse(response);
+    return encodeResponse(await entry.handle("fetch", decodeRequest(parts)));
   },
 };
 

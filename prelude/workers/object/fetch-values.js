@@ -15,19 +15,20 @@ export function encodeRequest(request) {
     url: request.url,
     method: request.method,
     headers: [...request.headers],
-    redirect: request.redirect,
     body: request.body,
     cf: request.cf,
   };
 }
 
-export function decodeRequest({ url, method, headers, redirect, body, cf }) {
-  return new Request(url, { method, headers, redirect, body, cf });
+/** Redirects are the caller's business: what a handler passes on must not follow them. */
+export function decodeRequest({ url, method, headers, body, cf }) {
+  return new Request(url, { method, headers, redirect: "manual", body, cf });
 }
 
 const CODES = [[], [["content-type", "text/plain;charset=UTF-8"]], [["content-type", "application/json"]]];
 
 export function encodeResponse(response) {
+  if (!isResponse(response)) throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
   const { status, statusText, headers, body, webSocket } = responseParts(response);
   return { status, statusText, headers, body, webSocket: sendSocket(webSocket) };
 }

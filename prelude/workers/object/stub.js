@@ -3,13 +3,17 @@ import { gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
+import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
+import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { LocalTarget } from "./local.js";
 import { KIND, makeStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
 const BASE = "https://object/";
+const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
+const REDIRECTS_MAX = 20;
 
 export function newStub(ns, hex, id) {
   const name = id.name;
@@ -26,7 +30,34 @@ setObjectStub((ns, hex, name) => newStub(ns, hex, { name, toString: () => hex })
 /** fetch() on a stub, of an object or of a service: `send` (bytes, callback) takes the request there. */
 export async function fetchBy(send, input, init) {
   const relative = typeof input === "string" && input.startsWith("/");
-  const request = new Request(relative ? BASE + input.slice(1) : input, init);
+  let request = new Request(relative ? BASE + input.slice(1) : input, init);
+  if (request.redirect === "manual") return exchange(send, request);
+  for (let count = 0; ; count++) {
+    const hasBody = request.body !== null;
+    const response = await exchange(send, request);
+    const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
+    if (location === null) return response;
+    if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
+    if (count === REDIRECTS_MAX) throw new TypeError(`Too many redirects: more than ${REDIRECTS_MAX}.`);
+    request = redirected(request, response.status, new URL(location, request.url), hasBody);
+  }
+}
+
+/** The request that follows an answer with a redirect: to the same object or service, as the platform does. */
+function redirected(request, status, url, hasBody) {
+  const { method, headers, signal } = request;
+  if ((status < 303 && method === "POST") || (status === 303 && method !== "GET" && method !== "HEAD")) {
+    const kept = new Headers(headers);
+    for (const name of ["content-type", "content-length", "content-encoding", "content-language"]) kept.delete(name);
+    return new Request(url, { headers: kept, signal });
+  }
+  if (hasBody) {
+    throw new TypeError("A request with a body encountered a redirect that requires the body to be sent again.");
+  }
+  return new Request(url, { method, headers, signal });
+}
+
+function exchange(send, request) {
   const { signal } = request;
   signal.throwIfAborted();
   const { bytes, context } = serializeArguments(encodeRequest(request));

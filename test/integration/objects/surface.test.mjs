@@ -292,10 +292,12 @@ test("DO-LC-4 DO-ERR-1: new code resets objects: calls under way fail as reset a
 export class Box extends DurableObject {
   async hang() { this.ctx.storage.kv.put("before", 1); await new Promise((r) => setTimeout(r, 60_000)); }
   read() { return ["${version}", this.ctx.storage.kv.get("before") ?? null]; }
+  async clear() { await this.ctx.storage.setAlarm(Date.now() + 3_600_000); await this.ctx.storage.deleteAll(); return (await this.ctx.storage.getAlarm()) !== null; }
 }
 export default { async fetch(request, env) {
   const box = env.BOX.getByName("b");
   if (request.url.endsWith("/hang")) try { await box.hang(); } catch (e) { return Response.json([e.message, e.durableObjectReset, e.retryable, e.remote ?? false]); }
+  if (request.url.endsWith("/clear")) return Response.json(await box.clear());
   return Response.json(await box.read());
 } };`;
   const reloaded = project({
@@ -310,6 +312,7 @@ export default { async fetch(request, env) {
     server.signal("SIGHUP");
     assert.deepEqual(await hanging, ["Durable Object reset because its code was updated.", true, true, false]);
     assert.deepEqual(await (await server.fetch("/")).json(), ["two", 1]);
+    assert.equal(await (await server.fetch("/clear")).json(), true, "DO-KV-8: before 2026-02-24 deleteAll() leaves the alarm");
   } finally {
     await server.stop();
   }

@@ -15,6 +15,9 @@ export default class extends WorkerEntrypoint {
   async fetch(request) {
     const url = new URL(request.url);
     if (url.pathname === "/throw") throw Object.assign(new RangeError("thrown by fetch"), { code: 7 });
+    if (url.pathname === "/moved") return new Response(null, { status: 302, headers: { location: "/here" } });
+    if (url.pathname === "/loop") return Response.redirect("https://x/loop");
+    if (url.pathname === "/nothing") return undefined;
     if (url.pathname === "/slow") await new Promise((resolve) => setTimeout(resolve, 2000));
     if (url.pathname === "/big") {
       let left = 64;

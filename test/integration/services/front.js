@@ -34,6 +34,13 @@ const scripts = {
   },
   async echo(env, request) { return +(await (await env.BACK.fetch(new Request("https://x/size", request))).text()); },
   async fetchThrows(env) { const e = await failure(() => env.BACK.fetch("https://x/throw")); return [e.name, e.message, e.code, e.remote]; },
+  async redirects(env) {
+    const followed = await (await env.BACK.fetch("https://x/moved")).json();
+    const posted = await (await env.BACK.fetch("https://x/moved", { method: "POST", body: "b" })).json();
+    const manual = await env.BACK.fetch("https://x/moved", { redirect: "manual" });
+    return [followed.url, posted.method, posted.body, manual.status, (await failure(() => env.BACK.fetch("https://x/moved", { redirect: "error" }))).name,
+      (await failure(() => env.BACK.fetch("https://x/loop"))).message, (await failure(() => env.BACK.fetch("https://x/nothing"))).name];
+  },
   async fetchAborted(env) {
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 5);

@@ -76,6 +76,9 @@ for (const lanes of [1, 2]) {
     test("WK-9: a fetch that throws rejects with the error", async () => {
       assert.deepEqual(await run("fetchThrows"), ["RangeError", "thrown by fetch", 7, true]);
     });
+    test("WK-9: redirects are followed to the same service, unless the request says otherwise", async () => {
+      assert.deepEqual(await run("redirects"), ["https://x/here", "GET", "", 302, "TypeError", "Too many redirects: more than 20.", "TypeError"]);
+    });
     test("WK-9: fetch() with a signal ends when that is aborted", async () => {
       assert.equal(await run("fetchAborted"), "AbortError");
     });
