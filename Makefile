@@ -63,7 +63,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install setup setup-test clean help crash
+.PHONY: FORCE stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -196,6 +196,10 @@ crash-quick: $(CRASH_BINS) ## the same, a few hundred crash points: part of make
 
 crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
+
+STRESS ?= --seconds 60
+stress: $(B)/cairn ## Durable Objects at random, with evictions and kills; STRESS="--seconds 600 --seed 7"
+	@CAIRN=$(abspath $(B)/cairn) node test/stress/objects.mjs $(STRESS)
 
 # Runs one script with the prelude and an event loop: how the prelude is tried without a server.
 $(B)/jsrun: test/lib/jsrun/jsrun.c $(LIB)
