@@ -234,10 +234,8 @@ test: setup-test ## everything up to a green test run
 	@for tests in unit replay crash-quick test-web 'test-web PEER=cairn' integration; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
-# The gallery's index, and each project below it on a host of its own.
-GALLERY = examples/gallery $(filter-out examples/gallery examples/hello,$(patsubst %/wrangler.toml,%,$(wildcard examples/*/wrangler.toml)))
-run: all ## build, then serve the examples
-	@$(B)/cairn serve $(GALLERY) --data .cairn
+run: all ## build, then serve the examples and the applications
+	@tools/run-gallery $(B)/cairn
 
 # The binary, and beside it what bundling needs: our scripts and esbuild (with the package for this
 # platform). An installed cairn does not need the checkout.

@@ -1,4 +1,4 @@
-// What the gallery shows, in this order. An example's folder is also the first part of its host.
+// What the gallery shows, in this order. A folder of examples/ or apps/ is also the first part of its project's host.
 export interface Example {
   folder: string;
   title: string;
@@ -13,5 +13,10 @@ export const examples: Example[] = [
   { folder: "scheduler", title: "Scheduler", text: "Any number of events on one alarm, in order, kept through restarts." },
   { folder: "graceful-cleanup", title: "Graceful clean-up", text: "Answer first, clear up afterwards, lose track of nothing." },
   { folder: "point-in-time-undo", title: "Point-in-time undo", text: "The whole object back to the moment before a mistake." },
+  { folder: "resilient-client", title: "Resilient client", text: "A WebSocket that comes back, and loses and doubles nothing." },
   { folder: "rpc-and-fetch", title: "RPC and fetch side by side", text: "Two ways to call an object, and when to use which." },
+];
+
+export const applications: Example[] = [
+  { folder: "riven-tracker", title: "RivenTracker", text: "A market sampled minute by minute around one coordinator: D1, KV, cron, a page with trends." },
 ];

@@ -1,4 +1,4 @@
-import { examples, type Example } from "./examples";
+import { applications, examples, type Example } from "./examples";
 import { notFound } from "../../shared/http";
 import { page } from "../../shared/page";
 
@@ -15,8 +15,10 @@ export default {
     return page({
       title: "Durable Object patterns",
       folder: "gallery",
-      lead: "Small Workers projects, each showing one pattern at work. All of them run on this one server.",
-      content: `<div class="grid">${examples.map((example) => card(example, url)).join("")}</div>`,
+      lead: "Small Workers projects, each showing one pattern at work, and applications made of them. All of them run on this one server.",
+      content: `<div class="grid">${examples.map((example) => card(example, url)).join("")}</div>
+        <h2 style="margin: 1.5rem 0 .8rem">Applications</h2>
+        <div class="grid">${applications.map((example) => card(example, url)).join("")}</div>`,
     });
   },
 };

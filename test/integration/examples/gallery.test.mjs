@@ -219,6 +219,18 @@ describe("pages", { skip: noBrowser }, () => {
       await page.click("#marks button");
       await page.waitForFunction(() => /a note/.test(document.getElementById("notes").textContent));
     },
+    "resilient-client": async (page) => {
+      await page.waitForFunction(() => document.getElementById("state").textContent === "open");
+      await page.click("#stream");
+      await page.waitForFunction(() => Number(document.getElementById("arrived").textContent) >= 5);
+      await page.click("#cut");
+      await page.waitForFunction(() => Number(document.getElementById("waiting").textContent) > 0);
+      await page.click("#crash");
+      await page.click("#stream");
+      // Everything that was sent meanwhile has arrived, in order: the page marks a gap as bad.
+      await page.waitForFunction(() => document.getElementById("waiting").textContent === "0" && document.getElementById("state").textContent === "open");
+      assert.equal(await page.$eval("#arrived", (element) => element.classList.contains("bad")), false);
+    },
     "rpc-and-fetch": async (page) => {
       for (const button of await page.$$("main button.main")) await button.click();
       await page.waitForFunction(() => document.querySelectorAll("#log li").length === 2);
@@ -229,7 +241,8 @@ describe("pages", { skip: noBrowser }, () => {
     withPage({}, async (page) => {
       await page.goto(server.url);
       const links = await page.$$eval("main a", (anchors) => anchors.map((anchor) => anchor.href));
-      assert.deepEqual(links.map((link) => new URL(link).host.split(".")[0]).sort(), projects.filter((name) => name !== "gallery").sort());
+      const applications = readdirSync(path.join(root, "apps")).filter((name) => existsSync(path.join(root, "apps", name, "wrangler.toml")));
+      assert.deepEqual(links.map((link) => new URL(link).host.split(".")[0]).sort(), [...projects.filter((name) => name !== "gallery"), ...applications].sort());
       await page.click("main a");
       await page.waitForURL(links[0]);
       await page.click("#home");

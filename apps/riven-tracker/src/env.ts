@@ -1,0 +1,19 @@
+import type { Coordinator } from "./coordinator";
+
+export interface Env {
+  COORDINATOR: DurableObjectNamespace<Coordinator>;
+  DB: D1Database;
+  SNAPSHOTS: KVNamespace;
+  MARKET_URL: string;
+  PLATFORM: string;
+  BATCHES_PER_RUN: number;
+  TICK_SECONDS: number;
+  SNAPSHOT_SECONDS: number;
+  MARKET_TIMEOUT_MS: number;
+  MARKET_TRIES: number;
+  /** Secret: who may change lists or sample by hand. Without it nobody may. */
+  ADMIN_TOKEN?: string;
+}
+
+export const coordinatorOf = (env: Env): DurableObjectStub<Coordinator> => env.COORDINATOR.getByName(env.PLATFORM);
+export const snapshotKey = (platform: string): string => `riven:latest:${platform}`;
