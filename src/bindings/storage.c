@@ -328,6 +328,62 @@ static uint32_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
     return cursor->handle;
 }
 
+/* Runs every statement of `sql` but the last, each to its end before the next is even compiled, and
+ * prepares that one. */
+static int run_to_last(struct cn_database *db, struct cn_buf *sql, struct cn_statement **statement,
+                       uint64_t *rows_read, uint64_t *rows_written, struct cn_err *err)
+{
+    const char *at = cn_buf_text(sql);
+    size_t left = sql->size;
+    while (left) {
+        size_t used = 0;
+        int rc = cn_database_prepare(db, at, left, CN_SQL_GUEST, statement, &used, err);
+        if (rc < 0)
+            return rc;
+        at += used;
+        left -= used;
+        if (!*statement)
+            continue;
+        if (!more_sql(at, left))
+            return 0;
+        rc = run_through(*statement, rows_read, rows_written, err);
+        if (rc < 0)
+            return rc;
+        cn_statement_release(*statement);
+        *statement = NULL;
+    }
+    return cn_err_set(err, CN_ESQL, "SQL code did not contain a statement.");
+}
+
+static int bind_all(JSContextRef ctx, struct cn_statement *statement, JSObjectRef bindings,
+                    struct cn_err *err)
+{
+    int count = (int)cn_js_to_number(ctx, cn_js_get(ctx, bindings, "length"));
+    if (cn_statement_parameter_count(statement) != count)
+        return cn_err_set(err, CN_ESQL,
+                          "Wrong number of parameter bindings for SQL query. The query has %d "
+                          "parameter(s) and %d were given.",
+                          cn_statement_parameter_count(statement), count);
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        JSValueRef value = JSObjectGetPropertyAtIndex(ctx, bindings, (unsigned)i, NULL);
+        rc = bind_value(ctx, statement, i + 1, value, scratch_of(ctx), err);
+    }
+    return rc;
+}
+
+static JSValueRef column_names(JSContextRef ctx, struct cn_statement *statement)
+{
+    int count = cn_statement_column_count(statement);
+    if (!count)
+        return JSValueMakeNull(ctx);
+    JSObjectRef names = JSObjectMakeArray(ctx, 0, NULL, NULL);
+    for (int i = 0; i < count; i++)
+        JSObjectSetPropertyAtIndex(ctx, names, (unsigned)i,
+                                   cn_js_text_z(ctx, cn_statement_column_name(statement, i)), NULL);
+    return names;
+}
+
 /* sqlExec(o, query, bindings) -> [cursor | 0, columnNames | null, firstRow | null, rowsRead,
  * rowsWritten]: runs all statements but the last, starts the last; 0 if it is over already. */
 static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
@@ -338,77 +394,34 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
     struct cn_err err;
     struct cn_statement *statement = NULL;
     uint64_t rows_read = 0, rows_written = 0;
-    JSObjectRef bindings = (JSObjectRef)cn_js_arg(2);
-    int binding_count = (int)cn_js_to_number(ctx, cn_js_get(ctx, bindings, "length"));
     cn_js_append_utf8(ctx, cn_js_arg(1), &sql);
-    const char *at = cn_buf_text(&sql);
-    size_t left = sql.size;
-    int rc = 0;
     limit_time(ctx, db);
-    while (!statement && left) {
-        size_t used = 0;
-        rc = cn_database_prepare(db, at, left, CN_SQL_GUEST, &statement, &used, &err);
-        if (rc < 0)
-            goto fail;
-        at += used;
-        left -= used;
-        if (!statement || !more_sql(at, left))
-            continue;
-        /* Not the last one: it runs to its end before the next is even compiled. */
-        rc = run_through(statement, &rows_read, &rows_written, &err);
-        if (rc < 0)
-            goto fail;
-        cn_statement_release(statement);
-        statement = NULL;
-    }
-    if (!statement) {
-        rc = cn_err_set(&err, CN_ESQL, "SQL code did not contain a statement.");
-        goto fail;
-    }
-    if (cn_statement_parameter_count(statement) != binding_count) {
-        rc = cn_err_set(&err, CN_ESQL,
-                        "Wrong number of parameter bindings for SQL query. The query has %d "
-                        "parameter(s) and %d were given.",
-                        cn_statement_parameter_count(statement), binding_count);
-        goto fail;
-    }
-    for (int i = 0; i < binding_count; i++) {
-        JSValueRef value = JSObjectGetPropertyAtIndex(ctx, bindings, (unsigned)i, NULL);
-        rc = bind_value(ctx, statement, i + 1, value, scratch_of(ctx), &err);
-        if (rc < 0)
-            goto fail;
-    }
-    rc = cn_statement_step(statement, &err);
+    int rc = run_to_last(db, &sql, &statement, &rows_read, &rows_written, &err);
+    if (rc == 0)
+        rc = bind_all(ctx, statement, (JSObjectRef)cn_js_arg(2), &err);
+    if (rc == 0)
+        rc = cn_statement_step(statement, &err);
+    cn_database_set_deadline(db, 0);
+    cn_buf_fini(&sql);
     if (rc < 0)
         goto fail;
     JSValueRef row = next_row(ctx, statement, rc, exception, &err);
-    int column_count = cn_statement_column_count(statement);
-    JSValueRef names = JSValueMakeNull(ctx);
-    if (column_count) {
-        JSObjectRef list = JSObjectMakeArray(ctx, 0, NULL, NULL);
-        for (int i = 0; i < column_count; i++)
-            JSObjectSetPropertyAtIndex(ctx, list, (unsigned)i,
-                                       cn_js_text_z(ctx, cn_statement_column_name(statement, i)),
-                                       NULL);
-        names = list;
-    }
+    JSValueRef names = column_names(ctx, statement);
     rows_read += cn_statement_rows_read(statement);
     rows_written += cn_statement_rows_written(statement);
     uint32_t handle = 0;
     if (rc == 0) {
         cn_statement_release(statement);
     } else if (!(handle = open_cursor(ctx, js, statement))) {
-        rc = cn_err_set(&err, CN_EOVERLOADED, "Too many SQL cursors are open.");
+        cn_err_set(&err, CN_EOVERLOADED, "Too many SQL cursors are open.");
         goto fail;
     }
-    cn_buf_fini(&sql);
     JSValueRef parts[] = {JSValueMakeNumber(ctx, handle), names, row,
                           JSValueMakeNumber(ctx, (double)rows_read),
                           JSValueMakeNumber(ctx, (double)rows_written)};
     return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
 fail:
     cn_statement_release(statement);
-    cn_buf_fini(&sql);
     return throw_sql(ctx, js, exception, &err);
 }
 
@@ -426,6 +439,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
     struct cn_jsobject *js = cursor->js;
     limit_time(ctx, js->object->db);
     int rc = cn_statement_step(cursor->statement, &err);
+    cn_database_set_deadline(js->object->db, 0);
     if (rc < 0) {
         cn_jscursor_end(lane_of(ctx), cursor);
         return throw_sql(ctx, js, exception, &err);

@@ -323,7 +323,7 @@ TEST(database, limits_of_the_platform_hold)
     bed_close(&bed);
 }
 
-TEST(database, a_full_database_still_reads_and_deletes)
+TEST(database, DO_LC_8_a_full_database_still_reads_and_deletes)
 {
     struct bed bed = bed_open();
     struct cn_database_options options = {.limits.database_size = 20 * CN_PAGE_SIZE};
