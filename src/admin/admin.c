@@ -15,6 +15,7 @@
 #include "admin/job.h"
 #include "admin/metrics.h"
 #include "admin/openapi.h"
+#include "admin/tail.h"
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -37,6 +38,7 @@ struct cn_admin {
     struct cn_mailbox mailbox;
     struct endpoint control, tcp;
     struct cn_guard guard;
+    struct cn_tail tail;
     uint16_t port;
     struct cn_list jobs; /* of struct cn_job */
     unsigned job_count;
@@ -137,6 +139,11 @@ static void answer_openapi(struct cn_admin *admin, struct cn_http_request *http)
     answer(http, 200, "application/json", cn_openapi, cn_openapi_size);
 }
 
+static void answer_tail(struct cn_admin *admin, struct cn_http_request *http)
+{
+    cn_tail_add(&admin->tail, http);
+}
+
 static const struct page {
     const char *path;
     enum cn_guard_need need;
@@ -146,6 +153,7 @@ static const struct page {
     {"/readyz", CN_GUARD_OPEN, answer_ready},
     {"/metrics", CN_GUARD_METRICS, answer_metrics},
     {"/openapi.json", CN_GUARD_TOKEN, answer_openapi},
+    {"/api/tail", CN_GUARD_TOKEN, answer_tail},
 };
 
 static const struct page *find_page(const struct cn_http_request *http)
@@ -193,8 +201,9 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
 
 static void on_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
 {
-    (void)server, (void)status;
-    if (http->data)
+    (void)status;
+    struct endpoint *endpoint = cn_http_server_data(server);
+    if (!cn_tail_abort(&endpoint->admin->tail, http) && http->data)
         cn_job_cancel(http->data);
 }
 
@@ -209,8 +218,10 @@ static void on_server_closed(void *data)
 
 static void check_closed(struct cn_admin *admin)
 {
-    if (admin->open_count == 0)
-        cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
+    if (admin->open_count > 0)
+        return;
+    cn_tail_close(&admin->tail);
+    cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
 }
 
 static void deliver_stop(struct cn_mail *mail, void *data)
@@ -302,6 +313,8 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(rc == 0);
     rc = cn_mailbox_open(&admin->mailbox, &admin->loop, admin);
     CN_ASSERT(rc == 0);
+    rc = cn_tail_init(&admin->tail, &admin->loop);
+    CN_ASSERT(rc == 0);
     if (options->socket_dir)
         rc = open_control(admin, err);
     if (rc == 0 && options->host)
@@ -318,6 +331,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     deliver_stop(&admin->stop_mail, admin);
     uv_run(&admin->loop, UV_RUN_DEFAULT);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
+    cn_tail_fini(&admin->tail);
     cn_free(admin);
     return rc;
 }
@@ -330,6 +344,7 @@ void cn_admin_stop(struct cn_admin *admin)
     CN_ASSERT(sent);
     uv_thread_join(&admin->thread);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
+    cn_tail_fini(&admin->tail);
     if (admin->control.http) {
         int dir = open(admin->options.socket_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         (void)unlinkat(dir, SOCKET_NAME, 0); /* a left-over does no harm */

@@ -28,6 +28,14 @@ void cn_diag(enum cn_diag_level level, const char *format, ...)
 void cn_diag_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
                     const char *text, size_t length);
 
+/* A second reader of all messages, as JSON lines, whatever the format on standard error is: NULL
+ * ends it, and when this returns the function does not run any more. It must not call back. */
+void cn_diag_tap(void (*line)(void *data, const char *json, size_t size), void *data);
+int cn_diag_tapped(void);
+/* The same as cn_diag_fields() for the tap alone. */
+void cn_diag_tap_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
+                        const char *text, size_t length);
+
 #define cn_info(...) cn_diag(CN_DIAG_INFO, __VA_ARGS__)
 #define cn_warn(...) cn_diag(CN_DIAG_WARN, __VA_ARGS__)
 #define cn_error(...) cn_diag(CN_DIAG_ERROR, __VA_ARGS__)

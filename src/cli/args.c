@@ -17,7 +17,8 @@
 #define NEW CN_COMMAND_NEW
 #define OBJECTS CN_COMMAND_OBJECTS
 #define D1 CN_COMMAND_D1
-#define OFFLINE (OBJECTS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
+#define TAIL CN_COMMAND_TAIL
+#define OFFLINE (OBJECTS | TAIL | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
 #define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | OFFLINE)
 
 struct option {
@@ -64,6 +65,10 @@ static const struct option options[] = {
     {"bookmark", 0, OBJECTS | D1, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
     {"time", 0, OBJECTS, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970",
      AT(time)},
+    {"format", 0, TAIL, "json|pretty", NULL, "form of what is printed (pretty)", AT(format)},
+    {"status", 0, TAIL, "ok|error|canceled", NULL, "only requests that ended so", AT(status)},
+    {"method", 0, TAIL, "METHOD", NULL, "only requests with this method", AT(method)},
+    {"search", 0, TAIL, "TEXT", NULL, "only lines that hold this text", AT(search)},
     {"prefix", 0, OBJECTS, "P", NULL, "list: names that begin so", AT(prefix)},
     {"force", 'f', OBJECTS, NULL, NULL, "delete: without asking", AT(force)},
     {"json", 0, OBJECTS | D1, NULL, NULL, "one JSON object per line", AT(json)},

@@ -17,6 +17,7 @@ enum cn_command_bit {
     CN_COMMAND_OBJECTS = 16,
     CN_COMMAND_BACKUP = 32,
     CN_COMMAND_CHECK = 64,
+    CN_COMMAND_TAIL = 1 << 14,
     CN_COMMAND_DEPLOY = 128,
     CN_COMMAND_D1 = 256,
 };
@@ -39,6 +40,10 @@ struct cn_args {
     const char *admin; /* HOST:PORT, or off */
     const char *admin_token;
     const char *prefix;
+    const char *format; /* of tail, and its filters: */
+    const char *status;
+    const char *method;
+    const char *search;
     const char *bookmark;
     const char *time;
     const char *config; /* d1: the project */
@@ -85,6 +90,7 @@ int cn_cmd_deploy(const struct cn_args *args);
 int cn_cmd_new(const struct cn_args *args);
 int cn_cmd_objects(const struct cn_args *args);
 int cn_cmd_backup(const struct cn_args *args);
+int cn_cmd_tail(const struct cn_args *args);
 int cn_cmd_check(const struct cn_args *args);
 int cn_cmd_d1(const struct cn_args *args);
 

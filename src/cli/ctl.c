@@ -211,15 +211,30 @@ int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
     return rc;
 }
 
-int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err)
+/* Whether a server answers. */
+static bool find_server(struct cn_ctl *ctl, const struct cn_args *args)
 {
     *ctl = (struct cn_ctl){.path = cn_strdup(cn_datadir_path(args))};
     int fd = cn_admin_socket(ctl->path, "control.sock", false);
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-        ctl->online = true;
+    ctl->online = fd >= 0;
+    return ctl->online;
+}
+
+int cn_ctl_connect(struct cn_ctl *ctl, const struct cn_args *args, struct cn_err *err)
+{
+    if (find_server(ctl, args))
         return 0;
-    }
+    cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", ctl->path);
+    cn_ctl_close(ctl);
+    return CN_ENOTFOUND;
+}
+
+int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err)
+{
+    if (find_server(ctl, args))
+        return 0;
     int rc = cn_datadir_open(&ctl->dir, ctl->path, readonly, err);
     if (rc < 0)
         cn_ctl_close(ctl);

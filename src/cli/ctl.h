@@ -26,6 +26,8 @@ struct cn_ctl {
 
 /* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
 int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err);
+/* Only to a server; CN_ENOTFOUND with a sentence if none runs. */
+int cn_ctl_connect(struct cn_ctl *ctl, const struct cn_args *args, struct cn_err *err);
 void cn_ctl_close(struct cn_ctl *ctl);
 
 /* Makes a call. `body` is JSON, or NULL. On success the answer, which the caller frees; on failure

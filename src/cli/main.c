@@ -68,6 +68,10 @@ static const struct cn_command commands[] = {
      "                                             --timestamp; prints the bookmark that undoes "
      "this",
      4, cn_cmd_d1},
+    {"tail", CN_COMMAND_TAIL, "[WORKER] [OPTIONS]", "requests and messages while they happen",
+     "Shows what a running server does: each request with its answer, what workers and objects\n"
+     "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",
+     1, cn_cmd_tail},
     {"backup", CN_COMMAND_BACKUP, "DIR [OPTIONS]", "copy a data directory",
      "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
      "server uses it.",

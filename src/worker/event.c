@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
 
 /* A handle is generation << INDEX_BITS | index + 1, all of it a positive 31-bit integer, which
  * the engine keeps unboxed. */
@@ -32,6 +34,7 @@ struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *inst
     generation = generation == GENERATION_MAX ? 1 : generation + 1;
     *event =
         (struct cn_event){.handle = generation << INDEX_BITS | (index + 1), .instance = instance};
+    event->id = cn_rand_next(&instance->lane->rand);
     cn_list_init(&event->link);
     events->live++;
     return event;

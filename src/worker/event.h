@@ -45,6 +45,7 @@ struct cn_event {
     bool done;               /* the script is finished with it */
     bool aborted;            /* the client is gone */
     int status;              /* of the response; 0: none has begun */
+    uint64_t id;             /* of the request, in logs and error answers; random */
     uint64_t started_ns;     /* uv_hrtime(); 0: it did not come by HTTP */
     uint64_t answered_ms;    /* loop time when the response was complete */
     struct cn_buf early;     /* body bytes taken from the server before they were asked for */

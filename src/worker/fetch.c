@@ -87,7 +87,9 @@ void cn_fetch_dispatch(struct cn_event *event)
     uint32_t handle = event->handle;
     JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
     struct cn_err err;
+    instance->lane->first_turn = handle;
     int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
+    instance->lane->first_turn = 0;
     if (rc == 0)
         return;
     if (rc == CN_ELIMIT)
@@ -101,11 +103,9 @@ void cn_fetch_dispatch(struct cn_event *event)
     cn_fetch_done(event);
 }
 
-static void make_reference(char reference[17])
+void cn_fetch_id_text(const struct cn_event *event, char text[17])
 {
-    uint64_t random;
-    cn_rand_secure(&random, sizeof(random));
-    snprintf(reference, 17, "%016llx", (unsigned long long)random);
+    snprintf(text, 17, "%016llx", (unsigned long long)event->id);
 }
 
 static void append_html(struct cn_buf *out, const char *text, size_t size)
@@ -154,7 +154,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
 {
     char reference[17];
     struct cn_buf explained = {0};
-    make_reference(reference);
+    cn_fetch_id_text(event, reference);
     cn_counter_add(status == 503 ? &event->instance->metrics->limits
                                  : &event->instance->metrics->exceptions,
                    1);
@@ -163,7 +163,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     const char *reason = cn_buf_text(&explained);
     size_t reason_size = explained.size;
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0},
-                                     {"reference", reference, 0}};
+                                     {"request", reference, 0}};
     cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
     if (event->state == CN_EVENT_ANSWERED) {
         cn_buf_fini(&explained);
@@ -195,6 +195,38 @@ static void log_request(const struct cn_event *event)
             (double)(uv_hrtime() - event->started_ns) / 1e6);
 }
 
+/* For those who listen: what was asked, and what came of it. */
+static void tap_request(const struct cn_event *event)
+{
+    const struct cn_http_request *http = event->http;
+    char id[17], status[8], duration[24], text[256];
+    double ms = (double)(uv_hrtime() - event->started_ns) / 1e6;
+    cn_fetch_id_text(event, id);
+    snprintf(status, sizeof(status), "%d", event->status);
+    snprintf(duration, sizeof(duration), "%.3f", ms);
+    int size =
+        snprintf(text, sizeof(text), "%.*s %.*s %d %.1f ms", (int)http->method_text.size,
+                 http->method_text.data, (int)(http->target.size < 160 ? http->target.size : 160),
+                 http->target.data, event->status, ms);
+    struct cn_diag_field fields[] = {
+        {"event", "request", 0},
+        {"worker", event->instance->script->name, 0},
+        {"request", id, 0},
+        {"method", http->method_text.data, http->method_text.size},
+        {"host", http->host.size ? http->host.data : NULL, http->host.size},
+        {"target", http->target.data, http->target.size},
+        {"status", status, 0},
+        {"durationMs", duration, 0},
+        {"outcome",
+         event->aborted         ? "canceled"
+         : event->status >= 500 ? "error"
+                                : "ok",
+         0},
+    };
+    size_t length = size < (int)sizeof(text) ? (size_t)size : sizeof(text) - 1;
+    cn_diag_tap_fields(CN_DIAG_INFO, fields, sizeof(fields) / sizeof(fields[0]), text, length);
+}
+
 static void count(const struct cn_event *event)
 {
     struct cn_worker_metrics *metrics = event->instance->metrics;
@@ -203,6 +235,8 @@ static void count(const struct cn_event *event)
     cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - event->started_ns) / 1000);
     if (event->instance->lane->options.show_errors)
         log_request(event);
+    if (cn_diag_tapped())
+        tap_request(event);
 }
 
 void cn_fetch_answered(struct cn_event *event)

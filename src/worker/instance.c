@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/value.h"
+#include "worker/fetch.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 #include "worker/websocket.h"
@@ -16,14 +17,34 @@
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
 {
     struct cn_instance *instance = runtime->data;
-    struct cn_diag_field fields[] = {{"worker", instance->script->name, 0}};
+    /* Whose code runs: an object's turns are all known, of a request only the first is. */
+    const struct cn_object *object = instance->lane->object_lane.current;
+    const struct cn_event *event =
+        cn_event_find(&instance->lane->events, instance->lane->first_turn);
+    char id[CN_OBJECT_HEX_SIZE + 1], request[17];
+    struct cn_diag_field fields[] = {{"worker", instance->script->name, 0},
+                                     {"request", NULL, 0},
+                                     {"class", NULL, 0},
+                                     {"object", NULL, 0},
+                                     {"name", NULL, 0}};
+    if (object) {
+        const char *slash = strrchr(object->ns->name, '/');
+        cn_id_to_hex(object->key.id, id);
+        fields[2].text = slash ? slash + 1 : object->ns->name;
+        fields[3].text = id;
+        fields[4].text = object->name_size ? object->name : NULL;
+        fields[4].length = object->name_size;
+    } else if (event && event->http) {
+        cn_fetch_id_text(event, request);
+        fields[1].text = request;
+    }
     struct cn_buf explained = {0};
     if (memmem(text, length, instance->script->url, strlen(instance->script->url))) {
         cn_script_explain(instance->script, text, length, false, &explained);
         text = (const char *)explained.data;
         length = explained.size;
     }
-    cn_diag_fields((enum cn_diag_level)level, fields, 1, text, length);
+    cn_diag_fields((enum cn_diag_level)level, fields, CN_ARRAY_COUNT(fields), text, length);
     cn_buf_fini(&explained);
 }
 

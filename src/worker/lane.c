@@ -327,6 +327,9 @@ static void on_turn_end(void *data)
 
 static int lane_open(struct cn_lane *lane)
 {
+    uint64_t seed;
+    cn_rand_secure(&seed, sizeof(seed));
+    cn_rand_init(&lane->rand, seed);
     struct cn_err *err = &lane->start_err;
     int rc = uv_loop_init(&lane->loop);
     if (rc < 0)

@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "base/rand.h"
 #include "js/context.h"
 #include "net/server.h"
 #include "net/ws_conn.h"
@@ -90,6 +91,8 @@ struct cn_lane {
     uv_idle_t sockets_spin;                    /* which does it, */
     bool delivering;                           /* or on_ready() itself does */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
+    struct cn_rand rand;                       /* for numbers of requests */
+    uint32_t first_turn;                       /* handle of the event whose first turn runs, or 0 */
     struct cn_events events;                   /* every event under way on this lane */
     struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
     uv_idle_t dispatch_spin;                   /* runs while there are any */

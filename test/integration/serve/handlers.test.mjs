@@ -89,7 +89,7 @@ test("a handler that throws answers 500 with a reference; the log has the stack 
   const response = await get("/throw?x=1");
   assert.equal(response.status, 500);
   const reference = /reference ([0-9a-f]{16})/.exec(await response.text())[1];
-  const match = await server.until(new RegExp(`reference=${reference} RangeError: deliberate \\?x=1[^]*?index\\.js:\\d+`));
+  const match = await server.until(new RegExp(`request=${reference} RangeError: deliberate \\?x=1[^]*?index\\.js:\\d+`));
   assert.ok(match);
   assert.equal((await get("/reject")).status, 500);
   await server.until(/Error: later/);
