@@ -255,6 +255,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS)
 	@node test/bench/serve.mjs
 	@node test/bench/objects.mjs
+	@node test/bench/websockets.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 
 lint: setup ## layers, libraries' homes, refused functions, format

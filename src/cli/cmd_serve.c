@@ -27,6 +27,7 @@ struct settings {
     uint16_t port;
     unsigned lane_count;
     struct cn_http_limits limits;
+    struct cn_ws_options websockets;
     size_t heap_bytes_max; /* 0: the default */
     struct cn_tls_context *tls;
     struct cn_trust *trust;
@@ -107,6 +108,13 @@ static void choose_limits(const struct cn_config *config, struct settings *setti
     if (config->server.limits.connections)
         limits->connection_count_max = (unsigned)config->server.limits.connections;
     settings->heap_bytes_max = (size_t)config->server.limits.heap_bytes;
+    settings->websockets = (struct cn_ws_options){
+        .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
+        .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
+        .ping_interval_ms = (unsigned)config->server.limits.websocket_ping_ms,
+        .no_deflate =
+            config->server.websocket_compression_set && !config->server.websocket_compression,
+    };
 }
 
 static int choose(const struct cn_args *args, const struct cn_config *config, bool development,
@@ -169,6 +177,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .port = settings->port,
         .lane_count = settings->lane_count,
         .limits = settings->limits,
+        .websockets = settings->websockets,
         .heap_bytes_max = settings->heap_bytes_max,
         .tls = settings->tls,
         .trust = settings->trust,

@@ -177,6 +177,7 @@ struct cn_config_server {
     const char *log;
     int64_t lanes;
     struct cn_strings hosts; /* host names that this project answers for */
+    bool websocket_compression, websocket_compression_set; /* not set: on */
     struct {
         const char *cert, *key;
     } tls;
@@ -185,7 +186,8 @@ struct cn_config_server {
     } history; /* 0: the default */
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
-            connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute;
+            connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
+            websocket_message_bytes, websocket_output_bytes, websocket_ping_ms;
     } limits; /* 0: the default */
 };
 

@@ -249,7 +249,8 @@ SCHEMA(tls, struct tls,
     STRING(tls, cert, .flags = REQUIRED), STRING(tls, key, .flags = REQUIRED));
 struct server_limits {
     int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms, connections,
-        heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute;
+        heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute, websocket_message_bytes,
+        websocket_output_bytes, websocket_ping_ms;
 };
 SCHEMA(server_limits, struct server_limits,
     INT(server_limits, url_bytes, 256, 1 << 20),
@@ -261,7 +262,10 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, heap_bytes, 16 << 20, INT64_MAX),
     INT(server_limits, object_idle_ms, 10, 86400000),
     INT(server_limits, object_block_ms, 10, 86400000),
-    INT(server_limits, new_objects_per_minute, 1, 1000000000));
+    INT(server_limits, new_objects_per_minute, 1, 1000000000),
+    INT(server_limits, websocket_message_bytes, 125, 1 << 30),
+    INT(server_limits, websocket_output_bytes, 1024, INT64_MAX),
+    INT(server_limits, websocket_ping_ms, 1000, 86400000));
 struct kept { int64_t days, bytes; };
 SCHEMA(kept, struct kept,
     INT(kept, days, 1, 36500),
@@ -273,6 +277,8 @@ SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, log, CHOICES("json", "pretty")),
     INT(cn_config_server, lanes, 1, 256),
     STRINGS(cn_config_server, hosts),
+    BOOL(cn_config_server, websocket_compression,
+         SET(cn_config_server, websocket_compression_set)),
     TABLE(cn_config_server, tls, tls),
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, limits, server_limits));

@@ -192,6 +192,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .port = options->port,
         .lane_count = options->lane_count,
         .limits = options->limits,
+        .websockets = options->websockets,
         .tls = options->tls,
         .trust = options->trust,
         .node = options->node,

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "net/http.h"
+#include "net/ws_conn.h"
 #include "worker/script.h"
 
 struct cn_admin_options;
@@ -30,6 +31,7 @@ struct cn_serve_options {
     uint16_t port;
     unsigned lane_count;
     struct cn_http_limits limits;
+    struct cn_ws_options websockets;
     struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
     struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
     struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */

@@ -189,6 +189,7 @@ void conn_kill(struct conn *conn, int status)
 static void conn_free(struct conn *conn)
 {
     struct cn_http_server *server = conn->server;
+    server->conn_count--;
     cn_list_remove(&conn->link);
     cn_list_remove(&conn->deadline_link);
     cn_buf_fini(&conn->input);
@@ -738,7 +739,7 @@ void conn_accept(struct cn_http_server *server)
     conn->server = server;
     cn_list_init(&conn->deadline_link);
     cn_list_push_back(&server->conns, &conn->link);
-    size_t count = cn_stream_lane_count(server->lane);
+    size_t count = server->conn_count++;
     conn->stream = cn_stream_accept(server->lane, (uv_stream_t *)&server->listener, server->tls,
                                     &stream_callbacks, conn);
     if (!conn->stream) {

@@ -107,6 +107,7 @@ struct cn_http_server {
     void (*close_cb)(void *data);
     void *close_data;
     struct cn_list conns;
+    size_t conn_count; /* their number: upgraded ones are not among them */
     struct cn_list deadlines[DEADLINE_COUNT];
     uint64_t tick_ms; /* of the last cn_http_server_tick(); ahead of uv_now() only in tests */
     struct cn_list spare_conns, spare_requests;

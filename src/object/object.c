@@ -313,7 +313,8 @@ void cn_object_rest(struct cn_object *object)
         }
         return;
     }
-    if (object->running_count || object->inbox_count || object->gate_locks || object->transactions)
+    if (object->running_count || object->inbox_count || object->gate_locks ||
+        object->transactions || object->sockets)
         return;
     cn_list_remove(&object->idle_link);
     if (object->holds || object->waits) {

@@ -63,7 +63,8 @@ struct cn_object {
     struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
     unsigned gate_locks;    /* input gate: 0 open */
-    unsigned holds;         /* reasons to stay in memory: timers, calls, sockets */
+    unsigned holds;         /* reasons to stay in memory: timers, calls */
+    unsigned sockets;       /* accept()ed WebSockets: they keep it as long as they are open */
     unsigned waits;         /* waitUntil() promises */
     unsigned transactions;  /* async transactions open: the turn's end does not commit */
     unsigned entered;       /* depth of enter/leave */

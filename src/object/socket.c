@@ -159,8 +159,8 @@ static void socket_free(struct cn_object_socket *socket)
     struct cn_object *holder = socket->holder;
     cn_free(socket);
     cn_ws_end_release(end);
-    if (holder && holder->holds)
-        cn_object_unhold(holder);
+    if (holder && --holder->sockets == 0)
+        cn_object_rest(holder);
     set_free_if_unused(set);
 }
 
@@ -192,7 +192,8 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
     socket->auto_reply = auto_reply;
     if (!hibernatable) {
         socket->holder = object;
-        cn_object_hold(object);
+        if (object->sockets++ == 0)
+            cn_list_remove(&object->idle_link);
     }
     for (size_t i = 0; i < tag_count; i++)
         tag_add(socket, &tags[i]);

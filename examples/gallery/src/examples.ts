@@ -13,6 +13,9 @@ export const examples: Example[] = [
   { folder: "scheduler", title: "Scheduler", text: "Any number of events on one alarm, in order, kept through restarts." },
   { folder: "graceful-cleanup", title: "Graceful clean-up", text: "Answer first, clear up afterwards, lose track of nothing." },
   { folder: "point-in-time-undo", title: "Point-in-time undo", text: "The whole object back to the moment before a mistake." },
+  { folder: "chat-room", title: "Chat room", text: "Rooms that sleep while nobody talks, with everybody still connected." },
+  { folder: "collaborative-document", title: "Collaborative document", text: "Many write one text at once; nothing is lost, nothing applied twice." },
+  { folder: "presence", title: "Presence", text: "Who is here and where they point, kept with the connections alone." },
   { folder: "resilient-client", title: "Resilient client", text: "A WebSocket that comes back, and loses and doubles nothing." },
   { folder: "rpc-and-fetch", title: "RPC and fetch side by side", text: "Two ways to call an object, and when to use which." },
 ];

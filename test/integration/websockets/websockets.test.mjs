@@ -28,6 +28,9 @@ for (const lanes of [1, 2]) {
         states: [3, 3],
       });
     });
+    test("DO-WS-12: binaryType is blob by default", async () => {
+      assert.equal(await (await server.fetch("/binary")).json(), "Blob");
+    });
     test("DO-WS-1: Response 101 of a worker, its headers, text and bytes", async () => {
       const client = await Client.open(server, "/upper", ["chat"], { perMessageDeflate: true });
       assert.equal(client.socket.protocol, "chat");

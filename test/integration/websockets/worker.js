@@ -296,6 +296,14 @@ export default {
       });
       return new Response(null, { status: 101, webSocket: client, headers: { "x-extra": "yes", ...protocolOf(request) } });
     }
+    if (kind === "binary") {
+      const [a, b] = new WebSocketPair();
+      a.accept();
+      b.accept();
+      const got = new Promise((resolve) => { b.onmessage = (event) => resolve(event.data.constructor.name); });
+      a.send(new Uint8Array(3));
+      return Response.json(await got);
+    }
     if (kind === "dead") {
       const [client] = new WebSocketPair();
       return new Response(null, { status: 101, webSocket: client });

@@ -1,0 +1,63 @@
+import { DurableObject } from "cloudflare:workers";
+import { acceptSocket, broadcast, parse } from "../../shared/sockets";
+
+const HISTORY = 100;
+const TEXT_MAX = 2000;
+/** A client may say so much at once, and then so much each second. */
+const BURST = 10;
+const PER_SECOND = 2;
+
+interface Member {
+  name: string;
+  allowance: number; // messages it may send now
+  at: number; // when that was so
+}
+
+/** A room: who is here is what its sockets say, what was said is in SQL. */
+export class Room extends DurableObject {
+  constructor(ctx: DurableObjectState, env: unknown) {
+    super(ctx, env as never);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, text TEXT, at INTEGER)");
+  }
+
+  fetch(request: Request): Response {
+    const name = new URL(request.url).searchParams.get("name")!.trim();
+    const response = acceptSocket(this.ctx, { name, allowance: BURST, at: Date.now() } satisfies Member);
+    const socket = this.ctx.getWebSockets().at(-1)!;
+    const messages = this.ctx.storage.sql.exec("SELECT * FROM (SELECT * FROM messages ORDER BY id DESC LIMIT ?) ORDER BY id", HISTORY).toArray();
+    socket.send(JSON.stringify({ type: "history", messages }));
+    this.tellWhoIsHere();
+    return response;
+  }
+
+  webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
+    const message = parse(data, 4 * TEXT_MAX);
+    const text = typeof message?.text === "string" ? message.text.trim() : "";
+    if (message?.type !== "say" || text === "" || text.length > TEXT_MAX) return this.refuse(socket, `Say something of at most ${TEXT_MAX} characters.`);
+    const member = socket.deserializeAttachment() as Member;
+    const now = Date.now();
+    member.allowance = Math.min(BURST, member.allowance + ((now - member.at) / 1000) * PER_SECOND);
+    member.at = now;
+    if (member.allowance < 1) return this.refuse(socket, "Not so fast.");
+    member.allowance--;
+    socket.serializeAttachment(member);
+    const { id } = this.ctx.storage.sql.exec("INSERT INTO messages(name, text, at) VALUES(?, ?, ?) RETURNING id", member.name, text, now).one();
+    this.ctx.storage.sql.exec("DELETE FROM messages WHERE id <= ?", Number(id) - 10 * HISTORY);
+    // Nobody reads it before it is on disk.
+    broadcast(this.ctx, { type: "message", id, name: member.name, text, at: now });
+  }
+
+  webSocketClose(socket: WebSocket): void {
+    this.tellWhoIsHere(socket);
+  }
+
+  private refuse(socket: WebSocket, reason: string): void {
+    socket.send(JSON.stringify({ type: "refused", reason }));
+  }
+
+  private tellWhoIsHere(except?: WebSocket): void {
+    const here = this.ctx.getWebSockets().filter((socket) => socket !== except && socket.readyState === WebSocket.OPEN);
+    const names = [...new Set(here.map((socket) => (socket.deserializeAttachment() as Member).name))].sort();
+    broadcast(this.ctx, { type: "here", names }, except);
+  }
+}
