@@ -231,6 +231,26 @@ describe("pages", { skip: noBrowser }, () => {
       await page.waitForFunction(() => document.getElementById("waiting").textContent === "0" && document.getElementById("state").textContent === "open");
       assert.equal(await page.$eval("#arrived", (element) => element.classList.contains("bad")), false);
     },
+    "chat-room": async (page) => {
+      await page.fill("#name", "Ada");
+      await page.click("#join button");
+      await page.waitForSelector("#text:enabled");
+      await page.fill("#text", "Is anybody here?");
+      await page.press("#text", "Enter");
+      await page.waitForFunction(() => /Is anybody here/.test(document.getElementById("messages").textContent));
+      assert.equal(await page.textContent("#here"), "Ada");
+    },
+    "collaborative-document": async (page) => {
+      await page.waitForSelector("#text:enabled");
+      await page.type("#text", "A cairn is a heap of stones.");
+      await page.waitForFunction(() => /^saved/.test(document.getElementById("saved").textContent));
+      assert.equal(await page.textContent("#writers"), "only you");
+    },
+    presence: async (page) => {
+      await page.fill("#name", "Ada");
+      await page.click("#join button");
+      await page.waitForFunction(() => document.getElementById("people").textContent === "Ada (you)");
+    },
     "rpc-and-fetch": async (page) => {
       for (const button of await page.$$("main button.main")) await button.click();
       await page.waitForFunction(() => document.querySelectorAll("#log li").length === 2);
