@@ -86,8 +86,10 @@ static int ask_server(const struct cn_args *args, struct cn_disk *disk, const ch
 {
     long pid = find_server(data);
     if (!pid)
-        return cn_err_set(err, CN_ELOCKED, "%s is in use, and not by a server that could reload",
-                          data);
+        return cn_err_set(
+            err, CN_ELOCKED,
+            "%s is in use, and by no server that can be found; if there is one, send it SIGHUP",
+            data);
     int rc = cn_deploy_leave_request(args, disk, err);
     if (rc == 0 && kill((pid_t)pid, SIGHUP) < 0)
         rc = cn_err_errno(err, errno, "cannot ask the server (process %ld) to reload", pid);

@@ -163,6 +163,21 @@ static void start(struct cn_object *object)
     cn_object_leave(object);
 }
 
+/* Alarms on their way were those of the state that is no more. */
+static void drop_alarm_calls(struct cn_object *object)
+{
+    CN_LIST_FOREACH(&object->inbox, node)
+    {
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        if (call->kind != CN_CALL_ALARM)
+            continue;
+        cn_list_remove(&call->link);
+        object->inbox_count--;
+        object->inbox_bytes -= call->size;
+        cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the object was restored");
+    }
+}
+
 void cn_object_restored(struct cn_object *object, const struct cn_err *err)
 {
     object->restoring = false;
@@ -171,6 +186,8 @@ void cn_object_restored(struct cn_object *object, const struct cn_err *err)
             cn_object_reset(object, CN_FAULT_RETRYABLE, err->code,
                             "the object could not be restored: %s", err->text);
         else
+            drop_alarm_calls(object);
+        if (!err && object->inbox_count)
             start(object);
         cn_object_deliver_all(object);
     }

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "object/alarm.h"
 #include "object/internal.h"
 #include "object/ledger.h"
 #include "object/node.h"
@@ -133,8 +134,9 @@ static void on_at_work(uv_work_t *work)
 {
     struct cn_restore_request *request = work->data;
     struct cn_object_lane *lane = request->lane;
-    (void)cn_history_bookmark_at(cn_node_history(lane->node), store_of(lane), &request->key,
-                                 request->time_ms, request->bookmark, &request->err);
+    if (cn_history_bookmark_at(cn_node_history(lane->node), store_of(lane), &request->key,
+                               request->time_ms, request->bookmark, &request->err) == 0)
+        request->err.code = 0; /* what is in there then was no failure */
 }
 
 static void on_next_work(uv_work_t *work)
@@ -146,8 +148,9 @@ static void on_next_work(uv_work_t *work)
     int rc = cn_history_check(history, store_of(lane), &request->source, request->bookmark,
                               &request->err);
     if (rc == 0)
-        (void)cn_ledger_run(cn_node_ledger(lane->node), write_entry, &entry,
-                            &request->err); /* the result is in request->err */
+        rc = cn_ledger_run(cn_node_ledger(lane->node), write_entry, &entry, &request->err);
+    if (rc == 0)
+        request->err.code = 0; /* as above */
 }
 
 /* A new object has its name only from the call that made it; it must outlive that call. */
@@ -183,8 +186,12 @@ static void on_carry_out_work(uv_work_t *work)
     struct cn_object_lane *lane = request->lane;
     struct cn_err *err = &request->err, ledger_err;
     uint64_t lsn;
-    int rc = cn_history_restore_from(cn_node_history(lane->node), store_of(lane), &request->key,
-                                     &request->source, request->bookmark, &lsn, NULL, err);
+    struct cn_history *history = cn_node_history(lane->node);
+    bool own = memcmp(&request->key, &request->source, sizeof(request->key)) == 0;
+    int rc = own ? cn_history_restore(history, store_of(lane), &request->key, request->bookmark,
+                                      &lsn, NULL, err)
+                 : cn_history_restore_from(history, store_of(lane), &request->key, &request->source,
+                                           request->bookmark, &lsn, NULL, err);
     if (rc == 0)
         rc = keep_name(request, err);
     if (rc == 0)
@@ -193,8 +200,8 @@ static void on_carry_out_work(uv_work_t *work)
         return;
     struct entry entry = {.key = &request->key};
     int removed = cn_ledger_run(cn_node_ledger(lane->node), write_entry, &entry, &ledger_err);
-    if (removed < 0 && rc == 0)
-        *err = ledger_err;
+    if (rc == 0) /* what is in `err` then was no failure */
+        *err = removed < 0 ? ledger_err : (struct cn_err){0};
 }
 
 /* --- the queue of one object ----------------------------------------------------------------- */
@@ -208,49 +215,57 @@ static void finish(struct cn_restore_request *request)
     request->done(request, request->err.code ? &request->err : NULL);
 }
 
+/* The work on a request is over: takes it from its queue. NULL if the lane is stopping: then what
+ * was written down is found by the next start of the node. */
+static struct pending *take_worked(struct cn_restore_request *request)
+{
+    struct cn_object_lane *lane = request->lane;
+    if (lane->stopping)
+        return NULL;
+    struct pending *pending = cn_map_find(&lane->restores, &request->key, sizeof(request->key));
+    CN_ASSERT(pending && pending->working && pending->queue.next == &request->link);
+    cn_list_remove(&request->link);
+    return pending;
+}
+
+/* Tells who asked, and goes on with the queue. */
+static void finish_worked(struct cn_restore_request *request, struct pending *pending)
+{
+    struct cn_object_lane *lane = request->lane;
+    finish(request);
+    if (!pending)
+        return;
+    pending->working = false;
+    advance(lane, pending);
+    cn_object_lane_step(lane);
+}
+
 static void on_next_worked(uv_work_t *work, int status)
 {
     (void)status; /* never cancelled */
     struct cn_restore_request *request = work->data;
     struct cn_object_lane *lane = request->lane;
-    if (lane->stopping) {
-        finish(request); /* the ledger has it; the next start of the node looks there */
-        return;
-    }
-    struct pending *pending = cn_map_find(&lane->restores, &request->key, sizeof(request->key));
-    CN_ASSERT(pending && pending->queue.next == &request->link);
-    cn_list_remove(&request->link);
-    if (!request->err.code) {
+    struct pending *pending = take_worked(request);
+    if (pending && !request->err.code) {
         pending->stored = true;
         pending->source = request->source;
         memcpy(pending->bookmark, request->bookmark, sizeof(pending->bookmark));
         cn_history_bookmark_undo(cn_node_history(lane->node), store_of(lane), &request->key, 0,
                                  request->bookmark);
     }
-    finish(request);
-    pending->working = false;
-    advance(lane, pending);
-    cn_object_lane_step(lane);
+    finish_worked(request, pending);
 }
 
 static void on_carried_out(uv_work_t *work, int status)
 {
     (void)status; /* never cancelled */
     struct cn_restore_request *request = work->data;
-    struct cn_object_lane *lane = request->lane;
-    if (lane->stopping) {
-        finish(request);
-        return;
-    }
-    struct pending *pending = cn_map_find(&lane->restores, &request->key, sizeof(request->key));
-    CN_ASSERT(pending && pending->queue.next == &request->link);
-    cn_list_remove(&request->link);
-    if (!request->err.code || is_hopeless(request->err.code))
+    struct pending *pending = take_worked(request);
+    if (pending && (!request->err.code || is_hopeless(request->err.code)))
         pending->stored = false;
-    finish(request);
-    pending->working = false;
-    advance(lane, pending);
-    cn_object_lane_step(lane);
+    if (pending && !request->err.code)
+        cn_alarm_look(request->lane, &request->key);
+    finish_worked(request, pending);
 }
 
 static void queue_work(struct cn_restore_request *request, uv_work_cb work, uv_after_work_cb after)

@@ -14,8 +14,8 @@
  *     dropped: the call that started the object fails with the reason, the next one
  *     finds the object as it was. After other failures (disk) the request stands.
  *
- * SQL and key-value data go back; alarm and name stay as they are, as they do when a
- * snapshot of another object is restored.
+ * SQL and key-value data and the alarm go back; a name stays. With a snapshot of
+ * another object the alarm stays too.
  *
  * Reading history takes time, so all of it is done on the thread pool; requests and
  * restores of one object in order, those of different objects side by side.

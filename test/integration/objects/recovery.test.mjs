@@ -29,6 +29,7 @@ export class Box extends DurableObject {
     return [this.ctx.storage.kv.get("v") ?? null, this.ctx.storage.sql.exec("SELECT v FROM t").toArray()[0]?.v ?? null];
   }
   called() { return this.nameAtStart; }
+  clear() { return this.ctx.storage.deleteAll(); }
   bookmark() { return this.ctx.storage.getCurrentBookmark(); }
   async setAndBookmark(value) {
     await this.set(value);
@@ -157,6 +158,19 @@ for (const lanes of [1, 2]) {
       assert.equal(aborted.error, "restoring");
       assert.deepEqual(await Promise.all([call(name, "get"), call(name, "get")]), [["old", "old"], ["old", "old"]]);
     });
+    test("DO-PITR-3: back to before deleteAll(), and to before there was anything", async () => {
+      const name = fresh(), other = fresh();
+      const before = await call(other, "now");
+      await server.untilTrue(async () => (await call(other, "now")) > before + 2, "the clock");
+      await call(name, "set", "precious");
+      const bookmark = await call(name, "bookmark");
+      await call(name, "clear");
+      assert.deepEqual(await call(name, "restoreAndAbort", await call(name, "bookmarkAt", before)), { error: "restoring", reset: true });
+      assert.deepEqual(await call(name, "get"), [null, null]);
+      await call(name, "restoreAndAbort", bookmark);
+      assert.deepEqual(await call(name, "get"), ["precious", "precious"]);
+      assert.equal(await call(name, "called"), name);
+    });
     test("DO-PITR-3: bad bookmarks are refused and nothing happens", async () => {
       const name = fresh(), other = fresh();
       await call(name, "set", "stays");
@@ -200,20 +214,39 @@ for (const lanes of [1, 2]) {
         assert.deepEqual(await call(name, "get"), [`old ${round}`, `old ${round}`]);
       }
     });
-    test("DO-PITR-3: the alarm stays as it is and finds the restored object, with its name", async () => {
+    test("DO-PITR-3: the alarm of that moment comes back, and finds the object with its name", async () => {
       const name = fresh();
-      await call(name, "set", "old");
-      const bookmark = await call(name, "bookmark");
       const time = Date.now() + 3_600_000;
+      await call(name, "set", "old");
+      const without = await call(name, "bookmark");
       await call(name, "setAlarm", time);
-      await call(name, "restoreAndAbort", bookmark);
+      const far = await call(name, "bookmark");
+      await call(name, "setAlarm", time + 1);
+      await call(name, "restoreAndAbort", far);
       assert.equal(await call(name, "getAlarm"), time);
-      await call(name, "restore", bookmark);
-      await call(name, "setAlarm", Date.now() + 1500); // fires after the restart: it starts the object
+      await call(name, "restoreAndAbort", without);
+      assert.equal(await call(name, "getAlarm"), null);
+      await call(name, "setAlarm", Date.now() + 1000);
+      const soon = await call(name, "bookmark");
+      await call(name, "setAlarm", time);
+      await call(name, "restore", soon);
       await restart();
       await server.untilTrue(async () => (await call(name, "rang")) === name, "the alarm");
       assert.deepEqual(await call(name, "get"), ["old", "old"]);
       assert.equal(await call(name, "getAlarm"), null);
+    });
+    test("DO-PITR-3: an alarm that starts the object to be restored does not ring in a state without it", async () => {
+      const name = fresh();
+      await call(name, "set", "old");
+      const bookmark = await call(name, "bookmark");
+      await call(name, "restore", bookmark);
+      await call(name, "setAlarm", Date.now() + 700);
+      await restart(); // nobody calls: the alarm comes first
+      const due = Date.now() + 900;
+      await server.untilTrue(() => Date.now() > due, "the time of the alarm");
+      assert.equal(await call(name, "getAlarm"), null);
+      assert.equal(await call(name, "rang"), null);
+      assert.deepEqual(await call(name, "get"), ["old", "old"]);
     });
     test("DO-PITR-5 DO-CTX-6: a snapshot goes by RPC into another object, and nowhere else", async () => {
       const name = fresh(), copy = `copy of ${name}`, early = `early ${name}`;

@@ -144,6 +144,16 @@ static void bookmark_of(struct world *world, const char *name, char bookmark[CN_
     memcpy(bookmark, desk.bookmark, CN_BOOKMARK_SIZE);
 }
 
+/* The register was 1 and is 2; the bookmark of 1 lies on the desk. */
+static void set_scene(struct world *world)
+{
+    char one[CN_BOOKMARK_SIZE];
+    ask(world, "a", 1);
+    bookmark_of(world, "a", one);
+    ask(world, "a", 2);
+    memcpy(desk.bookmark, one, sizeof(one));
+}
+
 TEST(restore, DO_PITR_1_bookmarks_are_ordered_and_name_the_state_at_the_end_of_the_turn)
 {
     struct world world;
@@ -188,12 +198,9 @@ TEST(restore, DO_PITR_2_a_moment_has_a_bookmark_unless_it_is_yet_to_come)
 TEST(restore, DO_PITR_3_the_undo_bookmark_brings_back_what_was_there_before_the_restore)
 {
     struct world world;
-    char one[CN_BOOKMARK_SIZE], undo[CN_BOOKMARK_SIZE];
+    char undo[CN_BOOKMARK_SIZE];
     world_open(&world, test_dir(), &register_class);
-    ask(&world, "a", 1);
-    bookmark_of(&world, "a", one);
-    ask(&world, "a", 2);
-    memcpy(desk.bookmark, one, sizeof(one));
+    set_scene(&world);
     ask(&world, "a", RESTORE);
     memcpy(undo, desk.bookmark, sizeof(undo));
     ask(&world, "a", 3); /* after the request, before the restore */
@@ -217,12 +224,8 @@ TEST(restore, DO_PITR_3_a_request_survives_the_end_of_the_node)
     struct world world;
     const char *dir = test_dir();
     world_open(&world, dir, &register_class);
-    ask(&world, "a", 1);
-    char one[CN_BOOKMARK_SIZE];
-    bookmark_of(&world, "a", one);
-    ask(&world, "a", 2);
     ask(&world, "b", 7);
-    memcpy(desk.bookmark, one, sizeof(one));
+    set_scene(&world);
     ask(&world, "a", RESTORE);
     CHECK_INT(0, desk.err.code);
     world_close(&world);
@@ -240,12 +243,8 @@ TEST(restore, DO_PITR_3_a_request_survives_the_end_of_the_node)
 TEST(restore, DO_PITR_3_the_next_instance_waits_for_a_request_that_nobody_awaited)
 {
     struct world world;
-    char one[CN_BOOKMARK_SIZE];
     world_open(&world, test_dir(), &register_class);
-    ask(&world, "a", 1);
-    bookmark_of(&world, "a", one);
-    ask(&world, "a", 2);
-    memcpy(desk.bookmark, one, sizeof(one));
+    set_scene(&world);
     struct answer *aborted = post(&world, "a", RESTORE_ABORT);
     struct answer *read = post(&world, "a", READ);
     struct answer *again = post(&world, "a", READ);
@@ -310,12 +309,8 @@ TEST(restore, a_lane_that_stops_meanwhile_leaves_nothing_behind)
 {
     struct world world;
     const char *dir = test_dir();
-    char one[CN_BOOKMARK_SIZE];
     world_open(&world, dir, &register_class);
-    ask(&world, "a", 1);
-    bookmark_of(&world, "a", one);
-    ask(&world, "a", 2);
-    memcpy(desk.bookmark, one, sizeof(one));
+    set_scene(&world);
     struct answer *aborted = post(&world, "a", RESTORE_ABORT);
     struct answer *read = post(&world, "a", READ);
     run_until(&world, aborted); /* the request is on the thread pool, the read waits for it */
@@ -363,13 +358,9 @@ TEST(restore, DO_PITR_3_a_power_loss_between_request_and_restore_makes_no_differ
 {
     struct images images = {.sim = simdisk_new(), .lock = PTHREAD_MUTEX_INITIALIZER};
     struct world world;
-    char one[CN_BOOKMARK_SIZE];
     world_open_on(&world, simdisk_disk(images.sim), CN_LOG_FSYNC, &register_class);
-    ask(&world, "a", 1);
-    bookmark_of(&world, "a", one);
-    ask(&world, "a", 2);
+    set_scene(&world);
     simdisk_set_hook(images.sim, SIMDISK_CHANGES, take_image, &images);
-    memcpy(desk.bookmark, one, sizeof(one));
     ask(&world, "a", RESTORE);
     CHECK_INT(0, desk.err.code);
     set_images(&images, true);
