@@ -4,6 +4,7 @@ import { describeError } from "../internal/report.js";
 import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
+import { makeBucket } from "./service/r2.js";
 import { makeRatelimit } from "./service/ratelimit.js";
 import { makeQueue } from "./service/queue.js";
 import { makeAssets } from "./assets.js";
@@ -61,6 +62,8 @@ function makeBinding(binding) {
       return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
     case "queue":
       return makeQueue(binding.ns, binding.delay);
+    case "r2_bucket":
+      return makeBucket(binding.ns);
     case "ratelimit":
       return makeRatelimit(binding);
     case "assets":

@@ -321,7 +321,7 @@ static const struct cn_schema_field top_fields[] = {
     {.name = "exports", .kind = CN_FIELD_MAP, .sub = &export, AT(cn_config, exports)},
     LIST(cn_config, kv_namespaces, kv, .flags = OWN),
     LIST(cn_config, d1_databases, d1, .flags = OWN),
-    LIST(cn_config, r2_buckets, r2, .flags = OWN | UNBUILT),
+    LIST(cn_config, r2_buckets, r2, .flags = OWN),
     TABLE(cn_config, queues, queue, .flags = OWN),
     TABLE(cn_config, triggers, triggers),
     LIST(cn_config, analytics_engine_datasets, dataset, .flags = OWN | UNBUILT),

@@ -377,6 +377,26 @@ static int bind_queues(struct binding_list *list, const struct cn_config *config
     return 0;
 }
 
+static bool has_r2(const struct cn_config *config)
+{
+    return config->r2_buckets.count > 0;
+}
+
+static int bind_r2(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
+{
+    for (size_t i = 0; i < config->r2_buckets.count; i++) {
+        const struct cn_config_r2 *bucket = &config->r2_buckets.items[i];
+        char *name = bucket->bucket_name ? cn_strdup(bucket->bucket_name)
+                                         : cn_sprintf("%s/%s", config->name, bucket->binding);
+        int rc = begin_service(list, bucket->binding, "r2_bucket", "r2", name, err);
+        cn_free(name);
+        if (rc < 0)
+            return rc;
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 static bool has_ratelimits(const struct cn_config *config)
 {
     return config->ratelimits.count > 0;
@@ -420,6 +440,7 @@ static const struct {
     {has_d1, bind_d1},
     {has_kv, bind_kv},
     {has_queues, bind_queues},
+    {has_r2, bind_r2},
     {has_ratelimits, bind_ratelimits},
     {has_crons, NULL},
     {NULL, bind_assets},

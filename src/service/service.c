@@ -11,6 +11,7 @@
 #include "service/cron.h"
 #include "service/kv.h"
 #include "service/queue.h"
+#include "service/r2.h"
 #include "service/ratelimit.h"
 #include "store/database.h"
 
@@ -22,6 +23,7 @@ static const struct {
     {"$kv/", &cn_kv_class},
     {"$cron/", &cn_cron_class},
     {"$queue/", &cn_queue_class},
+    {"$r2/", &cn_r2_class},
     {"$ratelimit/", &cn_ratelimit_class},
     {NULL, NULL},
 };

@@ -1,0 +1,462 @@
+// R2Bucket and what it gives out: arguments, limits and errors as the platform words them.
+// src/bindings/r2_body.c moves the bytes, src/service/r2.c keeps the index.
+// https://developers.cloudflare.com/r2/api/workers/workers-api-reference/
+import { finishInterface } from "../../internal/interface.js";
+import { native } from "../../internal/native.js";
+import { Blob } from "../../web/blob.js";
+import { utf8Encode } from "../../web/encoding/text-encoder.js";
+import { Headers } from "../../web/fetch/headers.js";
+import { createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, knownLength, pumpTo, readAllBytes } from "../../web/streams/internal.js";
+import { callService } from "./call.js";
+
+const KEY_BYTES_MAX = 1024;
+const METADATA_BYTES_MAX = 8192;
+const LIST_MAX = 1000;
+const DELETE_MAX = 1000;
+const PART_MAX = 10_000;
+const PUT_BYTES_MAX = 5 * 2 ** 30;
+const PIECE_BYTES = 1 << 20;
+const HASHES = { sha1: [20, "SHA-1"], sha256: [32, "SHA-256"], sha384: [48, "SHA-384"], sha512: [64, "SHA-512"] };
+const CLASSES = ["Standard", "InfrequentAccess"];
+
+const token = Symbol("construct");
+
+const TEXTS = {
+  10001: "Unspecified error.",
+  10011: "Your proposed upload is smaller than the minimum allowed object size.",
+  10012: "Your metadata headers exceed the maximum allowed metadata size.",
+  10020: "The specified object name is not valid.",
+  10022: "MaxKeys params must be positive integer <= 1000.",
+  10024: "The specified multipart upload does not exist.",
+  10025: "One or more of the specified parts could not be found.",
+  10039: "The requested range is not satisfiable.",
+  10048: "There was a problem with the multipart upload: all parts but the last must have the same size.",
+  100100: "Your proposed upload exceeds the maximum allowed object size.",
+};
+/** An error of the service, with its number. */
+function problem(method, code, text = TEXTS[code]) {
+  const error = new Error(`${method}: ${text} (${code})`);
+  Object.defineProperty(error, "code", { value: code, configurable: true });
+  return error;
+}
+const inside = (method) => (failure) => problem(method, 10001, failure);
+
+// --- arguments -------------------------------------------------------------------------------
+
+function checkKey(method, key) {
+  key = `${key}`;
+  if (key === "" || key.includes("\0") || utf8Encode(key).length > KEY_BYTES_MAX) throw problem(method, 10020);
+  return key;
+}
+
+const unquote = (etag) => etag.trim().replace(/^W\//, "").replace(/^"(.*)"$/, "$1");
+const etagList = (value) => {
+  if (value === undefined || value === null) return null;
+  const list = Array.isArray(value) ? value : [value];
+  for (const etag of list) {
+    if (/^(W\/)?".*"$/.test(`${etag}`)) throw new TypeError(`Conditional ETag should not be wrapped in quotes (${etag}).`);
+  }
+  return list.join("\n");
+};
+const timeOf = (value) => (value === undefined || value === null ? null : +value);
+
+/** [match, noneMatch, after, before, seconds] for C, or undefined. */
+function conditionOf(onlyIf) {
+  if (onlyIf === undefined || onlyIf === null) return undefined;
+  if (onlyIf instanceof Headers) {
+    const list = (name) => {
+      const value = onlyIf.get(name);
+      return value === null ? null : value.split(",").map(unquote).join("\n");
+    };
+    const date = (name) => {
+      const value = Date.parse(onlyIf.get(name) ?? "");
+      return Number.isNaN(value) ? null : value;
+    };
+    return [list("if-match"), list("if-none-match"), date("if-modified-since"), date("if-unmodified-since"), true];
+  }
+  return [etagList(onlyIf.etagMatches), etagList(onlyIf.etagDoesNotMatch), timeOf(onlyIf.uploadedAfter), timeOf(onlyIf.uploadedBefore),
+    onlyIf.secondsGranularity === true];
+}
+
+/** The part of a body of `size` bytes that is asked for: [offset, length]. */
+function rangeOf(method, range, size) {
+  if (range === undefined || range === null) return null;
+  let { offset, length, suffix } = range;
+  if (range instanceof Headers) {
+    const match = /^bytes=(\d*)-(\d*)$/.exec(range.get("range")?.trim() ?? "");
+    if (match === null || (match[1] === "" && match[2] === "")) return null;
+    offset = match[1] === "" ? undefined : +match[1];
+    suffix = match[1] === "" ? +match[2] : undefined;
+    length = match[1] !== "" && match[2] !== "" ? +match[2] - offset + 1 : undefined;
+    if (length !== undefined && length <= 0) return null;
+  }
+  if (suffix !== undefined) {
+    if (offset !== undefined || length !== undefined) throw new TypeError("Suffix is incompatible with offset or length.");
+    if (!(suffix > 0)) throw problem(method, 10039);
+    const start = Math.max(0, size - Math.floor(suffix));
+    return [start, size - start];
+  }
+  offset = Math.floor(offset ?? 0);
+  if (offset < 0 || (size > 0 && offset >= size) || (offset > size)) throw problem(method, 10039);
+  if (length !== undefined && !(length > 0)) throw problem(method, 10039);
+  return [offset, Math.min(length === undefined ? Infinity : Math.floor(length), size - offset)];
+}
+
+const HTTP_FIELDS = { contentType: "content-type", contentLanguage: "content-language", contentDisposition: "content-disposition",
+  contentEncoding: "content-encoding", cacheControl: "cache-control" };
+
+function httpMetadataOf(value) {
+  const out = {};
+  if (value === undefined || value === null) return out;
+  const headers = value instanceof Headers;
+  for (const name of Object.keys(HTTP_FIELDS)) {
+    const field = headers ? value.get(HTTP_FIELDS[name]) : value[name];
+    if (field !== undefined && field !== null) out[name] = `${field}`;
+  }
+  const expires = headers ? value.get("expires") : value.cacheExpiry;
+  if (expires !== undefined && expires !== null) {
+    const time = headers ? Date.parse(expires) : +expires;
+    if (!Number.isNaN(time)) out.cacheExpiry = time;
+  }
+  return out;
+}
+
+function metadataOf(method, options) {
+  const http = JSON.stringify(httpMetadataOf(options?.httpMetadata));
+  const custom = {};
+  let size = 0;
+  for (const [name, value] of Object.entries(options?.customMetadata ?? {})) {
+    custom[name] = `${value}`;
+    size += utf8Encode(name).length + utf8Encode(custom[name]).length;
+  }
+  if (size > METADATA_BYTES_MAX) throw problem(method, 10012);
+  const storageClass = options?.storageClass ?? "Standard";
+  if (!CLASSES.includes(storageClass)) throw new TypeError(`Unknown storage class: ${storageClass}`);
+  if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
+  return [http, JSON.stringify(custom), storageClass];
+}
+
+const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** {md5, sha: [name, hex]} of the checksums that put() should verify. */
+function checksumsOf(options) {
+  const wanted = {};
+  for (const name of ["md5", ...Object.keys(HASHES)]) {
+    const value = options?.[name];
+    if (value === undefined || value === null) continue;
+    const hex = typeof value === "string" ? value.toLowerCase()
+      : toHex(ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : new Uint8Array(value));
+    const bytes = name === "md5" ? 16 : HASHES[name][0];
+    if (!/^[0-9a-f]*$/.test(hex) || hex.length !== bytes * 2) throw new TypeError(`${name} is not a valid hex string of ${bytes} bytes`);
+    wanted[name] = hex;
+  }
+  const names = Object.keys(wanted);
+  if (names.length > 1) throw new TypeError("You cannot specify multiple hashing algorithms.");
+  return { md5: wanted.md5, sha: names[0] !== undefined && names[0] !== "md5" ? names[0] : undefined, hex: wanted[names[0]] };
+}
+
+// --- bodies ----------------------------------------------------------------------------------
+
+/** Bytes of a value that is not a stream; undefined: it is one. */
+function bytesOf(value) {
+  if (value === null) return new Uint8Array(0);
+  if (typeof value === "string") return utf8Encode(value);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return undefined;
+}
+
+/** Writes a body: [blob | null, size, md5, sha, bytes]. */
+async function writeBody(method, value, sha, blobOnly) {
+  const writer = native.r2Writer(sha, blobOnly);
+  const bytes = bytesOf(value);
+  if (bytes !== undefined) return native.r2Finish(writer, bytes);
+  const stream = value instanceof Blob ? value.stream() : value;
+  if (!isReadableStream(stream)) {
+    throw new TypeError("parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'.");
+  }
+  if (knownLength(stream) > PUT_BYTES_MAX) throw problem(method, 100100);
+  let size = 0;
+  try {
+    await pumpTo(stream, {
+      write(chunk) {
+        size += chunk.byteLength;
+        if (size > PUT_BYTES_MAX) throw problem(method, 100100);
+        return native.r2Write(writer, chunk);
+      },
+      close() {},
+      abort() {},
+    });
+    return await native.r2Finish(writer, undefined);
+  } catch (error) {
+    native.r2Abandon(writer);
+    throw error;
+  }
+}
+
+/** The stream of a part of a body that C reads. */
+function bodyStream(reader, offset, size) {
+  let left = size;
+  return createByteStreamFromPull(async () => {
+    if (left === 0) return null;
+    const chunk = await native.r2Read(reader, offset, Math.min(left, PIECE_BYTES));
+    offset += chunk.byteLength;
+    left -= chunk.byteLength;
+    return chunk;
+  }, undefined, { r2: reader, offset, size }, size);
+}
+
+// --- objects ---------------------------------------------------------------------------------
+
+class R2Checksums {
+  #hex;
+  constructor(key, hex) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#hex = hex;
+    for (const name of Object.keys(hex)) {
+      const bytes = new Uint8Array(hex[name].match(/../g).map((pair) => parseInt(pair, 16)));
+      Object.defineProperty(this, name, { value: bytes.buffer, enumerable: true });
+    }
+  }
+  toJSON() {
+    return { ...this.#hex };
+  }
+}
+finishInterface(R2Checksums);
+
+class R2Object {
+  constructor(key, fields, range) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.key = fields.key;
+    this.version = fields.version;
+    this.size = fields.size;
+    this.etag = fields.etag;
+    this.httpEtag = `"${fields.etag}"`;
+    this.checksums = new R2Checksums(token, fields.checksums);
+    this.uploaded = new Date(fields.uploaded);
+    if (fields.http !== undefined) {
+      const { cacheExpiry, ...http } = fields.http;
+      this.httpMetadata = cacheExpiry === undefined ? http : { ...http, cacheExpiry: new Date(cacheExpiry) };
+    }
+    if (fields.custom !== undefined) this.customMetadata = fields.custom;
+    if (range !== undefined) this.range = range;
+    this.storageClass = fields.storageClass;
+  }
+  writeHttpMetadata(headers) {
+    if (!(headers instanceof Headers)) throw new TypeError("Failed to execute 'writeHttpMetadata' on 'R2Object': parameter 1 is not of type 'Headers'.");
+    const http = this.httpMetadata ?? {};
+    for (const name of Object.keys(HTTP_FIELDS)) if (http[name] !== undefined) headers.set(HTTP_FIELDS[name], http[name]);
+    if (http.cacheExpiry !== undefined) headers.set("expires", http.cacheExpiry.toUTCString());
+  }
+}
+finishInterface(R2Object);
+
+class R2ObjectBody extends R2Object {
+  #source; // bytes, or C's body
+  #offset;
+  #length;
+  #stream = null;
+  #used = false;
+  constructor(key, fields, source, offset, length, range) {
+    super(key, fields, range);
+    this.#source = source;
+    this.#offset = offset;
+    this.#length = length;
+  }
+  get body() {
+    if (this.#stream === null) {
+      const source = this.#source;
+      this.#stream = source instanceof Uint8Array
+        ? createByteStreamFromBytes(source.slice(this.#offset, this.#offset + this.#length)) : bodyStream(source, this.#offset, this.#length);
+    }
+    return this.#stream;
+  }
+  get bodyUsed() {
+    return this.#used || (this.#stream !== null && isDisturbed(this.#stream));
+  }
+  async bytes() {
+    if (this.bodyUsed || (this.#stream !== null && isLocked(this.#stream))) {
+      throw new TypeError("Body has already been used. It can only be used once. Use tee() first if you need to read it twice.");
+    }
+    this.#used = true;
+    if (this.#stream !== null) return readAllBytes(this.#stream);
+    if (this.#source instanceof Uint8Array) return this.#source.slice(this.#offset, this.#offset + this.#length);
+    return this.#length === 0 ? new Uint8Array(0) : native.r2Read(this.#source, this.#offset, this.#length);
+  }
+  async arrayBuffer() {
+    return (await this.bytes()).buffer;
+  }
+  async text() {
+    return native.utf8Decode(await this.bytes());
+  }
+  async json() {
+    return JSON.parse(await this.text());
+  }
+  async blob() {
+    return new Blob([await this.bytes()], { type: this.httpMetadata?.contentType ?? "" });
+  }
+}
+finishInterface(R2ObjectBody);
+
+const makeObject = (json) => new R2Object(token, JSON.parse(json));
+
+// --- multipart uploads -----------------------------------------------------------------------
+
+class R2MultipartUpload {
+  #ns;
+  constructor(key, ns, name, uploadId) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#ns = ns;
+    this.key = name;
+    this.uploadId = uploadId;
+  }
+  async uploadPart(partNumber, value, options) {
+    const method = "uploadPart";
+    if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > PART_MAX) {
+      throw new TypeError(`Part number must be between 1 and ${PART_MAX} (inclusive). Actual value was: ${partNumber}`);
+    }
+    if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
+    if (value === null || value === undefined) throw new TypeError("A part must have a body.");
+    const [blob, size, etag] = await writeBody(method, value, undefined, true);
+    await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.key, this.uploadId, partNumber, blob, size, etag, callback));
+    return { partNumber, etag };
+  }
+  async #end(method, blob, start) {
+    let code, json;
+    try {
+      [code, json] = await callService(start, inside(method));
+    } catch (error) {
+      if (blob !== null) native.r2Discard(blob);
+      throw error;
+    }
+    if (code !== 0) throw problem(method, code);
+    return json;
+  }
+  async abort() {
+    await this.#end("abortMultipartUpload", null, (callback) => native.r2UploadEnd(this.#ns, this.key, this.uploadId, null, null, null, callback));
+  }
+  async complete(uploadedParts) {
+    const method = "completeMultipartUpload";
+    if (!Array.isArray(uploadedParts)) throw new TypeError("complete() takes an array of parts");
+    const parts = uploadedParts.map(({ partNumber, etag }) => ({ partNumber: Number(partNumber), etag: unquote(`${etag}`) }))
+      .sort((a, b) => a.partNumber - b.partNumber);
+    if (parts.some(({ partNumber, etag }) => !Number.isInteger(partNumber) || !/^[0-9a-f]{32}$/.test(etag))) throw problem(method, 10025);
+    // The ETag of the whole: the MD5 of its parts' MD5s, and their number.
+    const writer = native.r2Writer(undefined, false);
+    const joined = new Uint8Array(parts.flatMap(({ etag }) => etag.match(/../g).map((pair) => parseInt(pair, 16))));
+    const made = await native.r2Finish(writer, joined);
+    if (made[0] !== null) native.r2Discard(made[0]); // more parts than fit into memory: only its checksum was wanted
+    const etag = `${made[2]}-${parts.length}`;
+    const list = parts.map((part) => `${part.partNumber} ${part.etag}\n`).join("");
+    return makeObject(await this.#end(method, null, (callback) => native.r2UploadEnd(this.#ns, this.key, this.uploadId, list, etag, "{}", callback)));
+  }
+}
+finishInterface(R2MultipartUpload);
+
+// --- buckets ---------------------------------------------------------------------------------
+
+class R2Bucket {
+  #ns;
+  constructor(key, ns) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#ns = ns;
+  }
+
+  async head(key) {
+    key = checkKey("head", key);
+    const found = await callService((callback) => native.r2Get(this.#ns, false, key, undefined, callback), inside("head"));
+    return found === null ? null : makeObject(found[0]);
+  }
+
+  async get(key, options) {
+    const method = "get";
+    key = checkKey(method, key);
+    if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
+    const condition = conditionOf(options?.onlyIf);
+    const found = await callService((callback) => native.r2Get(this.#ns, true, key, condition, callback), inside(method));
+    if (found === null) return null;
+    const fields = JSON.parse(found[0]);
+    if (found[1]) return new R2Object(token, fields);
+    const range = rangeOf(method, options?.range, fields.size);
+    const [offset, length] = range ?? [0, fields.size];
+    return new R2ObjectBody(token, fields, found[2], offset, length, { offset, length });
+  }
+
+  async put(key, value, options) {
+    const method = "put";
+    key = checkKey(method, key);
+    if (arguments.length < 2 || value === undefined) throw new TypeError("Failed to execute 'put' on 'R2Bucket': parameter 2 is required.");
+    const condition = conditionOf(options?.onlyIf);
+    const metadata = metadataOf(method, options);
+    const wanted = checksumsOf(options);
+    const body = await writeBody(method, value, wanted.sha, false);
+    const [blob, , md5, sha] = body;
+    const actual = wanted.sha === undefined ? md5 : sha;
+    if (wanted.hex !== undefined && wanted.hex !== actual) {
+      if (blob !== null) native.r2Discard(blob);
+      const name = wanted.sha === undefined ? "MD5" : HASHES[wanted.sha][1];
+      throw problem(method, 10037, `The ${name} checksum you specified did not match what we received.\nYou provided a ${name} checksum with value: ${wanted.hex}\nActual ${name} was: ${actual}`);
+    }
+    const checksums = JSON.stringify(wanted.sha === undefined ? { md5 } : { md5, [wanted.sha]: sha });
+    let json;
+    try {
+      json = await callService((callback) => native.r2Put(this.#ns, key, body, checksums, ...metadata, condition, callback), inside(method));
+    } catch (error) {
+      if (blob !== null) native.r2Discard(blob);
+      throw error;
+    }
+    return json === null ? null : makeObject(json);
+  }
+
+  async delete(keys) {
+    const list = (Array.isArray(keys) ? keys : [keys]).map((key) => checkKey("delete", key));
+    if (list.length > DELETE_MAX) throw new RangeError(`delete: cannot delete more than ${DELETE_MAX} keys at once`);
+    if (list.length === 0) return;
+    await callService((callback) => native.r2Delete(this.#ns, list.map((key) => `${key}\0`).join(""), callback), inside("delete"));
+  }
+
+  async list(options = {}) {
+    const method = "list";
+    const { limit = LIST_MAX, prefix = "", cursor, delimiter = "", startAfter, include } = options ?? {};
+    if (!Number.isInteger(limit) || limit < 1 || limit > LIST_MAX) throw problem(method, 10022);
+    let after = startAfter === undefined ? null : `${startAfter}`;
+    let isPrefix = false;
+    if (cursor !== undefined && cursor !== null) {
+      const text = decodeCursor(`${cursor}`);
+      if (text === null) throw problem(method, 10001, "The cursor is not valid.");
+      after = text.slice(1);
+      isPrefix = text[0] === "p";
+    }
+    const [json, truncated, last, lastIsPrefix] = await callService(
+      (callback) => native.r2List(this.#ns, `${prefix}`, `${delimiter ?? ""}`, after, isPrefix, limit,
+        include?.includes("httpMetadata") ?? false, include?.includes("customMetadata") ?? false, callback), inside(method));
+    const { objects, prefixes } = JSON.parse(json);
+    const result = { objects: objects.map((fields) => new R2Object(token, fields)), truncated, delimitedPrefixes: prefixes };
+    if (truncated) result.cursor = encodeCursor((lastIsPrefix ? "p" : "k") + last);
+    return result;
+  }
+
+  async createMultipartUpload(key, options) {
+    const method = "createMultipartUpload";
+    key = checkKey(method, key);
+    const metadata = metadataOf(method, options);
+    const [, json] = await callService((callback) => native.r2UploadCreate(this.#ns, key, ...metadata, callback), inside(method));
+    return new R2MultipartUpload(token, this.#ns, key, JSON.parse(json));
+  }
+
+  resumeMultipartUpload(key, uploadId) {
+    return new R2MultipartUpload(token, this.#ns, checkKey("resumeMultipartUpload", key), `${uploadId}`);
+  }
+}
+finishInterface(R2Bucket);
+
+const encodeCursor = (text) => toHex(utf8Encode(text));
+function decodeCursor(text) {
+  if (!/^(?:[0-9a-f]{2})+$/.test(text)) return null;
+  const decoded = native.utf8DecodeStrict(new Uint8Array(text.match(/../g).map((pair) => parseInt(pair, 16))));
+  return decoded !== null && (decoded[0] === "k" || decoded[0] === "p") ? decoded : null;
+}
+
+export function makeBucket(ns) {
+  return new R2Bucket(token, ns);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/r2.c - the index of a bucket (service/r2.h) for prelude/workers/service/r2.js. */
+#include "bindings/r2.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "bindings/service.h"
+#include "js/native.h"
+
+static char *text_or_null(JSContextRef ctx, JSValueRef value)
+{
+    return JSValueIsString(ctx, value) ? cn_js_to_text(ctx, value, NULL) : NULL;
+}
+
+static struct cn_r2_call *new_call(JSContextRef ctx, JSValueRef ns, enum cn_r2_op op,
+                                   JSValueRef key)
+{
+    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, ns), op);
+    cn_js_append_utf8(ctx, key, &call->key);
+    return call;
+}
+
+static JSValueRef json_of(JSContextRef ctx, const struct cn_r2_call *call)
+{
+    return call->json.size ? cn_js_text(ctx, (const char *)call->json.data, call->json.size)
+                           : JSValueMakeNull(ctx);
+}
+
+/* [match | null, noneMatch | null, after | null, before | null, seconds] */
+static void read_condition(JSContextRef ctx, JSValueRef value, struct cn_r2_condition *only_if)
+{
+    if (!JSValueIsObject(ctx, value))
+        return;
+    JSValueRef parts[5];
+    for (unsigned i = 0; i < 5; i++)
+        parts[i] = JSObjectGetPropertyAtIndex(ctx, (JSObjectRef)value, i, NULL);
+    only_if->match = text_or_null(ctx, parts[0]);
+    only_if->none_match = text_or_null(ctx, parts[1]);
+    if (JSValueIsNumber(ctx, parts[2]))
+        only_if->after_ms = (int64_t)cn_js_to_number(ctx, parts[2]);
+    if (JSValueIsNumber(ctx, parts[3]))
+        only_if->before_ms = (int64_t)cn_js_to_number(ctx, parts[3]);
+    only_if->seconds = JSValueToBoolean(ctx, parts[4]);
+}
+
+/* A body that r2Finish() has made: a blob with its size, or bytes. */
+static bool read_body(JSContextRef ctx, JSValueRef blob, JSValueRef size, JSValueRef bytes,
+                      struct cn_r2_body *body)
+{
+    struct cn_blob_id id;
+    uint8_t *data;
+    size_t data_size;
+    if (cn_r2_blob_arg(ctx, blob, &id)) {
+        body->segments = CN_NEW(struct cn_r2_segment);
+        body->count = 1;
+        body->size = (uint64_t)cn_js_to_number(ctx, size);
+        *body->segments = (struct cn_r2_segment){id, body->size};
+        return true;
+    }
+    if (!cn_js_bytes(ctx, bytes, &data, &data_size))
+        return false;
+    body->bytes = data_size ? cn_memdup(data, data_size) : cn_alloc(1);
+    body->size = data_size;
+    return true;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+/* null, or [json, failed, bytes | body | undefined] */
+static JSValueRef convert_get(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
+    if (!call->found)
+        return JSValueMakeNull(ctx);
+    JSValueRef values[3] = {json_of(ctx, call), JSValueMakeBoolean(ctx, call->failed),
+                            JSValueMakeUndefined(ctx)};
+    if (call->body.segments) {
+        values[2] = cn_r2_reader_make(ctx, &call->body);
+    } else if (call->body.bytes) {
+        values[2] = cn_js_uint8array_take(ctx, call->body.bytes, (size_t)call->body.size);
+        call->body.bytes = NULL;
+    }
+    return JSObjectMakeArray(ctx, 3, values, NULL);
+}
+
+/* r2Get(ns, withBody, key, onlyIf, callback) */
+static JSValueRef native_r2_get(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call =
+        new_call(ctx, cn_js_arg(0), JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_R2_GET : CN_R2_HEAD,
+                 cn_js_arg(2));
+    read_condition(ctx, cn_js_arg(3), &call->only_if);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert_get);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* null: a condition did not hold; or the object's description */
+static JSValueRef convert_put(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
+    return call->failed ? JSValueMakeNull(ctx) : json_of(ctx, call);
+}
+
+/* r2Put(ns, key, [blob, size, md5, sha, bytes], checksums, http, custom, class, onlyIf, callback)
+ */
+static JSValueRef native_r2_put(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_PUT, cn_js_arg(1));
+    JSObjectRef made = (JSObjectRef)cn_js_arg(2);
+    JSValueRef parts[5];
+    for (unsigned i = 0; i < 5; i++)
+        parts[i] = JSObjectGetPropertyAtIndex(ctx, made, i, NULL);
+    if (!read_body(ctx, parts[0], parts[1], parts[4], &call->body)) {
+        cn_service_call_free(&call->base);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2Put: there is no body");
+    }
+    call->etag = text_or_null(ctx, parts[2]);
+    call->checksums = text_or_null(ctx, cn_js_arg(3));
+    call->http = text_or_null(ctx, cn_js_arg(4));
+    call->custom = text_or_null(ctx, cn_js_arg(5));
+    call->storage_class = text_or_null(ctx, cn_js_arg(6));
+    read_condition(ctx, cn_js_arg(7), &call->only_if);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(8), convert_put);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* r2Delete(ns, keys, callback): each key is followed by U+0000 */
+static JSValueRef native_r2_delete(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_DELETE, cn_js_arg(1));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* [json, truncated, last, lastIsPrefix] */
+static JSValueRef convert_list(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
+    JSValueRef values[] = {json_of(ctx, call), JSValueMakeBoolean(ctx, call->truncated),
+                           cn_js_text(ctx, cn_buf_text(&call->last), call->last.size),
+                           JSValueMakeBoolean(ctx, call->last_prefix)};
+    return JSObjectMakeArray(ctx, 4, values, NULL);
+}
+
+/* r2List(ns, prefix, delimiter, after | null, afterIsPrefix, limit, http, custom, callback) */
+static JSValueRef native_r2_list(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_R2_LIST);
+    cn_js_append_utf8(ctx, cn_js_arg(1), &call->prefix);
+    cn_js_append_utf8(ctx, cn_js_arg(2), &call->delimiter);
+    if (JSValueIsString(ctx, cn_js_arg(3))) {
+        cn_js_append_utf8(ctx, cn_js_arg(3), &call->after);
+        cn_buf_text(&call->after);
+    }
+    cn_buf_text(&call->prefix);
+    call->after_prefix = JSValueToBoolean(ctx, cn_js_arg(4));
+    call->limit = (unsigned)cn_js_to_number(ctx, cn_js_arg(5));
+    call->include_http = JSValueToBoolean(ctx, cn_js_arg(6));
+    call->include_custom = JSValueToBoolean(ctx, cn_js_arg(7));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(8), convert_list);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* --- multipart uploads ----------------------------------------------------------------------- */
+
+/* [problem, json | null] */
+static JSValueRef convert_upload(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
+    JSValueRef values[] = {JSValueMakeNumber(ctx, call->problem), json_of(ctx, call)};
+    return JSObjectMakeArray(ctx, 2, values, NULL);
+}
+
+/* r2UploadCreate(ns, key, http, custom, class, callback) */
+static JSValueRef native_r2_upload_create(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_CREATE, cn_js_arg(1));
+    call->http = text_or_null(ctx, cn_js_arg(2));
+    call->custom = text_or_null(ctx, cn_js_arg(3));
+    call->storage_class = text_or_null(ctx, cn_js_arg(4));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_upload);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* r2UploadPart(ns, key, upload, number, blob, size, etag, callback) */
+static JSValueRef native_r2_upload_part(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_PART, cn_js_arg(1));
+    call->upload = text_or_null(ctx, cn_js_arg(2));
+    call->part = (unsigned)cn_js_to_number(ctx, cn_js_arg(3));
+    call->etag = text_or_null(ctx, cn_js_arg(6));
+    if (!call->upload ||
+        !read_body(ctx, cn_js_arg(4), cn_js_arg(5), JSValueMakeUndefined(ctx), &call->body)) {
+        cn_service_call_free(&call->base);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2UploadPart: bad arguments");
+    }
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(7), convert_upload);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* r2UploadEnd(ns, key, upload, parts | null, etag, checksums, callback): null aborts */
+static JSValueRef native_r2_upload_end(CN_JS_NATIVE_ARGS)
+{
+    bool completes = JSValueIsString(ctx, cn_js_arg(3));
+    struct cn_r2_call *call = new_call(
+        ctx, cn_js_arg(0), completes ? CN_R2_UPLOAD_COMPLETE : CN_R2_UPLOAD_ABORT, cn_js_arg(1));
+    call->upload = text_or_null(ctx, cn_js_arg(2));
+    call->parts = text_or_null(ctx, cn_js_arg(3));
+    call->etag = text_or_null(ctx, cn_js_arg(4));
+    call->checksums = text_or_null(ctx, cn_js_arg(5));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(6), convert_upload);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* r2Uploads(ns, key | null, upload | null, callback): those of the bucket, or parts of one */
+static JSValueRef native_r2_uploads(CN_JS_NATIVE_ARGS)
+{
+    bool parts = JSValueIsString(ctx, cn_js_arg(2));
+    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
+                                             parts ? CN_R2_UPLOAD_PARTS : CN_R2_UPLOAD_LIST);
+    if (parts)
+        cn_js_append_utf8(ctx, cn_js_arg(1), &call->key);
+    call->upload = text_or_null(ctx, cn_js_arg(2));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(3), convert_upload);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_r2[] = {
+    {"r2Get", native_r2_get},
+    {"r2Put", native_r2_put},
+    {"r2Delete", native_r2_delete},
+    {"r2List", native_r2_list},
+    {"r2UploadCreate", native_r2_upload_create},
+    {"r2UploadPart", native_r2_upload_part},
+    {"r2UploadEnd", native_r2_upload_end},
+    {"r2Uploads", native_r2_uploads},
+    {0},
+};

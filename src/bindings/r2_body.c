@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/r2_body.c - bodies of R2 objects: into blobs and out of them, on the thread pool.
+ *
+ * A writer takes the pieces of one body. Up to CN_R2_INLINE_MAX they are kept in memory, because a
+ * small body goes into the index; then a blob is begun. Checksums are computed on the way. A
+ * writer that is neither finished nor abandoned is abandoned when the collector finds it.
+ *
+ * Ownership: a writer is counted, by its JavaScript object and by the work that runs on it. */
+#include <openssl/evp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bindings/r2.h"
+#include "js/handle.h"
+#include "js/native.h"
+#include "js/work.h"
+#include "object/node.h"
+#include "service/r2.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+
+struct writer {
+    struct cn_js_handle handle;
+    atomic_uint refs;
+    struct cn_blobs *blobs;
+    struct cn_blob_writer *blob; /* NULL: not begun */
+    EVP_MD_CTX *md5, *sha;       /* sha NULL: not asked for */
+    struct cn_buf head;          /* what came before the blob was begun */
+    uint64_t size;
+    bool blob_only; /* a part: never in the index */
+    bool busy, over;
+};
+
+static void unref(struct writer *writer)
+{
+    if (atomic_fetch_sub(&writer->refs, 1) != 1)
+        return;
+    if (writer->blob)
+        cn_blob_abandon(writer->blob);
+    EVP_MD_CTX_free(writer->md5);
+    EVP_MD_CTX_free(writer->sha);
+    cn_buf_fini(&writer->head);
+    cn_free(writer);
+}
+
+static void free_writer(void *data)
+{
+    unref(data);
+}
+static const struct cn_js_handle_type writer_type = {"R2Writer", free_writer};
+
+static void free_body(void *data)
+{
+    struct cn_r2_reader *reader = data;
+    if (atomic_fetch_sub(&reader->refs, 1) != 1)
+        return;
+    cn_r2_body_fini(&reader->body);
+    cn_free(reader);
+}
+static const struct cn_js_handle_type reader_type = {"R2Body", free_body};
+
+struct cn_blobs *cn_r2_blobs(JSContextRef ctx)
+{
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    return ((struct cn_services *)cn_node_data(instance->lane->options.node))->blobs;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+static void hex(const uint8_t *bytes, size_t size, char *out)
+{
+    for (size_t i = 0; i < size; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* r2Writer(sha | undefined, blobOnly) -> writer; sha is OpenSSL's name */
+static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
+{
+    struct writer *writer = CN_NEW(struct writer);
+    atomic_init(&writer->refs, 1);
+    writer->blobs = cn_r2_blobs(ctx);
+    writer->md5 = EVP_MD_CTX_new();
+    EVP_DigestInit_ex(writer->md5, EVP_md5(), NULL);
+    if (JSValueIsString(ctx, cn_js_arg(0))) {
+        char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+        const EVP_MD *md = EVP_get_digestbyname(name);
+        cn_free(name);
+        writer->sha = EVP_MD_CTX_new();
+        EVP_DigestInit_ex(writer->sha, md ? md : EVP_sha256(), NULL);
+    }
+    writer->blob_only = JSValueToBoolean(ctx, cn_js_arg(1));
+    return cn_js_handle_make(ctx, &writer->handle, &writer_type, sizeof(*writer) + 65536);
+}
+
+struct write_work {
+    struct cn_js_work work;
+    struct writer *writer;
+    uint8_t *bytes; /* owned */
+    size_t size;
+    bool finish;
+    int rc;
+    struct cn_blob_id id;
+    uint8_t md5[EVP_MAX_MD_SIZE], sha[EVP_MAX_MD_SIZE];
+    unsigned md5_size, sha_size;
+    struct cn_err err;
+};
+
+/* Appends to the body; on the pool, or on the lane while all of it is in memory. */
+static int append(struct writer *writer, const uint8_t *bytes, size_t size, struct cn_err *err)
+{
+    EVP_DigestUpdate(writer->md5, bytes, size);
+    if (writer->sha)
+        EVP_DigestUpdate(writer->sha, bytes, size);
+    writer->size += size;
+    if (!writer->blob && !writer->blob_only && writer->size <= CN_R2_INLINE_MAX) {
+        cn_buf_append(&writer->head, bytes, size);
+        return 0;
+    }
+    int rc = writer->blob ? 0 : cn_blob_create(writer->blobs, &writer->blob, err);
+    if (rc == 0 && writer->head.size) {
+        rc = cn_blob_write(writer->blob, writer->head.data, writer->head.size, err);
+        cn_buf_fini(&writer->head);
+    }
+    return rc < 0 || !size ? rc : cn_blob_write(writer->blob, bytes, size, err);
+}
+
+static void run_write(struct cn_js_work *work)
+{
+    struct write_work *write = (struct write_work *)work;
+    struct writer *writer = write->writer;
+    write->rc = append(writer, write->bytes, write->size, &write->err);
+    if (write->rc < 0 || !write->finish)
+        return;
+    EVP_DigestFinal_ex(writer->md5, write->md5, &write->md5_size);
+    if (writer->sha)
+        EVP_DigestFinal_ex(writer->sha, write->sha, &write->sha_size);
+    if (writer->blob) {
+        write->rc = cn_blob_finish(writer->blob, &write->id, &write->err);
+        writer->blob = NULL;
+    }
+}
+
+/* [blob | null, size, md5, sha | undefined, bytes | undefined] */
+static JSValueRef finished(JSContextRef ctx, struct write_work *write)
+{
+    struct writer *writer = write->writer;
+    char blob[2 * CN_BLOB_ID_SIZE + 1], md5[2 * EVP_MAX_MD_SIZE + 1], sha[2 * EVP_MAX_MD_SIZE + 1];
+    bool in_memory = !writer->blob_only && writer->size <= CN_R2_INLINE_MAX;
+    hex(write->id.bytes, CN_BLOB_ID_SIZE, blob);
+    hex(write->md5, write->md5_size, md5);
+    hex(write->sha, write->sha_size, sha);
+    JSValueRef values[] = {
+        in_memory ? JSValueMakeNull(ctx) : cn_js_text_z(ctx, blob),
+        JSValueMakeNumber(ctx, (double)writer->size),
+        cn_js_text_z(ctx, md5),
+        writer->sha ? cn_js_text_z(ctx, sha) : JSValueMakeUndefined(ctx),
+        in_memory ? cn_js_uint8array(ctx, writer->head.data, writer->head.size)
+                  : JSValueMakeUndefined(ctx),
+    };
+    return JSObjectMakeArray(ctx, 5, values, NULL);
+}
+
+static JSValueRef finish_write(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception)
+{
+    struct write_work *write = (struct write_work *)work;
+    JSValueRef value = NULL;
+    write->writer->busy = false;
+    if (ctx && write->rc < 0)
+        value = *exception = cn_js_error(ctx, CN_JS_ERROR, "%s", write->err.text);
+    else if (ctx)
+        value = write->finish ? finished(ctx, write) : JSValueMakeUndefined(ctx);
+    else if (write->finish && write->rc == 0 && write->writer->size > CN_R2_INLINE_MAX)
+        (void)cn_blob_delete(write->writer->blobs, &write->id, NULL); /* nobody will refer to it */
+    cn_free(write->bytes);
+    unref(write->writer);
+    return value;
+}
+
+static JSValueRef start_write(JSContextRef ctx, struct writer *writer, const uint8_t *bytes,
+                              size_t size, bool finish)
+{
+    struct write_work *write = CN_NEW(struct write_work);
+    write->work.run = run_write;
+    write->work.finish = finish_write;
+    write->writer = writer;
+    write->bytes = cn_memdup(bytes, size);
+    write->size = size;
+    write->finish = finish;
+    writer->busy = true;
+    atomic_fetch_add(&writer->refs, 1);
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    return cn_js_work_start(runtime->context, runtime->loop, &write->work);
+}
+
+static struct writer *writer_arg(JSContextRef ctx, JSValueRef value, JSValueRef *exception)
+{
+    struct writer *writer = cn_js_handle_find(ctx, value, &writer_type);
+    if (writer && !writer->busy && !writer->over)
+        return writer;
+    cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2: the writer is in use");
+    return NULL;
+}
+
+/* r2Write(writer, bytes) -> undefined: taken; or a promise to wait for before the next */
+static JSValueRef native_r2_write(CN_JS_NATIVE_ARGS)
+{
+    struct writer *writer = writer_arg(ctx, cn_js_arg(0), exception);
+    uint8_t *bytes;
+    size_t size;
+    if (!writer)
+        return JSValueMakeUndefined(ctx);
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2: not a buffer");
+    if (writer->blob_only || writer->blob || writer->size + size > CN_R2_INLINE_MAX)
+        return start_write(ctx, writer, bytes, size, false);
+    struct cn_err err;
+    (void)append(writer, bytes, size, &err); /* into memory: it cannot fail */
+    return JSValueMakeUndefined(ctx);
+}
+
+/* r2Finish(writer, bytes | undefined) -> a promise of what finished() makes, or itself */
+static JSValueRef native_r2_finish(CN_JS_NATIVE_ARGS)
+{
+    struct writer *writer = writer_arg(ctx, cn_js_arg(0), exception);
+    uint8_t *bytes = (uint8_t *)"";
+    size_t size = 0;
+    if (!writer)
+        return JSValueMakeUndefined(ctx);
+    (void)cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size); /* undefined: none */
+    if (writer->blob_only || writer->blob || writer->size + size > CN_R2_INLINE_MAX) {
+        JSValueRef promise = start_write(ctx, writer, bytes, size, true);
+        writer->over = true;
+        return promise;
+    }
+    struct write_work now = {.writer = writer, .bytes = bytes, .size = size, .finish = true};
+    writer->over = true;
+    run_write(&now.work);
+    return finished(ctx, &now);
+}
+
+/* r2Abandon(writer) */
+static JSValueRef native_r2_abandon(CN_JS_NATIVE_ARGS)
+{
+    struct writer *writer = cn_js_handle_find(ctx, cn_js_arg(0), &writer_type);
+    if (writer && !writer->busy && writer->blob) {
+        cn_blob_abandon(writer->blob);
+        writer->blob = NULL;
+        writer->over = true;
+    }
+    return JSValueMakeUndefined(ctx);
+}
+
+struct discard_work {
+    struct cn_js_work work;
+    struct cn_blobs *blobs;
+    struct cn_blob_id id;
+};
+
+static void run_discard(struct cn_js_work *work)
+{
+    struct discard_work *discard = (struct discard_work *)work;
+    (void)cn_blob_delete(discard->blobs, &discard->id, NULL); /* at worst a file too many */
+}
+
+static JSValueRef finish_discard(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception)
+{
+    (void)work, (void)exception;
+    return ctx ? JSValueMakeUndefined(ctx) : NULL;
+}
+
+bool cn_r2_blob_arg(JSContextRef ctx, JSValueRef value, struct cn_blob_id *id)
+{
+    char text[2 * CN_BLOB_ID_SIZE + 1];
+    if (!JSValueIsString(ctx, value))
+        return false;
+    JSStringRef string = JSValueToStringCopy(ctx, value, NULL);
+    bool ok = JSStringGetUTF8CString(string, text, sizeof(text)) == sizeof(text);
+    JSStringRelease(string);
+    for (size_t i = 0; ok && i < CN_BLOB_ID_SIZE; i++) {
+        unsigned byte;
+        ok = sscanf(text + 2 * i, "%2x", &byte) == 1;
+        id->bytes[i] = (uint8_t)byte;
+    }
+    return ok;
+}
+
+/* r2Discard(blob): the index did not take it */
+static JSValueRef native_r2_discard(CN_JS_NATIVE_ARGS)
+{
+    struct discard_work *discard = CN_NEW(struct discard_work);
+    if (!cn_r2_blob_arg(ctx, cn_js_arg(0), &discard->id)) {
+        cn_free(discard);
+        return JSValueMakeUndefined(ctx);
+    }
+    discard->work.run = run_discard;
+    discard->work.finish = finish_discard;
+    discard->blobs = cn_r2_blobs(ctx);
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    return cn_js_work_start(runtime->context, runtime->loop, &discard->work);
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+JSValueRef cn_r2_reader_make(JSContextRef ctx, struct cn_r2_body *body)
+{
+    struct cn_r2_reader *reader = CN_NEW(struct cn_r2_reader);
+    atomic_init(&reader->refs, 1);
+    reader->blobs = cn_r2_blobs(ctx);
+    reader->body = *body;
+    *body = (struct cn_r2_body){0};
+    return cn_js_handle_make(ctx, &reader->handle, &reader_type, sizeof(*reader));
+}
+
+struct cn_r2_reader *cn_r2_reader_arg(JSContextRef ctx, JSValueRef value)
+{
+    return cn_js_handle_find(ctx, value, &reader_type);
+}
+
+void cn_r2_reader_unref(struct cn_r2_reader *reader)
+{
+    free_body(reader);
+}
+
+struct read_work {
+    struct cn_js_work work;
+    struct cn_r2_reader *reader; /* a reference */
+    uint8_t *bytes;
+    uint64_t offset;
+    size_t size;
+    int64_t result;
+    struct cn_err err;
+};
+
+static void run_read(struct cn_js_work *work)
+{
+    struct read_work *read = (struct read_work *)work;
+    read->result = cn_r2_read(read->reader->blobs, &read->reader->body, read->bytes, read->size,
+                              read->offset, &read->err);
+}
+
+static JSValueRef finish_read(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception)
+{
+    struct read_work *read = (struct read_work *)work;
+    JSValueRef value = NULL;
+    if (ctx && read->result >= 0)
+        value = cn_js_uint8array_take(ctx, read->bytes, (size_t)read->result);
+    else
+        cn_free(read->bytes);
+    if (ctx && !value)
+        value = *exception = cn_js_error(ctx, CN_JS_ERROR, "%s", read->err.text);
+    cn_r2_reader_unref(read->reader);
+    return value;
+}
+
+/* r2Read(body, offset, size) -> a promise of so many bytes */
+static JSValueRef native_r2_read(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_reader *reader = cn_r2_reader_arg(ctx, cn_js_arg(0));
+    double offset = cn_js_to_number(ctx, cn_js_arg(1)), size = cn_js_to_number(ctx, cn_js_arg(2));
+    if (!reader || !(offset >= 0) || !(size > 0))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2Read: bad arguments");
+    struct read_work *read = CN_NEW(struct read_work);
+    read->work.run = run_read;
+    read->work.finish = finish_read;
+    read->reader = reader;
+    read->offset = (uint64_t)offset;
+    read->size = (size_t)size;
+    read->bytes = cn_try_alloc(read->size);
+    if (!read->bytes) {
+        cn_free(read);
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "the body does not fit into memory");
+    }
+    atomic_fetch_add(&reader->refs, 1);
+    struct cn_runtime *runtime = cn_runtime_of(ctx);
+    return cn_js_work_start(runtime->context, runtime->loop, &read->work);
+}
+
+const struct cn_js_native cn_native_r2_body[] = {
+    {"r2Writer", native_r2_writer},
+    {"r2Write", native_r2_write},
+    {"r2Finish", native_r2_finish},
+    {"r2Abandon", native_r2_abandon},
+    {"r2Discard", native_r2_discard},
+    {"r2Read", native_r2_read},
+    {0},
+};

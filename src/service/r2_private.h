@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/r2_private.h - what the index of a bucket (r2.c) and its uploads (r2_upload.c) share. */
+#ifndef CN_SERVICE_R2_PRIVATE_H
+#define CN_SERVICE_R2_PRIVATE_H
+#include "service/r2.h"
+
+enum {
+    CN_R2_SQL_GET,
+    CN_R2_SQL_PUT,
+    CN_R2_SQL_DELETE,
+    CN_R2_SQL_LIST,
+    CN_R2_SQL_LIST_FROM,
+    CN_R2_SQL_DISCARD,
+    CN_R2_SQL_GARBAGE,
+    CN_R2_SQL_DISCARDED,
+    CN_R2_SQL_GARBAGE_LEFT,
+    CN_R2_SQL_UPLOAD_CREATE,
+    CN_R2_SQL_UPLOAD_GET,
+    CN_R2_SQL_UPLOAD_DELETE,
+    CN_R2_SQL_UPLOAD_LIST,
+    CN_R2_SQL_PART_PUT,
+    CN_R2_SQL_PART_GET,
+    CN_R2_SQL_PARTS,
+    CN_R2_SQL_PARTS_DELETE,
+    CN_R2_SQL_COUNT,
+};
+
+struct cn_r2_bucket {
+    struct cn_object *object;
+    struct cn_services *services;
+    struct cn_service_sql sql;
+    struct cn_list removals; /* of struct removal: blobs being deleted */
+};
+
+int64_t cn_r2_now(struct cn_r2_bucket *bucket);
+int cn_r2_sql(struct cn_r2_bucket *bucket, unsigned which, struct cn_statement **statement,
+              struct cn_err *err);
+/* NULL is an empty JSON object. */
+int cn_r2_bind_text(struct cn_statement *statement, int index, const char *text,
+                    struct cn_err *err);
+int cn_r2_bind_key(struct cn_statement *statement, int index, const void *key, size_t size,
+                   struct cn_err *err);
+int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segments, size_t count,
+                  struct cn_err *err);
+int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+
+int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+int cn_r2_upload_part(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+int cn_r2_upload_complete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+int cn_r2_upload_abort(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+int cn_r2_upload_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+int cn_r2_upload_parts(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+
+#endif
