@@ -80,6 +80,18 @@ export interface Native {
   nodeCipher(name: string, encrypts: boolean, key: BufferSource, iv: BufferSource, padding: boolean): object | string;
   nodeCipherUpdate(state: object, bytes: BufferSource, isAdditionalData: boolean): Uint8Array | undefined;
   nodeCipherFinal(state: object): Uint8Array | string;
+  // node_dh.c: numbers are big-endian bytes
+  nodeModExp(base: BufferSource, exponent: BufferSource, modulus: BufferSource): Uint8Array | null;
+  nodeDhGroup(bits: number): Uint8Array | null;
+  nodePrime(background: boolean, bits: number, safe: boolean, add?: BufferSource, rem?: BufferSource): Uint8Array | Promise<Uint8Array>;
+  nodeIsPrime(background: boolean, number: BufferSource): boolean | Promise<boolean>;
+  nodeEcPoint(curve: string, point: BufferSource, form: 2 | 4 | 6): Uint8Array | null;
+  nodeEcMultiply(curve: string, secret?: BufferSource, point?: BufferSource): [Uint8Array, Uint8Array] | Uint8Array | null | undefined;
+  nodeAgree(privateDer: BufferSource, publicDer: BufferSource): Uint8Array | null;
+  // node_x509.c
+  nodeX509Read(bytes: BufferSource): unknown[] | null;
+  nodeX509Ask(der: BufferSource, question: number, about: string | BufferSource, flags: number): boolean;
+  // node_crypto.c
   nodeCipherTag(state: object, tag: BufferSource | number): Uint8Array | undefined;
   nodeDerive(background: boolean, hash: string | null, password: BufferSource, salt: BufferSource, size: number, cost: number, r: number, p: number, memory: number):
     Uint8Array | Promise<Uint8Array> | null;

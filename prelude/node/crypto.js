@@ -5,7 +5,9 @@ import { Buffer } from "./buffer.js";
 import { invalidArgType, nodeError, outOfRange, validateFunction, validateString } from "./internal/errors.js";
 import { native, nativeIds } from "./internal/internals.js";
 import * as keys from "./internal/keys.js";
+import dh from "./internal/dh.js";
 import { unsupported } from "./internal/stub.js";
+import { X509Certificate } from "./internal/x509.js";
 
 const { crypto: webcrypto } = globalThis;
 const { asBuffer, bytesOf, output } = keys;
@@ -313,6 +315,7 @@ const module = {
   createSign: (algorithm, options) => new keys.Sign(algorithm, options),
   createVerify: (algorithm, options) => new keys.Verify(algorithm, options),
   sign: keys.sign, verify: keys.verify, publicEncrypt: keys.publicEncrypt, privateDecrypt: keys.privateDecrypt,
+  privateEncrypt: keys.privateEncrypt, publicDecrypt: keys.publicDecrypt,
   generateKeyPair: keys.generateKeyPair, generateKeyPairSync: keys.generateKeyPairSync,
   subtle: webcrypto.subtle,
   createHash, createHmac, hash,
@@ -324,6 +327,8 @@ const module = {
   randomUUID: () => webcrypto.randomUUID(),
   getRandomValues: (array) => webcrypto.getRandomValues(array),
   timingSafeEqual,
+  ...dh,
+  X509Certificate,
   getHashes: () => names(false).filter((name) => native.nodeHash(name, undefined) !== null),
   getCiphers: () => names(true).filter((name) => native.nodeCipherInfo(name) !== null),
   getCipherInfo(name) {
@@ -334,10 +339,5 @@ const module = {
   getFips: () => 0,
   constants: { RSA_PKCS1_PADDING: 1, RSA_NO_PADDING: 3, RSA_PKCS1_OAEP_PADDING: 4, RSA_PKCS1_PSS_PADDING: 6, RSA_PSS_SALTLEN_DIGEST: -1, RSA_PSS_SALTLEN_MAX_SIGN: -2, RSA_PSS_SALTLEN_AUTO: -2 },
 };
-for (const name of [
-  "createDiffieHellman", "createECDH", "getDiffieHellman", "diffieHellman", "publicDecrypt", "privateEncrypt", "generatePrime",
-  "generatePrimeSync", "checkPrime", "checkPrimeSync", "X509Certificate", "Certificate",
-]) {
-  module[name] = unsupported(`${name}() of node:crypto (use crypto.subtle)`);
-}
+module.Certificate = unsupported("Certificate of node:crypto (SPKAC)");
 export default module;

@@ -7,6 +7,7 @@ import { stub } from "./internal/stub.js";
 
 const LOADERS = {
   __proto__: null,
+  "cloudflare:node": () => require("./cloudflare.js"),
   "node:assert": () => require("./assert.js"),
   "node:assert/strict": () => ({ default: require("./assert.js").default.strict }),
   "node:async_hooks": () => require("./async_hooks.js"),

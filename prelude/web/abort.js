@@ -109,8 +109,13 @@ export class AbortSignal extends EventTarget {
     return signal;
   }
   static timeout(milliseconds) {
+    if (arguments.length === 0) throw parameterError("timeout", "AbortSignal", 1, "number");
+    const delay = Math.trunc(+milliseconds); // [EnforceRange] unsigned long long
+    if (!(delay >= 0 && delay <= Number.MAX_SAFE_INTEGER)) {
+      throw new TypeError("Failed to execute 'timeout' on 'AbortSignal': the number of milliseconds is out of range.");
+    }
     const signal = new AbortSignal(INTERNAL);
-    setTimeout(() => abortSignal(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), +milliseconds);
+    setTimeout(() => abortSignal(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), delay);
     return signal;
   }
   static any(signals) {

@@ -18,7 +18,9 @@ extern const struct cn_js_native cn_native_kv[];
 extern const struct cn_js_native cn_native_multipart[];
 extern const struct cn_js_native cn_native_node[];
 extern const struct cn_js_native cn_native_node_crypto[];
+extern const struct cn_js_native cn_native_node_dh[];
 extern const struct cn_js_native cn_native_node_keys[];
+extern const struct cn_js_native cn_native_node_x509[];
 extern const struct cn_js_native cn_native_localcall[];
 extern const struct cn_js_native cn_native_object[];
 extern const struct cn_js_native cn_native_queue[];
@@ -48,7 +50,9 @@ static const struct cn_js_native *const tables[] = {
     cn_native_multipart,
     cn_native_node,
     cn_native_node_crypto,
+    cn_native_node_dh,
     cn_native_node_keys,
+    cn_native_node_x509,
     cn_native_localcall,
     cn_native_object,
     cn_native_queue,

@@ -198,6 +198,16 @@ static JSValueRef native_node_sign(CN_JS_NATIVE_ARGS)
     return value;
 }
 
+/* RSA by [encrypts][is_private]: with the private key one encrypts by signing. */
+static const struct rsa_way {
+    int (*init)(EVP_PKEY_CTX *);
+    int (*run)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t);
+} rsa_ways[2][2] = {
+    {{EVP_PKEY_verify_recover_init, EVP_PKEY_verify_recover},
+     {EVP_PKEY_decrypt_init, EVP_PKEY_decrypt}},
+    {{EVP_PKEY_encrypt_init, EVP_PKEY_encrypt}, {EVP_PKEY_sign_init, EVP_PKEY_sign}},
+};
+
 /* nodeRsa(encrypts, DER, isPrivate, data, padding, OAEP hash) -> bytes, or a string */
 static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
 {
@@ -206,7 +216,8 @@ static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
     bool encrypts = JSValueToBoolean(ctx, cn_js_arg(0));
     if (!cn_js_bytes(ctx, cn_js_arg(3), &data, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeRsa: not a buffer");
-    EVP_PKEY *key = key_arg(ctx, cn_js_arg(1), JSValueToBoolean(ctx, cn_js_arg(2)));
+    bool is_private = JSValueToBoolean(ctx, cn_js_arg(2));
+    EVP_PKEY *key = key_arg(ctx, cn_js_arg(1), is_private);
     if (!key)
         return reason(ctx, "unsupported");
     EVP_PKEY_CTX *pkey_ctx = EVP_PKEY_CTX_new(key, NULL);
@@ -214,19 +225,17 @@ static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
     char *hash = cn_js_to_text(ctx, cn_js_arg(5), NULL);
     const EVP_MD *md = EVP_get_digestbyname(hash);
     cn_free(hash);
-    int (*run)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t) =
-        encrypts ? EVP_PKEY_encrypt : EVP_PKEY_decrypt;
+    const struct rsa_way *way = &rsa_ways[encrypts][is_private];
     bool good =
-        pkey_ctx && md &&
-        (encrypts ? EVP_PKEY_encrypt_init(pkey_ctx) : EVP_PKEY_decrypt_init(pkey_ctx)) == 1 &&
+        pkey_ctx && md && way->init(pkey_ctx) == 1 &&
         EVP_PKEY_CTX_set_rsa_padding(pkey_ctx, padding) == 1 &&
         (padding != RSA_PKCS1_OAEP_PADDING || EVP_PKEY_CTX_set_rsa_oaep_md(pkey_ctx, md) == 1);
     size_t made = 0;
     uint8_t *out = NULL;
     JSValueRef value;
-    if (good && run(pkey_ctx, NULL, &made, data, size) == 1)
+    if (good && way->run(pkey_ctx, NULL, &made, data, size) == 1)
         out = cn_alloc(made + 1);
-    if (out && run(pkey_ctx, out, &made, data, size) == 1) {
+    if (out && way->run(pkey_ctx, out, &made, data, size) == 1) {
         value = cn_js_uint8array_take(ctx, out, made);
     } else {
         cn_free(out);

@@ -9,6 +9,7 @@ const TYPES = { RSA: "rsa", "RSA-PSS": "rsa-pss", EC: "ec", ED25519: "ed25519", 
 const CURVES = { prime256v1: "P-256", secp384r1: "P-384", secp521r1: "P-521" };
 const COORDINATE_SIZE = { prime256v1: 32, secp384r1: 48, secp521r1: 66, secp256k1: 32 };
 const OAEP_PADDING = 4;
+const PKCS1_PADDING = 1;
 
 export const asBuffer = (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 export const output = (bytes, encoding) => (encoding && encoding !== "buffer" ? asBuffer(bytes).toString(encoding) : asBuffer(bytes));
@@ -27,7 +28,7 @@ function checked(result, code = "ERR_OSSL_EVP_ERROR") {
   return result;
 }
 
-let derOf; // (KeyObject) -> DER
+export let derOf; // (KeyObject) -> DER
 let makeKey; // (type, [OpenSSL's type, DER, bits, curve])
 
 export class KeyObject {
@@ -207,13 +208,16 @@ export class Verify extends SignatureBase {
 
 // ---- RSA encryption, generation ----
 
-const rsa = (encrypts, isPrivate) => (key, data) => {
+const rsa = (encrypts, isPrivate, usual = OAEP_PADDING) => (key, data) => {
   const options = key !== null && typeof key === "object" && !(key instanceof KeyObject) ? key : {};
-  const bytes = native.nodeRsa(encrypts, derOf(read(key, isPrivate)), isPrivate, bytesOf(data, "buffer"), options.padding ?? OAEP_PADDING, options.oaepHash ?? "sha1");
+  const bytes = native.nodeRsa(encrypts, derOf(read(key, isPrivate)), isPrivate, bytesOf(data, "buffer"), options.padding ?? usual, options.oaepHash ?? "sha1");
   return asBuffer(checked(bytes));
 };
 export const publicEncrypt = rsa(true, false);
 export const privateDecrypt = rsa(false, true);
+// With the keys the other way round: what signatures were made of before there were formats for them.
+export const privateEncrypt = rsa(true, true, PKCS1_PADDING);
+export const publicDecrypt = rsa(false, false, PKCS1_PADDING);
 
 function generationArguments(type, options = {}) {
   const name = Object.keys(TYPES).find((key) => TYPES[key] === type);

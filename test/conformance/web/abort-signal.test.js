@@ -48,6 +48,15 @@ test("AbortSignal.abort()", () => {
   assertEquals(AbortSignal.abort("why").reason, "why");
 });
 
+test("AbortSignal.timeout(): the number is in range", () => {
+  for (const wrong of [-1, NaN, Infinity, "x", 2 ** 53, undefined]) assertThrows(TypeError, () => AbortSignal.timeout(wrong));
+  for (const right of ["5", 1.5, null, 2 ** 53 - 1]) assertEquals(AbortSignal.timeout(right).aborted, false);
+}, { differs: { workerd: "it takes any number" } });
+
+test("AbortSignal.timeout() needs a number", () => {
+  assertThrows(TypeError, () => AbortSignal.timeout());
+});
+
 test("AbortSignal.timeout()", async () => {
   const signal = AbortSignal.timeout(5);
   assertEquals(signal.aborted, false);

@@ -1,0 +1,141 @@
+// X509Certificate of node:crypto: https://nodejs.org/api/crypto.html#class-x509certificate
+import { invalidArgType, nodeError, validateString } from "./errors.js";
+import { native } from "./internals.js";
+import { asBuffer, bytesOf, createPublicKey, derOf, KeyObject } from "./keys.js";
+
+// enum question of src/bindings/node_x509.c
+const ASK = { host: 0, email: 1, ip: 2, issued: 3, privateKey: 4, verify: 5 };
+// X509_CHECK_FLAG_* of OpenSSL
+const FLAGS = { subjectAlways: 1, noWildcards: 2, noPartialWildcards: 4, multiLabelWildcards: 8, singleLabelSubdomains: 16, subjectNever: 32 };
+
+function checkFlags(options) {
+  const { subject = "default", wildcards = true, partialWildcards = true, multiLabelWildcards = false, singleLabelSubdomains = false } = options;
+  return (subject === "always" ? FLAGS.subjectAlways : subject === "never" ? FLAGS.subjectNever : 0) |
+    (wildcards ? 0 : FLAGS.noWildcards) | (partialWildcards ? 0 : FLAGS.noPartialWildcards) |
+    (multiLabelWildcards ? FLAGS.multiLabelWildcards : 0) | (singleLabelSubdomains ? FLAGS.singleLabelSubdomains : 0);
+}
+
+function fingerprint(der, hash) {
+  const state = native.nodeHash(hash, undefined);
+  native.nodeHashUpdate(state, der);
+  return asBuffer(native.nodeHashFinal(state, 0)).toString("hex").toUpperCase().match(/../g).join(":");
+}
+
+/** "C=DE\nCN=a" as Node.js shows it in legacy objects: { C: "DE", CN: "a" }. */
+function legacyName(text = "") {
+  const name = Object.create(null);
+  for (const line of text.split("\n")) {
+    const at = line.indexOf("=");
+    if (at < 0) continue;
+    const key = line.slice(0, at), value = line.slice(at + 1);
+    name[key] = name[key] === undefined ? value : [name[key], value].flat();
+  }
+  return name;
+}
+
+export class X509Certificate {
+  #der;
+  #subject;
+  #issuer;
+  #altName;
+  #infoAccess;
+  #from;
+  #to;
+  #serial;
+  #ca;
+  #usage;
+  #key;
+  constructor(buffer) {
+    if (typeof buffer !== "string" && !ArrayBuffer.isView(buffer)) {
+      throw invalidArgType("buffer", "of type string or an instance of Buffer, TypedArray, or DataView", buffer);
+    }
+    const fields = native.nodeX509Read(bytesOf(buffer, "buffer"));
+    if (fields === null) throw nodeError(Error, "ERR_OSSL_PEM_NO_START_LINE", "error:0480006C:PEM routines::no start line");
+    [this.#der, this.#subject, this.#issuer, this.#altName, this.#infoAccess, this.#from, this.#to, this.#serial, this.#ca, this.#usage, this.#key] = fields;
+  }
+  get subject() {
+    return this.#subject;
+  }
+  get issuer() {
+    return this.#issuer;
+  }
+  get subjectAltName() {
+    return this.#altName;
+  }
+  get infoAccess() {
+    return this.#infoAccess;
+  }
+  get validFrom() {
+    return this.#from;
+  }
+  get validTo() {
+    return this.#to;
+  }
+  get validFromDate() {
+    return new Date(this.#from);
+  }
+  get validToDate() {
+    return new Date(this.#to);
+  }
+  get serialNumber() {
+    return this.#serial;
+  }
+  get ca() {
+    return this.#ca;
+  }
+  get keyUsage() {
+    return this.#usage;
+  }
+  get raw() {
+    return asBuffer(this.#der.slice());
+  }
+  get fingerprint() {
+    return fingerprint(this.#der, "sha1");
+  }
+  get fingerprint256() {
+    return fingerprint(this.#der, "sha256");
+  }
+  get fingerprint512() {
+    return fingerprint(this.#der, "sha512");
+  }
+  get publicKey() {
+    return createPublicKey({ key: this.#key, format: "der", type: "spki" });
+  }
+  checkHost(name, options = {}) {
+    validateString(name, "name");
+    return native.nodeX509Ask(this.#der, ASK.host, name, checkFlags(options)) ? name : undefined;
+  }
+  checkEmail(email, options = {}) {
+    validateString(email, "email");
+    return native.nodeX509Ask(this.#der, ASK.email, email, checkFlags(options)) ? email : undefined;
+  }
+  checkIP(ip) {
+    validateString(ip, "ip");
+    return native.nodeX509Ask(this.#der, ASK.ip, ip, 0) ? ip : undefined;
+  }
+  checkIssued(other) {
+    if (!(other instanceof X509Certificate)) throw invalidArgType("otherCert", "an instance of X509Certificate", other);
+    return native.nodeX509Ask(this.#der, ASK.issued, other.#der, 0);
+  }
+  checkPrivateKey(key) {
+    if (!(key instanceof KeyObject) || key.type !== "private") throw invalidArgType("pkey", "a private KeyObject", key);
+    return native.nodeX509Ask(this.#der, ASK.privateKey, derOf(key), 0);
+  }
+  verify(key) {
+    if (!(key instanceof KeyObject) || key.type !== "public") throw invalidArgType("pkey", "a public KeyObject", key);
+    return native.nodeX509Ask(this.#der, ASK.verify, derOf(key), 0);
+  }
+  toString() {
+    return `-----BEGIN CERTIFICATE-----\n${asBuffer(this.#der).toString("base64").match(/.{1,64}/g).join("\n")}\n-----END CERTIFICATE-----\n`;
+  }
+  toJSON() {
+    return this.toString();
+  }
+  toLegacyObject() {
+    return {
+      subject: legacyName(this.#subject), issuer: legacyName(this.#issuer), subjectaltname: this.#altName, infoAccess: this.#infoAccess,
+      ca: this.#ca, ext_key_usage: this.#usage, valid_from: this.#from, valid_to: this.#to, serialNumber: this.#serial, raw: this.raw,
+      fingerprint: this.fingerprint, fingerprint256: this.fingerprint256, fingerprint512: this.fingerprint512,
+    };
+  }
+}
