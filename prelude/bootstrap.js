@@ -22,7 +22,6 @@ import { Navigator, navigator } from "./web/navigator.js";
 import { scheduler } from "./web/scheduler.js";
 import { installTime } from "./web/time.js";
 import { installWebAssembly } from "./web/webassembly.js";
-import * as streams from "./web/streams/index.js";
 import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { installNode } from "./workers/node.js";
@@ -35,6 +34,7 @@ import htmlRewriter from "part:./web/html-rewriter.js";
 import messageChannel from "part:./web/message-channel.js";
 import multipart from "part:./web/fetch/multipart.js";
 import performance from "part:./web/performance.js";
+import streams from "part:./web/streams/part.js";
 import subtleCrypto from "part:./web/crypto/part.js";
 import textStreams from "part:./web/encoding/text-streams.js";
 import urlPattern from "part:./web/url/pattern.js";
@@ -47,7 +47,7 @@ const { Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, P
 const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, Headers, Request, Response, Navigator,
-  TextDecoder, TextEncoder, URL, URLSearchParams, Crypto, ...streams,
+  TextDecoder, TextEncoder, URL, URLSearchParams, Crypto,
   WebSocket, WebSocketPair, WebSocketRequestResponsePair,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
@@ -57,6 +57,10 @@ exposeLazily(htmlRewriter, "HTMLRewriter");
 exposeLazily(messageChannel, "MessageChannel", "MessagePort");
 exposeLazily(multipart, "FormData");
 exposeLazily(performance, "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure");
+exposeLazily(streams, "ReadableStream", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest",
+  "ReadableByteStreamController", "ReadableStreamDefaultController", "TransformStream", "TransformStreamDefaultController",
+  "WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter", "ByteLengthQueuingStrategy", "CountQueuingStrategy",
+  "FixedLengthStream", "IdentityTransformStream");
 exposeLazily(subtleCrypto, "CryptoKey", "SubtleCrypto");
 exposeLazily(textStreams, "TextDecoderStream", "TextEncoderStream");
 exposeLazily(urlPattern, "URLPattern");

@@ -6,7 +6,9 @@
 // `import part from "part:./x.js"` makes x.js, and what only it imports, a script of its own, which
 // is evaluated when part() is first called (prelude/internal/parts.js). The parts stand one after
 // the other in OUT-parts.js; where each begins is known to OUT. A module that the bundle itself or
-// several parts import is in the bundle: __core(name) gives its exports to the parts.
+// several parts import is in the bundle: __core(name) gives its exports to the parts. But what is in the
+// folder of a part called part.js belongs to that part, which is evaluated before those that import
+// something of it.
 //
 // Usage: node tools/build-prelude.mjs ENTRY.js OUT.js   (writes OUT.js, OUT-parts.js, OUT.js.map, OUT.js.d)
 import { build } from "esbuild";
@@ -97,7 +99,7 @@ async function bundle(options, plugins) {
   // esbuild's own function goes: a function within a function is parsed once more. The rest stays
   // on its lines, so that the source map is true but for the first one.
   const body = /^(?:"use strict";)?var __prelude=\(\(\)=>\{([^]*)\}\)\(\);\s*$/.exec(output(".js"))[1];
-  const script = `(function(__native,__options,__core){${body}})\n`;
+  const script = `(function(__native,__options,__core){"use strict";${body}})\n`;
   if (/[^\x00-\x7f]/.test(script)) throw new Error("the prelude must be ASCII");
   return { script, map: output(".map"), modules: files.map((f) => nameOf(path.resolve(f))) };
 }
@@ -120,33 +122,44 @@ async function findParts(found, core) {
   return members;
 }
 
+/** A script that exports what the part does and, as `__modules`, what others need of its modules. */
+const entryOf = (name, owned) => `export * from ${JSON.stringify(`./${name}`)};
+${owned.map((m, i) => `import * as m${i} from ${JSON.stringify(`./${m}`)};`).join("\n")}
+${owned.length ? `export const __modules = { ${owned.map((m, i) => `${JSON.stringify(m)}: m${i}`).join(", ")} };` : ""}`;
+
 const found = new Set();
 let { script, map, modules } = await bundle({ entryPoints: [entry] }, [parts(found)]);
 let text = "";
 if (found.size > 0) {
   const core = new Set(modules);
   const members = await findParts(found, core);
-  // What several parts have goes to the core.
+  // What several parts have goes to the one that owns it, or to the core.
+  const owners = {};
   const counts = new Map();
   for (const list of members.values()) for (const m of list) counts.set(m, (counts.get(m) ?? 0) + 1);
-  const shared = [...counts].filter(([, count]) => count > 1).map(([m]) => m);
-  for (const m of shared) {
+  for (const [m, count] of counts) {
+    if (count === 1) continue;
     if (found.has(m)) throw new Error(`${m} is a part, and another part imports it: use "part:" there too`);
-    core.add(m);
+    const owner = path.join(path.dirname(m), "part.js");
+    if (members.has(owner)) owners[m] = owner;
+    else core.add(m);
   }
-  const exportsOf = await exportNames([...core].filter((m) => !m.startsWith("..") && m.endsWith(".js")));
+  const asked = [...core, ...Object.keys(owners)].filter((m) => !m.startsWith("..") && m.endsWith(".js"));
+  const exportsOf = await exportNames(asked);
   const places = {}, used = new Set();
   for (const name of found) {
+    const others = new Map([...exportsOf].filter(([m]) => owners[m] !== name));
+    const owned = Object.keys(owners).filter((m) => owners[m] === name);
     const watch = { name: "watch", setup: (b) => b.onLoad({ filter: /.*/, namespace: "core" }, ({ path: m }) => void used.add(m)) };
-    const part = await bundle({ entryPoints: [fileOf(name)] }, [parts(found), watch, fromCore(exportsOf)]);
+    const part = await bundle({ stdin: { contents: entryOf(name, owned), resolveDir: folder } }, [parts(found), watch, fromCore(others)]);
     places[name] = [text.length, part.script.length];
     text += part.script;
   }
-  const names = [...used];
+  const names = [...used].filter((m) => owners[m] === undefined);
   const contents = `${names.map((m, i) => `import * as m${i} from ${JSON.stringify(`./${m}`)};`).join("\n")}
 import { setCore } from "./internal/parts.js";
 export * from ${JSON.stringify(`./${nameOf(path.resolve(entry))}`)};
-setCore({ ${names.map((m, i) => `${JSON.stringify(m)}: m${i}`).join(", ")} }, ${JSON.stringify(places)});`;
+setCore({ ${names.map((m, i) => `${JSON.stringify(m)}: m${i}`).join(", ")} }, ${JSON.stringify(places)}, ${JSON.stringify(owners)});`;
   ({ script, map } = await bundle({ stdin: { contents, resolveDir: folder } }, [parts(found)]));
 }
 writeFileSync(out, script);

@@ -11,18 +11,27 @@ import { native, options } from "./native.js";
 
 let namespaces = null;
 let places = null;
+let owners = null;
 const copies = new Map(); // name -> a plain object of a module's exports, faster than a namespace
 const parts = new Map(); // name -> the function that loads it
 
-/** Called by the bundle at its end: modules by name, and where each part is, [offset, length]. */
-export function setCore(modules, partPlaces) {
+/**
+ * Called by the bundle at its end: its modules by name, where each part is, [offset, length], and
+ * which part has the modules that parts share.
+ */
+export function setCore(modules, partPlaces, partOfModule) {
   namespaces = modules;
   places = partPlaces;
+  owners = partOfModule;
 }
 
 function core(name) {
   let copy = copies.get(name);
-  if (copy === undefined) copies.set(name, (copy = { ...namespaces[name] }));
+  if (copy === undefined) {
+    const owner = owners[name];
+    copy = { ...(owner === undefined ? namespaces : definePart(owner)().__modules)[name] };
+    copies.set(name, copy);
+  }
   return copy;
 }
 

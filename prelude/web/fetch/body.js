@@ -18,9 +18,8 @@ import { native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
 import { blobBytes, blobFromBytes, isBlob, setBlobStream } from "../blob.js";
 import {
-  createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, readAllBytes, teeStream,
+  createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, readAllBytes, streamFrom, teeStream,
 } from "../streams/internal.js";
-import { ReadableStream } from "../streams/readable.js";
 import { URLSearchParams } from "../url/search-params.js";
 import multipart from "part:./multipart.js";
 
@@ -81,7 +80,7 @@ export function setBody(state, value) {
     // An iterable of chunks, unless it says itself what it is as text.
     if (typeof value[Symbol.asyncIterator] === "function" || (typeof value[Symbol.iterator] === "function" && !ownText(value))) {
       state.source = undefined;
-      state.stream = ReadableStream.from(value);
+      state.stream = streamFrom(value);
       return null;
     }
   }
