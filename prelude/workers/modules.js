@@ -3,7 +3,7 @@ import { currentObject } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setExportsOf } from "./context.js";
-import { RpcStub, RpcTarget } from "./object/rpc.js";
+import { RpcPromise, RpcProperty, RpcStub, RpcTarget } from "./object/rpc.js";
 import sockets from "part:./sockets.js";
 
 /** What `cloudflare:workers` exports as `env` and `exports`: proxies, so that they can be imported
@@ -72,6 +72,13 @@ export class DurableObject {
   }
 }
 
+/** What service bindings are instances of elsewhere; here they are plain objects. */
+class ServiceStub {
+  constructor() {
+    throw new TypeError("Illegal constructor");
+  }
+}
+
 export class WorkflowEntrypoint {
   constructor(ctx, env) {
     this.ctx = ctx;
@@ -98,5 +105,8 @@ export const modules = {
     WorkflowEntrypoint,
     RpcTarget,
     RpcStub,
+    RpcPromise,
+    RpcProperty,
+    ServiceStub,
   },
 };

@@ -35,6 +35,19 @@ export const libraries = [
     },
   },
   {
+    name: "express", kind: "router", onlyCairn: true /* it wants wrangler's bundler elsewhere */, packages: ["express"], does: "on `node:http`: routes, JSON bodies, redirects, a streamed answer, errors",
+    async check(call) {
+      same((await call("/api/users/5?verbose=1")).json(), { id: "5", verbose: true });
+      const made = await call("/api/users", post({ name: "Ann" }, { "content-type": "application/json" }));
+      same([made.status, made.headers.location, made.json()], [201, "/api/users/7", { made: "Ann" }]);
+      const old = await call("/old");
+      same([old.status, old.headers.location], [302, "/api/users/1"]);
+      assert.equal((await call("/stream")).text, "one\ntwo\nthree\n");
+      same([(await call("/fail")).status, (await call("/fail")).text], [500, "caught: on purpose"]);
+      assert.equal((await call("/nowhere")).status, 404);
+    },
+  },
+  {
     name: "zod", kind: "validation", packages: ["zod"], does: "an order checked and coerced, or refused with paths",
     async check(call) {
       const order = { id: "9b2f0d3e-7c1a-4a58-9d51-0f6e8a7b1c2d", email: "a@example.org", placed: "2026-11-15", lines: [{ sku: "AB-1", count: 2 }], shipping: { kind: "post", country: "de" } };
@@ -213,6 +226,15 @@ export const libraries = [
         batches: ["/trpc/stock,stock,whoami", "/trpc/buy", "/trpc/buy", "/trpc/buy"],
       });
       same((await call("/trpc/stock?input=%22tea%22")).json(), { result: { data: 1 } });
+    },
+  },
+  {
+    name: "capnweb", kind: "RPC", packages: ["capnweb"], does: "pipelined calls over a `MessageChannel`, a batch over HTTP, errors",
+    async check(call) {
+      same((await call("/")).json(), { greeting: "Hello, Ann", square: 144, refused: "RangeError: no such token" });
+      // Its protocol by hand: call square(12) on what the server offers, then ask for the result.
+      const batch = [["push", ["pipeline", 0, ["square"], [12]]], ["pull", 1]].map((message) => JSON.stringify(message)).join("\n");
+      assert.equal((await call("/rpc", post(batch))).text, '["resolve",1,144]');
     },
   },
   {

@@ -443,6 +443,18 @@ function dispose(proxy) {
   release(state.address, state.number);
 }
 
+/** The classes of what calls return, for those who ask: nobody constructs them. */
+export class RpcPromise {
+  constructor() {
+    throw new TypeError("Illegal constructor");
+  }
+}
+export class RpcProperty {
+  constructor() {
+    throw new TypeError("Illegal constructor");
+  }
+}
+
 /** A promise on whose result methods can be called before it is there (RPC-4). */
 function pipelined(promise) {
   const target = () => {};
@@ -450,6 +462,7 @@ function pipelined(promise) {
   return new Proxy(target, resultHandler);
 }
 const resultHandler = {
+  getPrototypeOf: () => RpcPromise.prototype,
   get({ promise }, key) {
     if (key === "then") return (fulfilled, rejected) => promise.then(fulfilled, rejected);
     if (key === "catch" || key === "finally") return promise[key].bind(promise);
@@ -463,6 +476,7 @@ function pipelinedProperty(promise, key) {
   const read = () => promise.then((value) => value?.[key]);
   const target = () => {};
   return new Proxy(target, {
+    getPrototypeOf: () => RpcProperty.prototype,
     get(_, next) {
       if (next === "then" || next === "catch" || next === "finally") {
         const property = read();
