@@ -256,6 +256,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/serve.mjs
 	@node test/bench/objects.mjs
 	@node test/bench/websockets.mjs
+	@node test/bench/services.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 
 lint: setup ## layers, libraries' homes, refused functions, format

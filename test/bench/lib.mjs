@@ -57,7 +57,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
   });
 }
 
-class Server {
+export class Server {
   /** Starts `command`, waits for the first answer to `probe`. */
   async start(command, port, probe, dir) {
     this.dir = dir;
