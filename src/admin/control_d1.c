@@ -184,7 +184,7 @@ int cn_control_d1_query(struct cn_control_call *call, struct cn_err *err)
                                   ? cn_node_namespace_find(call->control->node, key.namespace_id)
                                   : &nowhere;
     struct cn_d1_call *d1 = cn_d1_call_new(ns, counting ? CN_D1_COUNT : CN_D1_OBJECTS);
-    d1->trusted = true;
+    d1->trusted = d1->plain = true;
     d1->limit_ns = SCRIPT_NS;
     add_statements(d1, sql->text, sql->size);
     rc = call->control->node ? run_online(call, d1, err) : run_alone(call, d1, &key, err);

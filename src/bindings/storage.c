@@ -250,26 +250,6 @@ static struct cn_jstable *cursors_of(JSContextRef ctx)
     return &lane_of(ctx)->cursors;
 }
 
-/* Whether anything but white space, comments and semicolons is left. */
-static bool more_sql(const char *at, size_t left)
-{
-    const char *end = at + left;
-    while (at < end) {
-        if (*at == ';' || *at == ' ' || (*at >= '\t' && *at <= '\r')) {
-            at++;
-        } else if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
-            const char *newline = memchr(at, '\n', (size_t)(end - at));
-            at = newline ? newline : end;
-        } else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
-            const char *close = memmem(at + 2, (size_t)(end - at - 2), "*/", 2);
-            at = close ? close + 2 : end;
-        } else {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int run_through(struct cn_statement *statement, uint64_t *rows_read, uint64_t *rows_written,
                        struct cn_err *err)
 {
@@ -344,7 +324,7 @@ static int run_to_last(struct cn_database *db, struct cn_buf *sql, struct cn_sta
         left -= used;
         if (!*statement)
             continue;
-        if (!more_sql(at, left))
+        if (cn_sql_blank(at, left))
             return 0;
         rc = run_through(*statement, rows_read, rows_written, err);
         if (rc < 0)

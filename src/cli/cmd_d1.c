@@ -120,14 +120,6 @@ int cn_d1_cli_query(struct cn_d1_cli *cli, const char *sql, size_t size, bool co
     return rc;
 }
 
-static void print_line(const struct cn_json *json)
-{
-    struct cn_buf line = {0};
-    cn_print_json(&line, json);
-    puts(cn_buf_text(&line));
-    cn_buf_fini(&line);
-}
-
 /* --- execute --------------------------------------------------------------------------------- */
 
 static int64_t meta_number(const struct cn_json *result, const char *name)
@@ -144,7 +136,6 @@ static void print_result(const struct cn_json *result)
         return;
     }
     struct cn_table table;
-    struct cn_buf text = {0};
     size_t count = 0;
     for (const struct cn_json *cell = first->first; cell; cell = cell->next)
         count++;
@@ -152,16 +143,9 @@ static void print_result(const struct cn_json *result)
     for (const struct cn_json *cell = first->first; cell; cell = cell->next)
         cn_table_add(&table, cell->name, strlen(cell->name));
     for (const struct cn_json *row = first; row; row = row->next) {
-        for (const struct cn_json *cell = row->first; cell; cell = cell->next) {
-            cn_buf_clear(&text);
-            if (cell->kind == CN_JSON_STRING)
-                cn_buf_append(&text, cell->text, cell->size);
-            else
-                cn_print_json(&text, cell);
-            cn_table_add(&table, (char *)text.data, text.size);
-        }
+        for (const struct cn_json *cell = row->first; cell; cell = cell->next)
+            cn_table_add_json(&table, cell);
     }
-    cn_buf_fini(&text);
     cn_table_print(&table);
 }
 
@@ -174,7 +158,7 @@ static int execute_text(struct cn_d1_cli *cli, const char *sql, size_t size, boo
         return rc;
     const struct cn_json *results = cn_json_find(answer, "results");
     if (cli->args->json) {
-        print_line(results);
+        cn_print_line(results);
     } else if (count) {
         const struct cn_json *number = cn_json_find(results, "count");
         printf("executed %" PRId64 " queries (%" PRId64 " rows read, %" PRId64 " rows written)\n",
@@ -214,24 +198,9 @@ static int run_import(struct cn_d1_cli *cli, struct cn_err *err)
 
 /* --- export ---------------------------------------------------------------------------------- */
 
-static int write_fd(int fd, const void *bytes, size_t size, struct cn_err *err)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t count = write(fd, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return cn_err_errno(err, errno, "cannot write");
-        at += count;
-        size -= (size_t)count;
-    }
-    return 0;
-}
-
 static int on_piece(void *data, const void *bytes, size_t size, struct cn_err *err)
 {
-    return write_fd(*(int *)data, bytes, size, err);
+    return cn_files_write_all(*(int *)data, "the export", bytes, size, err);
 }
 
 /* Fetches a copy of the database into a file that has a name in `dir`, and no other user. */
@@ -306,7 +275,7 @@ static int run_moment_info(struct cn_d1_cli *cli, struct cn_err *err)
     if (rc < 0)
         return rc;
     if (cli->args->json)
-        print_line(answer);
+        cn_print_line(answer);
     else
         printf("the bookmark is %s\nto go back to it: cairn d1 time-travel restore %s "
                "--bookmark=%s\n",
@@ -334,7 +303,7 @@ static int run_moment_restore(struct cn_d1_cli *cli, struct cn_err *err)
     if (rc < 0)
         return rc;
     if (args->json)
-        print_line(answer);
+        cn_print_line(answer);
     else
         printf("restored; this bookmark undoes it: %s\n", cn_json_text(answer, "undo"));
     cn_json_free(answer);
@@ -351,7 +320,7 @@ static int run_info(struct cn_d1_cli *cli, struct cn_err *err)
     cn_buf_fini(&target);
     if (rc < 0)
         return rc;
-    print_line(answer);
+    cn_print_line(answer);
     cn_json_free(answer);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/ctl.h"
+#include "cli/files.h"
 #include "cli/print.h"
 
 struct command {
@@ -41,14 +42,6 @@ static int call(struct command *command, const char *method, struct cn_err *err)
     return cn_ctl_call(&command->ctl, method, cn_buf_text(&command->target),
                        command->body.size ? cn_buf_text(&command->body) : NULL, &command->answer,
                        err);
-}
-
-static void print_line(const struct cn_json *json)
-{
-    struct cn_buf line = {0};
-    cn_print_json(&line, json);
-    puts(cn_buf_text(&line));
-    cn_buf_fini(&line);
 }
 
 static int64_t number_of(const struct cn_json *object, const char *name)
@@ -99,7 +92,7 @@ static int list_namespace(struct command *command, const char *namespace_name, s
         for (const struct cn_json *entry = objects ? objects->first : NULL; entry;
              entry = entry->next) {
             if (command->args->json)
-                print_line(entry);
+                cn_print_line(entry);
             else
                 print_entry(entry);
         }
@@ -142,7 +135,7 @@ static void print_field(const struct cn_json *object, const char *name, bool is_
     } else if (value->kind == CN_JSON_STRING) {
         puts(value->text);
     } else {
-        print_line(value);
+        cn_print_line(value);
     }
 }
 
@@ -153,7 +146,7 @@ static int run_inspect(struct command *command, struct cn_err *err)
     if (rc < 0)
         return rc;
     if (command->args->json) {
-        print_line(command->answer);
+        cn_print_line(command->answer);
         return 0;
     }
     static const struct {
@@ -176,7 +169,6 @@ static void print_rows(const struct cn_json *result)
     const struct cn_json *columns = cn_json_find(result, "columns");
     const struct cn_json *rows = cn_json_find(result, "rows");
     struct cn_table table;
-    struct cn_buf text = {0};
     size_t count = 0;
     for (const struct cn_json *name = columns->first; name; name = name->next)
         count++;
@@ -188,16 +180,9 @@ static void print_rows(const struct cn_json *result)
     for (const struct cn_json *name = columns->first; name; name = name->next)
         cn_table_add(&table, name->text, name->size);
     for (const struct cn_json *row = rows->first; row; row = row->next) {
-        for (const struct cn_json *cell = row->first; cell; cell = cell->next) {
-            cn_buf_clear(&text);
-            if (cell->kind == CN_JSON_STRING)
-                cn_buf_append(&text, cell->text, cell->size);
-            else
-                cn_print_json(&text, cell);
-            cn_table_add(&table, (char *)text.data, text.size);
-        }
+        for (const struct cn_json *cell = row->first; cell; cell = cell->next)
+            cn_table_add_json(&table, cell);
     }
-    cn_buf_fini(&text);
     cn_table_print(&table);
 }
 
@@ -254,17 +239,7 @@ struct file_sink {
 static int write_file(void *data, const void *bytes, size_t size, struct cn_err *err)
 {
     struct file_sink *sink = data;
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t count = write(sink->fd, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return cn_err_errno(err, errno, "cannot write %s", sink->path);
-        at += count;
-        size -= (size_t)count;
-    }
-    return 0;
+    return cn_files_write_all(sink->fd, sink->path, bytes, size, err);
 }
 
 static int run_export(struct command *command, struct cn_err *err)
@@ -303,7 +278,7 @@ static int run_restore(struct command *command, struct cn_err *err)
     cn_buf_append_byte(&command->body, '}');
     int rc = call(command, "POST", err);
     if (rc == 0 && args->json)
-        print_line(command->answer);
+        cn_print_line(command->answer);
     else if (rc == 0)
         printf("restored; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
     return rc;
@@ -328,7 +303,7 @@ static int run_delete(struct command *command, struct cn_err *err)
     object_target(command, "");
     int rc = call(command, "DELETE", err);
     if (rc == 0 && args->json)
-        print_line(command->answer);
+        cn_print_line(command->answer);
     else if (rc == 0)
         printf("deleted; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
     return rc;

@@ -86,3 +86,18 @@ int cn_files_make_dirs(const char *path, struct cn_err *err)
     cn_free(copy);
     return rc;
 }
+
+int cn_files_write_all(int fd, const char *path, const void *bytes, size_t size, struct cn_err *err)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t count = write(fd, at, size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return cn_err_errno(err, errno, "cannot write %s", path);
+        at += count;
+        size -= (size_t)count;
+    }
+    return 0;
+}

@@ -104,3 +104,22 @@ void cn_print_json(struct cn_buf *out, const struct cn_json *json)
         cn_buf_append_byte(out, is_object ? '}' : ']');
     }
 }
+
+void cn_print_line(const struct cn_json *json)
+{
+    struct cn_buf line = {0};
+    cn_print_json(&line, json);
+    puts(cn_buf_text(&line));
+    cn_buf_fini(&line);
+}
+
+void cn_table_add_json(struct cn_table *table, const struct cn_json *cell)
+{
+    struct cn_buf text = {0};
+    if (cell->kind == CN_JSON_STRING)
+        cn_buf_append(&text, cell->text, cell->size);
+    else
+        cn_print_json(&text, cell);
+    cn_table_add(table, (char *)text.data, text.size);
+    cn_buf_fini(&text);
+}

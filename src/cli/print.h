@@ -17,6 +17,8 @@ struct cn_table {
 void cn_table_init(struct cn_table *table, size_t column_count);
 /* The next cell; the text is copied, control characters are shown as escapes. */
 void cn_table_add(struct cn_table *table, const char *text, size_t size);
+/* The same of a JSON value: a string without quotes, anything else as JSON. */
+void cn_table_add_json(struct cn_table *table, const struct cn_json *cell);
 /* Prints to standard output and frees. */
 void cn_table_print(struct cn_table *table);
 
@@ -24,5 +26,7 @@ void cn_table_print(struct cn_table *table);
 void cn_print_time(int64_t time_ms, char text[32]);
 /* Appends a tree as JSON on one line. */
 void cn_print_json(struct cn_buf *out, const struct cn_json *json);
+/* Prints that line. */
+void cn_print_line(const struct cn_json *json);
 
 #endif

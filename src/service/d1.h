@@ -60,9 +60,10 @@ struct cn_d1_call {
     uint64_t limit_ns;     /* of all queries together; 0: CN_D1_QUERY_NS */
     bool trusted;          /* an import: longer statements than a worker may send */
     atomic_bool cancelled; /* by the lane while a thread runs it: end soon */
-    /* Answered: an array with an object {success, results, meta} of each query, or, for
-     * CN_D1_COUNT, {success, count, meta} of all; or, of a query that failed, {"error": text,
-     * "index": which}. */
+    bool plain; /* for people: objects {results, meta} and {count, meta} instead of arrays */
+    /* Answered: an array with [results, META] of each query, or, for CN_D1_COUNT, [count, META] of
+     * all; META is duration in ms, changes, last rowid, whether anything changed (0, 1), size
+     * after, rows read, rows written. Of a query that failed: {"error": text, "index": which}. */
     struct cn_buf json;
 };
 

@@ -236,16 +236,10 @@ const struct cn_object_key *cn_database_key(const struct cn_database *db)
 uint64_t cn_database_size(struct cn_database *db)
 {
     /* Inside a transaction SQLite has grown pages that it has not written yet. */
-    sqlite3_stmt *stmt;
     uint64_t pages = cn_image_page_count(db->image);
     if (db->connection)
-        pages = cn_vfs_page_count(db->file);
-    if (db->in_transaction &&
-        sqlite3_prepare_v2(db->connection, "PRAGMA page_count", -1, &stmt, NULL) == SQLITE_OK) {
-        if (sqlite3_step(stmt) == SQLITE_ROW)
-            pages = (uint64_t)sqlite3_column_int64(stmt, 0);
-        (void)sqlite3_finalize(stmt);
-    }
+        pages =
+            db->in_transaction ? cn_sqlite_page_count(db->connection) : cn_vfs_page_count(db->file);
     return pages * CN_PAGE_SIZE;
 }
 

@@ -29,8 +29,26 @@ function toBound(value) {
   throw d1Error("D1_TYPE_ERROR", `Type '${typeof value}' not supported for value '${String(value)}'`);
 }
 
+/** What META of src/service/d1.h becomes. */
+const toMeta = (duration, changes, last_row_id, changed, size_after, rows_read, rows_written) => ({
+  served_by: "cairn",
+  served_by_region: "LOCAL",
+  served_by_colo: "LOCAL",
+  served_by_primary: true,
+  timings: { sql_duration_ms: duration },
+  duration,
+  changes,
+  last_row_id,
+  changed_db: changed === 1,
+  size_after,
+  rows_read,
+  rows_written,
+  total_attempts: 1,
+});
+const toResult = ([results, a, b, c, d, e, f, g]) => ({ success: true, meta: toMeta(a, b, c, d, e, f, g), results });
+
 /**
- * Runs statements as one transaction. Answers with an array of results, or {error, index}.
+ * Runs statements as one transaction. Answers with an array, as src/service/d1.h has it, or {error, index}.
  * @param {D1DatabaseSession | null} session
  */
 async function query(ns, statements, format, session) {
@@ -49,8 +67,8 @@ async function queryOrThrow(ns, statements, format, session) {
   return results;
 }
 
-function batch(ns, statements, session) {
-  return queryOrThrow(ns, Array.from(statements), FORMAT.OBJECTS, session);
+async function batch(ns, statements, session) {
+  return (await queryOrThrow(ns, Array.from(statements), FORMAT.OBJECTS, session)).map(toResult);
 }
 
 export class D1PreparedStatement {
@@ -70,7 +88,7 @@ export class D1PreparedStatement {
   }
 
   async first(column) {
-    const [{ results }] = await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session);
+    const [[results]] = await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session);
     if (results.length === 0) return null;
     if (column === undefined) return results[0];
     if (!Object.hasOwn(results[0], column)) {
@@ -80,15 +98,15 @@ export class D1PreparedStatement {
   }
 
   async run() {
-    return (await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0];
+    return toResult((await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0]);
   }
 
   async all() {
-    return (await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0];
+    return toResult((await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0]);
   }
 
   async raw(options) {
-    const [{ results: { columns, rows } }] = await queryOrThrow(this.#ns, [this], FORMAT.ROWS, this.#session);
+    const [[{ columns, rows }]] = await queryOrThrow(this.#ns, [this], FORMAT.ROWS, this.#session);
     if (options?.columnNames) rows.unshift(columns);
     return rows;
   }
@@ -153,7 +171,7 @@ export class D1Database {
       const index = numbered[answer.index]?.index ?? 0;
       throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`);
     }
-    return { count: answer.count, duration: answer.meta.duration };
+    return { count: answer[0], duration: answer[1] };
   }
 
   withSession(constraintOrBookmark) {

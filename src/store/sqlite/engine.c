@@ -86,3 +86,8 @@ void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count
     if (page_count_max)
         (void)sqlite3BtreeMaxPageCount(main_db->pBt, page_count_max);
 }
+
+unsigned cn_sqlite_page_count(sqlite3 *connection)
+{
+    return sqlite3BtreeLastPage(connection->aDb[0].pBt);
+}

@@ -16,4 +16,8 @@ sqlite3_int64 cn_sqlite_rows_read(sqlite3_stmt *stmt);
  * `cache_kib`, and at most `page_count_max` pages (0: as SQLite has it). Touches no page. */
 void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count_max);
 
+/* Pages of the database as the open transaction has it: PRAGMA page_count is compiled anew at every
+ * use. */
+unsigned cn_sqlite_page_count(sqlite3 *connection);
+
 #endif

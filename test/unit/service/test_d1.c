@@ -18,6 +18,7 @@
 static struct cn_d1_call *query(struct service_rig *rig, const char *sql)
 {
     struct cn_d1_call *call = cn_d1_call_new(rig->ns, CN_D1_ROWS);
+    call->plain = true;
     cn_d1_call_query(call, sql, strlen(sql));
     return call;
 }
@@ -45,7 +46,7 @@ TEST(d1, answers_with_json)
 {
     struct service_rig rig;
     service_rig_open(&rig, storetest_disk(), &cn_d1_class, "$d1/test");
-    CHECK(says(&rig, "CREATE TABLE t(a, b)", "\"changed_db\":true"));
+    CHECK(says(&rig, "CREATE TABLE t(a, b)", "\"changed_db\":1"));
     CHECK(says(&rig, "INSERT INTO t VALUES (1, 'x\"y'), (2.5, x'00ff')", "\"changes\":2"));
     CHECK(says(&rig, "SELECT a, b FROM t",
                "{\"columns\":[\"a\",\"b\"],\"rows\":[[1,\"x\\\"y\"],[2.5,[0,255]]]}"));
