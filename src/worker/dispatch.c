@@ -157,8 +157,11 @@ static void run(struct cn_event *event)
     event = cn_event_find(&lane->events, handle); /* it may be over already */
     if (!event)
         return;
-    cn_dispatch_fail(event, CN_FAULT_REMOTE, err.code, err.text, NULL, 0);
-    cn_fetch_done(event);
+    event->done = true; /* so that its answer is its end */
+    if (event->state == CN_EVENT_ANSWERED)
+        cn_fetch_settle(event);
+    else
+        cn_dispatch_fail(event, CN_FAULT_REMOTE, err.code, err.text, NULL, 0);
 }
 
 static void deliver(struct cn_dispatch *dispatch)

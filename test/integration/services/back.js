@@ -43,6 +43,7 @@ export default class extends WorkerEntrypoint {
   async viaStub(box) { await box.put("k", 5); return box.get("k"); }
   throws() { throw Object.assign(new TypeError("thrown by rpc"), { code: 42 }); }
   endless() { for (;;); }
+  async endlessLater() { await new Promise((resolve) => setTimeout(resolve, 1)); for (;;); }
   #secret() {}
   waits() {
     this.ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 20)).then(() => { seen.waited = "waited"; }));

@@ -4,6 +4,7 @@ import { DurableObject, RpcStub, RpcTarget, WorkerEntrypoint, env as importedEnv
 export class Box extends DurableObject {
   put(key, value) { this.ctx.storage.kv.put(key, value); }
   get(key) { return this.ctx.storage.kv.get(key); }
+  calls(f) { return f(); }
   callsBack(n) { return this.env.BACK.who(n); }
   greets() { return this.ctx.exports.Greeter({ props: { name: "from an object" } }).greet(); }
 }
@@ -69,6 +70,8 @@ const scripts = {
     return depth === 0 ? 0 : 1 + (await (await env.SELF.fetch(`https://x/self?depth=${depth - 1}`)).json());
   },
   async endless(env) { return (await failure(() => env.BACK.endless())).message; },
+  async endlessLater(env) { return (await failure(() => env.BACK.endlessLater())).message; },
+  async endlessCallback(env) { return (await failure(() => env.BOX.getByName("spins").calls(() => { for (;;); }))).message; },
   async waits(env) { return [await env.BACK.waits(), await env.BACK.waited()]; },
   async objects(env) { const box = env.BOX.getByName("calls"); return [await box.callsBack(9), await env.BACK.viaStub(box)]; },
   async exports(env, request, ctx) {

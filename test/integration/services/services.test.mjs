@@ -115,6 +115,10 @@ for (const lanes of [1, 2]) {
       assert.match(endless, /CPU/);
       assert.equal(fine[0], 201);
     });
+    test("WK-9 RPC-8: one that spins after a wait, or in a function that was lent, is an error and no hang", async () => {
+      assert.match(await run("endlessLater"), /CPU/);
+      assert.match(await run("endlessCallback"), /CPU/);
+    });
     test("WK-9: waitUntil() of a callee goes on after its answer", async () => {
       assert.deepEqual(await run("waits"), ["answered", "waited"]);
     });
