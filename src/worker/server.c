@@ -40,6 +40,8 @@ static void deliver_deployed(struct cn_mail *mail, void *data)
     struct cn_server *server = data;
     struct answer answer = *(struct answer *)mail;
     cn_free(mail);
+    if (!server->deploying)
+        return; /* the server was stopped meanwhile */
     if (answer.err.code)
         server->deploy_err = answer.err;
     server->deploy_left--;

@@ -5,6 +5,7 @@ export class Box extends DurableObject {
   put(key, value) { this.ctx.storage.kv.put(key, value); }
   get(key) { return this.ctx.storage.kv.get(key); }
   calls(f) { return f(); }
+  hangs() { setInterval(() => {}, 5); this.env.BACK.callback(() => new Promise(() => {})).catch(() => {}); return "hanging"; }
   callsBack(n) { return this.env.BACK.who(n); }
   greets() { return this.ctx.exports.Greeter({ props: { name: "from an object" } }).greet(); }
 }
@@ -70,6 +71,7 @@ const scripts = {
     return depth === 0 ? 0 : 1 + (await (await env.SELF.fetch(`https://x/self?depth=${depth - 1}`)).json());
   },
   async endless(env) { return (await failure(() => env.BACK.endless())).message; },
+  async hanging(env, request) { return env.BOX.getByName(new URL(request.url).searchParams.get("name")).hangs(); },
   async endlessLater(env) { return (await failure(() => env.BACK.endlessLater())).message; },
   async endlessCallback(env) { return (await failure(() => env.BOX.getByName("spins").calls(() => { for (;;); }))).message; },
   async waits(env) { return [await env.BACK.waits(), await env.BACK.waited()]; },

@@ -158,6 +158,16 @@ test("WK-9: reload while calls run: they end well, new ones reach the new code",
   }
 });
 
+test("a server that is stopped while it reloads, with calls between objects and workers under way, ends in order", async () => {
+  const server = await serve([front, back], { lanes: 2 });
+  const calls = Array.from({ length: 20 }, (_, i) => server.text(i % 2 ? "/fetchAborted" : `/hanging?name=h${i}`).catch(() => "cut"));
+  await server.untilTrue(async () => (await server.text("/fetch")).startsWith("[201"), "an answer");
+  server.signal("SIGHUP");
+  const { code, signal } = await server.stop();
+  assert.deepEqual([code, signal], [0, null], server.output);
+  await Promise.all(calls);
+});
+
 test("WK-12: a service that no project has is refused at start, with file and line", async () => {
   const dir = project({
     "wrangler.toml": 'name = "alone"\nmain = "index.js"\n\n[[services]]\nbinding = "X"\nservice = "nowhere"\n',
