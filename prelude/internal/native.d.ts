@@ -60,6 +60,7 @@ export interface Native {
   requestCollect(h: number, asText: boolean, done: (all?: string | Uint8Array, failure?: string) => void): void;
   onAbort(h: number, callback: () => void): boolean;
   respond(h: number, status: number, statusText: string | undefined, headers: string | number, body: string | Uint8Array | null): boolean;
+  respondSocket(h: number, headers: string | number, w: number): boolean;
   respondStart(h: number, status: number, statusText: string | undefined, headers: string | number, length: number): boolean;
   respondWrite(h: number, bytes: Uint8Array, later: (_?: undefined, failure?: string) => void): -1 | 0 | 1;
   respondPipe(h: number, done: (failure?: string) => void): boolean;
@@ -131,6 +132,27 @@ export interface Native {
   socketEnd(s: number): void;
   socketClose(s: number): void;
   socketStartTls(s: number, serverName: string | undefined, callback: Function): void;
+  // websocket.c: `w` is the number of an end, `o` of an object; kinds of events are those of src/object/socket.h
+  wsPair(): [number, number];
+  wsAccept(w: number, callback: ((kind: number, ...values: unknown[]) => void) | undefined): void;
+  wsSend(w: number, message: string | BufferSource, again: boolean): void;
+  wsClose(w: number, code: number, reason: string): void;
+  wsState(w: number): 0 | 1 | 2 | 3 | 4;
+  wsProtocol(w: number): [protocol: string | null, compresses: boolean];
+  wsAttach(w: number, bytes: Uint8Array): void;
+  wsAttachment(w: number): Uint8Array | null;
+  wsTransit(w: number): string | null;
+  wsClaim(address: string): number;
+  wsAbandon(w: number): void;
+  wsConnect(host: string, port: number, secure: boolean, authority: string, target: string, headers: string, deflate: boolean,
+    callback: (result: string | [status: number, headers: string, w: number, body: Uint8Array | null]) => void): void;
+  socketAccept(o: number, w: number, tags: string[], autoReply: boolean): void;
+  socketList(o: number, tag: string | undefined): number[];
+  socketTags(o: number, w: number): string[] | null;
+  socketAutoResponse(o: number, pair: [request: string, response: string] | null): void;
+  socketGetAutoResponse(o: number): [request: string, response: string] | null;
+  socketAutoResponseTime(o: number, w: number): number;
+  socketEventTimeout(o: number, milliseconds: number | undefined): number;
   // webcrypto.c: numbers as in web/crypto/native-ids.js; a string says why it failed
   crypto(operation: number, background: boolean, n0: number, n1: number, n2: number, n3: number, ...buffers: BufferSource[]):
     Uint8Array | boolean | [Uint8Array, Uint8Array] | string | Promise<Uint8Array | boolean | [Uint8Array, Uint8Array] | string>;

@@ -344,6 +344,7 @@ static void event_begin(struct cn_object_socket *socket, struct cn_ws_item *item
     call->key = set->key;
     call->caller = set->lane;
     call->payload = event;
+    call->size = item->message ? item->message->size : 0;
     call->on_reply = on_reply;
     socket->event = event;
     event_send(event);

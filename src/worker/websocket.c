@@ -306,6 +306,8 @@ void cn_websocket_lane_stop(struct cn_lane *lane)
         struct cn_ws_end *end = lane->ends.slots[i];
         if (end && !end->ops)
             cn_ws_end_release(end);
+        else if (end && cn_ws_bridge_of(end))
+            cn_ws_bridge_free(cn_ws_bridge_of(end));
     }
     uv_close((uv_handle_t *)&lane->sockets_spin, NULL);
     cn_ws_lane_free(lane->ws);

@@ -91,7 +91,7 @@ static struct cn_ws_bridge *bridge_new(struct cn_lane *lane, struct cn_ws_end *e
     return bridge;
 }
 
-static void bridge_free(struct cn_ws_bridge *bridge)
+void cn_ws_bridge_free(struct cn_ws_bridge *bridge)
 {
     struct cn_ws_end *end = bridge->end;
     cn_free(bridge);
@@ -123,12 +123,10 @@ static void end_ready(struct cn_ws_end *end)
     cn_ws_bridge_attach(bridge);
     while ((item = cn_ws_end_take(end))) {
         make_portable(item);
-        if (!item->message && item->close.code == CN_WS_NO_STATUS && !item->close.clean)
-            item->close.clean = true;
         post(bridge, (struct letter){.kind = ITEM, .item = item});
     }
     if (cn_ws_end_over(end))
-        bridge_free(bridge);
+        cn_ws_bridge_free(bridge);
 }
 
 static void end_hold(struct cn_ws_end *end, bool hold)
@@ -141,7 +139,7 @@ static void end_gone(struct cn_ws_end *end)
 {
     struct cn_ws_bridge *bridge = end->owner;
     post(bridge, (struct letter){.kind = GONE});
-    bridge_free(bridge);
+    cn_ws_bridge_free(bridge);
 }
 
 void cn_ws_bridge_replace(struct cn_ws_bridge *bridge, struct cn_ws_end *end,
@@ -197,7 +195,7 @@ static void deliver(struct cn_mail *mail, void *data)
                                     true};
         post(&back, (struct letter){.kind = GONE});
     } else if (letter->kind == GONE && bridge) {
-        bridge_free(bridge);
+        cn_ws_bridge_free(bridge);
     } else if (letter->kind == GONE && waits) {
         cn_ws_end_release(end);
     } else if (letter->kind == HOLD && bridge) {
@@ -207,7 +205,7 @@ static void deliver(struct cn_mail *mail, void *data)
         /* The end may have gone with it. */
         if (cn_websocket_find(lane, letter->to) == end && cn_ws_bridge_of(end) == bridge &&
             cn_ws_end_over(end))
-            bridge_free(bridge);
+            cn_ws_bridge_free(bridge);
     }
     letter_drop(letter);
 }

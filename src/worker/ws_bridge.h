@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct cn_lane;
+struct cn_ws_bridge;
 struct cn_ws_end;
 struct cn_ws_moved;
 
@@ -24,6 +25,8 @@ struct cn_ws_bridge *cn_ws_bridge_of(struct cn_ws_end *end);
 /* Reaches out, if it has not. */
 void cn_ws_bridge_attach(struct cn_ws_bridge *bridge);
 bool cn_ws_bridge_attached(const struct cn_ws_bridge *bridge);
+/* Ends it here; the other side is not told: its lane stops too. */
+void cn_ws_bridge_free(struct cn_ws_bridge *bridge);
 /* Sends a connection to the other side and ends the bridge here, with `end`, its script's end. */
 void cn_ws_bridge_replace(struct cn_ws_bridge *bridge, struct cn_ws_end *end,
                           const struct cn_ws_moved *moved);
