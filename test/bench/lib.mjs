@@ -146,5 +146,23 @@ export async function wrk(server, target, { seconds = 4, connections = 32, lua, 
   };
 }
 
+export const PEERS = ["workerd", "cairn"];
+
+/** Runs `measure(server, peer)` on both peers in turn, each time on a fresh server of `start(peer)`. */
+export async function comparePeers(start, measure, count) {
+  const figures = { workerd: [], cairn: [] };
+  for (let i = 0; i < count; i++) {
+    for (const peer of PEERS) {
+      const server = await start(peer);
+      try {
+        figures[peer].push(await measure(server, peer));
+      } finally {
+        await server.stop();
+      }
+    }
+  }
+  return figures;
+}
+
 export const median = (values) => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 export const format = (n) => n >= 100 ? Math.round(n).toLocaleString("en") : n.toFixed(n >= 10 ? 1 : 2);

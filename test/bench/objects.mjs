@@ -5,7 +5,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
-import { format, median, root, sleep, startCairn, startWorkerd, tempDir, usage, wrk } from "./lib.mjs";
+import { PEERS, comparePeers, format, median, root, sleep, startCairn, startWorkerd, tempDir, usage, wrk } from "./lib.mjs";
 
 const here = path.join(root, "test/bench");
 const config = path.join(here, "workers/wrangler.objects.jsonc");
@@ -17,7 +17,6 @@ const repeats = Number(process.env.BENCH_REPEATS || 3);
 const only = process.env.BENCH_ONLY?.split(",");
 const chosen = (name) => !only || only.includes(name);
 
-const PEERS = ["workerd", "cairn"];
 const start = (peer, options = {}) =>
   peer === "cairn" ? startCairn(options.config ?? config, options) : startWorkerd(script, { objects, ...options });
 
@@ -47,21 +46,7 @@ function row(name, figures, goal, { less = false, note = "" } = {}) {
   const ratio = less ? workerd / cairn : cairn / workerd;
   line(name, format(workerd), format(cairn), `${ratio.toFixed(2)}x`, goal, note);
 }
-/** Runs `measure(server, peer)` on both peers in turn, each time on a fresh server. */
-async function compare(measure, count = repeats) {
-  const figures = { workerd: [], cairn: [] };
-  for (let i = 0; i < count; i++) {
-    for (const peer of PEERS) {
-      const server = await start(peer);
-      try {
-        figures[peer].push(await measure(server, peer));
-      } finally {
-        await server.stop();
-      }
-    }
-  }
-  return figures;
-}
+const compare = (measure, count = repeats) => comparePeers(start, measure, count);
 
 // --- requests per second -------------------------------------------------------------------------
 

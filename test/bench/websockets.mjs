@@ -5,7 +5,7 @@ import { execFile, spawn } from "node:child_process";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { format, median, root, sleep, startCairn, startWorkerd, usage } from "./lib.mjs";
+import { PEERS, comparePeers, format, median, root, sleep, startCairn, startWorkerd, usage } from "./lib.mjs";
 
 const here = path.join(root, "test/bench");
 const config = path.join(here, "workers/wrangler.sockets.jsonc");
@@ -17,26 +17,11 @@ const only = process.env.BENCH_ONLY?.split(",");
 const chosen = (name) => !only || only.includes(name);
 const run = promisify(execFile);
 
-const PEERS = ["workerd", "cairn"];
 const start = (peer) => (peer === "cairn" ? startCairn(config) : startWorkerd(script, { objects: { ROOM: "Room" } }));
 const port = (server) => new URL(server.base).port;
 const line = (...cells) => console.log(cells.map((c, i) => i === 0 ? String(c).padEnd(34) : String(c).padStart(13)).join(""));
 
-/** Runs `measure(server, peer)` on both peers in turn, each time on a fresh server. */
-async function compare(measure, count = repeats) {
-  const figures = { workerd: [], cairn: [] };
-  for (let i = 0; i < count; i++) {
-    for (const peer of PEERS) {
-      const server = await start(peer);
-      try {
-        figures[peer].push(await measure(server, peer));
-      } finally {
-        await server.stop();
-      }
-    }
-  }
-  return figures;
-}
+const compare = (measure, count = repeats) => comparePeers(start, measure, count);
 
 /** Messages per second, and the server's CPU time for each in microseconds. */
 async function rate(server, mode, target, count) {
