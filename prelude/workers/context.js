@@ -46,6 +46,13 @@ export class ExecutionContext {
     // is answered with a 500 all the same.
   }
 
+  /** The event fails at once; what it still does goes nowhere. */
+  abort(reason) {
+    const message = reason === undefined ? "The event was aborted by its handler." : String(reason?.message ?? reason);
+    native.eventFail(this.#handle, message, false);
+    throw reason instanceof Error ? reason : new Error(message);
+  }
+
   get props() {
     return (this.#props ??= {});
   }

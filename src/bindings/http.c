@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "js/native.h"
 #include "net/server.h"
+#include "worker/dispatch.h"
 #include "worker/event.h"
 #include "worker/fetch.h"
 #include "worker/instance.h"
@@ -666,7 +667,10 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
     struct cn_buf reason = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
     int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
-    cn_fetch_fail(event, status, cn_buf_text(&reason), reason.size);
+    if (event->http)
+        cn_fetch_fail(event, status, cn_buf_text(&reason), reason.size);
+    else
+        cn_dispatch_fail(event, CN_FAULT_REMOTE, CN_EJS, cn_buf_text(&reason), NULL, 0);
     cn_buf_fini(&reason);
     return JSValueMakeUndefined(ctx);
 }

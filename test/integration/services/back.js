@@ -42,6 +42,7 @@ export default class extends WorkerEntrypoint {
   async read(stream) { return new Response(stream).text(); }
   async viaStub(box) { await box.put("k", 5); return box.get("k"); }
   throws() { throw Object.assign(new TypeError("thrown by rpc"), { code: 42 }); }
+  aborts() { try { this.ctx.abort(new Error("enough")); } catch {} return "went on"; }
   endless() { for (;;); }
   async endlessLater() { await new Promise((resolve) => setTimeout(resolve, 1)); for (;;); }
   #secret() {}

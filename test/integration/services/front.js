@@ -70,6 +70,8 @@ const scripts = {
     const depth = +new URL(request.url).searchParams.get("depth");
     return depth === 0 ? 0 : 1 + (await (await env.SELF.fetch(`https://x/self?depth=${depth - 1}`)).json());
   },
+  async aborts(env) { return (await failure(() => env.BACK.aborts())).message; },
+  async abortsSelf(env, request, ctx) { try { ctx.abort("no more"); } catch {} return "went on"; },
   async endless(env) { return (await failure(() => env.BACK.endless())).message; },
   async hanging(env, request) { return env.BOX.getByName(new URL(request.url).searchParams.get("name")).hangs(); },
   async endlessLater(env) { return (await failure(() => env.BACK.endlessLater())).message; },

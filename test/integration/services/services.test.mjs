@@ -128,6 +128,10 @@ for (const lanes of [1, 2]) {
     test("DO-CTX-1 RPC-9: ctx.exports: entrypoints with props, the default one, objects", async () => {
       assert.deepEqual(await run("exports"), ["hello undefined", "hello world", "TypeError", 7, "hello from an object", ["Box", "Greeter", "default"]]);
     });
+    test("WK-2: ctx.abort() fails the event, whatever it does afterwards", async () => {
+      assert.equal(await run("aborts"), "enough");
+      assert.equal((await server.fetch("/abortsSelf")).status, 500);
+    });
     test("WK-2: cloudflare:workers: env, exports, waitUntil, withEnv", async () => {
       assert.deepEqual(await run("module"), ["function", "hello undefined", "other", "function", true, true]);
     });
