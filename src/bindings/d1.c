@@ -90,6 +90,7 @@ static JSValueRef native_query(CN_JS_NATIVE_ARGS)
         cn_service_call_free(&call->base);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
     }
+    call->base.call.size = call->bytes.size;
     cn_jsservice_send(ctx, &call->base, cn_js_arg(4),
                       JSValueToBoolean(ctx, cn_js_arg(3)) ? convert_session : convert);
     return JSValueMakeUndefined(ctx);

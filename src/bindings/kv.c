@@ -71,6 +71,7 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_PUT, cn_js_arg(0), cn_js_arg(1));
     call->value_size = body.size;
     call->value = cn_buf_take(&body);
+    call->base.call.size = call->value_size;
     call->expires_s = (int64_t)cn_js_to_number(ctx, cn_js_arg(3));
     call->ttl = JSValueToBoolean(ctx, cn_js_arg(4));
     if (JSValueIsString(ctx, cn_js_arg(5)))

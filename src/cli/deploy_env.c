@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/diag.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -17,6 +18,8 @@
 #include "cli/project.h"
 #include "object/node.h"
 #include "worker/assets.h"
+#include "store/catalog.h"
+#include "store/store.h"
 #include "worker/script.h"
 
 /* ---- env ---------------------------------------------------------------------------- */
@@ -311,11 +314,18 @@ static int begin_service(struct binding_list *list, const char *binding, const c
         return cn_err_set(err, CN_EUNSUPPORTED,
                           "the binding %s was added; restart the server to use it", binding);
     struct cn_namespace *ns;
+    uint32_t known;
     char *name = cn_sprintf("$%s/%s", service, id);
-    int rc = cn_node_namespace(list->node, name, &ns, err);
+    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(list->node));
+    int rc = cn_catalog_namespace_find(catalog, name, strlen(name), &known, err);
+    bool is_new = rc == 0;
+    if (rc >= 0)
+        rc = cn_node_namespace(list->node, name, &ns, err);
     cn_free(name);
     if (rc < 0)
         return rc;
+    if (is_new)
+        cn_info("%s: %s \"%s\" is new here", binding, service, id);
     begin_binding(list->json, binding, type);
     cn_buf_printf(list->json, ",\"ns\":%u", ns->id);
     return 0;

@@ -18,7 +18,8 @@
  *     then what is answered; an enum of operations for `op`; cn_<name>_class. The struct crosses
  *     lanes by pointer: it is the caller's before it is sent and after it was answered, the
  *     object's in between. Nothing in it is shared, so nothing in it is locked. It owns its
- *     buffers (moved, not copied, on both sides); `fini` frees them.
+ *     buffers (moved, not copied, on both sides); `fini` frees them. call.size says how many bytes
+ *     wait with it, which counts for the bound of the object's inbox.
  *
  *  2. service/<name>.c: the class (object/class.h).
  *       create    opens the database and brings its tables up to date with cn_service_schema();

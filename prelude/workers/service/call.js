@@ -1,4 +1,7 @@
 // Calls of a service: a promise of what src/bindings/service.c answers.
+
+/** Codes of src/base/err.h that services word in their own way. */
+export const OVERLOADED = -10002;
 import { gated } from "../../internal/gate.js";
 
 /**

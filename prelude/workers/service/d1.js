@@ -3,13 +3,16 @@
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";
-import { callService } from "./call.js";
+import { OVERLOADED, callService } from "./call.js";
 
 const FORMAT = { OBJECTS: 0, ROWS: 1, COUNT: 2 }; // enum cn_d1_format
 
 const token = Symbol("construct");
 
 const d1Error = (prefix, text) => new Error(`${prefix}: ${text}`, { cause: new Error(text) });
+
+const failedCall = (failure, code) =>
+  d1Error("D1_ERROR", code === OVERLOADED ? "D1 DB is overloaded. Too many requests queued." : failure);
 
 /** A value as it is bound, copied, so that what the caller does with a buffer later changes nothing. */
 function toBound(value) {
@@ -55,7 +58,7 @@ async function query(ns, statements, format, session) {
   const list = [];
   for (const { statement, params } of statements) list.push(statement, params.length, ...params);
   const inSession = session !== null;
-  const answer = await callService((callback) => native.d1Query(ns, list, format, inSession, callback), (failure) => d1Error("D1_ERROR", failure));
+  const answer = await callService((callback) => native.d1Query(ns, list, format, inSession, callback), failedCall);
   if (!inSession) return JSON.parse(answer);
   advance(session, answer[1]);
   return JSON.parse(answer[0]);

@@ -4,7 +4,7 @@ import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";
 import { utf8Encode } from "../../web/encoding/text-encoder.js";
 import { createByteStreamFromBytes, isReadableStream, readAllBytes } from "../../web/streams/internal.js";
-import { callService } from "./call.js";
+import { OVERLOADED, callService } from "./call.js";
 
 const SHARDS = 16; // CN_KV_SHARDS
 const KEY_BYTES_MAX = 512;
@@ -18,7 +18,8 @@ const EXPIRATION_TTL_MIN = 60;
 const token = Symbol("construct");
 
 const failed = (method, status, text) => new Error(`KV ${method} failed: ${status} ${text}`);
-const inside = (method) => (failure) => failed(method, 500, failure);
+const inside = (method) => (failure, code) =>
+  code === OVERLOADED ? failed(method, 429, "Too Many Requests") : failed(method, 500, failure);
 
 /** Bytes of a text in UTF-8; short ones are not encoded to be measured. */
 const byteLength = (text, limit) => (text.length * 3 <= limit ? text.length : utf8Encode(text).length);

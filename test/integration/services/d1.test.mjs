@@ -77,6 +77,12 @@ const CASES = `
   },
   slow(env, n) { return env.DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT sum(i) AS s FROM n").bind(n).first("s"); },
   hello() { return "hello"; },
+  async flood(env, count) {
+    const slow = env.DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n").first();
+    const all = await Promise.allSettled(Array.from({ length: count }, () => env.DB.prepare("SELECT 1").first()));
+    await slow;
+    return { refused: all.filter(({ status }) => status === "rejected").length, reason: all.findLast(({ status }) => status === "rejected")?.reason.message };
+  },
   async page(env, size) {
     let last = 0, rows = 0;
     for (;;) {
@@ -243,6 +249,12 @@ for (const lanes of [1, 2]) {
       const [a, b] = await Promise.all([run(server, "slow", 200_000), run(server, "slow", 200_001), run(server, "run", "INSERT INTO t(b) VALUES ('after')")]);
       assert.deepEqual([a, b], [20000100000, 20000300001]);
       assert.equal(await run(server, "count", "t"), before + 1);
+    });
+
+    test("D1-6 too many waiting queries are refused, the others are answered", async () => {
+      const { refused, reason } = await run(server, "flood", 10_500);
+      assert.ok(refused > 0 && refused <= 600, `${refused} were refused`);
+      assert.equal(reason, "D1_ERROR: D1 DB is overloaded. Too many requests queued.");
     });
 
     test("D1-6 a long write is made on a thread, all or nothing", async () => {
