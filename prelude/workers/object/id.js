@@ -7,7 +7,7 @@ const JURISDICTIONS = [undefined, "eu", "fedramp", "fedramp-high", "us"];
 /** Names longer than this route, but are not remembered (DO-ID-2). */
 const NAME_BYTES_MAX = 1024;
 /** Ids by name, so that a hot name costs no hashing and no native call. */
-const CACHE_MAX = 4096;
+const CACHE_MAX = 8192;
 
 const token = Symbol("construct");
 let hexOf, stubOf;
@@ -20,8 +20,8 @@ export class DurableObjectId {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#hex = hex;
     this.#ns = ns;
-    if (name !== undefined) Object.defineProperty(this, "name", { value: name, enumerable: true });
-    if (jurisdiction !== undefined) Object.defineProperty(this, "jurisdiction", { value: jurisdiction, enumerable: true });
+    if (name !== undefined) this.name = name;
+    if (jurisdiction !== undefined) this.jurisdiction = jurisdiction;
   }
   toString() {
     return this.#hex;
@@ -32,7 +32,7 @@ export class DurableObjectId {
   static {
     hexOf = (id) => (typeof id === "object" && id !== null && #hex in id ? id.#hex : undefined);
     // One stub for one id: what it has learnt of the object is used by the next call.
-    stubOf = (id, ns) => (id.#ns === ns ? (id.#stub ??= newStub(ns, id.#hex, id)) : null);
+    stubOf = (id, ns) => (id.#ns === ns ? (id.#stub ??= newStub(ns, id)) : null);
   }
 }
 finishInterface(DurableObjectId);
@@ -49,7 +49,8 @@ function keepsName(name) {
 export class DurableObjectNamespace {
   #ns; // the store's number of the namespace
   #jurisdiction;
-  #names = new Map();
+  #names = new Map(); // those used lately, and those before: a full map becomes the second
+  #namesBefore = new Map();
 
   constructor(key, ns, jurisdiction) {
     if (key !== token) throw new TypeError("Illegal constructor");
@@ -69,8 +70,12 @@ export class DurableObjectNamespace {
     name = String(name);
     let id = this.#names.get(name);
     if (id === undefined) {
-      id = makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction, this.#ns);
-      if (this.#names.size >= CACHE_MAX) this.#names.clear();
+      id = this.#namesBefore.get(name) ??
+        makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction, this.#ns);
+      if (this.#names.size >= CACHE_MAX) {
+        this.#namesBefore = this.#names;
+        this.#names = new Map();
+      }
       this.#names.set(name, id);
     }
     return id;
@@ -95,7 +100,7 @@ export class DurableObjectNamespace {
     if (this.#jurisdiction !== 0 && jurisdiction !== this.#jurisdiction) {
       throw new TypeError("get called on a jurisdictional subnamespace with an ID from a different jurisdiction");
     }
-    return newStub(this.#ns, hex, id);
+    return newStub(this.#ns, id);
   }
   getByName(name, options) {
     return stubOf(this.idFromName(name), this.#ns);

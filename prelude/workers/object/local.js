@@ -86,33 +86,48 @@ class LocalCall {
 const calls = [];
 const free = [];
 
-/** Where a stub's calls go. */
-export class LocalTarget {
-  constructor(ns, hex, name) {
+/** Whom a stub calls: the object with `id` in a namespace. */
+export class ObjectTarget {
+  constructor(ns, id) {
     this.ns = ns;
-    this.hex = hex;
-    this.name = name;
+    this.id = id;
     this.number = -1; // C's; -1: none yet
+    this.fetcher = null;
+  }
+  get name() {
+    return this.id.name;
+  }
+  get fetch() {
+    return (this.fetcher ??= fetchOf(this));
+  }
+  #numberAgain() {
+    return (this.number = native.targetNew(this.ns, `${this.id}`, this.id.name));
   }
   /**
-   * Sends a call; `settle` (faults, result, bytes, message) gets the answer: faults -1 and a result,
-   * or bytes if it was not plain; else the faults and an error. False: the object is not here.
+   * Sends a call without bytes; `settle` (faults, result, bytes, message) gets the answer: faults -1
+   * and a result, or bytes if it was not plain; else the faults and an error. False: the object is
+   * not here.
    */
   send(kind, method, payload, settle) {
-    if (this.number === -1) this.number = native.targetNew(this.ns, this.hex, this.name);
+    const number = this.number === -1 ? this.#numberAgain() : this.number;
     const call = free.pop() ?? new LocalCall(calls.length);
     calls[call.slot] = call;
     call.method = method;
     call.payload = payload;
     call.settle = currentObject() === 0 ? settle : gated(settle);
-    let sent = native.localCall(this.number, call.slot, kind);
-    if (sent < 0) {
-      this.number = native.targetNew(this.ns, this.hex, this.name);
-      sent = native.localCall(this.number, call.slot, kind);
-    }
+    let sent = native.localCall(number, call.slot, kind);
+    if (sent < 0) sent = native.localCall(this.#numberAgain(), call.slot, kind);
     if (sent !== 1) release(call);
     return sent === 1;
   }
+  /** Sends a call by bytes; `callback` (faults, bytes, message) gets the answer. */
+  sendBytes(kind, method, bytes, callback) {
+    native.objectCall(this.ns, `${this.id}`, this.id.name, kind, method, bytes, callback);
+  }
+}
+let fetchOf = null; // stub.js sets it
+export function setFetchOf(make) {
+  fetchOf = make;
 }
 
 function release(call) {

@@ -98,7 +98,10 @@ class CallContext {
       const stub = stubState(value);
       if (stub !== null) {
         if (stub.path.length > 0) throw new DOMException("An RPC property cannot be sent; call it or await it first.", "DataCloneError");
-        if (stub.object !== null) return write(writer, TAG.OBJECT, stub.object);
+        if (stub.local !== null) {
+          const { ns, id, name } = stub.local;
+          return write(writer, TAG.OBJECT, { ns, hex: `${id}`, name });
+        }
         if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
         stub.retain();
         return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
@@ -309,13 +312,15 @@ class StubState {
     this.parent = parent; // keeps the reference alive while its properties are
     this.address = null;
     this.number = 0;
-    this.object = null; // of a Durable Object: {ns, hex, name}
     this.service = null; // of a worker: {worker, entrypoint, props}
     this.fixed = null; // members that are there at once
     this.disposed = false;
     this.lent = false; // of a call's arguments: the caller takes it back
-    this.local = null; // of a Durable Object: a LocalTarget, and
-    this.methods = null; // its methods by name, once used
+    this.local = null; // of a Durable Object: its ObjectTarget
+    this.methods = null; // its methods by name, of those used more than once
+    this.lastName = null; // that was asked for
+    this.method = null; // of a method of a Durable Object: its name, and
+    this.target = null; // the ObjectTarget
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
   retain() {
@@ -345,12 +350,14 @@ const handler = {
       };
     }
     if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
+    if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.fixed !== null && key in state.fixed) return state.fixed[key];
     const property = new StubState(state.send, [...state.path, key], target.proxy);
     return state.local === null ? makeProxy(property) : makeMethod(state, key, property);
   },
   apply(target, _, args) {
     const { state } = target;
+    if (state.method !== null) return pipelined(callMethod(state, args));
     if (state.invoke !== null) return state.invoke(...args);
     return pipelined(call(state, state.path, args));
   },
@@ -368,14 +375,22 @@ function makeProxy(state) {
   return proxy;
 }
 
+const OBJECT_MEMBERS = { __proto__: null, id: 1, name: 1, fetch: 1 };
 const METHODS_MAX = 64; // kept by one stub
 
 /**
- * A method of a Durable Object's stub: a function, which is called faster than a proxy, and whose
- * properties, RPC properties themselves, come from a proxy in its prototype chain.
+ * A method of a Durable Object's stub. Used for the second time it becomes a function, which is
+ * called faster than a proxy, and whose properties, RPC properties themselves, come from a proxy in
+ * its prototype chain.
  */
 function makeMethod(stub, name, state) {
-  const method = (...args) => pipelined(callMethod(stub.local, name, state, args));
+  state.method = name;
+  state.target = stub.local;
+  if (stub.lastName !== name) {
+    stub.lastName = name;
+    return makeProxy(state);
+  }
+  const method = (...args) => pipelined(callMethod(state, args));
   delete method.name;
   delete method.length;
   Object.setPrototypeOf(method, makeProxy(state));
@@ -385,11 +400,14 @@ function makeMethod(stub, name, state) {
   return method;
 }
 
-function callMethod(local, name, state, args) {
+function callMethod(state, args) {
   const copies = copyArguments(args);
   if (copies !== null) {
     let resolve, reject;
-    const promise = new Promise((...functions) => { [resolve, reject] = functions; });
+    const promise = new Promise((fulfill, refuse) => {
+      resolve = fulfill;
+      reject = refuse;
+    });
     const settle = (faults, result, bytes, message) => {
       if (faults >= 0) {
         reject(remoteError(faults, bytes, message));
@@ -399,7 +417,7 @@ function callMethod(local, name, state, args) {
         settleWith(bytes, resolve, reject);
       }
     };
-    if (local.send(KIND.RPC, name, copies, settle)) return promise;
+    if (state.target.send(KIND.RPC, state.method, copies, settle)) return promise;
   }
   return call(state, state.path, args);
 }
@@ -564,7 +582,14 @@ export function remoteError(faults, bytes, message) {
   return error;
 }
 
-/** A stub whose calls `send`; `more` are fields of its state: fixed, object, service, invoke. */
+/** The stub of a Durable Object. */
+export function makeObjectStub(target) {
+  const state = new StubState((path, bytes, callback) => target.sendBytes(KIND.RPC, path.join("."), bytes, callback), [], null);
+  state.local = target;
+  return makeProxy(state);
+}
+
+/** A stub whose calls `send`; `more` are fields of its state: fixed, service, invoke. */
 export function makeStub(send, more) {
   return makeProxy(Object.assign(new StubState(send, [], null), more));
 }

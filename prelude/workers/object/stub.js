@@ -7,25 +7,22 @@ import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
-import { LocalTarget } from "./local.js";
-import { KIND, makeStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
+import { ObjectTarget, setFetchOf } from "./local.js";
+import { KIND, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
 const BASE = "https://object/";
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 const REDIRECTS_MAX = 20;
 
-export function newStub(ns, hex, id) {
-  const name = id.name;
-  const send = (path, bytes, callback) => native.objectCall(ns, hex, name, KIND.RPC, path.join("."), bytes, callback);
-  const sendFetch = (bytes, callback) => native.objectCall(ns, hex, name, KIND.FETCH, undefined, bytes, callback);
-  return makeStub(send, {
-    fixed: { __proto__: null, id, name, fetch: (input, init) => fetchBy(sendFetch, input, init) },
-    object: { ns, hex, name },
-    local: new LocalTarget(ns, hex, name),
-  });
+export function newStub(ns, id) {
+  return makeObjectStub(new ObjectTarget(ns, id));
 }
-setObjectStub((ns, hex, name) => newStub(ns, hex, { name, toString: () => hex }));
+setObjectStub((ns, hex, name) => newStub(ns, { name, toString: () => hex }));
+setFetchOf((target) => {
+  const send = (bytes, callback) => target.sendBytes(KIND.FETCH, undefined, bytes, callback);
+  return (input, init) => fetchBy(send, input, init);
+});
 
 /** fetch() on a stub, of an object or of a service: `send` (bytes, callback) takes the request there. */
 export async function fetchBy(send, input, init) {
