@@ -335,40 +335,71 @@ static int run_to_last(struct cn_database *db, struct cn_buf *sql, struct cn_sta
     return cn_err_set(err, CN_ESQL, "SQL code did not contain a statement.");
 }
 
-static int bind_all(JSContextRef ctx, struct cn_statement *statement, JSObjectRef bindings,
-                    struct cn_err *err)
+static int bind_all(JSContextRef ctx, struct cn_statement *statement, size_t count,
+                    const JSValueRef values[], struct cn_err *err)
 {
-    int count = (int)cn_js_to_number(ctx, cn_js_get(ctx, bindings, "length"));
-    if (cn_statement_parameter_count(statement) != count)
+    if ((size_t)cn_statement_parameter_count(statement) != count)
         return cn_err_set(err, CN_ESQL,
                           "Wrong number of parameter bindings for SQL query. The query has %d "
-                          "parameter(s) and %d were given.",
+                          "parameter(s) and %zu were given.",
                           cn_statement_parameter_count(statement), count);
     int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++) {
-        JSValueRef value = JSObjectGetPropertyAtIndex(ctx, bindings, (unsigned)i, NULL);
-        rc = bind_value(ctx, statement, i + 1, value, scratch_of(ctx), err);
-    }
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = bind_value(ctx, statement, (int)i + 1, values[i], scratch_of(ctx), err);
     return rc;
 }
 
-static JSValueRef column_names(JSContextRef ctx, struct cn_statement *statement)
+/* What a call says beside the row that it returns, in memory that the prelude sees: numbers cross
+ * for nothing. */
+enum { OUT_CURSOR, OUT_ROWS_READ, OUT_ROWS_WRITTEN, OUT_SHAPE };
+
+/* sqlOut() -> Float64Array: [cursor or 0: the statement is over, rowsRead, rowsWritten, shape] */
+static JSValueRef native_sql_out(CN_JS_NATIVE_ARGS)
 {
+    /* Without an instance (tests of the prelude alone) there are no objects. */
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    if (!instance)
+        return JSValueMakeUndefined(ctx);
+    struct cn_lane *lane = instance->lane;
+    return JSObjectMakeTypedArrayWithBytesNoCopy(ctx, kJSTypedArrayTypeFloat64Array, lane->sql_out,
+                                                 sizeof(lane->sql_out), NULL, NULL, exception);
+}
+
+/* The names of the statement's columns are kept for sqlNames(), which may follow. */
+static void keep_names(struct cn_lane *lane, struct cn_statement *statement)
+{
+    double shape = (double)cn_statement_shape(statement);
+    if (lane->sql_out[OUT_SHAPE] == shape)
+        return;
+    lane->sql_out[OUT_SHAPE] = shape;
+    cn_buf_clear(&lane->sql_names);
     int count = cn_statement_column_count(statement);
-    if (!count)
-        return JSValueMakeNull(ctx);
-    JSObjectRef names = JSObjectMakeArray(ctx, 0, NULL, NULL);
-    for (int i = 0; i < count; i++)
-        JSObjectSetPropertyAtIndex(ctx, names, (unsigned)i,
-                                   cn_js_text_z(ctx, cn_statement_column_name(statement, i)), NULL);
+    for (int i = 0; i < count; i++) {
+        const char *name = cn_statement_column_name(statement, i);
+        cn_buf_append(&lane->sql_names, name, strlen(name) + 1);
+    }
+}
+
+/* sqlNames() -> names of the columns of the statement that was executed last */
+static JSValueRef native_sql_names(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_buf *text = &lane_of(ctx)->sql_names;
+    JSObjectRef names = JSObjectMakeArray(ctx, 0, NULL, exception);
+    unsigned count = 0;
+    for (size_t at = 0; at < text->size; count++) {
+        const char *name = (const char *)text->data + at;
+        JSObjectSetPropertyAtIndex(ctx, names, count, cn_js_text_z(ctx, name), NULL);
+        at += strlen(name) + 1;
+    }
     return names;
 }
 
-/* sqlExec(o, query, bindings) -> [cursor | 0, columnNames | null, firstRow | null, rowsRead,
- * rowsWritten]: runs all statements but the last, starts the last; 0 if it is over already. */
+/* sqlExec(o, query, ...bindings) -> first row | null; sqlOut() has the rest. Runs all statements
+ * but the last, starts the last. */
 static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
 {
     DATABASE_OR_THROW;
+    struct cn_lane *lane = lane_of(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_buf sql = {0};
     struct cn_err err;
@@ -378,7 +409,7 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
     limit_time(ctx, db);
     int rc = run_to_last(db, &sql, &statement, &rows_read, &rows_written, &err);
     if (rc == 0)
-        rc = bind_all(ctx, statement, (JSObjectRef)cn_js_arg(2), &err);
+        rc = bind_all(ctx, statement, argc > 2 ? argc - 2 : 0, argv + 2, &err);
     if (rc == 0)
         rc = cn_statement_step(statement, &err);
     cn_database_set_deadline(db, 0);
@@ -386,30 +417,28 @@ static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
     if (rc < 0)
         goto fail;
     JSValueRef row = next_row(ctx, statement, rc, exception, &err);
-    JSValueRef names = column_names(ctx, statement);
-    rows_read += cn_statement_rows_read(statement);
-    rows_written += cn_statement_rows_written(statement);
-    uint32_t handle = 0;
+    keep_names(lane, statement);
+    lane->sql_out[OUT_ROWS_READ] = (double)(rows_read + cn_statement_rows_read(statement));
+    lane->sql_out[OUT_ROWS_WRITTEN] = (double)(rows_written + cn_statement_rows_written(statement));
+    lane->sql_out[OUT_CURSOR] = 0;
     if (rc == 0) {
         cn_statement_release(statement);
-    } else if (!(handle = open_cursor(ctx, js, statement))) {
+    } else if (!(lane->sql_out[OUT_CURSOR] = open_cursor(ctx, js, statement))) {
         cn_err_set(&err, CN_EOVERLOADED, "Too many SQL cursors are open.");
         goto fail;
     }
-    JSValueRef parts[] = {JSValueMakeNumber(ctx, handle), names, row,
-                          JSValueMakeNumber(ctx, (double)rows_read),
-                          JSValueMakeNumber(ctx, (double)rows_written)};
-    return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
+    return row;
 fail:
     cn_statement_release(statement);
     return throw_sql(ctx, js, exception, &err);
 }
 
-/* sqlNext(cursor) -> row array, or null at the end; [row, rowsRead, rowsWritten] */
+/* sqlNext(cursor) -> row array, or null at the end; sqlOut() has the counts */
 static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 {
+    struct cn_lane *lane = lane_of(ctx);
     struct cn_jscursor *cursor =
-        cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+        cn_jstable_find(&lane->cursors, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!cursor)
         return cn_js_throw(ctx, exception, CN_JS_ERROR,
                            "The SQL cursor was ended: the object was reset, its data deleted, or "
@@ -421,16 +450,15 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
     int rc = cn_statement_step(cursor->statement, &err);
     cn_database_set_deadline(js->object->db, 0);
     if (rc < 0) {
-        cn_jscursor_end(lane_of(ctx), cursor);
+        cn_jscursor_end(lane, cursor);
         return throw_sql(ctx, js, exception, &err);
     }
     JSValueRef row = next_row(ctx, cursor->statement, rc, exception, &err);
-    JSValueRef parts[] = {
-        row, JSValueMakeNumber(ctx, (double)cn_statement_rows_read(cursor->statement)),
-        JSValueMakeNumber(ctx, (double)cn_statement_rows_written(cursor->statement))};
+    lane->sql_out[OUT_ROWS_READ] = (double)cn_statement_rows_read(cursor->statement);
+    lane->sql_out[OUT_ROWS_WRITTEN] = (double)cn_statement_rows_written(cursor->statement);
     if (rc == 0)
-        cn_jscursor_end(lane_of(ctx), cursor);
-    return JSObjectMakeArray(ctx, CN_ARRAY_COUNT(parts), parts, exception);
+        cn_jscursor_end(lane, cursor);
+    return row;
 }
 
 /* sqlClose(cursor): nobody wants the rest */
@@ -599,6 +627,8 @@ const struct cn_js_native cn_native_storage[] = {
     {"kvPut", native_kv_put},
     {"kvDelete", native_kv_delete},
     {"kvList", native_kv_list},
+    {"sqlOut", native_sql_out},
+    {"sqlNames", native_sql_names},
     {"sqlExec", native_sql_exec},
     {"sqlNext", native_sql_next},
     {"sqlClose", native_sql_close},

@@ -133,6 +133,9 @@ bool cn_statement_writes(const struct cn_statement *statement);
 enum cn_sql_type { CN_SQL_NULL, CN_SQL_INT, CN_SQL_REAL, CN_SQL_TEXT, CN_SQL_BLOB };
 int cn_statement_column_count(struct cn_statement *statement);
 const char *cn_statement_column_name(struct cn_statement *statement, int column);
+/* A number for the names of its columns in their order: equal names, equal numbers; below 2^52.
+ * 0: it has no columns. */
+uint64_t cn_statement_shape(struct cn_statement *statement);
 enum cn_sql_type cn_statement_column_type(struct cn_statement *statement, int column);
 int64_t cn_statement_column_int(struct cn_statement *statement, int column);
 double cn_statement_column_real(struct cn_statement *statement, int column);

@@ -62,7 +62,9 @@ struct cn_statement {
     char *sql;          /* owned: key in the cache; NULL if it is not cached */
     size_t sql_size;
     bool in_use, guest, writes, started, done;
-    int64_t changes; /* rows changed since it started, triggers included */
+    uint64_t shape;     /* cn_statement_shape(), or 0: not yet known */
+    int shape_prepared; /* how often SQLite had compiled it again by then */
+    int64_t changes;    /* rows changed since it started, triggers included */
 };
 
 /* Is there a connection? One that could not be opened again is tried now. */

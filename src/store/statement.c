@@ -294,6 +294,25 @@ const char *cn_statement_column_name(struct cn_statement *statement, int column)
     return name ? name : "";
 }
 
+uint64_t cn_statement_shape(struct cn_statement *statement)
+{
+    /* SQLite compiles a statement again when the schema has changed: names may be others then. */
+    int prepared = sqlite3_stmt_status(statement->stmt, SQLITE_STMTSTATUS_REPREPARE, 0);
+    if (statement->shape && statement->shape_prepared == prepared)
+        return statement->shape;
+    int count = sqlite3_column_count(statement->stmt);
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (int i = 0; i < count; i++) {
+        const char *at = cn_statement_column_name(statement, i);
+        do
+            hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+        while (*at++);
+    }
+    statement->shape_prepared = prepared;
+    statement->shape = count ? (hash >> 12) | 1 : 0;
+    return statement->shape;
+}
+
 enum cn_sql_type cn_statement_column_type(struct cn_statement *statement, int column)
 {
     switch (sqlite3_column_type(statement->stmt, column)) {

@@ -391,6 +391,7 @@ static void lane_main(void *arg)
     cn_events_fini(&lane->events);
     cn_lane_metrics_fini(&lane->metrics);
     cn_buf_fini(&lane->scratch);
+    cn_buf_fini(&lane->sql_names);
     cn_js_vm_free(lane->vm);
     rc = uv_loop_close(&lane->loop);
     CN_ASSERT(rc == 0);

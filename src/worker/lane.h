@@ -111,7 +111,9 @@ struct cn_lane {
     unsigned over_memory;   /* seconds above the watermark */
     unsigned memory_pause;  /* seconds until it is looked at again */
     struct cn_lane_metrics metrics;
-    struct cn_buf scratch;          /* for bytes on their way through a single call */
+    struct cn_buf scratch;   /* for bytes on their way through a single call */
+    double sql_out[4];       /* what a call of SQL says beside its row (bindings/storage.c) */
+    struct cn_buf sql_names; /* of the columns of the last one, each with its NUL */
     struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
     struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */
     bool listening;

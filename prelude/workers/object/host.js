@@ -106,8 +106,15 @@ finishInterface(DurableObjectState);
 class Host {
   constructor(instance) {
     this.instance = instance;
-    this.exports = new Exports();
-    this.sockets = new Map(); // number of an end -> its WebSocket
+    this.given = null;
+    this.ends = null;
+  }
+  get exports() {
+    return (this.given ??= new Exports());
+  }
+  /** Number of an end -> its WebSocket. */
+  get sockets() {
+    return (this.ends ??= new Map());
   }
 }
 

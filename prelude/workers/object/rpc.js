@@ -317,8 +317,9 @@ class StubState {
     this.disposed = false;
     this.lent = false; // of a call's arguments: the caller takes it back
     this.local = null; // of a Durable Object: its ObjectTarget
-    this.methods = null; // its methods by name, of those used more than once
-    this.lastName = null; // that was asked for
+    this.lastName = null; // its method that was used last, and
+    this.lastMethod = null;
+    this.methods = null; // by name, once it was another
     this.method = null; // of a method of a Durable Object: its name, and
     this.target = null; // the ObjectTarget
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
@@ -331,8 +332,7 @@ class StubState {
 const handler = {
   get(target, key) {
     const { state } = target;
-    const method = state.methods?.get(key);
-    if (method !== undefined) return method;
+    if (key === state.lastName) return state.lastMethod;
     if (typeof key === "symbol") {
       if (key === Symbol.dispose) return () => dispose(target.proxy);
       return undefined;
@@ -352,8 +352,8 @@ const handler = {
     if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
     if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.fixed !== null && key in state.fixed) return state.fixed[key];
-    const property = new StubState(state.send, [...state.path, key], target.proxy);
-    return state.local === null ? makeProxy(property) : makeMethod(state, key, property);
+    if (state.local !== null) return methodOf(state, key, target.proxy);
+    return makeProxy(new StubState(state.send, [...state.path, key], target.proxy));
   },
   apply(target, _, args) {
     const { state } = target;
@@ -378,25 +378,21 @@ function makeProxy(state) {
 const OBJECT_MEMBERS = { __proto__: null, id: 1, name: 1, fetch: 1 };
 const METHODS_MAX = 64; // kept by one stub
 
-/**
- * A method of a Durable Object's stub. Used for the second time it becomes a function, which is
- * called faster than a proxy, and whose properties, RPC properties themselves, come from a proxy in
- * its prototype chain.
- */
-function makeMethod(stub, name, state) {
-  state.method = name;
-  state.target = stub.local;
-  if (stub.lastName !== name) {
-    stub.lastName = name;
-    return makeProxy(state);
+/** A method of a Durable Object's stub, which keeps it: most use few, again and again. */
+function methodOf(stub, name, proxy) {
+  let method = stub.methods?.get(name);
+  if (method === undefined) {
+    const state = new StubState(stub.send, [name], proxy);
+    state.method = name;
+    state.target = stub.local;
+    method = makeProxy(state);
+    if (stub.lastName !== null) {
+      stub.methods ??= new Map([[stub.lastName, stub.lastMethod]]);
+      if (stub.methods.size < METHODS_MAX) stub.methods.set(name, method);
+    }
   }
-  const method = (...args) => pipelined(callMethod(state, args));
-  delete method.name;
-  delete method.length;
-  Object.setPrototypeOf(method, makeProxy(state));
-  states.set(method, state);
-  stub.methods ??= new Map();
-  if (stub.methods.size < METHODS_MAX) stub.methods.set(name, method);
+  stub.lastName = name;
+  stub.lastMethod = method;
   return method;
 }
 

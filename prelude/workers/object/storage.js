@@ -116,15 +116,35 @@ class SyncKvStorage {
 }
 finishInterface(SyncKvStorage);
 
+/** C writes: [cursor, or 0 if the statement is over; rowsRead; rowsWritten; shape], of the last call. */
+const sqlOut = native.sqlOut();
+/** Names of columns by shape, C's number for them. */
+const shapes = new Map();
+const SHAPES_MAX = 4096;
+
+function namesOf(shape) {
+  let names = shapes.get(shape);
+  if (names === undefined) {
+    if (shapes.size >= SHAPES_MAX) shapes.clear();
+    shapes.set(shape, (names = native.sqlNames()));
+  }
+  return names;
+}
+
 class SqlStorageCursor {
   #cursor; // native number, 0 when the statement is over
   #names;
   #row; // the row to give next, as an array, or null
   #rowsRead;
   #rowsWritten;
-  constructor(key, parts) {
+  /** Right after sqlExec(), which gave the row. */
+  constructor(key, row) {
     if (key !== token) throw new TypeError("Illegal constructor");
-    [this.#cursor, this.#names, this.#row, this.#rowsRead, this.#rowsWritten] = parts;
+    this.#cursor = sqlOut[0];
+    this.#names = namesOf(sqlOut[3]);
+    this.#row = row;
+    this.#rowsRead = sqlOut[1];
+    this.#rowsWritten = sqlOut[2];
   }
   #take() {
     const row = this.#row;
@@ -132,10 +152,10 @@ class SqlStorageCursor {
     if (this.#cursor === 0) {
       this.#row = null;
     } else {
-      const [next, read, written] = native.sqlNext(this.#cursor);
+      const next = native.sqlNext(this.#cursor);
       this.#row = next;
-      this.#rowsRead = Math.max(this.#rowsRead, read);
-      this.#rowsWritten = Math.max(this.#rowsWritten, written);
+      this.#rowsRead = Math.max(this.#rowsRead, sqlOut[1]);
+      this.#rowsWritten = Math.max(this.#rowsWritten, sqlOut[2]);
       if (next === null) this.#cursor = 0;
     }
     return row;
@@ -179,7 +199,7 @@ class SqlStorageCursor {
     };
   }
   get columnNames() {
-    return [...(this.#names ?? [])];
+    return [...this.#names];
   }
   get rowsRead() {
     return this.#rowsRead;
@@ -200,7 +220,7 @@ class SqlStorage {
     this.#object = object;
   }
   exec(query, ...bindings) {
-    return new SqlStorageCursor(token, native.sqlExec(this.#object, String(query), bindings));
+    return new SqlStorageCursor(token, native.sqlExec(this.#object, `${query}`, ...bindings));
   }
   get databaseSize() {
     return native.databaseSize(this.#object);
