@@ -29,6 +29,7 @@ const ATTACHMENT_BYTES_MAX = 16_384; // DO-WS-4
 const AGAIN_LENGTH_MAX = 65_536;
 
 const autoReplies = compatibilityFlags.has("web_socket_auto_reply_to_close");
+const reasonIsLimited = compatibilityFlags.has("websocket_close_reason_byte_limit");
 const defaultBinaryType = compatibilityFlags.has("websocket_standard_binary_type") ? "blob" : "arraybuffer";
 
 /** What becomes of an end. */
@@ -55,8 +56,6 @@ class State {
   }
 }
 
-const toRequestText = (value) => toUSVString(value);
-
 /** Subprotocols: https://websockets.spec.whatwg.org/#dom-websocket-websocket */
 function checkProtocols(protocols) {
   const list = protocols === undefined ? [] : typeof protocols === "string" ? [protocols] : [...protocols].map(String);
@@ -72,16 +71,18 @@ function checkProtocols(protocols) {
 
 function checkClose(code, reason) {
   if (code === undefined) {
-    if (reason !== undefined) throw new TypeError("If you specify a WebSocket close reason, you must also specify a code.");
+    if (reason !== undefined) throw new DOMException("If you specify a WebSocket close reason, you must also specify a code.", "InvalidAccessError");
     return [NO_STATUS, ""];
   }
   const number = Math.trunc(+code);
   if (!(number >= 1000 && number < 5000) || [1004, 1005, 1006, 1015].includes(number)) {
-    throw new TypeError(`Invalid WebSocket close code: ${number}.`);
+    throw new DOMException(`Invalid WebSocket close code: ${number}.`, "InvalidAccessError");
   }
-  const text = reason === undefined ? "" : toUSVString(reason);
+  let text = reason === undefined ? "" : toUSVString(reason);
   if (text.length * 3 > REASON_BYTES_MAX && native.utf8Encode(text).length > REASON_BYTES_MAX) {
-    throw new DOMException(`WebSocket close reason must not be longer than ${REASON_BYTES_MAX} bytes when encoded as UTF-8.`, "SyntaxError");
+    if (reasonIsLimited) throw new DOMException(`WebSocket close reason must not be longer than ${REASON_BYTES_MAX} bytes when UTF-8 encoded.`, "SyntaxError");
+    // A frame has no room for more; older scripts were not told.
+    while (native.utf8Encode(text).length > REASON_BYTES_MAX) text = [...text].slice(0, -1).join("");
   }
   return [number, text];
 }
@@ -179,7 +180,7 @@ export class WebSocket extends EventTarget {
     const state = stateOf(this);
     const bytes = serialize(value);
     if (bytes.length > ATTACHMENT_BYTES_MAX) {
-      throw new Error(`A WebSocket 'attachment' cannot be larger than ${ATTACHMENT_BYTES_MAX} bytes. 'attachment' was ${bytes.length} bytes.`);
+      throw new Error(`A WebSocket 'attachment' cannot be larger than ${ATTACHMENT_BYTES_MAX} bytes.'attachment' was ${bytes.length} bytes.`);
     }
     native.wsAttach(state.w, bytes);
   }
@@ -273,8 +274,8 @@ export class WebSocketRequestResponsePair {
   #response;
   constructor(request, response) {
     if (arguments.length < 2) throw new TypeError(`Failed to construct 'WebSocketRequestResponsePair': constructor parameter ${arguments.length + 1} is not of type 'string'.`);
-    this.#request = toRequestText(request);
-    this.#response = toRequestText(response);
+    this.#request = toUSVString(request);
+    this.#response = toUSVString(response);
   }
   get request() {
     return this.#request;
@@ -325,7 +326,7 @@ export function receiveSocket(address) {
 export function hibernate(socket) {
   const state = stateOf(socket);
   if (state.stage === STAGE.USED) throw new TypeError("Tried to hibernate a WebSocket that was already used in a response.");
-  if (state.stage !== STAGE.NEW) throw new TypeError("Cannot call `acceptWebSocket()` if the WebSocket was already accepted.");
+  if (state.stage !== STAGE.NEW) throw new Error("Cannot call `acceptWebSocket()` if the WebSocket was already accepted via `accept()`");
   abandoned.unregister(state);
   state.stage = STAGE.HIBERNATABLE;
   return state.w;
@@ -370,7 +371,7 @@ function connectInto(socket, state, url, protocols) {
     ({ status, names, values, w }) => {
       if (w === 0) return fail(`WebSocket connection failed: the server answered ${status}.`);
       const chosen = listGet(names, values, "sec-websocket-protocol");
-      if (state.stage === STAGE.FAILED || (chosen === null ? protocols.length > 0 && false : !protocols.includes(chosen))) {
+      if (state.stage === STAGE.FAILED || (chosen !== null && !protocols.includes(chosen))) {
         native.wsAbandon(w);
         return fail(state.stage === STAGE.FAILED ? "WebSocket is closed before the connection is established." : "The server chose a protocol that was not offered.");
       }

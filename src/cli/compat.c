@@ -175,7 +175,7 @@ static const struct cn_compat_flag flags[] = {
     {"delete_all_deletes_alarm", "delete_all_preserves_alarm", "2026-02-24", NULL, NULL, ON},
     {"unhandled_rejection_after_microtask_checkpoint", "no_unhandled_rejection_after_microtask_checkpoint", "2026-03-03", NULL, NULL, ON},
     {"text_decoder_cjk_decoder", "disable_text_decoder_cjk_decoder", "2026-03-03", NULL, NULL, ON},
-    {"websocket_close_reason_byte_limit", "no_websocket_close_reason_byte_limit", "2026-03-03", NULL, NULL, ON},
+    {"websocket_close_reason_byte_limit", "no_websocket_close_reason_byte_limit", "2026-03-03", NULL, NULL, BOTH},
     {"enable_version_api", NULL, NULL, NULL, NULL, OFF},
     {"websocket_standard_binary_type", "no_websocket_standard_binary_type", "2026-03-17", NULL, NULL, BOTH},
     {"writable_stream_spec_compliant_writer", "no_writable_stream_spec_compliant_writer", "2026-03-24", NULL, NULL, ON},

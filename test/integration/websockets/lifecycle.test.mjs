@@ -144,6 +144,16 @@ describe("before 2026-03-17 and 2026-04-07", () => {
     const left = await Client.open(server, "/room/old");
     assert.equal((await left.close(3000, "leave it"))[0], 1006);
   });
+  test("DO-WS-12: a long reason is cut before 2026-03-03", async () => {
+    const old = await serve(makeProject("2026-02-01"));
+    try {
+      const client = await Client.open(old, "/room/reason");
+      client.send(`close 4000 ${"é".repeat(80)}`);
+      assert.deepEqual(await client.closed, [4000, "é".repeat(61)]);
+    } finally {
+      await old.stop();
+    }
+  });
   test("DO-WS-12: binaryType is arraybuffer", async () => {
     assert.equal(await json(server, "/binary"), "ArrayBuffer");
   });

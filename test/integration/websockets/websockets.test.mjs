@@ -76,9 +76,9 @@ for (const lanes of [1, 2]) {
       const errors = await call(fresh(), "errors");
       const kinds = Object.fromEntries(Object.entries(errors).map(([key, value]) => [key, key === "sameTags" ? value.map((t) => t.length) : value[0]]));
       assert.deepEqual(kinds, {
-        tags: "Error", tagLength: "Error", twice: "TypeError", accepted: "TypeError", acceptAfter: "TypeError", notSocket: "TypeError",
-        foreign: "Error", same: "no error", sameTags: [3, 256], unaccepted: "TypeError", code: "TypeError", code2: "TypeError",
-        reasonAlone: "TypeError", longReason: "SyntaxError", autoLong: "RangeError", timeoutLong: "Error", useAccepted: "no error",
+        tags: "Error", tagLength: "Error", twice: "Error", accepted: "Error", acceptAfter: "TypeError", notSocket: "TypeError",
+        foreign: "Error", same: "no error", sameTags: [3, 256], unaccepted: "TypeError", code: "InvalidAccessError", code2: "InvalidAccessError",
+        reasonAlone: "InvalidAccessError", longReason: "SyntaxError", autoLong: "RangeError", timeoutLong: "Error", useAccepted: "no error",
       });
     });
     test("DO-WS-3: tags, sockets by tag, the same objects each time", async () => {
