@@ -41,6 +41,7 @@ static const struct route {
     {"GET", {"api", "crons", "*"}, cn_control_crons},
     {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
     {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
+    {"POST", {"api", "deploy"}, cn_control_deploy},
     {"POST", {"api", "backup"}, cn_control_backup},
 };
 

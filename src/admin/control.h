@@ -34,6 +34,9 @@ struct cn_control {
     struct cn_store *store;
     struct cn_history *history;
     struct cn_node *node; /* NULL: no lanes; the caller has the directory for itself */
+    /* Deploys again and waits until that is over; NULL: nothing serves. */
+    int (*deploy)(void *data, struct cn_err *err);
+    void *deploy_data;
 };
 
 #define CN_CONTROL_BODY_MAX (64u << 20) /* a script of SQL */

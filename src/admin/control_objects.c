@@ -314,7 +314,7 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
         rc = cn_control_moment(call, &key, cn_json_text(call->json, "bookmark"),
-                         cn_json_text(call->json, "time"), bookmark, err);
+                               cn_json_text(call->json, "time"), bookmark, err);
     if (rc == 0)
         return cn_err_set(err, CN_EINVALID, "to which moment? A bookmark or a time is missing");
     if (rc > 0)
@@ -357,7 +357,7 @@ int cn_control_export(struct cn_control_call *call, struct cn_err *err)
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
         rc = cn_control_moment(call, &key, cn_control_param(call, "bookmark"),
-                         cn_control_param(call, "time"), bookmark, err);
+                               cn_control_param(call, "time"), bookmark, err);
     if (rc < 0)
         return rc;
     bool has_moment = rc == 1;

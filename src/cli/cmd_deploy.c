@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/cmd_deploy.c - `cairn deploy`: what a deployment does to Durable Object classes, and doing
  * it. */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/buf.h"
 #include "base/disk.h"
@@ -14,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/ctl.h"
 #include "cli/data.h"
 #include "cli/deploy.h"
 #include "cli/deploy_classes.h"
@@ -44,57 +40,24 @@ static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, str
     return rc;
 }
 
-static bool is_server(long pid)
-{
-    char path[64], line[4096];
-    snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    size_t size = fread(line, 1, sizeof(line) - 1, file);
-    fclose(file);
-    line[size] = 0;
-    const char *command = line + strlen(line) + 1; /* words end in NUL */
-    return command < line + size && (strcmp(command, "serve") == 0 || strcmp(command, "dev") == 0);
-}
-
-/* The server that holds the lock of the data directory, or 0. */
-static long find_server(const char *data)
-{
-    char *path = cn_sprintf("%s/LOCK", data), line[256];
-    struct stat info;
-    long found = 0;
-    FILE *locks = stat(path, &info) == 0 ? fopen("/proc/locks", "r") : NULL;
-    while (locks && !found && fgets(line, sizeof(line), locks)) {
-        long pid;
-        unsigned major_no, minor_no;
-        unsigned long inode;
-        if (sscanf(line, "%*d: FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_no, &minor_no, &inode) ==
-                4 &&
-            inode == info.st_ino && is_server(pid))
-            found = pid;
-    }
-    if (locks)
-        fclose(locks);
-    cn_free(path);
-    return found;
-}
-
-/* The data directory is in use: its server does it. */
+/* The data directory is in use: its server does it, with what we have been allowed. */
 static int ask_server(const struct cn_args *args, struct cn_disk *disk, const char *data,
                       struct cn_err *err)
 {
-    long pid = find_server(data);
-    if (!pid)
-        return cn_err_set(
-            err, CN_ELOCKED,
-            "%s is in use, and by no server that can be found; if there is one, send it SIGHUP",
-            data);
-    int rc = cn_deploy_leave_request(args, disk, err);
-    if (rc == 0 && kill((pid_t)pid, SIGHUP) < 0)
-        rc = cn_err_errno(err, errno, "cannot ask the server (process %ld) to reload", pid);
+    struct cn_ctl ctl;
+    struct cn_args there = {.data = data};
+    struct cn_json *answer = NULL;
+    int rc = cn_ctl_connect(&ctl, &there, err);
     if (rc == 0)
-        printf("asked the server (process %ld) to reload; its log says what came of it\n", pid);
+        rc = cn_deploy_leave_request(args, disk, err);
+    if (rc == 0)
+        rc = cn_ctl_call(&ctl, "POST", "/api/deploy", NULL, &answer, err);
+    if (rc == 0)
+        printf("the server has deployed it\n");
+    else
+        cn_err_context(err, "the server that uses %s", data);
+    cn_json_free(answer);
+    cn_ctl_close(&ctl);
     return rc;
 }
 

@@ -4,7 +4,7 @@
  *
  * A deletion must be allowed by name: on the command line of whoever deploys, or, for a
  * server that is running, in the file deploy.json that `cairn deploy` leaves in the data
- * directory before it asks the server to reload. The server removes the file when the
+ * directory before it has the server reload. The server removes the file when the
  * deployment is applied.
  *
  * Threads: the deploying one. */

@@ -31,8 +31,8 @@ static const struct cn_command commands[] = {
      "apply changes of Durable Object classes",
      "Bundles the projects, compares their Durable Object classes (migrations, exports) with what\n"
      "the data directory has, prints what is created, renamed, transferred, deleted and what is\n"
-     "refused, and applies it; with --dry-run it only prints. A server that uses the data\n"
-     "directory is asked to reload instead. Exit code 0: done, 1: refused or failed.",
+     "refused, and applies it; with --dry-run it only prints. If a server uses the data\n"
+     "directory, it reloads. Exit code 0: done, 1: refused or failed.",
      64, cn_cmd_deploy},
     {"new", CN_COMMAND_NEW, "DIR", "write a small TypeScript starter",
      "Writes a small Workers project in TypeScript into the new folder DIR.", 1, cn_cmd_new},

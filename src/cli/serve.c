@@ -9,6 +9,7 @@
 #include "admin/admin.h"
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "bindings/all.h"
 #include "bindings/background.h"
@@ -17,6 +18,13 @@
 #include "worker/server.h"
 
 #define DRAIN_MS_DEFAULT 30000
+
+/* A thread in cn_serve_deploy(); on its stack. */
+struct waiter {
+    struct cn_list link;
+    uv_sem_t done;
+    struct cn_err err;
+};
 
 struct cn_serve {
     struct cn_serve_options options;
@@ -29,8 +37,13 @@ struct cn_serve {
     struct cn_deployment *loaded; /* result of load_work */
     struct cn_err load_err;
     bool listening;
-    bool reloading;    /* a load or a deployment is under way */
-    bool reload_again; /* and another was asked for meanwhile */
+    bool reloading;         /* a load or a deployment is under way */
+    bool reload_again;      /* and another was asked for meanwhile */
+    uv_async_t asked;       /* somebody waits for a deployment */
+    uv_mutex_t lock;        /* guards the next two */
+    struct cn_list asking;  /* of struct waiter: for the next reload */
+    bool closed;            /* nobody can ask any more */
+    struct cn_list waiting; /* of struct waiter: for the reload under way */
     bool draining;
     bool stopping;
     struct cn_err result; /* code 0: all went well */
@@ -52,10 +65,70 @@ static void print_ready(struct cn_serve *serve)
                 cn_admin_port(serve->admin));
 }
 
+static void tell_all(struct cn_list *waiters, const struct cn_err *err)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(waiters))) {
+        struct waiter *waiter = CN_CONTAINER_OF(node, struct waiter, link);
+        if (err)
+            waiter->err = *err;
+        uv_sem_post(&waiter->done); /* it is gone from here on */
+    }
+}
+
+/* No deployment comes any more. */
+static void refuse_all(struct cn_serve *serve)
+{
+    struct cn_err err;
+    cn_err_set(&err, CN_ECLOSED, "the server is stopping");
+    uv_mutex_lock(&serve->lock);
+    serve->closed = true;
+    tell_all(&serve->asking, &err);
+    uv_mutex_unlock(&serve->lock);
+    tell_all(&serve->waiting, &err);
+}
+
+static void on_asked(uv_async_t *async)
+{
+    cn_serve_reload(async->data);
+}
+
+static void open_asking(struct cn_serve *serve)
+{
+    uv_mutex_init(&serve->lock);
+    cn_list_init(&serve->asking);
+    cn_list_init(&serve->waiting);
+    uv_async_init(&serve->loop, &serve->asked, on_asked);
+    serve->asked.data = serve;
+}
+
+int cn_serve_deploy(void *data, struct cn_err *err)
+{
+    struct cn_serve *serve = data;
+    struct waiter waiter = {0};
+    uv_sem_init(&waiter.done, 0);
+    uv_mutex_lock(&serve->lock);
+    bool closed = serve->closed;
+    if (closed) {
+        cn_err_set(&waiter.err, CN_ECLOSED, "the server is stopping");
+    } else {
+        cn_list_push_back(&serve->asking, &waiter.link);
+        uv_async_send(&serve->asked);
+    }
+    uv_mutex_unlock(&serve->lock);
+    if (!closed)
+        uv_sem_wait(&waiter.done);
+    uv_sem_destroy(&waiter.done);
+    if (waiter.err.code < 0)
+        *err = waiter.err;
+    return waiter.err.code;
+}
+
 static void on_deployed(struct cn_server *server, const struct cn_err *err)
 {
     struct cn_serve *serve = cn_server_data(server);
     serve->reloading = false;
+    tell_all(&serve->waiting, err);
     if (err && !serve->listening) {
         serve->result = *err;
         stop(serve);
@@ -108,13 +181,18 @@ static void on_loaded(uv_work_t *work, int status)
 
 void cn_serve_reload(struct cn_serve *serve)
 {
-    if (serve->draining)
+    if (serve->draining) {
+        refuse_all(serve);
         return;
+    }
     if (serve->reloading) {
         serve->reload_again = true;
         return;
     }
     serve->reloading = true;
+    uv_mutex_lock(&serve->lock);
+    cn_list_splice(&serve->waiting, &serve->asking);
+    uv_mutex_unlock(&serve->lock);
     serve->load_work.data = serve;
     int rc = uv_queue_work(&serve->loop, &serve->load_work, on_load, on_loaded);
     CN_ASSERT(rc == 0);
@@ -135,6 +213,8 @@ static void stop(struct cn_serve *serve)
     if (serve->stopping)
         return;
     serve->stopping = true;
+    refuse_all(serve);
+    uv_close((uv_handle_t *)&serve->asked, NULL);
     if (serve->options.on_stop)
         serve->options.on_stop(serve, serve->options.data);
     for (size_t i = 0; i < CN_ARRAY_COUNT(serve->signals); i++)
@@ -210,11 +290,15 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
+    open_asking(serve);
     struct cn_admin_options admin = *options->admin;
     admin.server = serve->server;
+    admin.control.deploy = cn_serve_deploy;
+    admin.control.deploy_data = serve;
     rc = cn_admin_start(&admin, &serve->admin, err);
     if (rc < 0) {
         cn_deployment_unref(serve->loaded);
+        uv_close((uv_handle_t *)&serve->asked, NULL);
         cn_server_stop(serve->server, on_stopped, serve);
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;

@@ -52,6 +52,8 @@ struct cn_serve_options {
 int cn_serve(const struct cn_serve_options *options, struct cn_err *err);
 /* Load and deploy again; from the serving thread. While one runs, another is remembered. */
 void cn_serve_reload(struct cn_serve *serve);
+/* The same from any other thread, and waits: 0, or why the last good version keeps serving. */
+int cn_serve_deploy(void *serve, struct cn_err *err);
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
 
 #endif

@@ -1,6 +1,6 @@
 // Classes come, change their names, change their worker, and go: their objects keep id and data.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -199,7 +199,7 @@ test("DO-MIG-3: exports: created, renamed, removed tombstone, never back to migr
   assert.match(deploy(dir, data).stderr, /exclude each other/);
 });
 
-test("DO-MIG-4: deploy asks a running server to reload, also for a deletion", async () => {
+test("DO-MIG-4: deploy has a running server do it, also a deletion, and says what came of it", async () => {
   const data = tempDir();
   const dir = worker(toml("w", binding("B", "Old"), v1), code("Old"));
   const server = await serve(dir, { data });
@@ -207,12 +207,20 @@ test("DO-MIG-4: deploy asks a running server to reload, also for a deletion", as
   write(dir, toml("w", v1, migration("v2", 'deleted_classes = ["Old"]')), code());
   const answer = deploy(dir, data, "--allow-delete", "Old");
   assert.equal(answer.status, 0, answer.stderr);
-  assert.match(answer.stdout, /^delete .*\nasked the server \(process \d+\) to reload/);
-  await server.until(/reloaded/);
-  assert.match(server.output, /delete +w\/Old/);
+  assert.match(answer.stdout, /^delete .*\nthe server has deployed it\n$/);
+  await server.until(/delete +w\/Old/);
   assert.match((await call(server, "/B/x/get")).error, /undefined/);
   const table = JSON.parse(readFileSync(path.join(data, "classes.json"), "utf8"));
   assert.ok(table.classes[0].deleted_ms > 0);
+  write(dir, toml("w", v1, migration("v2", 'deleted_classes = ["Old"]')), 'throw new Error("does not start"); export default {};');
+  const failed = await new Promise((resolve) => {
+    const child = spawn(cairn, ["deploy", dir, "--data", data], { stdio: ["ignore", "ignore", "pipe"] });
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text) => { stderr += text; });
+    child.on("close", (status) => resolve({ status, stderr }));
+  });
+  assert.equal(failed.status, 1);
+  assert.match(failed.stderr, /the server that uses .*does not start/);
   await server.stop();
 });
 
