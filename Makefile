@@ -22,7 +22,8 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
             -Wno-unused-parameter -Werror
 OPT      := $(if $(SAN),-O1,-O2) -g
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
-PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
+# libcurl is loaded with the first request that goes out: src/net/curl_lazy.c.
+PKG_LIBS   = $(shell pkg-config --libs $(filter-out libcurl,$(PKGS)))
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
              -Isrc -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
@@ -184,6 +185,8 @@ fuzz: setup ## run every fuzz target for FUZZ_SECONDS (60)
 	  build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
 	    build/fuzz/corpus/$$f test/fuzz/corpus/$$f 2>&1 | tail -n 12 | grep -E 'stat::(number|average)|ERROR|SUMMARY|crash' ; \
 	  [ $${PIPESTATUS[0]:-0} -eq 0 ] || exit 1; done
+	@$(MAKE) --no-print-directory build/jsrun
+	@node test/fuzz/js/run.mjs $(FUZZ_SECONDS)
 $(B)/replay/%: test/fuzz/%.c test/fuzz/replay.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

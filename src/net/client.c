@@ -54,7 +54,8 @@ enum state { STATE_QUEUED, STATE_RUNNING, STATE_OVER };
 struct cn_client {
     uv_loop_t *loop;
     struct cn_client_options options;
-    CURLM *multi;
+    CURLM *multi; /* NULL until the first request */
+    bool torn_down;
     uv_timer_t timer;        /* when curl wants to be called */
     uv_idle_t idle;          /* active while `later` is not empty, or to close */
     struct cn_list requests; /* of struct cn_client_request, not over */
@@ -269,6 +270,8 @@ static void request_finish(struct cn_client_request *request)
 static void collect_done(struct cn_client *client)
 {
     int left;
+    if (!client->multi)
+        return;
     for (CURLMsg *message; (message = curl_multi_info_read(client->multi, &left));) {
         if (message->msg != CURLMSG_DONE)
             continue;
@@ -624,8 +627,10 @@ static void on_handle_closed(uv_handle_t *handle)
 
 static void client_teardown(struct cn_client *client)
 {
-    curl_multi_cleanup(client->multi);
+    if (client->multi)
+        curl_multi_cleanup(client->multi);
     client->multi = NULL;
+    client->torn_down = true;
     uv_close((uv_handle_t *)&client->timer, on_handle_closed);
     uv_close((uv_handle_t *)&client->idle, on_handle_closed);
 }
@@ -642,7 +647,7 @@ static void on_later(uv_idle_t *idle)
     if (!cn_list_empty(&client->later))
         return; /* come again, after the loop has looked at its sockets */
     uv_idle_stop(&client->idle);
-    if (client->closing && client->request_count == 0 && client->multi)
+    if (client->closing && client->request_count == 0 && !client->torn_down)
         client_teardown(client);
 }
 
@@ -827,6 +832,30 @@ static void easy_setup(struct cn_client_request *request, const struct cn_client
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, params->method);
 }
 
+static void curl_global(void)
+{
+    CN_ASSERT(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
+}
+
+/* With the first request, which loads the library (curl_lazy.c). */
+static void client_start(struct cn_client *client)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, curl_global);
+    const struct cn_client_options *options = &client->options;
+    client->multi = curl_multi_init();
+    CN_ASSERT(client->multi);
+    curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+    curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+    curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+    curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+    curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                      (long)options->connections_max);
+    curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
+                      (long)options->connections_host_max);
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)options->connections_max);
+}
+
 struct cn_client_request *cn_client_fetch(struct cn_client *client,
                                           const struct cn_client_params *params,
                                           const struct cn_client_callbacks *callbacks, void *data,
@@ -843,6 +872,8 @@ struct cn_client_request *cn_client_fetch(struct cn_client *client,
                    client->request_count);
         return NULL;
     }
+    if (!client->multi)
+        client_start(client);
     struct cn_client_request *request = CN_NEW(struct cn_client_request);
     request->client = client;
     request->callbacks = callbacks;
@@ -883,11 +914,6 @@ free_request:
 
 /* ---- the client ---- */
 
-static void curl_global(void)
-{
-    CN_ASSERT(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
-}
-
 static unsigned or_default(unsigned value, unsigned otherwise)
 {
     return value ? value : otherwise;
@@ -895,8 +921,6 @@ static unsigned or_default(unsigned value, unsigned otherwise)
 
 struct cn_client *cn_client_new(uv_loop_t *loop, const struct cn_client_options *options)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, curl_global);
     CN_ASSERT(options->trust);
     struct cn_client *client = CN_NEW(struct cn_client);
     client->loop = loop;
@@ -915,16 +939,6 @@ struct cn_client *cn_client_new(uv_loop_t *loop, const struct cn_client_options 
     uv_idle_init(loop, &client->idle);
     client->timer.data = client->idle.data = client;
     client->handle_count = 2;
-    client->multi = curl_multi_init();
-    CN_ASSERT(client->multi);
-    curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
-    curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-    curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
-    curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-    curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)own->connections_max);
-    curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
-                      (long)own->connections_host_max);
-    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)own->connections_max);
     return client;
 }
 

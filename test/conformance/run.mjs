@@ -12,6 +12,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import readline from "node:readline";
+import { plainParts } from "../lib/plain-parts.mjs";
 import { startServer } from "./server.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url)); // import.meta.dirname is not in Node.js 18
@@ -62,18 +63,6 @@ const sharedData = {
     build.onLoad({ filter: /.*/, namespace: "shared" }, ({ path: name }) => ({
       contents: existsSync(name) ? readFileSync(name) : "null",
       loader: "json",
-    }));
-  },
-};
-
-/** Tests of the prelude's own modules (internal/) have its parts at once. */
-const plainParts = {
-  name: "plain-parts",
-  setup(build) {
-    build.onResolve({ filter: /^part:/ }, ({ path: name, resolveDir }) => ({ path: path.join(resolveDir, name.slice(5)), namespace: "part" }));
-    build.onLoad({ filter: /.*/, namespace: "part" }, ({ path: file }) => ({
-      contents: `import * as part from ${JSON.stringify(file)};\nconst load = () => part;\nload.loaded = load;\nexport default load;`,
-      resolveDir: path.dirname(file),
     }));
   },
 };
