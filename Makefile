@@ -20,6 +20,8 @@ SQLITE  := node_modules/better-sqlite3/deps/sqlite3
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
             -Wno-unused-parameter -Werror
+# clang takes a long text in a table for a forgotten comma.
+WARN     += $(if $(findstring clang,$(CC)),-Wno-string-concatenation)
 OPT      := $(if $(SAN),-O1,-O2) -g
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
 # libcurl is loaded with the first request that goes out: src/net/curl_lazy.c.
