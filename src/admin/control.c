@@ -27,6 +27,7 @@ static const struct route {
     {"DELETE", {"api", "objects", "*", "*"}, cn_control_delete},
     {"GET", {"api", "objects", "*", "*", "export"}, cn_control_export},
     {"POST", {"api", "objects", "*", "*", "restore"}, cn_control_restore},
+    {"GET", {"api", "objects", "*", "*", "history"}, cn_control_history},
     {"PUT", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
     {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
     {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql},

@@ -74,13 +74,20 @@ void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
         cn_buf_printf(out, ",\"alarm\":%" PRId64 "}", entry->alarm_ms);
 }
 
+/* How a list is asked for, and how far it has come. */
 struct listing {
     struct cn_buf *out;
-    const char *namespace_name;
+    const char *namespace_name, *prefix, *cursor;
+    uint32_t namespace_id;
+    int64_t limit;
+    int order; /* enum cn_catalog_order, BY_ID or BY_NAME */
     int count;
     struct cn_object_key last;
+    int64_t last_value; /* what the order is by */
     char last_name[CN_OBJECT_NAME_MAX + 1];
 };
+
+enum { BY_ID = -1, BY_NAME = -2 };
 
 static int append_listed(void *data, const struct cn_catalog_entry *entry)
 {
@@ -89,52 +96,118 @@ static int append_listed(void *data, const struct cn_catalog_entry *entry)
         cn_buf_append_byte(listing->out, ',');
     cn_control_append_entry(listing->out, listing->namespace_name, entry);
     listing->last = entry->key;
+    listing->last_value =
+        listing->order == CN_CATALOG_NEXT_ALARM ? entry->alarm_ms
+        : listing->order == CN_CATALOG_OLDEST || listing->order == CN_CATALOG_LATEST
+            ? entry->changed_ms
+            : (int64_t)entry->size;
     if (entry->name)
         snprintf(listing->last_name, sizeof(listing->last_name), "%.*s", (int)entry->name_size,
                  entry->name);
     return 0;
 }
 
-/* Of one namespace, by id; with `prefix` by name. The cursor is the last id or name. */
+static int parse_order(struct cn_control_call *call, struct listing *listing, struct cn_err *err)
+{
+    static const struct {
+        const char *name;
+        int ascending, descending;
+    } orders[] = {{"id", BY_ID, BY_ID},
+                  {"name", BY_NAME, BY_NAME},
+                  {"size", CN_CATALOG_SMALLEST, CN_CATALOG_LARGEST},
+                  {"changed", CN_CATALOG_OLDEST, CN_CATALOG_LATEST},
+                  {"alarm", CN_CATALOG_NEXT_ALARM, CN_CATALOG_NEXT_ALARM}};
+    const char *sort = cn_control_param(call, "sort");
+    bool descending = cn_control_param(call, "desc") != NULL;
+    listing->order = listing->prefix ? BY_NAME : BY_ID;
+    if (!sort)
+        return 0;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(orders); i++) {
+        if (strcmp(orders[i].name, sort) != 0)
+            continue;
+        listing->order = descending ? orders[i].descending : orders[i].ascending;
+        if (listing->prefix && listing->order != BY_NAME)
+            return cn_err_set(err, CN_EINVALID, "a prefix is only for lists in order of names");
+        return 0;
+    }
+    return cn_err_set(err, CN_EINVALID, "sort must be id, name, size, changed or alarm");
+}
+
+static int list_by_id(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+{
+    uint8_t after[CN_OBJECT_ID_SIZE];
+    const char *cursor = listing->cursor;
+    if (cursor && !cn_id_from_hex(cursor, strlen(cursor), after))
+        return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
+    return cn_catalog_list(catalog, listing->namespace_id, cursor ? after : NULL,
+                           (int)listing->limit, append_listed, listing, err);
+}
+
+static int list_by_name(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+{
+    const char *prefix = listing->prefix ? listing->prefix : "", *cursor = listing->cursor;
+    return cn_catalog_list_names(catalog, listing->namespace_id, prefix, strlen(prefix), cursor,
+                                 cursor ? strlen(cursor) : 0, (int)listing->limit, append_listed,
+                                 listing, err);
+}
+
+/* The cursor is the value and the id of the last one: "4096.<64 hex>". */
+static int list_sorted(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+{
+    struct cn_catalog_cursor after;
+    const char *cursor = listing->cursor;
+    char *end = NULL;
+    if (cursor) {
+        after.value = strtoll(cursor, &end, 10);
+        if (end == cursor || *end != '.' || !cn_id_from_hex(end + 1, strlen(end + 1), after.id))
+            return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
+    }
+    return cn_catalog_list_sorted(catalog, listing->namespace_id,
+                                  (enum cn_catalog_order)listing->order, cursor ? &after : NULL,
+                                  (int)listing->limit, append_listed, listing, err);
+}
+
+static void append_cursor(const struct listing *listing)
+{
+    char text[CN_OBJECT_HEX_SIZE + 32], hex[CN_OBJECT_HEX_SIZE + 1];
+    cn_buf_append_str(listing->out, "],\"cursor\":");
+    cn_id_to_hex(listing->last.id, hex);
+    if (listing->count == 0 || listing->count < listing->limit) {
+        cn_buf_append_str(listing->out, "null}");
+        return;
+    }
+    if (listing->order >= 0)
+        snprintf(text, sizeof(text), "%" PRId64 ".%s", listing->last_value, hex);
+    else
+        snprintf(text, sizeof(text), "%s", hex);
+    const char *cursor = listing->order == BY_NAME ? listing->last_name : text;
+    cn_buf_append_json(listing->out, cursor, strlen(cursor));
+    cn_buf_append_byte(listing->out, '}');
+}
+
 int cn_control_list(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_catalog *catalog = cn_store_catalog(call->control->store);
-    const char *name = cn_control_param(call, "namespace");
-    const char *prefix = cn_control_param(call, "prefix");
-    const char *cursor = cn_control_param(call, "cursor");
-    struct listing listing = {.out = &call->scratch, .namespace_name = name};
-    uint8_t after[CN_OBJECT_ID_SIZE];
-    uint32_t id;
-    int64_t limit;
-    if (!name)
+    struct listing listing = {.out = &call->scratch,
+                              .namespace_name = cn_control_param(call, "namespace"),
+                              .prefix = cn_control_param(call, "prefix"),
+                              .cursor = cn_control_param(call, "cursor")};
+    if (!listing.namespace_name)
         return cn_err_set(err, CN_EINVALID, "which namespace? The parameter is missing");
-    int rc = cn_control_namespace(call, name, &id, err);
+    int rc = cn_control_namespace(call, listing.namespace_name, &listing.namespace_id, err);
     if (rc == 0)
-        rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &limit, err);
+        rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &listing.limit, err);
+    if (rc == 0)
+        rc = parse_order(call, &listing, err);
     if (rc < 0)
         return rc;
-    if (cursor && !prefix && !cn_id_from_hex(cursor, strlen(cursor), after))
-        return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
     cn_buf_append_str(listing.out, "{\"objects\":[");
-    if (prefix)
-        rc = cn_catalog_list_names(catalog, id, prefix, strlen(prefix), cursor,
-                                   cursor ? strlen(cursor) : 0, (int)limit, append_listed, &listing,
-                                   err);
-    else
-        rc = cn_catalog_list(catalog, id, cursor ? after : NULL, (int)limit, append_listed,
-                             &listing, err);
+    rc = listing.order == BY_ID     ? list_by_id(catalog, &listing, err)
+         : listing.order == BY_NAME ? list_by_name(catalog, &listing, err)
+                                    : list_sorted(catalog, &listing, err);
     if (rc < 0)
         return rc;
-    cn_buf_append_str(listing.out, "],\"cursor\":");
-    if (listing.count == 0 || listing.count < limit) {
-        cn_buf_append_str(listing.out, "null}");
-        return cn_control_answer(call, listing.out);
-    }
-    char hex[CN_OBJECT_HEX_SIZE + 1];
-    cn_id_to_hex(listing.last.id, hex);
-    const char *next = prefix ? listing.last_name : hex;
-    cn_buf_append_json(listing.out, next, strlen(next));
-    cn_buf_append_byte(listing.out, '}');
+    append_cursor(&listing);
     return cn_control_answer(call, listing.out);
 }
 
@@ -326,6 +399,56 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
         return rc;
     cn_buf_printf(&call->scratch, "{\"undo\":\"%s\"}", restoring.undo);
     return cn_control_answer(call, &call->scratch);
+}
+
+/* --- history --------------------------------------------------------------------------------- */
+
+struct commits {
+    struct cn_buf *out;
+    int count;
+    uint64_t last_lsn;
+};
+
+static int append_commit(void *data, const struct cn_history_commit *commit)
+{
+    struct commits *commits = data;
+    const char *kind = commit->flags & CN_COMMIT_DELETED   ? "delete"
+                       : commit->flags & CN_COMMIT_RESTORE ? "restore"
+                       : commit->flags & CN_COMMIT_RESET   ? "reset"
+                                                           : "write";
+    cn_buf_printf(commits->out,
+                  "%s{\"lsn\":%" PRIu64 ",\"time\":%" PRId64
+                  ",\"bookmark\":\"%s\",\"pages\":%" PRIu32 ",\"size\":%" PRIu64
+                  ",\"kind\":\"%s\"}",
+                  commits->count++ ? "," : "", commit->lsn, commit->time_ms, commit->bookmark,
+                  commit->page_count, (uint64_t)commit->pages_after * CN_PAGE_SIZE, kind);
+    commits->last_lsn = commit->lsn;
+    return 0;
+}
+
+int cn_control_history(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    struct cn_object_key key;
+    struct commits commits = {.out = &call->scratch};
+    int64_t limit, cursor;
+    int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &limit, err);
+    if (rc == 0)
+        rc = cn_control_param_number(call, "cursor", INT64_MAX, 0, &cursor, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(commits.out, "{\"commits\":[");
+    rc = cn_history_commits(control->history, control->store, &key, (uint64_t)cursor, (int)limit,
+                            append_commit, &commits, err);
+    if (rc < 0)
+        return rc;
+    if (commits.count > 0 && commits.count == limit)
+        cn_buf_printf(commits.out, "],\"cursor\":\"%" PRIu64 "\"}", commits.last_lsn);
+    else
+        cn_buf_append_str(commits.out, "],\"cursor\":null}");
+    return cn_control_answer(call, commits.out);
 }
 
 /* --- export ---------------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err);
 int cn_control_delete(struct cn_control_call *call, struct cn_err *err);
 int cn_control_export(struct cn_control_call *call, struct cn_err *err);
 int cn_control_restore(struct cn_control_call *call, struct cn_err *err);
+int cn_control_history(struct cn_control_call *call, struct cn_err *err);
 int cn_control_alarm(struct cn_control_call *call, struct cn_err *err);
 int cn_control_sql(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv(struct cn_control_call *call, struct cn_err *err);

@@ -44,6 +44,11 @@ static const char schema[] =
     "CREATE INDEX namespaces_name ON namespaces(name);"
     "PRAGMA user_version = 1;";
 
+/* Made at every opening if they are not there: a directory of an older version has none. */
+static const char orders[] =
+    "CREATE INDEX IF NOT EXISTS objects_size ON objects(namespace, pages, id);"
+    "CREATE INDEX IF NOT EXISTS objects_changed ON objects(namespace, changed, id);";
+
 #define COLUMNS "namespace, id, name, alarm, created, changed, pages, lsn"
 
 enum query {
@@ -56,6 +61,11 @@ enum query {
     LIST,
     LIST_NAMES,
     LIST_ALARMS,
+    LIST_SMALLEST, /* in the order of enum cn_catalog_order */
+    LIST_LARGEST,
+    LIST_OLDEST,
+    LIST_LATEST,
+    LIST_NEXT_ALARM,
     COUNT,
     NAMESPACE_FIND,
     NAMESPACE_NAME,
@@ -63,6 +73,11 @@ enum query {
     NAMESPACE_SET,
     QUERY_COUNT
 };
+
+/* ?2 and ?3 are where the page before ended; for the first page they lie outside. */
+#define SORTED(column, side, order)                                                   \
+    "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND (" column ", id) " side \
+    " (?2, ?3) ORDER BY " column " " order ", id " order " LIMIT ?4"
 
 static const char *const queries[QUERY_COUNT] = {
     [BEGIN] = "BEGIN",
@@ -82,6 +97,13 @@ static const char *const queries[QUERY_COUNT] = {
     [LIST_ALARMS] = "SELECT " COLUMNS " FROM objects WHERE alarm IS NOT NULL AND alarm <= ?1"
                     " AND (alarm, namespace, id) > (?2, ?3, ?4)"
                     " ORDER BY alarm, namespace, id LIMIT ?5",
+    [LIST_SMALLEST] = SORTED("pages", ">", ""),
+    [LIST_LARGEST] = SORTED("pages", "<", "DESC"),
+    [LIST_OLDEST] = SORTED("changed", ">", ""),
+    [LIST_LATEST] = SORTED("changed", "<", "DESC"),
+    [LIST_NEXT_ALARM] = "SELECT " COLUMNS " FROM objects INDEXED BY objects_alarm"
+                        " WHERE alarm IS NOT NULL AND namespace = ?1 AND (alarm, id) > (?2, ?3)"
+                        " ORDER BY alarm, id LIMIT ?4",
     [COUNT] = "SELECT count(*), coalesce(sum(pages), 0) FROM objects"
               " WHERE ?1 = 0 OR namespace = ?1",
     [NAMESPACE_FIND] = "SELECT id FROM namespaces WHERE name = ?1",
@@ -473,6 +495,29 @@ int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
     return rc;
 }
 
+int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
+                           enum cn_catalog_order order, const struct cn_catalog_cursor *after,
+                           int limit, cn_catalog_each each, void *data, struct cn_err *err)
+{
+    bool descending = order == CN_CATALOG_LARGEST || order == CN_CATALOG_LATEST;
+    bool by_size = order == CN_CATALOG_SMALLEST || order == CN_CATALOG_LARGEST;
+    sqlite3_stmt *statement;
+    int rc = query_enter(catalog, (enum query)(LIST_SMALLEST + order), &statement, err);
+    if (rc < 0)
+        return rc;
+    int64_t value = after ? after->value : descending ? INT64_MAX : INT64_MIN; /* nobody's */
+    if (after && by_size)
+        value /= CN_PAGE_SIZE;
+    sqlite3_bind_int64(statement, 1, namespace_id);
+    sqlite3_bind_int64(statement, 2, value);
+    sqlite3_bind_blob(statement, 3, after ? (const void *)after->id : "",
+                      after ? CN_OBJECT_ID_SIZE : 0, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 4, limit);
+    rc = rows_walk(catalog, statement, each, data, err);
+    catalog_leave(catalog);
+    return rc;
+}
+
 int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
                      uint64_t *size, struct cn_err *err)
 {
@@ -623,6 +668,8 @@ int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **result, struct cn_
         if (rc == 0)
             rc = cn_sqlite_exec(catalog->connection, "COMMIT", err);
     }
+    if (rc == 0)
+        rc = cn_sqlite_exec(catalog->connection, orders, err);
     if (rc == 0) {
         *result = catalog;
         return 0;

@@ -58,6 +58,23 @@ int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
                            const struct cn_alarm_cursor *after, int limit, cn_catalog_each each,
                            void *data, struct cn_err *err);
 
+/* Objects of a namespace in another order, after the given place (NULL: from the first). Those of
+ * CN_CATALOG_NEXT_ALARM are the ones that have an alarm. */
+enum cn_catalog_order {
+    CN_CATALOG_SMALLEST,
+    CN_CATALOG_LARGEST,
+    CN_CATALOG_OLDEST, /* by the last commit */
+    CN_CATALOG_LATEST,
+    CN_CATALOG_NEXT_ALARM,
+};
+struct cn_catalog_cursor {
+    int64_t value; /* size, changed_ms or alarm_ms of the last entry */
+    uint8_t id[CN_OBJECT_ID_SIZE];
+};
+int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
+                           enum cn_catalog_order order, const struct cn_catalog_cursor *after,
+                           int limit, cn_catalog_each each, void *data, struct cn_err *err);
+
 /* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry. */
 int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
                      uint64_t *size, struct cn_err *err);

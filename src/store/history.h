@@ -81,6 +81,21 @@ int cn_history_copy(struct cn_history *history, struct cn_store *store,
                     const struct cn_object_key *key, const char *bookmark, struct cn_disk *disk,
                     const char *path, struct cn_err *err);
 
+/* Commits of an object, the latest first, before `before_lsn` (0: all), at most `limit`; returns
+ * how many. A nonzero return of `each` ends it. Reaches as far back as history is kept. */
+struct cn_history_commit {
+    uint64_t lsn;
+    int64_t time_ms;
+    uint32_t page_count; /* that it changed */
+    uint32_t pages_after;
+    uint16_t flags; /* enum cn_commit_flags */
+    char bookmark[CN_BOOKMARK_SIZE];
+};
+int cn_history_commits(struct cn_history *history, struct cn_store *store,
+                       const struct cn_object_key *key, uint64_t before_lsn, int limit,
+                       int (*each)(void *data, const struct cn_history_commit *commit), void *data,
+                       struct cn_err *err);
+
 struct cn_history_stats {
     uint64_t oldest_lsn; /* bookmarks reach back to the one before it; 0: nothing archived */
     int64_t oldest_ms;   /* time of its record */

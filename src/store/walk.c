@@ -371,3 +371,75 @@ void cn_canvas_close(struct cn_canvas *canvas)
     cn_disk_close(canvas->file);
     cn_free(canvas->name);
 }
+
+/* ---- lists ---- */
+
+/* Those of one source, newest first; stops at `limit`. Returns how many, and in *ended whether
+ * nobody wants more. */
+static int list_records(const struct cn_buf *records, const struct cn_object_key *key,
+                        uint64_t below_lsn, int limit,
+                        int (*each)(void *data, const struct cn_history_commit *commit), void *data,
+                        bool *ended, struct cn_err *err)
+{
+    struct cn_record record;
+    size_t *offsets = NULL, count = 0, room = 0;
+    for (size_t at = 0; at < records->size;) {
+        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
+        CN_ASSERT(size > 0); /* checked when it was read */
+        if (count == room) {
+            room = room ? room * 2 : 64;
+            offsets = cn_realloc(offsets, room * sizeof(*offsets));
+        }
+        if (record.header.lsn < below_lsn)
+            offsets[count++] = at;
+        at += size;
+    }
+    int listed = 0, rc = 0;
+    while (rc == 0 && !*ended && listed < limit && count > 0) {
+        struct cn_commit commit;
+        size_t at = offsets[--count];
+        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
+        rc = cn_commit_read(&record, &commit, err);
+        if (rc < 0)
+            break;
+        struct cn_history_commit found = {.lsn = record.header.lsn,
+                                          .time_ms = record.header.time_ms,
+                                          .page_count = commit.head.page_count,
+                                          .pages_after = commit.head.pages_after,
+                                          .flags = commit.head.flags};
+        struct cn_bookmark bookmark = {.lsn = found.lsn, .time_ms = found.time_ms};
+        cn_bookmark_format(&bookmark, key, found.bookmark);
+        listed++;
+        *ended = each(data, &found) != 0;
+    }
+    cn_free(offsets);
+    return rc < 0 ? rc : listed;
+}
+
+int cn_history_commits(struct cn_history *history, struct cn_store *store,
+                       const struct cn_object_key *key, uint64_t before_lsn, int limit,
+                       int (*each)(void *data, const struct cn_history_commit *commit), void *data,
+                       struct cn_err *err)
+{
+    struct cn_buf records = {0};
+    uint64_t to = cn_store_durable(store), floor;
+    bool ended = false;
+    int count = 0, rc = 0;
+    pthread_mutex_lock(&history->lock);
+    floor = history->floor_lsn ? history->floor_lsn : 1;
+    pthread_mutex_unlock(&history->lock);
+    if (before_lsn && before_lsn <= to)
+        to = before_lsn - 1;
+    while (!ended && count < limit && to >= floor) {
+        uint64_t first_lsn;
+        rc = cn_history_read_source(history, key, to, &first_lsn, &records, err);
+        if (rc == 0)
+            rc = list_records(&records, key, to + 1, limit - count, each, data, &ended, err);
+        if (rc < 0)
+            break;
+        count += rc;
+        to = first_lsn - 1;
+    }
+    cn_buf_fini(&records);
+    return rc < 0 ? rc : count;
+}

@@ -333,8 +333,12 @@ static int kind_index(unsigned kind)
 /* Counts the operation; 0 to go on, or the planned failure. */
 static int begin(struct simdisk *sim, unsigned kind, const char *name, const char *path)
 {
-    if (sim->hook && sim->hook_kinds & kind)
-        sim->hook(sim->hook_data, name, path);
+    pthread_mutex_lock(&sim->lock);
+    simdisk_hook hook = sim->hook_kinds & kind ? sim->hook : NULL;
+    void *hook_data = sim->hook_data;
+    pthread_mutex_unlock(&sim->lock);
+    if (hook) /* without the lock: it may wait for another operation */
+        hook(hook_data, name, path);
     pthread_mutex_lock(&sim->lock);
     sim->counts[kind_index(kind)]++;
     const struct simdisk_fault *fault = &sim->fault;

@@ -5,7 +5,7 @@ import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { run } from "../lib/cairn.mjs";
-import { serve, tempDir } from "../lib/server.mjs";
+import { root, serve, tempDir } from "../lib/server.mjs";
 import { adminPort, ask, call, dir } from "./lib.mjs";
 
 const bearer = (token) => ({ headers: { authorization: `Bearer ${token}` } });
@@ -45,6 +45,20 @@ describe("on loopback", () => {
     assert.equal((await ask({ port }, "GET", "/api/namespaces", foreign)).status, 403);
     const own = { headers: { origin: `http://127.0.0.1:${port}`, authorization: `Bearer ${token}` } };
     assert.equal((await ask({ port }, "GET", "/api/namespaces", own)).status, 200);
+  });
+  test("the OpenAPI document describes every request that there is, and no other", async () => {
+    const { json } = await ask({ port }, "GET", "/openapi.json", bearer(token));
+    const source = readFileSync(path.join(root, "src/admin/control.c"), "utf8");
+    const routes = [...source.matchAll(/\{"([A-Z]+)", \{("api"[^}]*)\}/g)].map(([, method, list]) =>
+      `${method} /${JSON.parse(`[${list}]`).join("/")}`);
+    assert.ok(routes.length > 10);
+    const described = Object.entries(json.paths).flatMap(([target, item]) =>
+      Object.keys(item).filter((key) => key !== "parameters").map((method) => `${method.toUpperCase()} ${target.replace(/\{\w+\}/g, "*")}`));
+    const pages = ["GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /api/tail"];
+    assert.deepEqual(described.sort(), [...routes, ...pages].sort());
+    const ids = Object.values(json.paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId).filter(Boolean));
+    assert.equal(new Set(ids).size, ids.length);
+    for (const ref of JSON.stringify(json).matchAll(/"#\/components\/(\w+)\/(\w+)"/g)) assert.ok(json.components[ref[1]][ref[2]], ref[0]);
   });
   test("malformed requests get clear errors", async () => {
     const post = (target, body) => ask({ port }, "POST", target, { body, ...{ headers: { authorization: `Bearer ${token}` } } });

@@ -161,6 +161,45 @@ for (const lanes of [1, 2]) {
       assert.equal(added + failed, 20);
       assert.ok((await call(server, "w", "count")) >= 5);
     });
+    test("history lists commits with bookmarks that restore and export", async () => {
+      for (let i = 0; i < 5; i++) await call(server, "h", "add", String(i));
+      const { json } = await ask({ data }, "GET", objectPath("h", "/history?limit=3"));
+      assert.deepEqual(json.commits.map(({ kind }) => kind), ["write", "write", "write"]);
+      const rest = await ask({ data }, "GET", objectPath("h", `/history?limit=100&cursor=${json.cursor}`));
+      const all = [...json.commits, ...rest.json.commits];
+      assert.ok(all.length >= 5 && rest.json.cursor === null);
+      assert.deepEqual(all.map(({ lsn }) => lsn), all.map(({ lsn }) => lsn).sort((a, b) => b - a));
+      assert.equal((await ask({ data }, "POST", objectPath("h", "/restore"), { body: { bookmark: all[2].bookmark } })).status, 200);
+      assert.deepEqual(await call(server, "h", "all"), ["0", "1", "2"]);
+      const [latest] = (await ask({ data }, "GET", objectPath("h", "/history?limit=1"))).json.commits;
+      assert.equal(latest.kind, "restore");
+    });
+    test("lists in every order, page by page", async () => {
+      for (const name of ["l1", "l2", "l3", "l4"]) for (let i = 0; i < 1 + 40 * (name === "l2"); i++) await call(server, name, "add", "x".repeat(500));
+      await call(server, "l3", "wake", Date.now() + 7200_000);
+      const list = async (query) => {
+        const found = [];
+        for (let cursor = null, first = true; first || cursor !== null; first = false) {
+          const { status, json, text } = await ask({ data }, "GET", `/api/objects?namespace=app%2FLedger&limit=3&${query}${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`);
+          assert.equal(status, 200, text);
+          found.push(...json.objects);
+          ({ cursor } = json);
+        }
+        return found;
+      };
+      const everything = await list("");
+      assert.ok(everything.length >= 4);
+      for (const [query, value] of [["sort=size", (o) => o.size], ["sort=changed", (o) => o.changed], ["sort=id", (o) => o.id]]) {
+        const up = await list(query);
+        assert.equal(new Set(up.map((o) => o.id)).size, everything.length, query);
+        for (let i = 1; i < up.length; i++) assert.ok(value(up[i - 1]) <= value(up[i]), query);
+      }
+      assert.equal((await list("sort=size&desc="))[0].name, "l2");
+      assert.ok((await list("sort=alarm")).every((o) => o.alarm !== null));
+      assert.deepEqual((await list("sort=name&prefix=l")).map((o) => o.name), ["l1", "l2", "l3", "l4"]);
+      assert.equal((await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&sort=odd")).status, 400);
+      assert.equal((await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&sort=size&cursor=odd")).status, 400);
+    });
     test("export of a live object is a plain SQLite file", async () => {
       await call(server, "e", "add", "one");
       await call(server, "e", "blob");

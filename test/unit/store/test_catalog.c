@@ -177,3 +177,58 @@ TEST(catalog, what_was_not_flushed_is_gone_after_a_crash)
     simdisk_free(after);
     simdisk_free(sim);
 }
+
+/* All pages of a sorted list, two at a time, as numbers of objects. */
+static void list_sorted(struct cn_catalog *catalog, enum cn_catalog_order order, const char *want)
+{
+    struct list list = {0};
+    struct cn_catalog_cursor cursor;
+    bool first = true;
+    int count;
+    do {
+        count = cn_catalog_list_sorted(catalog, storetest_key(1).namespace_id, order,
+                                       first ? NULL : &cursor, 2, on_entry, &list, NULL);
+        CHECK(count >= 0);
+        cursor.value = order == CN_CATALOG_NEXT_ALARM ? list.last.alarm_ms
+                       : order == CN_CATALOG_OLDEST || order == CN_CATALOG_LATEST
+                           ? list.last.changed_ms
+                           : (int64_t)list.last.size;
+        memcpy(cursor.id, list.last.key.id, sizeof(cursor.id));
+        first = false;
+    } while (count == 2);
+    CHECK_STR(want, cn_buf_text(&list.text));
+    cn_buf_fini(&list.text);
+}
+
+TEST(catalog, lists_by_size_last_change_and_alarm)
+{
+    /* name, pages, lsn (and so time), alarm */
+    static const struct {
+        const char *name;
+        uint32_t pages;
+        uint64_t lsn;
+        int64_t alarm_ms;
+    } objects[] = {{"a", 5, 9, 300},
+                   {"b", 1, 3, CN_ALARM_NONE},
+                   {"c", 5, 1, 100},
+                   {"d", 2, 7, 200},
+                   {"e", 9, 5, 200}};
+    struct simdisk *sim = simdisk_new();
+    struct cn_catalog *catalog = open_catalog(sim);
+    for (unsigned i = 0; i < 5; i++) {
+        struct cn_catalog_change change = change_of(i + 1, objects[i].lsn);
+        change.page_count = objects[i].pages;
+        change.name = objects[i].name;
+        change.name_size = 1;
+        change.has_alarm = true;
+        change.alarm_ms = objects[i].alarm_ms;
+        enter(catalog, &change);
+    }
+    list_sorted(catalog, CN_CATALOG_SMALLEST, "b d a c e ");
+    list_sorted(catalog, CN_CATALOG_LARGEST, "e c a d b ");
+    list_sorted(catalog, CN_CATALOG_OLDEST, "c b e d a ");
+    list_sorted(catalog, CN_CATALOG_LATEST, "a d e b c ");
+    list_sorted(catalog, CN_CATALOG_NEXT_ALARM, "c d e a ");
+    cn_catalog_close(catalog);
+    simdisk_free(sim);
+}
