@@ -205,7 +205,7 @@ static bool take_body(struct cn_job *job, const uint8_t *bytes, size_t size)
     struct cn_http_request *http = job->http;
     http->data = NULL;
     free_job(job);
-    cn_job_refuse(http, 413, "limit", "the body is larger than 1 MiB", 0);
+    cn_job_refuse(http, 413, "limit", "the body is larger than 64 MiB", 0);
     return false;
 }
 

@@ -210,9 +210,9 @@ TEST(catalog, lists_by_size_last_change_and_alarm)
         int64_t alarm_ms;
     } objects[] = {{"a", 5, 9, 300},
                    {"b", 1, 3, CN_ALARM_NONE},
-                   {"c", 5, 1, 100},
+                   {"c", 4, 1, 100},
                    {"d", 2, 7, 200},
-                   {"e", 9, 5, 200}};
+                   {"e", 9, 5, 250}};
     struct simdisk *sim = simdisk_new();
     struct cn_catalog *catalog = open_catalog(sim);
     for (unsigned i = 0; i < 5; i++) {
@@ -224,8 +224,8 @@ TEST(catalog, lists_by_size_last_change_and_alarm)
         change.alarm_ms = objects[i].alarm_ms;
         enter(catalog, &change);
     }
-    list_sorted(catalog, CN_CATALOG_SMALLEST, "b d a c e ");
-    list_sorted(catalog, CN_CATALOG_LARGEST, "e c a d b ");
+    list_sorted(catalog, CN_CATALOG_SMALLEST, "b d c a e ");
+    list_sorted(catalog, CN_CATALOG_LARGEST, "e a c d b ");
     list_sorted(catalog, CN_CATALOG_OLDEST, "c b e d a ");
     list_sorted(catalog, CN_CATALOG_LATEST, "a d e b c ");
     list_sorted(catalog, CN_CATALOG_NEXT_ALARM, "c d e a ");
