@@ -125,36 +125,30 @@ static void scan_name(void *data, const char *name, bool is_dir)
 
 /* ---- retention ---- */
 
+/* Databases set aside by commits that are still in the log do not count: no archive that goes
+ * would take them along. */
+static uint64_t archived_size(const struct cn_history *history)
+{
+    uint64_t last_lsn = history->archives[history->archive_count - 1].last_lsn;
+    uint64_t size = history->total_size;
+    for (size_t i = 0; i < history->aside_count; i++) {
+        if (history->asides[i].lsn > last_lsn)
+            size -= history->asides[i].size;
+    }
+    return size;
+}
+
 static bool goes(const struct cn_history *history, const struct cn_history_archive *oldest,
                  int64_t now_ms)
 {
     return oldest->last_ms < now_ms - history->config.retention_ms ||
-           (history->config.size_max && history->total_size > history->config.size_max);
+           (history->config.size_max && archived_size(history) > history->config.size_max);
 }
 
-/* Removes what is past its time or too much; H2, H3. With the lock held. */
-static void trim(struct cn_history *history)
+/* H3: databases set aside before what is left of the archives go with the others. */
+static void drop_asides(struct cn_history *history)
 {
-    struct cn_disk *disk = history->config.disk;
-    int64_t now_ms = cn_clock_wall_ms(history->config.clock);
     char path[CN_ARCHIVE_PATH_MAX];
-    size_t gone = 0;
-    while (gone < history->archive_count && goes(history, &history->archives[gone], now_ms)) {
-        const struct cn_history_archive *oldest = &history->archives[gone];
-        cn_archive_path(oldest->first_lsn, oldest->last_lsn, path);
-        int rc = cn_disk_unlink(disk, path);
-        if (rc < 0 && rc != -ENOENT) {
-            cn_warn("cannot remove %s, which is past its time: %s", path, cn_err_name(rc));
-            break; /* tried again with the next segment */
-        }
-        history->total_size -= oldest->size;
-        history->floor_lsn = oldest->last_lsn + 1;
-        gone++;
-    }
-    history->archive_count -= gone;
-    if (gone > 0)
-        memmove(history->archives, history->archives + gone,
-                history->archive_count * sizeof(history->archives[0]));
     for (size_t i = 0; i < history->aside_count;) {
         const struct cn_history_aside *aside = &history->asides[i];
         if (aside->lsn >= history->floor_lsn) {
@@ -162,10 +156,35 @@ static void trim(struct cn_history *history)
             continue;
         }
         cn_archive_image_path(&aside->key, aside->lsn, path);
-        (void)cn_disk_unlink(disk, path); /* at worst found and removed at the next start */
+        (void)cn_disk_unlink(history->config.disk, path); /* or at the next start */
         history->total_size -= aside->size;
         history->asides[i] = history->asides[--history->aside_count];
     }
+}
+
+/* Removes what is past its time or too much; H2, H3. With the lock held. */
+static void trim(struct cn_history *history)
+{
+    int64_t now_ms = cn_clock_wall_ms(history->config.clock);
+    char path[CN_ARCHIVE_PATH_MAX];
+    size_t gone = 0;
+    while (gone < history->archive_count && goes(history, &history->archives[gone], now_ms)) {
+        const struct cn_history_archive *oldest = &history->archives[gone];
+        cn_archive_path(oldest->first_lsn, oldest->last_lsn, path);
+        int rc = cn_disk_unlink(history->config.disk, path);
+        if (rc < 0 && rc != -ENOENT) {
+            cn_warn("cannot remove %s, which is past its time: %s", path, cn_err_name(rc));
+            break; /* tried again with the next segment */
+        }
+        history->total_size -= oldest->size;
+        history->floor_lsn = oldest->last_lsn + 1;
+        gone++;
+        drop_asides(history); /* before the next: their size counts */
+    }
+    history->archive_count -= gone;
+    if (gone > 0)
+        memmove(history->archives, history->archives + gone,
+                history->archive_count * sizeof(history->archives[0]));
 }
 
 /* ---- callbacks of the store ---- */

@@ -33,7 +33,7 @@ struct cn_history_config {
     struct cn_disk *disk;   /* borrowed; the data directory is its root */
     struct cn_clock *clock; /* borrowed; NULL: the machine's */
     int64_t retention_ms;   /* 0: 30 days; negative: keep nothing */
-    uint64_t size_max;      /* bytes of archives; 0: no limit but the disk */
+    uint64_t size_max;      /* bytes of archives, without what the log still has; 0: no limit */
 };
 
 int cn_history_open(const struct cn_history_config *config, struct cn_history **history,

@@ -290,7 +290,8 @@ TEST(history, forgets_by_size)
     turns(&rig, 400);
     cn_history_stats(rig.history, &stats);
     CHECK(stats.archive_count > 0);
-    CHECK(stats.archive_bytes <= 150 << 10);
+    /* Databases set aside by commits that are still in the log are not limited. */
+    CHECK(stats.archive_bytes <= 300 << 10);
     rig_fini(&rig);
 }
 
