@@ -329,6 +329,20 @@ export function requestDetach(request) {
   withBody(state);
 }
 
+/**
+ * A copy for a handler elsewhere in this script, which does not follow redirects; or null if the
+ * request has more than a copy shows: a body, a signal, `cf`.
+ */
+export function requestCopy(request) {
+  const state = withBody(stateOf(request));
+  if (state.source !== null || state.stream !== null || state.used || state.signal !== null) return null;
+  if (state.extra !== null && state.extra.cf !== undefined) return null;
+  const copy = copyState(state);
+  copy.extra = new RequestExtra();
+  copy.extra.redirect = "manual";
+  return new Request(INTERNAL, copy);
+}
+
 /** What fetch() needs: the state itself, with its body fields filled in. */
 export function requestParts(request) {
   const state = withBody(stateOf(request));

@@ -316,6 +316,27 @@ export function responseParts(response) {
   };
 }
 
+/**
+ * A response moved to somebody else in this script: another object with its text. Null if it has more
+ * than status, headers and text; then it is as it was.
+ */
+export function responseMove(response) {
+  const state = stateOf(response);
+  const { source } = state;
+  if ((source !== null && typeof source !== "string") || state.stream !== null || state.used || state.extra !== null) return null;
+  const copy = new ResponseState(state.status, state.code);
+  if (state.headers !== null || state.names !== null) {
+    const { names, values } = lists(state);
+    if (names.includes("content-encoding")) return null;
+    copy.names = names.slice();
+    copy.values = values.slice();
+  }
+  copy.statusText = state.statusText;
+  copy.source = source;
+  state.used = true;
+  return new Response(INTERNAL, copy);
+}
+
 /** A response that came from outside: fields as in ResponseState and ResponseExtra, body a source. */
 export function makeResponse({ status, statusText = "", names, values, source = null, ...rest }) {
   const state = new ResponseState(status, HEADERS_NONE);

@@ -6,6 +6,7 @@ import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
 import { clearTimeout, setTimeout } from "../../web/timers.js";
 import { loopbackExports } from "../context.js";
+import { isResponse, responseMove } from "../../web/fetch/internal.js";
 import { decodeRequest, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
@@ -155,7 +156,8 @@ export function objectDeliver(object, call, kind, method, payload) {
       else answer(call, host.instance, method.split("."), payload);
       return;
     case KIND.FETCH:
-      deliverFetch(host, call, payload);
+      if (typeof method === "number") deliverLocalFetch(host, call, localCall(method));
+      else deliverFetch(host, call, payload);
       return;
     case KIND.ALARM:
       deliverAlarm(host, call, method, payload);
@@ -166,11 +168,31 @@ export function objectDeliver(object, call, kind, method, payload) {
   }
 }
 
+function runFetch({ instance }, request) {
+  if (typeof instance.fetch !== "function") throw new TypeError("Handler does not export a fetch() function.");
+  return instance.fetch(request);
+}
+
+/** The same for a request that never left the lane (local.js). */
+async function deliverLocalFetch(host, call, local) {
+  local.handle = call;
+  try {
+    const response = await runFetch(host, local.payload);
+    const moved = isResponse(response) && local.handle === call ? responseMove(response) : null;
+    if (moved === null) {
+      replyWith(call, encodeResponse(response));
+    } else {
+      local.result = moved;
+      native.callReply(call, undefined);
+    }
+  } catch (error) {
+    failCall(call, error);
+  }
+}
+
 async function deliverFetch(host, call, bytes) {
   try {
-    const request = decodeRequest(deserialize(bytes));
-    if (typeof host.instance.fetch !== "function") throw new TypeError("Handler does not export a fetch() function.");
-    const response = await host.instance.fetch(request);
+    const response = await runFetch(host, decodeRequest(deserialize(bytes)));
     replyWith(call, encodeResponse(response));
   } catch (error) {
     failCall(call, error);

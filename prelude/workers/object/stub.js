@@ -5,6 +5,7 @@ import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
+import { isRequest, requestCopy } from "../../web/fetch/internal.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
@@ -21,17 +22,24 @@ export function newStub(ns, id) {
 setObjectStub((ns, hex, name) => newStub(ns, { name, toString: () => hex }));
 setFetchOf((target) => {
   const send = (bytes, callback) => target.sendBytes(KIND.FETCH, undefined, bytes, callback);
-  return (input, init) => fetchBy(send, input, init);
+  return (input, init) => fetchBy(send, input, init, target);
 });
 
-/** fetch() on a stub, of an object or of a service: `send` (bytes, callback) takes the request there. */
-export async function fetchBy(send, input, init) {
-  const relative = typeof input === "string" && input.startsWith("/");
-  let request = new Request(relative ? BASE + input.slice(1) : input, init);
-  if (request.redirect === "manual") return exchange(send, request);
+/**
+ * fetch() on a stub, of an object or of a service: `send` (bytes, callback) takes the request there.
+ * `target` is the object, which may be near enough to need no bytes.
+ */
+export async function fetchBy(send, input, init, target = null) {
+  let request = input;
+  // A request that is given as it is will be copied on the way.
+  if (target === null || init !== undefined || !isRequest(input) || input.body !== null) {
+    const relative = typeof input === "string" && input.startsWith("/");
+    request = new Request(relative ? BASE + input.slice(1) : input, init);
+  }
+  if (request.redirect === "manual") return exchange(send, request, target);
   for (let count = 0; ; count++) {
     const hasBody = request.body !== null;
-    const response = await exchange(send, request);
+    const response = await exchange(send, request, target);
     const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return response;
     if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
@@ -54,7 +62,30 @@ function redirected(request, status, url, hasBody) {
   return new Request(url, { method, headers, signal });
 }
 
-function exchange(send, request) {
+/** The answer to a request that was copied, not sent as bytes; null: it cannot be. */
+function exchangeLocally(target, request) {
+  const copy = requestCopy(request);
+  if (copy === null) return null;
+  const { promise, resolve, reject } = Promise.withResolvers();
+  const settle = (faults, response, bytes, message) => {
+    if (faults >= 0) reject(remoteError(faults, bytes, message));
+    else if (bytes === undefined) resolve(response);
+    else settleWith(bytes, resolve, reject);
+  };
+  return target.send(KIND.FETCH, "", copy, settle) ? promise : null;
+}
+
+function settleWith(bytes, resolve, reject) {
+  try {
+    resolve(decodeResponse(deserialize(bytes)));
+  } catch (error) {
+    reject(error);
+  }
+}
+
+function exchange(send, request, target) {
+  const answer = target === null ? null : exchangeLocally(target, request);
+  if (answer !== null) return answer;
   const { signal } = request;
   signal.throwIfAborted();
   const { bytes, context } = serializeArguments(encodeRequest(request));
@@ -64,15 +95,8 @@ function exchange(send, request) {
     send(bytes, gated((faults, result, message) => {
       forgetAborted(signal, onAbort);
       context.takeBack();
-      if (faults >= 0) {
-        reject(remoteError(faults, result, message));
-        return;
-      }
-      try {
-        resolve(decodeResponse(deserialize(result)));
-      } catch (error) {
-        reject(error);
-      }
+      if (faults >= 0) reject(remoteError(faults, result, message));
+      else settleWith(result, resolve, reject);
     }));
   });
 }
