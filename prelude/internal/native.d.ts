@@ -135,7 +135,7 @@ export interface Native {
   // websocket.c: `w` is the number of an end, `o` of an object; kinds of events are those of src/object/socket.h
   wsPair(): [number, number];
   wsAccept(w: number, callback: ((kind: number, ...values: unknown[]) => void) | undefined): void;
-  wsSend(w: number, message: string | BufferSource, again: boolean): void;
+  wsSend(w: number, message: string | BufferSource, again: boolean): 0 | 1 | 2;
   wsClose(w: number, code: number, reason: string): void;
   wsState(w: number): 0 | 1 | 2 | 3 | 4;
   wsProtocol(w: number): [protocol: string | null, compresses: boolean];

@@ -26,7 +26,8 @@ const STATES = [OPEN, OPEN, CLOSING, CLOSING, CLOSED];
 const NO_STATUS = 1005;
 const REASON_BYTES_MAX = 123;
 const ATTACHMENT_BYTES_MAX = 16_384; // DO-WS-4
-const AGAIN_LENGTH_MAX = 65_536;
+/** What native.wsSend() says. */
+const SEND_CLOSED = 0, SEND_KEPT = 2;
 
 const autoReplies = compatibilityFlags.has("web_socket_auto_reply_to_close");
 const reasonIsLimited = compatibilityFlags.has("websocket_close_reason_byte_limit");
@@ -36,7 +37,7 @@ const defaultBinaryType = compatibilityFlags.has("websocket_standard_binary_type
 const STAGE = { NEW: 0, CONNECTING: 1, ACCEPTED: 2, HIBERNATABLE: 3, USED: 4, FAILED: 5 };
 
 const abandoned = new FinalizationRegistry((w) => native.wsAbandon(w));
-/** The text that was sent last: a room's sockets are usually sent the same one, which C keeps. */
+/** The text that was sent last, if C has kept its bytes: a room's sockets are usually sent the same one. */
 let lastText = null;
 
 const INTERNAL = Symbol("internal");
@@ -149,19 +150,17 @@ export class WebSocket extends EventTarget {
     const state = stateOf(this);
     if (arguments.length === 0) throw new TypeError("Failed to execute 'send' on 'WebSocket': parameter 1 is not of type 'ArrayBuffer or ArrayBufferView or string'.");
     if (state.stage !== STAGE.HIBERNATABLE && state.stage !== STAGE.ACCEPTED) throw notOpen(state, "sending messages");
-    if (native.wsState(state.w) === 2) throw new TypeError("Can't call WebSocket send() after close().");
+    let result;
     if (message instanceof ArrayBuffer || ArrayBuffer.isView(message)) {
-      native.wsSend(state.w, message, false);
-      return;
+      result = native.wsSend(state.w, message, false);
+    } else if (isBlob(message)) {
+      result = native.wsSend(state.w, blobBytes(message), false);
+    } else {
+      const text = typeof message === "string" ? message : `${message}`;
+      result = native.wsSend(state.w, text, text === lastText);
+      lastText = result === SEND_KEPT ? text : null;
     }
-    if (isBlob(message)) {
-      native.wsSend(state.w, blobBytes(message), false);
-      return;
-    }
-    const text = typeof message === "string" ? message : `${message}`;
-    const again = text === lastText;
-    if (!again) lastText = text.length <= AGAIN_LENGTH_MAX ? text : null;
-    native.wsSend(state.w, text, again);
+    if (result === SEND_CLOSED) throw new TypeError("Can't call WebSocket send() after close().");
   }
 
   close(code = undefined, reason = undefined) {

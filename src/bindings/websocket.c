@@ -95,12 +95,18 @@ static struct cn_ws_message *text_message(JSContextRef ctx, JSValueRef text, boo
     return message;
 }
 
-/* wsSend(w, text | bytes, again) */
+/* What wsSend() says. */
+enum { SEND_CLOSED, SEND_DONE, SEND_KEPT };
+
+/* wsSend(w, text | bytes, again) -> 0: the script has closed it; 1; 2: the text is kept, and may be
+ * sent `again` */
 static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
     if (!end)
-        return JSValueMakeUndefined(ctx);
+        return JSValueMakeNumber(ctx, SEND_DONE); /* it is gone, by no fault of the script */
+    if (end->close_asked)
+        return JSValueMakeNumber(ctx, SEND_CLOSED);
     struct cn_ws_message *message;
     uint8_t *bytes;
     size_t size;
@@ -114,11 +120,12 @@ static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "The message is too large.");
     struct cn_object *object = instance_of(ctx)->lane->vm->owner;
     int rc = object ? cn_object_socket_send(object, end, message) : cn_ws_end_send(end, message);
+    bool kept = message == instance_of(ctx)->last_sent;
     cn_ws_message_unref(message);
     if (object && rc == CN_EOVERLOADED)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR,
                            "More was sent in one go than can be kept until it leaves.");
-    return JSValueMakeUndefined(ctx);
+    return JSValueMakeNumber(ctx, kept ? SEND_KEPT : SEND_DONE);
 }
 
 /* wsClose(w, code, reason) */

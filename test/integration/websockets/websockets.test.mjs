@@ -4,7 +4,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { after, before, describe, test } from "node:test";
 import { raw, serve } from "../lib/server.mjs";
-import { Client, makeProject } from "./lib.mjs";
+import { Client, WebSocket, makeProject } from "./lib.mjs";
 
 const dir = makeProject();
 
@@ -205,6 +205,13 @@ for (const lanes of [1, 2]) {
       assert.equal(await call(name, "sockets"), 10);
       assert.equal((await call(name, "log")).length, 1);
     });
+    test("the same text to many, and what was sent to a closed socket, never mix", async () => {
+      const client = await Client.open(server, `/room/${fresh()}`);
+      client.send("caching");
+      const got = [];
+      for (let i = 0; i < 6; i++) got.push(await client.next());
+      assert.deepEqual(got.map((text) => text.slice(0, 6) + text.length), ["first5", "second6", "second6", "xxxxxx70000", "xxxxxx70000", "second6"]);
+    });
     test("a throw in webSocketMessage leaves the socket open", async () => {
       const client = await Client.open(server, `/room/${fresh()}`);
       client.send("throw");
@@ -246,6 +253,29 @@ for (const lanes of [1, 2]) {
       const to = encodeURIComponent(`${server.url}/upper`);
       assert.deepEqual(await (await server.fetch(`/client/new?to=${to}&protocol=p1&protocol=p1x`)).json(),
         [0, "open", 1, "p1", "permessage-deflate", 1000, ["close", 4004, true], 3]);
+    });
+    test("outgoing: a worker that passes a WebSocket on to another server", async () => {
+      const there = new WebSocket.Server({ port: 0, host: "127.0.0.1", handleProtocols: (offered) => [...offered].at(-1) });
+      await once(there, "listening");
+      there.on("connection", (socket, request) => {
+        socket.on("message", (data, binary) => socket.send(binary ? data : `${request.headers["x-who"]}:${data}`));
+        socket.on("close", (code, reason) => { there.last = [code, reason.toString()]; });
+      });
+      const to = encodeURIComponent(`http://127.0.0.1:${there.address().port}/path`);
+      try {
+        const client = await Client.open(server, `/proxy?to=${to}`, ["a", "b"], { headers: { "x-who": "me" }, perMessageDeflate: true });
+        assert.equal(client.socket.protocol, "b");
+        assert.equal(await client.ask("hi"), "me:hi");
+        const large = Buffer.alloc(3 << 20, 5);
+        assert.ok(large.equals(await client.ask(large)));
+        assert.deepEqual(await client.close(3200, "through"), [3200, "through"]);
+        assert.deepEqual(there.last, [3200, "through"]);
+        const cut = await Client.open(server, `/proxy?to=${to}`);
+        for (const socket of there.clients) socket.terminate();
+        assert.equal((await cut.closed)[0], 1006);
+      } finally {
+        there.close();
+      }
     });
     test("outgoing: fetch with Upgrade", async () => {
       const got = await (await server.fetch(`/client/fetch?to=${encodeURIComponent(`${server.url}/upper`)}`)).json();

@@ -82,6 +82,19 @@ export class Room extends DurableObject {
   do_all(ws, tag, ...words) {
     for (const each of this.ctx.getWebSockets(tag === "*" ? undefined : tag)) each.send(words.join(" "));
   }
+  do_caching(ws) {
+    // What was sent last, to a socket that is gone or closed, must not come out elsewhere.
+    const [gone] = pairOf();
+    this.ctx.acceptWebSocket(gone);
+    ws.send("first");
+    gone.close();
+    try { gone.send("second"); } catch {}
+    ws.send("second");
+    ws.send("second");
+    ws.send("x".repeat(70_000));
+    ws.send("x".repeat(70_000));
+    ws.send("second");
+  }
   do_throw() { throw new Error("in webSocketMessage"); }
   do_same(ws) { return { same: this.ctx.getWebSockets().includes(ws) && this.ctx.getWebSockets()[0] === this.ctx.getWebSockets()[0] }; }
   do_props(ws) { return [ws.readyState, ws.protocol, ws.url, ws.extensions, ws instanceof WebSocket]; }
@@ -304,6 +317,7 @@ export default {
       a.send(new Uint8Array(3));
       return Response.json(await got);
     }
+    if (kind === "proxy") return fetch(url.searchParams.get("to"), request);
     if (kind === "dead") {
       const [client] = new WebSocketPair();
       return new Response(null, { status: 101, webSocket: client });

@@ -209,6 +209,32 @@ TEST(object_socket, an_evicted_object_keeps_its_sockets_and_wakes_up)
     world_close(&world);
 }
 
+TEST(object_socket, DO_WS_8_one_object_has_40000_sockets)
+{
+    enum { MANY = 40000 };
+    struct world world;
+    begin(&world);
+    struct client *clients = cn_alloc(MANY * sizeof(*clients));
+    for (int i = 0; i < MANY; i++) {
+        joining_tag = (struct cn_text){i % 1000 ? "most" : "few", i % 1000 ? 4 : 3};
+        join(&world, &clients[i], JOIN);
+    }
+    joining_tag = (struct cn_text){0};
+    CHECK_INT(MANY, ask(&world, "room", COUNT));
+    joining_tag = (struct cn_text){"few", 3};
+    CHECK_INT(MANY / 1000, ask(&world, "room", COUNT));
+    evict(&world);
+    say(&clients[MANY - 1], "last");
+    UNTIL(&world, GOT(&clients[MANY - 1], "m:last"));
+    for (int i = 0; i < MANY; i++)
+        hang_up(&clients[i]);
+    joining_tag = (struct cn_text){0};
+    while (ask(&world, "room", COUNT) > 0)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    cn_free(clients);
+    world_close(&world);
+}
+
 TEST(object_socket, K1_events_of_one_socket_come_one_at_a_time)
 {
     struct world world;
