@@ -38,6 +38,8 @@ export interface Native {
   r2Abandon(writer: object): void;
   r2Discard(blob: string): Promise<void>;
   r2Read(body: object, offset: number, size: number): Promise<Uint8Array>;
+  // r2_pipe.c
+  respondR2(h: number, body: object, offset: number, size: number, done: (failure?: string) => void): boolean;
   // r2.c; onlyIf is [match, noneMatch, after, before, seconds]; callbacks as in service/call.js
   r2Get(ns: number, withBody: boolean, key: string, onlyIf: unknown[] | undefined, callback: Function): void;
   r2Put(ns: number, key: string, made: unknown[], checksums: string, http: string, custom: string, storageClass: string, onlyIf: unknown[] | undefined, callback: Function): void;

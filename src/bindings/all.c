@@ -26,6 +26,7 @@ extern const struct cn_js_native cn_native_object[];
 extern const struct cn_js_native cn_native_queue[];
 extern const struct cn_js_native cn_native_r2[];
 extern const struct cn_js_native cn_native_r2_body[];
+extern const struct cn_js_native cn_native_r2_pipe[];
 extern const struct cn_js_native cn_native_ratelimit[];
 extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
@@ -58,6 +59,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_queue,
     cn_native_r2,
     cn_native_r2_body,
+    cn_native_r2_pipe,
     cn_native_ratelimit,
     cn_native_restore,
     cn_native_sockets,

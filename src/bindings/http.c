@@ -4,6 +4,8 @@
  * JavaScript names an event by its handle (worker/event.h). A handle whose event
  * is over is no mistake of the script: reads then give null or end, writes
  * give false. */
+#include "bindings/http.h"
+
 #include <string.h>
 
 #include "base/assert.h"
@@ -541,8 +543,7 @@ static JSValueRef native_respond_write(CN_JS_NATIVE_ARGS)
 
 /* --- a request's body as the response's body, without JavaScript ------------------------------ */
 
-/* Ends the pipe: the callback gets undefined, or a failure. */
-static void pipe_end(struct cn_event *event, const char *failure)
+void cn_http_pipe_end(struct cn_event *event, const char *failure)
 {
     struct cn_js_context *context = event->pipe.context;
     if (!context)
@@ -578,8 +579,8 @@ static bool pipe_write(struct cn_event *event, const void *bytes, size_t size)
     if (rc == 0)
         cn_http_on_drain(event->http, on_pipe_drain);
     else
-        pipe_end(event, rc == CN_EINVALID ? "The body is longer than its Content-Length"
-                                          : "The client disconnected");
+        cn_http_pipe_end(event, rc == CN_EINVALID ? "The body is longer than its Content-Length"
+                                                  : "The client disconnected");
     return false;
 }
 
@@ -595,7 +596,7 @@ static void on_pipe_read(struct cn_http_request *http, int status, const uint8_t
     } else if (status == CN_HTTP_READ_END) {
         pipe_run(event);
     } else {
-        pipe_end(event, "The request body ended early");
+        cn_http_pipe_end(event, "The request body ended early");
     }
 }
 
@@ -615,13 +616,13 @@ static void pipe_run(struct cn_event *event)
             continue;
         }
         if (rc < 0) {
-            pipe_end(event, "The client disconnected");
+            cn_http_pipe_end(event, "The client disconnected");
             return;
         }
         rc = cn_http_end(event->http);
         uint32_t handle = event->handle;
         struct cn_lane *lane = event->instance->lane;
-        pipe_end(event, rc < 0 ? "The body is shorter than its Content-Length" : NULL);
+        cn_http_pipe_end(event, rc < 0 ? "The body is shorter than its Content-Length" : NULL);
         if ((event = cn_event_find(&lane->events, handle)))
             cn_fetch_answered(event);
         return;

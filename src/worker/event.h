@@ -53,6 +53,7 @@ struct cn_event {
     struct cn_js_pin read;   /* callback of a pending body read */
     struct cn_js_pin drain;  /* callback of a blocked write */
     struct cn_js_pin pipe;   /* callback of a request body that is its own response */
+    void *source;            /* what feeds the pipe, if it is not the request; its own */
     struct cn_js_pin abort;  /* callback for the request's AbortSignal */
 };
 
