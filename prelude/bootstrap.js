@@ -28,6 +28,7 @@ import { installNode } from "./workers/node.js";
 import { WebSocket, WebSocketPair, WebSocketRequestResponsePair } from "./workers/websocket.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
+import cache from "part:./web/cache.js";
 import compression from "part:./web/compression.js";
 import eventSource from "part:./web/event-source.js";
 import htmlRewriter from "part:./web/html-rewriter.js";
@@ -51,6 +52,7 @@ const interfaces = {
   WebSocket, WebSocketPair, WebSocketRequestResponsePair,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
+exposeLazily(cache, "Cache", "CacheStorage");
 exposeLazily(compression, "CompressionStream", "DecompressionStream");
 exposeLazily(eventSource, "EventSource");
 exposeLazily(htmlRewriter, "HTMLRewriter");
@@ -68,6 +70,7 @@ exposeLazily(urlPattern, "URLPattern");
 expose("console", console);
 const globals = { crypto, navigator, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
+defineLazy(globalThis, "caches", () => cache().caches, true);
 defineLazy(globalThis, "performance", () => performance().performance, true);
 installGlobalScope();
 installTime();

@@ -49,6 +49,13 @@ export interface Native {
   r2UploadPart(ns: number, key: string, upload: string, number: number, blob: string, size: number, etag: string, callback: Function): void;
   r2UploadEnd(ns: number, key: string, upload: string, parts: string | null, etag: string | null, checksums: string | null, callback: Function): void;
   r2Uploads(ns: number, key: string | null, upload: string | null, callback: Function): void;
+  // cache.c
+  cacheGet(key: string): [status: number, head: string, stored: number, size: number, body: Uint8Array | object] | undefined;
+  cachePut(key: string, status: number, head: string, seconds: number, body: Uint8Array | object): boolean;
+  cacheDelete(key: string): boolean;
+  cacheFile(): object | undefined;
+  cacheWrite(file: object, bytes: Uint8Array): Promise<void>;
+  cacheRead(file: object, offset: number, size: number): Promise<Uint8Array>;
   // http.c: `h` is the handle of a fetch event
   requestMethod(h: number): string;
   requestUrl(h: number): string;

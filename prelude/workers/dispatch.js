@@ -4,18 +4,18 @@ import { describeError } from "../internal/report.js";
 import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
-import { makeBucket } from "./service/r2.js";
-import { makeRatelimit } from "./service/ratelimit.js";
-import { makeQueue } from "./service/queue.js";
-import { makeAssets } from "./assets.js";
 import { newContext, contextAnswered } from "./context.js";
 import { setEntrypoints } from "./entrypoint.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
+import assets from "part:./assets.js";
 import d1 from "part:./service/d1.js";
 import kv from "part:./service/kv.js";
+import queue from "part:./service/queue.js";
+import r2 from "part:./service/r2.js";
+import ratelimit from "part:./service/ratelimit.js";
 import { useInResponse } from "./websocket.js";
 
 let handlers = null; // the default export: an object of handlers, or null
@@ -61,13 +61,13 @@ function makeBinding(binding) {
     case "service":
       return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
     case "queue":
-      return makeQueue(binding.ns, binding.delay);
+      return queue().makeQueue(binding.ns, binding.delay);
     case "r2_bucket":
-      return makeBucket(binding.ns);
+      return r2().makeBucket(binding.ns);
     case "ratelimit":
-      return makeRatelimit(binding);
+      return ratelimit().makeRatelimit(binding);
     case "assets":
-      return makeAssets();
+      return assets().makeAssets();
     case "d1":
       return d1().makeD1Database(binding.ns);
     case "kv_namespace":

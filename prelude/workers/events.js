@@ -9,8 +9,8 @@ import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
-import { handleQueue } from "./service/queue.js";
 import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+import queue from "part:./service/queue.js";
 
 const kinds = {
   async fetch(entry, parts) {
@@ -19,7 +19,7 @@ const kinds = {
 };
 
 /** The same for events whose bytes are not serialized values but C's own: (entry, bytes) => bytes. */
-const plainKinds = { queue: handleQueue, scheduled: handleScheduled };
+const plainKinds = { queue: (entry, bytes) => queue().handleQueue(entry, bytes), scheduled: handleScheduled };
 
 /** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
 export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {

@@ -5,6 +5,7 @@
 #include "js/native.h"
 
 extern const struct cn_js_native cn_native_assets[];
+extern const struct cn_js_native cn_native_cache[];
 extern const struct cn_js_native cn_native_compression[];
 extern const struct cn_js_native cn_native_console[];
 extern const struct cn_js_native cn_native_dispatch[];
@@ -39,6 +40,7 @@ extern const struct cn_js_native cn_native_sockets[];
 /* clang-format off */
 static const struct cn_js_native *const tables[] = {
     cn_native_assets,
+    cn_native_cache,
     cn_native_compression,
     cn_native_console,
     cn_native_d1,

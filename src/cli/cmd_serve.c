@@ -19,6 +19,7 @@
 #include "cli/watch.h"
 #include "net/tls.h"
 #include "net/trust.h"
+#include "service/cache.h"
 
 #define LANES_MAX 256
 
@@ -170,6 +171,9 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
                                                   .store = settings->data.store,
                                                   .history = settings->data.history,
                                                   .node = settings->data.node};
+    char *cache = cn_sprintf("%s/cache", deployer->projects[0].data);
+    cn_cache_setup(cache);
+    cn_free(cache);
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options options = {

@@ -1,0 +1,231 @@
+// caches, Cache: https://developers.cloudflare.com/workers/runtime-apis/cache/
+//
+// What may be kept and for how long is decided here by the rules of HTTP; src/service/cache.c keeps it.
+import { finishInterface } from "../internal/interface.js";
+import { native } from "../internal/native.js";
+import { Headers } from "./fetch/headers.js";
+import { Request } from "./fetch/request.js";
+import { Response } from "./fetch/response.js";
+import { isRequest, isResponse } from "./fetch/internal.js";
+import { createByteStreamFromBytes, createByteStreamFromPull, knownLength, pumpTo } from "./streams/internal.js";
+
+const BODY_MEMORY_MAX = 256 * 1024; // CN_CACHE_BODY_MEMORY_MAX
+const BODY_MAX = 512 * 1024 * 1024; // CN_CACHE_BODY_MAX
+const PIECE_BYTES = 256 * 1024;
+/** How long an answer without any word about it is kept, in seconds, by its status. */
+const DEFAULT_SECONDS = { 200: 7200, 301: 7200, 302: 1200, 303: 1200, 404: 180, 410: 180 };
+
+const token = Symbol("construct");
+
+/** Directives of Cache-Control: a map of lower-case names to values (true without one). */
+function directives(text) {
+  const found = new Map();
+  for (const match of (text ?? "").matchAll(/([a-z0-9-]+)(?:\s*=\s*(?:"([^"]*)"|([^\s,]*)))?/gi)) {
+    found.set(match[1].toLowerCase(), match[2] ?? match[3] ?? true);
+  }
+  return found;
+}
+
+/** For how many seconds a response may be kept; 0: not at all. */
+export function freshSeconds(status, headers) {
+  const control = directives(headers.get("cache-control"));
+  if (control.has("no-store") || control.get("private") === true || control.has("no-cache")) return 0;
+  for (const name of ["s-maxage", "max-age"]) {
+    if (!control.has(name)) continue;
+    const seconds = Number(control.get(name));
+    return Number.isInteger(seconds) && seconds > 0 ? seconds - age(headers) : 0;
+  }
+  const expires = headers.get("expires");
+  if (expires !== null) {
+    const time = Date.parse(expires);
+    return Number.isNaN(time) ? 0 : Math.max(0, (time - Date.now()) / 1000);
+  }
+  return DEFAULT_SECONDS[status] ?? 0;
+}
+const age = (headers) => Math.max(0, parseInt(headers.get("age") ?? "0", 10) || 0);
+
+/** The stored head: what goes to every reader. Set-Cookie is nobody else's. */
+function headOf(response) {
+  const control = directives(response.headers.get("cache-control"));
+  const hidden = typeof control.get("private") === "string" ? control.get("private").toLowerCase().split(",").map((name) => name.trim()) : [];
+  if (response.headers.has("set-cookie") && !hidden.includes("set-cookie")) return null;
+  let head = "";
+  for (const [name, value] of response.headers) if (!hidden.includes(name) && name !== "set-cookie") head += `${name}: ${value}\r\n`;
+  return head;
+}
+
+/** The whole body: bytes if it is small, else C's file; null: it is too large to be kept. */
+async function gather(stream) {
+  const parts = [];
+  let size = 0;
+  let file = null;
+  if (stream === null) return new Uint8Array(0);
+  const tooLarge = new Error("too large");
+  if ((knownLength(stream) ?? 0) > BODY_MAX) {
+    await stream.cancel(tooLarge);
+    return null;
+  }
+  try {
+    await pumpTo(stream, {
+      write(chunk) {
+        size += chunk.byteLength;
+        if (size > BODY_MAX) throw tooLarge;
+        if (file !== null) return native.cacheWrite(file, chunk);
+        parts.push(chunk.slice());
+        if (size <= BODY_MEMORY_MAX) return undefined;
+        file = native.cacheFile();
+        if (file === undefined) throw tooLarge; // there is no disk
+        return native.cacheWrite(file, join(parts, size));
+      },
+      close() {},
+      abort() {},
+    });
+  } catch (error) {
+    if (error === tooLarge) return null;
+    throw error;
+  }
+  return file ?? join(parts, size);
+}
+function join(parts, size) {
+  if (parts.length === 1) return parts[0];
+  const all = new Uint8Array(size);
+  let offset = 0;
+  for (const part of parts) {
+    all.set(part, offset);
+    offset += part.byteLength;
+  }
+  return all;
+}
+
+/** Keeps a response (its body is read to the end); false: it may not or could not be kept. */
+export async function store(key, response, seconds) {
+  const head = headOf(response);
+  if (!(seconds > 0) || head === null) {
+    await response.body?.cancel();
+    return false;
+  }
+  const body = await gather(response.body);
+  return body !== null && native.cachePut(key, response.status, head, seconds, body);
+}
+
+const etagMatches = (list, etag) => list.split(",").some((each) => {
+  const one = each.trim().replace(/^W\//, "");
+  return one === "*" || one === etag.replace(/^W\//, "");
+});
+
+/** Whether the reader has it already. */
+function notModified(request, headers) {
+  const noneMatch = request.headers.get("if-none-match");
+  const etag = headers.get("etag");
+  if (noneMatch !== null) return etag !== null && etagMatches(noneMatch, etag);
+  const since = Date.parse(request.headers.get("if-modified-since") ?? "");
+  const modified = Date.parse(headers.get("last-modified") ?? "");
+  return modified <= since;
+}
+
+/** [first, length] of a Range that can be honoured, null, or undefined if it lies outside. */
+function rangeOf(request, size) {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(request.headers.get("range")?.trim() ?? "");
+  if (match === null || (match[1] === "" && match[2] === "")) return null;
+  if (match[1] === "") {
+    const length = Math.min(size, +match[2]);
+    return length > 0 ? [size - length, length] : undefined;
+  }
+  const first = +match[1];
+  const last = match[2] === "" ? size - 1 : Math.min(+match[2], size - 1);
+  if (match[2] !== "" && +match[2] < first) return null;
+  return first < size ? [first, last - first + 1] : undefined;
+}
+
+function streamOf(body, offset, length) {
+  if (body instanceof Uint8Array) return createByteStreamFromBytes(body.slice(offset, offset + length));
+  let left = length;
+  return createByteStreamFromPull(async () => {
+    if (left === 0) return null;
+    const chunk = await native.cacheRead(body, offset, Math.min(left, PIECE_BYTES));
+    offset += chunk.byteLength;
+    left -= chunk.byteLength;
+    return chunk;
+  }, undefined, null, length);
+}
+
+/** The kept response for a request, or undefined. */
+export function lookUp(key, request) {
+  const found = native.cacheGet(key);
+  if (found === undefined) return undefined;
+  const [status, head, stored, size, body] = found;
+  const headers = new Headers(head.split("\r\n").filter((line) => line !== "").map((line) => {
+    const colon = line.indexOf(": ");
+    return [line.slice(0, colon), line.slice(colon + 2)];
+  }));
+  headers.set("cf-cache-status", "HIT");
+  headers.set("age", String(age(headers) + Math.floor((Date.now() - stored) / 1000)));
+  const nullBody = status === 204 || status === 205 || status === 304;
+  if (status === 200 && notModified(request, headers)) return new Response(null, { status: 304, headers });
+  const range = status === 200 ? rangeOf(request, size) : null;
+  if (range === undefined) {
+    headers.set("content-range", `bytes */${size}`);
+    return new Response(null, { status: 416, headers });
+  }
+  const [offset, length] = range ?? [0, size];
+  if (range !== null) headers.set("content-range", `bytes ${offset}-${offset + length - 1}/${size}`);
+  if (range !== null || headers.has("content-length")) headers.set("content-length", String(length));
+  const content = nullBody ? null : body instanceof Uint8Array && range === null ? body : streamOf(body, offset, length);
+  return new Response(content, { status: range === null ? status : 206, headers });
+}
+
+const keyOf = (cache, request) => `${cache}\0${request.url.split("#")[0]}`;
+
+class Cache {
+  #name;
+  constructor(key, name) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+    this.#name = name;
+  }
+  async put(request, response) {
+    if (arguments.length < 2) throw new TypeError("Failed to execute 'put' on 'Cache': 2 arguments are required.");
+    request = isRequest(request) ? request : new Request(request);
+    if (!isResponse(response)) throw new TypeError("Failed to execute 'put' on 'Cache': parameter 2 is not of type 'Response'.");
+    if (request.method !== "GET") throw new TypeError("Cannot cache response to non-GET request.");
+    if (response.status === 206) throw new TypeError("Cannot cache response to a range request (206 Partial Content).");
+    if (response.headers.get("vary")?.split(",").some((name) => name.trim() === "*")) throw new TypeError("Cannot cache response with 'Vary: *' header.");
+    if (response.bodyUsed || response.body?.locked) throw new TypeError("The response body has been used already.");
+    await store(keyOf(this.#name, request), response, freshSeconds(response.status, response.headers));
+  }
+  async match(request, options) {
+    request = isRequest(request) ? request : new Request(request);
+    if (request.method !== "GET" && options?.ignoreMethod !== true) return undefined;
+    return lookUp(keyOf(this.#name, request), request);
+  }
+  async delete(request, options) {
+    request = isRequest(request) ? request : new Request(request);
+    if (request.method !== "GET" && options?.ignoreMethod !== true) return false;
+    return native.cacheDelete(keyOf(this.#name, request));
+  }
+}
+finishInterface(Cache);
+
+class CacheStorage {
+  #default = new Cache(token, "");
+  #named = new Map();
+  constructor(key) {
+    if (key !== token) throw new TypeError("Illegal constructor");
+  }
+  get default() {
+    return this.#default;
+  }
+  async open(name) {
+    if (arguments.length === 0) throw new TypeError("Failed to execute 'open' on 'CacheStorage': parameter 1 is required.");
+    name = `${name}`;
+    let cache = this.#named.get(name);
+    if (cache === undefined) this.#named.set(name, (cache = new Cache(token, `n${name}`)));
+    return cache;
+  }
+}
+finishInterface(CacheStorage);
+
+export { Cache, CacheStorage };
+export const caches = new CacheStorage(token);
+
+/** The key under which fetch() keeps an answer (`cf.cacheKey`, or the URL). */
+export const fetchKey = (url, cacheKey) => `f\0${cacheKey ?? url.split("#")[0]}`;

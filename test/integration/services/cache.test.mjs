@@ -1,0 +1,159 @@
+// The Cache API (CA-1..4): what is kept, for how long, what is refused, conditions and ranges, bounds.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { project, serve } from "../lib/server.mjs";
+
+const worker = `
+const handlers = {
+  async put(url, { body = "body", size, status = 200, headers = {}, request = {}, name }) {
+    const cache = name === undefined ? caches.default : await caches.open(name);
+    const content = size === undefined ? body : new Uint8Array(size).map((_, i) => i % 251);
+    const nothing = status === 204 || status === 304;
+    await cache.put(new Request(url, request), new Response(nothing ? null : content, { status, headers }));
+    return "ok";
+  },
+  async match(url, { request, name, options }) {
+    const cache = name === undefined ? caches.default : await caches.open(name);
+    const r = await cache.match(request === undefined ? url : new Request(url, request), options);
+    if (r === undefined) return null;
+    const bytes = new Uint8Array(await r.arrayBuffer());
+    let good = true;
+    if (bytes.length > 1000) bytes.forEach((b, i) => { if (b !== i % 251) good = false; });
+    return { status: r.status, headers: Object.fromEntries(r.headers), text: bytes.length > 1000 ? bytes.length + " " + good : new TextDecoder().decode(bytes) };
+  },
+  async delete(url, { request, name, options }) {
+    const cache = name === undefined ? caches.default : await caches.open(name);
+    return cache.delete(request === undefined ? url : new Request(url, request), options);
+  },
+  async many(url, { count, size }) {
+    for (let i = 0; i < count; i++) await caches.default.put(url + i, new Response(new Uint8Array(size), { headers: { "cache-control": "max-age=60" } }));
+    const kept = [];
+    for (let i = 0; i < count; i++) if (await caches.default.match(url + i)) kept.push(i);
+    return kept;
+  },
+  async kinds() {
+    return [Object.prototype.toString.call(caches), Object.prototype.toString.call(caches.default), (await caches.open("x")) === (await caches.open("x")), typeof Cache, typeof CacheStorage];
+  },
+};
+export default {
+  async fetch(request) {
+    const { what, url, ...rest } = await request.json();
+    try {
+      return Response.json(await handlers[what](url, rest));
+    } catch (error) {
+      return new Response(error.name + ": " + error.message, { status: 400 });
+    }
+  },
+};`;
+
+async function start(t, options) {
+  const server = await serve(project({ "index.js": worker }), options);
+  t.after(() => server.kill());
+  server.ask = async (what, url, rest = {}) => {
+    const response = await server.fetch("/", { method: "POST", body: JSON.stringify({ what, url, ...rest }) });
+    const text = await response.text();
+    return response.ok ? JSON.parse(text) : text;
+  };
+  return server;
+}
+const A = "http://cache.test/a?x=1";
+const fresh = { "cache-control": "max-age=60" };
+
+for (const lanes of [1, 2]) {
+  test(`CA-1 put, match and delete, named caches, ${lanes} lanes`, async (t) => {
+    const server = await start(t, { lanes });
+    assert.deepEqual(await server.ask("kinds"), ["[object CacheStorage]", "[object Cache]", true, "function", "function"]);
+    assert.equal(await server.ask("match", A), null);
+    assert.equal(await server.ask("put", A, { headers: { ...fresh, "x-a": "é" } }), "ok");
+    // Whichever lane asks.
+    for (let i = 0; i < 6; i++) {
+      const found = await server.ask("match", A + "#fragment");
+      assert.equal(found.text, "body");
+      assert.equal(found.headers["cf-cache-status"], "HIT");
+      assert.equal(found.headers["x-a"], "é");
+    }
+    assert.equal(await server.ask("match", "http://cache.test/a?x=2"), null);
+    assert.equal(await server.ask("match", A, { name: "other" }), null);
+    await server.ask("put", A, { name: "other", body: "other", headers: fresh });
+    assert.equal((await server.ask("match", A, { name: "other" })).text, "other");
+    assert.equal((await server.ask("match", A)).text, "body");
+    await server.ask("put", A, { body: "replaced", headers: fresh });
+    assert.equal((await server.ask("match", A)).text, "replaced");
+    assert.equal(await server.ask("delete", A), true);
+    assert.equal(await server.ask("delete", A), false);
+    assert.equal(await server.ask("match", A), null);
+    assert.equal((await server.ask("match", A, { name: "other" })).text, "other");
+    await server.ask("put", A, { headers: fresh });
+    assert.equal(await server.ask("match", A, { request: { method: "POST" } }), null);
+    assert.equal((await server.ask("match", A, { request: { method: "POST" }, options: { ignoreMethod: true } })).text, "body");
+    assert.equal(await server.ask("delete", A, { request: { method: "POST" } }), false);
+  });
+}
+
+test("CA-2 what may be kept, and for how long", async (t) => {
+  const server = await start(t);
+  const kept = async (headers, status) => {
+    const url = `http://cache.test/${Math.random()}`;
+    assert.equal(await server.ask("put", url, { headers, status }), "ok");
+    return (await server.ask("match", url)) !== null;
+  };
+  assert.equal(await kept(fresh), true);
+  assert.equal(await kept({ "cache-control": "public, s-maxage=10, max-age=0" }), true);
+  assert.equal(await kept({ "cache-control": "max-age=0" }), false);
+  assert.equal(await kept({ "cache-control": "no-store" }), false);
+  assert.equal(await kept({ "cache-control": "private, max-age=60" }), false);
+  assert.equal(await kept({ "cache-control": "no-cache" }), false);
+  assert.equal(await kept({ "cache-control": "max-age=60", age: "70" }), false);
+  assert.equal(await kept({ expires: new Date(Date.now() + 60_000).toUTCString() }), true);
+  assert.equal(await kept({ expires: new Date(Date.now() - 60_000).toUTCString() }), false);
+  assert.equal(await kept({ expires: "0" }), false);
+  assert.equal(await kept({}), true);
+  assert.equal(await kept({}, 404), true);
+  assert.equal(await kept({}, 500), false);
+  assert.equal(await kept(fresh, 500), true);
+  assert.equal(await kept(fresh, 204), true);
+  assert.equal(await kept({ ...fresh, "set-cookie": "a=b" }), false);
+  assert.equal(await kept({ "cache-control": "max-age=60, private=set-cookie", "set-cookie": "a=b" }), true);
+  const short = "http://cache.test/short";
+  await server.ask("put", short, { headers: { "cache-control": "max-age=1" } });
+  assert.notEqual(await server.ask("match", short), null);
+  await server.untilTrue(async () => (await server.ask("match", short)) === null, "the end of its time");
+});
+
+test("CA-2 what is refused", async (t) => {
+  const server = await start(t);
+  assert.match(await server.ask("put", A, { request: { method: "POST" } }), /TypeError: Cannot cache response to non-GET request/);
+  assert.match(await server.ask("put", A, { status: 206 }), /TypeError: Cannot cache response to a range request \(206 Partial Content\)/);
+  assert.match(await server.ask("put", A, { headers: { vary: "accept, *" } }), /TypeError: Cannot cache response with 'Vary: \*' header/);
+  assert.match(await server.ask("put", "not a url"), /Invalid URL/);
+});
+
+test("CA-2 conditions and ranges", async (t) => {
+  const server = await start(t);
+  await server.ask("put", A, { body: "0123456789", headers: { ...fresh, etag: '"v1"', "last-modified": "Tue, 01 Jan 2030 00:00:00 GMT" } });
+  const match = async (headers) => { const r = await server.ask("match", A, { request: { headers } }); return `${r.status} ${r.text} ${r.headers["content-range"] ?? ""}`.trim(); };
+  assert.equal(await match({ "if-none-match": '"v1"' }), "304");
+  assert.equal(await match({ "if-none-match": 'W/"v1", "z"' }), "304");
+  assert.equal(await match({ "if-none-match": '"v2"' }), "200 0123456789");
+  assert.equal(await match({ "if-modified-since": "Tue, 01 Jan 2030 00:00:00 GMT" }), "304");
+  assert.equal(await match({ "if-modified-since": "Mon, 31 Dec 2029 00:00:00 GMT" }), "200 0123456789");
+  assert.equal(await match({ range: "bytes=2-4" }), "206 234 bytes 2-4/10");
+  assert.equal(await match({ range: "bytes=-3" }), "206 789 bytes 7-9/10");
+  assert.equal(await match({ range: "bytes=8-" }), "206 89 bytes 8-9/10");
+  assert.equal(await match({ range: "bytes=10-" }), "416  bytes */10");
+  assert.equal(await match({ range: "nonsense" }), "200 0123456789");
+});
+
+test("CA-4 large bodies go to disk; both sides are bounded, the oldest go", async (t) => {
+  const server = await start(t);
+  for (const size of [256 * 1024, 256 * 1024 + 1, 5_000_000]) {
+    await server.ask("put", A, { size, headers: fresh });
+    assert.equal((await server.ask("match", A)).text, `${size} true`);
+  }
+  assert.equal((await server.ask("match", A, { request: { headers: { range: "bytes=251-1254" } } })).text, "1004 true");
+  // 400 bodies of 200,000 bytes are more than the 64 MiB that memory holds.
+  const kept = await server.ask("many", "http://cache.test/m", { count: 400, size: 200_000 });
+  assert.ok(kept.length > 250 && kept.length < 340, `${kept.length} of 400 were kept`);
+  assert.equal(kept.at(-1), 399);
+  assert.equal(kept[0], 400 - kept.length, "the oldest went first");
+});
