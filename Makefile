@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install setup setup-test clean help crash
+.PHONY: FORCE stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -244,7 +244,8 @@ run: all ## build, then serve the examples and the applications
 
 # The binary, and beside it what bundling needs: our scripts and esbuild (with the package for this
 # platform). An installed cairn does not need the checkout.
-LIBDIR = $(DESTDIR)$(PREFIX)/lib/cairn
+LIBDIR   = $(DESTDIR)$(PREFIX)/lib/cairn
+SHAREDIR = $(DESTDIR)$(PREFIX)/share
 install: all ## install below PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)/node_modules/@esbuild
 	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
@@ -252,7 +253,16 @@ install: all ## install below PREFIX (/usr/local)
 	@rm -rf $(LIBDIR)/node_modules/esbuild $(LIBDIR)/node_modules/@esbuild/*
 	@cp -R node_modules/esbuild $(LIBDIR)/node_modules/
 	@cp -R node_modules/@esbuild/* $(LIBDIR)/node_modules/@esbuild/
+	@rm -rf $(B)/package/made && node tools/package/generate.mjs $(B)/cairn $(B)/package/made $(VERSION)
+	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
+	@install -m 644 $(B)/package/made/man/*.1 $(SHAREDIR)/man/man1/
+	@install -m 644 $(B)/package/made/completion/bash $(SHAREDIR)/bash-completion/completions/cairn
+	@install -m 644 $(B)/package/made/completion/zsh $(SHAREDIR)/zsh/site-functions/_cairn
+	@install -m 644 $(B)/package/made/completion/fish $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cairn"
+
+deb: all ## build a Debian package below build/package
+	@tools/package/deb $(VERSION)
 
 # The server beside workerd (ratios), then the store beside stock SQLite. BENCH_ONLY=hello,json,start
 # chooses among the first, BENCH_SECONDS and BENCH_REPEATS how long; docs/performance.md has a run.

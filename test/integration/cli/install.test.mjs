@@ -1,7 +1,7 @@
 // `make install` gives a cairn that needs nothing of the checkout but Node.js.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, renameSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { folder, project, root, serve } from "../lib/cairn.mjs";
@@ -14,6 +14,19 @@ test("an installed cairn bundles and serves outside the checkout", async (t) => 
   const home = path.join(stage, "opt");
   mkdirSync(home);
   renameSync(path.join(stage, "usr"), path.join(home, "cairn"));
+  // Man pages and completions are made from what the program says of itself.
+  const share = path.join(home, "cairn/share");
+  const commands = [...spawnSync(path.join(home, "cairn/bin/cairn"), ["help"], { encoding: "utf8" }).stdout.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name]) => name);
+  assert.ok(commands.includes("serve"));
+  const page = readFileSync(path.join(share, "man/man1/cairn.1"), "utf8");
+  const completion = readFileSync(path.join(share, "bash-completion/completions/cairn"), "utf8");
+  for (const name of commands) {
+    assert.match(page, new RegExp(`^\\.B ${name}$`, "m"));
+    assert.match(completion, new RegExp(`^ {4}${name}\\) words=`, "m"));
+  }
+  assert.match(readFileSync(path.join(share, "man/man1/cairn-serve.1"), "utf8"), /\\-\\-listen\\fR \\fIHOST:PORT/);
+  const syntax = spawnSync("bash", ["-n", path.join(share, "bash-completion/completions/cairn")], { encoding: "utf8" });
+  assert.equal(syntax.status, 0, syntax.stderr);
   const dir = project(t, { "src/index.ts": `export default { fetch: (): Response => new Response("installed") };` });
   const server = await serve(t, dir, { executable: path.join(home, "cairn/bin/cairn") });
   assert.equal(await server.text("/"), "installed");
