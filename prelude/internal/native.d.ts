@@ -198,7 +198,8 @@ export interface Native {
     callback: (value?: string | [json: string, bookmark: string], failure?: string, code?: number) => void): void;
   // kv.c: `ns` is the number of a namespace; callbacks as in service.h
   kvNamespaceGet(ns: number, key: string, asBytes: boolean,
-    callback: (value?: null | string | ArrayBuffer | [string | ArrayBuffer, string], failure?: string, code?: number) => void): void;
+    callback: (value?: null | string | ArrayBuffer | [string | ArrayBuffer, string], failure?: string, code?: number) => void):
+    undefined | string | ArrayBuffer | [string | ArrayBuffer, string];
   kvNamespacePut(ns: number, key: string, body: string | BufferSource, expires: number, isTtl: boolean, metadata: string | undefined,
     callback: (value?: undefined, failure?: string, code?: number) => void): void;
   kvNamespaceDelete(ns: number, key: string, callback: (value?: undefined, failure?: string, code?: number) => void): void;

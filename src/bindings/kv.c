@@ -3,7 +3,10 @@
 #include "service/kv.h"
 
 #include "base/mem.h"
+#include "base/clock.h"
 #include "bindings/service.h"
+#include "object/node.h"
+#include "service/kvcache.h"
 
 static struct cn_kv_call *call_for_key(JSContextRef ctx, enum cn_kv_op op, JSValueRef ns,
                                        JSValueRef key)
@@ -28,37 +31,52 @@ static JSValueRef bytes_value(JSContextRef ctx, struct cn_kv_call *call)
     return value;
 }
 
-static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base,
-                          JSValueRef (*value)(JSContextRef ctx, struct cn_kv_call *call))
+static struct cn_kvcache *cache_of(const struct cn_kv_call *call)
 {
-    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    return ((struct cn_services *)cn_node_data(call->base.call.ns->node))->kv_cache;
+}
+
+/* null, the value, or, if it has metadata, [value, metadata]: an array is no value. */
+static JSValueRef make_answer(JSContextRef ctx, struct cn_kv_call *call, bool as_bytes)
+{
     if (!call->found)
         return JSValueMakeNull(ctx);
+    JSValueRef value = as_bytes ? bytes_value(ctx, call) : text_value(ctx, call);
     if (!call->metadata.data)
-        return value(ctx, call);
-    /* With metadata it is a pair, in an object of its own kind: an array is no value. */
-    JSValueRef pair[2] = {value(ctx, call),
+        return value;
+    JSValueRef pair[2] = {value,
                           cn_js_text(ctx, (const char *)call->metadata.data, call->metadata.size)};
     return JSObjectMakeArray(ctx, 2, pair, NULL);
 }
 
-static JSValueRef convert_text(JSContextRef ctx, struct cn_service_call *call)
+static JSValueRef convert_text(JSContextRef ctx, struct cn_service_call *base)
 {
-    return convert(ctx, call, text_value);
+    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    cn_kvcache_keep(cache_of(call), call);
+    return make_answer(ctx, call, false);
 }
 
-static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *call)
+static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *base)
 {
-    return convert(ctx, call, bytes_value);
+    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    cn_kvcache_keep(cache_of(call), call);
+    return make_answer(ctx, call, true);
 }
 
 /* kvNamespaceGet(ns, key, asBytes, callback): null, the value (string or ArrayBuffer), or, if it
- * has metadata, [value, metadata as JSON] */
+ * has metadata, [value, metadata as JSON]. If the cache has it, it is returned and `callback` is
+ * not called; else undefined. */
 static JSValueRef native_get(CN_JS_NATIVE_ARGS)
 {
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1));
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(3),
-                      JSValueToBoolean(ctx, cn_js_arg(2)) ? convert_bytes : convert_text);
+    bool as_bytes = JSValueToBoolean(ctx, cn_js_arg(2));
+    struct cn_clock *clock = cn_node_clock(call->base.call.ns->node);
+    if (cn_kvcache_get(cache_of(call), call, cn_clock_wall_ms(clock) / 1000)) {
+        JSValueRef answer = make_answer(ctx, call, as_bytes);
+        cn_service_call_free(&call->base);
+        return answer;
+    }
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(3), as_bytes ? convert_bytes : convert_text);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -76,6 +94,7 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
     call->ttl = JSValueToBoolean(ctx, cn_js_arg(4));
     if (JSValueIsString(ctx, cn_js_arg(5)))
         cn_js_append_utf8(ctx, cn_js_arg(5), &call->metadata);
+    cn_kvcache_drop(cache_of(call), call); /* a get behind it, not awaited, must not overtake it */
     cn_jsservice_send(ctx, &call->base, cn_js_arg(6), NULL);
     return JSValueMakeUndefined(ctx);
 }
@@ -84,6 +103,7 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
 static JSValueRef native_delete(CN_JS_NATIVE_ARGS)
 {
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1));
+    cn_kvcache_drop(cache_of(call), call);
     cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
     return JSValueMakeUndefined(ctx);
 }

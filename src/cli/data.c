@@ -7,6 +7,7 @@
 #include "base/disk.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "service/kvcache.h"
 #include "service/pool.h"
 #include "store/blob.h"
 #include "store/history.h"
@@ -15,6 +16,8 @@
 
 /* Long work of services at the same time, of all lanes. */
 #define POOL_THREADS_MAX 16
+/* Values of KV namespaces kept in memory, of all lanes. */
+#define KV_CACHE_BYTES_MAX (32u << 20)
 
 /* Services are classes in C, all others are JavaScript's. */
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
@@ -51,6 +54,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
         goto close;
     data->services.history = data->history;
     data->services.pool = cn_pool_new(POOL_THREADS_MAX);
+    data->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES_MAX);
     struct cn_node_options node = {
         .store = data->store,
         .history = data->history,
@@ -79,6 +83,7 @@ void cn_data_close(struct cn_data *data)
         cn_node_free(data->node);
     if (data->services.pool)
         cn_pool_free(data->services.pool);
+    cn_kvcache_free(data->services.kv_cache);
     if (data->services.blobs)
         cn_blobs_close(data->services.blobs);
     if (data->store)

@@ -9,7 +9,10 @@
 #include "object/alarm.h"
 #include "object/node.h"
 #include "object/object.h"
+#include "service/kvcache.h"
+#include "store/catalog.h"
 #include "store/database.h"
+#include "store/store.h"
 
 /* Rows that one run of the alarm removes; the rest goes with the next, a second later. */
 #define COLLECT_MAX 500
@@ -53,6 +56,8 @@ static const char *const texts[SQL_COUNT] = {
 
 struct shard {
     struct cn_object *object;
+    struct cn_kvcache *cache; /* borrowed */
+    uint64_t start_lsn;       /* of its last commit when it started */
     struct cn_service_sql sql;
     int64_t alarm_ms; /* as it is stored; CN_ALARM_NONE: none */
 };
@@ -383,15 +388,27 @@ static void ring(struct shard *shard, struct cn_call *call)
 
 /* --- the class ------------------------------------------------------------------------------- */
 
+/* 0: none, or not known. */
+static uint64_t last_commit(struct cn_object *object)
+{
+    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(object->lane->node));
+    struct cn_catalog_entry entry;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    return cn_catalog_find(catalog, &object->key, &entry, name, NULL) == 1 ? entry.lsn : 0;
+}
+
 static int create(struct cn_object *object, void *class_data, void **instance, struct cn_err *err)
 {
-    (void)class_data;
+    struct cn_services *services = class_data;
     struct cn_database *db = cn_object_database(object, err);
     int rc = db ? cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err) : err->code;
     if (rc < 0)
         return rc;
     struct shard *shard = CN_NEW(struct shard);
     shard->object = object;
+    shard->cache = services->kv_cache;
+    shard->start_lsn = last_commit(object);
+    cn_kvcache_start(shard->cache, &object->key, shard->start_lsn);
     shard->alarm_ms = cn_database_alarm(db);
     cn_service_sql_init(&shard->sql, texts, SQL_COUNT);
     *instance = shard;
@@ -410,6 +427,8 @@ static void deliver(struct cn_object *object, void *instance, struct cn_call *ca
     }
     struct cn_kv_call *kv = (struct cn_kv_call *)cn_service_request(call);
     struct cn_err err;
+    if (kv->base.op == CN_KV_PUT || kv->base.op == CN_KV_DELETE)
+        cn_kvcache_drop(shard->cache, kv); /* before the turn ends: C1 */
     int rc = kv->base.op == CN_KV_DELETE ? delete_key(shard, &kv->key, &err)
                                          : operations[kv->base.op](shard, kv, &err);
     if (rc < 0) {
@@ -428,8 +447,10 @@ static void release(struct cn_object *object, void *instance)
 
 static void destroy(struct cn_object *object, void *instance)
 {
-    (void)object;
     struct shard *shard = instance;
+    uint64_t lsn = object->lsn > shard->start_lsn ? object->lsn : shard->start_lsn;
+    /* One that was reset may have been ahead of what stays. */
+    cn_kvcache_end(shard->cache, &object->key, object->state == CN_OBJECT_BROKEN ? UINT64_MAX : lsn);
     cn_service_sql_fini(&shard->sql);
     cn_free(shard);
 }

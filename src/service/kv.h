@@ -7,6 +7,7 @@
  *
  * K1  A value that was acknowledged is durable, and every later get sees it, on whichever lane:
  *     all that happens to a key happens in one object.
+ *     The cache in between (service/kvcache.h) keeps to that.
  * K2  A key that has expired is gone for get and list from that second on; its row goes later,
  *     with the shard's alarm.
  *
@@ -41,6 +42,8 @@ struct cn_kv_call {
     struct cn_buf metadata; /* JSON; data NULL: none */
     int64_t expires_s;      /* Unix time; 0: never */
     bool ttl;               /* put: expires_s counts from now */
+    /* Of service/kvcache.h: when a get began. */
+    uint64_t ticket, generation;
     /* Answered. */
     bool found;          /* get */
     struct cn_buf names; /* list: [{"name","expiration"?,"metadata"?},...] in order of bytes */

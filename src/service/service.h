@@ -64,6 +64,7 @@
 struct cn_blobs;
 struct cn_database;
 struct cn_history;
+struct cn_kvcache;
 struct cn_namespace;
 struct cn_node;
 struct cn_object_lane;
@@ -75,6 +76,7 @@ struct cn_services {
     struct cn_history *history;
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
+    struct cn_kvcache *kv_cache;
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

@@ -2,6 +2,7 @@
 #include "test/lib/service_rig.h"
 
 #include "object/alarm.h"
+#include "service/kvcache.h"
 #include "service/pool.h"
 #include "test/lib/test.h"
 
@@ -39,6 +40,7 @@ void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struc
     CHECK_INT(0, cn_blobs_open(disk, "blobs", &rig->services.blobs, &err));
     rig->services.history = rig->history;
     rig->services.pool = cn_pool_new(2);
+    rig->services.kv_cache = cn_kvcache_new(1 << 20);
     struct cn_node_options options = {.store = rig->store,
                                       .clock = &rig->clock,
                                       .lane_count = 1,
@@ -67,6 +69,7 @@ void service_rig_close(struct service_rig *rig)
     CHECK_INT(0, uv_loop_close(&rig->loop));
     cn_node_free(rig->node);
     cn_pool_free(rig->services.pool);
+    cn_kvcache_free(rig->services.kv_cache);
     cn_blobs_close(rig->services.blobs);
     cn_store_close(rig->store);
     cn_history_close(rig->history);

@@ -62,8 +62,13 @@ function fromStored(type, value) {
   return value;
 }
 
-const getStored = (ns, key, asBytes, method) =>
-  callService((callback) => native.kvNamespaceGet(ns, key, asBytes, callback), inside(method));
+/** What is stored, at once if the cache has it. */
+function getStored(ns, key, asBytes, method) {
+  let settle;
+  const cached = native.kvNamespaceGet(ns, key, asBytes, (value, failure, code) => settle(value, failure, code));
+  if (cached !== undefined) return cached;
+  return callService((callback) => { settle = callback; }, inside(method));
+}
 
 /** [value, metadata], or null if the key is not there. */
 async function getPair(ns, key, type, method) {

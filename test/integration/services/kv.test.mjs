@@ -1,5 +1,6 @@
 // KV namespaces: values, metadata, expiry, lists, limits, and that nothing acknowledged is lost.
 import assert from "node:assert/strict";
+import http from "node:http";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../lib/server.mjs";
 import { casesProject, run } from "./cases.mjs";
@@ -222,6 +223,22 @@ for (const lanes of [1, 2]) {
       assert.equal(await run(server, "get", "c", { cacheTtl: 3600 }), "2");
       await assert.rejects(run(server, "get", "c", { cacheTtl: 5 }), { message: "KV GET failed: 400 Invalid cache_ttl of 5. Cache TTL must be at least 30." });
       assert.equal(await run(server, "readYourWrites", 200), "ok");
+    });
+
+    test("KV-5 whoever was told of a write reads it, on whichever lane", async () => {
+      // Every request comes by a connection of its own, so lanes change; the cache is warm with the value before.
+      const get = (key) => new Promise((resolve, reject) => {
+        http.get(`${server.url}/get?args=${encodeURIComponent(JSON.stringify([key]))}`, { agent: false }, (response) => {
+          let text = "";
+          response.setEncoding("utf8").on("data", (part) => { text += part; }).on("end", () => resolve(JSON.parse(text).result));
+        }).on("error", reject);
+      });
+      await Promise.all(Array.from({ length: 6 }, async (_, writer) => {
+        for (let i = 0; i < 40; i++) {
+          await run(server, "put", `told${writer}`, `${i}`);
+          for (const value of await Promise.all([1, 2, 3].map(() => get(`told${writer}`)))) assert.equal(value, `${i}`);
+        }
+      }));
     });
 
     test("KV-1 namespaces are apart, objects can use them", async () => {
