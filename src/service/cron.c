@@ -35,8 +35,8 @@ static const char *const sql_texts[SQL_COUNT] = {
     [SQL_FORGET] = "DELETE FROM run WHERE id <= ?1",
     [SQL_FINISH] = "UPDATE run SET ended = ?2, outcome = ?3, message = ?4 WHERE id = ?1",
     [SQL_INTERRUPTED] = "UPDATE run SET outcome = 'interrupted' WHERE outcome IS NULL",
-    [SQL_LIST] = "SELECT id, expression, scheduled, started, ended, manual, outcome, message"
-                 " FROM run ORDER BY id DESC",
+    [SQL_LIST] = ("SELECT id, expression, scheduled, started, ended, manual, outcome, message"
+                  " FROM run ORDER BY id DESC"),
 };
 
 struct crons {

@@ -47,3 +47,20 @@ test("queueMicrotask() needs a function", () => {
 test("Cloudflare.compatibilityFlags is an object", () => {
   assertEquals(typeof Cloudflare.compatibilityFlags, "object");
 });
+
+test("interfaces are ordinary properties once they were read", () => {
+  for (const name of ["URLPattern", "HTMLRewriter", "CryptoKey", "ReadableStream", "FormData", "performance"]) {
+    assert(name in globalThis, name);
+    const value = globalThis[name];
+    const { writable, configurable, value: same } = Object.getOwnPropertyDescriptor(globalThis, name);
+    assertEquals([writable, configurable, same === value], [true, true, true], name);
+  }
+}, { differs: { workerd: "they are on the prototype of the global object" } });
+
+test("interfaces can be replaced and deleted", () => {
+  const { EventSource } = globalThis;
+  globalThis.EventSource = 1;
+  assertEquals(globalThis.EventSource, 1);
+  globalThis.EventSource = EventSource;
+  assertEquals(typeof globalThis.EventSource, "function");
+});

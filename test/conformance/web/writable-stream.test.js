@@ -138,11 +138,3 @@ test("a size function that throws errors the stream", async () => {
   writer.closed.catch(() => {});
   assertEquals(await writer.write(1).catch((e) => e), error);
 });
-
-test("queuing strategies", () => {
-  const count = new CountQueuingStrategy({ highWaterMark: 3 });
-  const length = new ByteLengthQueuingStrategy({ highWaterMark: 4 });
-  assertEquals([count.highWaterMark, count.size("anything"), length.highWaterMark, length.size(new Uint8Array(7))], [3, 1, 4, 7]);
-  assertThrows(TypeError, () => new CountQueuingStrategy());
-  assertInterface("CountQueuingStrategy", { length: 1, getters: ["highWaterMark", "size"] });
-});
