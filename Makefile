@@ -229,8 +229,10 @@ test-libs: setup ## npm libraries in real use; PEER=workerd, TEST=part of a name
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@tools/run-tests $(UNIT_BINS)
 
+# A test that hangs is a failure, not a wait.
+INTEGRATION_SECONDS ?= 1800
 integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of test/integration
-	@CAIRN=$(abspath $(B)/cairn) node --test --test-concurrency=2 --test-reporter=spec \
+	@CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.

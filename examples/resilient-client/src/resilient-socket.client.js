@@ -80,6 +80,7 @@ export class ResilientSocket extends EventTarget {
       if (message.type === "ready") {
         // The server says up to where it has us; the rest is sent again, in order.
         this.#acknowledge(message.seq);
+        this.#tell("ready", message);
         for (const waiting of this.#queue) this.#transmit(waiting);
       } else if (message.type === "ack") {
         this.#acknowledge(message.seq);
