@@ -129,10 +129,13 @@ static bool read_bigint(struct reader *reader, bool negative)
     return true;
 }
 
-static bool read_bytes(struct reader *reader)
+/* `count` bytes; of a buffer that can grow its largest size stands before them. */
+static bool read_buffer(struct reader *reader, bool resizable)
 {
-    uint64_t count;
-    const uint8_t *bytes = read_uint(reader, &count) ? take(reader, count) : NULL;
+    uint64_t count, maximum;
+    if (!read_uint(reader, &count) || (resizable && !read_uint(reader, &maximum)))
+        return false;
+    const uint8_t *bytes = take(reader, count);
     if (!bytes)
         return false;
     cn_buf_append_str(reader->out, "{\"$bytes\":\"");
@@ -324,19 +327,6 @@ static bool read_small_int(struct reader *reader)
     return true;
 }
 
-static bool read_resizable(struct reader *reader)
-{
-    uint64_t count, maximum;
-    const uint8_t *bytes =
-        read_uint(reader, &count) && read_uint(reader, &maximum) ? take(reader, count) : NULL;
-    if (!bytes)
-        return false;
-    cn_buf_append_str(reader->out, "{\"$bytes\":\"");
-    cn_control_append_base64(reader->out, bytes, (size_t)count);
-    cn_buf_append_str(reader->out, "\"}");
-    return true;
-}
-
 static bool read_ref(struct reader *reader)
 {
     uint64_t number;
@@ -387,13 +377,13 @@ static bool read_tagged(struct reader *reader, uint8_t tag)
     case 0x17:
         return read_wrapped(reader, "$boxed", read_value);
     case 0x18:
-        return read_bytes(reader);
+        return read_buffer(reader, false);
     case 0x19:
-        return read_resizable(reader);
+        return read_buffer(reader, true);
     case 0x1a:
         return read_view(reader);
     case 0x1b:
-        return take(reader, 1) && read_bytes(reader);
+        return take(reader, 1) && read_buffer(reader, false);
     case 0x1c:
         return read_error(reader);
     case 0x1d:

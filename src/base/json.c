@@ -318,3 +318,9 @@ const char *cn_json_text(const struct cn_json *object, const char *name)
     const struct cn_json *member = cn_json_find(object, name);
     return member && member->kind == CN_JSON_STRING ? member->text : NULL;
 }
+
+int64_t cn_json_int(const struct cn_json *object, const char *name)
+{
+    const struct cn_json *member = cn_json_find(object, name);
+    return member && member->kind == CN_JSON_INT ? member->integer : 0;
+}

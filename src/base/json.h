@@ -49,5 +49,7 @@ void cn_json_free(struct cn_json *root); /* NULL is fine */
 const struct cn_json *cn_json_find(const struct cn_json *object, const char *name);
 /* The text of a member that is a string, else NULL. */
 const char *cn_json_text(const struct cn_json *object, const char *name);
+/* The number of a member that is a whole one, else 0. */
+int64_t cn_json_int(const struct cn_json *object, const char *name);
 
 #endif

@@ -14,12 +14,6 @@
 #include "cli/args.h"
 #include "cli/ctl.h"
 
-static int64_t number_of(const struct cn_json *answer, const char *name)
-{
-    const struct cn_json *value = cn_json_find(answer, name);
-    return value && value->kind == CN_JSON_INT ? value->integer : 0;
-}
-
 int cn_cmd_backup(const struct cn_args *args)
 {
     struct cn_err err = {0};
@@ -48,7 +42,8 @@ int cn_cmd_backup(const struct cn_args *args)
         fprintf(stderr, "cairn: %s\n", err.text);
     else
         printf("%s: %" PRId64 " files, %" PRId64 " bytes, as of commit %" PRId64 "\n", target,
-               number_of(answer, "files"), number_of(answer, "bytes"), number_of(answer, "lsn"));
+               cn_json_int(answer, "files"), cn_json_int(answer, "bytes"),
+               cn_json_int(answer, "lsn"));
     cn_json_free(answer);
     cn_buf_fini(&body);
     cn_ctl_close(&ctl);

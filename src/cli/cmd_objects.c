@@ -44,12 +44,6 @@ static int call(struct command *command, const char *method, struct cn_err *err)
                        err);
 }
 
-static int64_t number_of(const struct cn_json *object, const char *name)
-{
-    const struct cn_json *value = cn_json_find(object, name);
-    return value && value->kind == CN_JSON_INT ? value->integer : 0;
-}
-
 /* --- list ------------------------------------------------------------------------------------ */
 
 static void print_entry(const struct cn_json *entry)
@@ -57,9 +51,9 @@ static void print_entry(const struct cn_json *entry)
     char changed[32], alarm[32];
     const struct cn_json *alarm_time = cn_json_find(entry, "alarm");
     const char *name = cn_json_text(entry, "name");
-    cn_print_time(number_of(entry, "changed"), changed);
+    cn_print_time(cn_json_int(entry, "changed"), changed);
     printf("%s  %s  %10" PRId64 "  %-20s", cn_json_text(entry, "namespace"),
-           cn_json_text(entry, "id"), number_of(entry, "size"), changed);
+           cn_json_text(entry, "id"), cn_json_int(entry, "size"), changed);
     if (alarm_time && alarm_time->kind == CN_JSON_INT) {
         cn_print_time(alarm_time->integer, alarm);
         printf("  alarm  %-20s", alarm);
@@ -160,7 +154,7 @@ static int run_inspect(struct command *command, struct cn_err *err)
     const struct cn_json *tables = cn_json_find(command->answer, "tables");
     for (const struct cn_json *table = tables ? tables->first : NULL; table; table = table->next)
         printf("%-13s%s: %" PRId64 " rows\n", "table", cn_json_text(table, "name"),
-               number_of(table, "rows"));
+               cn_json_int(table, "rows"));
     return 0;
 }
 
@@ -173,7 +167,7 @@ static void print_rows(const struct cn_json *result)
     for (const struct cn_json *name = columns->first; name; name = name->next)
         count++;
     if (count == 0) {
-        printf("%" PRId64 " rows written\n", number_of(result, "rowsWritten"));
+        printf("%" PRId64 " rows written\n", cn_json_int(result, "rowsWritten"));
         return;
     }
     cn_table_init(&table, count);
