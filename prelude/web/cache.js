@@ -55,13 +55,13 @@ function headOf(response) {
 }
 
 /** The whole body: bytes if it is small, else C's file; null: it is too large to be kept. */
-async function gather(stream) {
+async function gather(stream, limit) {
   const parts = [];
   let size = 0;
   let file = null;
   if (stream === null) return new Uint8Array(0);
   const tooLarge = new Error("too large");
-  if ((knownLength(stream) ?? 0) > BODY_MAX) {
+  if ((knownLength(stream) ?? 0) > limit) {
     await stream.cancel(tooLarge);
     return null;
   }
@@ -69,7 +69,7 @@ async function gather(stream) {
     await pumpTo(stream, {
       write(chunk) {
         size += chunk.byteLength;
-        if (size > BODY_MAX) throw tooLarge;
+        if (size > limit) throw tooLarge;
         if (file !== null) return native.cacheWrite(file, chunk);
         parts.push(chunk.slice());
         if (size <= BODY_MEMORY_MAX) return undefined;
@@ -98,13 +98,13 @@ function join(parts, size) {
 }
 
 /** Keeps a response (its body is read to the end); false: it may not or could not be kept. */
-export async function store(key, response, seconds) {
+export async function store(key, response, seconds, limit = BODY_MAX) {
   const head = headOf(response);
   if (!(seconds > 0) || head === null) {
     await response.body?.cancel();
     return false;
   }
-  const body = await gather(response.body);
+  const body = await gather(response.body, limit);
   return body !== null && native.cachePut(key, response.status, head, seconds, body);
 }
 
@@ -227,5 +227,31 @@ finishInterface(CacheStorage);
 export { Cache, CacheStorage };
 export const caches = new CacheStorage(token);
 
-/** The key under which fetch() keeps an answer (`cf.cacheKey`, or the URL). */
-export const fetchKey = (url, cacheKey) => `f\0${cacheKey ?? url.split("#")[0]}`;
+// --- fetch() with cf.cacheTtl and the like ---------------------------------------------------
+
+/** A body that is kept on its way to the script waits for it in memory: no more than this. */
+const FETCH_BODY_MAX = 32 * 1024 * 1024;
+
+/** For how long `cf` wants an answer kept, in seconds. */
+function wantedSeconds(cf, response) {
+  for (const range of Object.keys(cf.cacheTtlByStatus ?? {})) {
+    const [first, last = first] = range.split("-").map(Number);
+    if (response.status >= first && response.status <= last) return Number(cf.cacheTtlByStatus[range]);
+  }
+  if (cf.cacheTtl !== undefined && cf.cacheTtl !== null) return response.status < 400 ? Number(cf.cacheTtl) : 0;
+  return freshSeconds(response.status, response.headers);
+}
+
+/** fetch() through the cache; `run` does without it. */
+export async function cachedFetch(request, cf, run) {
+  const key = `f\0${cf.cacheKey ?? request.url.split("#")[0]}`;
+  if (request.cache !== "no-cache" && request.cache !== "reload") {
+    const found = lookUp(key, request);
+    if (found !== undefined) return found;
+  }
+  const response = await run();
+  const seconds = wantedSeconds(cf, response);
+  if (!(seconds > 0) || response.status === 206 || response.body === null || (knownLength(response.body) ?? 0) > FETCH_BODY_MAX) return response;
+  store(key, response.clone(), seconds, FETCH_BODY_MAX).catch(() => {}); // the script sees the failure of its own branch
+  return response;
+}

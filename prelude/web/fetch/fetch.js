@@ -17,6 +17,7 @@ import { dataUrlResponse } from "./data-url.js";
 import { headersLists, listGet, splitHeaderLines } from "./headers.js";
 import { Request, requestParts } from "./request.js";
 import { makeResponse } from "./response.js";
+import cache from "part:../cache.js";
 
 const HEAD = 0;
 const DATA = 1;
@@ -250,6 +251,9 @@ export function setWebSocketFetch(function_) {
   openWebSocket = function_;
 }
 
+const asksForCache = (cf) => cf !== null &&
+  (cf.cacheTtl !== undefined || cf.cacheEverything === true || cf.cacheKey !== undefined || cf.cacheTtlByStatus !== undefined);
+
 export function fetch(input, init = undefined) {
   try {
     if (arguments.length === 0) {
@@ -262,6 +266,10 @@ export function fetch(input, init = undefined) {
     if (listGet(names, values, "upgrade")?.toLowerCase() === "websocket") {
       if (openWebSocket === null) throw new TypeError("WebSocket upgrades are not available here.");
       return openWebSocket(parts);
+    }
+    const { cf } = parts;
+    if (cf !== undefined && parts.method === "GET" && parts.cache !== "no-store" && asksForCache(cf)) {
+      return cache().cachedFetch(request, cf, () => run(parts));
     }
     return run(parts);
   } catch (error) {

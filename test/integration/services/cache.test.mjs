@@ -1,5 +1,6 @@
 // The Cache API (CA-1..4): what is kept, for how long, what is refused, conditions and ranges, bounds.
 import assert from "node:assert/strict";
+import http from "node:http";
 import test from "node:test";
 import { project, serve } from "../lib/server.mjs";
 
@@ -30,6 +31,10 @@ const handlers = {
     const kept = [];
     for (let i = 0; i < count; i++) if (await caches.default.match(url + i)) kept.push(i);
     return kept;
+  },
+  async fetch(url, { init }) {
+    const r = await fetch(url, init);
+    return [r.status, await r.text(), r.headers.get("cf-cache-status")];
   },
   async kinds() {
     return [Object.prototype.toString.call(caches), Object.prototype.toString.call(caches.default), (await caches.open("x")) === (await caches.open("x")), typeof Cache, typeof CacheStorage];
@@ -156,4 +161,41 @@ test("CA-4 large bodies go to disk; both sides are bounded, the oldest go", asyn
   assert.ok(kept.length > 250 && kept.length < 340, `${kept.length} of 400 were kept`);
   assert.equal(kept.at(-1), 399);
   assert.equal(kept[0], 400 - kept.length, "the oldest went first");
+});
+
+test("CA-3 fetch() with cf.cacheTtl, cacheEverything, cacheKey, cacheTtlByStatus", async (t) => {
+  const server = await start(t);
+  let count = 0;
+  const origin = http.createServer((request, response) => {
+    count++;
+    response.writeHead(request.url === "/missing" ? 404 : 200, request.url === "/own" ? { "cache-control": "max-age=60" } : request.url === "/not" ? { "cache-control": "no-store" } : {});
+    response.end(`${request.url} ${count}`);
+  });
+  await new Promise((resolve) => origin.listen(0, "127.0.0.1", resolve));
+  t.after(() => origin.close());
+  const base = `http://127.0.0.1:${origin.address().port}`;
+  const get = (path, cf, init = {}) => server.ask("fetch", base + path, { init: { cf, ...init } });
+  /** Asks until the answer has been kept. */
+  const kept = async (path, cf) => {
+    await server.untilTrue(async () => (await get(path, cf))[2] === "HIT", `${path} in the cache`);
+    const before = count;
+    const answer = await get(path, cf);
+    assert.equal(count, before, "the origin was not asked");
+    return answer;
+  };
+  assert.equal((await get("/plain"))[2], null);
+  const plain = count;
+  await get("/plain");
+  assert.equal(count, plain + 1, "without cf every fetch asks");
+  assert.match((await kept("/a", { cacheTtl: 60 }))[1], /^\/a \d+$/);
+  assert.match((await kept("/own", { cacheEverything: true }))[1], /^\/own/);
+  await kept("/key1", { cacheTtl: 60, cacheKey: "one" });
+  assert.match((await get("/key2", { cacheTtl: 60, cacheKey: "one" }))[1], /^\/key1/);
+  assert.equal((await kept("/missing", { cacheTtlByStatus: { "200-299": 60, 404: 30 } }))[0], 404);
+  const before = count;
+  await get("/not", { cacheEverything: true });
+  await get("/not", { cacheEverything: true });
+  await get("/a", { cacheTtl: 60 }, { cache: "no-store" });
+  await get("/a", { cacheTtl: 60 }, { method: "POST" });
+  assert.equal(count, before + 4);
 });
