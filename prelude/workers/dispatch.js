@@ -64,6 +64,8 @@ function makeBinding(binding) {
       return queue().makeQueue(binding.ns, binding.delay);
     case "r2_bucket":
       return r2().makeBucket(binding.ns);
+    case "s3_bucket":
+      return r2().makeS3Bucket(binding.ns);
     case "ratelimit":
       return ratelimit().makeRatelimit(binding);
     case "assets":

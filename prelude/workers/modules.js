@@ -4,6 +4,7 @@ import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setExportsOf } from "./context.js";
 import { RpcPromise, RpcProperty, RpcStub, RpcTarget } from "./object/rpc.js";
+import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
 
 /** What `cloudflare:workers` exports as `env` and `exports`: proxies, so that they can be imported
@@ -88,6 +89,10 @@ export class WorkflowEntrypoint {
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
+  // Not for projects: what the server itself serves (src/cli/deploy_s3.c).
+  get "cairn:s3"() {
+    return s3();
+  },
   "cloudflare:sockets": {
     get connect() {
       return sockets().connect;

@@ -182,6 +182,9 @@ struct cn_config_server {
         const char *cert, *key;
     } tls;
     struct {
+        const char *host; /* NULL: no S3 endpoint */
+    } s3;
+    struct {
         int64_t days, bytes;
     } history; /* 0: the default */
     struct {

@@ -266,6 +266,8 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, websocket_message_bytes, 125, 1 << 30),
     INT(server_limits, websocket_output_bytes, 1024, INT64_MAX),
     INT(server_limits, websocket_ping_ms, 1000, 86400000));
+struct s3 { const char *host; };
+SCHEMA(s3, struct s3, STRING(s3, host, .flags = REQUIRED));
 struct kept { int64_t days, bytes; };
 SCHEMA(kept, struct kept,
     INT(kept, days, 1, 36500),
@@ -280,6 +282,7 @@ SCHEMA(server, struct cn_config_server,
     BOOL(cn_config_server, websocket_compression,
          SET(cn_config_server, websocket_compression_set)),
     TABLE(cn_config_server, tls, tls),
+    TABLE(cn_config_server, s3, s3),
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, limits, server_limits));
 

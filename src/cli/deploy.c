@@ -19,6 +19,7 @@
 #include "cli/confnode.h"
 #include "cli/deploy_classes.h"
 #include "cli/deploy_env.h"
+#include "cli/deploy_s3.h"
 #include "object/node.h"
 #include "worker/assets.h"
 #include "worker/script.h"
@@ -295,6 +296,11 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
             rc = err->code;
     }
     cn_classes_fini(&classes);
+    struct cn_script *s3 = NULL;
+    if (rc == 0)
+        rc = cn_deploy_s3(projects, count, deployer->node, &s3, err);
+    if (s3)
+        cn_deployment_add(deployment, s3);
     if (rc < 0) {
         cn_deployment_unref(deployment);
         close_projects(projects, count);

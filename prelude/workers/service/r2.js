@@ -460,3 +460,18 @@ function decodeCursor(text) {
 export function makeBucket(ns) {
   return new R2Bucket(token, ns);
 }
+
+/** The same with what only the S3 endpoint (workers/s3.js) can ask: uploads in progress. */
+export function makeS3Bucket(ns) {
+  const list = (key, upload) => callService((callback) => native.r2Uploads(ns, key, upload, callback), inside("listMultipartUploads"));
+  return {
+    bucket: makeBucket(ns),
+    async uploads() {
+      return JSON.parse((await list(null, null))[1]);
+    },
+    async parts(key, upload) {
+      const [code, json] = await list(key, `${upload}`);
+      return code === 0 ? JSON.parse(json) : null;
+    },
+  };
+}

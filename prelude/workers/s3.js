@@ -1,0 +1,252 @@
+// The S3-compatible endpoint of R2: a worker of the server's own, with every bucket in its env
+// (src/cli/deploy_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
+import { authenticate, S3Error } from "./s3-sign.js";
+
+const XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"';
+const XML_BYTES_MAX = 4 << 20;
+const TEXTS = {
+  NoSuchBucket: [404, "The specified bucket does not exist."],
+  NoSuchKey: [404, "The specified key does not exist."],
+  NoSuchUpload: [404, "The specified multipart upload does not exist."],
+  InvalidPart: [400, "One or more of the specified parts could not be found."],
+  EntityTooSmall: [400, "Your proposed upload is smaller than the minimum allowed object size."],
+  InvalidArgument: [400, "Invalid argument."],
+  InvalidRange: [416, "The requested range is not satisfiable."],
+  MalformedXML: [400, "The XML you provided was not well-formed."],
+  PreconditionFailed: [412, "At least one of the pre-conditions you specified did not hold."],
+  BadDigest: [400, "The checksum you specified did not match what was received."],
+  NotImplemented: [501, "This operation is not implemented."],
+  BucketAlreadyOwnedByYou: [409, "The bucket exists already."],
+  KeyTooLongError: [400, "Your key is too long."],
+};
+const failure = (code, message) => new S3Error(TEXTS[code][0], code, message ?? TEXTS[code][1]);
+/** Numbers of R2's errors (service/r2.js) in S3's words. */
+const CODES = { 10011: "EntityTooSmall", 10020: "KeyTooLongError", 10024: "NoSuchUpload", 10025: "InvalidPart", 10037: "BadDigest", 10039: "InvalidRange", 10048: "InvalidPart" };
+
+const escape = (text) => `${text}`.replace(/[&<>"'\r]/g, (c) => `&#${c.charCodeAt(0)};`);
+const xml = (text, status = 200) => new Response(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`, { status, headers: { "content-type": "application/xml" } });
+const unescape = (text) => text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(amp|lt|gt|quot|apos));/gi, (all, decimal, hex, name) =>
+  name ? { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }[name.toLowerCase()] : String.fromCodePoint(parseInt(decimal ?? hex, decimal ? 10 : 16)));
+/** The texts of every <name> in a document. */
+const elements = (text, name) => [...text.matchAll(new RegExp(`<${name}>([^]*?)</${name}>`, "g"))].map((match) => match[1]);
+const element = (text, name) => { const [first] = elements(text, name); return first === undefined ? undefined : unescape(first.trim()); };
+
+async function readXml(body) {
+  const bytes = new Uint8Array(await new Response(body).arrayBuffer());
+  if (bytes.length > XML_BYTES_MAX) throw failure("MalformedXML");
+  return new TextDecoder().decode(bytes);
+}
+
+/** Options of put() from a request's header fields. */
+function putOptions(headers) {
+  const customMetadata = {};
+  for (const [name, value] of headers) if (name.startsWith("x-amz-meta-")) customMetadata[name.slice(11)] = value;
+  const http = new Headers(headers);
+  const encoding = http.get("content-encoding")?.split(",").map((each) => each.trim()).filter((each) => each !== "aws-chunked").join(", ");
+  if (encoding) http.set("content-encoding", encoding);
+  else http.delete("content-encoding");
+  const options = { httpMetadata: http, customMetadata };
+  if (headers.get("x-amz-storage-class") === "STANDARD_IA") options.storageClass = "InfrequentAccess";
+  return options;
+}
+
+function describe(object) {
+  const headers = new Headers({ etag: object.httpEtag, "last-modified": object.uploaded.toUTCString(), "accept-ranges": "bytes" });
+  object.writeHttpMetadata(headers);
+  if (!headers.has("content-type")) headers.set("content-type", "application/octet-stream");
+  for (const [name, value] of Object.entries(object.customMetadata ?? {})) headers.set(`x-amz-meta-${name}`, value);
+  if (object.storageClass === "InfrequentAccess") headers.set("x-amz-storage-class", "STANDARD_IA");
+  return headers;
+}
+
+const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+const hasCondition = (headers) => CONDITIONS.some((name) => headers.has(name));
+
+// --- objects ---------------------------------------------------------------------------------
+
+async function getObject({ bucket, key, headers, method, query }) {
+  if (method === "HEAD") {
+    const object = await bucket.head(key);
+    if (object === null) throw failure("NoSuchKey");
+    const out = describe(object);
+    out.set("content-length", String(object.size));
+    return new Response(null, { headers: out });
+  }
+  const options = {};
+  if (hasCondition(headers)) options.onlyIf = headers;
+  if (headers.has("range")) options.range = headers;
+  const object = await bucket.get(key, options);
+  if (object === null) throw failure("NoSuchKey");
+  if (object.body === undefined) {
+    const unchanged = headers.has("if-none-match") || headers.has("if-modified-since");
+    if (unchanged && !headers.has("if-match")) return new Response(null, { status: 304, headers: describe(object) });
+    throw failure("PreconditionFailed");
+  }
+  const out = describe(object);
+  for (const name of ["content-type", "content-language", "expires", "cache-control", "content-disposition", "content-encoding"]) {
+    const value = query.get(`response-${name}`);
+    if (value !== null) out.set(name, value);
+  }
+  const { offset, length } = object.range;
+  const part = headers.has("range") && length !== object.size;
+  if (part) out.set("content-range", `bytes ${offset}-${offset + length - 1}/${object.size}`);
+  return new Response(object.body, { status: part ? 206 : 200, headers: out });
+}
+
+async function putObject({ bucket, env, key, headers, body, sha256 }) {
+  const source = headers.get("x-amz-copy-source");
+  if (source !== null) return copyObject({ bucket, env, key, headers, source });
+  const options = putOptions(headers);
+  if (headers.has("if-match") || headers.has("if-none-match")) options.onlyIf = headers;
+  const md5 = headers.get("content-md5");
+  if (sha256 !== undefined) options.sha256 = sha256;
+  else if (md5 !== null) options.md5 = Uint8Array.from(atob(md5), (c) => c.charCodeAt(0));
+  const object = await bucket.put(key, body ?? "", options);
+  if (object === null) throw failure("PreconditionFailed");
+  return new Response(null, { headers: { etag: object.httpEtag } });
+}
+
+async function copyObject({ bucket, env, key, headers, source }) {
+  const [, name, from] = /^\/?([^/]+)\/(.+?)(?:\?.*)?$/.exec(decodeURIComponent(source)) ?? [];
+  const other = env[name]?.bucket;
+  if (other === undefined) throw failure("NoSuchBucket");
+  const object = await other.get(from);
+  if (object === null) throw failure("NoSuchKey");
+  const replaces = headers.get("x-amz-metadata-directive") === "REPLACE";
+  const options = replaces ? putOptions(headers) : { httpMetadata: object.httpMetadata, customMetadata: object.customMetadata, storageClass: object.storageClass };
+  const made = await bucket.put(key, object.body, options);
+  return xml(`<CopyObjectResult><ETag>${escape(made.httpEtag)}</ETag><LastModified>${made.uploaded.toISOString()}</LastModified></CopyObjectResult>`);
+}
+
+async function deleteObjects({ bucket, body }) {
+  const text = await readXml(body);
+  const keys = elements(text, "Object").map((each) => element(each, "Key"));
+  if (keys.length === 0 || keys.length > 1000 || keys.includes(undefined)) throw failure("MalformedXML");
+  await bucket.delete(keys);
+  const quiet = element(text, "Quiet") === "true";
+  return xml(`<DeleteResult ${XMLNS}>${quiet ? "" : keys.map((key) => `<Deleted><Key>${escape(key)}</Key></Deleted>`).join("")}</DeleteResult>`);
+}
+
+async function listObjects({ bucket, bucketName, query }) {
+  const version2 = query.get("list-type") === "2";
+  const limit = Math.min(1000, Number(query.get("max-keys") ?? 1000));
+  if (!Number.isInteger(limit) || limit < 0) throw failure("InvalidArgument");
+  const encode = query.get("encoding-type") === "url" ? (text) => escape(encodeURIComponent(text).replace(/%2F/g, "/")) : escape;
+  const prefix = query.get("prefix") ?? "";
+  const delimiter = query.get("delimiter") ?? "";
+  const after = version2 ? query.get("start-after") : query.get("marker");
+  const token = version2 ? query.get("continuation-token") : null;
+  const options = { prefix, delimiter, limit: Math.max(1, limit) };
+  if (token !== null) options.cursor = token;
+  else if (after) options.startAfter = after;
+  const page = limit === 0 ? { objects: [], delimitedPrefixes: [], truncated: false } : await bucket.list(options);
+  const contents = page.objects.map((object) => `<Contents><Key>${encode(object.key)}</Key><LastModified>${object.uploaded.toISOString()}</LastModified><ETag>${escape(object.httpEtag)}</ETag><Size>${object.size}</Size><StorageClass>${object.storageClass === "Standard" ? "STANDARD" : "STANDARD_IA"}</StorageClass></Contents>`).join("");
+  const prefixes = page.delimitedPrefixes.map((each) => `<CommonPrefixes><Prefix>${encode(each)}</Prefix></CommonPrefixes>`).join("");
+  const last = [page.objects.at(-1)?.key, page.delimitedPrefixes.at(-1)].filter((each) => each !== undefined).sort().at(-1);
+  const paging = version2
+    ? `<KeyCount>${page.objects.length + page.delimitedPrefixes.length}</KeyCount>${token === null ? "" : `<ContinuationToken>${escape(token)}</ContinuationToken>`}${page.truncated ? `<NextContinuationToken>${page.cursor}</NextContinuationToken>` : ""}`
+    : `<Marker>${encode(after ?? "")}</Marker>${page.truncated ? `<NextMarker>${encode(last)}</NextMarker>` : ""}`;
+  return xml(`<ListBucketResult ${XMLNS}><Name>${escape(bucketName)}</Name><Prefix>${encode(prefix)}</Prefix>${delimiter === "" ? "" : `<Delimiter>${encode(delimiter)}</Delimiter>`}<MaxKeys>${limit}</MaxKeys>${query.get("encoding-type") === "url" ? "<EncodingType>url</EncodingType>" : ""}<IsTruncated>${page.truncated}</IsTruncated>${paging}${contents}${prefixes}</ListBucketResult>`);
+}
+
+// --- multipart uploads -----------------------------------------------------------------------
+
+async function createUpload({ bucket, bucketName, key, headers }) {
+  const upload = await bucket.createMultipartUpload(key, putOptions(headers));
+  return xml(`<InitiateMultipartUploadResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><UploadId>${upload.uploadId}</UploadId></InitiateMultipartUploadResult>`);
+}
+
+async function uploadPart({ bucket, key, query, headers, body }) {
+  if (headers.has("x-amz-copy-source")) throw failure("NotImplemented");
+  const number = Number(query.get("partNumber"));
+  if (!Number.isInteger(number) || number < 1 || number > 10_000) throw failure("InvalidArgument", "Part number must be an integer between 1 and 10000, inclusive.");
+  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, body ?? "");
+  return new Response(null, { headers: { etag: `"${part.etag}"` } });
+}
+
+async function completeUpload({ bucket, bucketName, key, query, body, url }) {
+  const text = await readXml(body);
+  const parts = elements(text, "Part").map((each) => ({ partNumber: Number(element(each, "PartNumber")), etag: element(each, "ETag") ?? "" }));
+  if (parts.length === 0) throw failure("MalformedXML");
+  const object = await bucket.resumeMultipartUpload(key, query.get("uploadId")).complete(parts);
+  return xml(`<CompleteMultipartUploadResult ${XMLNS}><Location>${escape(url.origin + url.pathname)}</Location><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><ETag>${escape(object.httpEtag)}</ETag></CompleteMultipartUploadResult>`);
+}
+
+async function listUploads({ admin, bucketName }) {
+  const uploads = await admin.uploads();
+  return xml(`<ListMultipartUploadsResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><IsTruncated>false</IsTruncated>${uploads.map((each) => `<Upload><Key>${escape(each.key)}</Key><UploadId>${each.id}</UploadId><Initiated>${new Date(each.started).toISOString()}</Initiated></Upload>`).join("")}</ListMultipartUploadsResult>`);
+}
+
+async function listParts({ admin, bucketName, key, query }) {
+  const id = query.get("uploadId");
+  const parts = await admin.parts(key, id);
+  if (parts === null) throw failure("NoSuchUpload");
+  return xml(`<ListPartsResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><UploadId>${escape(id)}</UploadId><IsTruncated>false</IsTruncated>${parts.map((each) => `<Part><PartNumber>${each.number}</PartNumber><ETag>&quot;${each.etag}&quot;</ETag><Size>${each.size}</Size><LastModified>${new Date(each.uploaded).toISOString()}</LastModified></Part>`).join("")}</ListPartsResult>`);
+}
+
+// --- requests --------------------------------------------------------------------------------
+
+function listBuckets(env) {
+  const names = Object.keys(env).filter((name) => !name.startsWith("$")).sort();
+  return xml(`<ListAllMyBucketsResult ${XMLNS}><Owner><ID>cairn</ID></Owner><Buckets>${names.map((name) => `<Bucket><Name>${escape(name)}</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate></Bucket>`).join("")}</Buckets></ListAllMyBucketsResult>`);
+}
+
+function onBucket(call) {
+  const { method, query } = call;
+  if (method === "HEAD") return new Response(null, { headers: { "x-amz-bucket-region": "auto" } });
+  if (method === "PUT") throw failure("BucketAlreadyOwnedByYou");
+  if (method === "POST" && query.has("delete")) return deleteObjects(call);
+  if (method !== "GET") throw failure("NotImplemented");
+  if (query.has("location")) return xml(`<LocationConstraint ${XMLNS}>auto</LocationConstraint>`);
+  if (query.has("uploads")) return listUploads(call);
+  for (const name of ["acl", "cors", "encryption", "lifecycle", "policy", "tagging", "versioning", "website", "notification"]) if (query.has(name)) throw failure("NotImplemented");
+  return listObjects(call);
+}
+
+async function onObject(call) {
+  const { method, query, bucket, key } = call;
+  const upload = query.get("uploadId");
+  for (const name of ["acl", "tagging", "retention", "legal-hold", "attributes", "select"]) if (query.has(name)) throw failure("NotImplemented");
+  if (method === "GET" && upload !== null) return listParts(call);
+  if (method === "GET" || method === "HEAD") return getObject(call);
+  if (method === "PUT") return upload === null ? putObject(call) : uploadPart(call);
+  if (method === "POST" && query.has("uploads")) return createUpload(call);
+  if (method === "POST" && upload !== null) return completeUpload(call);
+  if (method !== "DELETE") throw failure("NotImplemented");
+  if (upload === null) await bucket.delete(key);
+  else await bucket.resumeMultipartUpload(key, upload).abort();
+  return new Response(null, { status: 204 });
+}
+
+/** The bucket by its host (bucket.s3.example) or the first name of the path. */
+function address(url, env) {
+  let path = decodeURIComponent(url.pathname).slice(1);
+  const suffix = `.${env.$host}`;
+  if (url.hostname.endsWith(suffix)) path = `${url.hostname.slice(0, -suffix.length)}/${path}`;
+  const slash = path.indexOf("/");
+  return slash < 0 ? [path, ""] : [path.slice(0, slash), path.slice(slash + 1)];
+}
+
+async function handle(request, env) {
+  const url = new URL(request.url);
+  const { body, sha256 } = await authenticate(request, url, env.$key, env.$secret);
+  const [bucketName, key] = address(url, env);
+  if (bucketName === "") return listBuckets(env);
+  const admin = Object.hasOwn(env, bucketName) && !bucketName.startsWith("$") ? env[bucketName] : undefined;
+  if (admin === undefined) throw failure("NoSuchBucket");
+  const call = { env, url, method: request.method, query: url.searchParams, headers: request.headers, body, sha256, admin, bucket: admin.bucket, bucketName, key };
+  return key === "" ? onBucket(call) : onObject(call);
+}
+
+export const handler = {
+  async fetch(request, env) {
+    try {
+      return await handle(request, env);
+    } catch (error) {
+      const known = error instanceof S3Error ? error : CODES[error?.code] ? failure(CODES[error.code]) : new S3Error(500, "InternalError", "An internal error occurred.");
+      if (known.status === 500) console.error(error);
+      if (request.method === "HEAD") return new Response(null, { status: known.status });
+      return xml(`<Error><Code>${known.code}</Code><Message>${escape(known.message)}</Message></Error>`, known.status);
+    }
+  },
+};

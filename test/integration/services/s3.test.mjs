@@ -1,0 +1,174 @@
+// The S3-compatible endpoint of R2 (R2-8), driven by a client of another make (aws4fetch signs the
+// requests), and what it refuses.
+import assert from "node:assert/strict";
+import { createHash, createHmac, randomBytes, webcrypto } from "node:crypto";
+import http from "node:http";
+import test from "node:test";
+import { project, serve } from "../lib/server.mjs";
+
+globalThis.crypto ??= webcrypto; // Node.js 18 has it, but not as a global
+const { AwsClient } = await import("aws4fetch");
+
+const HOST = "s3.test";
+const KEY = "AKIDEXAMPLE";
+const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+const config = (more = {}) => JSON.stringify({
+  name: "app", main: "index.js", compatibility_date: "2026-01-01", r2_buckets: [{ binding: "B", bucket_name: "files" }, { binding: "OWN" }], cairn: { s3: { host: HOST }, ...more },
+});
+const worker = `export default { async fetch(r, env) { const o = await env.B.get(new URL(r.url).pathname.slice(1)); return o ? new Response(o.body) : new Response("none", { status: 404 }); } };`;
+
+async function start(t) {
+  const server = await serve(project({ "wrangler.json": config(), "index.js": worker }), { lanes: 2, env: { CAIRN_S3_ACCESS_KEY_ID: KEY, CAIRN_S3_SECRET_ACCESS_KEY: SECRET } });
+  t.after(() => server.kill());
+  const client = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
+  /** Sends what was signed, whatever name it was signed for. */
+  server.send = (url, { method = "GET", headers = {}, body } = {}) => new Promise((resolve, reject) => {
+    const { host, pathname, search } = new URL(url);
+    const fields = Object.fromEntries(new Headers(headers));
+    if (body !== undefined) fields["content-length"] ??= String(Buffer.byteLength(body));
+    const request = http.request({ host: "127.0.0.1", port: server.port, method, path: pathname + search, headers: { ...fields, host } }, (response) => {
+      const parts = [];
+      response.on("data", (part) => parts.push(part));
+      response.on("end", () => {
+        const bytes = Buffer.concat(parts);
+        resolve({ status: response.statusCode, headers: response.headers, bytes, text: bytes.toString(), code: /<Code>(\w+)<\/Code>/.exec(bytes)?.[1] });
+      });
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+  server.s3 = async (method, path, { body, headers, host = HOST, sign = {}, as = client } = {}) => {
+    const url = `http://${host}${path}`;
+    const signed = await as.sign(url, { method, body, headers, aws: sign });
+    return server.send(signed.url, { method, headers: signed.headers, body });
+  };
+  return server;
+}
+const md5 = (bytes) => createHash("md5").update(bytes).digest("hex");
+
+test("R2-8 objects: put, get, head, ranges, conditions, copy, delete", async (t) => {
+  const server = await start(t);
+  const body = randomBytes(200_000);
+  const put = await server.s3("PUT", "/files/dir/a%20b%2B%C3%A4", { body, headers: { "content-type": "image/x", "x-amz-meta-one": "1", "cache-control": "max-age=5" } });
+  assert.equal(put.status, 200, put.text);
+  assert.equal(put.headers.etag, `"${md5(body)}"`);
+  const got = await server.s3("GET", "/files/dir/a%20b%2B%C3%A4");
+  assert.ok(got.bytes.equals(body));
+  assert.deepEqual([got.headers["content-type"], got.headers["x-amz-meta-one"], got.headers["cache-control"]], ["image/x", "1", "max-age=5"]);
+  // The worker sees the same bucket.
+  const own = await server.fetch("/dir/a b+ä".replace("ä", "%C3%A4").replace(" ", "%20"));
+  assert.equal(own.status, 404, "the worker does not decode the path");
+  const head = await server.s3("HEAD", "/files/dir/a%20b%2B%C3%A4");
+  assert.equal(head.headers["content-length"], "200000");
+  const part = await server.s3("GET", "/files/dir/a%20b%2B%C3%A4", { headers: { range: "bytes=10-19" } });
+  assert.equal(part.status, 206);
+  assert.equal(part.headers["content-range"], "bytes 10-19/200000");
+  assert.ok(part.bytes.equals(body.subarray(10, 20)));
+  assert.equal((await server.s3("GET", "/files/dir/a%20b%2B%C3%A4", { headers: { range: "bytes=200000-" } })).code, "InvalidRange");
+  assert.equal((await server.s3("GET", "/files/dir/a%20b%2B%C3%A4", { headers: { "if-none-match": put.headers.etag } })).status, 304);
+  assert.equal((await server.s3("GET", "/files/dir/a%20b%2B%C3%A4", { headers: { "if-match": '"x"' } })).code, "PreconditionFailed");
+  assert.equal((await server.s3("PUT", "/files/dir/a%20b%2B%C3%A4", { body: "x", headers: { "if-none-match": "*" } })).code, "PreconditionFailed");
+  const copy = await server.s3("PUT", "/files/copy", { headers: { "x-amz-copy-source": "/files/dir/a%20b%2B%C3%A4" } });
+  assert.equal(copy.status, 200, copy.text);
+  assert.equal((await server.s3("GET", "/files/copy")).headers["x-amz-meta-one"], "1");
+  assert.ok(Buffer.from(await (await server.fetch("/copy")).arrayBuffer()).equals(body));
+  assert.equal((await server.s3("DELETE", "/files/copy")).status, 204);
+  assert.equal((await server.s3("GET", "/files/copy")).code, "NoSuchKey");
+  assert.equal((await server.s3("HEAD", "/files/copy")).status, 404);
+  assert.equal((await server.s3("GET", "/none/x")).code, "NoSuchBucket");
+  assert.match((await server.s3("GET", "/")).text, /<Buckets><Bucket><Name>files<\/Name>/);
+  const hosted = await server.s3("GET", "/dir/a%20b%2B%C3%A4", { host: `files.${HOST}` });
+  assert.ok(hosted.bytes.equals(body), "the bucket as a host name");
+});
+
+test("R2-8 lists, deletes of many, multipart uploads", async (t) => {
+  const server = await start(t);
+  for (const key of ["a", "b/1", "b/2", "c&<d"]) assert.equal((await server.s3("PUT", `/files/${encodeURIComponent(key).replace("%2F", "/")}`, { body: key })).status, 200);
+  const keys = (text) => [...text.matchAll(/<Key>(.*?)<\/Key>/g)].map((m) => m[1]);
+  const first = await server.s3("GET", "/files?list-type=2&max-keys=2");
+  assert.deepEqual(keys(first.text), ["a", "b/1"]);
+  assert.match(first.text, /<IsTruncated>true/);
+  const token = /<NextContinuationToken>(.*?)</.exec(first.text)[1];
+  assert.deepEqual(keys((await server.s3("GET", `/files?list-type=2&continuation-token=${encodeURIComponent(token)}`)).text), ["b/2", "c&#38;&#60;d"]);
+  const delimited = await server.s3("GET", "/files?list-type=2&delimiter=%2F&prefix=");
+  assert.match(delimited.text, /<CommonPrefixes><Prefix>b\/<\/Prefix>/);
+  assert.deepEqual(keys((await server.s3("GET", "/files?marker=b%2F1")).text), ["b/2", "c&#38;&#60;d"]);
+  const removed = await server.s3("POST", "/files?delete", { body: "<Delete><Object><Key>a</Key></Object><Object><Key>c&amp;&lt;d</Key></Object></Delete>" });
+  assert.equal(removed.status, 200, removed.text);
+  assert.deepEqual(keys((await server.s3("GET", "/files?list-type=2")).text), ["b/1", "b/2"]);
+  const created = await server.s3("POST", "/files/big?uploads", { headers: { "content-type": "x/y" } });
+  const id = /<UploadId>(.*?)</.exec(created.text)[1];
+  const bodies = [randomBytes(5 << 20), randomBytes(100)];
+  const etags = [];
+  for (const [i, body] of bodies.entries()) etags.push((await server.s3("PUT", `/files/big?partNumber=${i + 1}&uploadId=${id}`, { body })).headers.etag);
+  assert.match((await server.s3("GET", "/files?uploads")).text, new RegExp(id));
+  assert.equal([...(await server.s3("GET", `/files/big?uploadId=${id}`)).text.matchAll(/<Part>/g)].length, 2);
+  const done = await server.s3("POST", `/files/big?uploadId=${id}`, { body: `<CompleteMultipartUpload>${etags.map((etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag}</ETag></Part>`).join("")}</CompleteMultipartUpload>` });
+  assert.equal(done.status, 200, done.text);
+  const whole = await server.s3("GET", "/files/big");
+  assert.ok(whole.bytes.equals(Buffer.concat(bodies)));
+  assert.equal(whole.headers["content-type"], "x/y");
+  assert.match(whole.headers.etag, /^"[0-9a-f]{32}-2"$/);
+  const other = /<UploadId>(.*?)</.exec((await server.s3("POST", "/files/gone?uploads")).text)[1];
+  assert.equal((await server.s3("DELETE", `/files/gone?uploadId=${other}`)).status, 204);
+  assert.equal((await server.s3("PUT", `/files/gone?partNumber=1&uploadId=${other}`, { body: "x" })).code, "NoSuchUpload");
+});
+
+test("R2-8 presigned URLs, and what is not signed well is refused", async (t) => {
+  const server = await start(t);
+  await server.s3("PUT", "/files/x", { body: "secret" });
+  const presign = async (as, more = "") => (await as.sign(`http://${HOST}/files/x?X-Amz-Expires=60${more}`, { aws: { signQuery: true } })).url;
+  const good = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "eu-west-1" });
+  assert.equal((await server.send(await presign(good))).text, "secret");
+  assert.equal((await server.send((await presign(good)).replace("files/x", "files/y"))).code, "SignatureDoesNotMatch");
+  assert.equal((await server.send(await good.sign(`http://${HOST}/files/x?X-Amz-Expires=604801`, { aws: { signQuery: true } }).then((r) => r.url))).code, "AuthorizationQueryParametersError");
+  const past = new Date(Date.now() - 120_000).toISOString().replace(/[:-]|\.\d{3}/g, "");
+  assert.equal((await server.send(await good.sign(`http://${HOST}/files/x?X-Amz-Expires=60`, { aws: { signQuery: true, datetime: past } }).then((r) => r.url))).code, "AccessDenied");
+  const wrong = new AwsClient({ accessKeyId: KEY, secretAccessKey: "other", service: "s3", region: "auto" });
+  assert.equal((await server.s3("GET", "/files/x", { as: wrong })).code, "SignatureDoesNotMatch");
+  const stranger = new AwsClient({ accessKeyId: "STRANGER", secretAccessKey: SECRET, service: "s3", region: "auto" });
+  assert.equal((await server.s3("GET", "/files/x", { as: stranger })).code, "InvalidAccessKeyId");
+  assert.equal((await server.send(`http://${HOST}/files/x`)).code, "AccessDenied");
+  assert.equal((await server.s3("GET", "/files/x", { sign: { datetime: "20200101T000000Z" } })).code, "RequestTimeTooSkewed");
+  const signed = await good.sign(`http://${HOST}/files/x`, { method: "PUT", body: "as signed", headers: { "x-amz-content-sha256": createHash("sha256").update("as signed").digest("hex") } });
+  assert.equal((await server.send(signed.url, { method: "PUT", headers: signed.headers, body: "otherwise" })).code, "BadDigest");
+  assert.equal((await server.s3("GET", "/files/x")).text, "secret");
+  assert.equal((await server.s3("GET", "/files/x?acl")).code, "NotImplemented");
+});
+
+test("R2-8 bodies signed chunk by chunk", async (t) => {
+  const server = await start(t);
+  const hmac = (key, text) => createHmac("sha256", key).update(text).digest();
+  const sha = (data) => createHash("sha256").update(data).digest("hex");
+  /** A PUT as an SDK streams it; `spoil` changes a byte after signing. */
+  const stream = (chunks, spoil = false) => {
+    const time = new Date().toISOString().replace(/[:-]|\.\d{3}/g, "");
+    const scope = `${time.slice(0, 8)}/auto/s3/aws4_request`;
+    const key = scope.split("/").reduce((before, part) => hmac(before, part), `AWS4${SECRET}`);
+    const payload = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
+    const names = "host;x-amz-content-sha256;x-amz-date";
+    const canonical = `PUT\n/files/chunked\n\nhost:${HOST}\nx-amz-content-sha256:${payload}\nx-amz-date:${time}\n\n${names}\n${payload}`;
+    let before = hmac(key, `AWS4-HMAC-SHA256\n${time}\n${scope}\n${sha(canonical)}`).toString("hex");
+    const authorization = `AWS4-HMAC-SHA256 Credential=${KEY}/${scope}, SignedHeaders=${names}, Signature=${before}`;
+    const parts = [];
+    for (const chunk of [...chunks, Buffer.alloc(0)]) {
+      before = hmac(key, `AWS4-HMAC-SHA256-PAYLOAD\n${time}\n${scope}\n${before}\n${sha("")}\n${sha(chunk)}`).toString("hex");
+      parts.push(`${chunk.length.toString(16)};chunk-signature=${before}\r\n`, Buffer.from(chunk), "\r\n");
+    }
+    if (spoil) parts[1][0] ^= 1;
+    const body = Buffer.concat(parts.map((part) => Buffer.from(part)));
+    return server.send(`http://${HOST}/files/chunked`, { method: "PUT", headers: { authorization, "x-amz-date": time, "x-amz-content-sha256": payload, "content-encoding": "aws-chunked" }, body });
+  };
+  const chunks = [randomBytes(65536), randomBytes(65536), randomBytes(17)];
+  const put = await stream(chunks);
+  assert.equal(put.status, 200, put.text);
+  const got = await server.s3("GET", "/files/chunked");
+  assert.ok(got.bytes.equals(Buffer.concat(chunks)));
+  assert.equal(got.headers["content-encoding"], undefined);
+  assert.equal((await stream([randomBytes(100), randomBytes(5)], true)).code, "SignatureDoesNotMatch");
+  assert.ok((await server.s3("GET", "/files/chunked")).bytes.equals(Buffer.concat(chunks)), "a refused body changes nothing");
+});
+
+test("R2-8 without credentials it does not start", async () => {
+  await assert.rejects(serve(project({ "wrangler.json": config(), "index.js": worker })), /needs the variables CAIRN_S3_ACCESS_KEY_ID/);
+});
