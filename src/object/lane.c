@@ -192,6 +192,21 @@ static void on_spin(uv_idle_t *spin)
 
 /* --- eviction -------------------------------------------------------------------------------- */
 
+/* An object that goes has a last turn, and a turn's end makes a step, which gives events to objects
+ * that are next on the list: no steps while one walks over it. */
+static bool steps_pause(struct cn_object_lane *lane)
+{
+    bool before = lane->stepping;
+    lane->stepping = true;
+    return before;
+}
+
+static void steps_resume(struct cn_object_lane *lane, bool before)
+{
+    lane->stepping = before;
+    cn_lane_kick(lane);
+}
+
 static void evict_idle(struct cn_object_lane *lane, uint64_t now)
 {
     /* The list is in order of idle_since, but the two classes of patience differ. */
@@ -227,6 +242,7 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
 {
     size_t evicted = 0;
     uint64_t durable = cn_store_durable(cn_node_store(lane->node));
+    bool before = steps_pause(lane);
     CN_LIST_FOREACH(&lane->idle, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
@@ -237,14 +253,17 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
         cn_object_free(object);
         evicted++;
     }
+    steps_resume(lane, before);
     return evicted;
 }
 
 static void on_clock(uv_timer_t *timer)
 {
     struct cn_object_lane *lane = timer->data;
+    bool before = steps_pause(lane);
     evict_idle(lane, uv_now(lane->loop));
     evict_waiting(lane, uv_now(lane->loop));
+    steps_resume(lane, before);
     cn_alarm_tick(lane);
     cn_object_socket_lane_tick(lane);
     cn_object_lane_step(lane);

@@ -510,8 +510,8 @@ void cn_object_socket_lane_fini(struct cn_object_lane *lane)
             break;
         struct cn_socket_set *set = entry->value;
         set->live = true; /* so that it stays until the last of them has gone */
-        CN_LIST_FOREACH(&set->sockets, link)
-        socket_free(CN_CONTAINER_OF(link, struct cn_object_socket, link));
+        while (!cn_list_empty(&set->sockets))
+            socket_free(CN_CONTAINER_OF(set->sockets.next, struct cn_object_socket, link));
         set->live = false;
         set_free_if_unused(set);
     }

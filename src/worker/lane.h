@@ -88,8 +88,7 @@ struct cn_lane {
     struct cn_ws_lane *ws;                     /* WebSocket connections */
     struct cn_jstable ends;                    /* what JavaScript knows of WebSockets by number */
     struct cn_list sockets_ready;              /* of struct cn_jssocket with events to deliver, */
-    uv_idle_t sockets_spin;                    /* which does it, */
-    bool delivering;                           /* or on_ready() itself does */
+    uv_idle_t sockets_spin;                    /* which does it */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     struct cn_rand rand;                       /* for numbers of requests */
     uint32_t first_turn;                       /* handle of the event whose first turn runs, or 0 */

@@ -139,13 +139,8 @@ static void on_ready(struct cn_ws_end *end)
 {
     struct cn_jssocket *socket = end->owner;
     struct cn_lane *lane = socket->instance->lane;
-    if (!lane->vm->entered && cn_list_empty(&socket->ready_link) && !lane->delivering) {
-        lane->delivering = true;
-        deliver(lane, socket);
-        lane->delivering = false;
-        return;
-    }
-    /* Events never come from inside a script's call: send() to an end of its own, say. */
+    /* From the loop, never from inside a script's call (send() to an end of its own, say) or while
+     * an object's turn is being ended. */
     if (!cn_list_empty(&socket->ready_link))
         return;
     cn_list_push_back(&lane->sockets_ready, &socket->ready_link);
