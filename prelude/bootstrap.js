@@ -81,5 +81,6 @@ installNode();
 export { start, dispatchFetch } from "./workers/dispatch.js";
 export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
+export { quiet } from "./workers/object/id.js";
 export { localReply } from "./workers/object/local.js";
 export { objectCreate, objectDeliver, objectDestroy, objectSocket } from "./workers/object/host.js";

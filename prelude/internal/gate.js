@@ -17,6 +17,9 @@ const turn = native.clock();
 /** The number of the object whose turn it is, or 0. */
 export const currentObject = () => turn[1];
 
+/** When the turn began, in milliseconds. */
+export const turnTime = () => turn[0];
+
 class Gate {
   last = 0; // number given last
   sections = []; // numbers of those under way, innermost last

@@ -129,6 +129,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     pin_entry(instance, &instance->object_socket, "objectSocket");
     pin_entry(instance, &instance->object_destroy, "objectDestroy");
     pin_entry(instance, &instance->local_reply, "localReply");
+    pin_entry(instance, &instance->quiet, "quiet");
     instance->serial = ++lane->last_serial;
     cn_js_leave(instance->runtime->context);
     start(instance);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/lane.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -286,7 +287,14 @@ static void collect_when_quiet(struct cn_lane *lane)
     lane->house_turns = turns;
     if (!quiet || turns == lane->collect_turns)
         return;
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        struct cn_err err;
+        (void)cn_instance_enter(instance, &instance->quiet, 0, NULL, &err); /* it only forgets */
+    }
     cn_js_vm_collect(lane->vm);
+    malloc_trim(0); /* what evicted objects held, too */
     lane->house_turns = lane->collect_turns = lane->vm->turn_count;
 }
 

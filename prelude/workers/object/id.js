@@ -1,4 +1,5 @@
 // DurableObjectId and DurableObjectNamespace: names become ids, ids become stubs.
+import { turnTime } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { newStub } from "./stub.js";
@@ -8,9 +9,10 @@ const JURISDICTIONS = [undefined, "eu", "fedramp", "fedramp-high", "us"];
 const NAME_BYTES_MAX = 1024;
 /** Ids by name, so that a hot name costs no hashing and no native call. */
 const CACHE_MAX = 8192;
+const CACHE_MS = 10_000; // names not used for twice as long go when another comes
 
 const token = Symbol("construct");
-let hexOf, stubOf;
+let hexOf, stubOf, forgetNames;
 
 export class DurableObjectId {
   #hex;
@@ -51,11 +53,18 @@ export class DurableObjectNamespace {
   #jurisdiction;
   #names = new Map(); // those used lately, and those before: a full map becomes the second
   #namesBefore = new Map();
+  #namesSince = 0; // when the first began
 
   constructor(key, ns, jurisdiction) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#ns = ns;
     this.#jurisdiction = jurisdiction;
+  }
+  static {
+    forgetNames = (namespace) => {
+      namespace.#names = new Map();
+      namespace.#namesBefore = new Map();
+    };
   }
   #jurisdictionOf(options) {
     if (options?.jurisdiction === undefined) return this.#jurisdiction;
@@ -72,9 +81,11 @@ export class DurableObjectNamespace {
     if (id === undefined) {
       id = this.#namesBefore.get(name) ??
         makeId(native.idFromName(this.#ns, name, this.#jurisdiction), keepsName(name) ? name : undefined, this.#jurisdiction, this.#ns);
-      if (this.#names.size >= CACHE_MAX) {
+      const now = turnTime();
+      if (this.#names.size >= CACHE_MAX || now - this.#namesSince > CACHE_MS) {
         this.#namesBefore = this.#names;
         this.#names = new Map();
+        this.#namesSince = now;
       }
       this.#names.set(name, id);
     }
@@ -120,6 +131,15 @@ function jurisdictionNumber(name) {
   return number;
 }
 
+const bindings = []; // the namespaces in `env`
+
 export function makeNamespace(ns) {
-  return new DurableObjectNamespace(token, ns, 0);
+  const namespace = new DurableObjectNamespace(token, ns, 0);
+  bindings.push(namespace);
+  return namespace;
+}
+
+/** C calls: the lane has become quiet and is about to collect. Stubs by name are made again. */
+export function quiet() {
+  for (const namespace of bindings) forgetNames(namespace);
 }
