@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
+.PHONY: FORCE large stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -275,6 +275,9 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/websockets.mjs
 	@node test/bench/services.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
+
+large: $(B)/cairn ## 2 GB through R2 with little memory; takes a minute and 2 GB of disk
+	@CAIRN=$(abspath $(B)/cairn) node test/large/r2.mjs
 
 lint: setup ## layers, libraries' homes, refused functions, format
 	@tools/lint

@@ -15,6 +15,11 @@ const miniflare = new Miniflare({
   kvPersist: path.join(dir, "kv"),
   d1Databases: ["DB"],
   d1Persist: path.join(dir, "d1"),
+  r2Buckets: ["BUCKET"],
+  r2Persist: path.join(dir, "r2"),
+  cachePersist: path.join(dir, "cache"),
+  queueProducers: { QUEUE: "bench" },
+  queueConsumers: { bench: { maxBatchSize: 100, maxBatchTimeout: 0 } },
 });
 await miniflare.ready;
 process.on("SIGTERM", async () => {

@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { format, freePort, get, median, root, Server, startCairn, tempDir, wrk } from "./lib.mjs";
+import { format, freePort, get, median, root, Server, sleep, startCairn, tempDir, wrk } from "./lib.mjs";
 
 const MINIFLARE = "4.20260426.0"; // the last for Node.js 20 and before
 const here = path.join(root, "test/bench");
@@ -31,12 +31,31 @@ async function startMiniflare(modules) {
   return new Server().start([process.execPath, path.join(here, "miniflare.mjs"), modules, script, String(port), dir], port, "/hello", dir);
 }
 
+/** From the first send to the arrival of the last message, in batches of a hundred. */
+async function measureQueue(server) {
+  const seen = async () => Number((await get(`${server.base}/queue/seen`)).body);
+  const before = await seen();
+  const began = performance.now();
+  const { cpuPerRequest } = await wrk(server, "/queue/send", { seconds, connections: 8, mayRefuse: true }); // miniflare holds 10,000
+  let last = await seen(), changed = performance.now();
+  while (performance.now() - changed < 2000) {
+    await sleep(10);
+    const now = await seen();
+    if (now !== last) [last, changed] = [now, performance.now()];
+  }
+  return { rate: (last - before) / ((changed - began) / 1000), cpuPerRequest: cpuPerRequest / 100 };
+}
+
 const workloads = [
   { name: "KV get", only: "kv-get", path: "/kv/get", goal: 10 },
   { name: "KV put", only: "kv-put", path: "/kv/put", goal: 10 },
   { name: "D1 insert", only: "d1-insert", path: "/d1/insert", goal: 10 },
   { name: "D1 select, one row", only: "d1-select", path: "/d1/select", goal: 10 },
   { name: "D1 batch of 50 inserts", only: "d1-batch", path: "/d1/batch", goal: 10 },
+  { name: "R2 put, 1 MB", only: "r2-put", path: "/r2/put", connections: 8, goal: 3 },
+  { name: "R2 get, 1 MB", only: "r2-get", path: "/r2/get", connections: 8, goal: 3 },
+  { name: "Cache match", only: "cache", path: "/cache/match", goal: 10 },
+  { name: "Queue, messages per second", only: "queue", measure: measureQueue, goal: 10 },
 ].filter((workload) => !only || only.includes(workload.only));
 
 if (workloads.length) {
@@ -49,8 +68,11 @@ if (workloads.length) {
       try {
         if ((await get(`${server.base}/setup`)).status !== 200) throw new Error(`${peer} cannot be set up`);
         for (const workload of workloads) {
-          await wrk(server, workload.path, { seconds: 1 });
-          const { rate, cpuPerRequest } = await wrk(server, workload.path, { seconds });
+          const measure = workload.measure ?? (async () => {
+            await wrk(server, workload.path, { ...workload, seconds: 1 });
+            return wrk(server, workload.path, { ...workload, seconds });
+          });
+          const { rate, cpuPerRequest } = await measure(server);
           figures[workload.name][peer].push(rate);
           if (peer === "cairn") figures[workload.name].cost.push(cpuPerRequest);
         }

@@ -1,10 +1,15 @@
 // Services under load: one operation per request.
 const KEYS = 1000;
 let turn = 0;
+let seen = 0; // messages that the consumer has got
+const megabyte = new Uint8Array(1 << 20).map((_, i) => (i * 31 + (i >> 8)) & 255);
+const cached = "http://cache.example/item";
 
 const routes = {
   "/hello": () => new Response("hello"),
-  "/setup": async ({ KV, DB }) => {
+  "/setup": async ({ KV, DB, BUCKET }) => {
+    await BUCKET.put("large", megabyte);
+    await caches.default.put(cached, new Response("x".repeat(1024), { headers: { "cache-control": "max-age=3600" } }));
     for (let i = 0; i < KEYS; i++) await KV.put(`key${i}`, `a value of a hundred bytes or so, number ${i}, ${"x".repeat(60)}`);
     await DB.exec("CREATE TABLE IF NOT EXISTS items(id INTEGER PRIMARY KEY, name TEXT, price REAL)");
     await DB.exec("CREATE TABLE IF NOT EXISTS log(id INTEGER PRIMARY KEY, text TEXT)");
@@ -23,6 +28,17 @@ const routes = {
     return new Response("ok");
   },
   "/d1/select": async ({ DB }) => Response.json(await DB.prepare("SELECT * FROM items WHERE id = ?").bind(turn++ % KEYS).first()),
+  "/r2/put": async ({ BUCKET }) => {
+    await BUCKET.put(`large${turn++ % 50}`, megabyte);
+    return new Response("ok");
+  },
+  "/r2/get": async ({ BUCKET }) => new Response((await BUCKET.get("large")).body),
+  "/cache/match": () => caches.default.match(cached),
+  "/queue/send": async ({ QUEUE }) => {
+    await QUEUE.sendBatch(Array.from({ length: 100 }, (_, i) => ({ body: { i, turn } })));
+    return new Response("ok");
+  },
+  "/queue/seen": () => Response.json(seen),
   "/d1/batch": async ({ DB }) => {
     const statement = DB.prepare("INSERT INTO log(text) VALUES (?)");
     await DB.batch(Array.from({ length: 50 }, (_, i) => statement.bind(`line ${i}`)));
@@ -31,6 +47,10 @@ const routes = {
 };
 
 export default {
+  queue(batch) {
+    seen += batch.messages.length;
+    batch.ackAll();
+  },
   fetch(request, env) {
     return routes[new URL(request.url).pathname](env);
   },
