@@ -30,6 +30,8 @@ export interface Native {
   queueSend(ns: number, bodies: (string | BufferSource)[], types: number[], delays: number[], callback: (metrics?: number[], failure?: string, code?: number) => void): void;
   queueMetrics(ns: number, callback: (metrics?: number[], failure?: string, code?: number) => void): void;
   // ratelimit.c
+  /** Texts are strings or bytes; throws if they are too long. */
+  analyticsWrite(dataset: number, index: string | ArrayBuffer | ArrayBufferView, blobs: (string | ArrayBuffer | ArrayBufferView)[], blobCount: number, doubles: Float64Array): void;
   rateLimit(ns: number, key: string, limit: number, period: number, callback: (success?: boolean, failure?: string, code?: number) => void): void;
   // r2_body.c; a made body is [blob | null, size, md5, sha | undefined, bytes | undefined]
   r2Writer(sha: string | undefined, blobOnly: boolean): object;

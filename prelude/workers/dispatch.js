@@ -10,6 +10,7 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
+import analytics from "part:./service/analytics.js";
 import assets from "part:./assets.js";
 import d1 from "part:./service/d1.js";
 import kv from "part:./service/kv.js";
@@ -68,6 +69,8 @@ function makeBinding(binding) {
       return r2().makeS3Bucket(binding.ns);
     case "ratelimit":
       return ratelimit().makeRatelimit(binding);
+    case "analytics_engine":
+      return analytics().makeDataset(binding.dataset);
     case "assets":
       return assets().makeAssets();
     case "d1":

@@ -26,6 +26,7 @@
 struct cn_disk;
 struct cn_history;
 struct cn_node;
+struct cn_points;
 struct cn_store;
 
 /* What the calls act on. Without a store there are no objects. */
@@ -33,7 +34,8 @@ struct cn_control {
     struct cn_disk *disk;
     struct cn_store *store;
     struct cn_history *history;
-    struct cn_node *node; /* NULL: no lanes; the caller has the directory for itself */
+    struct cn_node *node;     /* NULL: no lanes; the caller has the directory for itself */
+    struct cn_points *points; /* NULL: nobody writes any */
     /* Deploys again and waits until that is over; NULL: nothing serves. */
     int (*deploy)(void *data, struct cn_err *err);
     void *deploy_data;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "js/native.h"
 
+extern const struct cn_js_native cn_native_analytics[];
 extern const struct cn_js_native cn_native_assets[];
 extern const struct cn_js_native cn_native_cache[];
 extern const struct cn_js_native cn_native_compression[];
@@ -39,6 +40,7 @@ extern const struct cn_js_native cn_native_sockets[];
 /* One line each, so that changes meet rarely. */
 /* clang-format off */
 static const struct cn_js_native *const tables[] = {
+    cn_native_analytics,
     cn_native_assets,
     cn_native_cache,
     cn_native_compression,

@@ -155,6 +155,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
             .history_bytes = (uint64_t)server->history.bytes,
             .object_idle_ms = (unsigned)server->limits.object_idle_ms,
             .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
+            .analytics_days = (unsigned)server->analytics.days,
         };
         rc = cn_data_open(&settings->data, deployer->projects[0].data, &data, err);
         if (rc < 0)
@@ -170,7 +171,8 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     settings->admin.control = (struct cn_control){.disk = settings->data.disk,
                                                   .store = settings->data.store,
                                                   .history = settings->data.history,
-                                                  .node = settings->data.node};
+                                                  .node = settings->data.node,
+                                                  .points = settings->data.services.points};
     char *cache = cn_sprintf("%s/cache", deployer->projects[0].data);
     cn_cache_setup(cache);
     cn_free(cache);

@@ -188,6 +188,9 @@ struct cn_config_server {
         int64_t days, bytes;
     } history; /* 0: the default */
     struct {
+        int64_t days;
+    } analytics; /* 0: the default */
+    struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
             websocket_message_bytes, websocket_output_bytes, websocket_ping_ms;

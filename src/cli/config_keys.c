@@ -272,6 +272,9 @@ struct kept { int64_t days, bytes; };
 SCHEMA(kept, struct kept,
     INT(kept, days, 1, 36500),
     INT(kept, bytes, 1 << 20, INT64_MAX));
+struct analytics { int64_t days; };
+SCHEMA(analytics, struct analytics,
+    INT(analytics, days, 1, 36500));
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
@@ -284,6 +287,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, tls, tls),
     TABLE(cn_config_server, s3, s3),
     TABLE(cn_config_server, history, kept),
+    TABLE(cn_config_server, analytics, analytics),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {
@@ -327,7 +331,7 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, r2_buckets, r2, .flags = OWN),
     TABLE(cn_config, queues, queue, .flags = OWN),
     TABLE(cn_config, triggers, triggers),
-    LIST(cn_config, analytics_engine_datasets, dataset, .flags = OWN | UNBUILT),
+    LIST(cn_config, analytics_engine_datasets, dataset, .flags = OWN),
     LIST(cn_config, ratelimits, ratelimit, .flags = OWN),
     TABLE(cn_config, assets, assets, SET(cn_config, assets_set)),
     LIST(cn_config, services, service, .flags = OWN),

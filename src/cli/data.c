@@ -8,6 +8,7 @@
 #include "object/node.h"
 #include "object/secret.h"
 #include "service/kvcache.h"
+#include "service/points.h"
 #include "service/pool.h"
 #include "store/blob.h"
 #include "store/history.h"
@@ -55,6 +56,10 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     data->services.history = data->history;
     data->services.pool = cn_pool_new(POOL_THREADS_MAX);
     data->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES_MAX);
+    struct cn_points_options points = {.disk = data->disk,
+                                       .lane_count = options->lane_count,
+                                       .retention_days = options->analytics_days};
+    data->services.points = cn_points_new(&points);
     struct cn_node_options node = {
         .store = data->store,
         .history = data->history,
@@ -81,6 +86,7 @@ void cn_data_close(struct cn_data *data)
 {
     if (data->node)
         cn_node_free(data->node);
+    cn_points_free(data->services.points);
     if (data->services.pool)
         cn_pool_free(data->services.pool);
     cn_kvcache_free(data->services.kv_cache);

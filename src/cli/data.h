@@ -27,6 +27,7 @@ struct cn_data_options {
     uint64_t history_bytes;          /* 0: no limit */
     unsigned object_idle_ms;         /* 0: the default */
     unsigned new_objects_per_minute; /* 0: no limit */
+    unsigned analytics_days;         /* data points are kept; 0: the default */
 };
 
 /* Makes the folder (mode 0700) if it is absent. */

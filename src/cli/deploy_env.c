@@ -17,6 +17,8 @@
 #include "cli/confnode.h"
 #include "cli/project.h"
 #include "object/node.h"
+#include "service/points.h"
+#include "service/service.h"
 #include "worker/assets.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -305,14 +307,20 @@ static bool has_objects(const struct cn_config *config)
            config->exports.count;
 }
 
+/* The server has begun without a data directory. */
+static int refuse_new(const char *binding, struct cn_err *err)
+{
+    return cn_err_set(err, CN_EUNSUPPORTED,
+                      "the binding %s was added; restart the server to use it", binding);
+}
+
 /* Writes a binding to the namespace "$service/id" (service/service.h), which is made if it does not
  * exist; what else the prelude should know follows, and then '}'. */
 static int begin_service(struct binding_list *list, const char *binding, const char *type,
                          const char *service, const char *id, struct cn_err *err)
 {
     if (!list->node)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "the binding %s was added; restart the server to use it", binding);
+        return refuse_new(binding, err);
     struct cn_namespace *ns;
     uint32_t known;
     char *name = cn_sprintf("$%s/%s", service, id);
@@ -427,6 +435,30 @@ static int bind_ratelimits(struct binding_list *list, const struct cn_config *co
     return 0;
 }
 
+static bool has_datasets(const struct cn_config *config)
+{
+    return config->analytics_engine_datasets.count > 0;
+}
+
+static int bind_datasets(struct binding_list *list, const struct cn_config *config,
+                         struct cn_err *err)
+{
+    for (size_t i = 0; i < config->analytics_engine_datasets.count; i++) {
+        const struct cn_config_dataset *entry = &config->analytics_engine_datasets.items[i];
+        uint32_t number;
+        if (!list->node)
+            return refuse_new(entry->binding, err);
+        struct cn_services *services = cn_node_data(list->node);
+        int rc = cn_points_dataset(services->points,
+                                   entry->dataset ? entry->dataset : entry->binding, &number, err);
+        if (rc < 0)
+            return cn_err_context(err, "analytics_engine_datasets: %s", entry->binding);
+        begin_binding(list->json, entry->binding, "analytics_engine");
+        cn_buf_printf(list->json, ",\"dataset\":%u}", number);
+    }
+    return 0;
+}
+
 static int bind_assets(struct binding_list *list, const struct cn_config *config,
                        struct cn_err *err)
 {
@@ -452,6 +484,7 @@ static const struct {
     {has_queues, bind_queues},
     {has_r2, bind_r2},
     {has_ratelimits, bind_ratelimits},
+    {has_datasets, bind_datasets},
     {has_crons, NULL},
     {NULL, bind_assets},
 };

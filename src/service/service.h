@@ -77,6 +77,7 @@ struct cn_services {
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
     struct cn_kvcache *kv_cache;
+    struct cn_points *points; /* of Analytics Engine (service/points.h) */
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

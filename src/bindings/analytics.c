@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bindings/analytics.c - AnalyticsEngineDataset.writeDataPoint(): service/points.h.
+ *
+ * The prelude has counted and converted; sizes are checked here, where they are known. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "bindings/service.h"
+#include "js/native.h"
+#include "object/node.h"
+#include "service/points.h"
+
+/* analyticsWrite(dataset, index, blobs, blobCount, doubles: Float64Array): texts are strings or
+ * bytes; throws if they are too long. */
+static JSValueRef native_analytics_write(CN_JS_NATIVE_ARGS)
+{
+    struct cn_object_lane *lane = cn_jsservice_lane(ctx);
+    struct cn_services *services = cn_node_data(lane->node);
+    struct cn_point point = {.time_ms = cn_clock_wall_ms(cn_node_clock(lane->node)),
+                             .blob_count = (unsigned)cn_js_to_number(ctx, cn_js_arg(3))};
+    size_t ends[1 + CN_POINT_BLOB_COUNT];
+    CN_ASSERT(point.blob_count <= CN_POINT_BLOB_COUNT);
+
+    struct cn_buf texts = {0};
+    (void)cn_jsservice_body(ctx, cn_js_arg(1), &texts); /* the prelude gives nothing else */
+    ends[0] = texts.size;
+    for (unsigned i = 0; i < point.blob_count; i++) {
+        JSValueRef blob = JSObjectGetPropertyAtIndex(ctx, (JSObjectRef)cn_js_arg(2), i, NULL);
+        (void)cn_jsservice_body(ctx, blob, &texts);
+        ends[1 + i] = texts.size;
+    }
+    if (ends[0] > CN_POINT_INDEX_SIZE_MAX)
+        cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                    "writeDataPoint(): Size of indexes[0] exceeds %d bytes.",
+                    CN_POINT_INDEX_SIZE_MAX);
+    else if (texts.size - ends[0] > CN_POINT_BLOB_SIZE_MAX)
+        cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
+                    "writeDataPoint(): Cumulative size of blobs exceeds %d bytes.",
+                    CN_POINT_BLOB_SIZE_MAX);
+    if (*exception)
+        goto free_texts;
+
+    const char *text = cn_buf_text(&texts);
+    point.index = (struct cn_point_text){text, ends[0]};
+    for (unsigned i = 0; i < point.blob_count; i++)
+        point.blobs[i] = (struct cn_point_text){text + ends[i], ends[i + 1] - ends[i]};
+    uint8_t *doubles;
+    size_t size;
+    bool is_bytes = cn_js_bytes(ctx, cn_js_arg(4), &doubles, &size);
+    CN_ASSERT(is_bytes && size <= sizeof(point.doubles));
+    point.double_count = (unsigned)(size / sizeof(double));
+    memcpy(point.doubles, doubles, size);
+    cn_points_write(services->points, lane->index, (uint32_t)cn_js_to_number(ctx, cn_js_arg(0)),
+                    &point);
+free_texts:
+    cn_buf_fini(&texts);
+    return JSValueMakeUndefined(ctx);
+}
+
+const struct cn_js_native cn_native_analytics[] = {
+    {"analyticsWrite", native_analytics_write},
+    {0},
+};
