@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 #include "admin/admin.h"
@@ -255,6 +256,17 @@ static void on_hangup(uv_signal_t *handle, int number)
     cn_serve_reload(serve);
 }
 
+/* Every connection and every open database takes a descriptor; the usual soft limit of 1,024 is for
+ * programs that use select(). */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* up to the hard limit it is always allowed */
+}
+
 int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
 {
     struct cn_serve *serve = CN_NEW(struct cn_serve);
@@ -266,6 +278,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     rc = uv_loop_init(&serve->loop);
     CN_ASSERT(rc == 0);
     signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     struct cn_server_options server = {
         .loop = &serve->loop,
         .host = options->host,
