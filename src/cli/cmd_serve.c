@@ -17,6 +17,7 @@
 #include "cli/deploy.h"
 #include "cli/serve.h"
 #include "cli/watch.h"
+#include "net/egress.h"
 #include "net/tls.h"
 #include "net/trust.h"
 #include "service/cache.h"
@@ -32,6 +33,7 @@ struct settings {
     size_t heap_bytes_max; /* 0: the default */
     struct cn_tls_context *tls;
     struct cn_trust *trust;
+    struct cn_egress *egress;
     struct cn_data data; /* Durable Objects; not opened if no project has any */
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
@@ -131,6 +133,11 @@ static int choose(const struct cn_args *args, const struct cn_config *config, bo
     if (rc < 0)
         return rc;
     choose_limits(config, settings);
+    const struct cn_config_server *server = &config->server;
+    settings->egress = cn_egress_new(server->egress.deny.items, server->egress.deny.count,
+                                     server->egress.allow.items, server->egress.allow.count, err);
+    if (!settings->egress)
+        return cn_err_context(err, "[cairn.egress]");
     settings->trust = cn_trust_new(NULL, err);
     return settings->trust ? 0 : err->code;
 }
@@ -187,6 +194,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .heap_bytes_max = settings->heap_bytes_max,
         .tls = settings->tls,
         .trust = settings->trust,
+        .egress = settings->egress,
         .node = settings->data.node,
         .admin = &settings->admin,
         .show_errors = development,
@@ -211,6 +219,7 @@ static int run(const struct cn_args *args, bool development)
     cn_deployer_fini(&deployer);
     cn_tls_context_unref(settings.tls);
     cn_trust_free(settings.trust);
+    cn_egress_free(settings.egress);
     cn_free(settings.host);
     return rc < 0 ? 1 : 0;
 }

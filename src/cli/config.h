@@ -185,6 +185,9 @@ struct cn_config_server {
         const char *host; /* NULL: no S3 endpoint */
     } s3;
     struct {
+        struct cn_strings deny, allow;
+    } egress; /* net/egress.h */
+    struct {
         int64_t days, bytes;
     } history; /* 0: the default */
     struct {

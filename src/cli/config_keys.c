@@ -247,6 +247,8 @@ SCHEMA(binding, struct cn_config_binding,
 struct tls { const char *cert, *key; };
 SCHEMA(tls, struct tls,
     STRING(tls, cert, .flags = REQUIRED), STRING(tls, key, .flags = REQUIRED));
+struct egress { struct cn_strings deny, allow; };
+SCHEMA(egress, struct egress, STRINGS(egress, deny), STRINGS(egress, allow));
 struct server_limits {
     int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms, connections,
         heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute, websocket_message_bytes,
@@ -286,6 +288,7 @@ SCHEMA(server, struct cn_config_server,
          SET(cn_config_server, websocket_compression_set)),
     TABLE(cn_config_server, tls, tls),
     TABLE(cn_config_server, s3, s3),
+    TABLE(cn_config_server, egress, egress),
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, analytics, analytics),
     TABLE(cn_config_server, limits, server_limits));

@@ -288,6 +288,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .websockets = options->websockets,
         .tls = options->tls,
         .trust = options->trust,
+        .egress = options->egress,
         .node = options->node,
         .heap_bytes_max = options->heap_bytes_max,
         .show_errors = options->show_errors,

@@ -24,6 +24,7 @@ struct cn_admin_options;
 struct cn_node;
 struct cn_serve;
 struct cn_tls_context;
+struct cn_egress;
 struct cn_trust;
 
 struct cn_serve_options {
@@ -33,6 +34,7 @@ struct cn_serve_options {
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
     struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
+    struct cn_egress *egress;             /* borrowed; NULL: scripts may connect to every address */
     struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
     struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */
     const struct cn_admin_options *admin; /* borrowed */

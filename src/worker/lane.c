@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "net/client.h"
+#include "net/egress.h"
 #include "net/socket.h"
 #include "worker/dispatch.h"
 #include "worker/fetch.h"
@@ -372,9 +373,13 @@ static int lane_open(struct cn_lane *lane)
     if (rc < 0)
         return rc;
     if (lane->options.trust) {
-        struct cn_client_options client = {.trust = lane->options.trust};
+        struct cn_client_options client = {.trust = lane->options.trust,
+                                           .address_allowed = cn_egress_allowed,
+                                           .address_data = lane->options.egress};
         lane->client = cn_client_new(&lane->loop, &client);
-        struct cn_sockets_options sockets = {.trust = lane->options.trust};
+        struct cn_sockets_options sockets = {.trust = lane->options.trust,
+                                             .address_allowed = cn_egress_allowed,
+                                             .address_data = lane->options.egress};
         lane->sockets = cn_sockets_new(&lane->loop, &sockets);
     }
     return 0;

@@ -39,6 +39,7 @@ struct cn_lane;
 struct cn_runtime;
 struct cn_client;
 struct cn_sockets;
+struct cn_egress;
 struct cn_trust;
 
 struct cn_lane;
@@ -61,6 +62,7 @@ struct cn_lane_options {
     struct cn_ws_options websockets;
     struct cn_tls_context *tls; /* NULL: plain HTTP */
     struct cn_trust *trust;     /* for fetch; NULL: the system's */
+    struct cn_egress *egress;   /* where it may go; NULL: everywhere */
     struct cn_node *node;       /* for Durable Objects; NULL: none */
     size_t heap_bytes_max;      /* watermark of the JavaScript heap */
     bool show_errors;           /* dev: error pages with the stack instead of a reference */

@@ -29,9 +29,10 @@ struct cn_server_options {
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
     struct cn_tls_context *tls;
-    struct cn_trust *trust; /* certificates that fetch() believes; NULL: no fetch */
-    struct cn_node *node;   /* for Durable Objects; NULL: none */
-    size_t heap_bytes_max;  /* per lane; 0: 512 MB */
+    struct cn_trust *trust;   /* certificates that fetch() believes; NULL: no fetch */
+    struct cn_egress *egress; /* addresses it may connect to; NULL: all */
+    struct cn_node *node;     /* for Durable Objects; NULL: none */
+    size_t heap_bytes_max;    /* per lane; 0: 512 MB */
     bool show_errors;
     void (*install)(struct cn_runtime *runtime, JSObjectRef native);
     const struct cn_lane_background *background; /* NULL: none */
