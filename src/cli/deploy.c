@@ -265,6 +265,27 @@ static void take_stamps(struct cn_deployer *deployer)
     }
 }
 
+/* A queue has one consumer, as on the platform. */
+static int check_consumers(const struct cn_deployment *deployment, struct cn_err *err)
+{
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
+        for (size_t k = 0; k < script->consumer_count; k++) {
+            for (size_t j = 0; j <= i; j++) {
+                const struct cn_script *other = deployment->scripts[j];
+                size_t limit = j == i ? k : other->consumer_count;
+                for (size_t l = 0; l < limit; l++) {
+                    if (other->consumers[l].ns == script->consumers[k].ns)
+                        return cn_err_set(
+                            err, CN_EEXISTS, "%s has two consumers (%s and %s); a queue has one",
+                            script->consumers[k].ns->name + strlen("$"), other->name, script->name);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
 static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
                 struct cn_err *err)
 {
@@ -297,6 +318,8 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     }
     cn_classes_fini(&classes);
     struct cn_script *s3 = NULL;
+    if (rc == 0)
+        rc = check_consumers(deployment, err);
     if (rc == 0)
         rc = cn_deploy_s3(projects, count, deployer->node, &s3, err);
     if (s3)

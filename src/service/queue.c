@@ -387,7 +387,7 @@ static void on_transferred(struct cn_service_call *call)
     }
     free_transfer(transfer);
     cn_service_call_free(call);
-    if (object)
+    if (object && object->holds)
         cn_object_unhold(object);
 }
 
@@ -697,7 +697,8 @@ static void stop_timer(struct queue *queue)
     if (!queue->holding)
         return;
     queue->holding = false;
-    cn_object_unhold(queue->object);
+    if (queue->object->holds) /* a lane that stops has dropped them all */
+        cn_object_unhold(queue->object);
 }
 
 /* Sets the timer to whatever comes next: a delay, a lease, a batch that has waited enough. */

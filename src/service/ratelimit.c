@@ -123,7 +123,8 @@ static void stop_timer(struct limiter *limiter)
     if (!limiter->holding)
         return;
     limiter->holding = false;
-    cn_object_unhold(limiter->object);
+    if (limiter->object->holds) /* a lane that stops has dropped them all */
+        cn_object_unhold(limiter->object);
 }
 
 static void on_flush(uv_timer_t *timer)

@@ -299,3 +299,22 @@ test("Q-9 pause, retention, purge; bad requests are told", async (t) => {
   assert.match((await api("PATCH", "", { settings: { message_retention_period: 1 } })).text, /must be a number from 60 to 1209600/);
   assert.equal((await ask({ data: server.data }, "GET", "/api/queues/none")).status, 404);
 });
+
+test("Q-5 two consumers of one queue are refused", async () => {
+  const dir = project({ "wrangler.json": config({}), "index.js": worker });
+  const other = project({ "wrangler.json": config({}).replace('"name":"q"', '"name":"other"'), "index.js": worker });
+  await assert.rejects(serve([dir, other]), /queue\/work has two consumers \(q and other\)/);
+});
+
+test("Q-8 an orderly stop with messages delayed, leased and at the consumer loses none", async (t) => {
+  const data = tempDir();
+  for (const lanes of [1, 2]) {
+    const server = await start(t, { max_batch_size: 10, max_batch_timeout: 60 }, { data, lanes });
+    const pull = (body) => ask({ data }, "POST", "/api/queues/work/messages/pull", { body });
+    await server.batch([{ body: { n: lanes, do: "" }, delaySeconds: 3600 }, { body: { n: 10 + lanes } }]);
+    assert.equal((await pull({ batch_size: 1, visibility_timeout_ms: 60_000 })).json.result.messages.length, 1);
+    assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  }
+  const server = await start(t, { max_batch_size: 1 }, { data });
+  assert.deepEqual((await server.seen(2, 2)).map((m) => m.body.n).sort(), [11, 12]);
+});

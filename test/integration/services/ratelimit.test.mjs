@@ -61,6 +61,8 @@ test("RL-1 counts survive a restart and a kill within the period", async (t) => 
   await server.kill();
   server = await start(t, { data });
   assert.deepEqual(await server.limit("A", { key: "k" }, 3), [true, true, false]);
+  await server.limit("A", { key: "other" });
+  assert.deepEqual(await server.stop(), { code: 0, signal: null }, "also with counts that are not written down yet");
 });
 
 test("RL-1 bad input is told", async (t) => {
