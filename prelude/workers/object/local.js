@@ -36,6 +36,14 @@ function isPlain(value) {
 export function copyPlain(value) {
   if (isPlain(value)) return value;
   if (typeof value !== "object") return NOT_PLAIN;
+  try {
+    return copyFlat(value);
+  } catch {
+    return NOT_PLAIN; // a getter or a proxy threw: it will again, where that is expected
+  }
+}
+
+function copyFlat(value) {
   const prototype = getPrototypeOf(value);
   if (prototype === ObjectPrototype) {
     const names = ownKeys(value);

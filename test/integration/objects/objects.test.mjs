@@ -139,6 +139,9 @@ for (const lanes of [1, 2]) {
     test("RPC-3: what cannot be called or sent", async () => {
       assert.deepEqual(await call(fresh(), "refused"), ["DataCloneError", "TypeError", "TypeError", "DataCloneError"]);
     });
+    test("RPC-2: values are copies, however near the object is; what cannot be read rejects the call", async () => {
+      assert.deepEqual(await call(fresh(), "copies"), [11, 3, true, ["SyntaxError: no argument", "RangeError: no result"], "detached", 3, true]);
+    });
     test("RPC-4: pipelining", async () => {
       assert.deepEqual(await call(fresh(), "pipelining"), [1, 1, 42, "v1"]);
     });

@@ -142,6 +142,9 @@ export class Box extends DurableObject {
   async runs() { return { runs: (await this.ctx.storage.get("runs")) ?? [], alarm: await this.ctx.storage.getAlarm() }; }
   // --- rpc ---
   echo(value) { return value; }
+  keep(value) { this.kept = value; return value; }
+  sameAsKept() { this.kept.a += 10; return this.kept; }
+  badResult() { return { get a() { throw new RangeError("no result"); } }; }
   types() { return [new Map([[1, 2]]), new Set([3]), new Date(7), 5n, new Uint8Array([1]), undefined]; }
   async callback(f) { return (await f(20)) + 1; }
   cart() { return new Cart(this.log); }
@@ -172,6 +175,22 @@ const scripts = {
     using cart = await box.cart();
     const first = await cart.add("a");
     return [first, await cart.add("b"), await cart.total];
+  },
+  async copies(box) {
+    const sent = { a: 1 };
+    const promise = box.keep(sent);
+    sent.a = 2;
+    const got = await promise;
+    got.a = 3;
+    const shared = { k: 1 };
+    const twins = await box.echo({ p: shared, q: shared });
+    const thrown = [];
+    for (const f of [() => box.echo({ get a() { throw new SyntaxError("no argument"); } }), () => box.badResult()]) {
+      const result = f(); // not thrown here
+      thrown.push(await result.then(() => null, (e) => `${e.name}: ${e.message}`));
+    }
+    const { keep } = box;
+    return [(await box.sameAsKept()).a, got.a, twins.p === twins.q, thrown, await keep("detached"), (await box.echo([1, "b", null])).length, Object.is(await box.echo(-0), -0)];
   },
   async pipelining(box) { return [await box.cart().add("x"), await box.nested().cart.add("y"), await box.nested().fn(21), await box.version]; },
   async dispose(box) {
