@@ -28,6 +28,9 @@ void cn_js_context_free(struct cn_js_context *context)
     cn_list_remove(&context->link);
     if (context->vm->hit == context)
         context->vm->hit = NULL;
+    /* The engine holds the callback for unhandled rejections strongly, and with it the global it is
+     * of, for ever: another global's function takes its place. */
+    JSGlobalContextSetUnhandledRejectionCallback(context->ref, context->vm->nothing, NULL);
     JSGlobalContextRelease(context->ref);
     cn_free(context);
 }

@@ -99,6 +99,12 @@ static bool should_terminate(JSContextRef ctx, void *context)
     return vm->terminated;
 }
 
+static JSValueRef do_nothing(JSContextRef ctx, JSObjectRef function, JSObjectRef this_object,
+                             size_t argc, const JSValueRef argv[], JSValueRef *exception)
+{
+    return JSValueMakeUndefined(ctx);
+}
+
 struct cn_js_vm *cn_js_vm_new(void *data)
 {
     CN_ASSERT(!current);
@@ -111,6 +117,9 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->glib = g_main_context_new();
     g_main_context_push_thread_default(vm->glib);
     vm->group = JSContextGroupCreate();
+    vm->bare = JSGlobalContextCreateInGroup(vm->group, NULL);
+    vm->nothing = JSObjectMakeFunctionWithCallback(vm->bare, NULL, do_nothing);
+    JSValueProtect(vm->bare, vm->nothing);
     cn_js_enginelock_setup(vm->group);
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     vm->watched_turn = UINT64_MAX;
@@ -121,6 +130,8 @@ struct cn_js_vm *cn_js_vm_new(void *data)
 void cn_js_vm_free(struct cn_js_vm *vm)
 {
     CN_ASSERT(current == vm && cn_list_empty(&vm->contexts) && !vm->entered);
+    JSValueUnprotect(vm->bare, vm->nothing);
+    JSGlobalContextRelease(vm->bare);
     JSContextGroupRelease(vm->group);
     g_main_context_pop_thread_default(vm->glib);
     g_main_context_unref(vm->glib);

@@ -45,6 +45,8 @@ struct cn_js_vm {
     struct cn_list contexts;   /* of struct cn_js_context */
     struct cn_js_context *hit; /* the one found last by cn_js_context_of() */
     void *glib;                /* GMainContext: the engine's own timers run there */
+    JSGlobalContextRef bare;   /* a global without anything in it, and */
+    JSObjectRef nothing;       /* its function that does nothing: context.c */
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
     /* [0]: wall-clock milliseconds at the start of the turn; [1]: a number for its owner, which the
