@@ -15,7 +15,8 @@
 #include "store/database.h"
 #include "store/store.h"
 
-/* Path segments: a word stands for itself, "*" for any. */
+/* Path segments: a word stands for itself, "*" for any. Each is described in openapi.json, which a
+ * test compares with this table. */
 static const struct route {
     const char *method;
     const char *path[CN_CONTROL_PATH_MAX];
