@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,16 +48,82 @@ void *cn_try_alloc(size_t size)
     return malloc(size ? size : 1);
 }
 
+/* ---- large blocks ----
+ *
+ * The kernel clears the pages of a new block: 10 MB take as long as encrypting 10 MB. So the last
+ * few that were freed are kept for the next of about the same size, until a quiet moment. */
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LARGE (2 * HUGE_PAGE)
+#define KEPT_COUNT_MAX 12
+#define KEPT_BYTES_MAX ((size_t)128 << 20)
+
+static struct {
+    pthread_mutex_t lock;
+    void *blocks[KEPT_COUNT_MAX];
+    size_t count, bytes;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Only this file makes blocks at such addresses, but any block there may be kept. */
+static bool is_large(const void *ptr)
+{
+    return ptr && ((uintptr_t)ptr & (HUGE_PAGE - 1)) == 0 &&
+           malloc_usable_size((void *)(uintptr_t)ptr) >= LARGE;
+}
+
+static void *take_kept(size_t size)
+{
+    void *found = NULL;
+    pthread_mutex_lock(&kept.lock);
+    for (size_t i = 0; i < kept.count && !found; i++) {
+        size_t usable = malloc_usable_size(kept.blocks[i]);
+        if (usable < size || usable / 2 > size)
+            continue;
+        found = kept.blocks[i];
+        kept.blocks[i] = kept.blocks[--kept.count];
+        kept.bytes -= usable;
+    }
+    pthread_mutex_unlock(&kept.lock);
+    return found;
+}
+
 void *cn_try_alloc_large(size_t size)
 {
-    const size_t huge_page = 2u << 20;
-    if (size < 2 * huge_page)
+    if (size < LARGE)
         return cn_try_alloc(size);
-    void *memory = NULL;
-    if (posix_memalign(&memory, huge_page, size) != 0)
+    void *memory = take_kept(size);
+    if (memory)
+        return memory;
+    if (posix_memalign(&memory, HUGE_PAGE, size) != 0)
         return NULL;
     (void)madvise(memory, size, MADV_HUGEPAGE); /* a wish */
     return memory;
+}
+
+void cn_free_large(void *ptr)
+{
+    if (is_large(ptr)) {
+        size_t usable = malloc_usable_size(ptr);
+        pthread_mutex_lock(&kept.lock);
+        bool keep = kept.count < KEPT_COUNT_MAX && kept.bytes + usable <= KEPT_BYTES_MAX;
+        if (keep) {
+            kept.blocks[kept.count++] = ptr;
+            kept.bytes += usable;
+        }
+        pthread_mutex_unlock(&kept.lock);
+        if (keep)
+            return;
+    }
+    free(ptr);
+}
+
+void cn_free_kept(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    while (kept.count)
+        free(kept.blocks[--kept.count]);
+    kept.bytes = 0;
+    pthread_mutex_unlock(&kept.lock);
 }
 
 void *cn_try_realloc(void *ptr, size_t size)

@@ -13,8 +13,11 @@ void *cn_alloc(size_t size);              /* never NULL; contents undefined */
 void *cn_alloc_zero(size_t size);         /* never NULL; zeroed */
 void *cn_realloc(void *ptr, size_t size); /* never NULL */
 void *cn_try_alloc(size_t size);          /* NULL on failure */
-/* The same; megabytes come in huge pages, whose first use costs half. */
+/* The same; megabytes come in huge pages, or are a block that cn_free_large() kept: whoever uses
+ * it writes all that he shows. */
 void *cn_try_alloc_large(size_t size);
+void cn_free_large(void *ptr); /* any block; keeps a few large ones for the next, from any thread */
+void cn_free_kept(void);
 void *cn_try_realloc(void *ptr, size_t size);
 void cn_free(void *ptr); /* NULL is fine */
 char *cn_strdup(const char *text);

@@ -190,7 +190,7 @@ JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length)
 static void release_bytes(void *bytes, void *context)
 {
     (void)context;
-    free(bytes);
+    cn_free_large(bytes);
 }
 
 JSValueRef cn_js_uint8array_take(JSContextRef ctx, void *bytes, size_t size)

@@ -295,6 +295,7 @@ static void collect_when_quiet(struct cn_lane *lane)
         (void)cn_instance_enter(instance, &instance->quiet, 0, NULL, &err); /* it only forgets */
     }
     cn_js_vm_collect(lane->vm);
+    cn_free_kept();
     malloc_trim(0); /* what evicted objects held, too */
     lane->house_turns = lane->collect_turns = lane->vm->turn_count;
 }
