@@ -985,8 +985,9 @@ static void queue_destroy(struct cn_object *object, void *instance)
     struct queue *queue = instance;
     CN_ASSERT(cn_list_empty(&queue->waiting));
     forget_leases(queue);
-    CN_LIST_FOREACH(&queue->transfers, node)
-    CN_CONTAINER_OF(node, struct transfer, link)->queue = NULL;
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&queue->transfers)))
+        CN_CONTAINER_OF(node, struct transfer, link)->queue = NULL;
     cn_service_sql_fini(&queue->sql);
     uv_close((uv_handle_t *)queue->timer, on_timer_closed);
     cn_free(queue);

@@ -681,8 +681,9 @@ static void bucket_destroy(struct cn_object *object, void *instance)
 {
     (void)object;
     struct cn_r2_bucket *bucket = instance;
-    CN_LIST_FOREACH(&bucket->removals, node)
-    CN_CONTAINER_OF(node, struct removal, link)->bucket = NULL;
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&bucket->removals)))
+        CN_CONTAINER_OF(node, struct removal, link)->bucket = NULL;
     cn_service_sql_fini(&bucket->sql);
     cn_free(bucket);
 }

@@ -82,7 +82,7 @@ TEST(cache, files_are_bounded_by_themselves)
     CHECK(mkdtemp(dir));
     cn_cache_setup(dir);
     for (int i = 0; i < 5; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof(key), "f%d", i);
         struct cn_cache_entry *entry = cn_cache_entry_new(key, strlen(key));
         entry->fd = cn_cache_file();

@@ -125,6 +125,7 @@ TEST(queue, delivers_in_order_and_forgets_what_was_settled)
     CHECK_INT(1, metrics().count);
     cn_service_call_free(&first->base);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(queue, a_lease_that_ends_is_a_retry_and_its_ack_comes_too_late)
@@ -145,6 +146,7 @@ TEST(queue, a_lease_that_ends_is_a_retry_and_its_ack_comes_too_late)
     cn_service_call_free(&first->base);
     cn_service_call_free(&second->base);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(queue, a_retry_waits_for_its_delay_and_the_last_one_drops)
@@ -163,6 +165,7 @@ TEST(queue, a_retry_waits_for_its_delay_and_the_last_one_drops)
     cn_service_call_free(&first->base);
     cn_service_call_free(&second->base);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(queue, a_restart_delivers_what_was_not_settled)
@@ -180,6 +183,7 @@ TEST(queue, a_restart_delivers_what_was_not_settled)
     check_received(5, 60000, "a2late1"); /* the lease of the other has ended too */
     cn_service_call_free(&first->base);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(queue, pause_retention_and_purge)
@@ -206,6 +210,7 @@ TEST(queue, pause_retention_and_purge)
     reopen(disk);
     check_received(5, 60000, "d1");
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(queue, messages_that_nobody_fetches_expire)
@@ -217,4 +222,32 @@ TEST(queue, messages_that_nobody_fetches_expire)
     service_rig_advance(&rig, (int64_t)CN_QUEUE_RETENTION_DEFAULT_S * 1000 + 1);
     CHECK_INT(0, metrics().count);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+TEST(queue, a_dead_letter_leaves_only_when_it_has_arrived)
+{
+    open_rig();
+    struct cn_namespace *dead;
+    struct cn_err err;
+    CHECK_INT(0, cn_node_namespace(rig.node, "$queue/dead", &dead, &err));
+    send_text("a", 0);
+    send_text("b", 0);
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_RECEIVE);
+    call->count_max = 5;
+    call->lease_ms = 60000;
+    call->policy.dead_letters = dead;
+    service_rig_call(&rig, &call->base);
+    CHECK_STR("a1b1", text_of(call));
+    CHECK_INT(1, ack(call, 0, true, 0)); /* no retry is left to it */
+    cn_service_call_free(&call->base);
+    service_rig_advance(&rig, 1); /* the other queue has answered */
+    CHECK_INT(1, metrics().count);
+    struct cn_namespace *work = rig.ns;
+    rig.ns = dead;
+    CHECK_INT(1, metrics().count);
+    check_received(5, 60000, "a1");
+    rig.ns = work;
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }

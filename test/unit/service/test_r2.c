@@ -110,6 +110,7 @@ TEST(r2, a_body_that_is_replaced_goes_after_the_grace)
     check_body("k", NULL);
     wait_gone(&two);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(r2, a_put_whose_condition_fails_leaves_nothing_behind)
@@ -122,6 +123,7 @@ TEST(r2, a_put_whose_condition_fails_leaves_nothing_behind)
     wait_gone(&two);
     CHECK(has_blob(&one));
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
 
 TEST(r2, garbage_is_remembered_over_a_restart)
@@ -137,4 +139,5 @@ TEST(r2, garbage_is_remembered_over_a_restart)
     CHECK(has_blob(&one));
     wait_gone(&one);
     service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
 }
