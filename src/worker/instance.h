@@ -36,7 +36,8 @@ struct cn_instance {
     bool current;                    /* gets new events, or is about to */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
-    struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, local_reply, quiet;
+    struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, local_reply,
+        quiet;
     struct cn_worker_metrics *metrics; /* the lane's */
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */
