@@ -36,6 +36,8 @@ for (const lanes of [1, 2]) {
       assert.equal(client.socket.protocol, "chat");
       assert.equal(await client.ask("héllo"), "HÉLLO");
       assert.deepEqual(await client.ask(Buffer.from([0, 255])), Buffer.from([0, 255]));
+      assert.equal(await client.ask(""), "");
+      assert.deepEqual(await client.ask(Buffer.alloc(0)), Buffer.alloc(0));
       assert.equal((await client.ask("compress me ".repeat(1000))).length, 12000);
       client.send("stop");
       assert.deepEqual(await client.closed, [4005, "stopped"]);
