@@ -141,15 +141,16 @@ static const struct cn_asset *find_at(const struct cn_assets *assets, const char
 
 static struct found find(const struct cn_assets *assets, const char *path, size_t size)
 {
-    const struct cn_asset *exact = find_at(assets, path, size);
-    if (exact || assets->options.html == CN_ASSET_HTML_NONE)
-        return (struct found){exact, NULL};
+    const struct cn_asset *here = find_at(assets, path, size);
+    if (here || assets->options.html == CN_ASSET_HTML_NONE)
+        return (struct found){here, NULL};
+    const struct cn_asset *exact = cn_assets_find(assets, path, size); /* HTML by its own name */
     size_t stem = stem_size(path, size);
     bool index_first = ends_with(path, size, "/index") || ends_with(path, size, "/index.html");
     for (int i = 0; i < 2; i++) {
         bool index = (i == 0) == index_first;
         const struct cn_asset *asset = candidate(assets, path, stem, index);
-        if (!asset)
+        if (!asset || (exact && asset != exact))
             continue;
         char *address = canonical(assets, path, stem, index);
         if (find_at(assets, address, strlen(address)) == asset)
@@ -157,7 +158,7 @@ static struct found find(const struct cn_assets *assets, const char *path, size_
         cn_free(address);
     }
     /* HTML whose canonical address is taken by another file is served where it lies. */
-    return (struct found){cn_assets_find(assets, path, size), NULL};
+    return (struct found){exact, NULL};
 }
 
 /* What not_found_handling has for the path, or NULL. */

@@ -61,11 +61,11 @@ test("AS-1 html_handling auto-trailing-slash", async (t) => {
 test("AS-1 html_handling force, drop and none", async (t) => {
   await cases(await site(t, { html_handling: "force-trailing-slash" }), {
     "/": "200 root", "/about": "307 /about/", "/about/": "200 about", "/about.html": "307 /about/", "/blog": "307 /blog/",
-    "/both/": "200 both folder", "/style.css": "200 css", "/index.html": "307 /",
+    "/both/": "200 both folder", "/both.html": "200 both file", "/style.css": "200 css", "/index.html": "307 /",
   });
   await cases(await site(t, { html_handling: "drop-trailing-slash" }), {
     "/": "200 root", "/about": "200 about", "/about/": "307 /about", "/blog/": "307 /blog", "/blog": "200 blog",
-    "/blog/index.html": "307 /blog", "/both": "200 both file", "/index.html": "307 /",
+    "/blog/index.html": "307 /blog", "/both": "200 both file", "/both/index.html": "200 both folder", "/index.html": "307 /",
   });
   await cases(await site(t, { html_handling: "none" }), {
     "/": "200 worker /", "/about": "200 worker /about", "/about.html": "200 about", "/blog/index.html": "200 blog",
