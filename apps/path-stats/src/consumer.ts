@@ -11,7 +11,7 @@ import { hourOf, type TrafficEvent, whyNot } from "./event";
 import { groupEvents, Stats } from "./stats";
 
 const CALLS_AT_ONCE = 45;
-const MERGES_MOST = 10;
+const MERGES_MOST = 40;
 const RETRY_FIRST_S = 60;
 const RETRY_MOST_S = 3600;
 export const HEARTBEAT_KEY = "consumer:heartbeat";
@@ -61,7 +61,7 @@ async function mergeAlone(messages: Message<TrafficEvent>[], env: Env): Promise<
       const stats = (await hourlyRow(env, path, hour)) ?? new Stats();
       const before = stats.requests;
       for (const event of events) stats.add(event);
-      rows[shardOf(path, all.length)].push(unchangedStatement(db, path, hour, before), hourlyStatement(db, path, hour, stats));
+      rows[shardOf(path, all.length)].push(unchangedStatement(db, path, hour, before, events), hourlyStatement(db, path, hour, stats));
     }),
   );
   await insertEvents(env, [...fresh.values()], (db) => rows[db]);
@@ -74,7 +74,7 @@ async function consumeAlone(messages: Message<TrafficEvent>[], env: Env): Promis
     } catch (error) {
       // Databases whose transaction went through are skipped next time: their events are known.
       if (!isChanged(error) || attempt === MERGES_MOST) throw error;
-      await scheduler.wait(20 * attempt * Math.random());
+      await scheduler.wait(Math.min(1000, 20 * attempt) * Math.random());
     }
   }
 }

@@ -8,13 +8,15 @@ export async function insertEvents(env: Env, events: TrafficEvent[], also: (db: 
   const all = databases(env);
   const byDatabase = all.map((): TrafficEvent[] => []);
   for (const event of events) byDatabase[shardOf(event.path, all.length)].push(event);
-  await Promise.all(
+  const ends = await Promise.allSettled(
     all.map((db, n) => {
       const statements = also(n);
       if (byDatabase[n].length) statements.push(insertStatement(db, byDatabase[n]));
       return statements.length ? db.batch(statements) : undefined;
     }),
   );
+  // Only when all have ended: whoever tries again must see what went through.
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 function insertStatement(db: D1Database, events: TrafficEvent[]): D1PreparedStatement {
@@ -52,13 +54,16 @@ export function hourlyStatement(db: D1Database, path: string, hour: number, stat
 }
 
 /**
- * Fails, and with it its batch, if somebody has counted for this path and hour since `requests` was read. SQLite has no way to say
- * that in a query but an error of another kind.
+ * Fails, and with it its batch, if somebody has counted for this path and hour since `requests` was read, or one of these events is
+ * there already. SQLite has no way to say that in a query but an error of another kind.
  */
-export function unchangedStatement(db: D1Database, path: string, hour: number, requests: number): D1PreparedStatement {
+export function unchangedStatement(db: D1Database, path: string, hour: number, requests: number, events: TrafficEvent[]): D1PreparedStatement {
   return db
-    .prepare(`SELECT CASE WHEN coalesce((SELECT requests FROM path_stats_hourly WHERE path = ? AND hour = ?), 0) <> ? THEN json('${CHANGED}') END`)
-    .bind(path, hour, requests);
+    .prepare(
+      `SELECT CASE WHEN coalesce((SELECT requests FROM path_stats_hourly WHERE path = ? AND hour = ?), 0) <> ?
+         OR EXISTS (SELECT 1 FROM traffic_events WHERE id IN (SELECT value FROM json_each(?))) THEN json('${CHANGED}') END`,
+    )
+    .bind(path, hour, requests, JSON.stringify(events.map((event) => event.id)));
 }
 const CHANGED = "changed meanwhile";
 export const isChanged = (error: unknown): boolean => /malformed JSON/.test((error as Error).message);

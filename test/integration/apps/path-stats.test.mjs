@@ -2,7 +2,7 @@
 // instead of a few thousand and reports how fast they went.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test, { after, before, describe } from "node:test";
 import { closeBrowser, fits, noBrowser, withPage } from "../lib/browser.mjs";
@@ -18,6 +18,19 @@ const DAY = 86_400_000;
 function event(n, at, paths = 20) {
   const hex = (value, length) => Math.abs(Math.imul(value + 1, 0x9e3779b1) ^ (value << 7)).toString(16).padStart(8, "0").repeat(4).slice(0, length);
   return { id: `t${at.toString(36)}-${n}`, ts: at + (n % 1000), path: `/p/${n % paths}`, method: "GET", status: n % 10 === 0 ? 500 : 200, ms: 5 + (n % 200), ip_hash: hex(n % 777, 32), agent: "test", country: "NO", request_id: `r${n}` };
+}
+
+const residentMb = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
+
+/** The most memory that a process had while something was done. */
+async function peakMb(pid, work) {
+  let peak = residentMb(pid);
+  const timer = setInterval(() => { peak = Math.max(peak, residentMb(pid)); }, 50);
+  try {
+    return [await work(), peak];
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 for (const strategy of ["objects", "single"])
@@ -126,7 +139,14 @@ for (const strategy of ["objects", "single"])
       const rows = full ? 1_000_000 : 1_200;
       for (let b = 0; b < rows / 100; b++) assert.equal((await post("/admin/events", { events: Array.from({ length: 100 }, (_, i) => event(b * 100 + i, old)) })).status, 202);
       await server.untilTrue(async () => (await counts(old)).events >= rows, "the old events", full ? 900_000 : 60_000);
-      const archived = await (await post("/admin/archive/trigger", { date: date(old) })).json();
+      // Started anew: what filling the database took does not count.
+      await server.stop();
+      server = await start();
+      await json("/paths");
+      const idle = residentMb(server.pid);
+      const [archived, peak] = await peakMb(server.pid, async () => (await server.fetch("/admin/archive/trigger", { method: "POST", headers, body: JSON.stringify({ date: date(old) }), signal: AbortSignal.timeout(600_000) })).json());
+      if (full) console.log(`${rows} rows archived in ${(archived.endedAt - archived.startedAt) / 1000} s, ${archived.bytes} bytes, memory ${Math.round(peak - idle)} MB over idle`);
+      assert.ok(peak - idle < 64, `${Math.round(peak - idle)} MB over idle`);
       assert.deepEqual([archived.phase, archived.rows, archived.deleted, archived.error], ["done", rows, rows, null]);
       assert.equal(archived.key, `events-archive/${date(old).slice(0, 4)}/${date(old).slice(5, 7)}/${date(old)}.jsonl.gz`);
       assert.equal((await counts(old)).events, 0);
