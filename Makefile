@@ -275,6 +275,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/websockets.mjs
 	@node test/bench/services.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
+	@$(if $(BENCH_ONLY),,$(B)/bench/bench_analytics)
 
 large: $(B)/cairn ## 2 GB through R2 with little memory; takes a minute and 2 GB of disk
 	@CAIRN=$(abspath $(B)/cairn) node test/large/r2.mjs

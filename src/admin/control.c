@@ -43,6 +43,10 @@ static const struct route {
     {"GET", {"api", "crons", "*"}, cn_control_crons},
     {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
     {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
+    {"POST", {"api", "analytics", "sql"}, cn_control_analytics},
+    {"GET", {"api", "analytics", "sql"}, cn_control_analytics},
+    {"POST", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, cn_control_analytics},
+    {"GET", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, cn_control_analytics},
     {"POST", {"api", "deploy"}, cn_control_deploy},
     {"POST", {"api", "backup"}, cn_control_backup},
 };
@@ -136,7 +140,8 @@ static int run(struct cn_control_call *call, struct cn_err *err)
             continue;
         if (!call->control->store)
             return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
-        if (call->body_size > 0) {
+        /* Every body is JSON but that one, which is SQL. */
+        if (call->body_size > 0 && routes[i].run != cn_control_analytics) {
             call->json = cn_json_parse(call->body, call->body_size, err);
             if (!call->json)
                 return CN_EINVALID;

@@ -71,6 +71,7 @@ int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err);
 int cn_control_crons(struct cn_control_call *call, struct cn_err *err);
 int cn_control_d1_query(struct cn_control_call *call, struct cn_err *err);
 int cn_control_d1_bookmark(struct cn_control_call *call, struct cn_err *err);
+int cn_control_analytics(struct cn_control_call *call, struct cn_err *err);
 int cn_control_deploy(struct cn_control_call *call, struct cn_err *err);
 int cn_control_backup(struct cn_control_call *call, struct cn_err *err);
 

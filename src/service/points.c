@@ -66,6 +66,7 @@ struct dataset {
 struct cn_points {
     struct cn_points_options options;
     struct lane_buffer *lanes; /* lane_count */
+    pthread_mutex_t query_lock;
     pthread_t thread;
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t wake;     /* of the flusher */
@@ -504,6 +505,16 @@ void cn_points_flush(struct cn_points *points)
     pthread_mutex_unlock(&points->lock);
 }
 
+void cn_points_query_begin(struct cn_points *points)
+{
+    pthread_mutex_lock(&points->query_lock);
+}
+
+void cn_points_query_end(struct cn_points *points)
+{
+    pthread_mutex_unlock(&points->query_lock);
+}
+
 void cn_points_stats(struct cn_points *points, struct cn_points_stats *stats)
 {
     *stats = (struct cn_points_stats){.written = atomic_load(&points->written),
@@ -605,6 +616,7 @@ static void free_points(struct cn_points *points)
         cn_buf_fini(&points->lanes[i].rows);
     }
     pthread_mutex_destroy(&points->lock);
+    pthread_mutex_destroy(&points->query_lock);
     pthread_cond_destroy(&points->wake);
     pthread_cond_destroy(&points->done);
     cn_free(points->lanes);
@@ -623,6 +635,7 @@ struct cn_points *cn_points_new(const struct cn_points_options *options)
     for (unsigned i = 0; i < options->lane_count; i++)
         pthread_mutex_init(&points->lanes[i].lock, NULL);
     pthread_mutex_init(&points->lock, NULL);
+    pthread_mutex_init(&points->query_lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -122,6 +122,10 @@ void cn_points_write(struct cn_points *points, unsigned lane, uint32_t dataset,
 void cn_points_flush(struct cn_points *points);
 void cn_points_stats(struct cn_points *points, struct cn_points_stats *stats);
 
+/* Around a query: one at a time, so that the memory of queries is bounded too. Waits. */
+void cn_points_query_begin(struct cn_points *points);
+void cn_points_query_end(struct cn_points *points);
+
 /* Whether it can be the name of a dataset. */
 int cn_points_name_check(const char *name, struct cn_err *err);
 

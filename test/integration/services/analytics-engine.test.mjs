@@ -1,6 +1,10 @@
 // Analytics Engine (AE-1..5): points are written without waiting, survive a kill, and are queried with SQL.
 import assert from "node:assert/strict";
 import test from "node:test";
+import http from "node:http";
+import path from "node:path";
+import { readFileSync } from "node:fs";
+import { adminPort, ask } from "../admin/lib.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
 const worker = `export default {
@@ -29,7 +33,25 @@ async function start(t, options) {
     const response = await server.fetch("/", { method: "POST", body: JSON.stringify({ points, ...more }) });
     return response.text();
   };
+  server.sql = (text, target = "/api/analytics/sql") => post({ socketPath: path.join(server.data, "control.sock") }, target, text);
   return server;
+}
+
+/** The answer to a body that is SQL: {status, type, text, json}. */
+function post(where, target, text, headers = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ ...where, method: "POST", path: target, headers }, (response) => {
+      const parts = [];
+      response.on("data", (part) => parts.push(part));
+      response.on("end", () => {
+        const answer = { status: response.statusCode, type: response.headers["content-type"], text: Buffer.concat(parts).toString() };
+        try { answer.json = JSON.parse(answer.text); } catch {}
+        resolve(answer);
+      });
+    });
+    request.on("error", reject);
+    request.end(text);
+  });
 }
 
 test("AE-1 writeDataPoint returns undefined and takes what the platform takes", async (t) => {
@@ -52,4 +74,89 @@ test("AE-2 limits are told", async (t) => {
   for (const [point, message] of cases) assert.match(await server.write([point]), message);
   const full = { indexes: ["x".repeat(96)], blobs: many(20, "b".repeat(819)), doubles: many(20, 1.5) };
   assert.equal(await server.write([full]), "undefined");
+});
+
+for (const lanes of [1, 2]) {
+  test(`AE-3 points of all requests are found by SQL, ${lanes} lanes`, async (t) => {
+    const server = await start(t, { lanes });
+    const towns = ["Bonn", "Kiel", "Ulm"];
+    await Promise.all(
+      Array.from({ length: 30 }, (_, i) => server.write([{ indexes: [`i${i % 2}`], blobs: [towns[i % 3], null, { bytes: [104, 105] }], doubles: [i, 0.5] }], { times: 10 })),
+    );
+    const { status, type, json } = await server.sql(`
+      SELECT blob1 AS town, SUM(_sample_interval) AS n, quantileExactWeighted(0.5)(double1, _sample_interval) AS median, blob3
+      FROM visits WHERE timestamp > NOW() - INTERVAL '1' HOUR AND index1 IN ('i0', 'i1')
+      GROUP BY town, blob3 ORDER BY town`);
+    assert.equal(status, 200);
+    assert.equal(type, "application/json");
+    assert.deepEqual(json.meta.map(({ type }) => type), ["String", "UInt64", "Float64", "String"]);
+    assert.deepEqual(json.data, [
+      { town: "Bonn", n: "100", median: 12, blob3: "hi" },
+      { town: "Kiel", n: "100", median: 13, blob3: "hi" },
+      { town: "Ulm", n: "100", median: 14, blob3: "hi" },
+    ]);
+    assert.equal(json.rows, 3);
+    const rows = await server.sql("SELECT count() AS n FROM visits WHERE double2 = 0.5 FORMAT JSONEachRow");
+    assert.equal(rows.text, '{"n":"300"}\n');
+    assert.equal((await server.sql("SHOW TABLES FORMAT TabSeparated")).text, "OTHER\nvisits\n");
+  });
+}
+
+test("AE-3 the platform's path, a token, and bad SQL", async (t) => {
+  const server = await start(t, { args: ["--admin", "127.0.0.1:0"] });
+  await server.write([{ doubles: [4] }], { name: "OTHER" });
+  const port = await adminPort(server);
+  const authorization = `Bearer ${readFileSync(path.join(server.data, "admin.token"), "utf8").trim()}`;
+  const target = "/client/v4/accounts/0123456789abcdef/analytics_engine/sql";
+  const sql = "SELECT sum(double1) AS s FROM OTHER";
+  assert.equal((await post({ host: "127.0.0.1", port }, target, sql)).status, 401);
+  const answer = await post({ host: "127.0.0.1", port }, target, sql, { authorization });
+  assert.deepEqual(answer.json?.data, [{ s: 4 }], answer.text);
+  const got = await ask({ data: server.data }, "GET", `/api/analytics/sql?query=${encodeURIComponent(sql)}`);
+  assert.deepEqual(got.json.data, [{ s: 4 }]);
+  const bad = [
+    ["SELEC 1", 400, /line 1, column 1: SELECT or SHOW is expected/],
+    ["SELECT count() FROM nothing", 404, /there is no dataset "nothing"/],
+    ["SELECT blob1, count() FROM OTHER", 400, /neither in GROUP BY/],
+    ["", 400, /the SQL is missing/],
+    ["SELECT 1 ".padEnd(300_000), 413, /longer than/],
+  ];
+  for (const [text, status, message] of bad) {
+    const { status: got, json } = await server.sql(text);
+    assert.equal(got, status, text.slice(0, 40));
+    assert.match(json.error.message, message);
+  }
+});
+
+test("AE-4 AE-5 aggregates and functions over real points", async (t) => {
+  const server = await start(t);
+  await server.write(Array.from({ length: 100 }, (_, i) => ({ blobs: [i < 70 ? "GET" : "post", `/p/${i % 4}`], doubles: [i] })));
+  const { json } = await server.sql(`
+    SELECT upper(blob1) AS method, count(DISTINCT blob2) AS paths, argMax(blob2, double1) AS top, countIf(double1 >= 50) AS late,
+      round(avg(double1), 1) AS mean, topK(1)(blob2) AS common, toStartOfInterval(min(timestamp), INTERVAL '1' DAY) <= now() AS sane
+    FROM visits WHERE startsWith(blob2, '/p/') GROUP BY method ORDER BY method DESC`);
+  assert.deepEqual(json.data, [
+    { method: "POST", paths: "4", top: "/p/3", late: "30", mean: 84.5, common: [json.data[0].common[0]], sane: 1 },
+    { method: "GET", paths: "4", top: "/p/1", late: "20", mean: 34.5, common: [json.data[1].common[0]], sane: 1 },
+  ]);
+});
+
+test("AE-1 what a query has seen survives kill -9, and a stop loses nothing", async (t) => {
+  const data = tempDir();
+  let server = await start(t, { data, lanes: 2 });
+  await server.write([{ doubles: [1] }], { times: 500 });
+  const count = async () => Number((await server.sql("SELECT sum(_sample_interval) AS n FROM visits")).json.data[0].n);
+  assert.equal(await count(), 500);
+  await server.kill();
+  server = await start(t, { data, lanes: 2 });
+  assert.equal(await count(), 500);
+  await server.write([{ doubles: [1] }], { times: 7 });
+  await server.stop();
+  server = await start(t, { data, lanes: 1 });
+  assert.equal(await count(), 507);
+});
+
+test("AE-2 a name that cannot be a dataset is refused", async () => {
+  const dir = project({ "wrangler.json": config([{ binding: "A", dataset: "../up" }]), "index.js": worker });
+  await assert.rejects(serve(dir), /cannot name a dataset/);
 });
