@@ -126,7 +126,7 @@ static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)
 {
     const struct cn_control *control = &admin->options.control;
     struct cn_metrics_sources sources = {admin->options.server, control->node, control->store,
-                                         control->history};
+                                         control->history, control->points};
     struct cn_buf out = {0};
     cn_metrics_append(&sources, &out);
     answer(http, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.size);

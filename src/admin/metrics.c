@@ -14,6 +14,7 @@
 #include "base/counter.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/points.h"
 #include "store/history.h"
 #include "store/store.h"
 #include "worker/metrics.h"
@@ -355,6 +356,18 @@ static void append_history(struct cn_buf *out, struct cn_history *history)
                "Time of the oldest commit kept.", (uint64_t)(stats.oldest_ms / 1000));
 }
 
+static void append_points(struct cn_buf *out, struct cn_points *points)
+{
+    struct cn_points_stats stats;
+    cn_points_stats(points, &stats);
+    single(out, "cairn_analytics_points_total", "counter", "Data points written to disk.",
+           stats.written);
+    single(out, "cairn_analytics_points_sampled_total", "counter",
+           "Not kept, but counted in the sample interval of another.", stats.sampled);
+    single(out, "cairn_analytics_points_lost_total", "counter",
+           "Lost: a buffer was full, or the disk refused.", stats.dropped);
+}
+
 void cn_metrics_append(const struct cn_metrics_sources *sources, struct cn_buf *out)
 {
     append_process(out);
@@ -368,4 +381,6 @@ void cn_metrics_append(const struct cn_metrics_sources *sources, struct cn_buf *
         append_store(out, sources->store);
     if (sources->history)
         append_history(out, sources->history);
+    if (sources->points)
+        append_points(out, sources->points);
 }

@@ -11,6 +11,7 @@
 
 struct cn_buf;
 struct cn_history;
+struct cn_points;
 struct cn_node;
 struct cn_server;
 struct cn_store;
@@ -21,6 +22,7 @@ struct cn_metrics_sources {
     struct cn_node *node;
     struct cn_store *store;
     struct cn_history *history;
+    struct cn_points *points;
 };
 
 void cn_metrics_append(const struct cn_metrics_sources *sources, struct cn_buf *out);

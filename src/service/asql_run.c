@@ -228,7 +228,7 @@ static int take_table(struct run *run, const struct cn_asql_table *table, struct
 static void finish_table(struct run *run, struct cn_asql_table *table)
 {
     struct cn_plan *plan = run->plan;
-    if (order_count(run))
+    if (order_count(run) && run->out_count)
         qsort_r(run->outs, run->out_count, sizeof(*run->outs), compare_outs, run);
     size_t begin = (uint64_t)plan->query->offset < run->out_count ? (size_t)plan->query->offset
                                                                   : run->out_count;

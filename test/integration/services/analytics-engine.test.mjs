@@ -114,6 +114,7 @@ test("AE-3 the platform's path, a token, and bad SQL", async (t) => {
   assert.deepEqual(answer.json?.data, [{ s: 4 }], answer.text);
   const got = await ask({ data: server.data }, "GET", `/api/analytics/sql?query=${encodeURIComponent(sql)}`);
   assert.deepEqual(got.json.data, [{ s: 4 }]);
+  assert.match((await ask({ port }, "GET", "/metrics")).text, /^cairn_analytics_points_total 1$/m);
   const bad = [
     ["SELEC 1", 400, /line 1, column 1: SELECT or SHOW is expected/],
     ["SELECT count() FROM nothing", 404, /there is no dataset "nothing"/],
