@@ -87,6 +87,22 @@ double cn_js_engine_cpu_seconds(void)
     return (double)now * 1e-9;
 }
 
+/* These take the place of the library's own, which ask the running thread to stop by way of its
+ * stack limit, and take that back. Compiled code and the interpreter look at the engine's flags
+ * (JSC_usePollingTraps), so the request is not needed; and it ends the process if a flag is raised
+ * again between the thread's lowering it and its taking the request back (2.50). */
+void cn_js_engine_request_stop(void *traps, unsigned event) __asm__(
+    "_ZN3JSC7VMTraps25requestThreadStopIfNeededEj");
+void cn_js_engine_request_stop(void *traps, unsigned event)
+{
+    (void)traps, (void)event;
+}
+void cn_js_engine_cancel_stop(void *traps) __asm__("_ZN3JSC7VMTraps24cancelThreadStopIfNeededEv");
+void cn_js_engine_cancel_stop(void *traps)
+{
+    (void)traps;
+}
+
 static bool should_terminate(JSContextRef ctx, void *context)
 {
     (void)ctx;

@@ -43,7 +43,6 @@ interface Row {
 const PAGE = 5_000;
 const DELETE_AT_ONCE = 5_000;
 const PART_BYTES = 8 * 1024 * 1024;
-const MULTIPART_ABOVE = 100_000_000;
 const BYTES_PER_ROW = 60; // compressed, for the estimate
 
 export const stateKey = (date: string): string => `archive:${date}`;
@@ -161,7 +160,7 @@ async function* equalParts(stream: ReadableStream<Uint8Array>, size: number): As
 
 async function upload(env: Env, state: ArchiveState, stream: ReadableStream<Uint8Array>, estimate: number): Promise<number> {
   const options = { httpMetadata: { contentType: state.format === "jsonl" ? "application/gzip" : "application/vnd.apache.parquet" }, customMetadata: { date: state.date } };
-  if (estimate < MULTIPART_ABOVE) return (await env.ARCHIVE.put(state.key, stream, options))!.size;
+  if (estimate < Number(env.MULTIPART_ABOVE_BYTES)) return (await env.ARCHIVE.put(state.key, stream, options))!.size;
   const multipart = await env.ARCHIVE.createMultipartUpload(state.key, options);
   try {
     const parts: R2UploadedPart[] = [];

@@ -17,6 +17,7 @@ export interface Env {
   SALT_HOURS: number;
   STRATEGY: "objects" | "single";
   WEBHOOK_URL: string;
+  MULTIPART_ABOVE_BYTES: number;
   ARCHIVE_FORMAT: "jsonl" | "parquet";
   DETAIL_DAYS: number;
   HOURLY_DAYS: number;

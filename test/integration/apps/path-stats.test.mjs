@@ -141,7 +141,7 @@ for (const strategy of ["objects", "single"])
       await server.untilTrue(async () => (await counts(old)).events >= rows, "the old events", full ? 900_000 : 60_000);
       // Started anew: what filling the database took does not count.
       await server.stop();
-      server = await start();
+      server = await start({ MULTIPART_ABOVE_BYTES: full ? 1_000_000 : 100_000_000 });
       await json("/paths");
       const idle = residentMb(server.pid);
       const [archived, peak] = await peakMb(server.pid, async () => (await server.fetch("/admin/archive/trigger", { method: "POST", headers, body: JSON.stringify({ date: date(old) }), signal: AbortSignal.timeout(600_000) })).json());
@@ -158,7 +158,7 @@ for (const strategy of ["objects", "single"])
     if (strategy === "objects")
       test("as Parquet too, and the replay tool sends a file again", async () => {
         await server.stop();
-        server = await start({ ARCHIVE_FORMAT: "parquet" });
+        server = await start({ ARCHIVE_FORMAT: "parquet", MULTIPART_ABOVE_BYTES: 1 });
         const old = Date.parse(date(Date.now() - 6 * DAY)) + 3_600_000;
         const file = path.join(tempDir(), "events.jsonl");
         writeFileSync(file, Array.from({ length: 500 }, (_, n) => JSON.stringify(event(n, old)) + "\n").join(""));
