@@ -83,6 +83,25 @@ static bool is_plain(uint8_t c)
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
+void cn_buf_append_html(struct cn_buf *buf, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        switch (text[i]) {
+        case '<':
+            cn_buf_append_str(buf, "&lt;");
+            break;
+        case '>':
+            cn_buf_append_str(buf, "&gt;");
+            break;
+        case '&':
+            cn_buf_append_str(buf, "&amp;");
+            break;
+        default:
+            cn_buf_append_byte(buf, (uint8_t)text[i]);
+        }
+    }
+}
+
 void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
 {
     static const char hex[] = "0123456789abcdef";

@@ -27,6 +27,8 @@ void cn_buf_printf(struct cn_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends `text` as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length);
+/* As text between tags: with < > & escaped. */
+void cn_buf_append_html(struct cn_buf *buf, const char *text, size_t length);
 /* Makes data[size] a NUL (not counted) and returns data as text. */
 char *cn_buf_text(struct cn_buf *buf);
 /* Drops the first `size` bytes. */

@@ -66,25 +66,6 @@ static void prepend(struct cn_buf *buf, const struct cn_buf *what)
     *buf = joined;
 }
 
-static void append_escaped(struct cn_buf *out, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        switch (text[i]) {
-        case '<':
-            cn_buf_append_str(out, "&lt;");
-            break;
-        case '>':
-            cn_buf_append_str(out, "&gt;");
-            break;
-        case '&':
-            cn_buf_append_str(out, "&amp;");
-            break;
-        default:
-            cn_buf_append_byte(out, (uint8_t)text[i]);
-        }
-    }
-}
-
 /* Names are compared as numbers that the compiler knows. */
 #define IS(name) (hash == CN_HTML_NAME(name))
 #define IS_LONG(name) (hash >> 63 && hash == CN_HTML_LONG_NAME(name))
@@ -956,7 +937,7 @@ void cn_html_insert(struct cn_html_rewriter *rewriter, enum cn_html_place place,
     if (is_html)
         cn_buf_append(&content, text, size);
     else
-        append_escaped(&content, text, size);
+        cn_buf_append_html(&content, text, size);
     bool opens = is_element && has_content(rewriter, element_namespace(rewriter));
     switch (place) {
     case CN_HTML_BEFORE:

@@ -171,16 +171,13 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
 /* Appends text for HTML, without the colours that esbuild gives it for a terminal. */
 static void append_html(struct cn_buf *out, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        if (*c == '\033') {
-            c += strcspn(c, "m");
-            if (!*c)
-                return;
-        } else if (*c == '<' || *c == '&') {
-            cn_buf_append_str(out, *c == '<' ? "&lt;" : "&amp;");
-        } else {
-            cn_buf_append_byte(out, (uint8_t)*c);
-        }
+    while (*text) {
+        size_t plain = strcspn(text, "\033");
+        cn_buf_append_html(out, text, plain);
+        text += plain;
+        text += strcspn(text, "m");
+        if (*text)
+            text++;
     }
 }
 

@@ -186,19 +186,15 @@ static int crons_create(struct cn_object *object, void *class_data, void **insta
                         struct cn_err *err)
 {
     (void)class_data;
-    struct cn_database *db = cn_object_database(object, err);
-    if (!db)
+    if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
-    int rc = cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err);
-    if (rc < 0)
-        return rc;
     struct crons *crons = CN_NEW(struct crons);
     crons->object = object;
     cn_service_sql_init(&crons->sql, sql_texts, SQL_COUNT);
     cn_object_hold(object); /* so that it starts once per process: what is open then was cut off */
     *instance = crons;
     struct cn_statement *statement;
-    rc = get(crons, SQL_INTERRUPTED, NULL, &statement, err);
+    int rc = get(crons, SQL_INTERRUPTED, NULL, &statement, err);
     return rc < 0 ? rc : cn_service_sql_run(statement, err);
 }
 
@@ -213,13 +209,8 @@ static void crons_deliver(struct cn_object *object, void *instance, struct cn_ca
     struct cn_cron_call *request =
         CN_CONTAINER_OF(cn_service_request(call), struct cn_cron_call, base);
     struct cn_err err;
-    if (ops[request->base.op](instance, request, &err) == 0) {
-        cn_call_reply(call, NULL);
-        return;
-    }
-    if (object->db)
-        cn_database_rollback(object->db);
-    cn_service_call_fail(call, &err);
+    int rc = ops[request->base.op](instance, request, &err);
+    cn_service_answer(object, call, rc, &err);
 }
 
 static void crons_release(struct cn_object *object, void *instance)

@@ -400,10 +400,9 @@ static uint64_t last_commit(struct cn_object *object)
 static int create(struct cn_object *object, void *class_data, void **instance, struct cn_err *err)
 {
     struct cn_services *services = class_data;
-    struct cn_database *db = cn_object_database(object, err);
-    int rc = db ? cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err) : err->code;
-    if (rc < 0)
-        return rc;
+    struct cn_database *db = cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err);
+    if (!db)
+        return err->code;
     struct shard *shard = CN_NEW(struct shard);
     shard->object = object;
     shard->cache = services->kv_cache;
@@ -431,12 +430,7 @@ static void deliver(struct cn_object *object, void *instance, struct cn_call *ca
         cn_kvcache_drop(shard->cache, kv); /* before the turn ends: C1 */
     int rc = kv->base.op == CN_KV_DELETE ? delete_key(shard, &kv->key, &err)
                                          : operations[kv->base.op](shard, kv, &err);
-    if (rc < 0) {
-        cn_database_rollback(object->db);
-        cn_service_call_fail(call, &err);
-        return;
-    }
-    cn_call_reply(call, NULL);
+    cn_service_answer(object, call, rc, &err);
 }
 
 static void release(struct cn_object *object, void *instance)

@@ -845,12 +845,8 @@ static int queue_create(struct cn_object *object, void *class_data, void **insta
                         struct cn_err *err)
 {
     (void)class_data;
-    struct cn_database *db = cn_object_database(object, err);
-    if (!db)
+    if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
-    int rc = cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err);
-    if (rc < 0)
-        return rc;
     struct queue *queue = CN_NEW(struct queue);
     queue->object = object;
     cn_list_init(&queue->waiting);
@@ -861,7 +857,7 @@ static int queue_create(struct cn_object *object, void *class_data, void **insta
     uv_timer_init(object->lane->loop, queue->timer);
     queue->timer->data = queue;
     *instance = queue;
-    rc = load_state(queue, err);
+    int rc = load_state(queue, err);
     queue->since_ms = now_ms(queue);
     return rc;
 }
@@ -999,34 +995,3 @@ const struct cn_class cn_queue_class = {
     .release = queue_release,
     .destroy = queue_destroy,
 };
-
-/* --- calls ----------------------------------------------------------------------------------- */
-
-static void fini(struct cn_service_call *base)
-{
-    struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
-    cn_free(call->messages);
-    cn_free(call->verdicts);
-    cn_buf_fini(&call->bodies);
-}
-
-struct cn_queue_call *cn_queue_call_new(struct cn_namespace *ns, enum cn_queue_op op)
-{
-    struct cn_queue_call *call = CN_NEW(struct cn_queue_call);
-    cn_service_call_init(&call->base, ns, "0", op, fini);
-    cn_list_init(&call->link);
-    call->paused = -1;
-    call->retention_s = -1;
-    return call;
-}
-
-void cn_queue_add(struct cn_queue_call *call, const void *body, size_t size,
-                  enum cn_queue_type type, int64_t delay_s)
-{
-    CN_ASSERT(call->count < CN_QUEUE_BATCH_COUNT_MAX);
-    if (!call->messages)
-        call->messages = cn_alloc_zero(CN_QUEUE_BATCH_COUNT_MAX * sizeof(*call->messages));
-    call->messages[call->count++] = (struct cn_queue_message){
-        .offset = call->bodies.size, .size = size, .type = type, .delay_s = delay_s};
-    cn_buf_append(&call->bodies, body, size);
-}

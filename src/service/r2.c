@@ -626,12 +626,8 @@ static int op_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct 
 static int bucket_create(struct cn_object *object, void *class_data, void **instance,
                          struct cn_err *err)
 {
-    struct cn_database *db = cn_object_database(object, err);
-    if (!db)
+    if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
-    int rc = cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err);
-    if (rc < 0)
-        return rc;
     struct cn_r2_bucket *bucket = CN_NEW(struct cn_r2_bucket);
     bucket->object = object;
     bucket->services = class_data;
@@ -662,13 +658,8 @@ static void bucket_deliver(struct cn_object *object, void *instance, struct cn_c
     }
     struct cn_r2_call *request = CN_CONTAINER_OF(cn_service_request(call), struct cn_r2_call, base);
     struct cn_err err;
-    if (ops[request->base.op](instance, request, &err) == 0) {
-        cn_call_reply(call, NULL);
-        return;
-    }
-    if (object->db)
-        cn_database_rollback(object->db);
-    cn_service_call_fail(call, &err);
+    int rc = ops[request->base.op](instance, request, &err);
+    cn_service_answer(object, call, rc, &err);
 }
 
 static void bucket_release(struct cn_object *object, void *instance)

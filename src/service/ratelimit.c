@@ -203,12 +203,8 @@ static int limiter_create(struct cn_object *object, void *class_data, void **ins
                           struct cn_err *err)
 {
     (void)class_data;
-    struct cn_database *db = cn_object_database(object, err);
-    if (!db)
+    if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
-    int rc = cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err);
-    if (rc < 0)
-        return rc;
     struct limiter *limiter = CN_NEW(struct limiter);
     limiter->object = object;
     cn_map_init(&limiter->counters);

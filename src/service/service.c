@@ -144,7 +144,26 @@ void cn_service_call_fail(struct cn_call *call, const struct cn_err *err)
     cn_call_fail(call, CN_FAULT_REMOTE, err->code, "%s", err->text);
 }
 
+void cn_service_answer(struct cn_object *object, struct cn_call *call, int rc,
+                       const struct cn_err *err)
+{
+    if (rc >= 0) {
+        cn_call_reply(call, NULL);
+        return;
+    }
+    if (object->db)
+        cn_database_rollback(object->db);
+    cn_service_call_fail(call, err);
+}
+
 /* --- databases ------------------------------------------------------------------------------- */
+
+struct cn_database *cn_service_open(struct cn_object *object, const char *const steps[],
+                                    int step_count, struct cn_err *err)
+{
+    struct cn_database *db = cn_object_database(object, err);
+    return db && cn_service_schema(db, steps, step_count, err) == 0 ? db : NULL;
+}
 
 static int read_version(struct cn_database *db, int64_t *version, struct cn_err *err)
 {

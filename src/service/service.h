@@ -22,12 +22,12 @@
  *     wait with it, which counts for the bound of the object's inbox.
  *
  *  2. service/<name>.c: the class (object/class.h).
- *       create    opens the database and brings its tables up to date with cn_service_schema();
+ *       create    opens the database and brings its tables up to date with cn_service_open();
  *                 class_data is the struct cn_services
  *       deliver   by call->kind: CN_CALL_OTHER is a request (cn_service_request()), CN_CALL_ALARM
  *                 the alarm (cn_alarm_begin(), cn_alarm_succeeded(), object/alarm.h). It ends with
- *                 cn_call_reply(call, NULL) or cn_call_fail(call, CN_FAULT_REMOTE, ...), now or
- *                 later; later inside cn_object_enter()/cn_object_leave()
+ *                 cn_service_answer(), or cn_call_reply(call, NULL) and cn_call_fail(call,
+ *                 CN_FAULT_REMOTE, ...), now or later; later inside cn_object_enter()/leave()
  *       release   cn_service_sql_release()
  *       destroy   frees the instance
  *     Each event is a turn of its own, so undoing one that failed is cn_database_rollback(). What
@@ -67,6 +67,7 @@ struct cn_history;
 struct cn_kvcache;
 struct cn_namespace;
 struct cn_node;
+struct cn_object;
 struct cn_object_lane;
 struct cn_pool;
 struct cn_statement;
@@ -119,8 +120,15 @@ static inline struct cn_service_call *cn_service_request(struct cn_call *call)
 
 /* Fails with the sentence and code of `err`. */
 void cn_service_call_fail(struct cn_call *call, const struct cn_err *err);
+/* The answer of an operation: a reply, or, if `rc` is negative, its turn undone and a failure. */
+void cn_service_answer(struct cn_object *object, struct cn_call *call, int rc,
+                       const struct cn_err *err);
 
 /* --- databases ------------------------------------------------------------------------------- */
+
+/* For create: the object's database with its tables up to date. NULL: `err` says why. */
+struct cn_database *cn_service_open(struct cn_object *object, const char *const steps[],
+                                    int step_count, struct cn_err *err);
 
 /* Runs those of `steps` that the database has not seen, in order; how many it has seen is its
  * user_version. Steps are scripts of SQL, never changed once released: a new version adds one.

@@ -108,22 +108,6 @@ void cn_fetch_id_text(const struct cn_event *event, char text[17])
     snprintf(text, 17, "%016llx", (unsigned long long)event->id);
 }
 
-static void append_html(struct cn_buf *out, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        switch (text[i]) {
-        case '<':
-            cn_buf_append_str(out, "&lt;");
-            break;
-        case '&':
-            cn_buf_append_str(out, "&amp;");
-            break;
-        default:
-            cn_buf_append_byte(out, (uint8_t)text[i]);
-        }
-    }
-}
-
 /* The page of `cairn dev`. */
 static void answer_error_page(struct cn_event *event, int status, const char *reason, size_t size)
 {
@@ -138,13 +122,13 @@ static void answer_error_page(struct cn_event *event, int status, const char *re
                "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
                "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
                "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
-    append_html(&page, reason, title);
+    cn_buf_append_html(&page, reason, title);
     cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s ",
                   event->instance->script->name, (int)event->http->method_text.size,
                   event->http->method_text.data);
-    append_html(&page, event->http->target.data, event->http->target.size);
+    cn_buf_append_html(&page, event->http->target.data, event->http->target.size);
     cn_buf_append_str(&page, "</b></p><pre>");
-    append_html(&page, reason, size);
+    cn_buf_append_html(&page, reason, size);
     cn_buf_append_str(&page, "</pre></main>\n");
     answer_text(event->http, status, "text/html;charset=UTF-8", (char *)page.data, page.size);
     cn_buf_fini(&page);
