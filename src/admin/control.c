@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/id.h"
+#include "object/node.h"
 #include "object/visit.h"
 #include "store/catalog.h"
 #include "store/database.h"
@@ -40,7 +41,9 @@ static const struct route {
     {"POST", {"api", "queues", "*", "messages", "batch"}, cn_control_queue_send},
     {"POST", {"api", "queues", "*", "messages", "pull"}, cn_control_queue_pull},
     {"POST", {"api", "queues", "*", "messages", "ack"}, cn_control_queue_ack},
-    {"GET", {"api", "crons", "*"}, cn_control_crons},
+    {"GET", {"api", "crons"}, cn_control_crons},
+    {"GET", {"api", "crons", "*"}, cn_control_cron_runs},
+    {"POST", {"api", "crons", "*", "trigger"}, cn_control_cron_trigger},
     {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
     {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
     {"POST", {"api", "analytics", "sql"}, cn_control_analytics},
@@ -192,6 +195,18 @@ int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)
     return 0;
 }
 
+int cn_control_result(struct cn_control_call *call, struct cn_buf *result)
+{
+    struct cn_buf out = {0};
+    cn_buf_append_str(&out, "{\"success\":true,\"errors\":[],\"messages\":[],\"result\":");
+    cn_buf_append(&out, result->data, result->size);
+    cn_buf_append_byte(&out, '}');
+    int rc = cn_control_answer(call, &out);
+    cn_buf_fini(&out);
+    cn_buf_fini(result);
+    return rc;
+}
+
 void cn_control_run(struct cn_control_call *call)
 {
     struct cn_err err = {0};
@@ -252,6 +267,21 @@ int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_
     int rc = cn_catalog_namespace_find(catalog, name, strlen(name), id, err);
     return rc == 0 ? cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", name)
                    : (rc < 0 ? rc : 0);
+}
+
+int cn_control_service(struct cn_control_call *call, const char *service, const char *name,
+                       struct cn_namespace **ns, struct cn_err *err)
+{
+    if (!call->control->node)
+        return cn_err_set(err, CN_EUNSUPPORTED, "this needs a running server");
+    uint32_t id;
+    char *full = cn_sprintf("$%s/%s", service, name);
+    int rc = cn_control_namespace(call, full, &id, err);
+    cn_free(full);
+    if (rc < 0)
+        return cn_err_set(err, rc, "there is no %s for %s", service, name);
+    *ns = cn_node_namespace_find(call->control->node, id);
+    return *ns ? 0 : cn_err_set(err, CN_ENOTFOUND, "no project has the %s %s now", service, name);
 }
 
 struct named {

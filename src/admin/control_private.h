@@ -10,10 +10,13 @@
 
 struct cn_catalog_entry;
 struct cn_database;
+struct cn_namespace;
 struct cn_object;
 
 /* The answer 200 with this JSON; the buffer is emptied. */
 int cn_control_answer(struct cn_control_call *call, struct cn_buf *json);
+/* The same in the form of the hosted platform's API: {"success":true,...,"result":RESULT}. */
+int cn_control_result(struct cn_control_call *call, struct cn_buf *result);
 
 /* A parameter of the query, or NULL. */
 const char *cn_control_param(const struct cn_control_call *call, const char *name);
@@ -24,6 +27,9 @@ int cn_control_param_number(const struct cn_control_call *call, const char *name
 /* The namespace with this name. */
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err);
+/* The namespace "$SERVICE/NAME" of the running server. It must exist. */
+int cn_control_service(struct cn_control_call *call, const char *service, const char *name,
+                       struct cn_namespace **ns, struct cn_err *err);
 /* The object that path[index] (namespace) and path[index + 1] (id or name) mean. An id need not be
  * in the catalog: it may be of the past. */
 int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
@@ -69,6 +75,8 @@ int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err);
 int cn_control_crons(struct cn_control_call *call, struct cn_err *err);
+int cn_control_cron_runs(struct cn_control_call *call, struct cn_err *err);
+int cn_control_cron_trigger(struct cn_control_call *call, struct cn_err *err);
 int cn_control_d1_query(struct cn_control_call *call, struct cn_err *err);
 int cn_control_d1_bookmark(struct cn_control_call *call, struct cn_err *err);
 int cn_control_analytics(struct cn_control_call *call, struct cn_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin/control_queues.c - queues over HTTP: publish, pull, acknowledge, pause, purge; and what
- * cron triggers have done. Requests and answers have the shape of the hosted platform's API. */
+/* admin/control_queues.c - queues over HTTP: publish, pull, acknowledge, pause, purge. Requests and
+ * answers have the shape of the hosted platform's API. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "admin/control_private.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/cron.h"
 #include "service/queue.h"
 #include "worker/lane.h"
 #include "worker/script.h"
@@ -19,22 +18,6 @@
 #define RETENTION_MAX_S (14 * 86400)
 #define VISIBILITY_DEFAULT_MS 30000
 #define VISIBILITY_MAX_MS (12 * 3600 * 1000)
-
-/* The namespace "$SERVICE/NAME" of the running server. It must exist. */
-static int find_namespace(struct cn_control_call *call, const char *service, const char *name,
-                          struct cn_namespace **ns, struct cn_err *err)
-{
-    if (!call->control->node)
-        return cn_err_set(err, CN_EUNSUPPORTED, "this needs a running server");
-    uint32_t id;
-    char *full = cn_sprintf("$%s/%s", service, name);
-    int rc = cn_control_namespace(call, full, &id, err);
-    cn_free(full);
-    if (rc < 0)
-        return cn_err_set(err, rc, "there is no %s for %s", service, name);
-    *ns = cn_node_namespace_find(call->control->node, id);
-    return *ns ? 0 : cn_err_set(err, CN_ENOTFOUND, "no project has the %s %s now", service, name);
-}
 
 /* Runs on lane 0 before the call is sent: the settings of the consumer that pulls. */
 static void find_policy(struct cn_service_call *base, struct cn_object_lane *object_lane)
@@ -69,19 +52,6 @@ static void append_metrics(struct cn_buf *out, const struct cn_queue_metrics *me
                   "\"backlog_count\":%" PRIu64 ",\"backlog_bytes\":%" PRIu64
                   ",\"oldest_message_timestamp_ms\":%" PRId64,
                   metrics->count, metrics->bytes, metrics->oldest_ms);
-}
-
-/* {"success":true,"errors":[],"messages":[],"result":...} with what `out` has as the result. */
-static int answer_result(struct cn_control_call *call, struct cn_buf *result)
-{
-    struct cn_buf out = {0};
-    cn_buf_append_str(&out, "{\"success\":true,\"errors\":[],\"messages\":[],\"result\":");
-    cn_buf_append(&out, result->data, result->size);
-    cn_buf_append_byte(&out, '}');
-    int rc = cn_control_answer(call, &out);
-    cn_buf_fini(&out);
-    cn_buf_fini(result);
-    return rc;
 }
 
 /* --- publish --------------------------------------------------------------------------------- */
@@ -178,7 +148,7 @@ static int add_message(struct cn_queue_call *request, const struct cn_json *mess
 int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    int rc = cn_control_service(call, "queue", call->path[2], &ns, err);
     if (rc < 0)
         return rc;
     struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_SEND);
@@ -206,7 +176,7 @@ int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err)
         cn_buf_append_str(&result, "}}}");
     }
     cn_service_call_free(&request->base);
-    return rc < 0 ? rc : answer_result(call, &result);
+    return rc < 0 ? rc : cn_control_result(call, &result);
 }
 
 /* --- pull ------------------------------------------------------------------------------------ */
@@ -253,7 +223,7 @@ int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
     int64_t count = 0, visibility = 0;
-    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    int rc = cn_control_service(call, "queue", call->path[2], &ns, err);
     if (rc == 0)
         rc = read_number(call->json, "batch_size", 1, CN_QUEUE_BATCH_COUNT_MAX, 5, &count, err);
     if (rc == 0)
@@ -273,7 +243,7 @@ int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err)
         cn_buf_append_str(&result, "]}");
     }
     cn_service_call_free(&request->base);
-    return rc < 0 ? rc : answer_result(call, &result);
+    return rc < 0 ? rc : cn_control_result(call, &result);
 }
 
 static int add_leases(struct cn_queue_call *request, const struct cn_json *list, bool retry,
@@ -306,7 +276,7 @@ static int add_leases(struct cn_queue_call *request, const struct cn_json *list,
 int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    int rc = cn_control_service(call, "queue", call->path[2], &ns, err);
     if (rc < 0)
         return rc;
     struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_ACK);
@@ -324,7 +294,7 @@ int cn_control_queue_ack(struct cn_control_call *call, struct cn_err *err)
         cn_buf_printf(&result, "{\"ackCount\":%zu,\"retryCount\":%zu,\"settledCount\":%zu}",
                       ack_count, request->verdict_count - ack_count, request->settled);
     cn_service_call_free(&request->base);
-    return rc < 0 ? rc : answer_result(call, &result);
+    return rc < 0 ? rc : cn_control_result(call, &result);
 }
 
 /* --- settings -------------------------------------------------------------------------------- */
@@ -343,14 +313,14 @@ static int answer_queue(struct cn_control_call *call, const char *name,
                   "}}",
                   metrics->leased, metrics->dropped, metrics->paused ? "true" : "false",
                   metrics->retention_s);
-    return answer_result(call, &result);
+    return cn_control_result(call, &result);
 }
 
 /* GET, PATCH /api/queues/NAME and POST /api/queues/NAME/purge */
 int cn_control_queue(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = find_namespace(call, "queue", call->path[2], &ns, err);
+    int rc = cn_control_service(call, "queue", call->path[2], &ns, err);
     if (rc < 0)
         return rc;
     bool patch = strcmp(call->method, "PATCH") == 0;
@@ -374,25 +344,4 @@ int cn_control_queue(struct cn_control_call *call, struct cn_err *err)
     struct cn_queue_metrics metrics = request->metrics;
     cn_service_call_free(&request->base);
     return rc < 0 ? rc : answer_queue(call, call->path[2], &metrics);
-}
-
-/* --- cron ------------------------------------------------------------------------------------ */
-
-/* GET /api/crons/WORKER: the last runs, the latest first */
-int cn_control_crons(struct cn_control_call *call, struct cn_err *err)
-{
-    struct cn_namespace *ns;
-    int rc = find_namespace(call, "cron", call->path[2], &ns, err);
-    if (rc < 0)
-        return rc;
-    struct cn_cron_call *request = cn_cron_call_new(ns, CN_CRON_LIST, "");
-    rc = cn_service_call_wait(&request->base, call->control->node, NULL, err);
-    struct cn_buf result = {0};
-    if (rc == 0) {
-        cn_buf_append_str(&result, "{\"runs\":");
-        cn_buf_append(&result, request->runs.data, request->runs.size);
-        cn_buf_append_byte(&result, '}');
-    }
-    cn_service_call_free(&request->base);
-    return rc < 0 ? rc : answer_result(call, &result);
 }

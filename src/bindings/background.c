@@ -22,4 +22,11 @@ static void free_all(struct cn_lane *lane)
     cn_crons_free(lane);
 }
 
-const struct cn_lane_background cn_background = {update, stop, free_all, cn_crons_request};
+const struct cn_lane_background cn_background = {
+    .update = update,
+    .stop = stop,
+    .free = free_all,
+    .scheduled = cn_crons_request,
+    .trigger = cn_crons_trigger,
+    .schedules = cn_crons_each,
+};

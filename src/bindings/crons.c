@@ -48,14 +48,18 @@ struct run {
     char *script, *expression; /* owned */
     int64_t scheduled_ms;
     int64_t number; /* of the service */
-    int64_t started_ms;
+    int64_t started_ms, ended_ms;
     bool late;                    /* it has been told to have lasted too long */
+    const char *outcome;          /* static; NULL: it has not ended */
+    struct cn_err err;            /* what it threw */
     struct cn_http_request *http; /* who waits for it; NULL: nobody */
+    struct cn_manual_run *manual; /* or who else waits; NULL: nobody */
 };
 
 static int64_t now_ms(struct cn_lane *lane)
 {
-    return cn_clock_wall_ms(cn_node_clock(lane->options.node));
+    struct cn_node *node = lane->options.node;
+    return cn_clock_wall_ms(node ? cn_node_clock(node) : cn_clock_system());
 }
 
 /* --- runs ------------------------------------------------------------------------------------ */
@@ -68,27 +72,9 @@ static void free_run(struct run *run)
     cn_free(run);
 }
 
-static void on_finished(struct cn_service_call *call)
-{
-    if (call->call.err.code)
-        cn_warn("%s: a run could not be recorded: %s", call->call.ns->name, call->call.err.text);
-    cn_service_call_free(call);
-}
-
-static void record(struct run *run, const char *outcome, const char *message)
-{
-    struct cn_cron_call *call = cn_cron_call_new(run->ns, CN_CRON_FINISH, run->expression);
-    call->run = run->number;
-    call->outcome = cn_strdup(outcome);
-    call->message = message ? cn_strdup(message) : NULL;
-    cn_service_call_send(&call->base, &run->lane->object_lane, on_finished);
-}
-
-static void answer(struct run *run, int status, const char *text)
+static void answer_http(struct run *run, int status, const char *text)
 {
     struct cn_http_request *http = run->http;
-    if (!http)
-        return;
     struct cn_http_header type = {"content-type", "text/plain;charset=UTF-8", 12, 24};
     struct cn_http_head head = {status, &type, 1, NULL};
     (void)cn_http_respond(http, &head, text, strlen(text), NULL, NULL); /* or it has gone */
@@ -97,34 +83,73 @@ static void answer(struct run *run, int status, const char *text)
     run->http = NULL;
 }
 
-static void on_done(struct cn_dispatch *dispatch)
+/* Tells who waits for it how the run ended, or, without an outcome, that it did not begin. */
+static void end_run(struct run *run)
 {
-    struct run *run = dispatch->data;
-    bool failed = dispatch->err.code != 0;
-    if (failed)
-        cn_error("scheduled() of %s (%s): %s", run->script, run->expression, dispatch->err.text);
-    if (!run->late)
-        record(run, failed ? "exception" : "ok", failed ? dispatch->err.text : NULL);
-    answer(run, failed ? 500 : 200, failed ? "exception" : "ok");
-    cn_dispatch_free(dispatch);
+    struct cn_manual_run *manual = run->manual;
+    if (run->http && run->outcome)
+        answer_http(run, run->err.code ? 500 : 200, run->outcome);
+    else if (run->http)
+        answer_http(run, 503, "the run could not begin");
+    if (manual) {
+        manual->outcome = run->outcome;
+        manual->err = run->err;
+        manual->number = run->number;
+        manual->duration_ms = run->ended_ms - run->started_ms;
+        manual->done(manual);
+    }
     free_run(run);
 }
 
-static void on_claimed(struct cn_service_call *base)
+static void warn_unrecorded(struct cn_service_call *call)
 {
-    struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
-    struct run *run = base->call.data;
+    if (call->call.err.code)
+        cn_warn("%s: a run could not be recorded: %s", call->call.ns->name, call->call.err.text);
+}
+
+static void on_recorded(struct cn_service_call *call)
+{
+    warn_unrecorded(call);
+    end_run(call->call.data);
+    cn_service_call_free(call);
+}
+
+static void on_late_recorded(struct cn_service_call *call)
+{
+    warn_unrecorded(call);
+    cn_service_call_free(call);
+}
+
+static void record(struct run *run, const char *outcome, const char *message,
+                   void (*done)(struct cn_service_call *call))
+{
+    struct cn_cron_call *call = cn_cron_call_new(run->ns, CN_CRON_FINISH, run->expression);
+    call->run = run->number;
+    call->outcome = cn_strdup(outcome);
+    call->message = message ? cn_strdup(message) : NULL;
+    call->base.call.data = run;
+    cn_service_call_send(&call->base, &run->lane->object_lane, done);
+}
+
+static void on_done(struct cn_dispatch *dispatch)
+{
+    struct run *run = dispatch->data;
+    run->err = dispatch->err;
+    run->ended_ms = now_ms(run->lane);
+    cn_dispatch_free(dispatch);
+    cn_list_remove(&run->link);
+    if (run->err.code)
+        cn_error("scheduled() of %s (%s): %s", run->script, run->expression, run->err.text);
+    run->outcome = run->late ? "exceededTime" : run->err.code ? "exception" : "ok";
+    if (run->late || !run->ns)
+        end_run(run);
+    else
+        record(run, run->outcome, run->err.code ? run->err.text : NULL, on_recorded);
+}
+
+static void dispatch_run(struct run *run)
+{
     struct cn_lane *lane = run->lane;
-    bool stopping = lane->draining || (lane->crons && lane->crons->stopped);
-    if (base->call.err.code || !call->claimed || stopping) {
-        if (base->call.err.code && !stopping)
-            cn_warn("%s: %s", base->call.ns->name, base->call.err.text);
-        answer(run, 503, "the run could not begin");
-        free_run(run);
-        cn_service_call_free(base);
-        return;
-    }
-    run->number = call->run;
     run->started_ms = now_ms(lane);
     if (lane->crons)
         cn_list_push_back(&lane->crons->runs, &run->link);
@@ -140,9 +165,29 @@ static void on_claimed(struct cn_service_call *base)
     dispatch->size = json.size;
     dispatch->bytes = cn_buf_take(&json);
     cn_dispatch_send(dispatch);
+}
+
+static void on_claimed(struct cn_service_call *base)
+{
+    struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
+    struct run *run = base->call.data;
+    struct cn_lane *lane = run->lane;
+    bool stopping = lane->draining || (lane->crons && lane->crons->stopped);
+    run->number = call->run;
+    if (base->call.err.code || !call->claimed || stopping) {
+        run->err = base->call.err;
+        if (stopping)
+            cn_err_set(&run->err, CN_ECLOSED, "the server is stopping");
+        else if (run->err.code)
+            cn_warn("%s: %s", base->call.ns->name, run->err.text);
+        end_run(run);
+    } else {
+        dispatch_run(run);
+    }
     cn_service_call_free(base);
 }
 
+/* Without a namespace nobody claims it and it is not recorded. */
 static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, const char *script,
                              const char *expression, int64_t scheduled_ms, bool manual)
 {
@@ -153,6 +198,10 @@ static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, cons
     run->script = cn_strdup(script);
     run->expression = cn_strdup(expression);
     run->scheduled_ms = scheduled_ms;
+    if (!ns) {
+        dispatch_run(run);
+        return run;
+    }
     struct cn_cron_call *call = cn_cron_call_new(ns, CN_CRON_CLAIM, expression);
     call->scheduled_ms = scheduled_ms;
     call->manual = manual;
@@ -193,7 +242,8 @@ static void end_long_runs(struct cn_crons *crons, int64_t now)
         run->late = true;
         cn_error("scheduled() of %s (%s) has not ended after 15 minutes", run->script,
                  run->expression);
-        record(run, "exceededTime", NULL);
+        if (run->ns)
+            record(run, "exceededTime", NULL, on_late_recorded);
     }
 }
 
@@ -380,15 +430,61 @@ void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_
     query_value(http->target, "cron", expression, sizeof(expression));
     if (query_value(http->target, "time", time, sizeof(time)) && *time)
         scheduled = strtoll(time, NULL, 10);
-    if (!script->cron_ns) {
-        static const char text[] = "the project has no cron triggers\n";
-        struct cn_http_head head = {404, NULL, 0, NULL};
-        (void)cn_http_respond(http, &head, text, sizeof(text) - 1, NULL, NULL);
-        cn_http_request_release(http);
-        return;
-    }
     struct run *run = start_run(lane, script->cron_ns, script->name, expression, scheduled, true);
     run->http = http;
     http->data = run;
     http->on_abort = on_abort;
+}
+
+/* --- for the administration ------------------------------------------------------------------ */
+
+/* The script's own text of the expression; NULL: it has no such, and `err` says what it has. */
+static const char *find_cron(const struct cn_script *script, const char *cron, struct cn_err *err)
+{
+    for (size_t i = 0; i < script->cron_count; i++) {
+        if (!cron || strcmp(script->crons[i], cron) == 0)
+            return script->crons[i];
+    }
+    if (script->cron_count == 0)
+        cn_err_set(err, CN_ENOTFOUND, "%s has no cron triggers", script->name);
+    else
+        cn_err_set(err, CN_EINVALID, "%s has no cron trigger \"%s\"; its first is \"%s\"",
+                   script->name, cron, script->crons[0]);
+    return NULL;
+}
+
+void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *manual)
+{
+    const struct cn_script *script = NULL;
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
+        if (strcmp(lane->deployment->scripts[i]->name, manual->worker) == 0)
+            script = lane->deployment->scripts[i];
+    }
+    if (!script)
+        cn_err_set(&manual->err, CN_ENOTFOUND, "there is no worker %s", manual->worker);
+    const char *cron = script ? find_cron(script, manual->cron, &manual->err) : NULL;
+    if (!cron) {
+        manual->done(manual);
+        return;
+    }
+    if (!manual->cron)
+        manual->cron = cn_strdup(cron);
+    struct run *run =
+        start_run(lane, script->cron_ns, script->name, cron, manual->scheduled_ms, true);
+    run->manual = manual;
+}
+
+void cn_crons_each(struct cn_lane *lane,
+                   void (*each)(void *data, struct cn_namespace *ns, const char *worker,
+                                const char *cron, int64_t next_ms),
+                   void *data)
+{
+    if (!lane->crons)
+        return;
+    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    {
+        const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (trigger->current)
+            each(data, trigger->ns, trigger->script, trigger->expression, trigger->next_ms);
+    }
 }

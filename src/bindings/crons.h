@@ -11,10 +11,12 @@
  * Threads: the lane's. */
 #ifndef CN_BINDINGS_CRONS_H
 #define CN_BINDINGS_CRONS_H
-#include <stdbool.h>
+#include <stdint.h>
 
-struct cn_lane;
 struct cn_http_request;
+struct cn_lane;
+struct cn_manual_run;
+struct cn_namespace;
 struct cn_script;
 
 /* For struct cn_lane_background. */
@@ -25,5 +27,12 @@ void cn_crons_free(struct cn_lane *lane);
 /* /cdn-cgi/handler/scheduled?cron=...&time=... of `cairn dev`: runs the handler now, on whichever
  * lane it arrives, and answers how it ended. Takes the request over. */
 void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
+
+/* What the administration asks of lane 0: worker/lane.h. */
+void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *run);
+void cn_crons_each(struct cn_lane *lane,
+                   void (*each)(void *data, struct cn_namespace *ns, const char *worker,
+                                const char *cron, int64_t next_ms),
+                   void *data);
 
 #endif

@@ -18,7 +18,9 @@
 #define OBJECTS CN_COMMAND_OBJECTS
 #define D1 CN_COMMAND_D1
 #define TAIL CN_COMMAND_TAIL
-#define OFFLINE (OBJECTS | TAIL | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
+#define CRONS CN_COMMAND_CRONS
+#define OFFLINE \
+    (OBJECTS | TAIL | CRONS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
 #define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | OFFLINE)
 
 struct option {
@@ -71,7 +73,7 @@ static const struct option options[] = {
     {"search", 0, TAIL, "TEXT", NULL, "only lines that hold this text", AT(search)},
     {"prefix", 0, OBJECTS, "P", NULL, "list: names that begin so", AT(prefix)},
     {"force", 'f', OBJECTS, NULL, NULL, "delete: without asking", AT(force)},
-    {"json", 0, OBJECTS | D1, NULL, NULL, "one JSON object per line", AT(json)},
+    {"json", 0, OBJECTS | D1 | CRONS, NULL, NULL, "one JSON object per line", AT(json)},
     {"config", 'c', D1, "FILE", NULL, "the project's folder or configuration (.)", AT(config)},
     {"command", 0, D1, "SQL", NULL, "execute: these statements", AT(command)},
     {"file", 0, D1, "FILE", NULL, "execute: the statements of a file", AT(file)},

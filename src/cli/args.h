@@ -20,6 +20,7 @@ enum cn_command_bit {
     CN_COMMAND_TAIL = 1 << 14,
     CN_COMMAND_DEPLOY = 128,
     CN_COMMAND_D1 = 256,
+    CN_COMMAND_CRONS = 512,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -93,5 +94,6 @@ int cn_cmd_backup(const struct cn_args *args);
 int cn_cmd_tail(const struct cn_args *args);
 int cn_cmd_check(const struct cn_args *args);
 int cn_cmd_d1(const struct cn_args *args);
+int cn_cmd_crons(const struct cn_args *args);
 
 #endif

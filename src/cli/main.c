@@ -68,6 +68,14 @@ static const struct cn_command commands[] = {
      "                                             --timestamp; prints the bookmark that undoes "
      "this",
      4, cn_cmd_d1},
+    {"crons", CN_COMMAND_CRONS, "list|runs|trigger ... [OPTIONS]",
+     "list cron triggers and their runs, run one now",
+     "Asks a running server about the cron triggers of its workers.\n\n"
+     "  cairn crons list                    expressions with their next and last runs\n"
+     "  cairn crons runs WORKER             the last 100 runs\n"
+     "  cairn crons trigger WORKER [CRON]   runs scheduled() now, for its first expression or\n"
+     "                                      CRON, and waits. Exit code 0: it ended well, 1: not",
+     3, cn_cmd_crons},
     {"tail", CN_COMMAND_TAIL, "[WORKER] [OPTIONS]", "requests and messages while they happen",
      "Shows what a running server does: each request with its answer, what workers and objects\n"
      "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",

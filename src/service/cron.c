@@ -25,8 +25,10 @@ enum {
     SQL_FINISH,
     SQL_INTERRUPTED,
     SQL_LIST,
+    SQL_LATEST,
     SQL_COUNT,
 };
+#define RUN_COLUMNS "id, expression, scheduled, started, ended, manual, outcome, message"
 static const char *const sql_texts[SQL_COUNT] = {
     [SQL_LAST] = "SELECT last FROM trigger WHERE expression = ?1",
     [SQL_SET_LAST] = "INSERT OR REPLACE INTO trigger VALUES (?1, ?2)",
@@ -35,8 +37,8 @@ static const char *const sql_texts[SQL_COUNT] = {
     [SQL_FORGET] = "DELETE FROM run WHERE id <= ?1",
     [SQL_FINISH] = "UPDATE run SET ended = ?2, outcome = ?3, message = ?4 WHERE id = ?1",
     [SQL_INTERRUPTED] = "UPDATE run SET outcome = 'interrupted' WHERE outcome IS NULL",
-    [SQL_LIST] = ("SELECT id, expression, scheduled, started, ended, manual, outcome, message"
-                  " FROM run ORDER BY id DESC"),
+    [SQL_LIST] = "SELECT " RUN_COLUMNS " FROM run ORDER BY id DESC",
+    [SQL_LATEST] = "SELECT " RUN_COLUMNS " FROM run WHERE expression = ?1 ORDER BY id DESC LIMIT 1",
 };
 
 struct crons {
@@ -143,18 +145,21 @@ static int op_finish(struct crons *crons, struct cn_cron_call *call, struct cn_e
 static void append_text(struct cn_buf *out, struct cn_statement *statement, int column)
 {
     size_t size;
-    const char *text = cn_statement_column_text(statement, column, &size);
-    if (text)
-        cn_buf_append_json(out, text, size);
-    else
+    if (cn_statement_column_type(statement, column) == CN_SQL_NULL) {
         cn_buf_append_str(out, "null");
+        return;
+    }
+    const char *text = cn_statement_column_text(statement, column, &size);
+    cn_buf_append_json(out, text, size);
 }
 
 static int op_list(struct crons *crons, struct cn_cron_call *call, struct cn_err *err)
 {
     struct cn_statement *statement;
     struct cn_buf *out = &call->runs;
-    int rc = get(crons, SQL_LIST, NULL, &statement, err);
+    bool all = call->expression[0] == 0;
+    int rc =
+        get(crons, all ? SQL_LIST : SQL_LATEST, all ? NULL : call->expression, &statement, err);
     cn_buf_append_byte(out, '[');
     while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
         rc = 0;

@@ -7,7 +7,7 @@
  *     OPEN    the expression is deployed: when did it last run? A new one begins now
  *     CLAIM   may this occurrence run? Yes once, durably, before it begins
  *     FINISH  how it ended
- *     LIST    the last CN_CRON_RUNS_MAX runs
+ *     LIST    the last CN_CRON_RUNS_MAX runs, or the last one of an expression
  *
  * C1  An occurrence that was claimed is never run again, also after a crash in the middle of it (it
  *     is then listed as interrupted): at most once. One that came while the server was down is

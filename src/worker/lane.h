@@ -45,6 +45,20 @@ struct cn_trust;
 struct cn_lane;
 struct cn_consumers;
 struct cn_crons;
+
+/* A run of scheduled() that somebody asks for. The lane's from `trigger` until it calls `done`. */
+struct cn_manual_run {
+    char *worker;         /* owned */
+    char *cron;           /* owned; as configured. NULL: the first one, and is filled in */
+    int64_t scheduled_ms; /* what the handler is told */
+    void (*done)(struct cn_manual_run *run);
+    /* The answer. */
+    const char *outcome; /* static; NULL: it did not begin, and `err` says why */
+    struct cn_err err;   /* code 0: it threw nothing */
+    int64_t number;      /* in the history of runs, where it is when `done` is called */
+    int64_t duration_ms;
+};
+
 /* What runs on a lane besides requests (bindings/background.h). */
 struct cn_lane_background {
     /* Requests are accepted from now on, or another deployment has become current. */
@@ -53,6 +67,13 @@ struct cn_lane_background {
     void (*free)(struct cn_lane *lane); /* its loop has ended */
     /* /cdn-cgi/handler/scheduled, in development; takes the request over. */
     void (*scheduled)(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
+    /* For the administration, on lane 0: runs scheduled(), and says what is due next (negative:
+     * never). */
+    void (*trigger)(struct cn_lane *lane, struct cn_manual_run *run);
+    void (*schedules)(struct cn_lane *lane,
+                      void (*each)(void *data, struct cn_namespace *ns, const char *worker,
+                                   const char *cron, int64_t next_ms),
+                      void *data);
 };
 
 struct cn_lane_options {
