@@ -37,6 +37,7 @@ struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *inst
     event->id = cn_rand_next(&instance->lane->rand);
     cn_list_init(&event->link);
     events->live++;
+    cn_event_allow_points(&instance->points_left, ++instance->event_count);
     return event;
 }
 
@@ -61,6 +62,7 @@ void cn_event_free(struct cn_events *events, struct cn_event *event)
     cn_js_pin_clear(&event->pipe);
     cn_js_pin_clear(&event->abort);
     cn_list_remove(&event->link);
+    event->instance->event_count--;
     event->instance = NULL;
     event->next_free = events->free;
     events->free = (event->handle & INDEX_MASK);

@@ -29,6 +29,8 @@ struct cn_instance {
     struct cn_runtime *runtime;
     struct cn_list link;             /* in lane->instances */
     struct cn_list events;           /* of struct cn_event */
+    size_t event_count;              /* of them */
+    unsigned points_left;            /* for all of them: event.h */
     struct cn_list objects;          /* of struct cn_jsobject, worker/jsclass.h */
     struct cn_list sockets;          /* of struct cn_jssocket, worker/websocket.h */
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */

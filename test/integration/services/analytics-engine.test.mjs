@@ -145,7 +145,7 @@ test("AE-4 AE-5 aggregates and functions over real points", async (t) => {
 test("AE-1 what a query has seen survives kill -9, and a stop loses nothing", async (t) => {
   const data = tempDir();
   let server = await start(t, { data, lanes: 2 });
-  await server.write([{ doubles: [1] }], { times: 500 });
+  for (let i = 0; i < 2; i++) await server.write([{ doubles: [1] }], { times: 250 });
   const count = async () => Number((await server.sql("SELECT sum(_sample_interval) AS n FROM visits")).json.data[0].n);
   assert.equal(await count(), 500);
   await server.kill();
@@ -157,6 +157,40 @@ test("AE-1 what a query has seen survives kill -9, and a stop loses nothing", as
   assert.equal(await count(), 507);
 });
 
+for (const lanes of [1, 2]) test(`AE-2 an invocation writes 250 points, also in an object; lanes: ${lanes}`, async (t) => {
+  const objects = `import { DurableObject } from "cloudflare:workers";
+    async function fill(env, count, wait) {
+      let written = 0;
+      try {
+        for (let i = 0; i < count; i++) {
+          if (wait && i % 100 === 50) await new Promise((go) => setTimeout(go, 1));
+          env.VISITS.writeDataPoint({ doubles: [1] });
+          written++;
+        }
+      } catch (error) { return written + " " + error; }
+      return String(written);
+    }
+    export class O extends DurableObject { fill(count, wait) { return fill(this.env, count, wait); } }
+    export default { async fetch(request, env) {
+      const { object, count, wait } = await request.json();
+      return new Response(object ? await env.O.getByName(object).fill(count, wait) : await fill(env, count, wait));
+    } };`;
+  const wrangler = { ...JSON.parse(config(datasets)), durable_objects: { bindings: [{ name: "O", class_name: "O" }] }, migrations: [{ tag: "v1", new_sqlite_classes: ["O"] }] };
+  const server = await serve(project({ "wrangler.json": JSON.stringify(wrangler), "index.js": objects }), { lanes });
+  t.after(() => server.kill());
+  const fill = async (parts) => (await server.fetch("/", { method: "POST", body: JSON.stringify(parts) })).text();
+  const over = "250 Error: Analytics Engine write limit exceeded.";
+  for (const object of [undefined, "one", "two"]) {
+    for (const wait of [false, true]) {
+      assert.equal(await fill({ object, count: 250, wait }), "250");
+      assert.equal(await fill({ object, count: 251, wait }), over);
+      assert.equal(await fill({ object, count: 1, wait }), "1", "the next one begins anew");
+    }
+  }
+  // Several at once: none within its limit is refused, whoever else runs.
+  const all = await Promise.all(Array.from({ length: 12 }, (_, i) => fill({ object: i % 3 ? "one" : undefined, count: 250, wait: true })));
+  assert.deepEqual(all, Array(12).fill("250"));
+});
 test("AE-2 a name that cannot be a dataset is refused", async () => {
   const dir = project({ "wrangler.json": config([{ binding: "A", dataset: "../up" }]), "index.js": worker });
   await assert.rejects(serve(dir), /cannot name a dataset/);
