@@ -137,13 +137,24 @@ $(B)/obj/openapi.o: tools/embed.S src/admin/openapi.json
 	$(call say,AS,src/admin/openapi.json)
 	$(Q)$(CC) -DNAME=cn_openapi -DFILE='"src/admin/openapi.json"' -c $< -o $@
 
+# The dashboard: bundled, compressed, with a table of its files.
+build/dashboard.c: tools/build-dashboard.mjs package-lock.json
+	@mkdir -p $(@D)
+	$(call say,BUNDLE,$@)
+	$(Q)node tools/build-dashboard.mjs build/dashboard
+-include build/dashboard.c.d
+$(B)/obj/dashboard.o: build/dashboard.c src/admin/dashboard.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -c $< -o $@
+
 # Written together with the prelude.
 $(B)/obj/prelude-parts.o: tools/embed.S build/prelude.js
 	@mkdir -p $(@D)
 	$(call say,AS,build/prelude-parts.js)
 	$(Q)$(CC) -DNAME=cn_prelude_parts -DFILE='"build/prelude-parts.js"' -c $< -o $@
 
-$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-parts.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(THIRD)
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-parts.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(B)/obj/dashboard.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "admin/dashboard.h"
 #include "admin/guard.h"
 #include "admin/job.h"
 #include "admin/metrics.h"
@@ -181,18 +182,21 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
     struct endpoint *endpoint = cn_http_server_data(server);
     struct cn_admin *admin = endpoint->admin;
     const struct page *page = find_page(http);
+    const struct cn_dashboard_file *file = page ? NULL : cn_dashboard_find(http);
+    enum cn_guard_need need = page ? page->need : file ? CN_GUARD_OPEN : CN_GUARD_TOKEN;
     const char *sentence;
     unsigned retry;
-    int status = !endpoint->guard
-                     ? 0
-                     : cn_guard_check(endpoint->guard, http, page ? page->need : CN_GUARD_TOKEN,
-                                      uv_now(&admin->loop), &sentence, &retry);
+    int status = !endpoint->guard ? 0
+                                  : cn_guard_check(endpoint->guard, http, need,
+                                                   uv_now(&admin->loop), &sentence, &retry);
     if (status)
         return cn_job_refuse(http, status, "denied", sentence, retry);
-    if (page && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
+    if ((page || file) && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
         return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
     if (page)
         return page->answer(admin, http);
+    if (file)
+        return cn_dashboard_answer(file, http);
     if (admin->job_count == CN_ADMIN_JOB_MAX)
         return cn_job_refuse(http, 503, "overloaded", "too many operations are under way", 1);
     admin->job_count++;

@@ -5,13 +5,14 @@
  * which the commands of this machine use and whose file mode says who may, and
  * (optional) an HTTP listener that asks for a token (admin/guard.h).
  *
+ *     GET /              the dashboard (admin/dashboard.h)
  *     GET /healthz       the process answers
  *     GET /readyz        it serves: deployed, not draining, writes are accepted
  *     GET /metrics       Prometheus text (admin/metrics.h)
  *     GET /openapi.json  the control API
  *     /api/...           the control API (admin/control.h)
  *
- * The thread has a loop and never waits: the first three are answered on it however
+ * The thread has a loop and never waits: all but the last are answered on it however
  * busy lanes are; each control call gets a thread for itself, CN_ADMIN_JOB_MAX at
  * most, whose answer is streamed by the loop as fast as its reader takes it.
  *

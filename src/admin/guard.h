@@ -3,7 +3,8 @@
  *
  * The control socket is protected by its file's mode and asks nothing. On TCP:
  *
- *   G1  Health and readiness are open to whoever reaches the port. On loopback, so are metrics.
+ *   G1  Health, readiness and the files of the dashboard, which show nothing by themselves, are
+ *       open to whoever reaches the port. On loopback, so are metrics.
  *   G2  Everything else needs "Authorization: Bearer TOKEN", compared in constant time.
  *   G3  An address that has sent FREE_FAILURES wrong tokens is refused unheard for a
  *       time that doubles with each further one, 1 s to 5 min; a right one clears it.

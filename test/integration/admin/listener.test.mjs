@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { gunzipSync } from "node:zlib";
 import { run } from "../lib/cairn.mjs";
 import { raw, root, serve, tempDir } from "../lib/server.mjs";
 import { adminPort, ask, call, dir } from "./lib.mjs";
@@ -30,13 +31,34 @@ describe("on loopback", () => {
     assert.equal(statSync(path.join(server.data, "control.sock")).mode & 0o777, 0o600);
     assert.match(token, /^[0-9a-f]{48}$/);
     await call(server, "x", "add", "one");
-    for (const target of ["/api/namespaces", "/openapi.json", "/nothing", "/"]) {
+    for (const target of ["/api/namespaces", "/openapi.json", "/nothing", "/dashboard/", "/dashboard/../api/namespaces"]) {
       const answer = await ask({ port }, "GET", target);
       assert.equal(answer.status, 401, target);
       assert.equal(answer.headers["www-authenticate"], "Bearer");
     }
     assert.deepEqual((await ask({ port }, "GET", "/api/namespaces", bearer(token))).json, { namespaces: [{ name: "app/Ledger" }] });
     assert.equal((await ask({ port }, "GET", "/nothing", bearer(token))).status, 404);
+  });
+  test("the dashboard's files are open, run only their own script, and are not sent twice", async () => {
+    const page = await ask({ port }, "GET", "/?x");
+    assert.equal(page.status, 200);
+    assert.match(page.headers["content-type"], /^text\/html/);
+    assert.match(page.headers["content-security-policy"], /^default-src 'none'; script-src 'self'; .*connect-src 'self'; .*frame-ancestors 'none'/);
+    assert.equal(page.headers["cache-control"], "no-cache");
+    assert.equal(page.headers["x-content-type-options"], "nosniff");
+    assert.equal((await ask({ port }, "GET", "/", { headers: { "if-none-match": page.headers.etag } })).status, 304);
+    assert.equal((await ask({ port }, "GET", "/", { headers: { host: "evil.example" } })).status, 403);
+    assert.equal((await ask({ port }, "POST", "/")).status, 405);
+    const names = [...page.text.matchAll(/"(\/dashboard\/[^"]+)"/g)].map(([, name]) => name);
+    assert.equal(names.length, 3);
+    for (const name of names) {
+      const plain = await ask({ port }, "GET", name);
+      const packed = await ask({ port }, "GET", name, { headers: { "accept-encoding": "gzip, br" } });
+      assert.equal(plain.status, 200);
+      assert.match(plain.headers["cache-control"], /immutable/);
+      assert.equal(packed.headers["content-encoding"], "gzip");
+      assert.deepEqual(gunzipSync(packed.bytes), plain.bytes);
+    }
   });
   test("pages of other sites are refused, and names that only seem to be this machine", async () => {
     const evil = { headers: { host: "evil.example", authorization: `Bearer ${token}` } };

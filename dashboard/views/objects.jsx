@@ -1,0 +1,83 @@
+// Objects: found by class, name or id, sorted by size, last change or alarm.
+import { useEffect, useState } from "preact/hooks";
+import { get, path, query } from "../lib/api.js";
+import * as format from "../lib/format.js";
+import { useLoad, usePages, useSettled } from "../lib/load.js";
+import { go, href } from "../lib/router.js";
+import { Badge, Button, Empty, Head, Icon, PagedTable, Search, Select, Time, Toggle, Trouble } from "../ui/parts.jsx";
+
+const PAGE = 100;
+const isId = (text) => /^[0-9a-f]{64}$/i.test(text);
+const isService = (name) => name.startsWith("$");
+
+/** The classes that have objects, `worker/Class`. */
+export const useNamespaces = () => useLoad((signal) => get("/api/namespaces", { signal }).then(({ namespaces }) => namespaces.map(({ name }) => name)), []);
+
+/** One page of objects of a class, in the order that is asked for. */
+async function list(namespace, { q, sort, desc }, cursor, signal) {
+  if (isId(q)) {
+    const found = await get(path`/api/objects/${namespace}/${q.toLowerCase()}`, { signal }).catch((error) => { if (error.status !== 404) throw error; });
+    return { items: found ? [found] : [], cursor: null };
+  }
+  // A prefix is found in the order of names only.
+  const order = q ? { prefix: q } : { sort, desc: desc ? "1" : "" };
+  const { objects, cursor: next } = await get(`/api/objects${query({ namespace, ...order, cursor, limit: PAGE })}`, { signal });
+  return { items: objects, cursor: next };
+}
+
+/** The first page of each class, merged: the first of all are among them. */
+async function listAll(namespaces, options, signal) {
+  const pages = await Promise.all(namespaces.map((namespace) => list(namespace, options, undefined, signal)));
+  const value = { size: ({ size }) => size, changed: ({ changed }) => changed, alarm: ({ alarm }) => alarm, name: ({ name }) => name ?? "", id: ({ id }) => id }[options.q ? "name" : options.sort];
+  const sign = options.desc && !options.q && ["size", "changed"].includes(options.sort) ? -1 : 1;
+  const items = pages.flatMap(({ items }) => items).sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : 0));
+  return { items: items.slice(0, PAGE), cursor: null, cut: items.length > PAGE || pages.some(({ cursor }) => cursor) };
+}
+
+export function Objects({ route }) {
+  const { ns = "", q = "", sort = "changed", desc = sort === "changed" || sort === "size" ? "1" : "", services = "" } = route.query;
+  const [text, setText] = useState(q);
+  const settled = useSettled(text);
+  const namespaces = useNamespaces();
+  const change = (values, options) => go(["objects"], { ns, q, sort, desc, services, ...values }, options);
+  useEffect(() => { if (settled !== q) change({ q: settled }, { replace: true }); }, [settled]);
+
+  const names = (namespaces.data ?? []).filter((name) => services || !isService(name));
+  const pages = usePages(async (cursor, signal) => {
+    if (!namespaces.data) return { items: [], waiting: true };
+    const options = { q: q.trim(), sort, desc };
+    if (ns) return list(ns, options, cursor, signal);
+    return listAll(names, options, signal);
+  }, [ns, q, sort, desc, services, namespaces.data]);
+
+  if (namespaces.error) return <><Head title="Objects" /><Trouble error={namespaces.error} retry={namespaces.reload} /></>;
+  const searching = Boolean(q.trim());
+  const onOrder = (by) => change({ sort: by, desc: by === sort ? (desc ? "" : "1") : by === "size" || by === "changed" ? "1" : "" });
+  const columns = [
+    { title: "Name", sort: "name", wide: true, cell: ({ name, id }) => (name ? <span class="name">{name}</span> : <span class="mono faint">{format.brief(id, 16)}</span>) },
+    !ns && { title: "Class", minor: true, cell: ({ namespace }) => <span class="class">{namespace}</span> },
+    { title: "Id", sort: "id", mono: true, minor: true, cell: ({ id }) => <span class="faint">{format.brief(id)}</span> },
+    { title: "Size", sort: "size", right: true, cell: ({ size }) => format.bytes(size) },
+    { title: "Last change", sort: "changed", right: true, cell: ({ changed }) => <Time ms={changed} /> },
+    { title: "Alarm", sort: "alarm", right: true, cell: ({ alarm }) => (alarm === null ? <span class="faint">–</span> : <Badge kind={alarm < Date.now() ? "warn" : ""}><Time ms={alarm} /></Badge>) },
+  ].filter(Boolean);
+  const empty = searching
+    ? <Empty title="Nothing found">No object {ns ? `of ${ns} ` : ""}has {isId(q.trim()) ? "this id" : `a name that begins with “${q.trim()}”`}.</Empty>
+    : sort === "alarm" ? <Empty title="No alarms">No object {ns ? `of ${ns} ` : ""}has an alarm set.</Empty>
+    : <Empty title="No objects yet">An object is listed here from its first write on.</Empty>;
+  return (
+    <>
+      <Head title="Objects" note={ns || undefined}>
+        <Button title="Load again (r)" onClick={() => pages.reload()}><Icon name="reload" /></Button>
+      </Head>
+      <div class="tools">
+        <Search value={text} onInput={setText} placeholder="Beginning of a name, or an id" />
+        <Select label="Class" value={ns} onChange={(ns) => change({ ns })} options={[["", "All classes"], ...names.map((name) => [name, name]), ...(ns && !names.includes(ns) ? [[ns, ns]] : [])]} />
+        <Toggle checked={Boolean(services)} onChange={(on) => change({ services: on ? "1" : "", ns: on || !isService(ns) ? ns : "" })}>Services</Toggle>
+      </div>
+      <PagedTable pages={pages.waiting ? { ...pages, loading: true } : pages} columns={columns} empty={empty} rowKey={({ namespace, id }) => namespace + id}
+        link={({ namespace, id }) => href(["object", namespace, id])} order={searching ? { by: "name" } : { by: sort, desc: Boolean(desc) }} onOrder={searching ? undefined : onOrder} />
+      {pages.cut && <p class="hint center">These are the first {PAGE} of all classes. Choose a class to see on.</p>}
+    </>
+  );
+}
