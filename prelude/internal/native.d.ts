@@ -53,8 +53,9 @@ export interface Native {
   r2Uploads(ns: number, key: string | null, upload: string | null, callback: Function): void;
   // cache.c
   cacheGet(key: string): [status: number, head: string, stored: number, size: number, body: Uint8Array | object] | undefined;
-  cachePut(key: string, status: number, head: string, seconds: number, body: Uint8Array | object): boolean;
+  cachePut(key: string, status: number, head: string, seconds: number, body: Uint8Array | object, place: string, tags: string[]): boolean;
   cacheDelete(key: string): boolean;
+  cachePurge(tags: string[], paths: string[], everything: boolean): void;
   cacheFile(): object | undefined;
   cacheWrite(file: object, bytes: Uint8Array): Promise<void>;
   cacheRead(file: object, offset: number, size: number): Promise<Uint8Array>;

@@ -3,6 +3,7 @@
 // What may be kept and for how long is decided here by the rules of HTTP; src/service/cache.c keeps it.
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
+import { utf8Encode } from "./encoding/text-encoder.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
@@ -12,6 +13,9 @@ import { createByteStreamFromBytes, createByteStreamFromPull, knownLength, pumpT
 const BODY_MEMORY_MAX = 256 * 1024; // CN_CACHE_BODY_MEMORY_MAX
 const BODY_MAX = 512 * 1024 * 1024; // CN_CACHE_BODY_MAX
 const PIECE_BYTES = 256 * 1024;
+const TAGS_BYTES_MAX = 16 * 1024; // CN_CACHE_TAGS_SIZE_MAX
+const TAG_BYTES_MAX = 1024;
+const PURGE_MAX = 1000;
 /** How long an answer without any word about it is kept, in seconds, by its status. */
 const DEFAULT_SECONDS = { 200: 7200, 301: 7200, 302: 1200, 303: 1200, 404: 180, 410: 180 };
 
@@ -97,15 +101,34 @@ function join(parts, size) {
   return all;
 }
 
+/** Tags by which an answer can be purged: those of Cache-Tag and others, in lower case. What is too long is left out. */
+function tagsOf(headers, others) {
+  const tags = new Set();
+  let left = TAGS_BYTES_MAX;
+  for (const tag of [...(headers.get("cache-tag") ?? "").split(","), ...others]) {
+    const name = normalTag(tag);
+    const size = utf8Encode(name).length + 1;
+    if (name === "" || size > TAG_BYTES_MAX + 1 || size > left || tags.has(name)) continue;
+    left -= size;
+    tags.add(name);
+  }
+  return [...tags];
+}
+const normalTag = (tag) => `${tag}`.replace(/\0/g, "").trim().toLowerCase();
+const placeOf = (url) => {
+  const { host, pathname } = new URL(url);
+  return host + pathname;
+};
+
 /** Keeps a response (its body is read to the end); false: it may not or could not be kept. */
-export async function store(key, response, seconds, limit = BODY_MAX) {
+export async function store(key, url, response, seconds, tags = [], limit = BODY_MAX) {
   const head = headOf(response);
   if (!(seconds > 0) || head === null) {
     await response.body?.cancel();
     return false;
   }
   const body = await gather(response.body, limit);
-  return body !== null && native.cachePut(key, response.status, head, seconds, body);
+  return body !== null && native.cachePut(key, response.status, head, seconds, body, placeOf(url), tagsOf(response.headers, tags));
 }
 
 const etagMatches = (list, etag) => list.split(",").some((each) => {
@@ -190,7 +213,7 @@ class Cache {
     if (response.status === 206) throw new TypeError("Cannot cache response to a range request (206 Partial Content).");
     if (response.headers.get("vary")?.split(",").some((name) => name.trim() === "*")) throw new TypeError("Cannot cache response with 'Vary: *' header.");
     if (response.bodyUsed || response.body?.locked) throw new TypeError("The response body has been used already.");
-    await store(keyOf(this.#name, request), response, freshSeconds(response.status, response.headers));
+    await store(keyOf(this.#name, request), request.url, response, freshSeconds(response.status, response.headers));
   }
   async match(request, options) {
     request = isRequest(request) ? request : new Request(request);
@@ -244,6 +267,7 @@ function wantedSeconds(cf, response) {
 
 /** fetch() through the cache; `run` does without it. */
 export async function cachedFetch(request, cf, run) {
+  if (cf.cacheTags !== undefined && !Array.isArray(cf.cacheTags)) throw new TypeError("cf.cacheTags must be an array of strings.");
   const key = `f\0${cf.cacheKey ?? request.url.split("#")[0]}`;
   if (request.cache !== "no-cache" && request.cache !== "reload") {
     const found = lookUp(key, request);
@@ -252,6 +276,29 @@ export async function cachedFetch(request, cf, run) {
   const response = await run();
   const seconds = wantedSeconds(cf, response);
   if (!(seconds > 0) || response.status === 206 || response.body === null || (knownLength(response.body) ?? 0) > FETCH_BODY_MAX) return response;
-  store(key, response.clone(), seconds, FETCH_BODY_MAX).catch(() => {}); // the script sees the failure of its own branch
+  store(key, request.url, response.clone(), seconds, cf.cacheTags ?? [], FETCH_BODY_MAX).catch(() => {}); // the script sees the failure of its own branch
   return response;
+}
+
+// --- ctx.cache -------------------------------------------------------------------------------
+
+function namesOf(options, name) {
+  const list = options[name];
+  if (list === undefined) return [];
+  if (!Array.isArray(list)) throw new TypeError(`purge(): ${name} must be an array of strings.`);
+  return list.map((item) => `${item}`);
+}
+const refused = (message) => ({ success: false, errors: [{ code: 1012, message }] });
+
+/** Removes what this worker has kept, in whichever of its caches. */
+export async function purge(options) {
+  if (options === null || typeof options !== "object") throw new TypeError("purge() takes an object.");
+  const tags = namesOf(options, "tags").map(normalTag);
+  const paths = namesOf(options, "pathPrefixes").map((path) => path.replace(/\0/g, ""));
+  const everything = options.purgeEverything === true;
+  if (!everything && tags.length === 0 && paths.length === 0) return refused("One of tags, pathPrefixes and purgeEverything must be given.");
+  if (tags.length > PURGE_MAX || paths.length > PURGE_MAX) return refused(`At most ${PURGE_MAX} tags and ${PURGE_MAX} path prefixes can be purged at a time.`);
+  if (paths.includes("") || tags.includes("")) return refused("A tag or a path prefix must not be empty.");
+  native.cachePurge(tags, paths, everything);
+  return { success: true, errors: [] };
 }

@@ -2,6 +2,7 @@
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
+import cache from "part:../web/cache.js";
 
 const token = Symbol("construct");
 let exportsOf = () => ({}); // modules.js sets it
@@ -10,6 +11,9 @@ export function setExportsOf(find) {
 }
 /** The script's own exports as bindings: `ctx.exports`. */
 export const loopbackExports = () => exportsOf();
+
+/** `ctx.cache`, and what `cloudflare:workers` exports as `cache`. */
+export const cacheContext = Object.freeze({ purge: async (options) => cache().purge(options) });
 
 /** @returns {ExecutionContext} */
 export function newContext(handle, props) {
@@ -59,6 +63,10 @@ export class ExecutionContext {
 
   get exports() {
     return exportsOf();
+  }
+
+  get cache() {
+    return cacheContext;
   }
 
   /** The response has been handed over: the event ends when nothing is waited for. */

@@ -2,7 +2,7 @@
 import { currentObject } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
-import { setExportsOf } from "./context.js";
+import { cacheContext, setExportsOf } from "./context.js";
 import { RpcPromise, RpcProperty, RpcStub, RpcTarget } from "./object/rpc.js";
 import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
@@ -101,6 +101,7 @@ export const modules = {
   "cloudflare:workers": {
     env: mirror(() => imported.env ?? environment),
     exports: mirror(() => imported.exports ?? loopback),
+    cache: cacheContext,
     waitUntil,
     withEnv: (newEnv, callback) => withEnvAndExports(newEnv, null, callback),
     withExports: (newExports, callback) => withEnvAndExports(null, newExports, callback),

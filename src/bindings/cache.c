@@ -34,14 +34,15 @@ static int64_t now_ms(void)
     return cn_clock_wall_ms(cn_clock_system());
 }
 
-/* The worker's name, then what the prelude made of cache and URL. */
+/* The worker's name, then (unless NULL) what the prelude made of cache and URL. */
 static void make_key(JSContextRef ctx, JSValueRef value, struct cn_buf *key)
 {
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
     if (instance)
         cn_buf_append_str(key, instance->script->name);
     cn_buf_append_byte(key, 0);
-    cn_js_append_utf8(ctx, value, key);
+    if (value)
+        cn_js_append_utf8(ctx, value, key);
 }
 
 /* cacheGet(key) -> undefined, or [status, head, stored, size, bytes | entry] */
@@ -80,7 +81,21 @@ static JSValueRef native_cache_delete(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, found);
 }
 
-/* cachePut(key, status, head, seconds, bytes | entry) -> false: it is too large */
+/* The texts of an array, each with its NUL; the prelude has seen to it that none has one inside. */
+static void append_texts(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
+{
+    if (!JSValueIsObject(ctx, value))
+        return;
+    JSObjectRef list = (JSObjectRef)value;
+    unsigned count = (unsigned)cn_js_to_number(ctx, cn_js_get(ctx, list, "length"));
+    for (unsigned i = 0; i < count; i++) {
+        cn_js_append_utf8(ctx, JSObjectGetPropertyAtIndex(ctx, list, i, NULL), out);
+        cn_buf_append_byte(out, 0);
+    }
+}
+
+/* cachePut(key, status, head, seconds, bytes | entry, place, tags: string[]) -> false: it is too
+ * large */
 static JSValueRef native_cache_put(CN_JS_NATIVE_ARGS)
 {
     struct cn_buf key = {0}, head = {0};
@@ -93,6 +108,11 @@ static JSValueRef native_cache_put(CN_JS_NATIVE_ARGS)
     entry->head = (char *)cn_buf_take(&head);
     entry->stored_ms = now_ms();
     entry->expires_ms = entry->stored_ms + (int64_t)(cn_js_to_number(ctx, cn_js_arg(3)) * 1000);
+    entry->place = cn_js_to_text(ctx, cn_js_arg(5), NULL);
+    struct cn_buf tags = {0};
+    append_texts(ctx, cn_js_arg(6), &tags);
+    entry->tags_size = tags.size;
+    entry->tags = (char *)cn_buf_take(&tags);
     uint8_t *bytes;
     size_t size;
     struct held *held = cn_js_handle_find(ctx, cn_js_arg(4), &held_type);
@@ -106,6 +126,29 @@ static JSValueRef native_cache_put(CN_JS_NATIVE_ARGS)
         entry->size = size;
     }
     return JSValueMakeBoolean(ctx, cn_cache_put(entry));
+}
+
+/* cachePurge(tags: string[], paths: string[], everything): of this worker, whatever the cache */
+static JSValueRef native_cache_purge(CN_JS_NATIVE_ARGS)
+{
+    struct cn_buf prefix = {0}, tags = {0}, paths = {0};
+    make_key(ctx, NULL, &prefix);
+    append_texts(ctx, cn_js_arg(0), &tags);
+    append_texts(ctx, cn_js_arg(1), &paths);
+    struct cn_cache_purge purge = {
+        .prefix = (const char *)prefix.data,
+        .prefix_size = prefix.size,
+        .tags = (const char *)tags.data,
+        .tags_size = tags.size,
+        .paths = (const char *)paths.data,
+        .paths_size = paths.size,
+        .everything = JSValueToBoolean(ctx, cn_js_arg(2)),
+    };
+    cn_cache_purge(&purge);
+    cn_buf_fini(&prefix);
+    cn_buf_fini(&tags);
+    cn_buf_fini(&paths);
+    return JSValueMakeUndefined(ctx);
 }
 
 /* --- bodies on disk -------------------------------------------------------------------------- */
@@ -207,11 +250,8 @@ static JSValueRef native_cache_read(CN_JS_NATIVE_ARGS)
 }
 
 const struct cn_js_native cn_native_cache[] = {
-    {"cacheGet", native_cache_get},
-    {"cachePut", native_cache_put},
-    {"cacheDelete", native_cache_delete},
-    {"cacheFile", native_cache_file},
-    {"cacheWrite", native_cache_write},
-    {"cacheRead", native_cache_read},
-    {0},
+    {"cacheGet", native_cache_get},       {"cachePut", native_cache_put},
+    {"cacheDelete", native_cache_delete}, {"cachePurge", native_cache_purge},
+    {"cacheFile", native_cache_file},     {"cacheWrite", native_cache_write},
+    {"cacheRead", native_cache_read},     {0},
 };

@@ -80,14 +80,16 @@ void cn_cache_entry_unref(struct cn_cache_entry *entry)
         close(entry->fd);
     cn_free(entry->key);
     cn_free(entry->head);
+    cn_free(entry->place);
+    cn_free(entry->tags);
     cn_free(entry->body);
     cn_free(entry);
 }
 
 static uint64_t memory_of(const struct cn_cache_entry *entry)
 {
-    return sizeof(*entry) + entry->key_size * 2 + entry->head_size +
-           (entry->fd < 0 ? entry->size : 0);
+    return sizeof(*entry) + entry->key_size * 2 + entry->head_size + entry->tags_size +
+           (entry->place ? strlen(entry->place) : 0) + (entry->fd < 0 ? entry->size : 0);
 }
 
 static uint64_t disk_of(const struct cn_cache_entry *entry)
@@ -197,7 +199,41 @@ bool cn_cache_remove(const void *key, size_t key_size, int64_t now_ms)
     return fresh;
 }
 
-size_t cn_cache_remove_prefix(const void *prefix, size_t size)
+static bool has_tag(const struct cn_cache_entry *entry, const char *tag)
+{
+    const char *end = entry->tags + entry->tags_size;
+    for (const char *at = entry->tags; at && at < end; at += strlen(at) + 1) {
+        if (strcmp(at, tag) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_below(const struct cn_cache_entry *entry, const char *path)
+{
+    const char *place = entry->place;
+    if (place && path[0] == '/')
+        place = strchr(place, '/');
+    size_t size = strlen(path);
+    if (!place || strncmp(place, path, size) != 0)
+        return false;
+    return size == 0 || path[size - 1] == '/' || place[size] == 0 || place[size] == '/';
+}
+
+static bool is_meant(const struct cn_cache_entry *entry, const struct cn_cache_purge *purge)
+{
+    if (entry->key_size < purge->prefix_size ||
+        memcmp(entry->key, purge->prefix, purge->prefix_size) != 0)
+        return false;
+    bool meant = purge->everything;
+    for (size_t at = 0; !meant && at < purge->tags_size; at += strlen(purge->tags + at) + 1)
+        meant = has_tag(entry, purge->tags + at);
+    for (size_t at = 0; !meant && at < purge->paths_size; at += strlen(purge->paths + at) + 1)
+        meant = is_below(entry, purge->paths + at);
+    return meant;
+}
+
+size_t cn_cache_purge(const struct cn_cache_purge *purge)
 {
     struct cn_list garbage;
     cn_list_init(&garbage);
@@ -208,7 +244,7 @@ size_t cn_cache_remove_prefix(const void *prefix, size_t size)
         CN_LIST_FOREACH(lists[i], node)
         {
             struct cn_cache_entry *entry = CN_CONTAINER_OF(node, struct cn_cache_entry, used);
-            if (entry->key_size < size || memcmp(entry->key, prefix, size) != 0)
+            if (!is_meant(entry, purge))
                 continue;
             unlist(entry);
             cn_list_push_back(&garbage, &entry->used);

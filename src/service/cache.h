@@ -27,6 +27,7 @@
 #define CN_CACHE_BODY_MEMORY_MAX (256u << 10) /* a larger body goes to disk, */
 #define CN_CACHE_BODY_MAX (512ull << 20)      /* one larger than this is not kept */
 #define CN_CACHE_ENTRIES_MAX 200000
+#define CN_CACHE_TAGS_SIZE_MAX (16u << 10) /* of one entry */
 
 struct cn_cache_entry {
     atomic_uint refs;
@@ -37,6 +38,9 @@ struct cn_cache_entry {
     int status;
     char *head; /* owned: "name: value\r\n"... */
     size_t head_size;
+    char *place;      /* owned: "host/path", for purges by path; NULL: none */
+    char *tags;       /* owned: for purges by tag, each with its NUL, in lower case; NULL: none */
+    size_t tags_size; /* CN_CACHE_TAGS_SIZE_MAX at most */
     int64_t stored_ms, expires_ms;
     uint8_t *body; /* owned; NULL: in the file */
     int fd;        /* an unlinked file; -1: none */
@@ -58,8 +62,22 @@ bool cn_cache_put(struct cn_cache_entry *entry);
 /* A reference, or NULL. */
 struct cn_cache_entry *cn_cache_find(const void *key, size_t key_size, int64_t now_ms);
 bool cn_cache_remove(const void *key, size_t key_size, int64_t now_ms);
-/* Removes every entry whose key begins so; returns how many. */
-size_t cn_cache_remove_prefix(const void *prefix, size_t size);
+
+/* Which entries a purge removes: of those whose key begins with `prefix` all, or those that one of
+ * the tags or one of the paths fits. Lists of texts, each with its NUL; NULL: none. */
+struct cn_cache_purge {
+    const char *prefix;
+    size_t prefix_size;
+    const char *tags; /* in lower case */
+    size_t tags_size;
+    /* "/path" of any host, or "host/path": the place itself and what is below it, by segments. */
+    const char *paths;
+    size_t paths_size;
+    bool everything;
+};
+/* Returns how many. Looks at every entry while others wait: tens of milliseconds if there are very
+ * many. */
+size_t cn_cache_purge(const struct cn_cache_purge *purge);
 
 struct cn_cache_stats {
     uint64_t hits, misses, evictions, entries, memory_bytes, disk_bytes;

@@ -5,7 +5,10 @@ import test from "node:test";
 import { project, serve } from "../lib/server.mjs";
 
 const worker = `
+import { cache } from "cloudflare:workers";
 const handlers = {
+  purge: (_, { options }, ctx) => ctx.cache.purge(options),
+  purgeImported: (_, { options }) => cache.purge(options),
   async put(url, { body = "body", size, status = 200, headers = {}, request = {}, name }) {
     const cache = name === undefined ? caches.default : await caches.open(name);
     const content = size === undefined ? body : new Uint8Array(size).map((_, i) => i % 251);
@@ -41,10 +44,10 @@ const handlers = {
   },
 };
 export default {
-  async fetch(request) {
+  async fetch(request, env, ctx) {
     const { what, url, ...rest } = await request.json();
     try {
-      return Response.json(await handlers[what](url, rest));
+      return Response.json(await handlers[what](url, rest, ctx));
     } catch (error) {
       return new Response(error.name + ": " + error.message, { status: 400 });
     }
@@ -198,4 +201,88 @@ test("CA-3 fetch() with cf.cacheTtl, cacheEverything, cacheKey, cacheTtlByStatus
   await get("/a", { cacheTtl: 60 }, { cache: "no-store" });
   await get("/a", { cacheTtl: 60 }, { method: "POST" });
   assert.equal(count, before + 4);
+});
+
+for (const lanes of [1, 2]) test(`CA-3 cacheTags, Cache-Tag and ctx.cache.purge(); lanes: ${lanes}`, async (t) => {
+  const server = await start(t, { lanes });
+  const site = "https://example.com";
+  const keep = async (path, tag, more) => assert.equal(await server.ask("put", site + path, { headers: { "cache-control": "max-age=600", ...(tag && { "cache-tag": tag }) }, ...more }), "ok");
+  /** Which of the paths are kept; asked often enough to meet every lane. */
+  const kept = async (...paths) => {
+    const answers = await Promise.all(Array.from({ length: 8 }, async () => {
+      const found = [];
+      for (const path of paths) if ((await server.ask("match", site + path)) !== null) found.push(path);
+      return found.join(" ");
+    }));
+    assert.equal(new Set(answers).size, 1, "all lanes agree");
+    return answers[0];
+  };
+  const purge = async (options, what = "purge") => assert.deepEqual(await server.ask(what, "", { options }), { success: true, errors: [] });
+  const all = ["/a", "/a/b", "/ab", "/c", "/d"];
+  const fill = async () => {
+    await keep("/a", "Red, blue");
+    await keep("/a/b", "reddish");
+    await keep("/ab");
+    await keep("/c", "green");
+    await keep("/d", "blue");
+    assert.equal(await kept(...all), all.join(" "));
+  };
+  await fill();
+  await keep("/named", "red", { name: "other" });
+  await purge({ tags: ["RED", "unknown"] });
+  assert.equal(await kept(...all), "/a/b /ab /c /d");
+  assert.equal(await server.ask("match", site + "/named", { name: "other" }), null, "also of a named cache");
+  await purge({ tags: ["blue", "green"] }, "purgeImported");
+  assert.equal(await kept(...all), "/a/b /ab");
+  await fill();
+  await purge({ pathPrefixes: ["/a"] });
+  assert.equal(await kept(...all), "/ab /c /d", "by segments");
+  await purge({ pathPrefixes: ["example.com/c", "other.com/d"] });
+  assert.equal(await kept(...all), "/ab /d");
+  await purge({ tags: ["blue"], pathPrefixes: ["/ab"] });
+  assert.equal(await kept(...all), "");
+  await fill();
+  await purge({ purgeEverything: true });
+  assert.equal(await kept(...all), "");
+  // what is replaced loses its tags
+  await keep("/a", "old");
+  await keep("/a", "new");
+  await purge({ tags: ["old"] });
+  assert.equal(await kept("/a"), "/a");
+  // bounds: what does not fit into 16 KiB is left out
+  await keep("/a", `${Array.from({ length: 2000 }, (_, i) => `tag-number-${i}`).join(",")}`);
+  await purge({ tags: ["tag-number-1999"] });
+  assert.equal(await kept("/a"), "/a");
+  await purge({ tags: ["tag-number-3"] });
+  assert.equal(await kept("/a"), "");
+  // refusals
+  for (const options of [{}, { tags: [] }, { purgeEverything: false }, { tags: Array(1001).fill("t") }, { pathPrefixes: [""] }]) {
+    const answer = await server.ask("purge", "", { options });
+    assert.equal(answer.success, false);
+    assert.equal(answer.errors.length, 1);
+  }
+  assert.match(await server.ask("purge", "", { options: { tags: "red" } }), /^TypeError: .*must be an array/);
+  assert.match(await server.ask("purge", "", {}), /^TypeError/);
+});
+
+test("CA-3 cf.cacheTags of a fetch()", async (t) => {
+  const server = await start(t);
+  let count = 0;
+  const origin = http.createServer((request, response) => response.writeHead(200, { "cache-tag": "from-origin" }).end(String(++count)));
+  await new Promise((resolve) => origin.listen(0, "127.0.0.1", resolve));
+  t.after(() => origin.close());
+  const url = `http://127.0.0.1:${origin.address().port}/x/y`;
+  const get = () => server.ask("fetch", url, { init: { cf: { cacheTtl: 60, cacheTags: ["Mine", "yours"], cacheKey: "k" } } });
+  const fill = () => server.untilTrue(async () => (await get())[2] === "HIT", "the answer in the cache");
+  for (const options of [{ tags: ["mine"] }, { tags: ["from-origin"] }, { pathPrefixes: ["/x"] }]) {
+    await fill();
+    const before = count;
+    await server.ask("purge", "", { options: { tags: ["no"] } });
+    await get();
+    assert.equal(count, before);
+    await server.ask("purge", "", { options });
+    await get();
+    assert.equal(count, before + 1, JSON.stringify(options));
+  }
+  assert.match(await server.ask("fetch", url, { init: { cf: { cacheTtl: 60, cacheTags: "mine" } } }), /^TypeError: cf.cacheTags/);
 });

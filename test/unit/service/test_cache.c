@@ -70,7 +70,51 @@ TEST(cache, what_was_used_longest_ago_goes_first)
     cn_cache_entry_unref(first);
     cn_cache_entry_unref(last);
     CHECK(!put("huge", "x", CN_CACHE_MEMORY_MAX / 2, INT64_MAX));
-    CHECK(cn_cache_remove_prefix("lru", 3) > 10);
+    CHECK(cn_cache_purge(&(struct cn_cache_purge){"lru", 3, .everything = true}) > 10);
+    cn_cache_stats(&stats);
+    CHECK_INT(0, stats.entries);
+    CHECK_INT(0, stats.memory_bytes);
+}
+
+static void put_tagged(const char *key, const char *place, const char *tags, size_t tags_size)
+{
+    struct cn_cache_entry *entry = cn_cache_entry_new(key, strlen(key));
+    entry->status = 200;
+    entry->expires_ms = INT64_MAX;
+    entry->place = cn_strdup(place);
+    entry->tags = tags ? cn_memdup(tags, tags_size) : NULL;
+    entry->tags_size = tags_size;
+    CHECK(cn_cache_put(entry));
+}
+
+static bool is_there(const char *key)
+{
+    struct cn_cache_entry *entry = find(key, 0);
+    cn_cache_entry_unref(entry);
+    return entry != NULL;
+}
+
+TEST(cache, a_purge_takes_what_it_names_and_no_more)
+{
+    put_tagged("w1 a", "h.com/a", "red\0blue", 9);
+    put_tagged("w1 b", "h.com/a/b", "redder", 7);
+    put_tagged("w1 c", "other.com/ab", NULL, 0);
+    put_tagged("w2 a", "h.com/a", "red", 4);
+    CHECK_INT(0, cn_cache_purge(&(struct cn_cache_purge){.prefix = "w1 ", .prefix_size = 3}));
+    CHECK_INT(0, cn_cache_purge(&(struct cn_cache_purge){"w1 ", 3, .tags = "re", .tags_size = 3}));
+    CHECK_INT(
+        1, cn_cache_purge(&(struct cn_cache_purge){"w1 ", 3, .tags = "no\0blue", .tags_size = 8}));
+    CHECK(!is_there("w1 a") && is_there("w1 b") && is_there("w2 a"));
+    put_tagged("w1 a", "h.com/a", NULL, 0);
+    /* "/a" has a and a/b, not ab; a host has its own */
+    CHECK_INT(2,
+              cn_cache_purge(&(struct cn_cache_purge){"w1 ", 3, .paths = "/a", .paths_size = 3}));
+    CHECK(is_there("w1 c"));
+    CHECK_INT(0, cn_cache_purge(
+                     &(struct cn_cache_purge){"w1 ", 3, .paths = "h.com/ab", .paths_size = 9}));
+    CHECK_INT(1, cn_cache_purge(&(struct cn_cache_purge){"w1 ", 3, .paths = "/", .paths_size = 2}));
+    CHECK_INT(1, cn_cache_purge(&(struct cn_cache_purge){"w", 1, .everything = true}));
+    struct cn_cache_stats stats;
     cn_cache_stats(&stats);
     CHECK_INT(0, stats.entries);
     CHECK_INT(0, stats.memory_bytes);
@@ -95,7 +139,7 @@ TEST(cache, files_are_bounded_by_themselves)
     cn_cache_stats(&stats);
     CHECK_INT(2, stats.entries);
     CHECK(stats.disk_bytes <= CN_CACHE_DISK_MAX);
-    cn_cache_remove_prefix("f", 1);
+    cn_cache_purge(&(struct cn_cache_purge){"f", 1, .everything = true});
     cn_cache_setup(NULL);
     CHECK_INT(-1, cn_cache_file());
     CHECK_INT(0, rmdir(dir)); /* the files have no names */
