@@ -5,11 +5,30 @@ import { get, hasToken, setToken, whenDenied } from "./lib/api.js";
 import { reloadAll } from "./lib/load.js";
 import { go, href, useRoute } from "./lib/router.js";
 import { Button, dialog, Empty, Icon, Overlay } from "./ui/parts.jsx";
+import { Crons } from "./views/crons.jsx";
+import { D1 } from "./views/d1.jsx";
+import { Kv } from "./views/kv.jsx";
+import { Logs } from "./views/logs.jsx";
+import { ObjectView } from "./views/object.jsx";
 import { Objects } from "./views/objects.jsx";
+import { Overview } from "./views/overview.jsx";
+import { Queues } from "./views/queues.jsx";
+import { R2 } from "./views/r2.jsx";
+import { Workers } from "./views/workers.jsx";
 
+// With g and its key one gets to each.
 const views = [
-  { id: "objects", key: "o", title: "Objects", group: "Durable Objects", view: Objects },
+  { id: "overview", key: "h", title: "Overview", view: Overview },
+  { id: "workers", key: "w", title: "Workers", view: Workers },
+  { id: "logs", key: "l", title: "Logs", view: Logs },
+  { id: "objects", key: "o", title: "Objects", group: "Data", view: Objects },
+  { id: "d1", key: "d", title: "D1", group: "Data", view: D1 },
+  { id: "kv", key: "k", title: "KV", group: "Data", view: Kv },
+  { id: "r2", key: "r", title: "R2", group: "Data", view: R2 },
+  { id: "queues", key: "q", title: "Queues", group: "Work", view: Queues },
+  { id: "crons", key: "c", title: "Cron", group: "Work", view: Crons },
 ];
+const inner = { object: { ...views.find(({ id }) => id === "objects"), view: ObjectView } };
 
 // --- light and dark ---
 
@@ -150,7 +169,7 @@ function App() {
   useEffect(() => whenDenied(leave), []);
   if (!known) return <><Login onDone={() => setKnown(true)} /><Overlay /></>;
   const id = route.path[0] ?? views[0].id;
-  const view = views.find((view) => view.id === id || view.also === id);
+  const view = inner[id] ?? views.find((view) => view.id === id);
   const View = view?.view;
   return (
     <div class="shell">

@@ -145,6 +145,33 @@ static void answer_tail(struct cn_admin *admin, struct cn_http_request *http)
     cn_tail_add(&admin->tail, http);
 }
 
+/* Whoever may ask has the token, or could read it. */
+static void answer_address(struct cn_admin *admin, struct cn_http_request *http)
+{
+    const struct cn_admin_options *options = &admin->options;
+    if (!admin->tcp.http)
+        return cn_job_refuse(http, 404, "not_found",
+                             "the server has no admin listener (--admin HOST:PORT)", 0);
+    const char *host = options->host;
+    bool any_v4 = !*host || strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0;
+    bool any_v6 = strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0;
+    bool bare_v6 = !any_v6 && strchr(host, ':') && host[0] != '[';
+    struct cn_buf url = {0}, out = {0};
+    cn_buf_printf(&url, "%s://%s%s%s:%u", options->tls ? "https" : "http", bare_v6 ? "[" : "",
+                  any_v4   ? "127.0.0.1"
+                  : any_v6 ? "[::1]"
+                           : host,
+                  bare_v6 ? "]" : "", admin->port);
+    cn_buf_append_str(&out, "{\"url\":");
+    cn_buf_append_json(&out, (char *)url.data, url.size);
+    cn_buf_append_str(&out, ",\"token\":");
+    cn_buf_append_json(&out, options->token, strlen(options->token));
+    cn_buf_append_str(&out, "}\n");
+    answer(http, 200, "application/json", out.data, out.size);
+    cn_buf_fini(&url);
+    cn_buf_fini(&out);
+}
+
 static const struct page {
     const char *path;
     enum cn_guard_need need;
@@ -155,6 +182,7 @@ static const struct page {
     {"/metrics", CN_GUARD_METRICS, answer_metrics},
     {"/openapi.json", CN_GUARD_TOKEN, answer_openapi},
     {"/api/tail", CN_GUARD_TOKEN, answer_tail},
+    {"/api/address", CN_GUARD_TOKEN, answer_address},
 };
 
 static const struct page *find_page(const struct cn_http_request *http)

@@ -19,8 +19,9 @@
 #define D1 CN_COMMAND_D1
 #define TAIL CN_COMMAND_TAIL
 #define CRONS CN_COMMAND_CRONS
-#define OFFLINE \
-    (OBJECTS | TAIL | CRONS | CN_COMMAND_BACKUP | CN_COMMAND_CHECK) /* on a data directory */
+#define OFFLINE                                                          \
+    (OBJECTS | TAIL | CRONS | CN_COMMAND_DASHBOARD | CN_COMMAND_BACKUP | \
+     CN_COMMAND_CHECK) /* on a data directory */
 #define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | OFFLINE)
 
 struct option {

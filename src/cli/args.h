@@ -21,6 +21,7 @@ enum cn_command_bit {
     CN_COMMAND_DEPLOY = 128,
     CN_COMMAND_D1 = 256,
     CN_COMMAND_CRONS = 512,
+    CN_COMMAND_DASHBOARD = 1 << 15,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -92,6 +93,7 @@ int cn_cmd_new(const struct cn_args *args);
 int cn_cmd_objects(const struct cn_args *args);
 int cn_cmd_backup(const struct cn_args *args);
 int cn_cmd_tail(const struct cn_args *args);
+int cn_cmd_dashboard(const struct cn_args *args);
 int cn_cmd_check(const struct cn_args *args);
 int cn_cmd_d1(const struct cn_args *args);
 int cn_cmd_crons(const struct cn_args *args);

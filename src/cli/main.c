@@ -80,6 +80,9 @@ static const struct cn_command commands[] = {
      "Shows what a running server does: each request with its answer, what workers and objects\n"
      "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",
      1, cn_cmd_tail},
+    {"dashboard", CN_COMMAND_DASHBOARD, "[OPTIONS]", "print the address of the dashboard",
+     "Prints the address of a running server's dashboard. It holds the token: give it to nobody.",
+     0, cn_cmd_dashboard},
     {"backup", CN_COMMAND_BACKUP, "DIR [OPTIONS]", "copy a data directory",
      "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
      "server uses it.",

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { run } from "../lib/cairn.mjs";
 import { raw, root, serve, tempDir } from "../lib/server.mjs";
-import { adminPort, ask, call, dir } from "./lib.mjs";
+import { adminPort, ask, call, command, dir } from "./lib.mjs";
 
 const bearer = (token) => ({ headers: { authorization: `Bearer ${token}` } });
 
@@ -60,6 +60,15 @@ describe("on loopback", () => {
       assert.deepEqual(gunzipSync(packed.bytes), plain.bytes);
     }
   });
+  test("the address of the dashboard is told to whoever may know the token", async () => {
+    assert.equal((await ask({ port }, "GET", "/api/address")).status, 401);
+    assert.deepEqual((await ask({ data: server.data }, "GET", "/api/address")).json, { url: `http://127.0.0.1:${port}`, token });
+    const printed = await command(server.data, "dashboard");
+    assert.equal(printed.stdout, `http://127.0.0.1:${port}/#token=${token}\n`);
+    const none = await command(tempDir(), "dashboard");
+    assert.equal(none.status, 1);
+    assert.match(none.stderr, /no server/);
+  });
   test("pages of other sites are refused, and names that only seem to be this machine", async () => {
     const evil = { headers: { host: "evil.example", authorization: `Bearer ${token}` } };
     assert.equal((await ask({ port }, "GET", "/healthz", evil)).status, 403);
@@ -76,7 +85,7 @@ describe("on loopback", () => {
     assert.ok(routes.length > 10);
     const described = Object.entries(json.paths).flatMap(([target, item]) =>
       Object.keys(item).filter((key) => key !== "parameters").map((method) => `${method.toUpperCase()} ${target.replace(/\{\w+\}/g, "*")}`));
-    const pages = ["GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /api/tail"];
+    const pages = ["GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /api/tail", "GET /api/address"];
     assert.deepEqual(described.sort(), [...routes, ...pages].sort());
     const ids = Object.values(json.paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId).filter(Boolean));
     assert.equal(new Set(ids).size, ids.length);

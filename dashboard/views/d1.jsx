@@ -1,0 +1,56 @@
+// D1 databases: their tables, and a console.
+import { useState } from "preact/hooks";
+import { get, path, send } from "../lib/api.js";
+import * as format from "../lib/format.js";
+import { useLoad } from "../lib/load.js";
+import { href } from "../lib/router.js";
+import { bindingsColumn, Choose } from "../ui/choose.jsx";
+import { Button, Empty, Head, Loaded, toast } from "../ui/parts.jsx";
+import { Console } from "../ui/sql.jsx";
+
+/** The answers {results: [objects], meta} as tables. */
+function toTables(results) {
+  return results.map(({ results: rows, meta }) => {
+    const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    return { columns, rows: rows.map((row) => columns.map((name) => (Array.isArray(row[name]) ? { base64: " ".repeat(Math.ceil(row[name].length * 4 / 3)) } : row[name]))), rowsRead: meta?.rows_read ?? 0, rowsWritten: meta?.rows_written ?? 0 };
+  });
+}
+
+async function run(id, text) {
+  const response = await send("POST", path`/api/d1/${id}/query`, { body: JSON.stringify({ sql: text }), headers: { "content-type": "application/json" } });
+  return { results: toTables((await response.json()).results) };
+}
+
+const quote = (name) => `"${name.replaceAll('"', '""')}"`;
+
+function Database({ id }) {
+  const [text, setText] = useState("");
+  const about = useLoad(async (signal) => (await get("/api/d1", { signal })).databases.find((database) => database.id === id) ?? { id, name: id }, [id]);
+  const tables = useLoad(async () => {
+    const { results: [{ rows }] } = await run(id, "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_cf_%' ORDER BY name");
+    return rows.map(([name, sql]) => ({ name, sql }));
+  }, [id]);
+  const bookmark = async () => {
+    const { bookmark } = await get(path`/api/d1/${id}/bookmark`);
+    await navigator.clipboard?.writeText(bookmark).catch(() => {});
+    toast(`bookmark of now: ${bookmark}`);
+  };
+  return (
+    <>
+      <Head title={about.data?.name ?? id} up={["D1", href(["d1"])]} note={about.data?.bytes !== undefined ? format.bytes(about.data.bytes) : undefined}><Button onClick={bookmark}>Bookmark</Button></Head>
+      <Loaded of={tables} rows={2}>{(list) => (list.length
+        ? <div class="chips">{list.map(({ name, sql }) => <button type="button" key={name} class="chip" title={sql} data-row onClick={() => setText(`SELECT * FROM ${quote(name)} LIMIT 50`)}>{name}</button>)}</div>
+        : <Empty title="No tables yet">CREATE TABLE makes the first; `cairn d1 migrations apply` those of a project.</Empty>)}
+      </Loaded>
+      <Console key={id} guarded={false} run={(sql) => run(id, sql).then((answer) => { if (/\b(create|drop|alter)\b/i.test(sql)) tables.reload(); return answer; })} initial={text} />
+    </>
+  );
+}
+
+export function D1({ route }) {
+  const id = route.path[1];
+  if (id) return <Database key={id} id={id} />;
+  return <Choose view="d1" title="D1" target="/api/d1" items={({ databases }) => databases} idOf={({ id }) => id}
+    columns={[{ title: "Database", wide: true, cell: ({ name }) => name }, bindingsColumn, { title: "Id", mono: true, minor: true, cell: ({ id }) => <span class="faint">{format.brief(id, 24)}</span> }, { title: "Size", right: true, cell: ({ bytes }) => format.bytes(bytes) }]}
+    empty={<Empty title="No databases">A project's [[d1_databases]] are listed here.</Empty>} />;
+}

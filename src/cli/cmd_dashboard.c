@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cairn dashboard: the address of a running server's dashboard, with the token. It stands behind
+ * the #, which a browser keeps to itself. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "cli/args.h"
+#include "cli/ctl.h"
+
+int cn_cmd_dashboard(const struct cn_args *args)
+{
+    struct cn_err err = {0};
+    struct cn_ctl ctl = {0};
+    struct cn_json *answer = NULL;
+    struct cn_buf address = {0};
+    int rc = cn_ctl_connect(&ctl, args, &err);
+    if (rc == 0)
+        rc = cn_ctl_call(&ctl, "GET", "/api/address", NULL, &answer, &err);
+    if (rc == 0) {
+        cn_buf_printf(&address, "%s/#", cn_json_text(answer, "url"));
+        cn_ctl_append_param(&address, "token", cn_json_text(answer, "token"));
+        puts(cn_buf_text(&address));
+    } else {
+        fprintf(stderr, "cairn: %s\n", err.text);
+    }
+    cn_buf_fini(&address);
+    cn_json_free(answer);
+    cn_ctl_close(&ctl);
+    return rc < 0 ? 1 : 0;
+}
