@@ -285,6 +285,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/objects.mjs
 	@node test/bench/websockets.mjs
 	@node test/bench/services.mjs
+	@node test/bench/apps.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_analytics)
 
