@@ -330,7 +330,7 @@ static void append_store(struct cn_buf *out, struct cn_store *store)
     single(out, "cairn_log_live_bytes", "gauge", "Log that a restart would read.",
            stats.log_live_bytes);
     single(out, "cairn_checkpoint_lag_commits", "gauge", "Commits behind the last checkpoint.",
-           stats.appended_lsn - stats.redo_lsn);
+           stats.appended_lsn + 1 - stats.redo_lsn); /* redo begins there */
     single(out, "cairn_checkpoints_total", "counter", "Checkpoints made.", stats.checkpoint_count);
     single(out, "cairn_store_dirty_pages", "gauge", "Committed pages not in their files yet.",
            stats.dirty_pages);

@@ -45,6 +45,7 @@ describe("metrics", () => {
     assert.equal(metrics['cairn_object_calls_total{namespace="app/Ledger"}'], metrics['cairn_object_call_duration_seconds_count{namespace="app/Ledger"}']);
     assert.ok(metrics['cairn_objects_started_total{namespace="app/Ledger"}'] >= 10);
     assert.ok(metrics.cairn_log_commits_total >= 10);
+    assert.ok(metrics.cairn_checkpoint_lag_commits <= metrics.cairn_log_commits_total);
     assert.ok(metrics.cairn_log_flush_duration_seconds_count > 0);
     assert.equal(metrics.cairn_store_writable, 1);
     await server.untilTrue(async () => {
