@@ -241,7 +241,8 @@ TEST(queue, a_dead_letter_leaves_only_when_it_has_arrived)
     CHECK_STR("a1b1", text_of(call));
     CHECK_INT(1, ack(call, 0, true, 0)); /* no retry is left to it */
     cn_service_call_free(&call->base);
-    service_rig_advance(&rig, 1); /* the other queue has answered */
+    for (int i = 0; i < 10000 && metrics().count != 1; i++)
+        service_rig_advance(&rig, 0); /* until the other queue has answered */
     CHECK_INT(1, metrics().count);
     struct cn_namespace *work = rig.ns;
     rig.ns = dead;
