@@ -1,65 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/metrics.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
-#include "base/counter.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/cache.h"
+#include "service/kvcache.h"
 #include "service/points.h"
+#include "service/service.h"
 #include "store/history.h"
 #include "store/store.h"
 #include "worker/metrics.h"
 #include "worker/server.h"
 
-/* --- the text -------------------------------------------------------------------------------- */
+/* --- telling the sink ------------------------------------------------------------------------ */
 
-/* A family of metrics begins; each sample follows with its labels. */
-static void family(struct cn_buf *out, const char *name, const char *type, const char *help)
+static void family(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
+                   const char *help)
 {
-    cn_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    sink->family(sink, name, type, help);
 }
 
-static void append_label(struct cn_buf *out, const char *name, const char *value)
-{
-    cn_buf_printf(out, "%s=\"", name);
-    for (; *value; value++) {
-        if (*value == '\\' || *value == '"')
-            cn_buf_append_byte(out, '\\');
-        if (*value == '\n')
-            cn_buf_append_str(out, "\\n");
-        else
-            cn_buf_append_byte(out, (uint8_t)*value);
-    }
-    cn_buf_append_byte(out, '"');
-}
-
-/* One sample; `label` NULL: without labels. */
-static void sample(struct cn_buf *out, const char *name, const char *label, const char *value,
+static void sample(struct cn_metrics_sink *sink, const char *label, const char *value,
                    uint64_t number)
 {
-    cn_buf_append_str(out, name);
-    if (label) {
-        cn_buf_append_byte(out, '{');
-        append_label(out, label, value);
-        cn_buf_append_byte(out, '}');
-    }
-    cn_buf_printf(out, " %" PRIu64 "\n", number);
+    sink->value(sink, &(struct cn_metric_value){.labels = {{label, value}}, .integer = number});
 }
 
-static void single(struct cn_buf *out, const char *name, const char *type, const char *help,
-                   uint64_t number)
+static void sample_seconds(struct cn_metrics_sink *sink, const char *label, const char *value,
+                           double number)
 {
-    family(out, name, type, help);
-    sample(out, name, NULL, NULL, number);
+    sink->value(sink, &(struct cn_metric_value){
+                          .labels = {{label, value}}, .real = true, .number = number});
+}
+
+static void single(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
+                   const char *help, uint64_t number)
+{
+    family(sink, name, type, help);
+    sample(sink, NULL, NULL, number);
 }
 
 /* A histogram as numbers, perhaps added up over lanes. */
@@ -76,192 +61,214 @@ static void add_histogram(struct sums *sums, const struct cn_histogram *histogra
 }
 
 /* `scale` turns what was counted into the unit: 1e-6 for microseconds. */
-static void histogram(struct cn_buf *out, const char *name, const char *label, const char *value,
-                      const struct sums *sums, const uint64_t bounds[CN_HISTOGRAM_BOUNDS],
-                      double scale)
+static void sample_histogram(struct cn_metrics_sink *sink, const char *label, const char *name,
+                             const struct sums *sums, const uint64_t bounds[CN_HISTOGRAM_BOUNDS],
+                             double scale)
 {
-    uint64_t count = 0;
-    for (size_t i = 0; i <= CN_HISTOGRAM_BOUNDS; i++) {
-        count += sums->ranges[i];
-        cn_buf_printf(out, "%s_bucket{", name);
-        if (label) {
-            append_label(out, label, value);
-            cn_buf_append_byte(out, ',');
-        }
-        if (i < CN_HISTOGRAM_BOUNDS)
-            cn_buf_printf(out, "le=\"%g\"} %" PRIu64 "\n", (double)bounds[i] * scale, count);
-        else
-            cn_buf_printf(out, "le=\"+Inf\"} %" PRIu64 "\n", count);
-    }
-    for (int i = 0; i < 2; i++) {
-        cn_buf_printf(out, "%s_%s", name, i ? "count" : "sum");
-        if (label) {
-            cn_buf_append_byte(out, '{');
-            append_label(out, label, value);
-            cn_buf_append_byte(out, '}');
-        }
-        if (i)
-            cn_buf_printf(out, " %" PRIu64 "\n", count);
-        else
-            cn_buf_printf(out, " %.17g\n", (double)sums->sum * scale);
-    }
+    struct cn_metric_value value = {.labels = {{label, name}},
+                                    .real = true,
+                                    .number = (double)sums->sum * scale,
+                                    .ranges = sums->ranges};
+    for (size_t i = 0; i < CN_HISTOGRAM_BOUNDS; i++)
+        value.bounds[i] = (double)bounds[i] * scale;
+    sink->value(sink, &value);
+}
+
+static void histogram_us(struct cn_metrics_sink *sink, const char *label, const char *name,
+                         const struct sums *sums)
+{
+    sample_histogram(sink, label, name, sums, cn_histogram_us, 1e-6);
+}
+
+static double ticks_seconds(uint64_t ticks)
+{
+    return (double)cn_clock_ticks_ns(ticks) * 1e-9;
 }
 
 /* --- the process ----------------------------------------------------------------------------- */
 
-static void append_process(struct cn_buf *out)
+static void read_process(struct cn_metrics_sink *sink)
 {
     struct rusage usage;
     size_t resident = 0;
-    family(out, "cairn_build_info", "gauge", "The running version.");
-    sample(out, "cairn_build_info", "version", CN_VERSION, 1);
+    family(sink, "cairn_build_info", CN_METRIC_GAUGE, "The running version.");
+    sample(sink, "version", CN_VERSION, 1);
     (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
     (void)uv_resident_set_memory(&resident);
-    family(out, "cairn_process_cpu_seconds_total", "counter", "CPU time of the process.");
-    cn_buf_printf(out, "cairn_process_cpu_seconds_total %.6f\n",
-                  (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
-    single(out, "cairn_process_resident_memory_bytes", "gauge", "Resident memory.", resident);
+    family(sink, "cairn_process_cpu_seconds_total", CN_METRIC_COUNTER, "CPU time of the process.");
+    sample_seconds(sink, NULL, NULL,
+                   (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE, "Resident memory.",
+           resident);
 }
 
 /* --- lanes and workers ----------------------------------------------------------------------- */
 
-static void append_lane_family(struct cn_buf *out, const struct cn_server *server, const char *name,
-                               const char *type, const char *help, size_t offset)
+static void read_lane_family(struct cn_metrics_sink *sink, const struct cn_server *server,
+                             size_t offset)
 {
-    family(out, name, type, help);
     for (unsigned i = 0; i < cn_server_lane_count(server); i++) {
         char lane[16];
         snprintf(lane, sizeof(lane), "%u", i);
         const char *metrics = (const char *)cn_server_metrics(server, i);
-        sample(out, name, "lane", lane,
-               cn_counter_get((const struct cn_counter *)(metrics + offset)));
+        sample(sink, "lane", lane, cn_counter_get((const struct cn_counter *)(metrics + offset)));
     }
 }
 
-static void append_lanes(struct cn_buf *out, const struct cn_server *server)
+static void read_lanes(struct cn_metrics_sink *sink, const struct cn_server *server)
 {
 #define AT(member) offsetof(struct cn_lane_metrics, member)
     static const struct {
-        const char *name, *type, *help;
+        const char *name;
+        enum cn_metric_type type;
+        const char *help;
         size_t offset;
     } families[] = {
-        {"cairn_lane_heap_bytes", "gauge", "JavaScript heap.", AT(heap_bytes)},
-        {"cairn_lane_turns_total", "counter", "Entries into JavaScript.", AT(turns)},
-        {"cairn_lane_events", "gauge", "Events under way, waitUntil() included.", AT(events)},
-        {"cairn_lane_objects", "gauge", "Objects in memory.", AT(objects)},
-        {"cairn_connections_open", "gauge", "Connections of clients.", AT(connections)},
-        {"cairn_requests_in_flight", "gauge", "Requests without a complete answer.", AT(busy)},
-        {"cairn_connections_accepted_total", "counter", "Connections accepted.", AT(accepted)},
-        {"cairn_connections_rejected_total", "counter", "Connections over the limit.",
+        {"cairn_lane_heap_bytes", CN_METRIC_GAUGE, "JavaScript heap in use.", AT(heap_bytes)},
+        {"cairn_lane_heap_capacity_bytes", CN_METRIC_GAUGE, "JavaScript heap held.",
+         AT(heap_capacity)},
+        {"cairn_lane_turns_total", CN_METRIC_COUNTER, "Entries into JavaScript.", AT(turns)},
+        {"cairn_lane_events", CN_METRIC_GAUGE, "Events under way, waitUntil() included.",
+         AT(events)},
+        {"cairn_lane_objects", CN_METRIC_GAUGE, "Objects in memory.", AT(objects)},
+        {"cairn_connections_open", CN_METRIC_GAUGE, "Connections of clients.", AT(connections)},
+        {"cairn_requests_in_flight", CN_METRIC_GAUGE, "Requests without a complete answer.",
+         AT(busy)},
+        {"cairn_connections_accepted_total", CN_METRIC_COUNTER, "Connections accepted.",
+         AT(accepted)},
+        {"cairn_connections_rejected_total", CN_METRIC_COUNTER, "Connections over the limit.",
          AT(rejected)},
-        {"cairn_bad_requests_total", "counter", "Requests that broke the protocol or a limit.",
-         AT(bad_requests)},
-        {"cairn_requests_aborted_total", "counter", "Clients that left before the answer.",
+        {"cairn_bad_requests_total", CN_METRIC_COUNTER,
+         "Requests that broke the protocol or a limit.", AT(bad_requests)},
+        {"cairn_requests_aborted_total", CN_METRIC_COUNTER, "Clients that left before the answer.",
          AT(aborted)},
+        {"cairn_websockets_open", CN_METRIC_GAUGE, "WebSocket connections.", AT(websockets)},
+        {"cairn_object_sockets", CN_METRIC_GAUGE, "WebSockets that belong to objects.",
+         AT(sockets)},
+        {"cairn_object_sockets_hibernated", CN_METRIC_GAUGE, "... whose object is not in memory.",
+         AT(hibernated)},
+        {"cairn_alarms_running", CN_METRIC_GAUGE, "Alarms under way.", AT(alarms_running)},
+        {"cairn_alarms_due", CN_METRIC_GAUGE, "Alarms whose time has come and that wait.",
+         AT(alarms_due)},
     };
 #undef AT
-    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++)
-        append_lane_family(out, server, families[i].name, families[i].type, families[i].help,
-                           families[i].offset);
-    family(out, "cairn_refusals_total", "counter", "Requests refused before a worker saw them.");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
+        family(sink, families[i].name, families[i].type, families[i].help);
+        read_lane_family(sink, server, families[i].offset);
+    }
+    family(sink, "cairn_refusals_total", CN_METRIC_COUNTER,
+           "Requests refused before a worker saw them.");
     for (size_t reason = 0; reason < CN_REFUSAL_COUNT; reason++) {
         uint64_t count = 0;
         for (unsigned i = 0; i < cn_server_lane_count(server); i++)
             count += cn_counter_get(&cn_server_metrics(server, i)->refusals[reason]);
-        sample(out, "cairn_refusals_total", "reason", cn_refusal_names[reason], count);
+        sample(sink, "reason", cn_refusal_names[reason], count);
     }
 }
+
+static const char *const status_names[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
 /* A worker's numbers over all lanes. */
 struct worker_sums {
     const char *name; /* the first lane's that has it */
-    uint64_t statuses[6], exceptions, limits;
+    uint64_t statuses[CN_ARRAY_COUNT(status_names)], exceptions, limits, ticks;
     struct sums latency;
 };
 
-static struct worker_sums *find_worker(struct worker_sums **all, size_t *count, const char *name)
+struct workers {
+    struct worker_sums *items; /* owned */
+    size_t count;
+};
+
+static struct worker_sums *find_worker(struct workers *all, const char *name)
 {
-    for (size_t i = 0; i < *count; i++) {
-        if (strcmp((*all)[i].name, name) == 0)
-            return &(*all)[i];
+    for (size_t i = 0; i < all->count; i++) {
+        if (strcmp(all->items[i].name, name) == 0)
+            return &all->items[i];
     }
-    *all = cn_realloc(*all, (*count + 1) * sizeof(**all));
-    (*all)[*count] = (struct worker_sums){.name = name};
-    return &(*all)[(*count)++];
+    all->items = cn_realloc(all->items, (all->count + 1) * sizeof(*all->items));
+    all->items[all->count] = (struct worker_sums){.name = name};
+    return &all->items[all->count++];
 }
 
-static void append_workers(struct cn_buf *out, const struct cn_server *server)
+static void add_worker(struct worker_sums *sums, const struct cn_worker_metrics *worker)
 {
-    static const char *const statuses[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
-    struct worker_sums *all = NULL;
-    size_t count = 0;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(status_names); i++)
+        sums->statuses[i] += cn_counter_get(&worker->statuses[i]);
+    sums->exceptions += cn_counter_get(&worker->exceptions);
+    sums->limits += cn_counter_get(&worker->limits);
+    sums->ticks += cn_counter_get(&worker->ticks);
+    add_histogram(&sums->latency, &worker->latency);
+}
+
+static void read_workers(struct cn_metrics_sink *sink, const struct cn_server *server)
+{
+    struct workers all = {0};
     for (unsigned lane = 0; lane < cn_server_lane_count(server); lane++) {
         const struct cn_worker_metrics *worker =
             atomic_load(&cn_server_metrics(server, lane)->workers);
-        for (; worker; worker = worker->next) {
-            struct worker_sums *sums = find_worker(&all, &count, worker->worker);
-            for (size_t i = 0; i < CN_ARRAY_COUNT(statuses); i++)
-                sums->statuses[i] += cn_counter_get(&worker->statuses[i]);
-            sums->exceptions += cn_counter_get(&worker->exceptions);
-            sums->limits += cn_counter_get(&worker->limits);
-            add_histogram(&sums->latency, &worker->latency);
-        }
+        for (; worker; worker = worker->next)
+            add_worker(find_worker(&all, worker->worker), worker);
     }
-    family(out, "cairn_requests_total", "counter", "Answered requests by class of status.");
-    for (size_t w = 0; w < count; w++) {
-        for (size_t i = 0; i < CN_ARRAY_COUNT(statuses); i++) {
-            cn_buf_append_str(out, "cairn_requests_total{");
-            append_label(out, "worker", all[w].name);
-            cn_buf_printf(out, ",status=\"%s\"} %" PRIu64 "\n", statuses[i], all[w].statuses[i]);
-        }
+    family(sink, "cairn_requests_total", CN_METRIC_COUNTER,
+           "Answered requests by class of status.");
+    for (size_t w = 0; w < all.count; w++) {
+        for (size_t i = 0; i < CN_ARRAY_COUNT(status_names); i++)
+            sink->value(sink, &(struct cn_metric_value){.labels = {{"worker", all.items[w].name},
+                                                                   {"status", status_names[i]}},
+                                                        .integer = all.items[w].statuses[i]});
     }
-    family(out, "cairn_worker_exceptions_total", "counter", "Requests whose handler threw.");
-    for (size_t w = 0; w < count; w++)
-        sample(out, "cairn_worker_exceptions_total", "worker", all[w].name, all[w].exceptions);
-    family(out, "cairn_worker_limits_total", "counter", "Requests ended for CPU time or memory.");
-    for (size_t w = 0; w < count; w++)
-        sample(out, "cairn_worker_limits_total", "worker", all[w].name, all[w].limits);
-    family(out, "cairn_request_duration_seconds", "histogram",
+    family(sink, "cairn_worker_exceptions_total", CN_METRIC_COUNTER,
+           "Requests whose handler threw.");
+    for (size_t w = 0; w < all.count; w++)
+        sample(sink, "worker", all.items[w].name, all.items[w].exceptions);
+    family(sink, "cairn_worker_limits_total", CN_METRIC_COUNTER,
+           "Requests ended for CPU time or memory.");
+    for (size_t w = 0; w < all.count; w++)
+        sample(sink, "worker", all.items[w].name, all.items[w].limits);
+    family(sink, "cairn_worker_cpu_seconds_total", CN_METRIC_COUNTER,
+           "Time in JavaScript, that of its objects included.");
+    for (size_t w = 0; w < all.count; w++)
+        sample_seconds(sink, "worker", all.items[w].name, ticks_seconds(all.items[w].ticks));
+    family(sink, "cairn_request_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a request's head to the end of its answer.");
-    for (size_t w = 0; w < count; w++)
-        histogram(out, "cairn_request_duration_seconds", "worker", all[w].name, &all[w].latency,
-                  cn_histogram_us, 1e-6);
-    cn_free(all);
+    for (size_t w = 0; w < all.count; w++)
+        histogram_us(sink, "worker", all.items[w].name, &all.items[w].latency);
+    cn_free(all.items);
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-/* The counters of object/metrics.h, in this order. */
-enum { CALLS, FAILURES, OVERLOADED, STARTED, EVICTED, RESETS, ALARMS, ALARM_FAILURES, GIVEN_UP };
-
+#define AT(member) offsetof(struct cn_object_metrics, member)
 static const struct {
-    const char *name, *help;
+    const char *name;
+    enum cn_metric_type type;
+    const char *help;
     size_t offset;
 } object_families[] = {
-    [CALLS] = {"cairn_object_calls_total", "Calls answered by objects.",
-               offsetof(struct cn_object_metrics, calls)},
-    [FAILURES] = {"cairn_object_call_failures_total", "... with an error.",
-                  offsetof(struct cn_object_metrics, failures)},
-    [OVERLOADED] = {"cairn_object_overloaded_total", "Calls refused because a bound was reached.",
-                    offsetof(struct cn_object_metrics, overloaded)},
-    [STARTED] = {"cairn_objects_started_total", "Instances started.",
-                 offsetof(struct cn_object_metrics, started)},
-    [EVICTED] = {"cairn_objects_evicted_total", "Instances that left memory.",
-                 offsetof(struct cn_object_metrics, evicted)},
-    [RESETS] = {"cairn_objects_reset_total", "Instances that were reset.",
-                offsetof(struct cn_object_metrics, resets)},
-    [ALARMS] = {"cairn_alarms_fired_total", "Alarms handed to objects, retries included.",
-                offsetof(struct cn_object_metrics, alarms)},
-    [ALARM_FAILURES] = {"cairn_alarms_failed_total", "Runs of alarm() that failed.",
-                        offsetof(struct cn_object_metrics, alarm_failures)},
-    [GIVEN_UP] = {"cairn_alarms_given_up_total", "Alarms dropped after their last retry.",
-                  offsetof(struct cn_object_metrics, alarms_given_up)},
+    {"cairn_object_calls_total", CN_METRIC_COUNTER, "Calls answered by objects.", AT(calls)},
+    {"cairn_object_call_failures_total", CN_METRIC_COUNTER, "... with an error.", AT(failures)},
+    {"cairn_object_overloaded_total", CN_METRIC_COUNTER,
+     "Calls refused because a bound was reached.", AT(overloaded)},
+    {"cairn_objects_live", CN_METRIC_GAUGE, "Instances in memory.", AT(live)},
+    {"cairn_objects_started_total", CN_METRIC_COUNTER, "Instances started.", AT(started)},
+    {"cairn_objects_evicted_total", CN_METRIC_COUNTER, "Instances that left memory.", AT(evicted)},
+    {"cairn_objects_reset_total", CN_METRIC_COUNTER, "Instances that were reset.", AT(resets)},
+    {"cairn_alarms_fired_total", CN_METRIC_COUNTER, "Alarms handed to objects, retries included.",
+     AT(alarms)},
+    {"cairn_alarms_failed_total", CN_METRIC_COUNTER, "Runs of alarm() that failed.",
+     AT(alarm_failures)},
+    {"cairn_alarms_given_up_total", CN_METRIC_COUNTER, "Alarms dropped after their last retry.",
+     AT(alarms_given_up)},
 };
+#undef AT
 
 struct namespace_sums {
     char *name; /* owned */
     uint64_t counters[CN_ARRAY_COUNT(object_families)];
+    uint64_t ops[CN_OBJECT_OPS];
+    uint64_t ticks, backlog_count, backlog_bytes, backlog_oldest_ms;
     struct sums latency, lateness;
 };
 
@@ -271,116 +278,230 @@ struct namespaces {
     unsigned lane_count;
 };
 
+static void add_lane(struct namespace_sums *sums, const struct cn_object_metrics *metrics)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(object_families); i++)
+        sums->counters[i] += cn_counter_get(
+            (const struct cn_counter *)((const char *)metrics + object_families[i].offset));
+    for (size_t i = 0; i < CN_OBJECT_OPS; i++)
+        sums->ops[i] += cn_counter_get(&metrics->ops[i]);
+    sums->ticks += cn_counter_get(&metrics->ticks);
+    sums->backlog_count += cn_counter_get(&metrics->backlog_count);
+    sums->backlog_bytes += cn_counter_get(&metrics->backlog_bytes);
+    sums->backlog_oldest_ms += cn_counter_get(&metrics->backlog_oldest_ms); /* one lane has it */
+    add_histogram(&sums->latency, &metrics->latency);
+    add_histogram(&sums->lateness, &metrics->alarm_lateness);
+}
+
 static void add_namespace(void *data, const struct cn_namespace *ns)
 {
     struct namespaces *all = data;
     all->items = cn_realloc(all->items, (all->count + 1) * sizeof(*all->items));
     struct namespace_sums *sums = &all->items[all->count++];
     *sums = (struct namespace_sums){.name = cn_strdup(ns->name)};
-    for (unsigned lane = 0; lane < all->lane_count; lane++) {
-        const struct cn_object_metrics *metrics = &ns->metrics[lane];
-        for (size_t i = 0; i < CN_ARRAY_COUNT(object_families); i++)
-            sums->counters[i] += cn_counter_get(
-                (const struct cn_counter *)((const char *)metrics + object_families[i].offset));
-        add_histogram(&sums->latency, &metrics->latency);
-        add_histogram(&sums->lateness, &metrics->alarm_lateness);
+    for (unsigned lane = 0; lane < all->lane_count; lane++)
+        add_lane(sums, &ns->metrics[lane]);
+}
+
+/* The queue whose namespace it is, or NULL. */
+static const char *queue_name(const struct namespace_sums *sums)
+{
+    return strncmp(sums->name, "$queue/", 7) == 0 ? sums->name + 7 : NULL;
+}
+
+static void read_queues(struct cn_metrics_sink *sink, const struct namespaces *all)
+{
+    family(sink, "cairn_queue_backlog_messages", CN_METRIC_GAUGE,
+           "Messages in a queue, delayed and delivered ones included.");
+    for (size_t n = 0; n < all->count; n++) {
+        if (queue_name(&all->items[n]))
+            sample(sink, "queue", queue_name(&all->items[n]), all->items[n].backlog_count);
+    }
+    family(sink, "cairn_queue_backlog_bytes", CN_METRIC_GAUGE, "Their size.");
+    for (size_t n = 0; n < all->count; n++) {
+        if (queue_name(&all->items[n]))
+            sample(sink, "queue", queue_name(&all->items[n]), all->items[n].backlog_bytes);
+    }
+    family(sink, "cairn_queue_oldest_message_age_seconds", CN_METRIC_GAUGE,
+           "Age of the oldest of them; 0 without any.");
+    int64_t now_ms = cn_clock_wall_ms(cn_clock_system());
+    for (size_t n = 0; n < all->count; n++) {
+        int64_t oldest = (int64_t)all->items[n].backlog_oldest_ms;
+        if (queue_name(&all->items[n]))
+            sample_seconds(sink, "queue", queue_name(&all->items[n]),
+                           oldest && oldest < now_ms ? (double)(now_ms - oldest) / 1000 : 0);
     }
 }
 
-static void append_objects(struct cn_buf *out, struct cn_node *node)
+static void read_operations(struct cn_metrics_sink *sink, const struct namespaces *all)
+{
+    family(sink, "cairn_service_operations_total", CN_METRIC_COUNTER,
+           "Operations on KV, D1, R2, queues and the like, from caches or not.");
+    for (size_t n = 0; n < all->count; n++) {
+        char service[16];
+        const char *slash = strchr(all->items[n].name, '/');
+        if (all->items[n].name[0] != '$' || !slash)
+            continue;
+        snprintf(service, sizeof(service), "%.*s", (int)(slash - all->items[n].name - 1),
+                 all->items[n].name + 1);
+        for (unsigned op = 0; op < CN_OBJECT_OPS; op++) {
+            const char *name = cn_service_operation(service, op);
+            if (!name)
+                break;
+            sink->value(sink, &(struct cn_metric_value){.labels = {{"service", service},
+                                                                   {"name", slash + 1},
+                                                                   {"operation", name}},
+                                                        .integer = all->items[n].ops[op]});
+        }
+    }
+}
+
+static void read_objects(struct cn_metrics_sink *sink, struct cn_node *node)
 {
     struct namespaces all = {.lane_count = cn_node_lane_count(node)};
     cn_node_each_namespace(node, add_namespace, &all);
     for (size_t i = 0; i < CN_ARRAY_COUNT(object_families); i++) {
-        family(out, object_families[i].name, "counter", object_families[i].help);
+        family(sink, object_families[i].name, object_families[i].type, object_families[i].help);
         for (size_t n = 0; n < all.count; n++)
-            sample(out, object_families[i].name, "namespace", all.items[n].name,
-                   all.items[n].counters[i]);
+            sample(sink, "namespace", all.items[n].name, all.items[n].counters[i]);
     }
-    family(out, "cairn_object_call_duration_seconds", "histogram",
+    family(sink, "cairn_object_cpu_seconds_total", CN_METRIC_COUNTER,
+           "Time in turns of objects, SQL and commits included.");
+    for (size_t n = 0; n < all.count; n++)
+        sample_seconds(sink, "namespace", all.items[n].name, ticks_seconds(all.items[n].ticks));
+    family(sink, "cairn_object_call_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a call's arrival at its object to the answer.");
     for (size_t n = 0; n < all.count; n++)
-        histogram(out, "cairn_object_call_duration_seconds", "namespace", all.items[n].name,
-                  &all.items[n].latency, cn_histogram_us, 1e-6);
-    family(out, "cairn_alarm_lateness_seconds", "histogram", "From an alarm's time to its run.");
+        histogram_us(sink, "namespace", all.items[n].name, &all.items[n].latency);
+    family(sink, "cairn_alarm_lateness_seconds", CN_METRIC_HISTOGRAM,
+           "From an alarm's time to its run.");
     for (size_t n = 0; n < all.count; n++)
-        histogram(out, "cairn_alarm_lateness_seconds", "namespace", all.items[n].name,
-                  &all.items[n].lateness, cn_histogram_us, 1e-6);
+        histogram_us(sink, "namespace", all.items[n].name, &all.items[n].lateness);
+    read_operations(sink, &all);
+    read_queues(sink, &all);
     for (size_t n = 0; n < all.count; n++)
         cn_free(all.items[n].name);
     cn_free(all.items);
 }
 
+/* --- caches ---------------------------------------------------------------------------------- */
+
+static void read_caches(struct cn_metrics_sink *sink, struct cn_kvcache *kv)
+{
+    struct cn_cache_stats http;
+    struct cn_kvcache_stats values = {0};
+    cn_cache_stats(&http);
+    if (kv)
+        cn_kvcache_stats(kv, &values);
+    const struct {
+        const char *name;
+        enum cn_metric_type type;
+        const char *help;
+        uint64_t http, kv;
+    } families[] = {
+        {"cairn_cache_hits_total", CN_METRIC_COUNTER, "Found in a cache: of responses, of values.",
+         http.hits, values.hits},
+        {"cairn_cache_misses_total", CN_METRIC_COUNTER, "Not found.", http.misses, values.misses},
+        {"cairn_cache_entries", CN_METRIC_GAUGE, "Entries kept.", http.entries, values.entries},
+        {"cairn_cache_memory_bytes", CN_METRIC_GAUGE, "Memory they take.", http.memory_bytes,
+         values.bytes},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
+        family(sink, families[i].name, families[i].type, families[i].help);
+        sample(sink, "cache", "http", families[i].http);
+        sample(sink, "cache", "kv", families[i].kv);
+    }
+    single(sink, "cairn_cache_disk_bytes", CN_METRIC_GAUGE, "Bodies of responses kept on disk.",
+           http.disk_bytes);
+    single(sink, "cairn_cache_evictions_total", CN_METRIC_COUNTER,
+           "Responses that made room for others.", http.evictions);
+}
+
 /* --- the store ------------------------------------------------------------------------------- */
 
-static void append_store(struct cn_buf *out, struct cn_store *store)
+static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
 {
     struct cn_store_stats stats;
     struct sums flush = {0}, batch = {0};
     struct cn_err err;
     cn_store_stats(store, &stats);
-    single(out, "cairn_store_writable", "gauge", "0 while writes are refused.",
-           cn_store_status(store, &err) == 0);
-    single(out, "cairn_log_commits_total", "counter", "The last commit's number.",
-           stats.appended_lsn);
-    single(out, "cairn_log_durable", "gauge", "The last durable commit's number.",
-           stats.durable_lsn);
-    single(out, "cairn_log_written_bytes_total", "counter", "Bytes appended to the log.",
-           stats.log_bytes);
-    single(out, "cairn_log_live_bytes", "gauge", "Log that a restart would read.",
-           stats.log_live_bytes);
-    single(out, "cairn_checkpoint_lag_commits", "gauge", "Commits behind the last checkpoint.",
-           stats.appended_lsn + 1 - stats.redo_lsn); /* redo begins there */
-    single(out, "cairn_checkpoints_total", "counter", "Checkpoints made.", stats.checkpoint_count);
-    single(out, "cairn_store_dirty_pages", "gauge", "Committed pages not in their files yet.",
-           stats.dirty_pages);
-    single(out, "cairn_store_open_databases", "gauge", "Databases in use.", stats.open_databases);
-    single(out, "cairn_store_open_files", "gauge", "Database files held open.", stats.open_files);
+    const struct {
+        const char *name;
+        enum cn_metric_type type;
+        const char *help;
+        uint64_t value;
+    } families[] = {
+        {"cairn_store_writable", CN_METRIC_GAUGE, "0 while writes are refused.",
+         cn_store_status(store, &err) == 0},
+        {"cairn_log_commits_total", CN_METRIC_COUNTER, "The last commit's number.",
+         stats.appended_lsn},
+        {"cairn_log_durable", CN_METRIC_GAUGE, "The last durable commit's number.",
+         stats.durable_lsn},
+        {"cairn_log_written_bytes_total", CN_METRIC_COUNTER, "Bytes appended to the log.",
+         stats.log_bytes},
+        {"cairn_log_live_bytes", CN_METRIC_GAUGE, "Log that a restart would read.",
+         stats.log_live_bytes},
+        {"cairn_checkpoint_lag_commits", CN_METRIC_GAUGE, "Commits behind the last checkpoint.",
+         stats.appended_lsn + 1 - stats.redo_lsn}, /* redo begins there */
+        {"cairn_checkpoints_total", CN_METRIC_COUNTER, "Checkpoints made.", stats.checkpoint_count},
+        {"cairn_store_dirty_pages", CN_METRIC_GAUGE, "Committed pages not in their files yet.",
+         stats.dirty_pages},
+        {"cairn_store_open_databases", CN_METRIC_GAUGE, "Databases in use.", stats.open_databases},
+        {"cairn_store_open_files", CN_METRIC_GAUGE, "Database files held open.", stats.open_files},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++)
+        single(sink, families[i].name, families[i].type, families[i].help, families[i].value);
     const struct cn_log_metrics *log = cn_log_metrics(cn_store_log(store));
     add_histogram(&flush, &log->flush_us);
     add_histogram(&batch, &log->batch);
-    family(out, "cairn_log_flush_duration_seconds", "histogram", "Writing and syncing the log.");
-    histogram(out, "cairn_log_flush_duration_seconds", NULL, NULL, &flush, cn_histogram_us, 1e-6);
-    family(out, "cairn_log_flush_commits", "histogram", "Commits that one flush made durable.");
-    histogram(out, "cairn_log_flush_commits", NULL, NULL, &batch, cn_histogram_count, 1);
+    family(sink, "cairn_log_flush_duration_seconds", CN_METRIC_HISTOGRAM,
+           "Writing and syncing the log.");
+    histogram_us(sink, NULL, NULL, &flush);
+    family(sink, "cairn_log_flush_commits", CN_METRIC_HISTOGRAM,
+           "Commits that one flush made durable.");
+    sample_histogram(sink, NULL, NULL, &batch, cn_histogram_count, 1);
 }
 
-static void append_history(struct cn_buf *out, struct cn_history *history)
+static void read_history(struct cn_metrics_sink *sink, struct cn_history *history)
 {
     struct cn_history_stats stats;
     cn_history_stats(history, &stats);
-    single(out, "cairn_history_archives", "gauge", "Files of the past.", stats.archive_count);
-    single(out, "cairn_history_bytes", "gauge", "Their size.", stats.archive_bytes);
+    single(sink, "cairn_history_archives", CN_METRIC_GAUGE, "Files of the past.",
+           stats.archive_count);
+    single(sink, "cairn_history_bytes", CN_METRIC_GAUGE, "Their size.", stats.archive_bytes);
     if (stats.oldest_lsn)
-        single(out, "cairn_history_oldest_timestamp_seconds", "gauge",
+        single(sink, "cairn_history_oldest_timestamp_seconds", CN_METRIC_GAUGE,
                "Time of the oldest commit kept.", (uint64_t)(stats.oldest_ms / 1000));
 }
 
-static void append_points(struct cn_buf *out, struct cn_points *points)
+static void read_points(struct cn_metrics_sink *sink, struct cn_points *points)
 {
     struct cn_points_stats stats;
     cn_points_stats(points, &stats);
-    single(out, "cairn_analytics_points_total", "counter", "Data points written to disk.",
+    single(sink, "cairn_analytics_points_total", CN_METRIC_COUNTER, "Data points written to disk.",
            stats.written);
-    single(out, "cairn_analytics_points_sampled_total", "counter",
+    single(sink, "cairn_analytics_points_sampled_total", CN_METRIC_COUNTER,
            "Not kept, but counted in the sample interval of another.", stats.sampled);
-    single(out, "cairn_analytics_points_lost_total", "counter",
+    single(sink, "cairn_analytics_points_lost_total", CN_METRIC_COUNTER,
            "Lost: a buffer was full, or the disk refused.", stats.dropped);
 }
 
-void cn_metrics_append(const struct cn_metrics_sources *sources, struct cn_buf *out)
+void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics_sink *sink)
 {
-    append_process(out);
+    read_process(sink);
     if (sources->server) {
-        append_workers(out, sources->server);
-        append_lanes(out, sources->server);
+        read_workers(sink, sources->server);
+        read_lanes(sink, sources->server);
     }
-    if (sources->node)
-        append_objects(out, sources->node);
+    if (sources->node) {
+        const struct cn_services *services = cn_node_data(sources->node);
+        read_objects(sink, sources->node);
+        read_caches(sink, services ? services->kv_cache : NULL);
+    }
     if (sources->store)
-        append_store(out, sources->store);
+        read_store(sink, sources->store);
     if (sources->history)
-        append_history(out, sources->history);
+        read_history(sink, sources->history);
     if (sources->points)
-        append_points(out, sources->points);
+        read_points(sink, sources->points);
 }

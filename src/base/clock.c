@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <pthread.h>
 #include <time.h>
 
 static int64_t system_wall_ms(struct cn_clock *clock)
@@ -23,4 +24,23 @@ struct cn_clock *cn_clock_system(void)
 {
     static struct cn_clock clock = {system_wall_ms, system_mono_ns};
     return &clock;
+}
+
+/* Where the measurement of the rate began. */
+static struct {
+    pthread_once_t once;
+    uint64_t ticks, ns;
+} first = {.once = PTHREAD_ONCE_INIT};
+
+static void measure_first(void)
+{
+    first.ticks = cn_clock_ticks();
+    first.ns = system_mono_ns(NULL);
+}
+
+uint64_t cn_clock_ticks_ns(uint64_t ticks)
+{
+    pthread_once(&first.once, measure_first);
+    uint64_t ns = system_mono_ns(NULL) - first.ns, gone = cn_clock_ticks() - first.ticks;
+    return gone ? (uint64_t)((double)ticks * (double)ns / (double)gone) : 0;
 }

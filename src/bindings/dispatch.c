@@ -43,6 +43,7 @@ void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const u
     dispatch->bytes = cn_memdup(bytes, size);
     dispatch->size = size;
     dispatch->on_done = on_done;
+    dispatch->origin = cn_lane_origin(dispatch->from);
     cn_js_pin_set(&dispatch->callback, cn_js_context_of(ctx), callback);
     struct cn_object *object = dispatch->from->vm->owner;
     if (object)

@@ -178,7 +178,7 @@ static void call_reader(struct cn_event *event, JSValueRef value, int status)
 static void finish_read(struct cn_event *event, int status)
 {
     struct cn_js_context *context = event->read.context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &event->read.cause);
     call_reader(event, early_value(context->ref, event, event->collect == CN_COLLECT_TEXT), status);
     cn_js_leave(context);
 }
@@ -189,7 +189,7 @@ static void on_body(struct cn_http_request *http, int status, const uint8_t *byt
     if (!event || !event->read.context)
         return;
     struct cn_js_context *context = event->read.context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &event->read.cause);
     call_reader(event,
                 status == CN_HTTP_READ_DATA ? cn_js_uint8array(context->ref, bytes, size)
                                             : JSValueMakeNull(context->ref),
@@ -507,7 +507,7 @@ static void on_drain(struct cn_http_request *http)
         return;
     struct cn_js_context *context = event->drain.context;
     struct cn_js_pin function;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &event->drain.cause);
     cn_js_pin_set(&function, context, event->drain.value);
     cn_js_pin_clear(&event->drain);
     struct cn_err err;
@@ -550,7 +550,7 @@ void cn_http_pipe_end(struct cn_event *event, const char *failure)
         return;
     struct cn_instance *instance = event->instance;
     struct cn_js_pin function;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &event->pipe.cause);
     cn_js_pin_set(&function, context, event->pipe.value);
     cn_js_pin_clear(&event->pipe);
     JSValueRef argv[1] = {failure ? cn_js_text_z(context->ref, failure)

@@ -123,6 +123,7 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     call->key = target->key;
     call->caller = &lane->object_lane;
     call->on_reply = on_reply;
+    call->origin = cn_lane_origin(lane);
     const struct cn_object *object =
         cn_map_find(&lane->object_lane.objects, &call->key, sizeof(call->key));
     if (target->name && (!object || !object->name)) {

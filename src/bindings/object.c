@@ -172,6 +172,7 @@ static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t 
     jscall->call.caller = &lane->object_lane;
     jscall->call.on_reply = on_reply;
     jscall->call.drop = drop;
+    jscall->call.origin = cn_lane_origin(lane);
     cn_js_pin_set(&jscall->callback, cn_js_context_of(ctx), callback);
     struct cn_object *from = lane->vm->owner;
     if (from)

@@ -98,6 +98,7 @@ void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRe
     cn_js_pin_set(&waiting->callback, cn_js_context_of(ctx), callback);
     call->call.data = waiting;
     call->call.caller = &lane->object_lane;
+    call->call.origin = cn_lane_origin(lane);
     struct cn_object *from = lane->vm->owner;
     if (from)
         cn_object_output(from, &call->call.output, on_gate);

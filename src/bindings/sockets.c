@@ -132,7 +132,7 @@ static void on_open(struct cn_socket *socket, void *data)
     if (!connection->runtime)
         return;
     struct cn_js_context *context = connection->runtime->context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &connection->callback.cause);
     tell(connection, OPEN, cn_socket_remote(socket), cn_socket_local(socket), NULL);
     cn_js_leave(context);
 }
@@ -152,7 +152,7 @@ static void on_data(struct cn_socket *socket, const void *bytes, size_t size, vo
     }
     connection->reading = false;
     struct cn_js_context *context = connection->runtime->context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &connection->callback.cause);
     tell(connection, DATA, NULL, NULL, take_input(connection, context->ref));
     cn_js_leave(context);
 }
@@ -163,7 +163,7 @@ static void on_drain(struct cn_socket *socket, void *data)
     if (!connection->runtime)
         return;
     struct cn_js_context *context = connection->runtime->context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &connection->callback.cause);
     tell(connection, DRAIN, NULL, NULL, NULL);
     cn_js_leave(context);
 }
@@ -176,7 +176,7 @@ static void on_end(struct cn_socket *socket, void *data)
         return;
     connection->reading = false;
     struct cn_js_context *context = connection->runtime->context;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &connection->callback.cause);
     tell(connection, DATA, NULL, NULL, NULL);
     cn_js_leave(context);
 }
@@ -187,7 +187,7 @@ static void on_closed(struct cn_socket *socket, const struct cn_err *error, void
     connection->socket = NULL;
     if (connection->runtime) {
         struct cn_js_context *context = connection->runtime->context;
-        cn_js_enter(context);
+        cn_js_enter_cause(context, &connection->callback.cause);
         /* What was received and not read goes with it, before the end is told. */
         if (connection->in.size > 0 && !error) {
             connection->paused = false;

@@ -125,8 +125,11 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
 
 void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value)
 {
-    *pin = (struct cn_js_pin){
-        .context = context, .value = value, .owner = context->vm->owner, .borrowed = true};
+    *pin = (struct cn_js_pin){.context = context,
+                              .value = value,
+                              .owner = context->vm->owner,
+                              .cause = context->vm->cause,
+                              .borrowed = true};
     cn_list_push_back(&context->pins, &pin->link);
     if (pin->owner)
         context->vm->hooks->hold(pin->owner);
@@ -170,7 +173,11 @@ void cn_js_pin_orphan(struct cn_js_context *context, void *owner)
 
 bool cn_js_enter_pin(struct cn_js_pin *pin)
 {
-    return pin->context && !pin->orphan && cn_js_enter_for(pin->context, pin->owner);
+    if (!pin->context || pin->orphan)
+        return false;
+    if (!pin->context->vm->entered)
+        pin->context->vm->cause = pin->cause;
+    return cn_js_enter_for(pin->context, pin->owner);
 }
 
 void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[])

@@ -25,6 +25,7 @@ struct cn_js_context {
     struct cn_list link; /* in vm->contexts */
     struct cn_list pins; /* of struct cn_js_pin */
     uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
+    uint64_t ticks;      /* cn_clock_ticks() of its turns; who publishes them begins anew */
     bool terminated; /* a turn of nobody's was ended for its budget; who deals with it clears it */
     void *data;      /* the owner's */
 };
@@ -32,9 +33,10 @@ struct cn_js_context {
 struct cn_js_pin {
     struct cn_js_context *context; /* NULL: empty */
     JSValueRef value;
-    void *owner;   /* whose turn it was made in (vm.h); NULL: nobody's */
-    bool orphan;   /* that one is gone */
-    bool borrowed; /* somebody else's pin keeps the value */
+    void *owner;              /* whose turn it was made in (vm.h); NULL: nobody's */
+    struct cn_js_cause cause; /* of that turn */
+    bool orphan;              /* that one is gone */
+    bool borrowed;            /* somebody else's pin keeps the value */
     struct cn_list link;
 };
 

@@ -35,6 +35,7 @@ void cn_js_setup(void)
     /* The engine's timer for full collections asks for the memory pressure of a main loop that
      * this program does not have, and crashes (2.50). The lane collects when it is idle. */
     JSDisableGCTimer();
+    (void)cn_clock_ticks_ns(0); /* the rate is measured from here on */
     cn_js_string8_setup();
 }
 
@@ -171,7 +172,16 @@ void cn_js_enter(struct cn_js_context *context)
         JSLock(context->ref);
         cn_js_enginelock_held(true);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
+        vm->clock[2] = vm->cause.trace;
+        vm->turn_ticks = cn_clock_ticks();
     }
+}
+
+void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause)
+{
+    if (!context->vm->entered)
+        context->vm->cause = *cause;
+    cn_js_enter(context);
 }
 
 bool cn_js_enter_for(struct cn_js_context *context, void *owner)
@@ -181,8 +191,10 @@ bool cn_js_enter_for(struct cn_js_context *context, void *owner)
         /* Only its own turns may be nested: another's would end with somebody else's. */
         CN_ASSERT(vm->owner == owner);
     } else if (owner) {
-        if (!vm->hooks->enter(owner))
+        if (!vm->hooks->enter(owner)) {
+            vm->cause = (struct cn_js_cause){0};
             return false;
+        }
         vm->owner = owner;
     }
     cn_js_enter(context);
@@ -226,6 +238,11 @@ void cn_js_leave(struct cn_js_context *context)
     }
     vm->entered = 0;
     vm->turn_count++;
+    uint64_t ticks = cn_clock_ticks() - vm->turn_ticks;
+    context->ticks += ticks;
+    if (vm->cause.trace)
+        vm->on_turn_cost(vm->data, vm->cause.trace, ticks);
+    vm->cause = (struct cn_js_cause){0};
     void *owner = vm->owner;
     vm->owner = NULL;
     if (owner)

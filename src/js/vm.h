@@ -12,7 +12,8 @@
  * Owners: a turn may be on behalf of somebody of the layer above (an object). Code
  * that waits for something (a timer, an answer) must go on for the same owner:
  * pins remember it (context.h), and cn_js_enter_pin() enters for it. The hooks tell
- * the owner when its turns begin and end, and when something waits for it.
+ * the owner when its turns begin and end, and when something waits for it. Pins
+ * remember the cause of a turn as well.
  *
  * Threads:   a VM is created and used on one thread. The engine may finalize
  *            objects on others: finalizers only free() memory or post mail.
@@ -28,7 +29,7 @@
 
 struct cn_js_context;
 
-#define CN_JS_CLOCK_COUNT 2
+#define CN_JS_CLOCK_COUNT 3
 
 struct cn_js_owner_hooks {
     /* A turn begins. False: the owner is gone, do not enter. */
@@ -40,6 +41,13 @@ struct cn_js_owner_hooks {
     void (*unhold)(void *owner);
 };
 
+/* What a turn goes back to, whoever's it is: the numbers of a request and of its trace, which mean
+ * something to the layer above alone; 0: none. Code that waits goes on with the same cause. */
+struct cn_js_cause {
+    uint64_t request;
+    uint32_t trace;
+};
+
 struct cn_js_vm {
     JSContextGroupRef group;
     struct cn_list contexts;   /* of struct cn_js_context */
@@ -49,8 +57,9 @@ struct cn_js_vm {
     JSObjectRef nothing;       /* its function that does nothing: context.c */
     unsigned entered;          /* depth of enter/leave */
     uint64_t turn_count;
+    uint64_t turn_ticks; /* cn_clock_ticks() when the running turn began */
     /* [0]: wall-clock milliseconds at the start of the turn; [1]: a number for its owner, which the
-     * hooks write, 0: nobody. Contexts see both. */
+     * hooks write, 0: nobody; [2]: cause.trace. Contexts see them. */
     double *clock;
     uint64_t budget_ns;       /* CPU time the running turn may use; 0: no limit */
     uint64_t watched_turn;    /* the turn in which the engine last read its clock, */
@@ -62,6 +71,9 @@ struct cn_js_vm {
     bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* of the running turn; NULL: nobody's */
+    /* Of the running turn; set by whoever begins one, gone when it ends. */
+    struct cn_js_cause cause;
+    void (*on_turn_cost)(void *data, uint32_t trace, uint64_t ticks); /* if it has a trace */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
     void (*on_turn_end)(void *data);
     void *data; /* the owner's */
@@ -78,6 +90,8 @@ struct cn_js_vm *cn_js_vm_current(void);
 void cn_js_enter(struct cn_js_context *context);
 /* The same on behalf of `owner` (NULL: nobody). False if it is gone: nothing was entered. */
 bool cn_js_enter_for(struct cn_js_context *context, void *owner);
+/* The same with a cause. Inside a turn already: the cause stays as it is. */
+void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause);
 void cn_js_leave(struct cn_js_context *context);
 /* From a native function: the engine ends the turn soon, with an exception that JavaScript cannot
  * catch. Until then the script goes on. */

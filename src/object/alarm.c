@@ -357,6 +357,18 @@ void cn_alarm_tick(struct cn_object_lane *lane)
     arm(lane);
 }
 
+void cn_alarm_counts(const struct cn_object_lane *lane, size_t *running, size_t *due)
+{
+    const struct cn_alarm_queue *queue = lane->alarms;
+    int64_t now = cn_clock_wall_ms(cn_node_clock(lane->node));
+    *running = queue->running;
+    *due = 0;
+    if (!queue->count || queue->heap[0].time_ms > now)
+        return;
+    for (size_t i = 0; i < queue->count; i++)
+        *due += queue->heap[i].time_ms <= now;
+}
+
 /* --- setting --------------------------------------------------------------------------------- */
 
 int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_err *err)

@@ -51,6 +51,8 @@ static void count(const struct cn_object *object, const struct cn_call *call)
 {
     struct cn_object_metrics *metrics = cn_object_metrics(object);
     cn_counter_add(&metrics->calls, 1);
+    if (call->kind == CN_CALL_OTHER)
+        cn_counter_add(&metrics->ops[call->op < CN_OBJECT_OPS ? call->op : CN_OBJECT_OPS - 1], 1);
     if (call->err.code)
         cn_counter_add(&metrics->failures, 1);
     cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - call->arrived_ns) / 1000);

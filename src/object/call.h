@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "base/origin.h"
 #include "object/output.h"
 #include "store/record.h"
 
@@ -76,6 +77,8 @@ struct cn_call {
     void (*taken_back)(struct cn_call *call);
     void *data;          /* the caller's own */
     uint64_t arrived_ns; /* at the owner's lane */
+    struct cn_origin origin;
+    unsigned op; /* CN_CALL_OTHER: the operation, a service's own number; it is counted */
 };
 
 /* Sends it on its way. */

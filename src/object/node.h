@@ -95,7 +95,10 @@ struct cn_object_lane {
     struct cn_list socket_events;  /* of struct cn_socket_event with a time to watch */
     struct cn_rand rand;
     size_t live_count;
-    unsigned handle_count; /* libuv handles to be closed */
+    size_t socket_count;     /* WebSockets of its objects, and */
+    size_t hibernated_count; /* those among them whose object is not in memory */
+    uint64_t turn_ticks;     /* when the running turn began */
+    unsigned handle_count;   /* libuv handles to be closed */
     void (*stopped)(struct cn_object_lane *lane);
 };
 

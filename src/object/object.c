@@ -82,7 +82,8 @@ void cn_object_enter(struct cn_object *object)
     struct cn_object_lane *lane = object->lane;
     CN_ASSERT(!lane->current || lane->current == object);
     lane->current = object;
-    object->entered++;
+    if (object->entered++ == 0)
+        lane->turn_ticks = cn_clock_ticks();
 }
 
 void cn_object_leave(struct cn_object *object)
@@ -96,6 +97,8 @@ void cn_object_leave(struct cn_object *object)
     if (object->state != CN_OBJECT_BROKEN)
         commit(object);
     object->entered = 0;
+    if (object->ns)
+        cn_counter_add(&cn_object_metrics(object)->ticks, cn_clock_ticks() - lane->turn_ticks);
     object->outbox = NULL; /* complete: it is among the outputs */
     lane->current = NULL;
     bool broken = object->state == CN_OBJECT_BROKEN;
@@ -153,6 +156,7 @@ static void start(struct cn_object *object)
     }
     object->class_ = class_;
     cn_counter_add(&cn_object_metrics(object)->started, 1);
+    cn_counter_add(&cn_object_metrics(object)->live, 1);
     cn_object_lock(object);
     cn_object_enter(object);
     int rc = class_->create(object, class_data, &object->instance, &err);
@@ -411,6 +415,7 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     cn_list_init(&object->wake_link);
     cn_map_set(&lane->objects, key, sizeof(*key), object);
     lane->live_count++;
+    cn_object_socket_woken(object);
     return object;
 }
 
@@ -432,6 +437,8 @@ void cn_object_free(struct cn_object *object)
         object->class_->destroy(object, object->instance);
     cn_object_socket_freed(object);
     lane->live_count--;
+    if (object->class_)
+        cn_counter_add(&cn_object_metrics(object)->live, (uint64_t)-1);
     cn_free(object->name);
     cn_free(object);
 }

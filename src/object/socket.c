@@ -30,7 +30,8 @@ struct cn_socket_set {
     struct cn_map tags;                       /* name -> struct cn_socket_tag, owned */
     struct cn_ws_message *request, *response; /* the automatic response; NULL: none */
     unsigned event_timeout_ms;
-    bool live; /* the object is in memory */
+    bool live;  /* the object is in memory and has used the set */
+    bool awake; /* the object is in memory */
 };
 
 /* One thing sent in a turn. */
@@ -71,7 +72,7 @@ struct cn_socket_set *cn_object_sockets(struct cn_object *object)
         set->name = cn_strndup(object->name, object->name_size);
         set->name_size = object->name_size;
     }
-    set->live = true;
+    set->live = set->awake = true;
     cn_list_init(&set->sockets);
     cn_map_init(&set->tags);
     cn_map_set(&object->lane->socket_sets, &object->key, sizeof(object->key), set);
@@ -98,7 +99,19 @@ void cn_object_socket_freed(struct cn_object *object)
     if (!set || cn_map_find(&object->lane->objects, &object->key, sizeof(object->key)))
         return;
     set->live = false;
+    if (set->awake)
+        object->lane->hibernated_count += set->count;
+    set->awake = false;
     set_free_if_unused(set);
+}
+
+void cn_object_socket_woken(struct cn_object *object)
+{
+    struct cn_socket_set *set = object->lane->socket_sets.count ? set_find(object) : NULL;
+    if (!set || set->awake)
+        return;
+    set->awake = true;
+    object->lane->hibernated_count -= set->count;
 }
 
 /* --- tags --------------------------------------------------------------------------------- */
@@ -156,6 +169,9 @@ static void socket_free(struct cn_object_socket *socket)
     tags_remove(socket);
     cn_list_remove(&socket->link);
     set->count--;
+    set->lane->socket_count--;
+    if (!set->awake)
+        set->lane->hibernated_count--;
     struct cn_object *holder = socket->holder;
     cn_free(socket);
     cn_ws_end_release(end);
@@ -199,6 +215,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
         tag_add(socket, &tags[i]);
     cn_list_push_back(&set->sockets, &socket->link);
     set->count++;
+    set->lane->socket_count++;
     cn_ws_end_claim(end, &end_ops, socket);
     return socket;
 }

@@ -112,7 +112,8 @@ void cn_object_socket_lane_tick(struct cn_object_lane *lane);
 void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
 /* The object was reset: its accept()ed sockets close with `code`. */
 void cn_object_socket_holder_reset(struct cn_object *object, uint16_t code);
-/* The object has left memory. */
+/* The object has come into memory, and left it. */
+void cn_object_socket_woken(struct cn_object *object);
 void cn_object_socket_freed(struct cn_object *object);
 
 #endif

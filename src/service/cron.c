@@ -214,7 +214,7 @@ static void crons_deliver(struct cn_object *object, void *instance, struct cn_ca
     struct cn_cron_call *request =
         CN_CONTAINER_OF(cn_service_request(call), struct cn_cron_call, base);
     struct cn_err err;
-    int rc = ops[request->base.op](instance, request, &err);
+    int rc = ops[request->base.call.op](instance, request, &err);
     cn_service_answer(object, call, rc, &err);
 }
 

@@ -24,7 +24,7 @@
 enum cn_cron_op { CN_CRON_OPEN, CN_CRON_CLAIM, CN_CRON_FINISH, CN_CRON_LIST };
 
 struct cn_cron_call {
-    struct cn_service_call base; /* op is an enum cn_cron_op */
+    struct cn_service_call base; /* call.op is an enum cn_cron_op */
     char *expression;            /* owned; as the configuration has it */
     int64_t scheduled_ms;        /* claim: the occurrence */
     bool manual;                 /* claim: somebody asked for it; it is no occurrence */

@@ -90,7 +90,7 @@ struct cn_kv_call *cn_kv_call_new(struct cn_namespace *ns, enum cn_kv_op op, con
     uint8_t hash[CN_SIPHASH_SIZE];
     cn_siphash(ns->keys.name, key, key_size, hash);
     struct cn_kv_call *call = cn_kv_list_new(ns, hash[0] % CN_KV_SHARDS);
-    call->base.op = op;
+    call->base.call.op = op;
     cn_buf_append(&call->key, key, key_size);
     return call;
 }
@@ -426,10 +426,10 @@ static void deliver(struct cn_object *object, void *instance, struct cn_call *ca
     }
     struct cn_kv_call *kv = (struct cn_kv_call *)cn_service_request(call);
     struct cn_err err;
-    if (kv->base.op == CN_KV_PUT || kv->base.op == CN_KV_DELETE)
+    if (kv->base.call.op == CN_KV_PUT || kv->base.call.op == CN_KV_DELETE)
         cn_kvcache_drop(shard->cache, kv); /* before the turn ends: C1 */
-    int rc = kv->base.op == CN_KV_DELETE ? delete_key(shard, &kv->key, &err)
-                                         : operations[kv->base.op](shard, kv, &err);
+    int rc = kv->base.call.op == CN_KV_DELETE ? delete_key(shard, &kv->key, &err)
+                                              : operations[kv->base.call.op](shard, kv, &err);
     cn_service_answer(object, call, rc, &err);
 }
 

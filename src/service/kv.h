@@ -31,7 +31,7 @@
 enum cn_kv_op { CN_KV_GET, CN_KV_PUT, CN_KV_DELETE, CN_KV_LIST };
 
 struct cn_kv_call {
-    struct cn_service_call base; /* op is an enum cn_kv_op */
+    struct cn_service_call base; /* call.op is an enum cn_kv_op */
     /* Asked. */
     struct cn_buf key;   /* list: the prefix */
     struct cn_buf after; /* list: only keys after this one; data NULL: from the first */

@@ -31,6 +31,7 @@ struct stripe {
     struct cn_list recent;             /* least recently used first */
     size_t bytes;
     uint64_t drops; /* the ticket: how many there were */
+    uint64_t hits, misses;
 };
 
 /* Of the shards with one hash. */
@@ -143,9 +144,24 @@ bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t n
         cn_list_remove(&entry->link);
         cn_list_push_back(&stripe->recent, &entry->link);
     }
+    *(entry ? &stripe->hits : &stripe->misses) += 1;
     call->ticket = stripe->drops;
     pthread_mutex_unlock(&stripe->lock);
     return entry != NULL;
+}
+
+void cn_kvcache_stats(struct cn_kvcache *cache, struct cn_kvcache_stats *stats)
+{
+    *stats = (struct cn_kvcache_stats){0};
+    for (size_t i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = &cache->stripes[i];
+        pthread_mutex_lock(&stripe->lock);
+        stats->hits += stripe->hits;
+        stats->misses += stripe->misses;
+        stats->entries += stripe->entries.count;
+        stats->bytes += stripe->bytes;
+        pthread_mutex_unlock(&stripe->lock);
+    }
 }
 
 static struct entry *make_entry(const struct cn_kv_call *call, const struct key *key)

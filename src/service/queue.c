@@ -235,6 +235,10 @@ static int read_metrics(struct queue *queue, struct cn_queue_metrics *metrics, s
         .paused = queue->paused,
         .retention_s = queue->retention_s,
     };
+    struct cn_object_metrics *seen = cn_object_metrics(queue->object);
+    cn_counter_set(&seen->backlog_count, metrics->count);
+    cn_counter_set(&seen->backlog_bytes, metrics->bytes);
+    cn_counter_set(&seen->backlog_oldest_ms, (uint64_t)metrics->oldest_ms);
     return rc;
 }
 
@@ -902,7 +906,7 @@ static void deliver_request(struct queue *queue, struct cn_queue_call *call)
     struct cn_err err;
     int rc = 0;
     bool answer = true;
-    switch ((enum cn_queue_op)call->base.op) {
+    switch ((enum cn_queue_op)call->base.call.op) {
     case CN_QUEUE_SEND:
         rc = op_send(queue, call, &err);
         break;

@@ -84,7 +84,7 @@ struct cn_queue_metrics {
 };
 
 struct cn_queue_call {
-    struct cn_service_call base; /* op is an enum cn_queue_op */
+    struct cn_service_call base; /* call.op is an enum cn_queue_op */
     struct cn_list link;         /* the object's */
     /* Send asks with them, receive answers with them. */
     struct cn_queue_message *messages; /* owned */

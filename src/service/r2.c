@@ -363,7 +363,7 @@ static int op_get(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct c
     call->found = true;
     call->failed = !holds(&call->only_if, statement);
     append_object(&call->json, call->key.data, call->key.size, statement, true, true);
-    if (call->base.op == CN_R2_GET && !call->failed) {
+    if (call->base.call.op == CN_R2_GET && !call->failed) {
         size_t size;
         const void *bytes = cn_statement_column_blob(statement, 8, &size);
         call->body.size = (uint64_t)cn_statement_column_int(statement, 1);
@@ -658,7 +658,7 @@ static void bucket_deliver(struct cn_object *object, void *instance, struct cn_c
     }
     struct cn_r2_call *request = CN_CONTAINER_OF(cn_service_request(call), struct cn_r2_call, base);
     struct cn_err err;
-    int rc = ops[request->base.op](instance, request, &err);
+    int rc = ops[request->base.call.op](instance, request, &err);
     cn_service_answer(object, call, rc, &err);
 }
 

@@ -74,7 +74,7 @@ struct cn_r2_condition {
 };
 
 struct cn_r2_call {
-    struct cn_service_call base; /* op is an enum cn_r2_op */
+    struct cn_service_call base; /* call.op is an enum cn_r2_op */
     /* Asked. */
     struct cn_buf key; /* delete: keys, each followed by a NUL */
     struct cn_r2_condition only_if;

@@ -18,19 +18,37 @@
 static const struct {
     const char *prefix; /* of the names of its namespaces; NULL ends the table */
     const struct cn_class *class_;
+    const char *operations[CN_OBJECT_OPS]; /* for metrics, by number */
 } services[] = {
-    {"$d1/", &cn_d1_class},
-    {"$kv/", &cn_kv_class},
-    {"$cron/", &cn_cron_class},
-    {"$queue/", &cn_queue_class},
-    {"$r2/", &cn_r2_class},
-    {"$ratelimit/", &cn_ratelimit_class},
-    {NULL, NULL},
+    {"$d1/", &cn_d1_class, {"query"}},
+    {"$kv/", &cn_kv_class, {"get", "put", "delete", "list"}},
+    {"$cron/", &cn_cron_class, {"open", "claim", "finish", "list"}},
+    {"$queue/",
+     &cn_queue_class,
+     {"send", "receive", "settle", "ack", "metrics", "purge", "configure"}},
+    {"$r2/",
+     &cn_r2_class,
+     {"head", "get", "put", "delete", "list", "upload_create", "upload_part", "upload_complete",
+      "upload_abort", "upload_list", "upload_parts"}},
+    {"$ratelimit/", &cn_ratelimit_class, {"limit"}},
+    {NULL, NULL, {NULL}},
 };
+static_assert(CN_R2_UPLOAD_PARTS < CN_OBJECT_OPS && CN_QUEUE_CONFIGURE < CN_OBJECT_OPS,
+              "each operation has a counter");
 
 bool cn_service_owns(const char *namespace_name)
 {
     return namespace_name[0] == '$';
+}
+
+const char *cn_service_operation(const char *service, unsigned op)
+{
+    for (size_t i = 0; services[i].prefix && op < CN_OBJECT_OPS; i++) {
+        size_t size = strlen(services[i].prefix) - 2; /* without "$" and "/" */
+        if (strlen(service) == size && memcmp(service, services[i].prefix + 1, size) == 0)
+            return services[i].operations[op];
+    }
+    return NULL;
 }
 
 bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **class_)
@@ -63,7 +81,7 @@ static void on_reply(struct cn_call *call)
 void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,
                           unsigned op, void (*fini)(struct cn_service_call *call))
 {
-    call->op = op;
+    call->call.op = op;
     call->fini = fini;
     call->call.kind = CN_CALL_OTHER;
     call->call.ns = ns;

@@ -15,7 +15,7 @@
  * To add one:
  *
  *  1. service/<name>.h: a struct with a cn_service_call as its FIRST field, then what is asked,
- *     then what is answered; an enum of operations for `op`; cn_<name>_class. The struct crosses
+ *     then what is answered; an enum of operations for call.op; cn_<name>_class. The struct crosses
  *     lanes by pointer: it is the caller's before it is sent and after it was answered, the
  *     object's in between. Nothing in it is shared, so nothing in it is locked. It owns its
  *     buffers (moved, not copied, on both sides); `fini` frees them. call.size says how many bytes
@@ -84,12 +84,13 @@ struct cn_services {
 /* For cn_node_options.find_class: false if `ns` is no service's. */
 bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **class_);
 bool cn_service_owns(const char *namespace_name);
+/* What operation number `op` of the service "kv", "d1", ... is called, or NULL. */
+const char *cn_service_operation(const char *service, unsigned op);
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
 struct cn_service_call {
     struct cn_call call;
-    unsigned op; /* the service's own */
     /* On the caller's lane, once: answered, or failed if call.err.code. Frees the call. */
     void (*done)(struct cn_service_call *call);
     /* Frees what the struct owns, but not the struct. May be NULL. */

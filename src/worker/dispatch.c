@@ -135,7 +135,7 @@ static void run(struct cn_event *event)
     JSContextRef ctx = context->ref;
     uint32_t handle = event->handle;
     struct cn_err err;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &(struct cn_js_cause){.request = event->id});
     JSValueRef argv[] = {
         JSValueMakeNumber(ctx, handle),
         cn_js_text_z(ctx, dispatch->handler),
@@ -183,6 +183,8 @@ static void deliver(struct cn_dispatch *dispatch)
         return;
     }
     event->dispatch = dispatch;
+    if (dispatch->origin.request)
+        event->id = dispatch->origin.request;
     cn_list_push_back(&instance->events, &event->link);
     run(event);
 }

@@ -30,6 +30,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "base/origin.h"
 #include "js/context.h"
 #include "object/call.h"
 #include "object/output.h"
@@ -53,8 +54,9 @@ struct cn_dispatch {
     uint8_t *result;     /* owned; serialized result or error; NULL: none */
     size_t props_size, size, result_size;
     bool answered;
-    unsigned faults;           /* of enum cn_call_fault, when it failed */
-    struct cn_err err;         /* code 0: success */
+    unsigned faults;   /* of enum cn_call_fault, when it failed */
+    struct cn_err err; /* code 0: success */
+    struct cn_origin origin;
     struct cn_js_pin callback; /* for senders in JavaScript */
     void (*on_done)(struct cn_dispatch *dispatch);
     void *data; /* the sender's own */

@@ -51,13 +51,13 @@ struct cn_event {
     struct cn_dispatch *dispatch; /* but so; NULL once that is answered */
     struct cn_list link;          /* in instance->events */
     enum cn_event_state state;
-    bool done;               /* the script is finished with it */
-    bool aborted;            /* the client is gone */
-    int status;              /* of the response; 0: none has begun */
-    uint64_t id;             /* of the request, in logs and error answers; random */
-    uint64_t started_ns;     /* uv_hrtime(); 0: it did not come by HTTP */
-    uint64_t answered_ms;    /* loop time when the response was complete */
-    struct cn_buf early;     /* body bytes taken from the server before they were asked for */
+    bool done;            /* the script is finished with it */
+    bool aborted;         /* the client is gone */
+    int status;           /* of the response; 0: none has begun */
+    uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
+    uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
+    uint64_t answered_ms; /* loop time when the response was complete */
+    struct cn_buf early;  /* body bytes taken from the server before they were asked for */
     enum cn_collect collect; /* the pending read wants all of the body */
     struct cn_js_pin read;   /* callback of a pending body read */
     struct cn_js_pin drain;  /* callback of a blocked write */

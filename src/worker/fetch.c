@@ -87,9 +87,8 @@ void cn_fetch_dispatch(struct cn_event *event)
     uint32_t handle = event->handle;
     JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
     struct cn_err err;
-    instance->lane->first_turn = handle;
+    instance->lane->vm->cause = (struct cn_js_cause){.request = event->id};
     int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
-    instance->lane->first_turn = 0;
     if (rc == 0)
         return;
     if (rc == CN_ELIMIT)
@@ -103,9 +102,9 @@ void cn_fetch_dispatch(struct cn_event *event)
     cn_fetch_done(event);
 }
 
-void cn_fetch_id_text(const struct cn_event *event, char text[17])
+void cn_fetch_id_text(uint64_t id, char text[17])
 {
-    snprintf(text, 17, "%016llx", (unsigned long long)event->id);
+    snprintf(text, 17, "%016llx", (unsigned long long)id);
 }
 
 /* The page of `cairn dev`. */
@@ -138,7 +137,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
 {
     char reference[17];
     struct cn_buf explained = {0};
-    cn_fetch_id_text(event, reference);
+    cn_fetch_id_text(event->id, reference);
     cn_counter_add(status == 503 ? &event->instance->metrics->limits
                                  : &event->instance->metrics->exceptions,
                    1);
@@ -185,7 +184,7 @@ static void tap_request(const struct cn_event *event)
     const struct cn_http_request *http = event->http;
     char id[17], status[8], duration[24], text[256];
     double ms = (double)(uv_hrtime() - event->started_ns) / 1e6;
-    cn_fetch_id_text(event, id);
+    cn_fetch_id_text(event->id, id);
     snprintf(status, sizeof(status), "%d", event->status);
     snprintf(duration, sizeof(duration), "%.3f", ms);
     int size =
@@ -279,7 +278,7 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
     struct cn_lane *lane = event->instance->lane;
     struct cn_js_context *context = event->instance->runtime->context;
     uint32_t handle = event->handle;
-    cn_js_enter(context);
+    cn_js_enter_cause(context, &(struct cn_js_cause){.request = event->id});
     JSValueRef argv[2] = {JSValueMakeUndefined(context->ref),
                           cn_js_text_z(context->ref, "The client disconnected")};
     /* Each call may end the event. */

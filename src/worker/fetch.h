@@ -17,7 +17,7 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
 void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http, int status);
 
 /* The number by which logs and error answers name the request. */
-void cn_fetch_id_text(const struct cn_event *event, char text[17]);
+void cn_fetch_id_text(uint64_t id, char text[17]);
 /* Gives the event to JavaScript. The instance is ready. */
 void cn_fetch_dispatch(struct cn_event *event);
 /* The script threw, or its answer cannot be sent: 500 with a reference, details in the log;

@@ -17,10 +17,8 @@
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
 {
     struct cn_instance *instance = runtime->data;
-    /* Whose code runs: an object's turns are all known, of a request only the first is. */
     const struct cn_object *object = instance->lane->object_lane.current;
-    const struct cn_event *event =
-        cn_event_find(&instance->lane->events, instance->lane->first_turn);
+    uint64_t cause = instance->lane->vm->cause.request;
     char id[CN_OBJECT_HEX_SIZE + 1], request[17];
     struct cn_diag_field fields[] = {{"worker", instance->script->name, 0},
                                      {"request", NULL, 0},
@@ -34,8 +32,9 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         fields[3].text = id;
         fields[4].text = object->name_size ? object->name : NULL;
         fields[4].length = object->name_size;
-    } else if (event && event->http) {
-        cn_fetch_id_text(event, request);
+    }
+    if (cause) {
+        cn_fetch_id_text(cause, request);
         fields[1].text = request;
     }
     struct cn_buf explained = {0};
@@ -136,8 +135,16 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     return instance;
 }
 
+void cn_instance_publish(struct cn_instance *instance)
+{
+    struct cn_js_context *context = instance->runtime->context;
+    cn_counter_add(&instance->metrics->ticks, context->ticks);
+    context->ticks = 0;
+}
+
 void cn_instance_free(struct cn_instance *instance)
 {
+    cn_instance_publish(instance);
     CN_ASSERT(cn_list_empty(&instance->events) && cn_list_empty(&instance->objects));
     cn_websocket_instance_end(instance);
     cn_ws_message_unref(instance->last_sent);

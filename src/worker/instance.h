@@ -52,6 +52,8 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
                                     void (*on_started)(struct cn_instance *instance,
                                                        const struct cn_err *err),
                                     struct cn_err *err);
+/* Adds what its turns have taken to the worker's counter. */
+void cn_instance_publish(struct cn_instance *instance);
 /* No event may be left. */
 void cn_instance_free(struct cn_instance *instance);
 /* Called from JavaScript through bindings/http.c: the bundle has been evaluated, or failed. */

@@ -131,6 +131,13 @@ bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns
     return false;
 }
 
+/* The next turn is for `call`. */
+static void set_cause(struct cn_lane *lane, const struct cn_call *call)
+{
+    uint64_t request = call->origin.request;
+    lane->vm->cause.request = request ? request : cn_rand_next(&lane->rand);
+}
+
 static const char *class_name(struct cn_instance *instance, struct cn_namespace *ns)
 {
     for (size_t i = 0; i < instance->script->class_count; i++) {
@@ -173,6 +180,8 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     /* Its name may be known only to the database, from an earlier call. */
     if (!object->name && !cn_object_database(object, err))
         return err->code;
+    if (object->inbox_count) /* the constructor runs for the first call */
+        set_cause(instance->lane, CN_CONTAINER_OF(object->inbox.next, struct cn_call, link));
     if (!cn_js_enter_for(context, object))
         return cn_err_set(err, CN_ECLOSED, "the object was reset");
     char hex[CN_OBJECT_HEX_SIZE + 1];
@@ -209,6 +218,7 @@ static void deliver_socket(struct cn_object *object, struct cn_jsobject *js, str
     }
     call->tag = cn_jstable_add(&lane_of(object)->calls, call);
     call->taken_back = call_taken_back;
+    set_cause(instance->lane, call);
     if (!cn_js_enter_for(context, object))
         return; /* reset meanwhile: the call has been failed */
     JSValueRef argv[3 + CN_WEBSOCKET_ARGUMENTS_MAX] = {
@@ -245,6 +255,7 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         return;
     }
     call->taken_back = call_taken_back;
+    set_cause(instance->lane, call);
     if (!cn_js_enter_for(context, object))
         return; /* reset meanwhile: the call has been failed */
     JSValueRef argv[] = {JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),

@@ -10,6 +10,7 @@
 #include "net/client.h"
 #include "net/egress.h"
 #include "net/socket.h"
+#include "object/alarm.h"
 #include "worker/dispatch.h"
 #include "worker/fetch.h"
 #include "worker/instance.h"
@@ -226,6 +227,16 @@ static void evict_for_memory(struct cn_lane *lane, struct cn_js_memory *memory)
                 evicted);
 }
 
+/* The turns of its instances, by worker. */
+static void publish_ticks(struct cn_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        cn_instance_publish(instance);
+    }
+}
+
 /* What others may look at, as of now. */
 static void publish(struct cn_lane *lane)
 {
@@ -241,6 +252,16 @@ static void publish(struct cn_lane *lane)
     cn_counter_set(&metrics->busy, http.busy_count);
     cn_counter_set(&metrics->events, lane->events.live);
     cn_counter_set(&metrics->objects, lane->object_lane.live_count);
+    cn_counter_set(&metrics->websockets, cn_ws_lane_count(lane->ws));
+    publish_ticks(lane);
+    if (!lane->options.node)
+        return;
+    size_t running, due;
+    cn_alarm_counts(&lane->object_lane, &running, &due);
+    cn_counter_set(&metrics->alarms_running, running);
+    cn_counter_set(&metrics->alarms_due, due);
+    cn_counter_set(&metrics->sockets, lane->object_lane.socket_count);
+    cn_counter_set(&metrics->hibernated, lane->object_lane.hibernated_count);
 }
 
 static void watch_memory(struct cn_lane *lane)
@@ -257,6 +278,7 @@ static void watch_memory(struct cn_lane *lane)
     uint64_t pause = (uv_hrtime() - began) / (HOUSE_INTERVAL_MS * 10000u);
     lane->memory_pause = lane->over_memory ? 0 : pause < 10 ? (unsigned)pause : 10;
     cn_counter_set(&lane->metrics.heap_bytes, memory.heap_bytes);
+    cn_counter_set(&lane->metrics.heap_capacity, memory.capacity_bytes);
     if (memory.heap_bytes > lane->options.heap_bytes_max) {
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);

@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "base/origin.h"
 #include "base/rand.h"
 #include "js/context.h"
 #include "net/server.h"
@@ -114,7 +115,6 @@ struct cn_lane {
     uv_idle_t sockets_spin;                    /* which does it */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     struct cn_rand rand;                       /* for numbers of requests */
-    uint32_t first_turn;                       /* handle of the event whose first turn runs, or 0 */
     struct cn_events events;                   /* every event under way on this lane */
     struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
     uv_idle_t dispatch_spin;                   /* runs while there are any */
@@ -144,6 +144,12 @@ struct cn_lane {
     struct cn_err start_err;
     uv_sem_t start_sem;
 };
+
+/* What the running turn goes back to, for the calls it makes. */
+static inline struct cn_origin cn_lane_origin(const struct cn_lane *lane)
+{
+    return (struct cn_origin){.request = lane->vm->cause.request};
+}
 
 /* Starts the thread and waits until the lane accepts mail. */
 int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, struct cn_err *err);

@@ -27,6 +27,7 @@ struct cn_worker_metrics {
     struct cn_counter statuses[6];  /* answers by status / 100; 0: cut without one */
     struct cn_counter exceptions;   /* handlers that threw */
     struct cn_counter limits;       /* ended for CPU time or memory */
+    struct cn_counter ticks;        /* cn_clock_ticks() of its turns; once a second */
     struct cn_histogram latency;    /* us from the request's head to the answer's last byte */
 };
 
@@ -34,11 +35,14 @@ struct cn_worker_metrics {
 struct cn_lane_metrics {
     _Atomic(struct cn_worker_metrics *) workers;
     struct cn_counter refusals[CN_REFUSAL_COUNT];
-    struct cn_counter turns;      /* entries into JavaScript */
-    struct cn_counter heap_bytes; /* gauges from here on */
+    struct cn_counter turns;                     /* entries into JavaScript */
+    struct cn_counter heap_bytes, heap_capacity; /* gauges from here on */
     struct cn_counter accepted, rejected, bad_requests, aborted, connections, busy;
     struct cn_counter events;
     struct cn_counter objects;
+    struct cn_counter websockets;          /* connections */
+    struct cn_counter sockets, hibernated; /* WebSockets of objects; of those not in memory */
+    struct cn_counter alarms_running, alarms_due; /* due: and not running yet */
 };
 
 /* Finds or makes the counters of a worker. On the lane. */

@@ -1,7 +1,8 @@
 // Metrics are well-formed Prometheus text and count what happened, across reloads and lanes.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { serve } from "../lib/server.mjs";
+import { project, serve } from "../lib/server.mjs";
 import { ask, call, dir } from "./lib.mjs";
 
 /** Checks the form of the whole text; returns {'name{labels}': number}. */
@@ -64,5 +65,127 @@ describe("metrics", () => {
     await server.until(/reloaded/);
     await call(server, "m0", "add", "x");
     assert.equal((await read())['cairn_requests_total{worker="app",status="2xx"}'], before + 1);
+  });
+});
+
+const everything = project({
+  "wrangler.toml": `name = "all"
+main = "index.js"
+compatibility_date = "2026-03-01"
+[[durable_objects.bindings]]
+name = "ROOM"
+class_name = "Room"
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["Room"]
+[[kv_namespaces]]
+binding = "KV"
+id = "kv"
+[[r2_buckets]]
+binding = "R2"
+bucket_name = "bucket"
+[[d1_databases]]
+binding = "DB"
+database_name = "db"
+database_id = "db"
+[[queues.producers]]
+binding = "QUEUE"
+queue = "q"
+[[analytics_engine_datasets]]
+binding = "POINTS"
+dataset = "points"
+`,
+  "index.js": `import { DurableObject } from "cloudflare:workers";
+export class Room extends DurableObject {
+  fetch() {
+    const [client, server] = Object.values(new WebSocketPair());
+    this.ctx.acceptWebSocket(server);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+  work() { let n = 0; for (let i = 0; i < 3e7; i++) n = (n * 31 + i) | 0; return n; }
+}
+const handlers = {
+  "/kv": async (env) => { await env.KV.put("k", "v"); await env.KV.get("k"); await env.KV.get("k"); await env.KV.delete("k"); await env.KV.list(); },
+  "/r2": async (env) => { await env.R2.put("k", "v"); await (await env.R2.get("k")).text(); await env.R2.head("k"); },
+  "/d1": async (env) => { await env.DB.prepare("SELECT 1").all(); },
+  "/queue": async (env) => { await env.QUEUE.sendBatch([{ body: "a" }, { body: "b" }]); },
+  "/cache": async () => { const key = "http://x/y"; await caches.default.put(key, new Response("y", { headers: { "cache-control": "max-age=60" } })); await caches.default.match(key); await caches.default.match("http://x/no"); },
+  "/point": async (env) => { env.POINTS.writeDataPoint({ blobs: ["a"] }); },
+  "/work": async (env) => { await env.ROOM.getByName("worker").work(); },
+};
+export default {
+  async fetch(request, env) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/socket") return env.ROOM.getByName("sockets").fetch(request);
+    await handlers[pathname](env);
+    return new Response("ok");
+  },
+};
+`,
+});
+
+describe("every documented metric", () => {
+  let server;
+  before(async () => { server = await serve(everything, { lanes: 2 }); });
+  after(() => server.stop());
+  const text = async () => (await ask({ data: server.data }, "GET", "/metrics")).text;
+  const read = async () => parse(await text());
+  const sum = (metrics, name) => Object.keys(metrics).filter((key) => key === name || key.startsWith(`${name}{`)).reduce((total, key) => total + metrics[key], 0);
+
+  test("is there, and no other", async () => {
+    await server.text("/point");
+    const page = readFileSync(new URL("../../../docs/features/admin.md", import.meta.url), "utf8");
+    const table = page.slice(page.indexOf("\n## Metrics"));
+    const documented = [];
+    for (const line of table.split("\n")) {
+      const names = /^\| ((?:`[a-z_]+`(?:, )?)+) \|/.exec(line);
+      if (names) documented.push(...names[1].match(/[a-z_]+/g).map((name) => `cairn_${name}`));
+    }
+    const shown = [...(await text()).matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]);
+    // Only there once there is something of the past.
+    if (!shown.includes("cairn_history_oldest_timestamp_seconds")) shown.push("cairn_history_oldest_timestamp_seconds");
+    assert.deepEqual(documented.sort(), shown.sort());
+  });
+  test("operations of services are counted, those a cache answered too", async () => {
+    for (const path of ["/kv", "/r2", "/d1", "/queue", "/cache"]) await server.text(path);
+    const metrics = await read();
+    const operations = (service, name, operation) => metrics[`cairn_service_operations_total{service="${service}",name="${name}",operation="${operation}"}`];
+    assert.deepEqual(["get", "put", "delete"].map((operation) => operations("kv", "kv", operation)), [2, 1, 1]);
+    assert.ok(operations("kv", "kv", "list") >= 1);
+    assert.deepEqual(["get", "put", "head"].map((operation) => operations("r2", "bucket", operation)), [1, 1, 1]);
+    assert.equal(operations("d1", "db", "query"), 1);
+    assert.equal(operations("queue", "q", "send"), 1);
+    assert.deepEqual(["http", "kv"].map((cache) => metrics[`cairn_cache_hits_total{cache="${cache}"}`]), [1, 1]);
+    assert.deepEqual(["http", "kv"].map((cache) => metrics[`cairn_cache_misses_total{cache="${cache}"}`]), [1, 1]);
+    assert.equal(metrics['cairn_cache_entries{cache="http"}'], 1);
+  });
+  test("a queue that nobody reads has a backlog, and it grows old", async () => {
+    await server.untilTrue(async () => (await read())['cairn_queue_oldest_message_age_seconds{queue="q"}'] > 0, "the age");
+    const metrics = await read();
+    assert.equal(metrics['cairn_queue_backlog_messages{queue="q"}'], 2);
+    assert.ok(metrics['cairn_queue_backlog_bytes{queue="q"}'] > 0);
+  });
+  test("CPU goes to the class and its worker", async () => {
+    await server.text("/work");
+    await server.untilTrue(async () => (await read())['cairn_worker_cpu_seconds_total{worker="all"}'] > 0.005, "the worker's time");
+    const metrics = await read();
+    const object = metrics['cairn_object_cpu_seconds_total{namespace="all/Room"}'];
+    assert.ok(object > 0.005, `${object}`);
+    assert.ok(metrics['cairn_worker_cpu_seconds_total{worker="all"}'] >= object * 0.9);
+    assert.ok(metrics['cairn_object_cpu_seconds_total{namespace="$d1/db"}'] > 0);
+    assert.ok(metrics['cairn_object_cpu_seconds_total{namespace="$d1/db"}'] < object);
+    assert.equal(metrics['cairn_objects_live{namespace="all/Room"}'], 1);
+  });
+  test("sockets are open, then hibernated", { timeout: 60_000 }, async () => {
+    const { WebSocket } = await import("ws");
+    const socket = new WebSocket(server.url.replace("http", "ws") + "/socket");
+    await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
+    await server.untilTrue(async () => sum(await read(), "cairn_object_sockets") === 1, "the socket");
+    assert.equal(sum(await read(), "cairn_websockets_open"), 1);
+    assert.equal(sum(await read(), "cairn_object_sockets_hibernated"), 0);
+    await server.untilTrue(async () => sum(await read(), "cairn_object_sockets_hibernated") === 1, "its hibernation", 30_000);
+    assert.ok((await read())['cairn_objects_evicted_total{namespace="all/Room"}'] >= 1);
+    socket.close();
+    await server.untilTrue(async () => sum(await read(), "cairn_object_sockets") === 0, "its end");
   });
 });

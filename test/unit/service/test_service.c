@@ -45,7 +45,7 @@ static void deliver(struct cn_object *object, void *instance, struct cn_call *ca
     CHECK_INT(0, cn_service_sql_get(instance, object->db, SQL_ADD, &statement, &err));
     CHECK_INT(0, cn_statement_bind_int(statement, 1, adding->n, &err));
     CHECK_INT(0, cn_service_sql_run(statement, &err));
-    if (adding->base.op == FAIL) {
+    if (adding->base.call.op == FAIL) {
         cn_database_rollback(object->db);
         cn_err_set(&err, CN_ELIMIT, "no more");
         cn_service_call_fail(call, &err);
