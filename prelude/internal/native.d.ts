@@ -34,21 +34,22 @@ export interface Native {
   analyticsWrite(dataset: number, index: string | ArrayBuffer | ArrayBufferView, blobs: (string | ArrayBuffer | ArrayBufferView)[], blobCount: number, doubles: Float64Array): void;
   rateLimit(ns: number, key: string, limit: number, period: number, callback: (success?: boolean, failure?: string, code?: number) => void): void;
   // r2_body.c; a made body is [blob | null, size, md5, sha | undefined, bytes | undefined]
-  r2Writer(sha: string | undefined, blobOnly: boolean): object;
+  r2Writer(sha: string | undefined, blobOnly: boolean, key: Uint8Array | undefined): object;
   r2Write(writer: object, bytes: Uint8Array): Promise<void> | undefined;
   r2Finish(writer: object, bytes: Uint8Array | undefined): unknown[] | Promise<unknown[]>;
   r2Abandon(writer: object): void;
   r2Discard(blob: string): Promise<void>;
   r2Read(body: object, offset: number, size: number): Promise<Uint8Array>;
+  r2Unlock(body: object, key: Uint8Array): void;
   // r2_pipe.c
   respondR2(h: number, body: object, offset: number, size: number, done: (failure?: string) => void): boolean;
   // r2.c; onlyIf is [match, noneMatch, after, before, seconds]; callbacks as in service/call.js
-  r2Get(ns: number, withBody: boolean, key: string, onlyIf: unknown[] | undefined, callback: Function): void;
-  r2Put(ns: number, key: string, made: unknown[], checksums: string, http: string, custom: string, storageClass: string, onlyIf: unknown[] | undefined, callback: Function): void;
+  r2Get(ns: number, withBody: boolean, key: string, onlyIf: unknown[] | undefined, ssec: string | undefined, callback: Function): void;
+  r2Put(ns: number, key: string, made: unknown[], checksums: string, http: string, custom: string, storageClass: string, ssec: string | undefined, onlyIf: unknown[] | undefined, callback: Function): void;
   r2Delete(ns: number, keys: string, callback: Function): void;
   r2List(ns: number, prefix: string, delimiter: string, after: string | null, afterIsPrefix: boolean, limit: number, http: boolean, custom: boolean, callback: Function): void;
-  r2UploadCreate(ns: number, key: string, http: string, custom: string, storageClass: string, callback: Function): void;
-  r2UploadPart(ns: number, key: string, upload: string, number: number, blob: string, size: number, etag: string, callback: Function): void;
+  r2UploadCreate(ns: number, key: string, http: string, custom: string, storageClass: string, ssec: string | undefined, callback: Function): void;
+  r2UploadPart(ns: number, key: string, upload: string, number: number, blob: string, size: number, etag: string, ssec: string | undefined, callback: Function): void;
   r2UploadEnd(ns: number, key: string, upload: string, parts: string | null, etag: string | null, checksums: string | null, callback: Function): void;
   r2Uploads(ns: number, key: string | null, upload: string | null, callback: Function): void;
   // cache.c

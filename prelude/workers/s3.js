@@ -18,10 +18,13 @@ const TEXTS = {
   NotImplemented: [501, "This operation is not implemented."],
   BucketAlreadyOwnedByYou: [409, "The bucket exists already."],
   KeyTooLongError: [400, "Your key is too long."],
+  AccessDenied: [403, "The customer's encryption key is not the one that the object was stored with."],
+  InvalidRequest: [400, "The object was stored with another form of encryption: the correct parameters must be given."],
+  InvalidEncryptionAlgorithmError: [400, "The encryption algorithm must be AES256."],
 };
 const failure = (code, message) => new S3Error(TEXTS[code][0], code, message ?? TEXTS[code][1]);
 /** Numbers of R2's errors (service/r2.js) in S3's words. */
-const CODES = { 10011: "EntityTooSmall", 10020: "KeyTooLongError", 10024: "NoSuchUpload", 10025: "InvalidPart", 10037: "BadDigest", 10039: "InvalidRange", 10048: "InvalidPart" };
+const CODES = { 10003: "AccessDenied", 10011: "EntityTooSmall", 10020: "KeyTooLongError", 10024: "NoSuchUpload", 10025: "InvalidPart", 10037: "BadDigest", 10039: "InvalidRange", 10048: "InvalidPart" };
 
 const escape = (text) => `${text}`.replace(/[&<>"'\r]/g, (c) => `&#${c.charCodeAt(0)};`);
 const xml = (text, status = 200) => new Response(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`, { status, headers: { "content-type": "application/xml" } });
@@ -50,12 +53,40 @@ function putOptions(headers) {
   return options;
 }
 
+const bytesOf = (base64) => {
+  try {
+    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  } catch {
+    throw failure("InvalidArgument", "A header field is not base64.");
+  }
+};
+const hexOf = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const SSEC = "x-amz-server-side-encryption-customer-";
+
+/** The customer's key in the header fields that begin so, checked; undefined: there is none. */
+async function ssecKeyOf(headers, prefix = SSEC) {
+  const [algorithm, key, md5] = ["algorithm", "key", "key-md5"].map((name) => headers.get(prefix + name));
+  if (algorithm === null && key === null && md5 === null) return undefined;
+  if (algorithm !== "AES256") throw failure("InvalidEncryptionAlgorithmError");
+  if (key === null || md5 === null) throw failure("InvalidArgument", "Both the encryption key and its MD5 must be given.");
+  const bytes = bytesOf(key);
+  if (bytes.length !== 32) throw failure("InvalidArgument", "The encryption key must have 32 bytes.");
+  if (hexOf(await crypto.subtle.digest("MD5", bytes)) !== hexOf(bytesOf(md5))) throw failure("InvalidArgument", "The MD5 of the encryption key does not match it.");
+  return bytes;
+}
+const ssecHeaders = (md5) => (md5 === undefined ? {} : { [`${SSEC}algorithm`]: "AES256", [`${SSEC}key-MD5`]: btoa(md5.replace(/../g, (pair) => String.fromCharCode(parseInt(pair, 16)))) });
+/** A body is asked for without its key: S3 says that otherwise than of a wrong one. */
+const orInvalidRequest = (ssecKey) => (error) => {
+  throw error?.code === 10003 && ssecKey === undefined ? failure("InvalidRequest") : error;
+};
+
 function describe(object) {
   const headers = new Headers({ etag: object.httpEtag, "last-modified": object.uploaded.toUTCString(), "accept-ranges": "bytes" });
   object.writeHttpMetadata(headers);
   if (!headers.has("content-type")) headers.set("content-type", "application/octet-stream");
   for (const [name, value] of Object.entries(object.customMetadata ?? {})) headers.set(`x-amz-meta-${name}`, value);
   if (object.storageClass === "InfrequentAccess") headers.set("x-amz-storage-class", "STANDARD_IA");
+  for (const [name, value] of Object.entries(ssecHeaders(object.ssecKeyMd5))) headers.set(name, value);
   return headers;
 }
 
@@ -65,17 +96,19 @@ const hasCondition = (headers) => CONDITIONS.some((name) => headers.has(name));
 // --- objects ---------------------------------------------------------------------------------
 
 async function getObject({ bucket, key, headers, method, query }) {
+  const ssecKey = await ssecKeyOf(headers);
   if (method === "HEAD") {
-    const object = await bucket.head(key);
+    const object = await bucket.head(key, { ssecKey });
     if (object === null) throw failure("NoSuchKey");
+    if (object.ssecKeyMd5 !== undefined && ssecKey === undefined) throw failure("InvalidRequest");
     const out = describe(object);
     out.set("content-length", String(object.size));
     return new Response(null, { headers: out });
   }
-  const options = {};
+  const options = { ssecKey };
   if (hasCondition(headers)) options.onlyIf = headers;
   if (headers.has("range")) options.range = headers;
-  const object = await bucket.get(key, options);
+  const object = await bucket.get(key, options).catch(orInvalidRequest(ssecKey));
   if (object === null) throw failure("NoSuchKey");
   if (object.body === undefined) {
     const unchanged = headers.has("if-none-match") || headers.has("if-modified-since");
@@ -96,25 +129,27 @@ async function getObject({ bucket, key, headers, method, query }) {
 async function putObject({ bucket, env, key, headers, body, sha256 }) {
   const source = headers.get("x-amz-copy-source");
   if (source !== null) return copyObject({ bucket, env, key, headers, source });
-  const options = putOptions(headers);
+  const options = { ...putOptions(headers), ssecKey: await ssecKeyOf(headers) };
   if (headers.has("if-match") || headers.has("if-none-match")) options.onlyIf = headers;
   const md5 = headers.get("content-md5");
   if (sha256 !== undefined) options.sha256 = sha256;
-  else if (md5 !== null) options.md5 = Uint8Array.from(atob(md5), (c) => c.charCodeAt(0));
+  else if (md5 !== null) options.md5 = bytesOf(md5);
   const object = await bucket.put(key, body ?? "", options);
   if (object === null) throw failure("PreconditionFailed");
-  return new Response(null, { headers: { etag: object.httpEtag } });
+  return new Response(null, { headers: { etag: object.httpEtag, ...ssecHeaders(object.ssecKeyMd5) } });
 }
 
 async function copyObject({ bucket, env, key, headers, source }) {
   const [, name, from] = /^\/?([^/]+)\/(.+?)(?:\?.*)?$/.exec(decodeURIComponent(source)) ?? [];
   const other = env[name]?.bucket;
   if (other === undefined) throw failure("NoSuchBucket");
-  const object = await other.get(from);
+  const sourceKey = await ssecKeyOf(headers, "x-amz-copy-source-server-side-encryption-customer-");
+  const ssecKey = await ssecKeyOf(headers);
+  const object = await other.get(from, { ssecKey: sourceKey }).catch(orInvalidRequest(sourceKey));
   if (object === null) throw failure("NoSuchKey");
   const replaces = headers.get("x-amz-metadata-directive") === "REPLACE";
   const options = replaces ? putOptions(headers) : { httpMetadata: object.httpMetadata, customMetadata: object.customMetadata, storageClass: object.storageClass };
-  const made = await bucket.put(key, object.body, options);
+  const made = await bucket.put(key, object.body, { ...options, ssecKey });
   return xml(`<CopyObjectResult><ETag>${escape(made.httpEtag)}</ETag><LastModified>${made.uploaded.toISOString()}</LastModified></CopyObjectResult>`);
 }
 
@@ -152,7 +187,7 @@ async function listObjects({ bucket, bucketName, query }) {
 // --- multipart uploads -----------------------------------------------------------------------
 
 async function createUpload({ bucket, bucketName, key, headers }) {
-  const upload = await bucket.createMultipartUpload(key, putOptions(headers));
+  const upload = await bucket.createMultipartUpload(key, { ...putOptions(headers), ssecKey: await ssecKeyOf(headers) });
   return xml(`<InitiateMultipartUploadResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><UploadId>${upload.uploadId}</UploadId></InitiateMultipartUploadResult>`);
 }
 
@@ -160,7 +195,8 @@ async function uploadPart({ bucket, key, query, headers, body }) {
   if (headers.has("x-amz-copy-source")) throw failure("NotImplemented");
   const number = Number(query.get("partNumber"));
   if (!Number.isInteger(number) || number < 1 || number > 10_000) throw failure("InvalidArgument", "Part number must be an integer between 1 and 10000, inclusive.");
-  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, body ?? "");
+  const ssecKey = await ssecKeyOf(headers);
+  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, body ?? "", { ssecKey }).catch(orInvalidRequest(ssecKey));
   return new Response(null, { headers: { etag: `"${part.etag}"` } });
 }
 

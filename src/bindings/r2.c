@@ -67,31 +67,33 @@ static bool read_body(JSContextRef ctx, JSValueRef blob, JSValueRef size, JSValu
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-/* null, or [json, failed, bytes | body | undefined] */
+/* null, or [json, failed, bytes | body | undefined, problem] */
 static JSValueRef convert_get(JSContextRef ctx, struct cn_service_call *base)
 {
     struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
     if (!call->found)
         return JSValueMakeNull(ctx);
-    JSValueRef values[3] = {json_of(ctx, call), JSValueMakeBoolean(ctx, call->failed),
-                            JSValueMakeUndefined(ctx)};
+    JSValueRef values[4] = {json_of(ctx, call), JSValueMakeBoolean(ctx, call->failed),
+                            JSValueMakeUndefined(ctx), JSValueMakeNumber(ctx, call->problem)};
     if (call->body.segments) {
         values[2] = cn_r2_reader_make(ctx, &call->body);
     } else if (call->body.bytes) {
         values[2] = cn_js_uint8array_take(ctx, call->body.bytes, (size_t)call->body.size);
         call->body.bytes = NULL;
     }
-    return JSObjectMakeArray(ctx, 3, values, NULL);
+    return JSObjectMakeArray(ctx, 4, values, NULL);
 }
 
-/* r2Get(ns, withBody, key, onlyIf, callback) */
+/* r2Get(ns, withBody, key, onlyIf, ssec, callback); here and below ssec is the MD5 of the
+ * customer's key, or undefined */
 static JSValueRef native_r2_get(CN_JS_NATIVE_ARGS)
 {
     struct cn_r2_call *call =
         new_call(ctx, cn_js_arg(0), JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_R2_GET : CN_R2_HEAD,
                  cn_js_arg(2));
     read_condition(ctx, cn_js_arg(3), &call->only_if);
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert_get);
+    call->ssec = text_or_null(ctx, cn_js_arg(4));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_get);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -102,8 +104,8 @@ static JSValueRef convert_put(JSContextRef ctx, struct cn_service_call *base)
     return call->failed ? JSValueMakeNull(ctx) : json_of(ctx, call);
 }
 
-/* r2Put(ns, key, [blob, size, md5, sha, bytes], checksums, http, custom, class, onlyIf, callback)
- */
+/* r2Put(ns, key, [blob, size, md5, sha, bytes], checksums, http, custom, class, ssec, onlyIf,
+ * callback) */
 static JSValueRef native_r2_put(CN_JS_NATIVE_ARGS)
 {
     struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_PUT, cn_js_arg(1));
@@ -120,8 +122,9 @@ static JSValueRef native_r2_put(CN_JS_NATIVE_ARGS)
     call->http = text_or_null(ctx, cn_js_arg(4));
     call->custom = text_or_null(ctx, cn_js_arg(5));
     call->storage_class = text_or_null(ctx, cn_js_arg(6));
-    read_condition(ctx, cn_js_arg(7), &call->only_if);
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(8), convert_put);
+    call->ssec = text_or_null(ctx, cn_js_arg(7));
+    read_condition(ctx, cn_js_arg(8), &call->only_if);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(9), convert_put);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -172,30 +175,32 @@ static JSValueRef convert_upload(JSContextRef ctx, struct cn_service_call *base)
     return JSObjectMakeArray(ctx, 2, values, NULL);
 }
 
-/* r2UploadCreate(ns, key, http, custom, class, callback) */
+/* r2UploadCreate(ns, key, http, custom, class, ssec, callback) */
 static JSValueRef native_r2_upload_create(CN_JS_NATIVE_ARGS)
 {
     struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_CREATE, cn_js_arg(1));
     call->http = text_or_null(ctx, cn_js_arg(2));
     call->custom = text_or_null(ctx, cn_js_arg(3));
     call->storage_class = text_or_null(ctx, cn_js_arg(4));
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_upload);
+    call->ssec = text_or_null(ctx, cn_js_arg(5));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(6), convert_upload);
     return JSValueMakeUndefined(ctx);
 }
 
-/* r2UploadPart(ns, key, upload, number, blob, size, etag, callback) */
+/* r2UploadPart(ns, key, upload, number, blob, size, etag, ssec, callback) */
 static JSValueRef native_r2_upload_part(CN_JS_NATIVE_ARGS)
 {
     struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_PART, cn_js_arg(1));
     call->upload = text_or_null(ctx, cn_js_arg(2));
     call->part = (unsigned)cn_js_to_number(ctx, cn_js_arg(3));
     call->etag = text_or_null(ctx, cn_js_arg(6));
+    call->ssec = text_or_null(ctx, cn_js_arg(7));
     if (!call->upload ||
         !read_body(ctx, cn_js_arg(4), cn_js_arg(5), JSValueMakeUndefined(ctx), &call->body)) {
         cn_service_call_free(&call->base);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2UploadPart: bad arguments");
     }
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(7), convert_upload);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(8), convert_upload);
     return JSValueMakeUndefined(ctx);
 }
 

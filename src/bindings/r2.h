@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "bindings/r2_seal.h"
 #include "js/handle.h"
 #include "service/r2.h"
 
@@ -14,6 +15,7 @@ struct cn_r2_reader {
     atomic_uint refs;
     struct cn_blobs *blobs;
     struct cn_r2_body body;
+    uint8_t key[CN_R2_KEY_SIZE]; /* the customer's, if the body is encrypted */
 };
 
 /* Takes the body over. */

@@ -2,10 +2,12 @@
 /* bindings/r2_body.c - bodies of R2 objects: into blobs and out of them, on the thread pool.
  *
  * A writer takes the pieces of one body. Up to CN_R2_INLINE_MAX they are kept in memory, because a
- * small body goes into the index; then a blob is begun. Checksums are computed on the way. A
- * writer that is neither finished nor abandoned is abandoned when the collector finds it.
+ * small body goes into the index; then a blob is begun. Checksums are computed on the way, and with
+ * a key of the customer the blob is encrypted (r2_seal.h); such a body is always a blob. A writer
+ * that is neither finished nor abandoned is abandoned when the collector finds it.
  *
  * Ownership: a writer is counted, by its JavaScript object and by the work that runs on it. */
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,10 +29,11 @@ struct writer {
     atomic_uint refs;
     struct cn_blobs *blobs;
     struct cn_blob_writer *blob; /* NULL: not begun */
+    struct cn_r2_sealer *sealer; /* NULL: it is not encrypted */
     EVP_MD_CTX *md5, *sha;       /* sha NULL: not asked for */
     struct cn_buf head;          /* what came before the blob was begun */
     uint64_t size;
-    bool blob_only; /* a part: never in the index */
+    bool blob_only; /* a part, or encrypted: never in the index */
     bool busy, over;
 };
 
@@ -40,6 +43,7 @@ static void unref(struct writer *writer)
         return;
     if (writer->blob)
         cn_blob_abandon(writer->blob);
+    cn_r2_sealer_free(writer->sealer);
     EVP_MD_CTX_free(writer->md5);
     EVP_MD_CTX_free(writer->sha);
     cn_buf_fini(&writer->head);
@@ -58,6 +62,7 @@ static void free_body(void *data)
     if (atomic_fetch_sub(&reader->refs, 1) != 1)
         return;
     cn_r2_body_fini(&reader->body);
+    OPENSSL_cleanse(reader->key, sizeof(reader->key));
     cn_free(reader);
 }
 static const struct cn_js_handle_type reader_type = {"R2Body", free_body};
@@ -76,7 +81,7 @@ static void hex(const uint8_t *bytes, size_t size, char *out)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* r2Writer(sha | undefined, blobOnly) -> writer; sha is OpenSSL's name */
+/* r2Writer(sha | undefined, blobOnly, key | undefined) -> writer; sha is OpenSSL's name */
 static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
 {
     struct writer *writer = CN_NEW(struct writer);
@@ -91,7 +96,11 @@ static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
         writer->sha = EVP_MD_CTX_new();
         EVP_DigestInit_ex(writer->sha, md ? md : EVP_sha256(), NULL);
     }
-    writer->blob_only = JSValueToBoolean(ctx, cn_js_arg(1));
+    uint8_t *key;
+    size_t key_size;
+    if (cn_js_bytes(ctx, cn_js_arg(2), &key, &key_size) && key_size == CN_R2_KEY_SIZE)
+        writer->sealer = cn_r2_sealer_new(key);
+    writer->blob_only = writer->sealer || JSValueToBoolean(ctx, cn_js_arg(1));
     return cn_js_handle_make(ctx, &writer->handle, &writer_type, sizeof(*writer) + 65536);
 }
 
@@ -124,7 +133,10 @@ static int append(struct writer *writer, const uint8_t *bytes, size_t size, stru
         rc = cn_blob_write(writer->blob, writer->head.data, writer->head.size, err);
         cn_buf_fini(&writer->head);
     }
-    return rc < 0 || !size ? rc : cn_blob_write(writer->blob, bytes, size, err);
+    if (rc < 0 || !size)
+        return rc;
+    return writer->sealer ? cn_r2_sealer_write(writer->sealer, writer->blob, bytes, size, err)
+                          : cn_blob_write(writer->blob, bytes, size, err);
 }
 
 static void run_write(struct cn_js_work *work)
@@ -137,7 +149,9 @@ static void run_write(struct cn_js_work *work)
     EVP_DigestFinal_ex(writer->md5, write->md5, &write->md5_size);
     if (writer->sha)
         EVP_DigestFinal_ex(writer->sha, write->sha, &write->sha_size);
-    if (writer->blob) {
+    if (writer->sealer)
+        write->rc = cn_r2_sealer_end(writer->sealer, writer->blob, &write->err);
+    if (write->rc == 0 && writer->blob) {
         write->rc = cn_blob_finish(writer->blob, &write->id, &write->err);
         writer->blob = NULL;
     }
@@ -172,7 +186,8 @@ static JSValueRef finish_write(struct cn_js_work *work, JSContextRef ctx, JSValu
         value = *exception = cn_js_error(ctx, CN_JS_ERROR, "%s", write->err.text);
     else if (ctx)
         value = write->finish ? finished(ctx, write) : JSValueMakeUndefined(ctx);
-    else if (write->finish && write->rc == 0 && write->writer->size > CN_R2_INLINE_MAX)
+    else if (write->finish && write->rc == 0 &&
+             (write->writer->blob_only || write->writer->size > CN_R2_INLINE_MAX))
         (void)cn_blob_delete(write->writer->blobs, &write->id, NULL); /* nobody will refer to it */
     cn_free(write->bytes);
     unref(write->writer);
@@ -324,6 +339,20 @@ void cn_r2_reader_unref(struct cn_r2_reader *reader)
     free_body(reader);
 }
 
+/* r2Unlock(body, key): it is read with the customer's key */
+static JSValueRef native_r2_unlock(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_reader *reader = cn_r2_reader_arg(ctx, cn_js_arg(0));
+    uint8_t *key;
+    size_t size;
+    if (!reader || !cn_js_bytes(ctx, cn_js_arg(1), &key, &size) || size != CN_R2_KEY_SIZE)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2Unlock: bad arguments");
+    memcpy(reader->key, key, size);
+    reader->body.key = reader->key;
+    reader->body.unseal = cn_r2_unseal;
+    return JSValueMakeUndefined(ctx);
+}
+
 struct read_work {
     struct cn_js_work work;
     struct cn_r2_reader *reader; /* a reference */
@@ -379,11 +408,8 @@ static JSValueRef native_r2_read(CN_JS_NATIVE_ARGS)
 }
 
 const struct cn_js_native cn_native_r2_body[] = {
-    {"r2Writer", native_r2_writer},
-    {"r2Write", native_r2_write},
-    {"r2Finish", native_r2_finish},
-    {"r2Abandon", native_r2_abandon},
-    {"r2Discard", native_r2_discard},
-    {"r2Read", native_r2_read},
-    {0},
+    {"r2Writer", native_r2_writer},   {"r2Write", native_r2_write},
+    {"r2Finish", native_r2_finish},   {"r2Abandon", native_r2_abandon},
+    {"r2Discard", native_r2_discard}, {"r2Read", native_r2_read},
+    {"r2Unlock", native_r2_unlock},   {0},
 };

@@ -32,24 +32,26 @@ static const char *const schema[] = {
     " size INTEGER NOT NULL, uploaded INTEGER NOT NULL, segment BLOB NOT NULL,"
     " PRIMARY KEY (upload, number)) WITHOUT ROWID;"
     "CREATE TABLE garbage (blob BLOB PRIMARY KEY NOT NULL, since INTEGER NOT NULL) WITHOUT ROWID;",
+    /* MD5 of the customer's key that the body is encrypted with. */
+    "ALTER TABLE object ADD COLUMN ssec TEXT; ALTER TABLE upload ADD COLUMN ssec TEXT;",
 };
 
 static const char *const sql_texts[CN_R2_SQL_COUNT] = {
     [CN_R2_SQL_GET] = "SELECT version, size, etag, uploaded, checksums, http, custom, class,"
-                      " segments, body FROM object WHERE key = ?1",
+                      " ssec, segments, body FROM object WHERE key = ?1",
     [CN_R2_SQL_PUT] = "INSERT OR REPLACE INTO object VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-                      " ?10, ?11)",
+                      " ?10, ?11, ?12)",
     [CN_R2_SQL_DELETE] = "DELETE FROM object WHERE key = ?1",
-    [CN_R2_SQL_LIST] = "SELECT version, size, etag, uploaded, checksums, http, custom, class, key"
-                       " FROM object WHERE key > ?1 ORDER BY key",
+    [CN_R2_SQL_LIST] = "SELECT version, size, etag, uploaded, checksums, http, custom, class, ssec,"
+                       " key FROM object WHERE key > ?1 ORDER BY key",
     [CN_R2_SQL_LIST_FROM] = "SELECT version, size, etag, uploaded, checksums, http, custom, class,"
-                            " key FROM object WHERE key >= ?1 ORDER BY key",
+                            " ssec, key FROM object WHERE key >= ?1 ORDER BY key",
     [CN_R2_SQL_DISCARD] = "INSERT OR REPLACE INTO garbage VALUES (?1, ?2)",
     [CN_R2_SQL_GARBAGE] = "SELECT blob FROM garbage WHERE since <= ?1 LIMIT ?2",
     [CN_R2_SQL_DISCARDED] = "DELETE FROM garbage WHERE blob = ?1",
     [CN_R2_SQL_GARBAGE_LEFT] = "SELECT min(since) FROM garbage",
-    [CN_R2_SQL_UPLOAD_CREATE] = "INSERT INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [CN_R2_SQL_UPLOAD_GET] = "SELECT key, http, custom, class FROM upload WHERE id = ?1",
+    [CN_R2_SQL_UPLOAD_CREATE] = "INSERT INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [CN_R2_SQL_UPLOAD_GET] = "SELECT key, http, custom, class, ssec FROM upload WHERE id = ?1",
     [CN_R2_SQL_UPLOAD_DELETE] = "DELETE FROM upload WHERE id = ?1",
     [CN_R2_SQL_UPLOAD_LIST] = "SELECT id, key, started FROM upload ORDER BY key, id",
     [CN_R2_SQL_PART_PUT] = "INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -83,6 +85,21 @@ int cn_r2_bind_key(struct cn_statement *statement, int index, const void *key, s
     return cn_statement_bind_blob(statement, index, key ? key : "", size, false, err);
 }
 
+int cn_r2_bind_ssec(struct cn_statement *statement, int index, const char *ssec, struct cn_err *err)
+{
+    return ssec ? cn_r2_bind_text(statement, index, ssec, err)
+                : cn_statement_bind_null(statement, index, err);
+}
+
+bool cn_r2_key_fits(const struct cn_r2_call *call, struct cn_statement *statement, int column)
+{
+    size_t size;
+    if (cn_statement_column_type(statement, column) == CN_SQL_NULL)
+        return !call->ssec;
+    const char *ssec = cn_statement_column_text(statement, column, &size);
+    return call->ssec && strlen(call->ssec) == size && memcmp(call->ssec, ssec, size) == 0;
+}
+
 /* --- bodies ---------------------------------------------------------------------------------- */
 
 void cn_r2_body_fini(struct cn_r2_body *body)
@@ -92,15 +109,22 @@ void cn_r2_body_fini(struct cn_r2_body *body)
     *body = (struct cn_r2_body){0};
 }
 
-static int64_t read_segment(struct cn_blobs *blobs, const struct cn_r2_segment *segment,
-                            void *bytes, size_t size, uint64_t offset, struct cn_err *err)
+static int64_t read_segment(struct cn_blobs *blobs, const struct cn_r2_body *body,
+                            const struct cn_r2_segment *segment, void *bytes, size_t size,
+                            uint64_t offset, struct cn_err *err)
 {
     struct cn_blob_reader *reader;
     int rc = cn_blob_open(blobs, &segment->blob, &reader, err);
     if (rc < 0)
         return rc;
-    int64_t got = cn_blob_read(reader, bytes, size, offset, err);
+    int64_t got = (int64_t)size;
+    if (body->unseal)
+        rc = body->unseal(reader, body->key, segment->size, bytes, size, offset, err);
+    else
+        got = cn_blob_read(reader, bytes, size, offset, err);
     cn_blob_close(reader);
+    if (rc < 0)
+        return rc;
     if (got >= 0 && (size_t)got != size)
         return cn_err_set(err, CN_ECORRUPT, "a body is shorter than its index says");
     return got;
@@ -126,7 +150,8 @@ int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *
         }
         uint64_t here = segment->size - offset;
         size_t part = here < size - done ? (size_t)here : size - done;
-        int64_t got = read_segment(blobs, segment, (uint8_t *)bytes + done, part, offset, err);
+        int64_t got =
+            read_segment(blobs, body, segment, (uint8_t *)bytes + done, part, offset, err);
         if (got < 0)
             return got;
         done += part;
@@ -290,7 +315,7 @@ static void append_column(struct cn_buf *out, const char *name, struct cn_statem
         cn_buf_append_json(out, text, size);
 }
 
-/* The columns version, size, etag, uploaded, checksums, http, custom, class as an object. */
+/* The columns version, size, etag, uploaded, checksums, http, custom, class, ssec as an object. */
 static void append_object(struct cn_buf *out, const void *key, size_t key_size,
                           struct cn_statement *statement, bool http, bool custom)
 {
@@ -306,6 +331,8 @@ static void append_object(struct cn_buf *out, const void *key, size_t key_size,
     if (custom)
         append_column(out, "custom", statement, 6, true);
     append_column(out, "storageClass", statement, 7, false);
+    if (cn_statement_column_type(statement, 8) != CN_SQL_NULL)
+        append_column(out, "ssec", statement, 8, false);
     cn_buf_append_byte(out, '}');
 }
 
@@ -362,16 +389,20 @@ static int op_get(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct c
     }
     call->found = true;
     call->failed = !holds(&call->only_if, statement);
+    /* A description is given without a key as well; a key that is given must be the right one. */
+    if (!call->failed && (call->base.call.op == CN_R2_GET || call->ssec) &&
+        !cn_r2_key_fits(call, statement, 8))
+        call->problem = CN_R2_BAD_KEY;
     append_object(&call->json, call->key.data, call->key.size, statement, true, true);
-    if (call->base.call.op == CN_R2_GET && !call->failed) {
+    if (call->base.call.op == CN_R2_GET && !call->failed && !call->problem) {
         size_t size;
-        const void *bytes = cn_statement_column_blob(statement, 8, &size);
+        const void *bytes = cn_statement_column_blob(statement, 9, &size);
         call->body.size = (uint64_t)cn_statement_column_int(statement, 1);
         if (size) {
             call->body.segments = cn_memdup(bytes, size);
             call->body.count = size / sizeof(struct cn_r2_segment);
         } else {
-            bytes = cn_statement_column_blob(statement, 9, &size);
+            bytes = cn_statement_column_blob(statement, 10, &size);
             call->body.bytes = size ? cn_memdup(bytes, size) : cn_alloc(1);
         }
     }
@@ -384,7 +415,7 @@ static int discard_row(struct cn_r2_bucket *bucket, struct cn_statement *stateme
                        struct cn_err *err)
 {
     size_t size;
-    const void *bytes = cn_statement_column_blob(statement, 8, &size);
+    const void *bytes = cn_statement_column_blob(statement, 9, &size);
     if (!size)
         return 0;
     struct cn_r2_segment *segments = cn_memdup(bytes, size);
@@ -440,6 +471,8 @@ int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_
                  : cn_statement_bind_blob(statement, 11,
                                           call->body.bytes ? call->body.bytes : (uint8_t *)"",
                                           (size_t)call->body.size, true, err);
+    if (rc == 0)
+        rc = cn_r2_bind_ssec(statement, 12, call->ssec, err);
     if (rc == 0)
         rc = cn_service_sql_run(statement, err);
     if (rc == 0)
@@ -589,7 +622,7 @@ static int op_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct 
     bool first = true;
     while (rc == 0 && (rc = cn_statement_step(listing.statement, err)) > 0) {
         size_t size;
-        const uint8_t *key = cn_statement_column_blob(listing.statement, 8, &size);
+        const uint8_t *key = cn_statement_column_blob(listing.statement, 9, &size);
         rc = 0;
         if (size < call->prefix.size || memcmp(key, call->prefix.data, call->prefix.size) != 0)
             break;
@@ -694,8 +727,8 @@ static void fini(struct cn_service_call *base)
     struct cn_buf *bufs[] = {&call->key,   &call->prefix, &call->delimiter,
                              &call->after, &call->json,   &call->last};
     char *texts[] = {
-        call->only_if.match, call->only_if.none_match, call->etag,   call->checksums, call->http,
-        call->custom,        call->storage_class,      call->upload, call->parts};
+        call->only_if.match, call->only_if.none_match, call->etag, call->checksums, call->http,
+        call->custom,        call->storage_class,      call->ssec, call->upload,    call->parts};
     for (size_t i = 0; i < CN_ARRAY_COUNT(bufs); i++)
         cn_buf_fini(bufs[i]);
     for (size_t i = 0; i < CN_ARRAY_COUNT(texts); i++)

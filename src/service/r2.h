@@ -60,6 +60,11 @@ struct cn_r2_body {
     size_t count;
     uint64_t size;
     uint8_t *bytes; /* owned; of a body in the index */
+    /* Of an encrypted body, which is never in the index: how a run of a segment is read, and with
+     * which key; borrowed. NULL: as it is. */
+    int (*unseal)(struct cn_blob_reader *blob, const uint8_t *key, uint64_t segment_size,
+                  void *bytes, size_t size, uint64_t offset, struct cn_err *err);
+    const uint8_t *key;
 };
 void cn_r2_body_fini(struct cn_r2_body *body);
 /* Reads into `bytes`; returns how many: fewer than asked only at the end. */
@@ -83,6 +88,7 @@ struct cn_r2_call {
     char *checksums;        /* the texts below are JSON objects; owned */
     char *http, *custom;
     char *storage_class; /* owned */
+    char *ssec;          /* MD5 of the customer's key in hexadecimal; owned; NULL: none */
     char *upload;        /* id of a multipart upload; owned */
     unsigned part;
     char *parts;                            /* complete: "number etag\n" for each; owned */
@@ -103,6 +109,7 @@ struct cn_r2_call {
 /* What the platform has codes for. */
 enum cn_r2_problem {
     CN_R2_OK,
+    CN_R2_BAD_KEY = 10003, /* the customer's key is missing, another one, or not wanted */
     CN_R2_NO_UPLOAD = 10024,
     CN_R2_BAD_PART = 10025,
     CN_R2_TOO_SMALL = 10011,

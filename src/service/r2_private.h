@@ -40,6 +40,11 @@ int cn_r2_bind_text(struct cn_statement *statement, int index, const char *text,
                     struct cn_err *err);
 int cn_r2_bind_key(struct cn_statement *statement, int index, const void *key, size_t size,
                    struct cn_err *err);
+/* Whether the customer's key of a call is the one of the row (MD5, or NULL for none). */
+bool cn_r2_key_fits(const struct cn_r2_call *call, struct cn_statement *statement, int column);
+/* NULL is NULL. */
+int cn_r2_bind_ssec(struct cn_statement *statement, int index, const char *ssec,
+                    struct cn_err *err);
 int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segments, size_t count,
                   struct cn_err *err);
 int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);

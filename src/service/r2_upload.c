@@ -38,6 +38,8 @@ int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, st
         rc = cn_r2_bind_text(statement, 6, call->storage_class ? call->storage_class : "Standard",
                              err);
     if (rc == 0)
+        rc = cn_r2_bind_ssec(statement, 7, call->ssec, err);
+    if (rc == 0)
         rc = cn_service_sql_run(statement, err);
     cn_buf_printf(&call->json, "\"%s\"", id);
     return rc;
@@ -99,10 +101,14 @@ static int get_part(struct cn_r2_bucket *bucket, const char *upload, unsigned nu
 
 int cn_r2_upload_part(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
-    int rc = has_upload(bucket, call, err);
+    struct cn_statement *statement;
+    int rc = find_upload(bucket, call, &statement, err);
     if (rc < 0)
         return rc;
-    if (rc == 0) /* R3 */
+    if (rc > 0 && !cn_r2_key_fits(call, statement, 4))
+        call->problem = CN_R2_BAD_KEY;
+    cn_statement_reset(statement);
+    if (call->problem) /* R3 */
         return cn_r2_discard(bucket, call->body.segments, call->body.count, err);
     struct cn_r2_segment old;
     char etag[40];
@@ -110,7 +116,6 @@ int cn_r2_upload_part(struct cn_r2_bucket *bucket, struct cn_r2_call *call, stru
     rc = get_part(bucket, call->upload, call->part, &old, etag, &found, err);
     if (rc == 0 && found)
         rc = cn_r2_discard(bucket, &old, 1, err);
-    struct cn_statement *statement;
     if (rc == 0)
         rc = cn_r2_sql(bucket, CN_R2_SQL_PART_PUT, &statement, err);
     if (rc == 0)
@@ -233,6 +238,10 @@ int cn_r2_upload_complete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, 
         const char *text = cn_statement_column_text(statement, i + 1, &size);
         cn_free(*texts[i]);
         *texts[i] = cn_strndup(text, size);
+    }
+    if (cn_statement_column_type(statement, 4) != CN_SQL_NULL) {
+        const char *ssec = cn_statement_column_text(statement, 4, &size);
+        call->ssec = cn_strndup(ssec, size);
     }
     cn_statement_reset(statement);
     rc = gather(bucket, call, err);

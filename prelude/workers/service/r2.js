@@ -10,6 +10,7 @@ import { createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLoc
 import { callService } from "./call.js";
 
 const KEY_BYTES_MAX = 1024;
+const KEY_BYTES = 32; // of SSE-C
 const METADATA_BYTES_MAX = 8192;
 const LIST_MAX = 1000;
 const DELETE_MAX = 1000;
@@ -23,6 +24,7 @@ const token = Symbol("construct");
 
 const TEXTS = {
   10001: "Unspecified error.",
+  10003: "The customer's encryption key (SSE-C) that was given is not the one that the object was stored with.",
   10011: "Your proposed upload is smaller than the minimum allowed object size.",
   10012: "Your metadata headers exceed the maximum allowed metadata size.",
   10020: "The specified object name is not valid.",
@@ -132,8 +134,29 @@ function metadataOf(method, options) {
   if (size > METADATA_BYTES_MAX) throw problem(method, 10012);
   const storageClass = options?.storageClass ?? "Standard";
   if (!CLASSES.includes(storageClass)) throw new TypeError(`Unknown storage class: ${storageClass}`);
-  if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
   return [http, JSON.stringify(custom), storageClass];
+}
+
+/** The customer's key of SSE-C: {bytes, md5}, both undefined if there is none. */
+function keyOf(options) {
+  const key = options?.ssecKey;
+  if (key === undefined || key === null) return { bytes: undefined, md5: undefined };
+  let bytes;
+  if (typeof key === "string") {
+    if (!/^(?:[0-9a-f]{2})*$/i.test(key)) throw new Error("SSE-C Key has invalid format");
+    bytes = new Uint8Array((key.match(/../g) ?? []).map((pair) => parseInt(pair, 16)));
+  } else if (key instanceof ArrayBuffer || ArrayBuffer.isView(key)) {
+    bytes = bytesOf(key).slice(); // it may be changed while we wait
+  } else {
+    throw new TypeError("ssecKey must be an ArrayBuffer or a string of hexadecimal digits.");
+  }
+  if (bytes.length !== KEY_BYTES) throw new Error(`SSE-C Key must be ${KEY_BYTES} bytes in length.`);
+  return { bytes, md5: native.r2Finish(native.r2Writer(undefined, false, undefined), bytes)[2] };
+}
+/** What the index says of a key: that it does not fit. */
+function badKey(method, key, stored) {
+  if (key.md5 === undefined) return problem(method, 10003, "The object is encrypted with a key of the customer (SSE-C), which must be given to read it.");
+  return stored === undefined ? problem(method, 10003, "A key (SSE-C) was given for an object that is not encrypted.") : problem(method, 10003);
 }
 
 const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -167,8 +190,8 @@ function bytesOf(value) {
 }
 
 /** Writes a body: [blob | null, size, md5, sha, bytes]. */
-async function writeBody(method, value, sha, blobOnly) {
-  const writer = native.r2Writer(sha, blobOnly);
+async function writeBody(method, value, sha, blobOnly, key) {
+  const writer = native.r2Writer(sha, blobOnly, key);
   const bytes = bytesOf(value);
   if (bytes !== undefined) return native.r2Finish(writer, bytes);
   const stream = value instanceof Blob ? value.stream() : value;
@@ -241,6 +264,7 @@ class R2Object {
     if (fields.custom !== undefined) this.customMetadata = fields.custom;
     if (range !== undefined) this.range = range;
     this.storageClass = fields.storageClass;
+    if (fields.ssec !== undefined) this.ssecKeyMd5 = fields.ssec;
   }
   writeHttpMetadata(headers) {
     if (!(headers instanceof Headers)) throw new TypeError("Failed to execute 'writeHttpMetadata' on 'R2Object': parameter 1 is not of type 'Headers'.");
@@ -315,10 +339,10 @@ class R2MultipartUpload {
     if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > PART_MAX) {
       throw new TypeError(`Part number must be between 1 and ${PART_MAX} (inclusive). Actual value was: ${partNumber}`);
     }
-    if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
+    const ssec = keyOf(options);
     if (value === null || value === undefined) throw new TypeError("A part must have a body.");
-    const [blob, size, etag] = await writeBody(method, value, undefined, true);
-    await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.key, this.uploadId, partNumber, blob, size, etag, callback));
+    const [blob, size, etag] = await writeBody(method, value, undefined, true, ssec.bytes);
+    await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.key, this.uploadId, partNumber, blob, size, etag, ssec.md5, callback));
     return { partNumber, etag };
   }
   async #end(method, blob, start) {
@@ -342,7 +366,7 @@ class R2MultipartUpload {
       .sort((a, b) => a.partNumber - b.partNumber);
     if (parts.some(({ partNumber, etag }) => !Number.isInteger(partNumber) || !/^[0-9a-f]{32}$/.test(etag))) throw problem(method, 10025);
     // The ETag of the whole: the MD5 of its parts' MD5s, and their number.
-    const writer = native.r2Writer(undefined, false);
+    const writer = native.r2Writer(undefined, false, undefined);
     const joined = new Uint8Array(parts.flatMap(({ etag }) => etag.match(/../g).map((pair) => parseInt(pair, 16))));
     const made = await native.r2Finish(writer, joined);
     if (made[0] !== null) native.r2Discard(made[0]); // more parts than fit into memory: only its checksum was wanted
@@ -362,21 +386,27 @@ class R2Bucket {
     this.#ns = ns;
   }
 
-  async head(key) {
-    key = checkKey("head", key);
-    const found = await callService((callback) => native.r2Get(this.#ns, false, key, undefined, callback), inside("head"));
-    return found === null ? null : makeObject(found[0]);
+  async head(key, options) {
+    const method = "head";
+    key = checkKey(method, key);
+    const ssec = keyOf(options);
+    const found = await callService((callback) => native.r2Get(this.#ns, false, key, undefined, ssec.md5, callback), inside(method));
+    if (found === null) return null;
+    if (found[3] !== 0) throw badKey(method, ssec, JSON.parse(found[0]).ssec);
+    return makeObject(found[0]);
   }
 
   async get(key, options) {
     const method = "get";
     key = checkKey(method, key);
-    if (options?.ssecKey !== undefined) throw new TypeError("ssecKey: encryption with customer keys is not supported");
+    const ssec = keyOf(options);
     const condition = conditionOf(options?.onlyIf);
-    const found = await callService((callback) => native.r2Get(this.#ns, true, key, condition, callback), inside(method));
+    const found = await callService((callback) => native.r2Get(this.#ns, true, key, condition, ssec.md5, callback), inside(method));
     if (found === null) return null;
     const fields = JSON.parse(found[0]);
+    if (found[3] !== 0) throw badKey(method, ssec, fields.ssec);
     if (found[1]) return new R2Object(token, fields);
+    if (fields.ssec !== undefined) native.r2Unlock(found[2], ssec.bytes);
     const range = rangeOf(method, options?.range, fields.size);
     const [offset, length] = range ?? [0, fields.size];
     return new R2ObjectBody(token, fields, found[2], offset, length, { offset, length });
@@ -389,7 +419,8 @@ class R2Bucket {
     const condition = conditionOf(options?.onlyIf);
     const metadata = metadataOf(method, options);
     const wanted = checksumsOf(options);
-    const body = await writeBody(method, value, wanted.sha, false);
+    const ssec = keyOf(options);
+    const body = await writeBody(method, value, wanted.sha, false, ssec.bytes);
     const [blob, , md5, sha] = body;
     const actual = wanted.sha === undefined ? md5 : sha;
     if (wanted.hex !== undefined && wanted.hex !== actual) {
@@ -400,7 +431,7 @@ class R2Bucket {
     const checksums = JSON.stringify(wanted.sha === undefined ? { md5 } : { md5, [wanted.sha]: sha });
     let json;
     try {
-      json = await callService((callback) => native.r2Put(this.#ns, key, body, checksums, ...metadata, condition, callback), inside(method));
+      json = await callService((callback) => native.r2Put(this.#ns, key, body, checksums, ...metadata, ssec.md5, condition, callback), inside(method));
     } catch (error) {
       if (blob !== null) native.r2Discard(blob);
       throw error;
@@ -440,7 +471,8 @@ class R2Bucket {
     const method = "createMultipartUpload";
     key = checkKey(method, key);
     const metadata = metadataOf(method, options);
-    const [, json] = await callService((callback) => native.r2UploadCreate(this.#ns, key, ...metadata, callback), inside(method));
+    const ssec = keyOf(options);
+    const [, json] = await callService((callback) => native.r2UploadCreate(this.#ns, key, ...metadata, ssec.md5, callback), inside(method));
     return new R2MultipartUpload(token, this.#ns, key, JSON.parse(json));
   }
 

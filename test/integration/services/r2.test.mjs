@@ -2,6 +2,8 @@
 // what was acknowledged is there after a kill.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
+import path from "node:path";
 import test from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
@@ -52,7 +54,7 @@ export default {
         case "delete": await b.delete(options?.keys ?? key); return new Response("ok");
         case "list": { const r = await b.list(options); return Response.json({ ...r, objects: r.objects.map(plain) }); }
         case "create": { const u = await b.createMultipartUpload(key, options); return Response.json({ key: u.key, uploadId: u.uploadId }); }
-        case "part": return Response.json(await b.resumeMultipartUpload(key, options.id).uploadPart(options.n, request.body ?? ""));
+        case "part": return Response.json(await b.resumeMultipartUpload(key, options.id).uploadPart(options.n, request.body ?? "", options.options));
         case "complete": return Response.json(plain(await b.resumeMultipartUpload(key, options.id).complete(options.parts)));
         case "abort": await b.resumeMultipartUpload(key, options.id).abort(); return new Response("ok");
       }
@@ -78,6 +80,11 @@ async function start(t, options) {
   return server;
 }
 const hash = (name, bytes) => createHash(name).update(bytes).digest("hex");
+/** Every file below a folder. */
+const allFiles = (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+  const name = path.join(folder, entry.name);
+  return entry.isDirectory() ? allFiles(name) : entry.isFile() ? [name] : [];
+});
 
 for (const lanes of [1, 2]) {
   test(`R2-1 R2-2 objects of every size and type, ${lanes} lanes`, async (t) => {
@@ -261,8 +268,100 @@ test("R2-7 limits and what is not supported are told", async (t) => {
   assert.match(await server.ask("put", "m", { customMetadata: { a: "x".repeat(8192) } }, "x"), /metadata headers exceed the maximum allowed metadata size. \(10012\)/);
   assert.match(await server.ask("put", "m", { storageClass: "Cold" }, "x"), /Unknown storage class/);
   assert.equal((await server.ask("put", "m", { storageClass: "InfrequentAccess" }, "x")).storageClass, "InfrequentAccess");
-  assert.match(await server.ask("put", "m", { ssecKey: "00" }, "x"), /not supported/);
+  assert.match(await server.ask("put", "m", { ssecKey: "00" }, "x"), /SSE-C Key must be 32 bytes/);
+  assert.match(await server.ask("put", "m", { ssecKey: "zz".repeat(32) }, "x"), /SSE-C Key has invalid format/);
+  assert.match(await server.ask("put", "m", { ssecKey: 5 }, "x"), /^TypeError/);
   assert.match(await server.ask("delete", "", { keys: Array.from({ length: 1001 }, (_, i) => `k${i}`) }), /more than 1000 keys/);
+});
+
+const KEY = "0f".repeat(32);
+const OTHER = "aa".repeat(32);
+const keyMd5 = hash("md5", Buffer.from(KEY, "hex"));
+
+for (const lanes of [1, 2]) test(`R2-7 SSE-C: bodies, ranges, conditions, checksums; wrong keys; after a restart; lanes: ${lanes}`, async (t) => {
+  const data = tempDir();
+  let server = await start(t, { data, lanes });
+  const get = (key, options) => server.fetch(`/get/${key}?o=${encodeURIComponent(JSON.stringify(options))}`);
+  const bytes = async (key, options) => Buffer.from(await (await get(key, options)).arrayBuffer());
+  const bodies = { empty: Buffer.alloc(0), small: Buffer.from("a secret text that is easily found"), chunk: randomBytes(65536), large: randomBytes(300_001) };
+  for (const [key, body] of Object.entries(bodies)) {
+    const put = await server.ask("put", key, { ssecKey: KEY, sha256: hash("sha256", body) }, body);
+    assert.deepEqual([put.size, put.ssecKeyMd5, put.etag, put.checksums.sha256], [body.length, keyMd5, hash("md5", body), hash("sha256", body)], key);
+  }
+  assert.match(await server.ask("put", "large", { ssecKey: KEY, md5: "00".repeat(16) }, bodies.large), /10037/);
+  const streamed = await server.ask("stream", "streamed", { ssecKey: KEY }, bodies.large);
+  assert.equal(streamed.size, bodies.large.length);
+  const check = async () => {
+    for (const [key, body] of Object.entries(bodies)) assert.ok((await bytes(key, { ssecKey: KEY })).equals(body), key);
+    for (const range of [{ offset: 0, length: 1 }, { offset: 65535, length: 2 }, { offset: 131072, length: 65536 }, { offset: 1000, length: 250_000 }, { suffix: 10 }, { offset: 300_000 }]) {
+      const start = range.suffix ? 300_001 - range.suffix : range.offset;
+      const end = range.suffix || range.length === undefined ? 300_001 : start + range.length;
+      assert.ok((await bytes("large", { ssecKey: KEY, range })).equals(bodies.large.subarray(start, end)), JSON.stringify(range));
+    }
+    for (const [options, pattern] of [[{}, /get: The object is encrypted .*\(10003\)/], [{ ssecKey: OTHER }, /get: The customer's encryption key .* is not the one .*\(10003\)/]]) {
+      const answer = await get("large", options);
+      assert.equal(answer.status, 400);
+      assert.match(await answer.text(), pattern);
+    }
+  };
+  await check();
+  assert.equal((await get("large", { ssecKey: KEY, onlyIf: { etagMatches: "no" } })).status, 412);
+  assert.equal((await get("large", { ssecKey: KEY, onlyIf: { etagMatches: hash("md5", bodies.large) } })).status, 200);
+  assert.equal((await server.ask("head", "large")).ssecKeyMd5, keyMd5, "a description needs no key");
+  assert.equal((await server.ask("list", "", {})).objects.find((o) => o.key === "large").ssecKeyMd5, keyMd5);
+  await server.ask("put", "plain", undefined, "x");
+  assert.equal("ssecKeyMd5" in (await server.ask("head", "plain")), false);
+  assert.match(await (await get("plain", { ssecKey: KEY })).text(), /not encrypted. \(10003\)/);
+  // nothing of the body or the key is on disk
+  await server.kill();
+  const files = allFiles(data);
+  assert.ok(files.length > 3);
+  for (const file of files) {
+    const content = readFileSync(file);
+    for (const secret of [bodies.small, bodies.large.subarray(0, 32), Buffer.from(KEY, "hex"), Buffer.from(KEY)]) assert.equal(content.indexOf(secret), -1, file);
+  }
+  server = await start(t, { data, lanes });
+  await check();
+  // replaced by one without, and back
+  await server.ask("put", "large", undefined, bodies.small);
+  assert.ok((await bytes("large", {})).equals(bodies.small));
+  // a file that was changed is not given out
+  const [victim] = allFiles(data).filter((file) => /blobs\/..\/[0-9a-f]{32}$/.test(file) && statSync(file).size === 65536 + 32 + 16 + 24);
+  const fd = openSync(victim, "r+");
+  writeSync(fd, Buffer.from([0xff, 0x00, 0xff, 0x00]), 0, 4, 30_000);
+  closeSync(fd);
+  let given = null;
+  try {
+    const answer = await get("chunk", { ssecKey: KEY });
+    const body = await answer.arrayBuffer();
+    if (answer.status === 200) given = body.byteLength;
+  } catch {
+    // the answer is cut
+  }
+  assert.equal(given, null, "a damaged body is not given out");
+  await server.until(/an encrypted body is damaged/);
+});
+
+test("R2-7 SSE-C: multipart uploads", async (t) => {
+  const server = await start(t);
+  const parts = [randomBytes(5 << 20), randomBytes(5 << 20), randomBytes(1234)];
+  const { uploadId } = await server.ask("create", "m", { ssecKey: KEY, customMetadata: { a: "b" } });
+  const upload = (n, options) => server.ask("part", "m", { id: uploadId, n: n + 1, options }, parts[n]);
+  assert.match(await upload(2, {}), /uploadPart: .*\(10003\)/);
+  assert.match(await upload(2, { ssecKey: OTHER }), /uploadPart: .*\(10003\)/);
+  const uploaded = [];
+  for (let n = 0; n < 3; n++) uploaded.push(await upload(n, { ssecKey: KEY }));
+  assert.equal(uploaded[0].etag, hash("md5", parts[0]));
+  const done = await server.ask("complete", "m", { id: uploadId, parts: uploaded });
+  assert.deepEqual([done.ssecKeyMd5, done.size, done.customMetadata], [keyMd5, (10 << 20) + 1234, { a: "b" }]);
+  const whole = Buffer.concat(parts);
+  const get = async (options) => Buffer.from(await (await server.fetch(`/get/m?o=${encodeURIComponent(JSON.stringify({ ssecKey: KEY, ...options }))}`)).arrayBuffer());
+  assert.ok((await get({})).equals(whole));
+  for (const [offset, length] of [[(5 << 20) - 100, 200], [(10 << 20) - 1, 1000], [65536 * 3, 1]]) {
+    assert.ok((await get({ range: { offset, length } })).equals(whole.subarray(offset, offset + length)));
+  }
+  const plain = await server.ask("create", "p", undefined);
+  assert.match(await server.ask("part", "p", { id: plain.uploadId, n: 1, options: { ssecKey: KEY } }, "x"), /10003/);
 });
 
 test("R2-1 streams through compression, both ways", async (t) => {

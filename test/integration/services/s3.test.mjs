@@ -81,6 +81,44 @@ test("R2-8 objects: put, get, head, ranges, conditions, copy, delete", async (t)
   assert.ok(hosted.bytes.equals(body), "the bucket as a host name");
 });
 
+test("R2-7 R2-8 SSE-C in S3's header fields", async (t) => {
+  const server = await start(t);
+  const fields = (key, prefix = "x-amz-server-side-encryption-customer-") => ({ [`${prefix}algorithm`]: "AES256", [`${prefix}key`]: key.toString("base64"), [`${prefix}key-MD5`]: createHash("md5").update(key).digest("base64") });
+  const [mine, other] = [randomBytes(32), randomBytes(32)];
+  const body = randomBytes(100_000);
+  const put = await server.s3("PUT", "/files/e", { body, headers: fields(mine) });
+  assert.equal(put.status, 200, put.text);
+  assert.equal(put.headers["x-amz-server-side-encryption-customer-algorithm"], "AES256");
+  assert.equal(put.headers["x-amz-server-side-encryption-customer-key-md5"], createHash("md5").update(mine).digest("base64"));
+  const got = await server.s3("GET", "/files/e", { headers: fields(mine) });
+  assert.ok(got.bytes.equals(body));
+  assert.equal(got.headers["x-amz-server-side-encryption-customer-algorithm"], "AES256");
+  const part = await server.s3("GET", "/files/e", { headers: { ...fields(mine), range: "bytes=65530-65549" } });
+  assert.ok(part.bytes.equals(body.subarray(65530, 65550)));
+  assert.equal((await server.s3("HEAD", "/files/e", { headers: fields(mine) })).status, 200);
+  assert.equal((await server.s3("HEAD", "/files/e")).status, 400);
+  assert.equal((await server.s3("HEAD", "/files/e", { headers: fields(other) })).status, 403);
+  assert.equal((await server.s3("GET", "/files/e")).code, "InvalidRequest");
+  assert.equal((await server.s3("GET", "/files/e", { headers: fields(other) })).code, "AccessDenied");
+  for (const [change, code] of [[{ algorithm: "AES128" }, "InvalidEncryptionAlgorithmError"], [{ key: "AAAA" }, "InvalidArgument"], [{ "key-MD5": "AAAA" }, "InvalidArgument"], [{ key: "***" }, "InvalidArgument"]]) {
+    const headers = fields(mine);
+    for (const [name, value] of Object.entries(change)) headers[`x-amz-server-side-encryption-customer-${name}`] = value;
+    assert.equal((await server.s3("PUT", "/files/x", { body: "x", headers })).code, code, JSON.stringify(change));
+  }
+  const source = { "x-amz-copy-source": "/files/e" };
+  assert.equal((await server.s3("PUT", "/files/copy", { headers: source })).code, "InvalidRequest");
+  const copied = await server.s3("PUT", "/files/copy", { headers: { ...source, ...fields(mine, "x-amz-copy-source-server-side-encryption-customer-"), ...fields(other) } });
+  assert.equal(copied.status, 200, copied.text);
+  assert.ok((await server.s3("GET", "/files/copy", { headers: fields(other) })).bytes.equals(body));
+  const created = await server.s3("POST", "/files/multi?uploads", { headers: fields(mine) });
+  const id = /<UploadId>(.*?)</.exec(created.text)[1];
+  assert.equal((await server.s3("PUT", `/files/multi?partNumber=1&uploadId=${id}`, { body })).code, "InvalidRequest");
+  const one = await server.s3("PUT", `/files/multi?partNumber=1&uploadId=${id}`, { body, headers: fields(mine) });
+  const done = await server.s3("POST", `/files/multi?uploadId=${id}`, { body: `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${one.headers.etag}</ETag></Part></CompleteMultipartUpload>` });
+  assert.equal(done.status, 200, done.text);
+  assert.ok((await server.s3("GET", "/files/multi", { headers: fields(mine) })).bytes.equals(body));
+});
+
 test("R2-8 lists, deletes of many, multipart uploads", async (t) => {
   const server = await start(t);
   for (const key of ["a", "b/1", "b/2", "c&<d"]) assert.equal((await server.s3("PUT", `/files/${encodeURIComponent(key).replace("%2F", "/")}`, { body: key })).status, 200);
