@@ -98,10 +98,11 @@ export function ObjectView({ route }) {
     ["rows", "Tables", object?.tables.length], ["pairs", "Storage", object && format.short(object.keys)], ["sql", "Console"],
     ["sockets", "Sockets", Array.isArray(object?.sockets) ? object.sockets.length : undefined], ["history", "History"], ["log", "Log"]];
   const link = (key) => href(["object", namespace, id, key]);
+  const table = object?.tables.find(({ rows }) => rows > 0) ?? object?.tables[0];
   const content = {
     rows: () => <Rows base={base} object={object} table={route.query.table} reload={loaded.reload} />,
     pairs: () => <Pairs base={base} reload={loaded.reload} />,
-    sql: () => <Console run={(text, options) => sql(`${base}/sql`, text, options).then((answer) => { if (!options.readonly) loaded.reload(); return answer; })} initial={object.tables.length ? `SELECT * FROM "${object.tables[0].name}" LIMIT 50` : ""} />,
+    sql: () => <Console run={(text, options) => sql(`${base}/sql`, text, options).then((answer) => { if (!options.readonly) loaded.reload(); return answer; })} initial={table ? `SELECT * FROM "${table.name.replaceAll('"', '""')}" LIMIT 50` : ""} />,
     sockets: () => <Sockets sockets={object.sockets} />,
     history: () => <History base={base} object={object} reload={loaded.reload} />,
     log: () => <ObjectLog id={object.id} />,

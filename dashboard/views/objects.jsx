@@ -6,12 +6,21 @@ import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
 import { Badge, Button, Empty, Head, Icon, PagedTable, Search, Select, Time, Toggle, Trouble } from "../ui/parts.jsx";
 
-const PAGE = 100;
+const PAGE = 50;
 const isId = (text) => /^[0-9a-f]{64}$/i.test(text);
+const mayBeId = (text) => /^[0-9a-f]{4,63}$/i.test(text);
 const isService = (name) => name.startsWith("$");
 
-/** The classes that have objects, `worker/Class`. */
-export const useNamespaces = () => useLoad((signal) => get("/api/namespaces", { signal }).then(({ namespaces }) => namespaces.map(({ name }) => name)), []);
+/** The classes that have objects, `worker/Class`: those of the last time at once, and then those of now. */
+let known;
+function useNamespaces() {
+  const loaded = useLoad(async (signal) => {
+    const { namespaces } = await get("/api/namespaces", { signal });
+    const names = namespaces.map(({ name }) => name);
+    return (known = String(names) === String(known) ? known : names);
+  }, []);
+  return { ...loaded, data: loaded.data ?? known };
+}
 
 /** One page of objects of a class, in the order that is asked for. */
 async function list(namespace, { q, sort, desc }, cursor, signal) {
@@ -19,10 +28,11 @@ async function list(namespace, { q, sort, desc }, cursor, signal) {
     const found = await get(path`/api/objects/${namespace}/${q.toLowerCase()}`, { signal }).catch((error) => { if (error.status !== 404) throw error; });
     return { items: found ? [found] : [], cursor: null };
   }
-  // A prefix is found in the order of names only.
-  const order = q ? { prefix: q } : { sort, desc: desc ? "1" : "" };
-  const { objects, cursor: next } = await get(`/api/objects${query({ namespace, ...order, cursor, limit: PAGE })}`, { signal });
-  return { items: objects, cursor: next };
+  // The beginning of a name is found in the order of names only, that of an id in theirs.
+  const ask = (order) => get(`/api/objects${query({ namespace, ...order, limit: PAGE })}`, { signal });
+  const [{ objects, cursor: next }, ids] = await Promise.all([
+    ask({ ...(q ? { prefix: q } : { sort, desc: desc ? "1" : "" }), cursor }), !cursor && mayBeId(q) ? ask({ id: q }) : { objects: [] }]);
+  return { items: [...ids.objects, ...objects], cursor: next };
 }
 
 /** The first page of each class, merged: the first of all are among them. */
@@ -62,7 +72,7 @@ export function Objects({ route }) {
     { title: "Alarm", sort: "alarm", right: true, cell: ({ alarm }) => (alarm === null ? <span class="faint">–</span> : <Badge kind={alarm < Date.now() ? "warn" : ""}><Time ms={alarm} /></Badge>) },
   ].filter(Boolean);
   const empty = searching
-    ? <Empty title="Nothing found">No object {ns ? `of ${ns} ` : ""}has {isId(q.trim()) ? "this id" : `a name that begins with “${q.trim()}”`}.</Empty>
+    ? <Empty title="Nothing found">No object {ns ? `of ${ns} ` : ""}has {isId(q.trim()) ? "this id" : `a name${mayBeId(q.trim()) ? " or id" : ""} that begins with “${q.trim()}”`}.</Empty>
     : sort === "alarm" ? <Empty title="No alarms">No object {ns ? `of ${ns} ` : ""}has an alarm set.</Empty>
     : <Empty title="No objects yet">An object is listed here from its first write on.</Empty>;
   return (
@@ -71,7 +81,7 @@ export function Objects({ route }) {
         <Button title="Load again (r)" onClick={() => pages.reload()}><Icon name="reload" /></Button>
       </Head>
       <div class="tools">
-        <Search value={text} onInput={setText} placeholder="Beginning of a name, or an id" />
+        <Search value={text} onInput={setText} placeholder="Beginning of a name or an id" />
         <Select label="Class" value={ns} onChange={(ns) => change({ ns })} options={[["", "All classes"], ...names.map((name) => [name, name]), ...(ns && !names.includes(ns) ? [[ns, ns]] : [])]} />
         <Toggle checked={Boolean(services)} onChange={(on) => change({ services: on ? "1" : "", ns: on || !isService(ns) ? ns : "" })}>Services</Toggle>
       </div>

@@ -78,6 +78,7 @@ void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
 struct listing {
     struct cn_buf *out;
     const char *namespace_name, *prefix, *cursor;
+    const char *id; /* beginning of the ids, or NULL */
     uint32_t namespace_id;
     int64_t limit;
     int order; /* enum cn_catalog_order, BY_ID or BY_NAME */
@@ -92,6 +93,12 @@ enum { BY_ID = -1, BY_NAME = -2 };
 static int append_listed(void *data, const struct cn_catalog_entry *entry)
 {
     struct listing *listing = data;
+    if (listing->id) {
+        char hex[CN_OBJECT_HEX_SIZE + 1];
+        cn_id_to_hex(entry->key.id, hex);
+        if (strncasecmp(hex, listing->id, strlen(listing->id)) != 0)
+            return 1; /* in order, so none follows */
+    }
     if (listing->count++)
         cn_buf_append_byte(listing->out, ',');
     cn_control_append_entry(listing->out, listing->namespace_name, entry);
@@ -120,6 +127,8 @@ static int parse_order(struct cn_control_call *call, struct listing *listing, st
     const char *sort = cn_control_param(call, "sort");
     bool descending = cn_control_param(call, "desc") != NULL;
     listing->order = listing->prefix ? BY_NAME : BY_ID;
+    if (listing->id && (listing->prefix || (sort && strcmp(sort, "id") != 0)))
+        return cn_err_set(err, CN_EINVALID, "an id is only for lists in order of ids");
     if (!sort)
         return 0;
     for (size_t i = 0; i < CN_ARRAY_COUNT(orders); i++) {
@@ -133,14 +142,36 @@ static int parse_order(struct cn_control_call *call, struct listing *listing, st
     return cn_err_set(err, CN_EINVALID, "sort must be id, name, size, changed or alarm");
 }
 
+/* The id before the first that begins so: 1; or 0 if there is none, for it is all zeros. */
+static int before_first(const char *beginning, uint8_t id[CN_OBJECT_ID_SIZE], struct cn_err *err)
+{
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    size_t size = strlen(beginning);
+    memset(hex, '0', CN_OBJECT_HEX_SIZE);
+    if (size <= CN_OBJECT_HEX_SIZE)
+        memcpy(hex, beginning, size);
+    if (size > CN_OBJECT_HEX_SIZE || !cn_id_from_hex(hex, CN_OBJECT_HEX_SIZE, id))
+        return cn_err_set(err, CN_EINVALID, "id must be up to 64 hexadecimal digits");
+    for (int i = CN_OBJECT_ID_SIZE - 1; i >= 0; i--) {
+        if (id[i]-- != 0)
+            return 1;
+    }
+    return 0;
+}
+
 static int list_by_id(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
 {
     uint8_t after[CN_OBJECT_ID_SIZE];
     const char *cursor = listing->cursor;
+    int rc = cursor != NULL;
     if (cursor && !cn_id_from_hex(cursor, strlen(cursor), after))
         return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
-    return cn_catalog_list(catalog, listing->namespace_id, cursor ? after : NULL,
-                           (int)listing->limit, append_listed, listing, err);
+    if (!cursor && listing->id)
+        rc = before_first(listing->id, after, err);
+    if (rc < 0)
+        return rc;
+    return cn_catalog_list(catalog, listing->namespace_id, rc ? after : NULL, (int)listing->limit,
+                           append_listed, listing, err);
 }
 
 static int list_by_name(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
@@ -191,6 +222,7 @@ int cn_control_list(struct cn_control_call *call, struct cn_err *err)
     struct listing listing = {.out = &call->scratch,
                               .namespace_name = cn_control_param(call, "namespace"),
                               .prefix = cn_control_param(call, "prefix"),
+                              .id = cn_control_param(call, "id"),
                               .cursor = cn_control_param(call, "cursor")};
     if (!listing.namespace_name)
         return cn_err_set(err, CN_EINVALID, "which namespace? The parameter is missing");

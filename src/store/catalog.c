@@ -67,6 +67,7 @@ enum query {
     LIST_LATEST,
     LIST_NEXT_ALARM,
     COUNT,
+    COUNT_ALL,
     NAMESPACE_FIND,
     NAMESPACE_NAME,
     NAMESPACE_LAST,
@@ -92,8 +93,7 @@ static const char *const queries[QUERY_COUNT] = {
     [LIST] = "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND id > ?2"
              " ORDER BY id LIMIT ?3",
     [LIST_NAMES] = "SELECT " COLUMNS " FROM objects WHERE namespace = ?1 AND name IS NOT NULL"
-                   " AND name >= ?2 AND (?3 IS NULL OR name < ?3) AND (?4 IS NULL OR name > ?4)"
-                   " ORDER BY name LIMIT ?5",
+                   " AND name >= ?2 AND name < ?3 ORDER BY name LIMIT ?4",
     [LIST_ALARMS] = "SELECT " COLUMNS " FROM objects WHERE alarm IS NOT NULL AND alarm <= ?1"
                     " AND (alarm, namespace, id) > (?2, ?3, ?4)"
                     " ORDER BY alarm, namespace, id LIMIT ?5",
@@ -101,11 +101,15 @@ static const char *const queries[QUERY_COUNT] = {
     [LIST_LARGEST] = SORTED("pages", "<", "DESC"),
     [LIST_OLDEST] = SORTED("changed", ">", ""),
     [LIST_LATEST] = SORTED("changed", "<", "DESC"),
-    [LIST_NEXT_ALARM] = "SELECT " COLUMNS " FROM objects INDEXED BY objects_alarm"
-                        " WHERE alarm IS NOT NULL AND namespace = ?1 AND (alarm, id) > (?2, ?3)"
-                        " ORDER BY alarm, id LIMIT ?4",
-    [COUNT] = "SELECT count(*), coalesce(sum(pages), 0) FROM objects"
-              " WHERE ?1 = 0 OR namespace = ?1",
+    /* Alarms of other namespaces are passed over in the index, without a look at their entries. */
+    [LIST_NEXT_ALARM] = "SELECT " COLUMNS " FROM (SELECT alarm AS due, id AS found FROM objects"
+                        " INDEXED BY objects_alarm WHERE alarm IS NOT NULL AND namespace = ?1"
+                        " AND (alarm, id) > (?2, ?3) ORDER BY alarm, id LIMIT ?4)"
+                        " JOIN objects ON namespace = ?1 AND id = found ORDER BY due, found",
+    /* From the smallest index that has both. */
+    [COUNT] = "SELECT count(*), coalesce(sum(pages), 0) FROM objects INDEXED BY objects_size"
+              " WHERE namespace = ?1",
+    [COUNT_ALL] = "SELECT count(*), coalesce(sum(pages), 0) FROM objects",
     [NAMESPACE_FIND] = "SELECT id FROM namespaces WHERE name = ?1",
     [NAMESPACE_NAME] = "SELECT name FROM namespaces WHERE id = ?1",
     [NAMESPACE_LAST] = "SELECT coalesce(max(id), 0) FROM namespaces",
@@ -452,25 +456,43 @@ static size_t prefix_end(const char *prefix, size_t size, uint8_t *end)
     return size;
 }
 
+/* Whether a name stands behind `other` in the list, or is the same. */
+static bool is_above(const char *name, size_t size, const char *other, size_t other_size)
+{
+    size_t common = size < other_size ? size : other_size;
+    int order = common ? memcmp(name, other, common) : 0;
+    return order ? order > 0 : size >= other_size;
+}
+
 int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
                           size_t prefix_size, const char *after, size_t after_size, int limit,
                           cn_catalog_each each, void *data, struct cn_err *err)
 {
-    uint8_t end[CN_OBJECT_NAME_MAX];
-    if (prefix_size > sizeof(end))
+    uint8_t start[CN_OBJECT_NAME_MAX + 1], end[CN_OBJECT_NAME_MAX + 1];
+    if (prefix_size > CN_OBJECT_NAME_MAX || after_size > CN_OBJECT_NAME_MAX)
         return 0; /* no name is that long */
+    /* Both ends are in the index, so that nothing is read that is not listed. */
+    size_t start_size = prefix_size, end_size = prefix_end(prefix, prefix_size, end);
+    if (prefix_size)
+        memcpy(start, prefix, prefix_size);
+    if (end_size == 0) {
+        end_size = sizeof(end);
+        memset(end, 0xff, end_size); /* is above every name */
+    }
+    if (after && is_above(after, after_size, prefix, prefix_size)) {
+        if (after_size)
+            memcpy(start, after, after_size);
+        start[after_size] = 0; /* the least that is above it */
+        start_size = after_size + 1;
+    }
     sqlite3_stmt *statement;
     int rc = query_enter(catalog, LIST_NAMES, &statement, err);
     if (rc < 0)
         return rc;
-    size_t end_size = prefix_end(prefix, prefix_size, end);
     sqlite3_bind_int64(statement, 1, namespace_id);
-    sqlite3_bind_blob(statement, 2, prefix_size ? prefix : "", (int)prefix_size, SQLITE_STATIC);
-    if (end_size)
-        sqlite3_bind_blob(statement, 3, end, (int)end_size, SQLITE_STATIC);
-    if (after)
-        sqlite3_bind_blob(statement, 4, after_size ? after : "", (int)after_size, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 5, limit);
+    sqlite3_bind_blob(statement, 2, start, (int)start_size, SQLITE_STATIC);
+    sqlite3_bind_blob(statement, 3, end, (int)end_size, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 4, limit);
     rc = rows_walk(catalog, statement, each, data, err);
     catalog_leave(catalog);
     return rc;
@@ -522,10 +544,11 @@ int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t
                      uint64_t *size, struct cn_err *err)
 {
     sqlite3_stmt *statement;
-    int rc = query_enter(catalog, COUNT, &statement, err);
+    int rc = query_enter(catalog, namespace_id ? COUNT : COUNT_ALL, &statement, err);
     if (rc < 0)
         return rc;
-    sqlite3_bind_int64(statement, 1, namespace_id);
+    if (namespace_id)
+        sqlite3_bind_int64(statement, 1, namespace_id);
     rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW) {
         *count = (uint64_t)sqlite3_column_int64(statement, 0);

@@ -75,7 +75,8 @@ int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
                            enum cn_catalog_order order, const struct cn_catalog_cursor *after,
                            int limit, cn_catalog_each each, void *data, struct cn_err *err);
 
-/* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry. */
+/* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry
+ * of it. */
 int cn_catalog_count(struct cn_catalog *catalog, uint32_t namespace_id, uint64_t *count,
                      uint64_t *size, struct cn_err *err);
 

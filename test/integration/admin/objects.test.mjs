@@ -197,7 +197,13 @@ for (const lanes of [1, 2]) {
       assert.equal((await list("sort=size&desc="))[0].name, "l2");
       assert.ok((await list("sort=alarm")).every((o) => o.alarm !== null));
       assert.deepEqual((await list("sort=name&prefix=l")).map((o) => o.name), ["l1", "l2", "l3", "l4"]);
-      assert.equal((await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&sort=odd")).status, 400);
+      const ids = (await list("sort=id")).map((o) => o.id);
+      for (const id of [ids[0], ids.at(-1), ids[1].slice(0, 20).toUpperCase(), ids[2].slice(0, 7)])
+        assert.deepEqual((await list(`id=${id}`)).map((o) => o.id), ids.filter((other) => other.startsWith(id.toLowerCase())));
+      assert.deepEqual((await list("id=0")).map((o) => o.id), ids);
+      assert.deepEqual(await list(`id=${"f".repeat(64)}`), []);
+      for (const wrong of ["id=xyz", `id=${"0".repeat(65)}`, "id=00&sort=size", "id=00&prefix=l", "sort=odd"])
+        assert.equal((await ask({ data }, "GET", `/api/objects?namespace=app%2FLedger&${wrong}`)).status, 400, wrong);
       assert.equal((await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&sort=size&cursor=odd")).status, 400);
     });
     test("export of a live object is a plain SQLite file", async () => {

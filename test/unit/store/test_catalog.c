@@ -110,6 +110,10 @@ TEST(catalog, lists_by_name_and_by_alarm)
               cn_catalog_list_names(catalog, 1, "room/", 5, "room/1", 6, 1, on_entry, &list, NULL));
     CHECK_STR("room/10 ", cn_buf_text(&list.text));
     cn_buf_clear(&list.text);
+    CHECK_INT(1, cn_catalog_list_names(catalog, 1, "room/2", 6, "a", 1, 9, on_entry, &list, NULL));
+    CHECK_INT(0, cn_catalog_list_names(catalog, 1, "room/", 5, "z", 1, 9, on_entry, &list, NULL));
+    CHECK_INT(5, cn_catalog_list_names(catalog, 1, "", 0, "a", 1, 9, on_entry, &list, NULL));
+    cn_buf_clear(&list.text);
     CHECK_INT(6, cn_catalog_list_names(catalog, 1, "", 0, NULL, 0, 10, on_entry, &list, NULL));
     CHECK_STR("a room/1 room/10 room/2 room0 user/7 ", cn_buf_text(&list.text));
     CHECK_INT(0, cn_catalog_list_names(catalog, 2, "", 0, NULL, 0, 10, on_entry, &list, NULL));
