@@ -286,7 +286,7 @@ static int open_endpoint(struct cn_admin *admin, struct endpoint *endpoint, int 
     endpoint->admin = admin;
     endpoint->guard = guard;
     struct cn_http_server_options options = {
-        .limits = {.connection_count_max = 256, .body_size_max = CN_CONTROL_BODY_MAX},
+        .limits = {.connection_count_max = 256, .body_size_max = CN_CONTROL_R2_MAX},
         .callbacks = {on_request, on_abort},
         .data = endpoint,
         .tls = tls,

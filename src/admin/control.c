@@ -9,20 +9,23 @@
 #include "admin/control_private.h"
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/utf16.h"
+#include "base/utf8.h"
 #include "object/id.h"
-#include "object/node.h"
 #include "object/visit.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
 
-/* Path segments: a word stands for itself, "*" for any. Each is described in openapi.json, which a
- * test compares with this table. */
+/* Path segments: a word stands for itself, "*" for any, "**" for all that is left, slashes and
+ * empty segments included: a key. Each is described in openapi.json, which a test compares with
+ * this table. */
 static const struct route {
     const char *method;
     const char *path[CN_CONTROL_PATH_MAX];
     int (*run)(struct cn_control_call *call, struct cn_err *err);
 } routes[] = {
+    {"GET", {"api", "workers"}, cn_control_workers},
     {"GET", {"api", "namespaces"}, cn_control_namespaces},
     {"GET", {"api", "objects"}, cn_control_list},
     {"GET", {"api", "objects", "*", "*"}, cn_control_inspect},
@@ -34,6 +37,24 @@ static const struct route {
     {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
     {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql},
     {"GET", {"api", "objects", "*", "*", "kv"}, cn_control_kv},
+    {"PUT", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_put},
+    {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete},
+    {"GET", {"api", "kv"}, cn_control_kv_namespaces},
+    {"GET", {"api", "kv", "*", "keys"}, cn_control_kv_keys},
+    {"GET", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
+    {"PUT", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
+    {"DELETE", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
+    {"GET", {"api", "r2"}, cn_control_r2_buckets},
+    {"GET", {"api", "r2", "*"}, cn_control_r2_bucket},
+    {"PUT", {"api", "r2", "*"}, cn_control_r2_bucket},
+    {"GET", {"api", "r2", "*", "objects"}, cn_control_r2_list},
+    {"GET", {"api", "r2", "*", "objects", "**"}, cn_control_r2_get},
+    {"HEAD", {"api", "r2", "*", "objects", "**"}, cn_control_r2_get},
+    {"PUT", {"api", "r2", "*", "objects", "**"}, cn_control_r2_put},
+    {"DELETE", {"api", "r2", "*", "objects", "**"}, cn_control_r2_delete},
+    {"GET", {"api", "queues"}, cn_control_queues},
+    {"GET", {"api", "queues", "*", "messages"}, cn_control_queue_peek},
+    {"POST", {"api", "queues", "*", "redrive"}, cn_control_queue_redrive},
     {"GET", {"api", "queues", "*"}, cn_control_queue},
     {"PATCH", {"api", "queues", "*"}, cn_control_queue},
     {"POST", {"api", "queues", "*", "purge"}, cn_control_queue},
@@ -44,6 +65,7 @@ static const struct route {
     {"GET", {"api", "crons"}, cn_control_crons},
     {"GET", {"api", "crons", "*"}, cn_control_cron_runs},
     {"POST", {"api", "crons", "*", "trigger"}, cn_control_cron_trigger},
+    {"GET", {"api", "d1"}, cn_control_d1_databases},
     {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
     {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
     {"POST", {"api", "analytics", "sql"}, cn_control_analytics},
@@ -53,6 +75,13 @@ static const struct route {
     {"POST", {"api", "deploy"}, cn_control_deploy},
     {"POST", {"api", "backup"}, cn_control_backup},
 };
+
+/* Every body is JSON, which is parsed before, but these. */
+static bool takes_raw_body(const struct route *route)
+{
+    return route->run == cn_control_analytics || route->run == cn_control_kv_value ||
+           route->run == cn_control_r2_put;
+}
 
 /* --- the request ----------------------------------------------------------------------------- */
 
@@ -64,15 +93,15 @@ static int hex_value(char c)
                                   : -1;
 }
 
-/* Decodes %xx in place (and + in a query). False: malformed, or a NUL. */
-static bool percent_decode(char *text, bool query)
+/* Decodes %xx in place (and + in a query); returns the size, or -1: malformed. */
+static ptrdiff_t percent_decode(char *text, bool query)
 {
     char *out = text;
     for (const char *at = text; *at; at++) {
         if (*at == '%') {
             int high = hex_value(at[1]), low = high < 0 ? -1 : hex_value(at[2]);
-            if (low < 0 || high * 16 + low == 0)
-                return false;
+            if (low < 0)
+                return -1;
             *out++ = (char)(high * 16 + low);
             at += 2;
         } else {
@@ -80,7 +109,14 @@ static bool percent_decode(char *text, bool query)
         }
     }
     *out = 0;
-    return true;
+    return out - text;
+}
+
+/* The same for what may not hold a NUL. */
+static bool decode_text(char *text, bool query)
+{
+    ptrdiff_t size = percent_decode(text, query);
+    return size >= 0 && strlen(text) == (size_t)size;
 }
 
 static int parse_query(struct cn_control_call *call, char *query, struct cn_err *err)
@@ -95,62 +131,113 @@ static int parse_query(struct cn_control_call *call, char *query, struct cn_err 
         param->value = equals ? equals + 1 : part + strlen(part);
         if (equals)
             *equals = 0;
-        if (!percent_decode(param->name, true) || !percent_decode(param->value, true))
+        if (!decode_text(param->name, true) || !decode_text(param->value, true))
             return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the query");
     }
     return 0;
 }
 
-static int parse_target(struct cn_control_call *call, struct cn_err *err)
+static bool is_rest(const struct route *route, size_t index)
 {
-    call->text = cn_strdup(call->target);
-    char *query = strchr(call->text, '?'), *state = NULL;
-    if (query)
-        *query++ = 0;
-    for (char *part = strtok_r(call->text, "/", &state); part; part = strtok_r(NULL, "/", &state)) {
-        if (call->path_count == CN_CONTROL_PATH_MAX)
-            return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
-        if (!percent_decode(part, false))
-            return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the path");
-        call->path[call->path_count++] = part;
-    }
-    return query ? parse_query(call, query, err) : 0;
+    return route->path[index] && strcmp(route->path[index], "**") == 0;
 }
 
-static bool path_fits(const struct cn_control_call *call, const struct route *route)
+/* Whether the path fits, segment by segment as it was sent: a word of a route needs no encoding. */
+static bool path_fits(const char *path, const struct route *route)
 {
-    for (size_t i = 0; i < CN_CONTROL_PATH_MAX; i++) {
-        const char *want = route->path[i];
-        if (!want || i == call->path_count)
-            return !want && i == call->path_count;
-        if (strcmp(want, "*") != 0 && strcmp(want, call->path[i]) != 0)
+    for (size_t i = 0;; i++) {
+        if (is_rest(route, i))
+            return *path == '/';
+        while (*path == '/')
+            path++;
+        const char *want = i < CN_CONTROL_PATH_MAX ? route->path[i] : NULL;
+        size_t size = strcspn(path, "/");
+        if (!want || !size)
+            return !want && !size;
+        if (strcmp(want, "*") != 0 && (strlen(want) != size || memcmp(path, want, size) != 0))
             return false;
+        path += size;
     }
-    return true;
+}
+
+static int take_rest(struct cn_control_call *call, char *text, struct cn_err *err)
+{
+    const char *key = cn_control_param(call, "key");
+    ptrdiff_t size = percent_decode(text, false);
+    if (size == 0 && key) {
+        text = (char *)key;
+        size = (ptrdiff_t)strlen(key);
+    }
+    if (size < 0)
+        return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the path");
+    if (size == 0)
+        return cn_err_set(err, CN_EINVALID, "a key cannot be empty");
+    if (!cn_utf8_valid(text, (size_t)size))
+        return cn_err_set(err, CN_EINVALID, "a key must be UTF-8");
+    cn_buf_append(&call->rest, text, (size_t)size);
+    return 0;
+}
+
+/* Takes the path of a route that fits apart. */
+static int parse_path(struct cn_control_call *call, char *path, const struct route *route,
+                      struct cn_err *err)
+{
+    while (!is_rest(route, call->path_count)) {
+        path += strspn(path, "/");
+        if (!*path)
+            return 0;
+        CN_ASSERT(call->path_count < CN_CONTROL_PATH_MAX);
+        char *part = path;
+        path += strcspn(path, "/");
+        bool last = !*path;
+        *path = 0;
+        if (!decode_text(part, false))
+            return cn_err_set(err, CN_EINVALID, "malformed percent-encoding in the path");
+        call->path[call->path_count++] = part;
+        if (last)
+            return 0;
+        path++; /* past the end of this segment */
+    }
+    return take_rest(call, path, err);
+}
+
+static int run_route(struct cn_control_call *call, const struct route *route, char *path,
+                     struct cn_err *err)
+{
+    int rc = parse_path(call, path, route, err);
+    if (rc < 0)
+        return rc;
+    if (!call->control->store && route->run != cn_control_workers)
+        return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
+    if (!takes_raw_body(route)) {
+        rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
+        if (rc < 0)
+            return rc;
+        if (call->body.size > 0)
+            call->json = cn_json_parse((const char *)call->body.data, call->body.size, err);
+        if (call->body.size > 0 && !call->json)
+            return CN_EINVALID;
+    }
+    return route->run(call, err);
 }
 
 static int run(struct cn_control_call *call, struct cn_err *err)
 {
-    int rc = parse_target(call, err);
-    if (rc < 0)
-        return rc;
+    call->text = cn_strdup(call->target);
+    char *query = strchr(call->text, '?');
+    if (query)
+        *query++ = 0;
+    int rc = query ? parse_query(call, query, err) : 0;
     bool path_known = false;
-    for (size_t i = 0; i < CN_ARRAY_COUNT(routes); i++) {
-        if (!path_fits(call, &routes[i]))
+    for (size_t i = 0; i < CN_ARRAY_COUNT(routes) && rc == 0; i++) {
+        if (!path_fits(call->text, &routes[i]))
             continue;
         path_known = true;
-        if (strcmp(routes[i].method, call->method) != 0)
-            continue;
-        if (!call->control->store)
-            return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
-        /* Every body is JSON but that one, which is SQL. */
-        if (call->body_size > 0 && routes[i].run != cn_control_analytics) {
-            call->json = cn_json_parse(call->body, call->body_size, err);
-            if (!call->json)
-                return CN_EINVALID;
-        }
-        return routes[i].run(call, err);
+        if (strcmp(routes[i].method, call->method) == 0)
+            return run_route(call, &routes[i], call->text, err);
     }
+    if (rc < 0)
+        return rc;
     if (path_known)
         return cn_err_set(err, CN_EUNSUPPORTED, "%s is not possible here", call->method);
     return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
@@ -215,6 +302,7 @@ void cn_control_run(struct cn_control_call *call)
     call->length = -1;
     int rc = run(call, &err);
     if (rc < 0) {
+        cn_buf_clear(&call->fields);
         struct cn_buf *out = &call->scratch;
         cn_buf_clear(out);
         call->status = cn_control_status(rc);
@@ -229,11 +317,36 @@ void cn_control_run(struct cn_control_call *call)
     cn_json_free(call->json);
     cn_free(call->text);
     cn_buf_fini(&call->scratch);
+    cn_buf_fini(&call->body);
+    cn_buf_fini(&call->rest);
     call->json = NULL;
     call->text = NULL;
 }
 
 /* --- what handlers share --------------------------------------------------------------------- */
+
+int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct cn_err *err)
+{
+    uint8_t bytes[16 << 10];
+    int64_t count;
+    if (call->body_size > (int64_t)size_max) /* need not be sent at all */
+        return cn_err_set(err, CN_ELIMIT, "the body is larger than %zu MiB", size_max >> 20);
+    while (call->read && (count = call->read(call, bytes, sizeof(bytes))) != 0) {
+        if (count < 0)
+            return cn_err_set(err, CN_ECLOSED, "the body did not come to its end");
+        if (call->body.size + (size_t)count > size_max)
+            return cn_err_set(err, CN_ELIMIT, "the body is larger than %zu MiB", size_max >> 20);
+        if (!cn_buf_try_append(&call->body, bytes, (size_t)count))
+            return cn_err_set(err, CN_ENOMEM, "no memory for the body");
+    }
+    return 0;
+}
+
+void cn_control_field(struct cn_control_call *call, const char *name, const char *value)
+{
+    cn_buf_append(&call->fields, name, strlen(name) + 1);
+    cn_buf_append(&call->fields, value, strlen(value) + 1);
+}
 
 const char *cn_control_param(const struct cn_control_call *call, const char *name)
 {
@@ -267,21 +380,6 @@ int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_
     int rc = cn_catalog_namespace_find(catalog, name, strlen(name), id, err);
     return rc == 0 ? cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", name)
                    : (rc < 0 ? rc : 0);
-}
-
-int cn_control_service(struct cn_control_call *call, const char *service, const char *name,
-                       struct cn_namespace **ns, struct cn_err *err)
-{
-    if (!call->control->node)
-        return cn_err_set(err, CN_EUNSUPPORTED, "this needs a running server");
-    uint32_t id;
-    char *full = cn_sprintf("$%s/%s", service, name);
-    int rc = cn_control_namespace(call, full, &id, err);
-    cn_free(full);
-    if (rc < 0)
-        return cn_err_set(err, rc, "there is no %s for %s", service, name);
-    *ns = cn_node_namespace_find(call->control->node, id);
-    return *ns ? 0 : cn_err_set(err, CN_ENOTFOUND, "no project has the %s %s now", service, name);
 }
 
 struct named {
@@ -401,5 +499,47 @@ void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size
         cn_buf_append_byte(out, (uint8_t)digits[three >> 12 & 63]);
         cn_buf_append_byte(out, i + 1 < size ? (uint8_t)digits[three >> 6 & 63] : '=');
         cn_buf_append_byte(out, i + 2 < size ? (uint8_t)digits[three & 63] : '=');
+    }
+}
+
+void cn_control_append_cursor(struct cn_buf *out, char kind, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    cn_buf_printf(out, "\"%c", kind);
+    for (size_t i = 0; i < size; i++)
+        cn_buf_printf(out, "%02x", at[i]);
+    cn_buf_append_byte(out, '"');
+}
+
+int cn_control_read_cursor(struct cn_control_call *call, const char *kinds, struct cn_buf *bytes,
+                           struct cn_err *err)
+{
+    const char *text = cn_control_param(call, "cursor");
+    if (!text || !*text)
+        return 0;
+    size_t size = strlen(text);
+    bool good = strchr(kinds, text[0]) && size % 2 == 1 && size > 1;
+    for (size_t i = 1; good && i < size; i += 2) {
+        int high = hex_value(text[i]), low = hex_value(text[i + 1]);
+        good = high >= 0 && low >= 0;
+        cn_buf_append_byte(bytes, (uint8_t)(high * 16 + low));
+    }
+    return good ? text[0] : cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
+}
+
+void cn_control_append_ascii(struct cn_buf *out, const char *json, size_t size)
+{
+    for (size_t i = 0; i < size;) {
+        size_t length = cn_utf8_sequence(json + i, size - i);
+        uint16_t units[2];
+        if (length <= 1) {
+            cn_buf_append_byte(out, length ? (uint8_t)json[i] : '?');
+            i++;
+            continue;
+        }
+        size_t count = cn_utf16_from_utf8(json + i, length, units);
+        for (size_t k = 0; k < count; k++)
+            cn_buf_printf(out, "\\u%04x", units[k]);
+        i += length;
     }
 }

@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "store/record.h"
 
+struct cn_deployment;
 struct cn_disk;
 struct cn_history;
 struct cn_node;
@@ -36,12 +37,19 @@ struct cn_control {
     struct cn_history *history;
     struct cn_node *node;     /* NULL: no lanes; the caller has the directory for itself */
     struct cn_points *points; /* NULL: nobody writes any */
+    /* The node in which services answer if `node` is NULL: it is started when first asked for. NULL
+     * with an error. May be NULL: there is none. */
+    struct cn_node *(*services)(void *data, struct cn_err *err);
+    void *services_data;
+    /* What is served now, a reference of the caller's; NULL: nothing yet. May be NULL. */
+    struct cn_deployment *(*deployment)(void *data);
     /* Deploys again and waits until that is over; NULL: nothing serves. */
     int (*deploy)(void *data, struct cn_err *err);
-    void *deploy_data;
+    void *deploy_data; /* of these two */
 };
 
-#define CN_CONTROL_BODY_MAX (64u << 20) /* a script of SQL */
+#define CN_CONTROL_BODY_MAX (64u << 20) /* in memory: JSON, SQL, a value of KV */
+#define CN_CONTROL_R2_MAX (5ull << 30)  /* an object of R2 */
 #define CN_CONTROL_PATH_MAX 8
 #define CN_CONTROL_PARAM_MAX 16
 
@@ -52,22 +60,27 @@ struct cn_control_param {
 struct cn_control_call {
     /* The request. */
     const struct cn_control *control;
-    const char *method; /* "GET" */
-    const char *target; /* path and query, as sent */
-    const char *body;
-    size_t body_size;
+    const char *method;       /* "GET" */
+    const char *target;       /* path and query, as sent */
+    const char *content_type; /* NULL: not said */
+    int64_t body_size;        /* as announced; -1: not */
+    /* Takes the next piece of the body, at most `size` bytes, and may block; 0: it has ended;
+     * negative: it will not come to its end. NULL: there is none. */
+    int64_t (*read)(struct cn_control_call *call, void *bytes, size_t size);
     /* The answer. `write` takes a piece of the body and may block; status, type and length are
      * set before the first. Negative: nobody listens any more. `cancelled` says so as well. */
     int status;
-    const char *type; /* static storage */
-    int64_t length;   /* of the body; -1: not known before */
+    const char *type;     /* static storage, or in `fields` */
+    int64_t length;       /* of the body; -1: not known before */
+    struct cn_buf fields; /* of the head beside those: name, NUL, value, NUL; the caller frees */
     int (*write)(struct cn_control_call *call, const void *bytes, size_t size);
     bool (*cancelled)(struct cn_control_call *call);
     /* Private. */
-    struct cn_buf scratch;
+    struct cn_buf scratch, body;
     char *text; /* owned: backs the two below */
     char *path[CN_CONTROL_PATH_MAX];
     size_t path_count;
+    struct cn_buf rest; /* what follows the path of a route that ends in "**": a key, any bytes */
     struct cn_control_param params[CN_CONTROL_PARAM_MAX];
     size_t param_count;
     struct cn_json *json; /* the body; NULL: none */

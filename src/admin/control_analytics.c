@@ -27,8 +27,11 @@ static int write_piece(void *data, const char *type, const void *bytes, size_t s
 int cn_control_analytics(struct cn_control_call *call, struct cn_err *err)
 {
     const char *query = cn_control_param(call, "query");
-    const char *text = call->body_size ? call->body : query ? query : "";
-    size_t size = call->body_size ? call->body_size : strlen(text);
+    int rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
+    if (rc < 0)
+        return rc;
+    const char *text = call->body.size ? (char *)call->body.data : query ? query : "";
+    size_t size = call->body.size ? call->body.size : strlen(text);
     if (size == 0)
         return cn_err_set(err, CN_EINVALID, "the SQL is missing: it is the body of the request");
     struct cn_points *points = call->control->points;
@@ -43,7 +46,7 @@ int cn_control_analytics(struct cn_control_call *call, struct cn_err *err)
         cn_points_flush(points); /* a query sees what was written before it */
         cn_points_query_begin(points);
     }
-    int rc = cn_asql_run(&asql, text, size, err);
+    rc = cn_asql_run(&asql, text, size, err);
     if (points)
         cn_points_query_end(points);
     return rc;

@@ -12,11 +12,17 @@ struct cn_catalog_entry;
 struct cn_database;
 struct cn_namespace;
 struct cn_object;
+struct cn_service_call;
 
 /* The answer 200 with this JSON; the buffer is emptied. */
 int cn_control_answer(struct cn_control_call *call, struct cn_buf *json);
 /* The same in the form of the hosted platform's API: {"success":true,...,"result":RESULT}. */
 int cn_control_result(struct cn_control_call *call, struct cn_buf *result);
+
+/* Reads the body of a raw route into call->body. */
+int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct cn_err *err);
+/* Adds a field to the head of the answer; the value has been checked. */
+void cn_control_field(struct cn_control_call *call, const char *name, const char *value);
 
 /* A parameter of the query, or NULL. */
 const char *cn_control_param(const struct cn_control_call *call, const char *name);
@@ -27,9 +33,6 @@ int cn_control_param_number(const struct cn_control_call *call, const char *name
 /* The namespace with this name. */
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err);
-/* The namespace "$SERVICE/NAME" of the running server. It must exist. */
-int cn_control_service(struct cn_control_call *call, const char *service, const char *name,
-                       struct cn_namespace **ns, struct cn_err *err);
 /* The object that path[index] (namespace) and path[index + 1] (id or name) mean. An id need not be
  * in the catalog: it may be of the past. */
 int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
@@ -54,6 +57,38 @@ void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
                              const struct cn_catalog_entry *entry);
 void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size);
 
+/* --- services -------------------------------------------------------------------------------- */
+
+/* The namespace "$SERVICE/NAME", which must exist, and the node that answers for it. */
+int cn_control_service(struct cn_control_call *call, const char *service, const char *name,
+                       struct cn_namespace **ns, struct cn_err *err);
+/* Makes it, if it does not exist. */
+int cn_control_service_make(struct cn_control_call *call, const char *service, const char *name,
+                            struct cn_err *err);
+/* Sends a call of a service and waits for its answer. */
+int cn_control_ask(struct cn_control_call *call, struct cn_service_call *request,
+                   struct cn_err *err);
+/* Calls `each` for every namespace "$SERVICE/..." with what follows the slash. */
+typedef int (*cn_control_each)(struct cn_control_call *call, uint32_t id, const char *name,
+                               void *data, struct cn_err *err);
+int cn_control_each_service(struct cn_control_call *call, const char *service, cn_control_each each,
+                            void *data, struct cn_err *err);
+/* What is served now, a reference of the caller's, or NULL. */
+struct cn_deployment *cn_control_deployment(struct cn_control_call *call);
+/* Appends ,"bindings":[{"worker","name"},...] of what is served: who has this namespace. If `title`
+ * is not NULL it gets what the first binding calls it, owned; NULL: nothing does. */
+void cn_control_append_bindings(struct cn_control_call *call, struct cn_buf *out, uint32_t id,
+                                char **title);
+
+/* A cursor is a letter that says of what, and bytes as hexadecimal digits. Appends one as a JSON
+ * string. */
+void cn_control_append_cursor(struct cn_buf *out, char kind, const void *bytes, size_t size);
+/* The parameter `cursor`: its letter, which must be one of `kinds`, and its bytes; 0: not given. */
+int cn_control_read_cursor(struct cn_control_call *call, const char *kinds, struct cn_buf *bytes,
+                           struct cn_err *err);
+/* Appends JSON with \u escapes for all that is not ASCII, as a field of a head needs it. */
+void cn_control_append_ascii(struct cn_buf *out, const char *json, size_t size);
+
 /* The bookmark that one of the two means: 1 and the text, or 0 if neither is given. */
 int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *key,
                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
@@ -70,6 +105,22 @@ int cn_control_history(struct cn_control_call *call, struct cn_err *err);
 int cn_control_alarm(struct cn_control_call *call, struct cn_err *err);
 int cn_control_sql(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_put(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_delete(struct cn_control_call *call, struct cn_err *err);
+int cn_control_workers(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_keys(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_value(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_buckets(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_bucket(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_list(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_get(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_put(struct cn_control_call *call, struct cn_err *err);
+int cn_control_r2_delete(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queues(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue_peek(struct cn_control_call *call, struct cn_err *err);
+int cn_control_queue_redrive(struct cn_control_call *call, struct cn_err *err);
+int cn_control_d1_databases(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_send(struct cn_control_call *call, struct cn_err *err);
 int cn_control_queue_pull(struct cn_control_call *call, struct cn_err *err);

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/queue.h"
-#include "worker/lane.h"
 #include "worker/script.h"
 
 #define RETENTION_MIN_S 60
@@ -19,31 +18,33 @@
 #define VISIBILITY_DEFAULT_MS 30000
 #define VISIBILITY_MAX_MS (12 * 3600 * 1000)
 
-/* Runs on lane 0 before the call is sent: the settings of the consumer that pulls. */
-static void find_policy(struct cn_service_call *base, struct cn_object_lane *object_lane)
+/* The settings of the consumer that pulls. */
+static void find_policy(struct cn_control_call *call, struct cn_queue_call *request)
 {
-    struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
-    struct cn_lane *lane = object_lane->data;
-    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
-        const struct cn_script *script = lane->deployment->scripts[i];
+    struct cn_deployment *deployment = cn_control_deployment(call);
+    for (size_t i = 0; deployment && i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
         for (size_t k = 0; k < script->consumer_count; k++) {
             const struct cn_script_consumer *consumer = &script->consumers[k];
-            if (consumer->ns != base->call.ns)
+            if (consumer->ns != request->base.call.ns)
                 continue;
-            call->policy = (struct cn_queue_policy){consumer->max_retries, consumer->retry_delay_s,
-                                                    consumer->dead_letters};
-            if (!call->lease_ms)
-                call->lease_ms = consumer->visibility_ms;
+            request->policy = (struct cn_queue_policy){
+                consumer->max_retries, consumer->retry_delay_s, consumer->dead_letters};
+            if (!request->lease_ms)
+                request->lease_ms = consumer->visibility_ms;
         }
     }
-    if (!call->lease_ms)
-        call->lease_ms = VISIBILITY_DEFAULT_MS;
+    if (!request->lease_ms)
+        request->lease_ms = VISIBILITY_DEFAULT_MS;
+    if (deployment)
+        cn_deployment_unref(deployment);
 }
 
 static int ask_queue(struct cn_control_call *call, struct cn_queue_call *request,
                      struct cn_err *err)
 {
-    return cn_service_call_wait(&request->base, call->control->node, find_policy, err);
+    find_policy(call, request);
+    return cn_control_ask(call, &request->base, err);
 }
 
 static void append_metrics(struct cn_buf *out, const struct cn_queue_metrics *metrics)
@@ -55,48 +56,6 @@ static void append_metrics(struct cn_buf *out, const struct cn_queue_metrics *me
 }
 
 /* --- publish --------------------------------------------------------------------------------- */
-
-static void append_value(struct cn_buf *out, const struct cn_json *value)
-{
-    const struct cn_json *each;
-    switch (value->kind) {
-    case CN_JSON_NULL:
-        cn_buf_append_str(out, "null");
-        break;
-    case CN_JSON_BOOL:
-        cn_buf_append_str(out, value->boolean ? "true" : "false");
-        break;
-    case CN_JSON_INT:
-        cn_buf_printf(out, "%" PRId64, value->integer);
-        break;
-    case CN_JSON_NUMBER:
-        cn_buf_printf(out, "%.17g", value->number);
-        break;
-    case CN_JSON_STRING:
-        cn_buf_append_json(out, value->text, value->size);
-        break;
-    case CN_JSON_ARRAY:
-        cn_buf_append_byte(out, '[');
-        for (each = value->first; each; each = each->next) {
-            append_value(out, each);
-            if (each->next)
-                cn_buf_append_byte(out, ',');
-        }
-        cn_buf_append_byte(out, ']');
-        break;
-    case CN_JSON_OBJECT:
-        cn_buf_append_byte(out, '{');
-        for (each = value->first; each; each = each->next) {
-            cn_buf_append_json(out, each->name, strlen(each->name));
-            cn_buf_append_byte(out, ':');
-            append_value(out, each);
-            if (each->next)
-                cn_buf_append_byte(out, ',');
-        }
-        cn_buf_append_byte(out, '}');
-        break;
-    }
-}
 
 static int read_delay(const struct cn_json *object, int64_t fallback, int64_t *delay_s,
                       struct cn_err *err)
@@ -131,7 +90,7 @@ static int add_message(struct cn_queue_call *request, const struct cn_json *mess
     if (text)
         cn_buf_append(&bytes, body->text, body->size);
     else
-        append_value(&bytes, body);
+        cn_json_write(&bytes, body);
     if (bytes.size > CN_QUEUE_MESSAGE_SIZE_MAX)
         rc = cn_err_set(err, CN_ELIMIT, "message length of %zu bytes exceeds limit of %d",
                         bytes.size, CN_QUEUE_MESSAGE_SIZE_MAX);

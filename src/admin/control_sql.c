@@ -253,3 +253,63 @@ int cn_control_kv(struct cn_control_call *call, struct cn_err *err)
     cn_buf_fini(&pairs.last);
     return rc;
 }
+
+#define KEY_SIZE_MAX 2048 /* as in prelude/workers/object/storage.js */
+
+struct edit {
+    struct cn_bytes key, value; /* value.data NULL: delete */
+    bool existed;
+};
+
+static int edit_pair(struct cn_object *object, struct cn_database *db, void *data,
+                     struct cn_err *err)
+{
+    (void)object;
+    struct edit *edit = data;
+    if (edit->value.data)
+        return cn_kvtable_put(db, edit->key, edit->value, err);
+    int rc = cn_kvtable_delete(db, edit->key, err);
+    edit->existed = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
+static int run_edit(struct cn_control_call *call, struct edit *edit, struct cn_err *err)
+{
+    struct cn_object_key key;
+    if (call->rest.size > KEY_SIZE_MAX)
+        return cn_err_set(err, CN_EINVALID, "a key has at most %d bytes", KEY_SIZE_MAX);
+    edit->key = (struct cn_bytes){call->rest.data, call->rest.size};
+    int rc = cn_control_object(call, 2, &key, err);
+    return rc < 0 ? rc : cn_control_with_database(call, &key, edit_pair, edit, err);
+}
+
+/* PUT /api/objects/NAMESPACE/OBJECT/kv/KEY; the body is the value, as clone.h has it */
+int cn_control_kv_put(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_buf value = {0};
+    if (!call->json)
+        return cn_err_set(err, CN_EINVALID, "the body must be the value, as JSON");
+    int rc = cn_clone_from_json(&value, call->json, err);
+    struct edit edit = {.value = {value.data, value.size}};
+    if (rc == 0)
+        rc = run_edit(call, &edit, err);
+    if (rc == 0) {
+        cn_buf_printf(&call->scratch, "{\"bytes\":%zu,\"value\":", value.size);
+        cn_clone_append_json(&call->scratch, value.data, value.size);
+        cn_buf_append_byte(&call->scratch, '}');
+        rc = cn_control_answer(call, &call->scratch);
+    }
+    cn_buf_fini(&value);
+    return rc;
+}
+
+/* DELETE of the same */
+int cn_control_kv_delete(struct cn_control_call *call, struct cn_err *err)
+{
+    struct edit edit = {0};
+    int rc = run_edit(call, &edit, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_printf(&call->scratch, "{\"deleted\":%s}", edit.existed ? "true" : "false");
+    return cn_control_answer(call, &call->scratch);
+}

@@ -38,10 +38,13 @@ static void free_job(struct cn_job *job)
     cn_list_remove(&job->link);
     cn_buf_fini(&job->method);
     cn_buf_fini(&job->target);
-    cn_buf_fini(&job->body);
+    cn_buf_fini(&job->content_type);
+    cn_buf_fini(&job->call.fields);
     cn_buf_fini(&job->ready);
+    cn_buf_fini(&job->incoming);
     pthread_mutex_destroy(&job->lock);
     pthread_cond_destroy(&job->room);
+    pthread_cond_destroy(&job->more);
     job->on_end(job, job->data);
     cn_free(job);
 }
@@ -76,6 +79,24 @@ static int on_write(struct cn_control_call *call, const void *bytes, size_t size
     return rc;
 }
 
+static int64_t on_read(struct cn_control_call *call, void *bytes, size_t size)
+{
+    struct cn_job *job = (struct cn_job *)call;
+    pthread_mutex_lock(&job->lock);
+    while (!job->incoming.size && !job->body_whole && !job->gone)
+        pthread_cond_wait(&job->more, &job->lock);
+    int64_t count = job->gone ? CN_ECLOSED : 0;
+    if (job->incoming.size && !job->gone) {
+        if (job->incoming.size >= CN_JOB_READY_MAX)
+            post(job); /* J3: there is room again */
+        count = (int64_t)(size < job->incoming.size ? size : job->incoming.size);
+        memcpy(bytes, job->incoming.data, (size_t)count);
+        cn_buf_consume(&job->incoming, (size_t)count);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return count;
+}
+
 static bool is_cancelled(struct cn_control_call *call)
 {
     struct cn_job *job = (struct cn_job *)call;
@@ -99,8 +120,7 @@ static void job_main(void *arg)
 
 static void finish(struct cn_job *job)
 {
-    if (job->started)
-        uv_thread_join(&job->thread);
+    uv_thread_join(&job->thread);
     job->http->data = NULL;
     cn_http_request_release(job->http);
     free_job(job);
@@ -115,12 +135,54 @@ static void on_drain(struct cn_http_request *http)
     send_ready(job);
 }
 
+#define FIELDS_MAX 16
+
+/* The fields of the answer; returns how many. */
+static size_t make_headers(const struct cn_control_call *call,
+                           struct cn_http_header headers[FIELDS_MAX])
+{
+    size_t count = 0;
+    headers[count++] = header("content-type", call->type);
+    headers[count++] = header("cache-control", "no-store");
+    headers[count++] = header("x-content-type-options", "nosniff");
+    const char *at = (const char *)call->fields.data, *end = at + call->fields.size;
+    while (at < end) {
+        const char *name = at, *value = at + strlen(at) + 1;
+        CN_ASSERT(count < FIELDS_MAX);
+        headers[count++] = header(name, value);
+        at = value + strlen(value) + 1;
+    }
+    return count;
+}
+
+static void send_answer(struct cn_job *job, const struct cn_buf *ready, bool ended)
+{
+    const struct cn_control_call *call = &job->call;
+    struct cn_http_header headers[FIELDS_MAX];
+    struct cn_http_head head = {call->status, headers, make_headers(call, headers), NULL};
+    if (!job->begun && ended) {
+        (void)cn_http_respond(job->http, &head, ready->data, ready->size, NULL, NULL);
+        return;
+    }
+    int rc = job->begun ? 1 : cn_http_begin(job->http, &head, call->length);
+    job->begun = true;
+    if (rc >= 0 && ready->size)
+        rc = cn_http_write(job->http, ready->data, ready->size, NULL, NULL);
+    if (rc == 0 && !ended) {
+        job->full = true;
+        cn_http_on_drain(job->http, on_drain);
+    }
+    if (ended && rc >= 0)
+        (void)cn_http_end(job->http); /* shorter than announced: the connection is cut */
+}
+
 /* Moves what the thread has made to the connection. The last call of a job frees it. */
 static void send_ready(struct cn_job *job)
 {
     struct cn_buf ready = {0};
     pthread_mutex_lock(&job->lock);
-    bool ended = job->ended, gone = job->gone;
+    bool ended = job->ended && !job->posted; /* else its mail is still to come */
+    bool gone = job->gone;
     if (!job->full) {
         ready = job->ready;
         job->ready = (struct cn_buf){0};
@@ -129,30 +191,64 @@ static void send_ready(struct cn_job *job)
     pthread_mutex_unlock(&job->lock);
     if (job->full && !gone)
         return; /* on_drain() comes back */
-    const struct cn_control_call *call = &job->call;
-    struct cn_http_header headers[] = {
-        header("content-type", call->type ? call->type : "application/json"),
-        header("cache-control", "no-store")};
-    struct cn_http_head head = {call->status, headers, 2, NULL};
-    int rc = 1;
-    if (!gone && !job->begun && ended) {
-        (void)cn_http_respond(job->http, &head, ready.data, ready.size, NULL, NULL);
-    } else if (!gone) {
-        if (!job->begun)
-            rc = cn_http_begin(job->http, &head, call->length);
-        job->begun = true;
-        if (rc >= 0 && ready.size)
-            rc = cn_http_write(job->http, ready.data, ready.size, NULL, NULL);
-        if (rc == 0 && !ended) {
-            job->full = true;
-            cn_http_on_drain(job->http, on_drain);
-        }
-        if (ended && rc >= 0)
-            (void)cn_http_end(job->http); /* shorter than announced: the connection is cut */
-    }
+    if (!gone && (ended || ready.size))
+        send_answer(job, &ready, ended);
     cn_buf_fini(&ready);
     if (ended)
         finish(job);
+}
+
+/* Takes a piece of the body, or (size 0) its end. */
+static void take_body(struct cn_job *job, const uint8_t *bytes, size_t size)
+{
+    pthread_mutex_lock(&job->lock);
+    if (size)
+        cn_buf_append(&job->incoming, bytes, size);
+    else
+        job->body_whole = true;
+    pthread_cond_signal(&job->more);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static bool wants_body(struct cn_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    bool wants = !job->body_whole && !job->gone && !job->ended &&
+                 job->incoming.size < CN_JOB_READY_MAX; /* J3 */
+    pthread_mutex_unlock(&job->lock);
+    return wants && !job->reading;
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size);
+
+static void read_body(struct cn_job *job)
+{
+    while (wants_body(job)) {
+        const uint8_t *bytes;
+        size_t size;
+        int rc = cn_http_request_read(job->http, &bytes, &size, on_body);
+        job->reading = rc == CN_HTTP_READ_PENDING;
+        if (rc == CN_HTTP_READ_DATA)
+            take_body(job, bytes, size);
+        else if (rc == CN_HTTP_READ_END)
+            take_body(job, NULL, 0);
+        else if (rc < 0)
+            return; /* on_abort follows */
+    }
+}
+
+static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
+{
+    struct cn_job *job = http->data;
+    if (!job)
+        return; /* it has been answered without */
+    job->reading = false;
+    if (status == CN_HTTP_READ_END)
+        take_body(job, NULL, 0);
+    else if (status == CN_HTTP_READ_DATA)
+        take_body(job, bytes, size);
+    if (status >= 0)
+        read_body(job);
 }
 
 static void deliver(struct cn_mail *mail, void *data)
@@ -162,6 +258,7 @@ static void deliver(struct cn_mail *mail, void *data)
     pthread_mutex_lock(&job->lock);
     job->posted = false;
     pthread_mutex_unlock(&job->lock);
+    read_body(job);
     send_ready(job);
 }
 
@@ -170,68 +267,12 @@ void cn_job_cancel(struct cn_job *job)
     pthread_mutex_lock(&job->lock);
     job->gone = true;
     pthread_cond_signal(&job->room);
-    /* Nothing more comes: not the body, or nothing but a reader who would take the rest. */
-    bool over = !job->started || (job->ended && !job->posted);
+    pthread_cond_signal(&job->more);
+    /* Nothing more comes but a reader who would take the rest. */
+    bool over = job->ended && !job->posted;
     pthread_mutex_unlock(&job->lock);
     if (over)
         finish(job);
-}
-
-static void run(struct cn_job *job)
-{
-    job->call.method = cn_buf_text(&job->method);
-    job->call.target = cn_buf_text(&job->target);
-    job->call.body = (const char *)job->body.data;
-    job->call.body_size = job->body.size;
-    job->call.write = on_write;
-    job->call.cancelled = is_cancelled;
-    job->mail.deliver = deliver;
-    job->started = true;
-    int rc = uv_thread_create(&job->thread, job_main, job);
-    if (rc == 0)
-        return;
-    struct cn_http_request *http = job->http;
-    http->data = NULL;
-    free_job(job);
-    cn_job_refuse(http, 503, "overloaded", "cannot start a thread", 1);
-}
-
-static bool take_body(struct cn_job *job, const uint8_t *bytes, size_t size)
-{
-    if (job->body.size + size <= CN_CONTROL_BODY_MAX) {
-        cn_buf_append(&job->body, bytes, size);
-        return true;
-    }
-    struct cn_http_request *http = job->http;
-    http->data = NULL;
-    free_job(job);
-    cn_job_refuse(http, 413, "limit", "the body is larger than 64 MiB", 0);
-    return false;
-}
-
-static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size);
-
-static void read_body(struct cn_job *job)
-{
-    const uint8_t *bytes;
-    size_t size;
-    int rc;
-    while ((rc = cn_http_request_read(job->http, &bytes, &size, on_body)) == CN_HTTP_READ_DATA) {
-        if (!take_body(job, bytes, size))
-            return;
-    }
-    if (rc == CN_HTTP_READ_END)
-        run(job);
-    /* PENDING: on_body() goes on; negative: on_abort follows. */
-}
-
-static void on_body(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
-{
-    struct cn_job *job = http->data;
-    if (status == CN_HTTP_READ_END)
-        run(job);
-    else if (status == CN_HTTP_READ_DATA && take_body(job, bytes, size))
-        read_body(job);
 }
 
 void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
@@ -239,16 +280,36 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
                   void (*on_end)(struct cn_job *job, void *data), void *data)
 {
     struct cn_job *job = CN_NEW(struct cn_job);
-    job->call.control = control;
+    const struct cn_http_header *type = cn_http_request_find(http, "content-type");
     job->mailbox = mailbox;
     job->http = http;
     job->on_end = on_end;
     job->data = data;
-    http->data = job;
     cn_list_push_back(jobs, &job->link);
     pthread_mutex_init(&job->lock, NULL);
     pthread_cond_init(&job->room, NULL);
+    pthread_cond_init(&job->more, NULL);
     cn_buf_append(&job->method, http->method_text.data, http->method_text.size);
     cn_buf_append(&job->target, http->target.data, http->target.size);
+    if (type)
+        cn_buf_append(&job->content_type, type->value, type->value_size);
+    job->call = (struct cn_control_call){
+        .control = control,
+        .method = cn_buf_text(&job->method),
+        .target = cn_buf_text(&job->target),
+        .content_type = type ? cn_buf_text(&job->content_type) : NULL,
+        .body_size = http->content_length,
+        .read = on_read,
+        .write = on_write,
+        .cancelled = is_cancelled,
+    };
+    job->mail.deliver = deliver;
+    int rc = uv_thread_create(&job->thread, job_main, job);
+    if (rc < 0) {
+        free_job(job);
+        cn_job_refuse(http, 503, "overloaded", "cannot start a thread", 1);
+        return;
+    }
+    http->data = job;
     read_body(job);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin/job.h - one control call: a thread that works and a request that waits for it.
  *
- *     loop:    body read ──► thread starts      take what is ready ──► http    joined, freed
- *     thread:                cn_control_run() ──► ready (bounded) ──► ended
+ *     loop:    thread starts, body ──► incoming       take what is ready ──► http    joined, freed
+ *     thread:  cn_control_run(), which reads incoming ──► ready (bounded) ──► ended
  *
  * J1  The thread touches the request never; the loop touches the call only before the
- *     thread starts and after it has ended. What they share is behind `lock`.
+ *     thread starts, after it has ended, and what is said of the answer once something is ready.
+ *     What they share is behind `lock`.
  * J2  At most CN_JOB_READY_MAX bytes wait for the loop: then the thread does.
+ * J3  When CN_JOB_READY_MAX bytes of the body wait for the thread, the client does.
  *
  * Threads:   as said; the functions here are the loop's.
  * Ownership: the job owns itself and releases its request at the end. */
@@ -31,18 +33,22 @@ struct cn_job {
     struct cn_mailbox *mailbox; /* of the loop */
     struct cn_list link;        /* in the admin's list */
     struct cn_http_request *http;
-    struct cn_buf method, target, body;
+    struct cn_buf method, target, content_type;
     uv_thread_t thread;
-    bool started, begun, full; /* the loop's */
-    pthread_mutex_t lock;      /* guards what follows */
-    pthread_cond_t room;       /* the loop has taken something, or the reader is gone */
-    struct cn_buf ready;
+    bool begun, full;     /* the loop's */
+    bool reading;         /* the loop's: a piece of the body will come */
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t room;  /* the loop has taken something, or the reader is gone */
+    pthread_cond_t more;  /* the loop has brought something, or the client is gone */
+    struct cn_buf ready, incoming;
     bool posted, ended, gone;
+    bool body_whole;                                /* nothing follows `incoming` */
     void (*on_end)(struct cn_job *job, void *data); /* on the loop; frees nothing */
     void *data;
 };
 
-/* Reads the request's body, runs the call, answers, releases the request, frees the job. */
+/* Runs the call, with the request's body as it comes, answers, releases the request, frees the job.
+ */
 void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
                   struct cn_http_request *http, struct cn_list *jobs,
                   void (*on_end)(struct cn_job *job, void *data), void *data);

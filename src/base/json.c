@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include <inttypes.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -323,4 +325,39 @@ int64_t cn_json_int(const struct cn_json *object, const char *name)
 {
     const struct cn_json *member = cn_json_find(object, name);
     return member && member->kind == CN_JSON_INT ? member->integer : 0;
+}
+
+void cn_json_write(struct cn_buf *out, const struct cn_json *json)
+{
+    bool is_object = json->kind == CN_JSON_OBJECT;
+    switch (json->kind) {
+    case CN_JSON_NULL:
+        cn_buf_append_str(out, "null");
+        break;
+    case CN_JSON_BOOL:
+        cn_buf_append_str(out, json->boolean ? "true" : "false");
+        break;
+    case CN_JSON_INT:
+        cn_buf_printf(out, "%" PRId64, json->integer);
+        break;
+    case CN_JSON_NUMBER:
+        cn_buf_printf(out, "%.17g", json->number);
+        break;
+    case CN_JSON_STRING:
+        cn_buf_append_json(out, json->text, json->size);
+        break;
+    case CN_JSON_ARRAY:
+    case CN_JSON_OBJECT:
+        cn_buf_append_byte(out, is_object ? '{' : '[');
+        for (const struct cn_json *item = json->first; item; item = item->next) {
+            if (is_object) {
+                cn_buf_append_json(out, item->name, strlen(item->name));
+                cn_buf_append_byte(out, ':');
+            }
+            cn_json_write(out, item);
+            if (item->next)
+                cn_buf_append_byte(out, ',');
+        }
+        cn_buf_append_byte(out, is_object ? '}' : ']');
+    }
 }

@@ -15,6 +15,8 @@
 
 #include "base/err.h"
 
+struct cn_buf;
+
 enum cn_json_kind {
     CN_JSON_NULL,
     CN_JSON_BOOL,
@@ -44,6 +46,9 @@ struct cn_json {
 /* NULL with a sentence if it is malformed; the caller bounds `size`. */
 struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err);
 void cn_json_free(struct cn_json *root); /* NULL is fine */
+
+/* Appends a tree as text on one line. */
+void cn_json_write(struct cn_buf *out, const struct cn_json *json);
 
 /* The member `name` of an object; NULL if it is not there, or if `object` is none (or NULL). */
 const struct cn_json *cn_json_find(const struct cn_json *object, const char *name);

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "bindings/r2_seal.h"
+#include "service/r2_seal.h"
 #include "js/handle.h"
 #include "service/r2.h"
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/r2_body.c - bodies of R2 objects: into blobs and out of them, on the thread pool.
  *
- * A writer takes the pieces of one body. Up to CN_R2_INLINE_MAX they are kept in memory, because a
- * small body goes into the index; then a blob is begun. Checksums are computed on the way, and with
- * a key of the customer the blob is encrypted (r2_seal.h); such a body is always a blob. A writer
- * that is neither finished nor abandoned is abandoned when the collector finds it.
+ * A writer takes the pieces of one body (service/r2_writer.h). One that is neither finished nor
+ * abandoned is abandoned when the collector finds it.
  *
  * Ownership: a writer is counted, by its JavaScript object and by the work that runs on it. */
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +17,8 @@
 #include "js/work.h"
 #include "object/node.h"
 #include "service/r2.h"
+#include "service/r2_seal.h"
+#include "service/r2_writer.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -27,13 +26,7 @@
 struct writer {
     struct cn_js_handle handle;
     atomic_uint refs;
-    struct cn_blobs *blobs;
-    struct cn_blob_writer *blob; /* NULL: not begun */
-    struct cn_r2_sealer *sealer; /* NULL: it is not encrypted */
-    EVP_MD_CTX *md5, *sha;       /* sha NULL: not asked for */
-    struct cn_buf head;          /* what came before the blob was begun */
-    uint64_t size;
-    bool blob_only; /* a part, or encrypted: never in the index */
+    struct cn_r2_writer body;
     bool busy, over;
 };
 
@@ -41,12 +34,7 @@ static void unref(struct writer *writer)
 {
     if (atomic_fetch_sub(&writer->refs, 1) != 1)
         return;
-    if (writer->blob)
-        cn_blob_abandon(writer->blob);
-    cn_r2_sealer_free(writer->sealer);
-    EVP_MD_CTX_free(writer->md5);
-    EVP_MD_CTX_free(writer->sha);
-    cn_buf_fini(&writer->head);
+    cn_r2_writer_fini(&writer->body);
     cn_free(writer);
 }
 
@@ -86,21 +74,13 @@ static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
 {
     struct writer *writer = CN_NEW(struct writer);
     atomic_init(&writer->refs, 1);
-    writer->blobs = cn_r2_blobs(ctx);
-    writer->md5 = EVP_MD_CTX_new();
-    EVP_DigestInit_ex(writer->md5, EVP_md5(), NULL);
-    if (JSValueIsString(ctx, cn_js_arg(0))) {
-        char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
-        const EVP_MD *md = EVP_get_digestbyname(name);
-        cn_free(name);
-        writer->sha = EVP_MD_CTX_new();
-        EVP_DigestInit_ex(writer->sha, md ? md : EVP_sha256(), NULL);
-    }
+    char *sha = JSValueIsString(ctx, cn_js_arg(0)) ? cn_js_to_text(ctx, cn_js_arg(0), NULL) : NULL;
     uint8_t *key;
     size_t key_size;
-    if (cn_js_bytes(ctx, cn_js_arg(2), &key, &key_size) && key_size == CN_R2_KEY_SIZE)
-        writer->sealer = cn_r2_sealer_new(key);
-    writer->blob_only = writer->sealer || JSValueToBoolean(ctx, cn_js_arg(1));
+    bool sealed = cn_js_bytes(ctx, cn_js_arg(2), &key, &key_size) && key_size == CN_R2_KEY_SIZE;
+    cn_r2_writer_init(&writer->body, cn_r2_blobs(ctx), sha, JSValueToBoolean(ctx, cn_js_arg(1)),
+                      sealed ? key : NULL);
+    cn_free(sha);
     return cn_js_handle_make(ctx, &writer->handle, &writer_type, sizeof(*writer) + 65536);
 }
 
@@ -111,68 +91,37 @@ struct write_work {
     size_t size;
     bool finish;
     int rc;
-    struct cn_blob_id id;
-    uint8_t md5[EVP_MAX_MD_SIZE], sha[EVP_MAX_MD_SIZE];
-    unsigned md5_size, sha_size;
+    struct cn_r2_written written;
     struct cn_err err;
 };
 
-/* Appends to the body; on the pool, or on the lane while all of it is in memory. */
-static int append(struct writer *writer, const uint8_t *bytes, size_t size, struct cn_err *err)
-{
-    EVP_DigestUpdate(writer->md5, bytes, size);
-    if (writer->sha)
-        EVP_DigestUpdate(writer->sha, bytes, size);
-    writer->size += size;
-    if (!writer->blob && !writer->blob_only && writer->size <= CN_R2_INLINE_MAX) {
-        cn_buf_append(&writer->head, bytes, size);
-        return 0;
-    }
-    int rc = writer->blob ? 0 : cn_blob_create(writer->blobs, &writer->blob, err);
-    if (rc == 0 && writer->head.size) {
-        rc = cn_blob_write(writer->blob, writer->head.data, writer->head.size, err);
-        cn_buf_fini(&writer->head);
-    }
-    if (rc < 0 || !size)
-        return rc;
-    return writer->sealer ? cn_r2_sealer_write(writer->sealer, writer->blob, bytes, size, err)
-                          : cn_blob_write(writer->blob, bytes, size, err);
-}
-
+/* On the pool, or on the lane while all of it is in memory. */
 static void run_write(struct cn_js_work *work)
 {
     struct write_work *write = (struct write_work *)work;
-    struct writer *writer = write->writer;
-    write->rc = append(writer, write->bytes, write->size, &write->err);
-    if (write->rc < 0 || !write->finish)
-        return;
-    EVP_DigestFinal_ex(writer->md5, write->md5, &write->md5_size);
-    if (writer->sha)
-        EVP_DigestFinal_ex(writer->sha, write->sha, &write->sha_size);
-    if (writer->sealer)
-        write->rc = cn_r2_sealer_end(writer->sealer, writer->blob, &write->err);
-    if (write->rc == 0 && writer->blob) {
-        write->rc = cn_blob_finish(writer->blob, &write->id, &write->err);
-        writer->blob = NULL;
-    }
+    struct cn_r2_writer *body = &write->writer->body;
+    write->rc = cn_r2_writer_append(body, write->bytes, write->size, &write->err);
+    if (write->rc == 0 && write->finish)
+        write->rc = cn_r2_writer_finish(body, &write->written, &write->err);
 }
 
 /* [blob | null, size, md5, sha | undefined, bytes | undefined] */
 static JSValueRef finished(JSContextRef ctx, struct write_work *write)
 {
-    struct writer *writer = write->writer;
-    char blob[2 * CN_BLOB_ID_SIZE + 1], md5[2 * EVP_MAX_MD_SIZE + 1], sha[2 * EVP_MAX_MD_SIZE + 1];
-    bool in_memory = !writer->blob_only && writer->size <= CN_R2_INLINE_MAX;
-    hex(write->id.bytes, CN_BLOB_ID_SIZE, blob);
-    hex(write->md5, write->md5_size, md5);
-    hex(write->sha, write->sha_size, sha);
+    const struct cn_r2_writer *body = &write->writer->body;
+    const struct cn_r2_written *written = &write->written;
+    char blob[2 * CN_BLOB_ID_SIZE + 1], md5[2 * CN_R2_DIGEST_MAX + 1],
+        sha[2 * CN_R2_DIGEST_MAX + 1];
+    hex(written->blob.bytes, CN_BLOB_ID_SIZE, blob);
+    hex(written->md5, written->md5_size, md5);
+    hex(written->sha, written->sha_size, sha);
     JSValueRef values[] = {
-        in_memory ? JSValueMakeNull(ctx) : cn_js_text_z(ctx, blob),
-        JSValueMakeNumber(ctx, (double)writer->size),
+        written->in_blob ? cn_js_text_z(ctx, blob) : JSValueMakeNull(ctx),
+        JSValueMakeNumber(ctx, (double)body->size),
         cn_js_text_z(ctx, md5),
-        writer->sha ? cn_js_text_z(ctx, sha) : JSValueMakeUndefined(ctx),
-        in_memory ? cn_js_uint8array(ctx, writer->head.data, writer->head.size)
-                  : JSValueMakeUndefined(ctx),
+        body->sha ? cn_js_text_z(ctx, sha) : JSValueMakeUndefined(ctx),
+        written->in_blob ? JSValueMakeUndefined(ctx)
+                         : cn_js_uint8array(ctx, body->head.data, body->head.size),
     };
     return JSObjectMakeArray(ctx, 5, values, NULL);
 }
@@ -186,9 +135,9 @@ static JSValueRef finish_write(struct cn_js_work *work, JSContextRef ctx, JSValu
         value = *exception = cn_js_error(ctx, CN_JS_ERROR, "%s", write->err.text);
     else if (ctx)
         value = write->finish ? finished(ctx, write) : JSValueMakeUndefined(ctx);
-    else if (write->finish && write->rc == 0 &&
-             (write->writer->blob_only || write->writer->size > CN_R2_INLINE_MAX))
-        (void)cn_blob_delete(write->writer->blobs, &write->id, NULL); /* nobody will refer to it */
+    else if (write->finish && write->rc == 0 && write->written.in_blob)
+        (void)cn_blob_delete(write->writer->body.blobs, &write->written.blob,
+                             NULL); /* nobody will refer to it */
     cn_free(write->bytes);
     unref(write->writer);
     return value;
@@ -229,10 +178,10 @@ static JSValueRef native_r2_write(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     if (!cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2: not a buffer");
-    if (writer->blob_only || writer->blob || writer->size + size > CN_R2_INLINE_MAX)
+    if (!cn_r2_writer_in_memory(&writer->body, size))
         return start_write(ctx, writer, bytes, size, false);
     struct cn_err err;
-    (void)append(writer, bytes, size, &err); /* into memory: it cannot fail */
+    (void)cn_r2_writer_append(&writer->body, bytes, size, &err); /* it cannot fail */
     return JSValueMakeUndefined(ctx);
 }
 
@@ -245,7 +194,7 @@ static JSValueRef native_r2_finish(CN_JS_NATIVE_ARGS)
     if (!writer)
         return JSValueMakeUndefined(ctx);
     (void)cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size); /* undefined: none */
-    if (writer->blob_only || writer->blob || writer->size + size > CN_R2_INLINE_MAX) {
+    if (!cn_r2_writer_in_memory(&writer->body, size)) {
         JSValueRef promise = start_write(ctx, writer, bytes, size, true);
         writer->over = true;
         return promise;
@@ -260,9 +209,8 @@ static JSValueRef native_r2_finish(CN_JS_NATIVE_ARGS)
 static JSValueRef native_r2_abandon(CN_JS_NATIVE_ARGS)
 {
     struct writer *writer = cn_js_handle_find(ctx, cn_js_arg(0), &writer_type);
-    if (writer && !writer->busy && writer->blob) {
-        cn_blob_abandon(writer->blob);
-        writer->blob = NULL;
+    if (writer && !writer->busy && writer->body.blob) {
+        cn_r2_writer_abandon(&writer->body);
         writer->over = true;
     }
     return JSValueMakeUndefined(ctx);

@@ -192,7 +192,7 @@ static void print_row_lines(const struct cn_json *result)
             cn_buf_append_byte(&line, line.size ? ',' : '{');
             cn_buf_append_json(&line, name->text, name->size);
             cn_buf_append_byte(&line, ':');
-            cn_print_json(&line, cell);
+            cn_json_write(&line, cell);
         }
         cn_buf_append_str(&line, line.size ? "}" : "{}");
         puts(cn_buf_text(&line));

@@ -14,9 +14,17 @@
 #include "admin/control.h"
 #include "base/mem.h"
 #include "cli/args.h"
+#include "cli/standin.h"
 
 #define HEAD_SIZE_MAX (16u << 10)
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
+#define PIECE_SIZE ((size_t)64 << 10)
+
+struct call {
+    const char *method, *target;
+    const struct cn_ctl_body *body; /* NULL: none */
+    bool is_json;                   /* the body, if there is one */
+};
 
 /* Where the body of an answer goes. Of an error (status 400 and up) it is kept and parsed. */
 struct sink {
@@ -111,23 +119,60 @@ static int receive(int fd, struct sink *sink, struct cn_err *err)
     return rc;
 }
 
-static int call_server(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
-                       struct sink *sink, struct cn_err *err)
+/* Sends a body, in chunks if its size is not known. */
+static int send_body(int fd, const struct cn_ctl_body *body, struct cn_err *err)
+{
+    char *bytes = cn_alloc(PIECE_SIZE);
+    char head[16];
+    int64_t count, sent = 0;
+    int rc = 0;
+    while (rc == 0 && (count = body->read(body->data, bytes, PIECE_SIZE, err)) != 0) {
+        if (count < 0) {
+            rc = (int)count;
+            break;
+        }
+        sent += count;
+        int head_size = body->size < 0 ? snprintf(head, sizeof(head), "%zx\r\n", (size_t)count) : 0;
+        rc = send_all(fd, head, (size_t)head_size, err);
+        if (rc == 0)
+            rc = send_all(fd, bytes, (size_t)count, err);
+        if (rc == 0 && body->size < 0)
+            rc = send_all(fd, "\r\n", 2, err);
+    }
+    cn_free(bytes);
+    if (rc == 0 && body->size < 0)
+        rc = send_all(fd, "0\r\n\r\n", 5, err);
+    if (rc == 0 && body->size >= 0 && sent != body->size)
+        rc = cn_err_set(err, CN_EINVALID, "the file changed while it was read");
+    return rc;
+}
+
+static int call_server(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                       struct cn_err *err)
 {
     struct cn_buf request = {0};
+    const struct cn_ctl_body *body = call->body;
     int fd = cn_admin_socket(ctl->path, "control.sock", false);
     if (fd < 0)
         return cn_err_errno(err, -fd, "the server cannot be reached");
-    cn_buf_printf(&request, "%s %s HTTP/1.0\r\nHost: localhost\r\n", method, target);
-    if (body)
-        cn_buf_printf(&request, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-                      strlen(body));
+    /* HTTP/1.0 has no chunks; with 1.1 the end of the connection is asked for. */
+    cn_buf_printf(&request, "%s %s HTTP/1.%d\r\nHost: localhost\r\nConnection: close\r\n",
+                  call->method, call->target, body && body->size < 0);
+    if (call->is_json)
+        cn_buf_append_str(&request, "Content-Type: application/json\r\n");
+    if (body && body->size >= 0)
+        cn_buf_printf(&request, "Content-Length: %" PRId64 "\r\n", body->size);
+    else if (body)
+        cn_buf_append_str(&request, "Transfer-Encoding: chunked\r\n");
     cn_buf_append_str(&request, "\r\n");
-    if (body)
-        cn_buf_append_str(&request, body);
     int rc = send_all(fd, request.data, request.size, err);
+    int send_rc = rc == 0 && body ? send_body(fd, body, err) : rc;
+    /* A server that refuses may close before it has taken the body: what it says counts. */
+    struct cn_err ignored;
     if (rc == 0)
-        rc = receive(fd, sink, err);
+        rc = receive(fd, sink, send_rc < 0 ? &ignored : err);
+    if (send_rc < 0 && (rc < 0 || sink->status < 400))
+        rc = send_rc;
     cn_buf_fini(&request);
     close(fd);
     return rc;
@@ -137,8 +182,29 @@ static int call_server(struct cn_ctl *ctl, const char *method, const char *targe
 
 struct local_call {
     struct cn_control_call call; /* first */
+    struct cn_control control;
+    struct cn_ctl *ctl;
     struct sink *sink;
+    const struct cn_ctl_body *body;
 };
+
+static int64_t on_local_read(struct cn_control_call *call, void *bytes, size_t size)
+{
+    struct local_call *local = (struct local_call *)call;
+    return local->body->read(local->body->data, bytes, size, &local->sink->err);
+}
+
+/* From then on every call goes through its lane: a database has one owner. */
+static struct cn_node *on_services(void *data, struct cn_err *err)
+{
+    struct local_call *local = data;
+    struct cn_ctl *ctl = local->ctl;
+    if (!ctl->standin && cn_standin_new(cn_datadir_disk(&ctl->dir), ctl->dir.history,
+                                        ctl->dir.store, &ctl->standin, err) < 0)
+        return NULL;
+    local->control.node = cn_standin_node(ctl->standin);
+    return local->control.node;
+}
 
 static int on_local_write(struct cn_control_call *call, const void *bytes, size_t size)
 {
@@ -148,19 +214,29 @@ static int on_local_write(struct cn_control_call *call, const void *bytes, size_
     return sink_take(local->sink, bytes, size);
 }
 
-static int call_locally(struct cn_ctl *ctl, const char *method, const char *target,
-                        const char *body, struct sink *sink, struct cn_err *err)
+static int call_locally(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                        struct cn_err *err)
 {
-    struct cn_control control = {
-        .disk = cn_datadir_disk(&ctl->dir), .store = ctl->dir.store, .history = ctl->dir.history};
-    struct local_call local = {.call = {.control = &control,
-                                        .method = method,
-                                        .target = target,
-                                        .body = body,
-                                        .body_size = body ? strlen(body) : 0,
-                                        .write = on_local_write},
-                               .sink = sink};
+    struct local_call local = {
+        .call = {.method = call->method,
+                 .target = call->target,
+                 .body_size = call->body ? call->body->size : 0,
+                 .read = call->body ? on_local_read : NULL,
+                 .write = on_local_write},
+        .control = {.disk = cn_datadir_disk(&ctl->dir),
+                    .store = ctl->dir.store,
+                    .history = ctl->dir.history,
+                    .node = ctl->standin ? cn_standin_node(ctl->standin) : NULL,
+                    .services = on_services},
+        .ctl = ctl,
+        .sink = sink,
+        .body = call->body,
+    };
+    local.control.services_data = &local;
+    local.call.control = &local.control;
     cn_control_run(&local.call);
+    cn_buf_fini(&local.call.fields);
+    sink->status = local.call.status;
     if (sink->err.code) {
         *err = sink->err;
         return err->code;
@@ -172,11 +248,10 @@ static int call_locally(struct cn_ctl *ctl, const char *method, const char *targ
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-static int run_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
-                    struct sink *sink, struct cn_err *err)
+static int run_call(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                    struct cn_err *err)
 {
-    int rc = ctl->online ? call_server(ctl, method, target, body, sink, err)
-                         : call_locally(ctl, method, target, body, sink, err);
+    int rc = ctl->online ? call_server(ctl, call, sink, err) : call_locally(ctl, call, sink, err);
     if (rc < 0 || sink->status < 400)
         return rc;
     struct cn_json *json = cn_json_parse((char *)sink->kept.data, sink->kept.size, err);
@@ -187,11 +262,28 @@ static int run_call(struct cn_ctl *ctl, const char *method, const char *target, 
     return rc;
 }
 
-int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
-                struct cn_json **answer, struct cn_err *err)
+/* A body that is a text. */
+struct text_body {
+    const char *at;
+    size_t left;
+};
+
+static int64_t read_text_body(void *data, void *bytes, size_t size, struct cn_err *err)
+{
+    (void)err;
+    struct text_body *body = data;
+    size_t count = size < body->left ? size : body->left;
+    memcpy(bytes, body->at, count);
+    body->at += count;
+    body->left -= count;
+    return (int64_t)count;
+}
+
+static int call_for_json(struct cn_ctl *ctl, const struct call *call, struct cn_json **answer,
+                         struct cn_err *err)
 {
     struct sink sink = {.length = -1};
-    int rc = run_call(ctl, method, target, body, &sink, err);
+    int rc = run_call(ctl, call, &sink, err);
     if (rc == 0) {
         *answer = cn_json_parse((char *)sink.kept.data, sink.kept.size, err);
         if (!*answer)
@@ -201,12 +293,29 @@ int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, cons
     return rc;
 }
 
+int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
+                struct cn_json **answer, struct cn_err *err)
+{
+    struct text_body text = {body, body ? strlen(body) : 0};
+    struct cn_ctl_body piece = {(int64_t)text.left, read_text_body, &text};
+    struct call call = {method, target, body ? &piece : NULL, true};
+    return call_for_json(ctl, &call, answer, err);
+}
+
+int cn_ctl_put(struct cn_ctl *ctl, const char *target, const struct cn_ctl_body *body,
+               struct cn_json **answer, struct cn_err *err)
+{
+    struct call call = {"PUT", target, body, false};
+    return call_for_json(ctl, &call, answer, err);
+}
+
 int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err)
 {
     struct sink sink = {.length = -1, .write = write, .data = data};
-    int rc = run_call(ctl, "GET", target, NULL, &sink, err);
+    struct call call = {"GET", target, NULL, false};
+    int rc = run_call(ctl, &call, &sink, err);
     cn_buf_fini(&sink.kept);
     return rc;
 }
@@ -243,6 +352,7 @@ int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, s
 
 void cn_ctl_close(struct cn_ctl *ctl)
 {
+    cn_standin_free(ctl->standin);
     cn_datadir_close(&ctl->dir);
     cn_free(ctl->path);
     *ctl = (struct cn_ctl){0};
@@ -252,8 +362,14 @@ void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *va
 {
     if (name)
         cn_buf_printf(target, "%s=", name);
-    for (const char *at = value; *at; at++) {
-        unsigned char c = (unsigned char)*at;
+    cn_ctl_append_bytes(target, value, strlen(value));
+}
+
+void cn_ctl_append_bytes(struct cn_buf *target, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = at[i];
         bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                      c == '-' || c == '_' || c == '.' || c == '~';
         cn_buf_printf(target, plain ? "%c" : "%%%02X", c);

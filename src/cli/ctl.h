@@ -17,11 +17,21 @@
 #include "cli/datadir.h"
 
 struct cn_args;
+struct cn_standin;
 
 struct cn_ctl {
-    char *path;            /* of the data directory, owned */
-    struct cn_datadir dir; /* opened only if no server has it */
+    char *path;                 /* of the data directory, owned */
+    struct cn_datadir dir;      /* opened only if no server has it */
+    struct cn_standin *standin; /* then: started when a service is first asked; owned */
     bool online;
+};
+
+/* A body that is sent as it comes. */
+struct cn_ctl_body {
+    int64_t size; /* -1: not known before */
+    /* The next piece; 0: it has ended. */
+    int64_t (*read)(void *data, void *bytes, size_t size, struct cn_err *err);
+    void *data;
 };
 
 /* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
@@ -38,8 +48,12 @@ int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, cons
 int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err);
+/* The same with a PUT of a body that is no JSON. */
+int cn_ctl_put(struct cn_ctl *ctl, const char *target, const struct cn_ctl_body *body,
+               struct cn_json **answer, struct cn_err *err);
 
 /* Appends "NAME=" (unless NULL) and a text with percent-encoding. */
 void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *value);
+void cn_ctl_append_bytes(struct cn_buf *target, const void *bytes, size_t size);
 
 #endif

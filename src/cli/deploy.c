@@ -148,6 +148,7 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     script->url = cn_sprintf("%s.js", config->name);
     script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
+    script->about_json = cn_deploy_about(project);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_consumers(script, config, node, err) < 0 ||

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -65,6 +66,45 @@ char *cn_deploy_env(const struct cn_project *project)
         append_version_metadata(&json, &project->bundle);
     }
     cn_buf_append_byte(&json, '}');
+    cn_buf_text(&json);
+    return (char *)cn_buf_take(&json);
+}
+
+static void append_strings(struct cn_buf *json, const struct cn_strings *strings, bool *first)
+{
+    for (size_t i = 0; i < strings->count; i++) {
+        cn_buf_append_str(json, *first ? "" : ",");
+        cn_buf_append_json(json, strings->items[i], strlen(strings->items[i]));
+        *first = false;
+    }
+}
+
+char *cn_deploy_about(const struct cn_project *project)
+{
+    const struct cn_config *config = project->config;
+    const struct cn_confnode *manifest = project->bundle.manifest;
+    const struct cn_confnode *exports = manifest ? cn_confnode_find(manifest, "exports") : NULL;
+    struct cn_buf json = {0};
+    bool first = true;
+    cn_buf_append_str(&json, "{\"main\":");
+    if (config->main)
+        cn_buf_append_json(&json, config->main, strlen(config->main));
+    else
+        cn_buf_append_str(&json, "null");
+    cn_buf_append_str(&json, ",\"routes\":[");
+    for (size_t i = 0; i < config->routes.count; i++) {
+        const char *pattern = config->routes.items[i].pattern;
+        cn_buf_append_str(&json, first ? "" : ",");
+        cn_buf_append_json(&json, pattern, strlen(pattern));
+        first = false;
+    }
+    append_strings(&json, &config->server.hosts, &first);
+    cn_buf_append_str(&json, "],\"exports\":");
+    if (exports && exports->kind == CN_CONF_ARRAY)
+        cn_confnode_write_json(exports, &json);
+    else
+        cn_buf_append_str(&json, "null");
+    cn_buf_printf(&json, ",\"deployedAt\":%" PRId64 "}", cn_clock_wall_ms(cn_clock_system()));
     cn_buf_text(&json);
     return (char *)cn_buf_take(&json);
 }
@@ -353,6 +393,8 @@ static int bind_d1(struct binding_list *list, const struct cn_config *config, st
         cn_free(id);
         if (rc < 0)
             return rc;
+        if (d1->database_name)
+            append_member(list->json, "title", d1->database_name);
         cn_buf_append_byte(list->json, '}');
     }
     return 0;
@@ -454,6 +496,7 @@ static int bind_datasets(struct binding_list *list, const struct cn_config *conf
         if (rc < 0)
             return cn_err_context(err, "analytics_engine_datasets: %s", entry->binding);
         begin_binding(list->json, entry->binding, "analytics_engine");
+        append_member(list->json, "title", entry->dataset ? entry->dataset : entry->binding);
         cn_buf_printf(list->json, ",\"dataset\":%u}", number);
     }
     return 0;

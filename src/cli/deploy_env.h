@@ -35,6 +35,9 @@ char *cn_deploy_assets_folder(const struct cn_config *config);
 /* {"NAME": value}: vars, secrets and version metadata. */
 char *cn_deploy_env(const struct cn_project *project);
 
+/* What administration shows of the project: {"main","routes","exports","deployedAt"}. */
+char *cn_deploy_about(const struct cn_project *project);
+
 /* Whether the project has anything durable: objects, or a service that keeps something. */
 bool cn_deploy_wants_node(const struct cn_config *config);
 

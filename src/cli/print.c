@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/print.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -70,45 +69,10 @@ void cn_print_time(int64_t time_ms, char text[32])
     strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
 }
 
-void cn_print_json(struct cn_buf *out, const struct cn_json *json)
-{
-    bool is_object = json->kind == CN_JSON_OBJECT;
-    switch (json->kind) {
-    case CN_JSON_NULL:
-        cn_buf_append_str(out, "null");
-        break;
-    case CN_JSON_BOOL:
-        cn_buf_append_str(out, json->boolean ? "true" : "false");
-        break;
-    case CN_JSON_INT:
-        cn_buf_printf(out, "%" PRId64, json->integer);
-        break;
-    case CN_JSON_NUMBER:
-        cn_buf_printf(out, "%.17g", json->number);
-        break;
-    case CN_JSON_STRING:
-        cn_buf_append_json(out, json->text, json->size);
-        break;
-    case CN_JSON_ARRAY:
-    case CN_JSON_OBJECT:
-        cn_buf_append_byte(out, is_object ? '{' : '[');
-        for (const struct cn_json *item = json->first; item; item = item->next) {
-            if (is_object) {
-                cn_buf_append_json(out, item->name, strlen(item->name));
-                cn_buf_append_byte(out, ':');
-            }
-            cn_print_json(out, item);
-            if (item->next)
-                cn_buf_append_byte(out, ',');
-        }
-        cn_buf_append_byte(out, is_object ? '}' : ']');
-    }
-}
-
 void cn_print_line(const struct cn_json *json)
 {
     struct cn_buf line = {0};
-    cn_print_json(&line, json);
+    cn_json_write(&line, json);
     puts(cn_buf_text(&line));
     cn_buf_fini(&line);
 }
@@ -119,7 +83,7 @@ void cn_table_add_json(struct cn_table *table, const struct cn_json *cell)
     if (cell->kind == CN_JSON_STRING)
         cn_buf_append(&text, cell->text, cell->size);
     else
-        cn_print_json(&text, cell);
+        cn_json_write(&text, cell);
     cn_table_add(table, (char *)text.data, text.size);
     cn_buf_fini(&text);
 }

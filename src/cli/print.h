@@ -24,9 +24,7 @@ void cn_table_print(struct cn_table *table);
 
 /* "2026-01-31T12:00:00Z" */
 void cn_print_time(int64_t time_ms, char text[32]);
-/* Appends a tree as JSON on one line. */
-void cn_print_json(struct cn_buf *out, const struct cn_json *json);
-/* Prints that line. */
+/* Prints a tree as JSON on one line. */
 void cn_print_line(const struct cn_json *json);
 
 #endif

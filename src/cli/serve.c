@@ -38,13 +38,15 @@ struct cn_serve {
     struct cn_deployment *loaded; /* result of load_work */
     struct cn_err load_err;
     bool listening;
-    bool reloading;         /* a load or a deployment is under way */
-    bool reload_again;      /* and another was asked for meanwhile */
-    uv_async_t asked;       /* somebody waits for a deployment */
-    uv_mutex_t lock;        /* guards the next two */
-    struct cn_list asking;  /* of struct waiter: for the next reload */
-    bool closed;            /* nobody can ask any more */
-    struct cn_list waiting; /* of struct waiter: for the reload under way */
+    bool reloading;                  /* a load or a deployment is under way */
+    bool reload_again;               /* and another was asked for meanwhile */
+    uv_async_t asked;                /* somebody waits for a deployment */
+    struct cn_deployment *deploying; /* a reference to what the lanes are given, or NULL */
+    uv_mutex_t lock;                 /* guards the next three */
+    struct cn_list asking;           /* of struct waiter: for the next reload */
+    bool closed;                     /* nobody can ask any more */
+    struct cn_deployment *served;    /* a reference to what they run, or NULL */
+    struct cn_list waiting;          /* of struct waiter: for the reload under way */
     bool draining;
     bool stopping;
     struct cn_err result; /* code 0: all went well */
@@ -125,10 +127,42 @@ int cn_serve_deploy(void *data, struct cn_err *err)
     return waiter.err.code;
 }
 
+/* A reference to what is served. From any thread. */
+static struct cn_deployment *take_served(void *data)
+{
+    struct cn_serve *serve = data;
+    uv_mutex_lock(&serve->lock);
+    struct cn_deployment *served = serve->served ? cn_deployment_ref(serve->served) : NULL;
+    uv_mutex_unlock(&serve->lock);
+    return served;
+}
+
+static void deploy(struct cn_serve *serve)
+{
+    serve->deploying = cn_deployment_ref(serve->loaded);
+    cn_server_deploy(serve->server, serve->loaded);
+}
+
+/* What was deployed is what is served from now on, or is not. */
+static void settle_deploying(struct cn_serve *serve, bool good)
+{
+    struct cn_deployment *old = serve->deploying;
+    uv_mutex_lock(&serve->lock);
+    if (good) {
+        old = serve->served;
+        serve->served = serve->deploying;
+    }
+    uv_mutex_unlock(&serve->lock);
+    serve->deploying = NULL;
+    if (old)
+        cn_deployment_unref(old);
+}
+
 static void on_deployed(struct cn_server *server, const struct cn_err *err)
 {
     struct cn_serve *serve = cn_server_data(server);
     serve->reloading = false;
+    settle_deploying(serve, !err);
     tell_all(&serve->waiting, err);
     if (err && !serve->listening) {
         serve->result = *err;
@@ -177,7 +211,7 @@ static void on_loaded(uv_work_t *work, int status)
         on_deployed(serve->server, &serve->load_err);
         return;
     }
-    cn_server_deploy(serve->server, serve->loaded);
+    deploy(serve);
 }
 
 void cn_serve_reload(struct cn_serve *serve)
@@ -308,6 +342,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     struct cn_admin_options admin = *options->admin;
     admin.server = serve->server;
     admin.control.deploy = cn_serve_deploy;
+    admin.control.deployment = take_served;
     admin.control.deploy_data = serve;
     rc = cn_admin_start(&admin, &serve->admin, err);
     if (rc < 0) {
@@ -327,7 +362,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     uv_timer_init(&serve->loop, &serve->drain_timer);
     serve->drain_timer.data = serve;
     serve->reloading = true;
-    cn_server_deploy(serve->server, serve->loaded);
+    deploy(serve);
     if (options->on_start)
         options->on_start(serve, options->data);
     uv_run(&serve->loop, UV_RUN_DEFAULT);
@@ -336,6 +371,10 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         *err = serve->result;
 close_loop:
     CN_ASSERT(uv_loop_close(&serve->loop) == 0);
+    if (serve->deploying)
+        cn_deployment_unref(serve->deploying);
+    if (serve->served)
+        cn_deployment_unref(serve->served);
 free_serve:
     cn_free(serve);
     return rc;

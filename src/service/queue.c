@@ -242,18 +242,6 @@ static int read_metrics(struct queue *queue, struct cn_queue_metrics *metrics, s
     return rc;
 }
 
-static void public_id(struct queue *queue, int64_t origin, char id[CN_QUEUE_ID_HEX + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t hash[CN_SIPHASH_SIZE];
-    cn_siphash(queue->object->ns->keys.name, &origin, sizeof(origin), hash);
-    for (size_t i = 0; i < CN_SIPHASH_SIZE; i++) {
-        id[2 * i] = digits[hash[i] >> 4];
-        id[2 * i + 1] = digits[hash[i] & 15];
-    }
-    id[CN_QUEUE_ID_HEX] = 0;
-}
-
 /* --- sending --------------------------------------------------------------------------------- */
 
 static void more_ready(struct queue *queue)
@@ -639,7 +627,7 @@ static int take(struct queue *queue, struct cn_queue_call *call, int64_t now, st
         message->type = (enum cn_queue_type)cn_statement_column_int(statement, 2);
         uint32_t retries = (uint32_t)cn_statement_column_int(statement, 3);
         message->attempts = retries + 1;
-        public_id(queue, cn_statement_column_int(statement, 4), message->id);
+        cn_queue_public_id(queue->object->ns, cn_statement_column_int(statement, 4), message->id);
         message->offset = call->bodies.size;
         cn_buf_append(&call->bodies, body, message->size);
         leased[call->count++] = (struct leased){message->row, retries, (uint32_t)message->size};
@@ -675,9 +663,11 @@ static int take(struct queue *queue, struct cn_queue_call *call, int64_t now, st
 /* Answers those who wait, as far as there are messages for them. */
 static int serve(struct queue *queue, int64_t now, struct cn_err *err)
 {
-    while (!cn_list_empty(&queue->waiting) && queue->unread && !queue->paused) {
+    while (!cn_list_empty(&queue->waiting) && queue->unread) {
         struct cn_queue_call *call =
             CN_CONTAINER_OF(queue->waiting.next, struct cn_queue_call, link);
+        if (queue->paused && !call->paused_too)
+            return 0;
         if (queue->unread < call->count_max && now < queue->since_ms + call->timeout_ms)
             return 0;
         int rc = take(queue, call, now, err);
@@ -875,7 +865,7 @@ static int receive(struct queue *queue, struct cn_queue_call *call)
 {
     if (!call->waits) {
         call->timeout_ms = 0;
-        if (queue->paused || !queue->unread)
+        if ((queue->paused && !call->paused_too) || !queue->unread)
             return 1;
     }
     if (call->waits)

@@ -94,6 +94,7 @@ struct cn_queue_call {
     size_t count_max;
     unsigned timeout_ms; /* 0: whatever is there, at once */
     bool waits;          /* until there is something; false: an empty answer */
+    bool paused_too;     /* take from a paused queue as well: administration */
     unsigned lease_ms;
     struct cn_queue_policy policy; /* settle and ack take it too */
     uint64_t lease;                /* answered; what settle names */
@@ -110,6 +111,25 @@ struct cn_queue_call {
 };
 
 extern const struct cn_class cn_queue_class;
+
+/* Looking at messages without taking them, at the queue's database (queue_peek.c): first those that
+ * are ready or out, in the order of delivery, then delayed ones. */
+struct cn_queue_peek {
+    int64_t after; /* row of the last one seen; 0: from the first */
+    bool delayed;  /* that one was a delayed one */
+    size_t limit;
+    size_t size_max; /* of bodies: no further message once it is reached */
+    bool more;       /* answered: the limit was reached */
+    void *data;
+    /* `due_ms` is 0 unless it is delayed. */
+    void (*each)(void *data, const struct cn_queue_message *message, const void *body,
+                 int64_t due_ms);
+};
+int cn_queue_peek(struct cn_namespace *ns, struct cn_database *db, struct cn_queue_peek *peek,
+                  struct cn_err *err);
+/* The id that consumers see of a message whose first row was `origin`. */
+void cn_queue_public_id(const struct cn_namespace *ns, int64_t origin,
+                        char id[CN_QUEUE_ID_HEX + 1]);
 
 struct cn_queue_call *cn_queue_call_new(struct cn_namespace *ns, enum cn_queue_op op);
 /* Adds a message to a send; the body is copied. */

@@ -34,6 +34,9 @@ static const char *const schema[] = {
     "CREATE TABLE garbage (blob BLOB PRIMARY KEY NOT NULL, since INTEGER NOT NULL) WITHOUT ROWID;",
     /* MD5 of the customer's key that the body is encrypted with. */
     "ALTER TABLE object ADD COLUMN ssec TEXT; ALTER TABLE upload ADD COLUMN ssec TEXT;",
+    "CREATE TABLE totals (one INTEGER PRIMARY KEY CHECK (one = 1), objects INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL);"
+    "INSERT INTO totals SELECT 1, count(*), coalesce(sum(size), 0) FROM object;",
 };
 
 static const char *const sql_texts[CN_R2_SQL_COUNT] = {
@@ -59,6 +62,8 @@ static const char *const sql_texts[CN_R2_SQL_COUNT] = {
     [CN_R2_SQL_PARTS] = "SELECT number, etag, size, segment, uploaded FROM part WHERE upload = ?1"
                         " ORDER BY number",
     [CN_R2_SQL_PARTS_DELETE] = "DELETE FROM part WHERE upload = ?1",
+    [CN_R2_SQL_COUNT_UP] = "UPDATE totals SET objects = objects + ?1, bytes = bytes + ?2",
+    [CN_R2_SQL_TOTALS] = "SELECT objects, bytes FROM totals",
 };
 
 int64_t cn_r2_now(struct cn_r2_bucket *bucket)
@@ -424,6 +429,34 @@ static int discard_row(struct cn_r2_bucket *bucket, struct cn_statement *stateme
     return rc;
 }
 
+/* Keeps the totals right: so many objects and bytes more. */
+static int count_up(struct cn_r2_bucket *bucket, int64_t objects, int64_t bytes, struct cn_err *err)
+{
+    struct cn_statement *statement;
+    int rc = cn_r2_sql(bucket, CN_R2_SQL_COUNT_UP, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_bind_int(statement, 1, objects, err);
+    if (rc == 0)
+        rc = cn_statement_bind_int(statement, 2, bytes, err);
+    return rc < 0 ? rc : cn_service_sql_run(statement, err);
+}
+
+static int op_totals(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
+{
+    struct cn_statement *statement;
+    int rc = cn_r2_sql(bucket, CN_R2_SQL_TOTALS, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_step(statement, err);
+    if (rc < 0)
+        return rc;
+    if (rc > 0) {
+        call->total_objects = (uint64_t)cn_statement_column_int(statement, 0);
+        call->total_bytes = (uint64_t)cn_statement_column_int(statement, 1);
+    }
+    cn_statement_reset(statement);
+    return 0;
+}
+
 static void make_version(char version[33])
 {
     uint8_t bytes[16];
@@ -438,13 +471,19 @@ int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_
     struct cn_statement *statement;
     char version[33];
     make_version(version);
+    int64_t more = (int64_t)call->body.size;
     int rc = find(bucket, call->key.data, call->key.size, &statement, err);
-    if (rc > 0)
+    bool is_new = rc == 0;
+    if (rc > 0) {
+        more -= cn_statement_column_int(statement, 1);
         rc = discard_row(bucket, statement, err);
+    }
     if (rc >= 0) {
         cn_statement_reset(statement);
-        rc = cn_r2_sql(bucket, CN_R2_SQL_PUT, &statement, err);
+        rc = count_up(bucket, is_new, more, err);
     }
+    if (rc == 0)
+        rc = cn_r2_sql(bucket, CN_R2_SQL_PUT, &statement, err);
     if (rc == 0)
         rc = cn_r2_bind_key(statement, 1, call->key.data, call->key.size, err);
     if (rc == 0)
@@ -508,12 +547,16 @@ static int op_delete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struc
         size_t size = strlen(at);
         struct cn_statement *statement;
         int rc = find(bucket, at, size, &statement, err);
+        int64_t gone = rc > 0, bytes = rc > 0 ? cn_statement_column_int(statement, 1) : 0;
         if (rc > 0)
             rc = discard_row(bucket, statement, err);
         if (rc < 0)
             return rc;
         cn_statement_reset(statement);
-        rc = cn_r2_sql(bucket, CN_R2_SQL_DELETE, &statement, err);
+        call->found = call->found || gone;
+        rc = gone ? count_up(bucket, -gone, -bytes, err) : 0;
+        if (rc == 0)
+            rc = cn_r2_sql(bucket, CN_R2_SQL_DELETE, &statement, err);
         if (rc == 0)
             rc = cn_r2_bind_key(statement, 1, at, size, err);
         if (rc == 0)
@@ -684,6 +727,7 @@ static void bucket_deliver(struct cn_object *object, void *instance, struct cn_c
         [CN_R2_UPLOAD_ABORT] = cn_r2_upload_abort,
         [CN_R2_UPLOAD_LIST] = cn_r2_upload_list,
         [CN_R2_UPLOAD_PARTS] = cn_r2_upload_parts,
+        [CN_R2_TOTALS] = op_totals,
     };
     if (call->kind == CN_CALL_ALARM) {
         deliver_alarm(instance, call);

@@ -47,6 +47,7 @@ enum cn_r2_op {
     CN_R2_UPLOAD_ABORT,
     CN_R2_UPLOAD_LIST,  /* of a bucket */
     CN_R2_UPLOAD_PARTS, /* of an upload */
+    CN_R2_TOTALS,
 };
 
 /* A run of a body. Stored as it is. */
@@ -97,13 +98,14 @@ struct cn_r2_call {
     unsigned limit;
     bool include_http, include_custom;
     /* Answered. */
-    bool found;         /* head, get: the key exists */
+    bool found;         /* head, get: the key exists; delete: one of them did */
     bool failed;        /* a condition did not hold */
     unsigned problem;   /* enum cn_r2_problem */
     struct cn_buf json; /* the object's description, or what was asked for */
     bool truncated;     /* list: there is more, after: */
     struct cn_buf last;
     bool last_prefix;
+    uint64_t total_objects, total_bytes; /* totals: of all keys */
 };
 
 /* What the platform has codes for. */

@@ -56,6 +56,7 @@ void cn_script_unref(struct cn_script *script)
     pthread_mutex_destroy(&script->map_lock);
     cn_free(script->env_json);
     cn_free(script->options_json);
+    cn_free(script->about_json);
     cn_free(script);
 }
 

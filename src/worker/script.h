@@ -62,6 +62,7 @@ struct cn_script {
     char *map_path;     /* source map; read when a stack must be explained; NULL: none */
     char *env_json;     /* {"NAME": value}: vars and secrets */
     char *options_json; /* compatibility flags and the like: __options of the prelude */
+    char *about_json;   /* for administration: {"main","routes","exports","deployedAt"}; or NULL */
     struct cn_script_file *files;
     size_t file_count;
     struct cn_route *routes;

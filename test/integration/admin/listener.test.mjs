@@ -81,7 +81,7 @@ describe("on loopback", () => {
     const { json } = await ask({ port }, "GET", "/openapi.json", bearer(token));
     const source = readFileSync(path.join(root, "src/admin/control.c"), "utf8");
     const routes = [...source.matchAll(/\{"([A-Z]+)", \{("api"[^}]*)\}/g)].map(([, method, list]) =>
-      `${method} /${JSON.parse(`[${list}]`).join("/")}`);
+      `${method} /${JSON.parse(`[${list}]`).join("/").replace("**", "*")}`);
     assert.ok(routes.length > 10);
     const described = Object.entries(json.paths).flatMap(([target, item]) =>
       Object.keys(item).filter((key) => key !== "parameters").map((method) => `${method.toUpperCase()} ${target.replace(/\{\w+\}/g, "*")}`));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encrypted bodies: every range comes back, every change of the file is found out. */
-#include "bindings/r2_seal.h"
+#include "service/r2_seal.h"
 
 #include <stdlib.h>
 #include <string.h>

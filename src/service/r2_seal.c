@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bindings/r2_seal.h"
+#include "service/r2_seal.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/r2_seal.h - bodies of R2 that are encrypted with a key of the customer (SSE-C).
+/* service/r2_seal.h - bodies of R2 that are encrypted with a key of the customer (SSE-C).
  *
  * A sealed blob begins with a header that has a salt, then come chunks of CN_R2_SEAL_CHUNK bytes
  * (the last one has what is left, the only one of an empty body nothing), each encrypted and
@@ -16,8 +16,8 @@
  *
  * Threads:   one at a time.
  * Ownership: the caller's. */
-#ifndef CN_BINDINGS_R2_SEAL_H
-#define CN_BINDINGS_R2_SEAL_H
+#ifndef CN_SERVICE_R2_SEAL_H
+#define CN_SERVICE_R2_SEAL_H
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
