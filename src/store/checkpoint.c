@@ -245,8 +245,14 @@ static bool checkpoint_due(struct cn_keeper *keeper)
 static void write_back(struct cn_keeper *keeper)
 {
     uint64_t limit = keeper->config.dirty_pages_max / 2;
+    /* After a full disk all is written, however little it is: nothing else tells that there is
+     * space again. */
+    if (atomic_load(&keeper->config.images->no_space))
+        limit = 0;
+    else if (!limit)
+        limit = 1;
     /* A failure has stopped the store or, on a full disk, is tried again. */
-    (void)cn_images_write_back(keeper->config.images, limit ? limit : 1, NULL);
+    (void)cn_images_write_back(keeper->config.images, limit, NULL);
 }
 
 static void *keeper_run(void *arg)

@@ -287,6 +287,8 @@ int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err
     while (images->writers > 0)
         pthread_cond_wait(&images->written, &images->lock);
     int rc = images->write_failures == failures ? 0 : images->write_failure;
+    if (rc == 0) /* also if what did not fit has been dropped since */
+        atomic_store_explicit(&images->no_space, false, memory_order_relaxed);
     pthread_mutex_unlock(&images->lock);
     return rc < 0 ? cn_err_set(err, rc, "a database file could not be written") : 0;
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/rand.h"
 #include "store/catalog.h"
@@ -131,6 +132,31 @@ TEST(checkpoint, commits_are_refused_while_the_disk_is_full_and_reads_go_on)
     store = storetest_open(simdisk_disk(sim), &config);
     db = storetest_database(store, 1);
     CHECK_INT(rows + 1, storetest_int(db, "SELECT count(*) FROM t"));
+    cn_database_close(db);
+    cn_store_close(store);
+    simdisk_free(sim);
+}
+
+/* The keeper notices by itself, also if far too little waits to be written back for any other
+ * reason. */
+TEST(checkpoint, space_is_noticed_without_a_restart_however_little_is_dirty)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_store_config config = {.segment_size = 1 << 20};
+    struct cn_store *store = storetest_open(simdisk_disk(sim), &config);
+    struct cn_database *db = storetest_database(store, 1);
+    storetest_exec(db, "CREATE TABLE t(a); INSERT INTO t VALUES(randomblob(60000))");
+    storetest_commit(db);
+    simdisk_set_fault(sim, &(struct simdisk_fault){.space_bytes = 1});
+    struct cn_err err = {0};
+    CHECK(cn_store_checkpoint(store, &err) < 0);
+    CHECK_INT(CN_EREADONLY, cn_store_status(store, NULL));
+    simdisk_set_fault(sim, NULL);
+    for (int i = 0; i < 1000 && cn_store_status(store, NULL) < 0; i++)
+        usleep(10000);
+    CHECK_INT(0, cn_store_status(store, &err));
+    storetest_exec(db, "INSERT INTO t VALUES(1)");
+    storetest_commit(db);
     cn_database_close(db);
     cn_store_close(store);
     simdisk_free(sim);
