@@ -84,6 +84,7 @@ static void on_reply(struct cn_call *call)
 {
     struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
     struct cn_js_context *context = jscall->callback.context;
+    cn_jscall_settle(jscall);
     if (!cn_js_enter_pin(&jscall->callback)) {
         free_slot(jscall);
         return;

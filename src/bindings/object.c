@@ -137,6 +137,7 @@ bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_e
 static void on_reply(struct cn_call *call)
 {
     struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    cn_jscall_settle(jscall);
     cn_call_tell(&jscall->callback, call->faults, &call->err, &jscall->result,
                  jscall->result_size); /* false: whoever asked is gone */
     cn_jscall_free(jscall);

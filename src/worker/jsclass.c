@@ -348,6 +348,14 @@ struct cn_jscall *cn_jscall_new(void)
     return jscall;
 }
 
+void cn_jscall_settle(struct cn_jscall *jscall)
+{
+    if (!jscall->call.err.code || !jscall->call.result)
+        return;
+    cn_free(jscall->result);
+    jscall->result = NULL;
+}
+
 void cn_jscall_free(struct cn_jscall *jscall)
 {
     cn_js_pin_clear(&jscall->callback);

@@ -87,5 +87,8 @@ bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,
 
 struct cn_jscall *cn_jscall_new(void);
 void cn_jscall_free(struct cn_jscall *jscall);
+/* Before the caller is told: an answer that the output gate held back for ever is no error that was
+ * thrown, and goes. */
+void cn_jscall_settle(struct cn_jscall *jscall);
 
 #endif
