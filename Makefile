@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE dashboard-million large stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
+.PHONY: FORCE dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -217,6 +217,15 @@ STRESS ?= --seconds 60
 stress: $(B)/cairn ## Durable Objects at random, with evictions and kills; STRESS="--seconds 600 --seed 7"
 	@CAIRN=$(abspath $(B)/cairn) node test/stress/objects.mjs $(STRESS)
 
+# A slow disk under the real binary.
+$(B)/load/slowdisk.so: test/load/slowdisk.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror -shared -fPIC -o $@ $< -ldl
+LOAD ?= --seconds 180
+load: $(B)/cairn $(B)/load/slowdisk.so ## an hour's requests in minutes, with faults; root for a full disk; LOAD="--seconds 600 --seed 7"
+	@CAIRN=$(abspath $(B)/cairn) node test/load/load.mjs $(LOAD)
+
 # Runs one script with the prelude and an event loop: how the prelude is tried without a server.
 $(B)/jsrun: test/lib/jsrun/jsrun.c $(LIB)
 	@mkdir -p $(@D)
@@ -242,8 +251,8 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800
-integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of test/integration
-	@CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
+integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder of test/integration, SANDBOX=1
+	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.

@@ -22,11 +22,10 @@ int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
     struct cn_backup_report report = {.cancelled = is_cancelled, .data = call};
     if (!path || path[0] != '/')
         return cn_err_set(err, CN_EINVALID, "\"path\" must be an absolute path");
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return cn_err_errno(err, errno, "cannot make %s", path);
-    struct cn_disk *to = cn_disk_system_new(path);
-    if (!to)
-        return cn_err_errno(err, errno, "cannot open %s", path);
+    struct cn_disk *to = NULL;
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || !(to = cn_disk_system_new(path)))
+        return cn_err_errno(err, errno, "the server cannot write to %s%s", path,
+                            errno == EACCES ? " (in a sandbox, --sandbox-write names it)" : "");
     int rc = cn_store_backup(call->control->store, to, &report, err);
     cn_disk_system_free(to);
     if (rc < 0)

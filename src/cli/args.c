@@ -64,6 +64,10 @@ static const struct option options[] = {
      "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin)},
     {"admin-token", 0, SERVE | DEV, "TOKEN", "CAIRN_ADMIN_TOKEN",
      "its token; the variable keeps it out of the list of processes", AT(admin_token)},
+    {"sandbox", 0, SERVE, NULL, "CAIRN_SANDBOX",
+     "give up other files, programs and most of the kernel after start", AT(sandbox)},
+    {"sandbox-write", 0, SERVE, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
+     "folders that it may still write to, for backups", AT(sandbox_write)},
     {"outdir", 0, BUILD, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir)},
     {"bookmark", 0, OBJECTS | D1, "B", NULL, "the moment: a bookmark of the object", AT(bookmark)},
     {"time", 0, OBJECTS, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970",
@@ -170,6 +174,10 @@ static void read_variables(struct cn_args *args, const struct cn_command *comman
         const char *value = option->variable ? getenv(option->variable) : NULL;
         if (!value || !*value || !(option->commands & command->bit))
             continue;
+        if (!option->value) { /* a switch */
+            *(bool *)((char *)args + option->offset) = strcmp(value, "0") != 0;
+            continue;
+        }
         if (option->offset != VAR_OFFSET) {
             set_value(args, option, value);
             continue;

@@ -41,6 +41,7 @@ struct cn_args {
     const char *recover;
     const char *admin; /* HOST:PORT, or off */
     const char *admin_token;
+    const char *sandbox_write; /* DIR[:DIR...] */
     const char *prefix;
     const char *format; /* of tail, and its filters: */
     const char *status;
@@ -57,6 +58,7 @@ struct cn_args {
     bool no_schema, no_data;
     bool yes, local, remote; /* wrangler's, without meaning here */
     bool dry_run;
+    bool sandbox;
     bool json;
     bool force;
     bool help;

@@ -282,11 +282,12 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     if (!config->main) { /* assets alone */
         cn_buf_append_str(&bundle->source, "(function(){return{}})");
         cn_buf_text(&bundle->source);
-        return config->build.command ? run_build_command(bundler, config, err) : 0;
+        return config->build.command && !options->built ? run_build_command(bundler, config, err)
+                                                        : 0;
     }
     char *entry = *config->main == '/' ? cn_strdup(config->main)
                                        : cn_sprintf("%s/%s", config->dir, config->main);
-    int rc = config->build.command ? run_build_command(bundler, config, err) : 0;
+    int rc = config->build.command && !options->built ? run_build_command(bundler, config, err) : 0;
     if (rc == 0 && access(entry, R_OK) < 0)
         rc = cn_err_set(err, CN_ENOTFOUND, "%s: \"main\" names %s, which is not there",
                         config->path, config->main);
@@ -301,7 +302,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     cn_buf_append_byte(&job, '}');
 
     manifest = options->rebuild ? NULL : read_manifest(options->dir, key);
-    if (manifest && cn_bundle_inputs_unchanged(manifest)) {
+    if (manifest && (options->built || cn_bundle_inputs_unchanged(manifest))) {
         rc = load_outputs(options->dir, manifest, bundle, NULL);
         bundle->cached = rc == 0;
         if (rc == 0)
@@ -309,7 +310,9 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
         manifest = NULL; /* damaged output: build it again */
     }
     cn_confnode_free(manifest);
-    rc = run_job(bundler, options->dir, &job, messages, err);
+    rc = options->built
+             ? cn_err_set(err, CN_ENOTFOUND, "%s changed while it was built", config->path)
+             : run_job(bundler, options->dir, &job, messages, err);
     if (rc < 0)
         goto out;
     manifest = read_manifest(options->dir, key);

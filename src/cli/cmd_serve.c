@@ -13,9 +13,12 @@
 #include "cli/adminconf.h"
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/confine.h"
 #include "cli/data.h"
 #include "cli/deploy.h"
+#include "cli/monitor.h"
 #include "cli/serve.h"
+#include "cli/service.h"
 #include "cli/watch.h"
 #include "net/egress.h"
 #include "net/tls.h"
@@ -27,6 +30,7 @@
 struct settings {
     char *host; /* owned */
     uint16_t port;
+    int listen_fd; /* passed by the service manager; 0: none */
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
@@ -35,6 +39,7 @@ struct settings {
     struct cn_trust *trust;
     struct cn_egress *egress;
     struct cn_data data; /* Durable Objects; not opened if no project has any */
+    struct cn_monitor monitor;
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
 };
@@ -42,6 +47,12 @@ struct settings {
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
                          bool development, struct settings *settings, struct cn_err *err)
 {
+    int passed;
+    int rc = cn_service_socket(&passed, &settings->host, &settings->port, err);
+    if (rc < 0 || passed > 0) {
+        settings->listen_fd = passed;
+        return rc;
+    }
     if (args->listen)
         return cn_address_parse(args->listen, &settings->host, &settings->port, err);
     if (config->server.listen && !args->ip && !args->port)
@@ -152,6 +163,8 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         rc = cn_deployer_open(deployer, err);
     if (rc == 0)
         rc = choose(args, deployer->projects[0].config, development, settings, err);
+    if (rc == 0 && !development && (args->sandbox || deployer->projects[0].config->server.sandbox))
+        rc = cn_confine(&settings->monitor, deployer, args, err);
     if (rc < 0)
         return rc;
     if (cn_deployer_wants_node(deployer)) {
@@ -188,6 +201,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     struct cn_serve_options options = {
         .host = settings->host,
         .port = settings->port,
+        .listen_fd = settings->listen_fd,
         .lane_count = settings->lane_count,
         .limits = settings->limits,
         .websockets = settings->websockets,
@@ -216,6 +230,7 @@ static int run(const struct cn_args *args, bool development)
         fprintf(stderr, "cairn: %s\n", err.text);
     cn_data_close(&settings.data);
     cn_adminconf_fini(&settings.adminconf);
+    cn_monitor_stop(&settings.monitor);
     cn_deployer_fini(&deployer);
     cn_tls_context_unref(settings.tls);
     cn_trust_free(settings.trust);

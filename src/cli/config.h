@@ -176,6 +176,8 @@ struct cn_config_server {
     const char *data;
     const char *log;
     int64_t lanes;
+    bool sandbox;
+    struct cn_strings sandbox_write;
     struct cn_strings hosts; /* host names that this project answers for */
     bool websocket_compression, websocket_compression_set; /* not set: on */
     struct {

@@ -20,6 +20,7 @@
 #include "cli/deploy_classes.h"
 #include "cli/deploy_env.h"
 #include "cli/deploy_s3.h"
+#include "cli/monitor.h"
 #include "object/node.h"
 #include "worker/assets.h"
 #include "worker/script.h"
@@ -293,10 +294,13 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     if (rc < 0)
         return rc;
     size_t count = deployer->path_count;
+    if (deployer->monitor)
+        rc = cn_monitor_build(deployer->monitor, err);
     for (size_t i = 0; i < count && rc == 0; i++) {
         projects[i].assets_stamp = assets_stamp(projects[i].config);
-        rc = cn_project_bundle(&projects[i], &deployer->bundler, NULL, deployer->development,
-                               messages, err);
+        rc = deployer->monitor ? cn_project_take_bundle(&projects[i], &deployer->bundler, err)
+                               : cn_project_bundle(&projects[i], &deployer->bundler, NULL,
+                                                   deployer->development, messages, err);
     }
     if (rc == 0 && deployer->node)
         rc = cn_deploy_classes(projects, count, deployer->args, true, deployer->disk,
@@ -359,6 +363,30 @@ int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_er
     if (!deployer->development)
         cn_bundler_rest(&deployer->bundler);
     return rc;
+}
+
+int cn_deployer_build(void *data, struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    int rc = 0;
+    for (size_t i = 0; i < deployer->path_count && rc == 0; i++) {
+        struct cn_project project = {0};
+        rc = cn_project_open(&project, deployer->paths[i], deployer->args, err);
+        if (rc < 0)
+            break;
+        rc = cn_project_bundle(&project, &deployer->bundler, NULL, false, NULL, err);
+        cn_project_close(&project);
+    }
+    cn_bundler_rest(&deployer->bundler);
+    return rc;
+}
+
+void cn_deployer_cancel(void *data)
+{
+    struct cn_deployer *deployer = data;
+    cn_bundler_cancel(&deployer->bundler);
+    if (deployer->monitor)
+        cn_monitor_cancel(deployer->monitor);
 }
 
 /* ---- watching ---------------------------------------------------------------------- */

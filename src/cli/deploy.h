@@ -18,6 +18,7 @@
 struct cn_args;
 struct cn_deployment;
 struct cn_disk;
+struct cn_monitor;
 struct cn_err;
 struct cn_node;
 
@@ -36,7 +37,8 @@ struct cn_deployer {
     bool loaded_once;
     char *told; /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
-    struct cn_disk *disk; /* borrowed: the data directory, if there is a node */
+    struct cn_monitor *monitor; /* borrowed: builds for us, who are in a sandbox; NULL: we build */
+    struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
     struct cn_node *node; /* borrowed; NULL: no project has Durable Objects, or nothing serves */
 
     pthread_mutex_t lock;        /* guards what follows */
@@ -60,6 +62,11 @@ bool cn_deployer_wants_node(const struct cn_deployer *deployer);
 /* Reads, bundles, and makes the deployment (struct cn_serve_options.load). In development a
  * first load that fails gives a deployment that shows the error. */
 int cn_deployer_load(void *deployer, struct cn_deployment **deployment, struct cn_err *err);
+
+/* Only the bundles: in the process outside of a sandbox (struct cn_monitor_builder.build). */
+int cn_deployer_build(void *deployer, struct cn_err *err);
+/* Ends what builds; from any thread. */
+void cn_deployer_cancel(void *deployer);
 
 /* True if a file that went into the last load has changed, or the last load failed. */
 bool cn_deployer_changed(struct cn_deployer *deployer);

@@ -105,6 +105,19 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
     return rc;
 }
 
+int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
+                           struct cn_err *err)
+{
+    struct cn_buf said = {0}; /* nothing is built, so nothing is said */
+    char *dir = cn_sprintf("%s/bundle/%s", project->data, project->config->name);
+    struct cn_bundle_options options = {.dir = dir, .built = true};
+    cn_bundle_fini(&project->bundle);
+    int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
+    cn_buf_fini(&said);
+    cn_free(dir);
+    return rc;
+}
+
 int64_t cn_project_history_ms(const struct cn_project *project)
 {
     int64_t days = project->config->server.history.days;

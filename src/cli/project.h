@@ -34,6 +34,9 @@ void cn_project_log(const struct cn_buf *lines);
  * it words it; its errors go into `messages` too, unless that is NULL. */
 int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
                       bool development, struct cn_buf *messages, struct cn_err *err);
+/* Takes the bundle that another process has just made. */
+int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
+                           struct cn_err *err);
 /* How long the past of its data directory is kept. */
 int64_t cn_project_history_ms(const struct cn_project *project);
 void cn_project_close(struct cn_project *project);

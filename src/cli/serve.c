@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "bindings/all.h"
 #include "bindings/background.h"
+#include "cli/service.h"
 #include "js/vm.h"
 #include "net/tls.h"
 #include "worker/server.h"
@@ -179,6 +180,8 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     } else {
         cn_info("reloaded");
     }
+    if (serve->listening)
+        cn_service_tell("READY=1"); /* with the new version, or still with the last */
     if (serve->reload_again && !serve->draining) {
         serve->reload_again = false;
         cn_serve_reload(serve);
@@ -225,6 +228,7 @@ void cn_serve_reload(struct cn_serve *serve)
         return;
     }
     serve->reloading = true;
+    cn_service_tell_reloading();
     uv_mutex_lock(&serve->lock);
     cn_list_splice(&serve->waiting, &serve->asking);
     uv_mutex_unlock(&serve->lock);
@@ -273,6 +277,7 @@ static void on_end_signal(uv_signal_t *handle, int number)
         return;
     }
     serve->draining = true;
+    cn_service_tell("STOPPING=1");
     cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
     cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
     unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
@@ -317,6 +322,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .loop = &serve->loop,
         .host = options->host,
         .port = options->port,
+        .listen_fd = options->listen_fd,
         .lane_count = options->lane_count,
         .limits = options->limits,
         .websockets = options->websockets,

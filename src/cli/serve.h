@@ -30,6 +30,7 @@ struct cn_trust;
 struct cn_serve_options {
     const char *host;
     uint16_t port;
+    int listen_fd; /* borrowed: a socket that listens there already; 0: none */
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;

@@ -106,7 +106,7 @@ void cn_watch_stop(struct cn_serve *serve, void *data)
 {
     struct cn_watch *watch = data;
     watch->stopping = true;
-    cn_bundler_cancel(&watch->deployer->bundler); /* nobody will use what it builds */
+    cn_deployer_cancel(watch->deployer); /* nobody will use what it builds */
     if (!watch->serve)
         return; /* nothing is watched */
     uv_close((uv_handle_t *)&watch->timer, NULL);

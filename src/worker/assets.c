@@ -115,7 +115,10 @@ static int add_file(struct cn_assets *assets, const char *path, struct cn_err *e
     char *file = cn_sprintf("%s/%s", assets->directory, path);
     struct stat info;
     int rc = 0, fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &info) < 0) {
+    bool foreign = fd < 0 && errno == EACCES && !is_inside(assets, file); /* out of a sandbox */
+    if (foreign) {
+        cn_warn("assets: %s is left out: it is no file of this folder", file);
+    } else if (fd < 0 || fstat(fd, &info) < 0) {
         rc = cn_err_errno(err, errno, "assets: cannot read %s", file);
     } else if (!S_ISREG(info.st_mode) || !is_inside(assets, file)) {
         cn_warn("assets: %s is left out: it is no file of this folder", file);

@@ -7,9 +7,10 @@
  *     reported; that lane then keeps its former deployment. */
 #include "worker/server.h"
 
-#include <unistd.h>
-
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/diag.h"
@@ -90,6 +91,23 @@ static void on_lane_drained(struct cn_lane *lane)
         cn_free(answer);
 }
 
+/* The lanes accept from one socket, which somebody else keeps open. */
+static int share_socket(const struct cn_server_options *options, int *fds, unsigned count,
+                        uint16_t *port, struct cn_err *err)
+{
+    for (unsigned i = 0; i < count; i++) {
+        fds[i] = fcntl(options->listen_fd, F_DUPFD_CLOEXEC, 3);
+        if (fds[i] < 0) {
+            int saved = errno;
+            while (i-- > 0)
+                close(fds[i]);
+            return cn_err_errno(err, saved, "the passed socket cannot be shared");
+        }
+    }
+    *port = options->port;
+    return 0;
+}
+
 int cn_server_start(const struct cn_server_options *options, struct cn_server **out,
                     struct cn_err *err)
 {
@@ -98,7 +116,9 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
     server->options = *options;
     unsigned count = options->lane_count;
     int *fds = cn_alloc_zero(count * sizeof(*fds));
-    int rc = cn_http_bind(options->host, options->port, fds, count, &server->port, err);
+    int rc = options->listen_fd
+                 ? share_socket(options, fds, count, &server->port, err)
+                 : cn_http_bind(options->host, options->port, fds, count, &server->port, err);
     if (rc < 0)
         goto free_server;
     rc = cn_mailbox_open(&server->mailbox, options->loop, server);

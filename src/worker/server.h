@@ -25,6 +25,7 @@ struct cn_server_options {
     uv_loop_t *loop; /* of the owner */
     const char *host;
     uint16_t port; /* 0: any free one */
+    int listen_fd; /* borrowed: a listening socket at that address instead; 0: none */
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;

@@ -7,8 +7,18 @@ import { test } from "node:test";
 import { serve, tempDir } from "../lib/server.mjs";
 import { ask, call, command, dir, objectPath } from "./lib.mjs";
 
+/** Where copies go; a server in a sandbox (make integration SANDBOX=1) has to be told. */
+const copiesDir = tempDir();
+const env = { CAIRN_SANDBOX_WRITE: copiesDir };
+let copyCount = 0;
+function copyDir() {
+  const folder = path.join(copiesDir, String(copyCount++));
+  mkdirSync(folder);
+  return folder;
+}
+
 test("backup under write load, check, ledger comparison", async () => {
-  const server = await serve(dir, { lanes: 2 });
+  const server = await serve(dir, { lanes: 2, env });
   const names = Array.from({ length: 12 }, (_, i) => `ledger ${i}`);
   const acknowledged = new Map(names.map((name) => [name, 0]));
   let working = true;
@@ -22,7 +32,7 @@ test("backup under write load, check, ledger comparison", async () => {
   const copies = [];
   for (let round = 0; round < 3; round++) {
     const before = new Map(acknowledged);
-    const copy = path.join(tempDir(), "copy");
+    const copy = path.join(copyDir(), "copy");
     const done = await command(server.data, "backup", copy);
     assert.equal(done.status, 0, done.stderr);
     assert.match(done.stdout, /files, \d+ bytes, as of commit \d+/);
@@ -49,9 +59,9 @@ test("backup under write load, check, ledger comparison", async () => {
 });
 
 test("a folder that is not empty, or cannot be made, is refused", async () => {
-  const server = await serve(dir, { lanes: 1 });
+  const server = await serve(dir, { lanes: 1, env });
   await call(server, "x", "add", "one");
-  const full = tempDir();
+  const full = copyDir();
   writeFileSync(path.join(full, "something"), "x");
   for (const target of [full, "/proc/nothing/here"]) {
     const done = await command(server.data, "backup", target);
@@ -69,7 +79,7 @@ test("killed at any moment, during backups, restores and deletions too: nothing 
   const names = ["k0", "k1", "k2", "k3"];
   const acknowledged = new Map(names.map((name) => [name, 0]));
   for (let round = 0; round < 4; round++) {
-    const server = await serve(dir, { data, lanes: 2 });
+    const server = await serve(dir, { data, lanes: 2, env });
     let killed = false, done = 0;
     const until = async (work) => { while (!killed) await work().catch(() => {}); };
     const writers = names.map((name) => until(async () => {
@@ -78,7 +88,7 @@ test("killed at any moment, during backups, restores and deletions too: nothing 
       if (++done === 60 + 40 * round) { killed = true; server.signal("SIGKILL"); }
     }));
     const operations = [
-      until(() => command(data, "backup", path.join(tempDir(), "copy"))),
+      until(() => command(data, "backup", path.join(copyDir(), "copy"))),
       until(async () => {
         await call(server, "victim", "add", "x");
         const { json } = await ask({ data }, "GET", objectPath("victim"));

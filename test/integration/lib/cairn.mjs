@@ -40,7 +40,9 @@ export function project(t, files, { npm = false } = {}) {
   return dir;
 }
 
-const environment = (extra) => ({ PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", ...extra });
+const environment = (extra) => ({
+  PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", CAIRN_SANDBOX: process.env.CAIRN_SANDBOX ?? "", ...extra,
+});
 
 /** Runs a command to its end: {status, stdout, stderr}. */
 export function run(args, { cwd, env } = {}) {

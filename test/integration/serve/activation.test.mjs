@@ -1,0 +1,95 @@
+// A service manager's side of the bargain: a listening socket that is passed (LISTEN_FDS), and what
+// the server says of itself (NOTIFY_SOCKET).
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import net from "node:net";
+import path from "node:path";
+import { test } from "node:test";
+import { Server, cairn, project, tempDir } from "../lib/server.mjs";
+
+const dir = project({ "index.js": 'export default { fetch() { return new Response("hello"); } };' });
+
+/** Runs `cairn serve` with these sockets as descriptors 3, 4, ... */
+function activate(listeners, env = {}) {
+  // LISTEN_PID is known only to the process itself: a shell that becomes cairn.
+  const child = spawn("/bin/sh", ["-c", `LISTEN_PID=$$ exec ${cairn} serve ${dir} --lanes 2 --data ${tempDir()}`], {
+    stdio: ["ignore", "pipe", "pipe", ...listeners],
+    env: { ...process.env, CAIRN_ADMIN: "off", LISTEN_FDS: String(listeners.length), LISTEN_FDNAMES: "http", ...env },
+  });
+  return new Server(child);
+}
+
+function listen() {
+  return new Promise((resolve) => {
+    const listener = net.createServer().listen(0, "127.0.0.1", () => resolve(listener));
+  });
+}
+
+test("serves on the socket that was passed, and leaves it open", async (t) => {
+  const listener = await listen();
+  const { port } = listener.address();
+  // Asked before there is a server: the kernel keeps it, as it does at a restart.
+  listener._handle.unref();
+  const server = activate([listener._handle]);
+  t.after(() => server.kill());
+  await server.ready;
+  assert.equal(server.port, port);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => server.text("/")));
+  assert.deepEqual(new Set(answers), new Set(["hello"]));
+  assert.equal((await server.stop()).code, 0);
+  // Another one takes it over.
+  const next = activate([listener._handle]);
+  t.after(() => next.kill());
+  await next.ready;
+  assert.equal(await next.text("/"), "hello");
+  await next.stop();
+  listener.close();
+});
+
+test("two sockets, or what is no listening socket, are refused", async () => {
+  const one = await listen(), two = await listen();
+  await assert.rejects(activate([one._handle, two._handle]).ready, /passed 2 sockets: one is taken/);
+  await assert.rejects(activate(["pipe"]).ready, /no listening TCP socket/);
+  one.close();
+  two.close();
+});
+
+test("sockets for another process are not ours", async (t) => {
+  const child = spawn(cairn, ["serve", dir, "--listen", "127.0.0.1:0", "--data", tempDir()], {
+    stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off", LISTEN_PID: "1", LISTEN_FDS: "1" },
+  });
+  const server = new Server(child);
+  t.after(() => server.kill());
+  await server.ready;
+  assert.equal(await server.text("/"), "hello");
+  await server.stop();
+});
+
+test("tells READY, RELOADING and STOPPING", async (t) => {
+  const socket = path.join(tempDir(), "notify");
+  // Node.js has no datagram sockets of this kind; Python has.
+  if (spawnSync("python3", ["--version"]).status !== 0) return t.skip("python3 is not there");
+  const program = `import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("bound", flush=True)
+while True: print(s.recv(4096).decode().replace("\\n", " "), flush=True)`;
+  const manager = spawn("python3", ["-c", program, socket], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(() => manager.kill());
+  let said = "";
+  manager.stdout.setEncoding("utf8").on("data", (text) => { said += text; });
+  const until = async (pattern) => {
+    for (const deadline = Date.now() + 15_000; !pattern.test(said); await new Promise((resolve) => { setTimeout(resolve, 10); }))
+      if (Date.now() > deadline) throw new Error(`${pattern} was not said: ${said}`);
+  };
+  await until(/bound/);
+  const listener = await listen();
+  const server = activate([listener._handle], { NOTIFY_SOCKET: socket });
+  t.after(() => server.kill());
+  await until(/^READY=1$/m);
+  server.signal("SIGHUP");
+  await until(/^RELOADING=1 MONOTONIC_USEC=\d+\nREADY=1$/m);
+  await server.stop();
+  await until(/^STOPPING=1$/m);
+  listener.close();
+});
