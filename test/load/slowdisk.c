@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test/load/slowdisk.c - a slow or failing disk under a real server, by LD_PRELOAD: syncs and
+ * writes to files take longer, or syncs fail. The file that CAIRN_SLOWDISK names says how, and may
+ * change at any time: three unsigned numbers, milliseconds per sync, microseconds per write, and
+ * whether syncs fail. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static volatile uint32_t none[3];
+static volatile uint32_t *control = none; /* sync_ms, write_us, fail */
+
+__attribute__((constructor)) static void open_control(void)
+{
+    const char *path = getenv("CAIRN_SLOWDISK");
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, 12, PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped != MAP_FAILED)
+        control = mapped;
+    if (fd >= 0)
+        close(fd);
+}
+
+static int before_sync(void)
+{
+    if (control[0])
+        usleep(control[0] * 1000);
+    errno = EIO;
+    return control[2] ? -1 : 0;
+}
+
+static void before_write(void)
+{
+    if (control[1])
+        usleep(control[1]);
+}
+
+#define REAL(type, name, ...)         \
+    static type (*real)(__VA_ARGS__); \
+    if (!real)                        \
+    real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
+
+int fdatasync(int fd)
+{
+    REAL(int, fdatasync, int);
+    return before_sync() < 0 ? -1 : real(fd);
+}
+
+int fsync(int fd)
+{
+    REAL(int, fsync, int);
+    return before_sync() < 0 ? -1 : real(fd);
+}
+
+int syncfs(int fd)
+{
+    REAL(int, syncfs, int);
+    return before_sync() < 0 ? -1 : real(fd);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset)
+{
+    REAL(ssize_t, pwrite64, int, const void *, size_t, off64_t);
+    before_write();
+    return real(fd, bytes, size, offset);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    return pwrite64(fd, bytes, size, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset)
+{
+    REAL(ssize_t, pwritev64, int, const struct iovec *, int, off64_t);
+    before_write();
+    return real(fd, parts, count, offset);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    return pwritev64(fd, parts, count, offset);
+}
