@@ -11,11 +11,14 @@
 import { native } from "./native.js";
 import { reportException } from "./report.js";
 
-/** C writes: [0] the time (web/time.js), [1] the number of the object whose turn it is, or 0. */
+/** C writes: [0] the time (web/time.js), [1] the number of the object whose turn it is, or 0, [2] that of its trace, or 0. */
 const turn = native.clock();
 
 /** The number of the object whose turn it is, or 0. */
 export const currentObject = () => turn[1];
+
+/** The number of the trace that the turn adds to (trace.js), or 0: nobody watches. */
+export const currentTrace = () => turn[2];
 
 /** When the turn began, in milliseconds. */
 export const turnTime = () => turn[0];

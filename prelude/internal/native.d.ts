@@ -7,6 +7,13 @@ export interface Native {
   randomFill(view: ArrayBufferView | ArrayBuffer): void;
   clock(): Float64Array;
   onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
+  // trace.c; only while there is a trace (currentTrace())
+  traceEvent(subject: string, members: string): void;
+  traceStatus(status: number): void;
+  traceFail(): void;
+  traceLog(level: string, args: string): void;
+  traceException(name: string, message: string, stack?: string): void;
+  traceChannel(channel: string, message: string): void;
   // timers.c
   timerStart(id: number, milliseconds: number, repeats: boolean, callback: () => void): void;
   timerStop(id: number): void;

@@ -2,8 +2,10 @@
 //
 // It becomes an "error" event on the global object, and a rejection an "unhandledrejection"
 // event; if no listener prevents the default, it is logged.
+import { currentTrace } from "./gate.js";
 import { native } from "./native.js";
 import inspection from "part:./inspect.js";
+import trace from "part:./trace.js";
 
 let announce = null;
 
@@ -30,5 +32,6 @@ export function reportException(error) {
     }
     if (handled) return;
   }
+  if (currentTrace() !== 0) trace().noteException(error);
   native.log(3, `Uncaught ${describeError(error)}`);
 }

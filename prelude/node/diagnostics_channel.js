@@ -1,6 +1,6 @@
 // node:diagnostics_channel
 import { invalidArgType, validateFunction } from "./internal/errors.js";
-import { reportException } from "./internal/internals.js";
+import { noteChannel, reportException } from "./internal/internals.js";
 
 const channels = new Map();
 
@@ -30,6 +30,7 @@ export class Channel {
     return this.#stores.delete(store);
   }
   publish(message) {
+    noteChannel(this.name, message);
     for (const subscriber of this.#subscribers) {
       try {
         subscriber(message, this.name);

@@ -1,6 +1,8 @@
 // console: https://console.spec.whatwg.org/. Each call becomes one entry of the script's log.
+import { currentTrace } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import inspection from "part:../internal/inspect.js";
+import trace from "part:../internal/trace.js";
 
 const DEBUG = 0;
 const INFO = 1;
@@ -46,12 +48,18 @@ function drawTable(head, rows) {
 const isObject = (value) => value !== null && typeof value === "object";
 const cell = (value) => inspect(value, { depth: 0 });
 
+/** The five that tail consumers see, as the platform's do. */
+function say(level, name, args) {
+  if (currentTrace() !== 0) trace().noteLog(name, args);
+  print(level, format(args));
+}
+
 export const console = {
-  debug: (...args) => print(DEBUG, format(args)),
-  error: (...args) => print(ERROR, format(args)),
-  info: (...args) => print(INFO, format(args)),
-  log: (...args) => print(INFO, format(args)),
-  warn: (...args) => print(WARN, format(args)),
+  debug: (...args) => say(DEBUG, "debug", args),
+  error: (...args) => say(ERROR, "error", args),
+  info: (...args) => say(INFO, "info", args),
+  log: (...args) => say(INFO, "log", args),
+  warn: (...args) => say(WARN, "warn", args),
   dir(value, options) {
     print(INFO, inspect(value, isObject(options) ? options : {}));
   },

@@ -1,7 +1,9 @@
 // The context of an event: what handlers receive as `ctx`.
+import { currentTrace } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
+import trace from "part:../internal/trace.js";
 import cache from "part:../web/cache.js";
 
 const token = Symbol("construct");
@@ -40,6 +42,7 @@ export class ExecutionContext {
     };
     // Anything may be given; what is not a promise is done already.
     Promise.resolve(promise).then(settled, (error) => {
+      if (currentTrace() !== 0) trace().noteException(error);
       native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
       settled();
     });

@@ -1,4 +1,5 @@
 // Events come in here: C calls start() once and then a dispatch function per event.
+import { currentTrace } from "../internal/gate.js";
 import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { Response } from "../web/fetch/response.js";
@@ -17,6 +18,7 @@ import kv from "part:./service/kv.js";
 import queue from "part:./service/queue.js";
 import r2 from "part:./service/r2.js";
 import ratelimit from "part:./service/ratelimit.js";
+import trace from "part:../internal/trace.js";
 import { useInResponse } from "./websocket.js";
 
 let handlers = null; // the default export: an object of handlers, or null
@@ -87,6 +89,7 @@ export function dispatchFetch(handle) {
   let result;
   try {
     const request = requestFromNative(handle);
+    if (currentTrace() !== 0) trace().noteRequest(request);
     if (handlers !== null && typeof handlers.fetch === "function") {
       result = handlers.fetch(request, env, context);
     } else if (Entrypoint !== null && typeof Entrypoint.prototype.fetch === "function") {
@@ -114,6 +117,7 @@ function isOverloaded(error) {
 }
 
 function fail(handle, context, error) {
+  if (currentTrace() !== 0) trace().noteException(error);
   native.eventFail(handle, describeError(error), isOverloaded(error));
   contextAnswered(context);
 }

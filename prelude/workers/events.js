@@ -3,27 +3,35 @@
 //
 // A new kind of event is an entry of `kinds`: (entry, argument) => result, where `argument` is what
 // C has serialized (or undefined) and the result goes back to C serialized.
+import { currentTrace } from "../internal/gate.js";
 import { deserialize } from "../internal/serialize.js";
 import { contextAnswered, newContext } from "./context.js";
 import { Entry } from "./entrypoint.js";
-import { decodeRequest, encodeResponse } from "./object/fetch-values.js";
+import { decodeRequest, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
 import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 import queue from "part:./service/queue.js";
+import tail from "part:./tail.js";
+import trace from "part:../internal/trace.js";
 
 const kinds = {
   async fetch(entry, parts) {
-    return encodeResponse(await entry.handle("fetch", decodeRequest(parts)));
+    const request = decodeRequest(parts);
+    if (currentTrace() !== 0) trace().noteRequest(request);
+    const response = await entry.handle("fetch", request);
+    if (currentTrace() !== 0 && isResponse(response)) trace().noteStatus(response.status);
+    return encodeResponse(response);
   },
 };
 
 /** The same for events whose bytes are not serialized values but C's own: (entry, bytes) => bytes. */
-const plainKinds = { queue: (entry, bytes) => queue().handleQueue(entry, bytes), scheduled: handleScheduled };
+const plainKinds = { queue: (entry, bytes) => queue().handleQueue(entry, bytes), scheduled: handleScheduled, tail: (entry, bytes) => tail().handleTail(entry, bytes) };
 
 /** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
 export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
   if (kind === "target") {
+    if (currentTrace() !== 0) trace().noteCall(method);
     answerWorkerTarget(handle, method, bytes);
     return;
   }
@@ -40,6 +48,7 @@ export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
 async function run(handle, context, kind, entrypoint, method, bytes) {
   const entry = new Entry(entrypoint, context);
   if (kind === "rpc") {
+    if (currentTrace() !== 0) trace().noteCall(method);
     const path = method.split(".");
     return answer(-handle, entry.rpcTarget(path[0]), path, bytes);
   }

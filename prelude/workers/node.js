@@ -10,6 +10,8 @@ import { deserialize, serialize } from "../internal/serialize.js";
 import * as nativeIds from "../web/crypto/native-ids.js";
 import names from "../node/names.json";
 import { setCapture } from "../web/timers.js";
+import { currentTrace } from "../internal/gate.js";
+import trace from "part:../internal/trace.js";
 import { modules } from "./modules.js";
 import * as timers from "./node-timers.js";
 
@@ -17,6 +19,9 @@ let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
     compatibilityFlags, inspect: inspection().inspect, format: inspection().format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
+    noteChannel: (channel, message) => {
+      if (currentTrace() !== 0) trace().noteChannel(channel, message);
+    },
   });
   return bundle.load(name);
 }

@@ -1,6 +1,8 @@
 // The event "scheduled": https://developers.cloudflare.com/workers/runtime-apis/handlers/scheduled/
+import { currentTrace } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { finishInterface } from "../internal/interface.js";
+import trace from "part:../internal/trace.js";
 
 const token = Symbol("construct");
 
@@ -21,6 +23,7 @@ finishInterface(ScheduledController);
 
 export async function handleScheduled(entry, bytes) {
   const { cron, scheduledTime } = JSON.parse(native.utf8Decode(bytes));
+  if (currentTrace() !== 0) trace().noteScheduled(cron, scheduledTime);
   await entry.handle("scheduled", new ScheduledController(token, cron, scheduledTime));
   return new Uint8Array(0);
 }

@@ -151,6 +151,12 @@ static void read_lanes(struct cn_metrics_sink *sink, const struct cn_server *ser
         {"cairn_alarms_running", CN_METRIC_GAUGE, "Alarms under way.", AT(alarms_running)},
         {"cairn_alarms_due", CN_METRIC_GAUGE, "Alarms whose time has come and that wait.",
          AT(alarms_due)},
+        {"cairn_tail_events_total", CN_METRIC_COUNTER, "Invocations told to tail consumers.",
+         AT(tail_events)},
+        {"cairn_tail_events_dropped_total", CN_METRIC_COUNTER,
+         "... not told: a consumer was too slow.", AT(tail_dropped)},
+        {"cairn_tail_failures_total", CN_METRIC_COUNTER, "Runs of tail() that failed.",
+         AT(tail_failures)},
     };
 #undef AT
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {

@@ -32,6 +32,7 @@ extern const struct cn_js_native cn_native_r2_pipe[];
 extern const struct cn_js_native cn_native_ratelimit[];
 extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
+extern const struct cn_js_native cn_native_trace[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
 extern const struct cn_js_native cn_native_websocket[];
@@ -69,6 +70,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_sockets,
     cn_native_storage,
     cn_native_timers,
+    cn_native_trace,
     cn_native_url,
     cn_native_webcrypto,
     cn_native_websocket,

@@ -24,6 +24,7 @@
 #include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 
 #define CALL_SIZE_MAX (32u << 20) /* RPC-5 */
 
@@ -303,11 +304,15 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
 
 /* --- calls to here --------------------------------------------------------------------------- */
 
-static struct cn_call *take_call(JSContextRef ctx, JSValueRef handle)
+/* The call is answered; `outcome` NULL: well. */
+static struct cn_call *take_call(JSContextRef ctx, JSValueRef handle, const char *outcome)
 {
     struct cn_call *call = call_arg(ctx, handle);
-    if (call)
-        cn_jstable_remove(&instance_of(ctx)->lane->calls, call->tag);
+    if (call) {
+        struct cn_lane *lane = instance_of(ctx)->lane;
+        cn_jstable_remove(&lane->calls, call->tag);
+        cn_trace_end(lane, call->trace, outcome);
+    }
     return call;
 }
 
@@ -330,7 +335,7 @@ static JSValueRef native_call_reply(CN_JS_NATIVE_ARGS)
     size_t size;
     if (cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size) && cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
-    struct cn_call *call = take_call(ctx, cn_js_arg(0));
+    struct cn_call *call = take_call(ctx, cn_js_arg(0), NULL);
     if (!call)
         return JSValueMakeUndefined(ctx); /* the object was reset, or the time is over */
     if (call->kind == CN_CALL_ALARM)
@@ -343,7 +348,7 @@ static JSValueRef native_call_reply(CN_JS_NATIVE_ARGS)
 /* callFail(c, message, bytes): it threw; bytes are the error */
 static JSValueRef native_call_fail(CN_JS_NATIVE_ARGS)
 {
-    struct cn_call *call = take_call(ctx, cn_js_arg(0));
+    struct cn_call *call = take_call(ctx, cn_js_arg(0), "exception");
     if (!call)
         return JSValueMakeUndefined(ctx);
     char *message = cn_js_to_text(ctx, cn_js_arg(1), NULL);

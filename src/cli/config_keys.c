@@ -340,7 +340,7 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, ratelimits, ratelimit, .flags = OWN),
     TABLE(cn_config, assets, assets, SET(cn_config, assets_set)),
     LIST(cn_config, services, service, .flags = OWN),
-    LIST(cn_config, tail_consumers, tail, .flags = OWN | UNBUILT),
+    LIST(cn_config, tail_consumers, tail, .flags = OWN),
     LIST(cn_config, streaming_tail_consumers, tail, .flags = OWN | UNBUILT),
     LIST(cn_config, workflows, workflow, .flags = OWN | UNBUILT),
     LIST(cn_config, dispatch_namespaces, dispatch, .flags = OWN | UNBUILT),

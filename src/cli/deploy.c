@@ -101,6 +101,8 @@ static int open_projects(struct cn_deployer *deployer, struct cn_project **out, 
         rc = check_names(projects, deployer->path_count, err);
     if (rc == 0)
         rc = cn_deploy_check_services(projects, deployer->path_count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_tails(projects, deployer->path_count, err);
     if (rc < 0) {
         close_projects(projects, deployer->path_count);
         return rc;
@@ -150,6 +152,7 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
     script->about_json = cn_deploy_about(project);
+    cn_deploy_tails(script, config);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_consumers(script, config, node, err) < 0 ||

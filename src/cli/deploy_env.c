@@ -117,18 +117,17 @@ char *cn_deploy_service_name(const struct cn_config_service *service)
                                 : cn_strdup(service->service);
 }
 
-/* Where the i-th entry of `services` stands, as "file:line:column". */
-static char *service_place(const struct cn_config *config, size_t index)
+char *cn_deploy_entry_place(const struct cn_config *config, const char *key, size_t index)
 {
     const struct cn_confnode *table = config->root, *list = NULL;
     const struct cn_confnode *environments = config->env ? cn_confnode_find(table, "env") : NULL;
     if (environments && environments->kind == CN_CONF_TABLE) {
         const struct cn_confnode *own = cn_confnode_find(environments, config->env);
         if (own && own->kind == CN_CONF_TABLE)
-            list = cn_confnode_find(own, "services");
+            list = cn_confnode_find(own, key);
     }
     if (!list)
-        list = cn_confnode_find(table, "services");
+        list = cn_confnode_find(table, key);
     if (!list || list->kind != CN_CONF_ARRAY || index >= list->count)
         return cn_strdup(config->path);
     return cn_sprintf("%s:%d:%d", config->path, list->items[index]->line,
@@ -146,7 +145,7 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, st
             for (size_t j = 0; j < count && !found; j++)
                 found = strcmp(projects[j].config->name, name) == 0;
             bool props_bad = service->props && service->props->kind != CN_CONF_TABLE;
-            char *place = found && !props_bad ? NULL : service_place(config, k);
+            char *place = found && !props_bad ? NULL : cn_deploy_entry_place(config, "services", k);
             if (!found)
                 cn_err_set(err, CN_ENOTFOUND,
                            "%s: services: no project of this server is named \"%s\" (binding "

@@ -46,6 +46,13 @@ bool cn_deploy_wants_node(const struct cn_config *config);
 int cn_deploy_check_services(const struct cn_project *projects, size_t count, struct cn_err *err);
 /* The name of the worker that a service binding means. */
 char *cn_deploy_service_name(const struct cn_config_service *service);
+/* Where the i-th entry of the list `key` stands, as "file:line:column". Owned. */
+char *cn_deploy_entry_place(const struct cn_config *config, const char *key, size_t index);
+
+/* Tail consumers (deploy_tail.c): each is a project of this server, and nobody is told of what it
+ * does itself by being told, directly or by way of others. */
+int cn_deploy_check_tails(const struct cn_project *projects, size_t count, struct cn_err *err);
+void cn_deploy_tails(struct cn_script *script, const struct cn_config *config);
 
 /* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
  * Makes the namespaces of services. After cn_deploy_objects(). NULL: failed. */

@@ -10,6 +10,7 @@
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 
 /* So many in one go; then connections are served. */
 #define STEP_MAX 1000
@@ -135,7 +136,8 @@ static void run(struct cn_event *event)
     JSContextRef ctx = context->ref;
     uint32_t handle = event->handle;
     struct cn_err err;
-    cn_js_enter_cause(context, &(struct cn_js_cause){.request = event->id});
+    struct cn_js_cause cause = cn_event_cause(event);
+    cn_js_enter_cause(context, &cause);
     JSValueRef argv[] = {
         JSValueMakeNumber(ctx, handle),
         cn_js_text_z(ctx, dispatch->handler),
@@ -164,6 +166,26 @@ static void run(struct cn_event *event)
         cn_dispatch_fail(event, CN_FAULT_REMOTE, err.code, err.text, NULL, 0);
 }
 
+static void begin_trace(struct cn_event *event)
+{
+    static const struct {
+        const char *handler;
+        enum cn_trace_kind kind;
+    } kinds[] = {
+        {"fetch", CN_TRACE_FETCH},         {"rpc", CN_TRACE_RPC},     {"target", CN_TRACE_RPC},
+        {"scheduled", CN_TRACE_SCHEDULED}, {"queue", CN_TRACE_QUEUE}, {"tail", CN_TRACE_TAIL},
+    };
+    const struct cn_dispatch *dispatch = event->dispatch;
+    struct cn_origin origin = dispatch->origin;
+    enum cn_trace_kind kind = CN_TRACE_OTHER;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(kinds); i++) {
+        if (strcmp(kinds[i].handler, dispatch->handler) == 0)
+            kind = kinds[i].kind;
+    }
+    origin.request = event->id;
+    event->trace = cn_trace_begin(event->instance, kind, dispatch->entrypoint, NULL, &origin);
+}
+
 static void deliver(struct cn_dispatch *dispatch)
 {
     struct cn_lane *lane = dispatch->to;
@@ -185,6 +207,8 @@ static void deliver(struct cn_dispatch *dispatch)
     event->dispatch = dispatch;
     if (dispatch->origin.request)
         event->id = dispatch->origin.request;
+    if (instance->watched)
+        begin_trace(event);
     cn_list_push_back(&instance->events, &event->link);
     run(event);
 }
@@ -224,6 +248,8 @@ void cn_dispatch_end(struct cn_event *event)
 void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const char *text,
                       const uint8_t *bytes, size_t size)
 {
+    if (!event->outcome)
+        event->outcome = code == CN_ELIMIT ? "exceededCpu" : "exception";
     if (event->dispatch) {
         cn_err_set(&event->dispatch->err, code, "%s", text);
         event->dispatch->faults = faults;

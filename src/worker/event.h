@@ -56,6 +56,8 @@ struct cn_event {
     int status;           /* of the response; 0: none has begun */
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
+    uint32_t trace;       /* handle of its trace (trace.h); 0: none */
+    const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
     struct cn_buf early;  /* body bytes taken from the server before they were asked for */
     enum cn_collect collect; /* the pending read wants all of the body */
@@ -72,6 +74,12 @@ struct cn_events {
     uint32_t free;           /* index + 1 of the first free slot, 0: none */
     size_t live;
 };
+
+/* Of its turns. */
+static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
+{
+    return (struct cn_js_cause){event->id, event->trace};
+}
 
 struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *instance);
 /* NULL for a stale or foreign handle. */

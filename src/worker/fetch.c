@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -15,6 +16,7 @@
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 
 /* What a script may go on doing after its response (WK-2). */
 #define WAIT_UNTIL_MS_MAX 30000
@@ -43,6 +45,18 @@ static void refuse(struct cn_lane *lane, enum cn_refusal reason, struct cn_http_
     cn_counter_add(&lane->metrics.refusals[reason], 1);
     answer_plain(http, status, text);
     cn_http_request_release(http);
+}
+
+static void begin_trace(struct cn_event *event)
+{
+    struct cn_origin origin = {.request = event->id};
+    const struct cn_http_request *http = event->http;
+    for (size_t i = 0; i < http->header_count; i++) {
+        const struct cn_http_header *header = &http->headers[i];
+        if (header->name_size == 11 && strncasecmp(header->name, "traceparent", 11) == 0)
+            (void)cn_trace_parse_parent(header->value, header->value_size, &origin); /* or new */
+    }
+    event->trace = cn_trace_begin(event->instance, CN_TRACE_FETCH, NULL, NULL, &origin);
 }
 
 void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *http)
@@ -77,6 +91,8 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
     event->started_ns = uv_hrtime();
     http->data = event;
     cn_list_push_back(&instance->events, &event->link);
+    if (instance->watched)
+        begin_trace(event);
     cn_fetch_dispatch(event);
 }
 
@@ -87,7 +103,7 @@ void cn_fetch_dispatch(struct cn_event *event)
     uint32_t handle = event->handle;
     JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
     struct cn_err err;
-    instance->lane->vm->cause = (struct cn_js_cause){.request = event->id};
+    instance->lane->vm->cause = cn_event_cause(event);
     int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
     if (rc == 0)
         return;
@@ -154,6 +170,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     }
     if (event->state == CN_EVENT_RUNNING)
         event->status = status;
+    event->outcome = status == 503 ? "exceededCpu" : "exception";
     if (event->state == CN_EVENT_STREAMING) {
         cn_http_abort(event->http);
     } else if (event->instance->lane->options.show_errors) {
@@ -243,6 +260,12 @@ void cn_fetch_settle(struct cn_event *event)
     if (!event->done || event->state != CN_EVENT_ANSWERED)
         return;
     struct cn_lane *lane = event->instance->lane;
+    struct cn_trace *trace = cn_trace_find(lane, event->trace);
+    if (trace) {
+        if (event->http && !event->outcome)
+            trace->status = event->status;
+        cn_trace_end(lane, event->trace, event->aborted ? "canceled" : event->outcome);
+    }
     if (event->http) {
         event->http->data = NULL;
         cn_http_request_release(event->http);
@@ -278,7 +301,8 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
     struct cn_lane *lane = event->instance->lane;
     struct cn_js_context *context = event->instance->runtime->context;
     uint32_t handle = event->handle;
-    cn_js_enter_cause(context, &(struct cn_js_cause){.request = event->id});
+    struct cn_js_cause cause = cn_event_cause(event);
+    cn_js_enter_cause(context, &cause);
     JSValueRef argv[2] = {JSValueMakeUndefined(context->ref),
                           cn_js_text_z(context->ref, "The client disconnected")};
     /* Each call may end the event. */

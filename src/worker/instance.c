@@ -100,6 +100,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     instance->script = cn_script_ref(script);
     instance->on_started = on_started;
     instance->current = true;
+    instance->watched = script->tail_count || lane->options.exporter;
     instance->metrics = cn_lane_metrics_worker(&lane->metrics, script->name);
     cn_list_init(&instance->events);
     cn_list_init(&instance->objects);

@@ -36,6 +36,7 @@ struct cn_instance {
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
     bool current;                    /* gets new events, or is about to */
+    bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
     struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, local_reply,

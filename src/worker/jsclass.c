@@ -13,6 +13,7 @@
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 #include "worker/websocket.h"
 
 /* --- numbers for pointers -------------------------------------------------------------------- */
@@ -131,13 +132,6 @@ bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns
     return false;
 }
 
-/* The next turn is for `call`. */
-static void set_cause(struct cn_lane *lane, const struct cn_call *call)
-{
-    uint64_t request = call->origin.request;
-    lane->vm->cause.request = request ? request : cn_rand_next(&lane->rand);
-}
-
 static const char *class_name(struct cn_instance *instance, struct cn_namespace *ns)
 {
     for (size_t i = 0; i < instance->script->class_count; i++) {
@@ -145,6 +139,37 @@ static const char *class_name(struct cn_instance *instance, struct cn_namespace 
             return instance->script->classes[i].name;
     }
     CN_UNREACHABLE();
+}
+
+/* The next turn is for `call`. */
+static void set_cause(struct cn_lane *lane, struct cn_call *call)
+{
+    if (!call->origin.request)
+        call->origin.request = cn_rand_next(&lane->rand);
+    lane->vm->cause = (struct cn_js_cause){call->origin.request, call->trace};
+}
+
+/* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */
+static bool enter_for_call(struct cn_object *object, struct cn_instance *instance,
+                           struct cn_call *call)
+{
+    static const enum cn_trace_kind kinds[] = {
+        [CN_CALL_FETCH] = CN_TRACE_FETCH,   [CN_CALL_RPC] = CN_TRACE_RPC,
+        [CN_CALL_ALARM] = CN_TRACE_ALARM,   [CN_CALL_OTHER] = CN_TRACE_RPC,
+        [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
+    };
+    struct cn_lane *lane = instance->lane;
+    set_cause(lane, call);
+    uint32_t trace = 0;
+    if (instance->watched) {
+        trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
+                               object, &call->origin);
+        lane->vm->cause.trace = call->trace = trace;
+    }
+    if (cn_js_enter_for(instance->runtime->context, object))
+        return true;
+    cn_trace_end(lane, trace, "exception");
+    return false;
 }
 
 /* Calls a function of the prelude, inside JavaScript already, and leaves it: the turn ends. */
@@ -202,7 +227,10 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
 static void call_taken_back(struct cn_call *call)
 {
     struct cn_lane *lane = call->owner->data;
+    const struct cn_object *object = call->object;
+    bool limit = object && object->broken_err.code == CN_ELIMIT;
     cn_jstable_remove(&lane->calls, call->tag);
+    cn_trace_end(lane, call->trace, limit ? "exceededCpu" : "exception");
 }
 
 /* An event of a WebSocket. */
@@ -218,9 +246,8 @@ static void deliver_socket(struct cn_object *object, struct cn_jsobject *js, str
     }
     call->tag = cn_jstable_add(&lane_of(object)->calls, call);
     call->taken_back = call_taken_back;
-    set_cause(instance->lane, call);
-    if (!cn_js_enter_for(context, object))
-        return; /* reset meanwhile: the call has been failed */
+    if (!enter_for_call(object, instance, call))
+        return;
     JSValueRef argv[3 + CN_WEBSOCKET_ARGUMENTS_MAX] = {
         JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
         JSValueMakeNumber(ctx, event->socket->end->handle)};
@@ -255,9 +282,8 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         return;
     }
     call->taken_back = call_taken_back;
-    set_cause(instance->lane, call);
-    if (!cn_js_enter_for(context, object))
-        return; /* reset meanwhile: the call has been failed */
+    if (!enter_for_call(object, instance, call))
+        return;
     JSValueRef argv[] = {JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
                          JSValueMakeNumber(ctx, call->kind), JSValueMakeUndefined(ctx), NULL};
     if (call->kind == CN_CALL_ALARM) {

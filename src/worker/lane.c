@@ -15,6 +15,7 @@
 #include "worker/fetch.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 #include "worker/websocket.h"
 
 #define HOUSE_INTERVAL_MS 1000
@@ -351,6 +352,8 @@ static void started(struct cn_lane *lane, int status)
 static void on_turn_end(void *data)
 {
     struct cn_lane *lane = data;
+    if (!cn_list_empty(&lane->traces_ended))
+        cn_trace_flush(lane);
     if (!cn_list_empty(&lane->dispatches))
         cn_dispatch_step(lane);
     if (lane->options.node)
@@ -376,6 +379,7 @@ static int lane_open(struct cn_lane *lane)
     lane->dispatch_spin.data = lane;
     lane->vm = cn_js_vm_new(lane);
     lane->vm->on_turn_end = on_turn_end;
+    cn_trace_lane_init(lane);
     if (lane->options.node) {
         lane->vm->hooks = &cn_jsclass_hooks;
         rc = cn_object_lane_start(&lane->object_lane, lane->options.node, lane->options.index,
@@ -424,6 +428,7 @@ static void lane_main(void *arg)
     cn_jstable_fini(&lane->cursors);
     cn_jstargets_fini(&lane->targets);
     cn_jstable_fini(&lane->ends);
+    cn_trace_lane_fini(lane);
     cn_events_fini(&lane->events);
     cn_lane_metrics_fini(&lane->metrics);
     cn_buf_fini(&lane->scratch);
@@ -537,6 +542,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
 {
     struct cn_lane *lane = data;
     cn_free(mail);
+    lane->stopping = true;
     if (lane->options.background)
         lane->options.background->stop(lane);
     /* Requests get on_abort, which answers them; what the scripts still do is given up. */

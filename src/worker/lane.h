@@ -41,6 +41,7 @@ struct cn_runtime;
 struct cn_client;
 struct cn_sockets;
 struct cn_egress;
+struct cn_trace_exporter;
 struct cn_trust;
 
 struct cn_lane;
@@ -82,12 +83,13 @@ struct cn_lane_options {
     int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
-    struct cn_tls_context *tls; /* NULL: plain HTTP */
-    struct cn_trust *trust;     /* for fetch; NULL: the system's */
-    struct cn_egress *egress;   /* where it may go; NULL: everywhere */
-    struct cn_node *node;       /* for Durable Objects; NULL: none */
-    size_t heap_bytes_max;      /* watermark of the JavaScript heap */
-    bool show_errors;           /* dev: error pages with the stack instead of a reference */
+    struct cn_tls_context *tls;               /* NULL: plain HTTP */
+    struct cn_trust *trust;                   /* for fetch; NULL: the system's */
+    struct cn_egress *egress;                 /* where it may go; NULL: everywhere */
+    struct cn_node *node;                     /* for Durable Objects; NULL: none */
+    const struct cn_trace_exporter *exporter; /* NULL: none */
+    size_t heap_bytes_max;                    /* watermark of the JavaScript heap */
+    bool show_errors; /* dev: error pages with the stack instead of a reference */
     void (*install)(struct cn_runtime *runtime, JSObjectRef native); /* bindings/all.h */
     const struct cn_lane_background *background;                     /* NULL: none */
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
@@ -111,6 +113,9 @@ struct cn_lane {
     struct cn_jstargets targets;               /* objects that scripts call */
     struct cn_ws_lane *ws;                     /* WebSocket connections */
     struct cn_jstable ends;                    /* what JavaScript knows of WebSockets by number */
+    struct cn_jstable traces;                  /* of struct cn_trace, owned: trace.h */
+    struct cn_list traces_ended;               /* of struct cn_trace */
+    struct cn_list trace_consumers;            /* of struct cn_trace_consumer */
     struct cn_list sockets_ready;              /* of struct cn_jssocket with events to deliver, */
     uv_idle_t sockets_spin;                    /* which does it */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
@@ -140,16 +145,14 @@ struct cn_lane {
     struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */
     bool listening;
     bool draining;
-    int started; /* of the thread: 0 not yet, 1 running, negative failed */
+    bool stopping; /* nothing new is begun */
+    int started;   /* of the thread: 0 not yet, 1 running, negative failed */
     struct cn_err start_err;
     uv_sem_t start_sem;
 };
 
 /* What the running turn goes back to, for the calls it makes. */
-static inline struct cn_origin cn_lane_origin(const struct cn_lane *lane)
-{
-    return (struct cn_origin){.request = lane->vm->cause.request};
-}
+struct cn_origin cn_lane_origin(const struct cn_lane *lane);
 
 /* Starts the thread and waits until the lane accepts mail. */
 int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, struct cn_err *err);

@@ -43,6 +43,9 @@ struct cn_lane_metrics {
     struct cn_counter websockets;          /* connections */
     struct cn_counter sockets, hibernated; /* WebSockets of objects; of those not in memory */
     struct cn_counter alarms_running, alarms_due; /* due: and not running yet */
+    /* Counters: traces given to tail consumers, not given for want of room, and batches that
+     * failed. */
+    struct cn_counter tail_events, tail_dropped, tail_failures;
 };
 
 /* Finds or makes the counters of a worker. On the lane. */

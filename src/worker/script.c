@@ -42,6 +42,9 @@ void cn_script_unref(struct cn_script *script)
     cn_free(script->classes);
     cn_free(script->namespaces);
     cn_free(script->consumers);
+    for (size_t i = 0; i < script->tail_count; i++)
+        cn_free(script->tails[i]);
+    cn_free(script->tails);
     for (size_t i = 0; i < script->cron_count; i++)
         cn_free(script->crons[i]);
     cn_free(script->crons);

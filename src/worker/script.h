@@ -76,9 +76,11 @@ struct cn_script {
     char **crons; /* owned: cron expressions as written, valid */
     size_t cron_count;
     struct cn_namespace *cron_ns; /* where their runs are known; NULL without any */
-    uint64_t cpu_limit_ms;        /* per turn */
-    struct cn_assets *assets;     /* a reference; NULL: none */
-    bool has_source;              /* false: nothing but assets */
+    char **tails;                 /* owned: names of the workers that are told of its invocations */
+    size_t tail_count;
+    uint64_t cpu_limit_ms;    /* per turn */
+    struct cn_assets *assets; /* a reference; NULL: none */
+    bool has_source;          /* false: nothing but assets */
 
     pthread_mutex_t map_lock; /* guards the two below */
     struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */

@@ -134,6 +134,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .trust = options->trust,
             .egress = options->egress,
             .node = options->node,
+            .exporter = options->exporter,
             .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
             .show_errors = options->show_errors,
             .install = options->install,

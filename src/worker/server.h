@@ -33,7 +33,8 @@ struct cn_server_options {
     struct cn_trust *trust;   /* certificates that fetch() believes; NULL: no fetch */
     struct cn_egress *egress; /* addresses it may connect to; NULL: all */
     struct cn_node *node;     /* for Durable Objects; NULL: none */
-    size_t heap_bytes_max;    /* per lane; 0: 512 MB */
+    const struct cn_trace_exporter *exporter; /* of spans; borrowed; NULL: none */
+    size_t heap_bytes_max;                    /* per lane; 0: 512 MB */
     bool show_errors;
     void (*install)(struct cn_runtime *runtime, JSObjectRef native);
     const struct cn_lane_background *background; /* NULL: none */

@@ -2,5 +2,5 @@
 /* global __native, __options */
 export const native = __native;
 export const {
-  compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
+  compatibilityFlags, inspect, format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers, noteChannel,
 } = __options;

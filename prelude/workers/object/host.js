@@ -1,5 +1,5 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
-import { enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
+import { currentTrace, enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
 import { native, options } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
@@ -14,6 +14,7 @@ import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall,
 import { restoreSnapshot } from "./recovery.js";
 import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
 import { makeStorage } from "./storage.js";
+import trace from "part:../../internal/trace.js";
 
 const BLOCK_MS_MAX = options.objectBlockMs ?? 30_000; // DO-CTX-3
 const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
@@ -150,6 +151,10 @@ export function objectSocket(object, call, w, kind, a, b, c) {
 /** C calls: an event for the object. Answers with callReply() or callFail(), now or later. */
 export function objectDeliver(object, call, kind, method, payload) {
   const host = hosts.get(object);
+  if (currentTrace() !== 0 && kind !== KIND.FETCH) {
+    if (kind === KIND.ALARM) trace().noteAlarm(payload);
+    else trace().noteCall(typeof method === "number" ? localCall(method).method : method);
+  }
   switch (kind) {
     case KIND.RPC:
       if (typeof method === "number") answerLocal(call, host.instance, localCall(method));
@@ -170,7 +175,12 @@ export function objectDeliver(object, call, kind, method, payload) {
 
 function runFetch({ instance }, request) {
   if (typeof instance.fetch !== "function") throw new TypeError("Handler does not export a fetch() function.");
+  if (currentTrace() !== 0) trace().noteRequest(request);
   return instance.fetch(request);
+}
+
+function noteResponse(response) {
+  if (currentTrace() !== 0 && isResponse(response)) trace().noteStatus(response.status);
 }
 
 /** The same for a request that never left the lane (local.js). */
@@ -178,6 +188,7 @@ async function deliverLocalFetch(host, call, local) {
   local.handle = call;
   try {
     const response = await runFetch(host, local.payload);
+    noteResponse(response);
     const moved = isResponse(response) && local.handle === call ? responseMove(response) : null;
     if (moved === null) {
       replyWith(call, encodeResponse(response));
@@ -193,6 +204,7 @@ async function deliverLocalFetch(host, call, local) {
 async function deliverFetch(host, call, bytes) {
   try {
     const response = await runFetch(host, decodeRequest(deserialize(bytes)));
+    noteResponse(response);
     replyWith(call, encodeResponse(response));
   } catch (error) {
     failCall(call, error);

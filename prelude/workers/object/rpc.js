@@ -5,7 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
-import { currentObject, gated } from "../../internal/gate.js";
+import { currentObject, currentTrace, gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
@@ -13,6 +13,7 @@ import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted
 import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
 import { NOT_PLAIN, copyArguments, copyPlain } from "./local.js";
 import { decodeRequest, decodeResponse, encodeRequest, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
+import trace from "part:../../internal/trace.js";
 
 export class RpcTarget {}
 
@@ -717,6 +718,7 @@ export function errorParts(error) {
 }
 
 export function failCall(handle, error) {
+  if (currentTrace() !== 0) trace().noteException(error);
   const [message, bytes] = errorParts(error);
   if (handle > 0) native.callFail(handle, message, bytes);
   else native.eventReject(-handle, message, bytes);

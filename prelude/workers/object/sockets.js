@@ -1,7 +1,9 @@
 // The WebSockets of an object: the methods of ctx, and events on their way to its class.
+import { currentTrace } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
+import trace from "part:../../internal/trace.js";
 import {
   EVENT, WebSocketRequestResponsePair, autoReplies, checkRequestResponsePair, hibernate, hibernated, isHibernatable, receive, setKeepInObject,
   socketNumber,
@@ -99,6 +101,11 @@ function over(sockets, call, w, kind) {
 }
 
 /** An event for the object whose instance and sockets these are. Answers with callReply(). */
+function noteEvent(kind, code, wasClean) {
+  if (kind === EVENT.CLOSE) trace().noteSocket("close", code, wasClean);
+  else trace().noteSocket(kind === EVENT.ERROR ? "error" : "message");
+}
+
 export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
   const socket = socketOf(sockets, w);
   if (!isHibernatable(socket)) {
@@ -107,8 +114,10 @@ export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
     return;
   }
   const name = HANDLERS[kind];
+  if (currentTrace() !== 0) noteEvent(kind, a, c);
   const failed = (error) => {
     // The socket stays open, whatever a handler throws.
+    if (currentTrace() !== 0) trace().noteFailure(error);
     native.log(3, `${name}() threw: ${describeError(error)}`);
     over(sockets, call, w, kind);
   };

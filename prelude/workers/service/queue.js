@@ -1,10 +1,12 @@
 // Queues: env.QUEUE.send(), sendBatch(), metrics(), and the batch that a queue() handler gets.
 // https://developers.cloudflare.com/queues/configuration/javascript-apis/
+import { currentTrace } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
 import { callService } from "./call.js";
+import trace from "part:../../internal/trace.js";
 
 const TYPES = ["json", "text", "bytes", "v8"];
 const COUNT_MAX = 100;
@@ -221,10 +223,12 @@ function verdicts(batch, failed) {
 export async function handleQueue(entry, bytes) {
   const batch = unpack(bytes);
   let failed = false;
+  if (currentTrace() !== 0) trace().noteQueue(batch.queue, batch.messages.length);
   try {
     await entry.handle("queue", batch);
   } catch (error) {
     failed = true;
+    if (currentTrace() !== 0) trace().noteFailure(error);
     native.log(3, describeError(error));
   }
   return verdicts(batch, failed);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/deploy_tail.c - `tail_consumers`: workers that are told of a worker's invocations. */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/config.h"
+#include "cli/deploy_env.h"
+#include "cli/project.h"
+#include "worker/script.h"
+
+static char *consumer_name(const struct cn_config_tail *tail)
+{
+    return tail->environment ? cn_sprintf("%s-%s", tail->service, tail->environment)
+                             : cn_strdup(tail->service);
+}
+
+static const struct cn_config *find_project(const struct cn_project *projects, size_t count,
+                                            const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(projects[i].config->name, name) == 0)
+            return projects[i].config;
+    }
+    return NULL;
+}
+
+/* Whether what `from` does is told to `target`, perhaps by way of others. `depth` bounds the
+ * search: a way without repetitions is no longer than there are projects. */
+static bool reaches(const struct cn_project *projects, size_t count, const struct cn_config *from,
+                    const struct cn_config *target, size_t depth)
+{
+    bool found = false;
+    for (size_t i = 0; i < from->tail_consumers.count && depth && !found; i++) {
+        char *name = consumer_name(&from->tail_consumers.items[i]);
+        const struct cn_config *next = find_project(projects, count, name);
+        cn_free(name);
+        found = next == target || (next && reaches(projects, count, next, target, depth - 1));
+    }
+    return found;
+}
+
+static int check(const struct cn_project *projects, size_t count, const struct cn_config *config,
+                 size_t index, struct cn_err *err)
+{
+    char *name = consumer_name(&config->tail_consumers.items[index]);
+    const struct cn_config *consumer = find_project(projects, count, name);
+    char *place = cn_deploy_entry_place(config, "tail_consumers", index);
+    int rc = 0;
+    if (!consumer)
+        rc = cn_err_set(err, CN_ENOTFOUND,
+                        "%s: tail_consumers: no project of this server is named \"%s\"; name its "
+                        "folder on the command line too",
+                        place, name);
+    else if (consumer == config)
+        rc =
+            cn_err_set(err, CN_EINVALID,
+                       "%s: tail_consumers: a worker cannot be told of its own invocations", place);
+    else if (reaches(projects, count, consumer, config, count))
+        rc = cn_err_set(
+            err, CN_EINVALID,
+            "%s: tail_consumers: \"%s\" tells \"%s\" of its own invocations, which would "
+            "never end",
+            place, name, config->name);
+    cn_free(place);
+    cn_free(name);
+    return rc;
+}
+
+int cn_deploy_check_tails(const struct cn_project *projects, size_t count, struct cn_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cn_config *config = projects[i].config;
+        for (size_t k = 0; k < config->tail_consumers.count; k++) {
+            int rc = check(projects, count, config, k, err);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+void cn_deploy_tails(struct cn_script *script, const struct cn_config *config)
+{
+    size_t count = config->tail_consumers.count;
+    script->tails = cn_alloc_zero((count + 1) * sizeof(*script->tails));
+    for (size_t i = 0; i < count; i++)
+        script->tails[script->tail_count++] = consumer_name(&config->tail_consumers.items[i]);
+}
