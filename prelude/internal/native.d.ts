@@ -45,7 +45,9 @@ export interface Native {
   r2Write(writer: object, bytes: Uint8Array): Promise<void> | undefined;
   r2Finish(writer: object, bytes: Uint8Array | undefined): unknown[] | Promise<unknown[]>;
   r2Abandon(writer: object): void;
-  r2Discard(blob: string): Promise<void>;
+  r2Begun(writer: object): string | undefined;
+  r2Md5(bytes: Uint8Array): string;
+  r2Note(ns: number, blob: string, announce: boolean, callback: Function): void;
   r2Read(body: object, offset: number, size: number): Promise<Uint8Array>;
   r2Unlock(body: object, key: Uint8Array): void;
   // r2_pipe.c

@@ -315,9 +315,23 @@ static int read_metadata(struct cn_control_call *call, struct cn_r2_call *reques
     return rc < 0 ? rc : read_custom(call, &request->custom, err);
 }
 
+/* Tells the index that a blob is on its way, or that its put has failed (R3 of r2.h). */
+static int note_blob(struct cn_control_call *call, struct cn_namespace *ns, enum cn_r2_op op,
+                     const struct cn_blob_id *id, struct cn_err *err)
+{
+    struct cn_r2_call *note = cn_r2_call_new(ns, op);
+    note->body.segments = CN_NEW(struct cn_r2_segment);
+    note->body.segments->blob = *id;
+    note->body.count = 1;
+    int rc = cn_control_ask(call, &note->base, err);
+    cn_service_call_free(&note->base);
+    return rc;
+}
+
 /* Moves the body of the request to where it stays. */
-static int write_body(struct cn_control_call *call, struct cn_r2_writer *writer,
-                      struct cn_r2_written *written, struct cn_err *err)
+static int write_body(struct cn_control_call *call, struct cn_namespace *ns,
+                      struct cn_r2_writer *writer, struct cn_r2_written *written,
+                      struct cn_err *err)
 {
     uint8_t *bytes = cn_alloc(PIECE_SIZE);
     int64_t count = 0;
@@ -331,6 +345,8 @@ static int write_body(struct cn_control_call *call, struct cn_r2_writer *writer,
     cn_free(bytes);
     if (rc == 0 && count < 0)
         rc = cn_err_set(err, CN_ECLOSED, "the body did not come to its end");
+    if (rc == 0 && !cn_r2_writer_in_memory(writer, 0))
+        rc = note_blob(call, ns, CN_R2_ANNOUNCE, &writer->id, err);
     return rc < 0 ? rc : cn_r2_writer_finish(writer, written, err);
 }
 
@@ -370,12 +386,12 @@ int cn_control_r2_put(struct cn_control_call *call, struct cn_err *err)
     cn_buf_append(&request->key, call->rest.data, call->rest.size);
     rc = read_metadata(call, request, err);
     if (rc == 0)
-        rc = write_body(call, &writer, &written, err);
+        rc = write_body(call, ns, &writer, &written, err);
     if (rc == 0) {
         refer_to_body(request, &writer, &written);
         rc = cn_control_ask(call, &request->base, err);
-        if (rc < 0 && written.in_blob) /* R3 of r2.h; at worst a file too many */
-            (void)cn_blob_delete(writer.blobs, &written.blob, NULL);
+        if (rc < 0 && written.in_blob) /* if it cannot be told now, its next start finds out */
+            (void)note_blob(call, ns, CN_R2_FORGET, &written.blob, &(struct cn_err){0});
     }
     cn_r2_writer_fini(&writer);
     if (rc == 0) {

@@ -165,6 +165,21 @@ static JSValueRef native_r2_list(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
+/* r2Note(ns, blob, announce, callback): the blob is on its way, or its put has failed */
+static JSValueRef native_r2_note(CN_JS_NATIVE_ARGS)
+{
+    struct cn_r2_call *call =
+        cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
+                       JSValueToBoolean(ctx, cn_js_arg(2)) ? CN_R2_ANNOUNCE : CN_R2_FORGET);
+    if (!read_body(ctx, cn_js_arg(1), JSValueMakeNumber(ctx, 0), JSValueMakeUndefined(ctx),
+                   &call->body)) {
+        cn_service_call_free(&call->base);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2Note: there is no blob");
+    }
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(3), NULL);
+    return JSValueMakeUndefined(ctx);
+}
+
 /* --- multipart uploads ----------------------------------------------------------------------- */
 
 /* [problem, json | null] */
@@ -236,6 +251,7 @@ const struct cn_js_native cn_native_r2[] = {
     {"r2Put", native_r2_put},
     {"r2Delete", native_r2_delete},
     {"r2List", native_r2_list},
+    {"r2Note", native_r2_note},
     {"r2UploadCreate", native_r2_upload_create},
     {"r2UploadPart", native_r2_upload_part},
     {"r2UploadEnd", native_r2_upload_end},

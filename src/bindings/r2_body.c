@@ -6,6 +6,7 @@
  *
  * Ownership: a writer is counted, by its JavaScript object and by the work that runs on it. */
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -216,24 +217,6 @@ static JSValueRef native_r2_abandon(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-struct discard_work {
-    struct cn_js_work work;
-    struct cn_blobs *blobs;
-    struct cn_blob_id id;
-};
-
-static void run_discard(struct cn_js_work *work)
-{
-    struct discard_work *discard = (struct discard_work *)work;
-    (void)cn_blob_delete(discard->blobs, &discard->id, NULL); /* at worst a file too many */
-}
-
-static JSValueRef finish_discard(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception)
-{
-    (void)work, (void)exception;
-    return ctx ? JSValueMakeUndefined(ctx) : NULL;
-}
-
 bool cn_r2_blob_arg(JSContextRef ctx, JSValueRef value, struct cn_blob_id *id)
 {
     char text[2 * CN_BLOB_ID_SIZE + 1];
@@ -250,19 +233,29 @@ bool cn_r2_blob_arg(JSContextRef ctx, JSValueRef value, struct cn_blob_id *id)
     return ok;
 }
 
-/* r2Discard(blob): the index did not take it */
-static JSValueRef native_r2_discard(CN_JS_NATIVE_ARGS)
+/* r2Begun(writer) -> the id of the blob that it has begun, or undefined: all is in memory */
+static JSValueRef native_r2_begun(CN_JS_NATIVE_ARGS)
 {
-    struct discard_work *discard = CN_NEW(struct discard_work);
-    if (!cn_r2_blob_arg(ctx, cn_js_arg(0), &discard->id)) {
-        cn_free(discard);
+    struct writer *writer = cn_js_handle_find(ctx, cn_js_arg(0), &writer_type);
+    char blob[2 * CN_BLOB_ID_SIZE + 1];
+    if (!writer || !(writer->busy || !cn_r2_writer_in_memory(&writer->body, 0)))
         return JSValueMakeUndefined(ctx);
-    }
-    discard->work.run = run_discard;
-    discard->work.finish = finish_discard;
-    discard->blobs = cn_r2_blobs(ctx);
-    struct cn_runtime *runtime = cn_runtime_of(ctx);
-    return cn_js_work_start(runtime->context, runtime->loop, &discard->work);
+    hex(writer->body.id.bytes, CN_BLOB_ID_SIZE, blob);
+    return cn_js_text_z(ctx, blob);
+}
+
+/* r2Md5(bytes) -> in hexadecimal */
+static JSValueRef native_r2_md5(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *bytes, md5[EVP_MAX_MD_SIZE];
+    size_t size;
+    unsigned md5_size;
+    char text[2 * EVP_MAX_MD_SIZE + 1];
+    if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2: not a buffer");
+    EVP_Digest(bytes, size, md5, &md5_size, EVP_md5(), NULL);
+    hex(md5, md5_size, text);
+    return cn_js_text_z(ctx, text);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -356,8 +349,13 @@ static JSValueRef native_r2_read(CN_JS_NATIVE_ARGS)
 }
 
 const struct cn_js_native cn_native_r2_body[] = {
-    {"r2Writer", native_r2_writer},   {"r2Write", native_r2_write},
-    {"r2Finish", native_r2_finish},   {"r2Abandon", native_r2_abandon},
-    {"r2Discard", native_r2_discard}, {"r2Read", native_r2_read},
-    {"r2Unlock", native_r2_unlock},   {0},
+    {"r2Writer", native_r2_writer},
+    {"r2Write", native_r2_write},
+    {"r2Finish", native_r2_finish},
+    {"r2Abandon", native_r2_abandon},
+    {"r2Begun", native_r2_begun},
+    {"r2Md5", native_r2_md5},
+    {"r2Read", native_r2_read},
+    {"r2Unlock", native_r2_unlock},
+    {0},
 };

@@ -37,6 +37,8 @@ static const char *const schema[] = {
     "CREATE TABLE totals (one INTEGER PRIMARY KEY CHECK (one = 1), objects INTEGER NOT NULL,"
     " bytes INTEGER NOT NULL);"
     "INSERT INTO totals SELECT 1, count(*), coalesce(sum(size), 0) FROM object;",
+    "CREATE TABLE pending (blob BLOB PRIMARY KEY NOT NULL, opening INTEGER NOT NULL) WITHOUT "
+    "ROWID;",
 };
 
 static const char *const sql_texts[CN_R2_SQL_COUNT] = {
@@ -53,9 +55,14 @@ static const char *const sql_texts[CN_R2_SQL_COUNT] = {
     [CN_R2_SQL_GARBAGE] = "SELECT blob FROM garbage WHERE since <= ?1 LIMIT ?2",
     [CN_R2_SQL_DISCARDED] = "DELETE FROM garbage WHERE blob = ?1",
     [CN_R2_SQL_GARBAGE_LEFT] = "SELECT min(since) FROM garbage",
+    [CN_R2_SQL_ANNOUNCE] = "INSERT INTO pending VALUES (?1, ?2)",
+    [CN_R2_SQL_SETTLE] = "DELETE FROM pending WHERE blob = ?1",
+    [CN_R2_SQL_LOST] = "SELECT blob FROM pending WHERE opening <> ?1",
     [CN_R2_SQL_UPLOAD_CREATE] = "INSERT INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     [CN_R2_SQL_UPLOAD_GET] = "SELECT key, http, custom, class, ssec FROM upload WHERE id = ?1",
     [CN_R2_SQL_UPLOAD_DELETE] = "DELETE FROM upload WHERE id = ?1",
+    [CN_R2_SQL_UPLOAD_OLD] = "SELECT id FROM upload WHERE started <= ?1 LIMIT 1",
+    [CN_R2_SQL_UPLOAD_OLDEST] = "SELECT min(started) FROM upload",
     [CN_R2_SQL_UPLOAD_LIST] = "SELECT id, key, started FROM upload ORDER BY key, id",
     [CN_R2_SQL_PART_PUT] = "INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [CN_R2_SQL_PART_GET] = "SELECT etag, size, segment FROM part WHERE upload = ?1 AND number = ?2",
@@ -103,6 +110,20 @@ bool cn_r2_key_fits(const struct cn_r2_call *call, struct cn_statement *statemen
         return !call->ssec;
     const char *ssec = cn_statement_column_text(statement, column, &size);
     return call->ssec && strlen(call->ssec) == size && memcmp(call->ssec, ssec, size) == 0;
+}
+
+int cn_r2_number(struct cn_r2_bucket *bucket, unsigned which, int64_t *number, struct cn_err *err)
+{
+    struct cn_statement *statement;
+    int rc = cn_r2_sql(bucket, which, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_step(statement, err);
+    if (rc < 0)
+        return rc;
+    bool is_null = rc == 0 || cn_statement_column_type(statement, 0) == CN_SQL_NULL;
+    *number = is_null ? 0 : cn_statement_column_int(statement, 0);
+    cn_statement_reset(statement);
+    return !is_null;
 }
 
 /* --- bodies ---------------------------------------------------------------------------------- */
@@ -183,12 +204,83 @@ int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segme
         if (rc < 0)
             return rc;
     }
+    return count ? cn_r2_wake_by(bucket, now + CN_R2_GRACE_MS, err) : 0;
+}
+
+int cn_r2_wake_by(struct cn_r2_bucket *bucket, int64_t time_ms, struct cn_err *err)
+{
     int64_t alarm_ms;
-    int rc = count ? cn_object_alarm_get(bucket->object, &alarm_ms, err) : 0;
-    if (rc == 0 && count && alarm_ms == CN_ALARM_NONE)
-        rc = cn_object_alarm_set(bucket->object, now + CN_R2_GRACE_MS, err);
+    int rc = cn_object_alarm_get(bucket->object, &alarm_ms, err);
+    if (rc == 0 && (alarm_ms == CN_ALARM_NONE || alarm_ms > time_ms))
+        rc = cn_object_alarm_set(bucket->object, time_ms, err);
     return rc;
 }
+
+/* --- blobs on their way in (R3) -------------------------------------------------------------- */
+
+static int run_for_blob(struct cn_r2_bucket *bucket, unsigned which, const struct cn_blob_id *id,
+                        struct cn_err *err)
+{
+    struct cn_statement *statement;
+    int rc = cn_r2_sql(bucket, which, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_bind_blob(statement, 1, id, sizeof(*id), false, err);
+    if (rc == 0 && which == CN_R2_SQL_ANNOUNCE)
+        rc = cn_statement_bind_int(statement, 2, cn_blobs_opening(bucket->services->blobs), err);
+    return rc < 0 ? rc : cn_service_sql_run(statement, err);
+}
+
+int cn_r2_settle(struct cn_r2_bucket *bucket, const struct cn_r2_body *body, struct cn_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < body->count && rc == 0; i++)
+        rc = run_for_blob(bucket, CN_R2_SQL_SETTLE, &body->segments[i].blob, err);
+    return rc;
+}
+
+static int op_announce(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
+{
+    return run_for_blob(bucket, CN_R2_SQL_ANNOUNCE, &call->body.segments[0].blob, err);
+}
+
+static int op_forget(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
+{
+    int rc = cn_r2_settle(bucket, &call->body, err);
+    return rc < 0 ? rc : cn_r2_discard(bucket, call->body.segments, call->body.count, err);
+}
+
+/* What was on its way when an earlier process ended becomes garbage. */
+static int discard_lost(struct cn_r2_bucket *bucket, struct cn_err *err)
+{
+    struct cn_r2_body lost = {0};
+    struct cn_statement *statement;
+    int rc = cn_r2_sql(bucket, CN_R2_SQL_LOST, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_bind_int(statement, 1, cn_blobs_opening(bucket->services->blobs), err);
+    while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
+        size_t size;
+        const void *id = cn_statement_column_blob(statement, 0, &size);
+        rc = 0;
+        if (size != CN_BLOB_ID_SIZE)
+            continue;
+        lost.segments = cn_realloc(lost.segments, (lost.count + 1) * sizeof(*lost.segments));
+        lost.segments[lost.count] = (struct cn_r2_segment){0};
+        memcpy(&lost.segments[lost.count++].blob, id, size);
+    }
+    if (rc == 0) {
+        cn_statement_reset(statement);
+        rc = cn_r2_settle(bucket, &lost, err);
+    }
+    if (rc == 0)
+        rc = cn_r2_discard(bucket, lost.segments, lost.count, err);
+    if (rc == 0 && lost.count)
+        cn_info("%s: %zu bodies that no object refers to are collected", bucket->object->ns->name,
+                lost.count);
+    cn_r2_body_fini(&lost);
+    return rc;
+}
+
+/* --- blobs on their way out (R2) ------------------------------------------------------------- */
 
 /* Blobs on their way out. */
 struct removal {
@@ -226,19 +318,18 @@ static int forget_removed(struct cn_r2_bucket *bucket, const struct removal *rem
         if (rc == 0)
             rc = cn_service_sql_run(statement, err);
     }
+    int64_t since, due, now = cn_r2_now(bucket);
     if (rc == 0)
-        rc = cn_r2_sql(bucket, CN_R2_SQL_GARBAGE_LEFT, &statement, err);
+        rc = cn_r2_upload_expire(bucket, &due, err);
     if (rc == 0)
-        rc = cn_statement_step(statement, err);
-    if (rc <= 0)
+        rc = cn_r2_number(bucket, CN_R2_SQL_GARBAGE_LEFT, &since, err);
+    if (rc < 0)
         return rc;
-    bool left = cn_statement_column_type(statement, 0) != CN_SQL_NULL;
-    int64_t since = cn_statement_column_int(statement, 0), now = cn_r2_now(bucket);
-    cn_statement_reset(statement);
-    if (!left)
-        return 0;
-    int64_t due = since + CN_R2_GRACE_MS;
-    return cn_object_alarm_set(bucket->object, due > now + 1000 ? due : now + 1000, err);
+    if (rc > 0 && since + CN_R2_GRACE_MS < due)
+        due = since + CN_R2_GRACE_MS;
+    return due == INT64_MAX
+               ? 0
+               : cn_object_alarm_set(bucket->object, due > now + 1000 ? due : now + 1000, err);
 }
 
 static void on_removed(uv_work_t *work, int status)
@@ -526,15 +617,18 @@ int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_
 static int op_put(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
     const struct cn_r2_condition *only_if = &call->only_if;
+    int rc = cn_r2_settle(bucket, &call->body, err);
+    if (rc < 0)
+        return rc;
     if (only_if->match || only_if->none_match || only_if->after_ms != INT64_MIN ||
         only_if->before_ms != INT64_MIN) {
         struct cn_statement *statement;
-        int rc = find(bucket, call->key.data, call->key.size, &statement, err);
+        rc = find(bucket, call->key.data, call->key.size, &statement, err);
         if (rc < 0)
             return rc;
         call->failed = !holds(only_if, rc ? statement : NULL);
         cn_statement_reset(statement);
-        if (call->failed) /* R3: the writer's blob is not wanted */
+        if (call->failed) /* the blob is not wanted */
             return cn_r2_discard(bucket, call->body.segments, call->body.count, err);
     }
     return cn_r2_store(bucket, call, err);
@@ -710,7 +804,7 @@ static int bucket_create(struct cn_object *object, void *class_data, void **inst
     cn_list_init(&bucket->removals);
     cn_service_sql_init(&bucket->sql, sql_texts, CN_R2_SQL_COUNT);
     *instance = bucket;
-    return 0;
+    return discard_lost(bucket, err);
 }
 
 static void bucket_deliver(struct cn_object *object, void *instance, struct cn_call *call)
@@ -721,6 +815,8 @@ static void bucket_deliver(struct cn_object *object, void *instance, struct cn_c
         [CN_R2_PUT] = op_put,
         [CN_R2_DELETE] = op_delete,
         [CN_R2_LIST] = op_list,
+        [CN_R2_ANNOUNCE] = op_announce,
+        [CN_R2_FORGET] = op_forget,
         [CN_R2_UPLOAD_CREATE] = cn_r2_upload_create,
         [CN_R2_UPLOAD_PART] = cn_r2_upload_part,
         [CN_R2_UPLOAD_COMPLETE] = cn_r2_upload_complete,

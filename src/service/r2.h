@@ -16,7 +16,11 @@
  * R2  A blob that the index has let go of is deleted CN_R2_GRACE_MS later, by the index; until then
  *     it stands in `garbage`, so that whoever got its segments before can still read it, and a
  *     crash does not leave it behind.
- * R3  A blob whose put failed before the index knew it is deleted by whoever wrote it.
+ * R3  Before a blob is finished the index is told its id (ANNOUNCE) and notes it, durably, with the
+ *     number of this opening of the blobs. The put takes the note away in the transaction that
+ *     refers to the blob. A put that fails makes it garbage (FORGET); notes of an earlier opening
+ *     are of blobs that a crash came before, and become garbage when the index starts.
+ * R4  An upload that was neither completed nor aborted goes CN_R2_UPLOAD_MS_MAX after it began.
  *
  * Threads and ownership: service/service.h; cn_r2_read() from any thread, it waits for the disk. */
 #ifndef CN_SERVICE_R2_H
@@ -34,6 +38,7 @@
 #define CN_R2_PARTS_MAX 10000
 #define CN_R2_PART_SIZE_MIN (5u << 20)
 #define CN_R2_GRACE_MS 60000
+#define CN_R2_UPLOAD_MS_MAX (7 * 86400000ll)
 
 enum cn_r2_op {
     CN_R2_HEAD,
@@ -48,6 +53,8 @@ enum cn_r2_op {
     CN_R2_UPLOAD_LIST,  /* of a bucket */
     CN_R2_UPLOAD_PARTS, /* of an upload */
     CN_R2_TOTALS,
+    CN_R2_ANNOUNCE, /* R3; both with a body of one segment */
+    CN_R2_FORGET,
 };
 
 /* A run of a body. Stored as it is. */

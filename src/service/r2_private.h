@@ -14,10 +14,15 @@ enum {
     CN_R2_SQL_GARBAGE,
     CN_R2_SQL_DISCARDED,
     CN_R2_SQL_GARBAGE_LEFT,
+    CN_R2_SQL_ANNOUNCE,
+    CN_R2_SQL_SETTLE,
+    CN_R2_SQL_LOST,
     CN_R2_SQL_UPLOAD_CREATE,
     CN_R2_SQL_UPLOAD_GET,
     CN_R2_SQL_UPLOAD_DELETE,
     CN_R2_SQL_UPLOAD_LIST,
+    CN_R2_SQL_UPLOAD_OLD,
+    CN_R2_SQL_UPLOAD_OLDEST,
     CN_R2_SQL_PART_PUT,
     CN_R2_SQL_PART_GET,
     CN_R2_SQL_PARTS,
@@ -47,6 +52,12 @@ bool cn_r2_key_fits(const struct cn_r2_call *call, struct cn_statement *statemen
 /* NULL is NULL. */
 int cn_r2_bind_ssec(struct cn_statement *statement, int index, const char *ssec,
                     struct cn_err *err);
+/* The note that a blob is on its way is taken away (R3). */
+int cn_r2_settle(struct cn_r2_bucket *bucket, const struct cn_r2_body *body, struct cn_err *err);
+/* The alarm fires at this time at the latest. */
+int cn_r2_wake_by(struct cn_r2_bucket *bucket, int64_t time_ms, struct cn_err *err);
+/* The one number of a statement without parameters: 1; 0: it is NULL. */
+int cn_r2_number(struct cn_r2_bucket *bucket, unsigned which, int64_t *number, struct cn_err *err);
 int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segments, size_t count,
                   struct cn_err *err);
 int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
@@ -55,6 +66,9 @@ int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, st
 int cn_r2_upload_part(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
 int cn_r2_upload_complete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
 int cn_r2_upload_abort(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
+/* R4: aborts some of those that are too old; when the next one is due is `next_ms` (INT64_MAX:
+ * there is none). */
+int cn_r2_upload_expire(struct cn_r2_bucket *bucket, int64_t *next_ms, struct cn_err *err);
 int cn_r2_upload_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
 int cn_r2_upload_parts(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err);
 

@@ -15,6 +15,9 @@
 #include "service/r2_private.h"
 #include "store/database.h"
 
+/* Uploads that one run of the alarm aborts. */
+#define EXPIRE_STEP 10
+
 int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
     uint8_t bytes[32];
@@ -41,6 +44,8 @@ int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, st
         rc = cn_r2_bind_ssec(statement, 7, call->ssec, err);
     if (rc == 0)
         rc = cn_service_sql_run(statement, err);
+    if (rc == 0)
+        rc = cn_r2_wake_by(bucket, cn_r2_now(bucket) + CN_R2_UPLOAD_MS_MAX, err);
     cn_buf_printf(&call->json, "\"%s\"", id);
     return rc;
 }
@@ -102,13 +107,15 @@ static int get_part(struct cn_r2_bucket *bucket, const char *upload, unsigned nu
 int cn_r2_upload_part(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
     struct cn_statement *statement;
-    int rc = find_upload(bucket, call, &statement, err);
+    int rc = cn_r2_settle(bucket, &call->body, err);
+    if (rc == 0)
+        rc = find_upload(bucket, call, &statement, err);
     if (rc < 0)
         return rc;
     if (rc > 0 && !cn_r2_key_fits(call, statement, 4))
         call->problem = CN_R2_BAD_KEY;
     cn_statement_reset(statement);
-    if (call->problem) /* R3 */
+    if (call->problem)
         return cn_r2_discard(bucket, call->body.segments, call->body.count, err);
     struct cn_r2_segment old;
     char etag[40];
@@ -196,22 +203,23 @@ static bool is_used(const struct cn_r2_body *body, const struct cn_r2_segment *s
     return false;
 }
 
-/* The upload goes, and with it the parts that no object has. */
-static int end_upload(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
+/* The upload goes, and with it the parts that are not in `body`. */
+static int end_upload(struct cn_r2_bucket *bucket, const char *upload,
+                      const struct cn_r2_body *body, struct cn_err *err)
 {
     struct cn_statement *statement;
     struct cn_r2_segment *left = NULL;
     size_t count = 0;
     int rc = cn_r2_sql(bucket, CN_R2_SQL_PARTS, &statement, err);
     if (rc == 0)
-        rc = cn_r2_bind_text(statement, 1, call->upload, err);
+        rc = cn_r2_bind_text(statement, 1, upload, err);
     while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
         size_t size;
         const struct cn_r2_segment *stored = cn_statement_column_blob(statement, 3, &size);
         struct cn_r2_segment segment;
         memcpy(&segment, stored, sizeof(segment));
         rc = 0;
-        if (is_used(&call->body, &segment))
+        if (is_used(body, &segment))
             continue;
         left = cn_realloc(left, (count + 1) * sizeof(*left));
         left[count++] = segment;
@@ -222,8 +230,8 @@ static int end_upload(struct cn_r2_bucket *bucket, struct cn_r2_call *call, stru
     }
     cn_free(left);
     if (rc == 0)
-        rc = run_for_upload(bucket, CN_R2_SQL_PARTS_DELETE, call->upload, err);
-    return rc < 0 ? rc : run_for_upload(bucket, CN_R2_SQL_UPLOAD_DELETE, call->upload, err);
+        rc = run_for_upload(bucket, CN_R2_SQL_PARTS_DELETE, upload, err);
+    return rc < 0 ? rc : run_for_upload(bucket, CN_R2_SQL_UPLOAD_DELETE, upload, err);
 }
 
 int cn_r2_upload_complete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
@@ -248,13 +256,56 @@ int cn_r2_upload_complete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, 
     if (rc < 0 || call->problem)
         return rc;
     rc = cn_r2_store(bucket, call, err);
-    return rc < 0 ? rc : end_upload(bucket, call, err);
+    return rc < 0 ? rc : end_upload(bucket, call->upload, &call->body, err);
 }
 
 int cn_r2_upload_abort(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
     int rc = has_upload(bucket, call, err);
-    return rc <= 0 ? rc : end_upload(bucket, call, err);
+    return rc <= 0 ? rc : end_upload(bucket, call->upload, &call->body, err);
+}
+
+/* One that began at `before_ms` at the latest, for the caller to free; NULL: there is none. */
+static int find_old(struct cn_r2_bucket *bucket, int64_t before_ms, char **upload,
+                    struct cn_err *err)
+{
+    struct cn_statement *statement;
+    *upload = NULL;
+    int rc = cn_r2_sql(bucket, CN_R2_SQL_UPLOAD_OLD, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_bind_int(statement, 1, before_ms, err);
+    if (rc == 0)
+        rc = cn_statement_step(statement, err);
+    if (rc < 0)
+        return rc;
+    size_t size;
+    if (rc > 0) {
+        const char *text = cn_statement_column_text(statement, 0, &size);
+        *upload = cn_strndup(text, size);
+    }
+    cn_statement_reset(statement);
+    return 0;
+}
+
+int cn_r2_upload_expire(struct cn_r2_bucket *bucket, int64_t *next_ms, struct cn_err *err)
+{
+    const struct cn_r2_body nothing = {0};
+    for (int i = 0; i < EXPIRE_STEP; i++) {
+        char *upload;
+        int rc = find_old(bucket, cn_r2_now(bucket) - CN_R2_UPLOAD_MS_MAX, &upload, err);
+        if (rc == 0 && upload)
+            rc = end_upload(bucket, upload, &nothing, err);
+        bool more = upload != NULL;
+        cn_free(upload);
+        if (rc < 0)
+            return rc;
+        if (!more)
+            break;
+    }
+    int64_t oldest;
+    int rc = cn_r2_number(bucket, CN_R2_SQL_UPLOAD_OLDEST, &oldest, err);
+    *next_ms = rc > 0 ? oldest + CN_R2_UPLOAD_MS_MAX : INT64_MAX;
+    return rc < 0 ? rc : 0;
 }
 
 int cn_r2_upload_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)

@@ -13,6 +13,7 @@ void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_blobs *blobs, cons
                        bool blob_only, const uint8_t *key)
 {
     *writer = (struct cn_r2_writer){.blobs = blobs, .blob_only = blob_only || key};
+    cn_blob_id_draw(&writer->id);
     writer->sealer = key ? cn_r2_sealer_new(key) : NULL;
     writer->md5 = EVP_MD_CTX_new();
     EVP_DigestInit_ex(writer->md5, EVP_md5(), NULL);
@@ -40,7 +41,7 @@ int cn_r2_writer_append(struct cn_r2_writer *writer, const void *bytes, size_t s
         cn_buf_append(&writer->head, bytes, size);
         return 0;
     }
-    int rc = writer->blob ? 0 : cn_blob_create(writer->blobs, &writer->blob, err);
+    int rc = writer->blob ? 0 : cn_blob_create_as(writer->blobs, &writer->id, &writer->blob, err);
     if (rc == 0 && writer->head.size) {
         rc = cn_blob_write(writer->blob, writer->head.data, writer->head.size, err);
         cn_buf_fini(&writer->head);

@@ -22,6 +22,7 @@ struct cn_r2_sealer;
 
 struct cn_r2_writer {
     struct cn_blobs *blobs;
+    struct cn_blob_id id;        /* of the blob, if there will be one */
     struct cn_blob_writer *blob; /* NULL: not begun, or over */
     struct cn_r2_sealer *sealer; /* NULL: it is not encrypted */
     void *md5, *sha;             /* OpenSSL's; sha NULL: not asked for */
@@ -46,7 +47,8 @@ void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_blobs *blobs, cons
 bool cn_r2_writer_in_memory(const struct cn_r2_writer *writer, size_t more);
 int cn_r2_writer_append(struct cn_r2_writer *writer, const void *bytes, size_t size,
                         struct cn_err *err);
-/* Makes it durable. On failure there is no blob. */
+/* Makes it durable. On failure there is no blob. If it is not in memory the index must have been
+ * told its id before (R3 of r2.h). */
 int cn_r2_writer_finish(struct cn_r2_writer *writer, struct cn_r2_written *written,
                         struct cn_err *err);
 /* Gives the blob up. */

@@ -29,11 +29,11 @@ static const struct {
     {"$r2/",
      &cn_r2_class,
      {"head", "get", "put", "delete", "list", "upload_create", "upload_part", "upload_complete",
-      "upload_abort", "upload_list", "upload_parts"}},
+      "upload_abort", "upload_list", "upload_parts", "totals", "announce", "forget"}},
     {"$ratelimit/", &cn_ratelimit_class, {"limit"}},
     {NULL, NULL, {NULL}},
 };
-static_assert(CN_R2_UPLOAD_PARTS < CN_OBJECT_OPS && CN_QUEUE_CONFIGURE < CN_OBJECT_OPS,
+static_assert(CN_R2_FORGET < CN_OBJECT_OPS && CN_QUEUE_CONFIGURE < CN_OBJECT_OPS,
               "each operation has a counter");
 
 bool cn_service_owns(const char *namespace_name)

@@ -15,6 +15,7 @@
 struct cn_blobs {
     struct cn_disk *disk; /* borrowed */
     char *path;           /* owned */
+    int64_t opening;      /* random */
 };
 
 struct cn_blob_writer {
@@ -99,6 +100,8 @@ int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blob
     struct cn_blobs *opened = CN_NEW(struct cn_blobs);
     opened->disk = disk;
     opened->path = cn_strdup(path);
+    cn_rand_secure(&opened->opening, sizeof(opened->opening));
+    opened->opening |= 1;
     *blobs = opened;
 free_tmp:
     cn_free(tmp);
@@ -113,13 +116,31 @@ void cn_blobs_close(struct cn_blobs *blobs)
     cn_free(blobs);
 }
 
+int64_t cn_blobs_opening(const struct cn_blobs *blobs)
+{
+    return blobs->opening;
+}
+
 /* ---- writing ---- */
+
+void cn_blob_id_draw(struct cn_blob_id *id)
+{
+    cn_rand_secure(id, sizeof(*id));
+}
 
 int cn_blob_create(struct cn_blobs *blobs, struct cn_blob_writer **writer, struct cn_err *err)
 {
+    struct cn_blob_id id;
+    cn_blob_id_draw(&id);
+    return cn_blob_create_as(blobs, &id, writer, err);
+}
+
+int cn_blob_create_as(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                      struct cn_blob_writer **writer, struct cn_err *err)
+{
     struct cn_blob_writer *created = CN_NEW(struct cn_blob_writer);
     created->blobs = blobs;
-    cn_rand_secure(&created->id, sizeof(created->id));
+    created->id = *id;
     char *path = tmp_path(blobs, &created->id);
     int rc = cn_disk_open(blobs->disk, path, CN_DISK_CREATE | CN_DISK_EXCLUSIVE, &created->file);
     if (rc < 0) {

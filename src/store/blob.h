@@ -10,8 +10,9 @@
  *     the owner drops the reference, durably, and only then   cn_blob_delete()
  *
  * A crash leaves at worst files no index refers to: unfinished ones in tmp/,
- * which opening removes, and finished ones, which cn_blobs_collect() removes
- * when asked which ids are in use. <id> is 32 hexadecimal digits, drawn at
+ * which opening removes, and finished ones. An owner that must not lose sight of
+ * those notes the id down before it finishes the blob (cn_blob_create_as()), or
+ * says which are in use (cn_blobs_collect()). <id> is 32 hexadecimal digits, drawn at
  * random, <xx> the first two of them.
  *
  * The file is the body and, behind it, a struct cn_blob_footer with its size
@@ -56,8 +57,16 @@ int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blob
                   struct cn_err *err);
 void cn_blobs_close(struct cn_blobs *blobs);
 
+/* A random number of this opening, not 0: what was begun under another one is not being written any
+ * more. */
+int64_t cn_blobs_opening(const struct cn_blobs *blobs);
+
 /* Starts a blob. Every writer ends in finish or abandon. */
 int cn_blob_create(struct cn_blobs *blobs, struct cn_blob_writer **writer, struct cn_err *err);
+/* The same with an id that the caller has drawn, by cn_blob_id_draw(), to note it down before. */
+int cn_blob_create_as(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                      struct cn_blob_writer **writer, struct cn_err *err);
+void cn_blob_id_draw(struct cn_blob_id *id);
 int cn_blob_write(struct cn_blob_writer *writer, const void *bytes, size_t size,
                   struct cn_err *err);
 /* Makes it durable and gives its id. The writer is gone, whatever the result; on failure so is

@@ -151,7 +151,7 @@ function keyOf(options) {
     throw new TypeError("ssecKey must be an ArrayBuffer or a string of hexadecimal digits.");
   }
   if (bytes.length !== KEY_BYTES) throw new Error(`SSE-C Key must be ${KEY_BYTES} bytes in length.`);
-  return { bytes, md5: native.r2Finish(native.r2Writer(undefined, false, undefined), bytes)[2] };
+  return { bytes, md5: native.r2Md5(bytes) };
 }
 /** What the index says of a key: that it does not fit. */
 function badKey(method, key, stored) {
@@ -189,30 +189,53 @@ function bytesOf(value) {
   return undefined;
 }
 
-/** Writes a body: [blob | null, size, md5, sha, bytes]. */
-async function writeBody(method, value, sha, blobOnly, key) {
+/** The index notes that a blob is on its way, durably: no crash can leave it behind (R3 of service/r2.h). */
+const announce = (ns, method, blob) => callService((callback) => native.r2Note(ns, blob, true, callback), inside(method));
+/** Its put has failed. If the index cannot be told now, its next start finds out. */
+function forget(ns, blob) {
+  callService((callback) => native.r2Note(ns, blob, false, callback), inside("put")).catch(() => {});
+}
+
+/** Writes a body: [blob | null, size, md5, sha, bytes]. The blob is announced while it is written, before it is finished. */
+async function writeBody(ns, method, value, sha, blobOnly, key) {
   const writer = native.r2Writer(sha, blobOnly, key);
-  const bytes = bytesOf(value);
-  if (bytes !== undefined) return native.r2Finish(writer, bytes);
-  const stream = value instanceof Blob ? value.stream() : value;
-  if (!isReadableStream(stream)) {
-    throw new TypeError("parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'.");
-  }
-  if (knownLength(stream) > PUT_BYTES_MAX) throw problem(method, 100100);
-  let size = 0;
+  let blob; // once it is begun
+  let announced;
+  const write = (chunk) => {
+    const taken = native.r2Write(writer, chunk);
+    if (blob === undefined && (blob = native.r2Begun(writer)) !== undefined) {
+      announced = announce(ns, method, blob);
+      announced.catch(() => {}); // it is awaited below
+    }
+    return taken;
+  };
   try {
-    await pumpTo(stream, {
-      write(chunk) {
-        size += chunk.byteLength;
-        if (size > PUT_BYTES_MAX) throw problem(method, 100100);
-        return native.r2Write(writer, chunk);
-      },
-      close() {},
-      abort() {},
-    });
+    const bytes = bytesOf(value);
+    if (bytes !== undefined) {
+      await write(bytes);
+    } else {
+      const stream = value instanceof Blob ? value.stream() : value;
+      if (!isReadableStream(stream)) {
+        throw new TypeError("parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'.");
+      }
+      if (knownLength(stream) > PUT_BYTES_MAX) throw problem(method, 100100);
+      let size = 0;
+      await pumpTo(stream, {
+        write(chunk) {
+          size += chunk.byteLength;
+          if (size > PUT_BYTES_MAX) throw problem(method, 100100);
+          return write(chunk);
+        },
+        close() {},
+        abort() {},
+      });
+      if ((blobOnly || key !== undefined) && blob === undefined) await write(new Uint8Array(0)); // it was empty
+    }
+    await announced;
     return await native.r2Finish(writer, undefined);
   } catch (error) {
     native.r2Abandon(writer);
+    if (blob !== undefined) forget(ns, blob);
     throw error;
   }
 }
@@ -341,7 +364,7 @@ class R2MultipartUpload {
     }
     const ssec = keyOf(options);
     if (value === null || value === undefined) throw new TypeError("A part must have a body.");
-    const [blob, size, etag] = await writeBody(method, value, undefined, true, ssec.bytes);
+    const [blob, size, etag] = await writeBody(this.#ns, method, value, undefined, true, ssec.bytes);
     await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.key, this.uploadId, partNumber, blob, size, etag, ssec.md5, callback));
     return { partNumber, etag };
   }
@@ -350,7 +373,7 @@ class R2MultipartUpload {
     try {
       [code, json] = await callService(start, inside(method));
     } catch (error) {
-      if (blob !== null) native.r2Discard(blob);
+      if (blob !== null) forget(this.#ns, blob);
       throw error;
     }
     if (code !== 0) throw problem(method, code);
@@ -366,11 +389,8 @@ class R2MultipartUpload {
       .sort((a, b) => a.partNumber - b.partNumber);
     if (parts.some(({ partNumber, etag }) => !Number.isInteger(partNumber) || !/^[0-9a-f]{32}$/.test(etag))) throw problem(method, 10025);
     // The ETag of the whole: the MD5 of its parts' MD5s, and their number.
-    const writer = native.r2Writer(undefined, false, undefined);
     const joined = new Uint8Array(parts.flatMap(({ etag }) => etag.match(/../g).map((pair) => parseInt(pair, 16))));
-    const made = await native.r2Finish(writer, joined);
-    if (made[0] !== null) native.r2Discard(made[0]); // more parts than fit into memory: only its checksum was wanted
-    const etag = `${made[2]}-${parts.length}`;
+    const etag = `${native.r2Md5(joined)}-${parts.length}`;
     const list = parts.map((part) => `${part.partNumber} ${part.etag}\n`).join("");
     return makeObject(await this.#end(method, null, (callback) => native.r2UploadEnd(this.#ns, this.key, this.uploadId, list, etag, "{}", callback)));
   }
@@ -420,11 +440,11 @@ class R2Bucket {
     const metadata = metadataOf(method, options);
     const wanted = checksumsOf(options);
     const ssec = keyOf(options);
-    const body = await writeBody(method, value, wanted.sha, false, ssec.bytes);
+    const body = await writeBody(this.#ns, method, value, wanted.sha, false, ssec.bytes);
     const [blob, , md5, sha] = body;
     const actual = wanted.sha === undefined ? md5 : sha;
     if (wanted.hex !== undefined && wanted.hex !== actual) {
-      if (blob !== null) native.r2Discard(blob);
+      if (blob !== null) forget(this.#ns, blob);
       const name = wanted.sha === undefined ? "MD5" : HASHES[wanted.sha][1];
       throw problem(method, 10037, `The ${name} checksum you specified did not match what we received.\nYou provided a ${name} checksum with value: ${wanted.hex}\nActual ${name} was: ${actual}`);
     }
@@ -433,7 +453,7 @@ class R2Bucket {
     try {
       json = await callService((callback) => native.r2Put(this.#ns, key, body, checksums, ...metadata, ssec.md5, condition, callback), inside(method));
     } catch (error) {
-      if (blob !== null) native.r2Discard(blob);
+      if (blob !== null) forget(this.#ns, blob);
       throw error;
     }
     return json === null ? null : makeObject(json);

@@ -5,6 +5,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
+import { command } from "../admin/lib.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
 const worker = `
@@ -397,6 +398,13 @@ test("R2-1 what was acknowledged is there after a kill, whole", async (t) => {
     await new Promise((resolve) => setTimeout(resolve, 400 + 100 * round));
     await server.kill();
     await Promise.all(writers);
+    // R3: there is no body that the index does not know of.
+    const sql = "SELECT hex(segments) AS id FROM object WHERE segments IS NOT NULL UNION ALL SELECT hex(blob) FROM pending UNION ALL SELECT hex(blob) FROM garbage";
+    const known = await command(data, "objects", "sql", "$r2/files", "0", sql, "--json");
+    assert.equal(known.status, 0, known.stderr);
+    const bodies = allFiles(data).map((file) => /blobs\/..\/([0-9a-f]{32})$/.exec(file)?.[1]).filter(Boolean);
+    assert.ok(bodies.length > 0);
+    for (const id of bodies) assert.ok(known.stdout.toLowerCase().includes(id), `nothing knows of ${id}`);
   }
   const server = await start(t, { data });
   for (const [key, digest] of acknowledged) assert.equal(hash("sha1", await server.bytes(key)), digest, key);

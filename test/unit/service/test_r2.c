@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "object/alarm.h"
 #include "test/lib/service_rig.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -84,11 +85,18 @@ static void delete_key(const char *key)
     cn_service_call_free(&call->base);
 }
 
+static bool alarm_runs(void)
+{
+    size_t running, due;
+    cn_alarm_counts(&rig.lane, &running, &due);
+    return running > 0;
+}
+
 /* Lets the alarm fire and its work on the pool end. */
 static void wait_gone(const struct cn_blob_id *id)
 {
     service_rig_advance(&rig, CN_R2_GRACE_MS + 1);
-    for (int i = 0; i < 2000 && has_blob(id); i++) {
+    for (int i = 0; i < 2000 && (has_blob(id) || alarm_runs()); i++) {
         uv_sleep(1);
         service_rig_advance(&rig, 1);
     }
@@ -138,6 +146,152 @@ TEST(r2, garbage_is_remembered_over_a_restart)
     check_body("k", "second");
     CHECK(has_blob(&one));
     wait_gone(&one);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+/* --- what a crash leaves behind (R3), uploads that nobody ends (R4) -------------------------- */
+
+static void note(enum cn_r2_op op, const struct cn_blob_id *blob)
+{
+    struct cn_r2_call *call = cn_r2_call_new(rig.ns, op);
+    call->body.segments = CN_NEW(struct cn_r2_segment);
+    call->body.segments->blob = *blob;
+    call->body.count = 1;
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    cn_service_call_free(&call->base);
+}
+
+/* Each stage at which a process can end: the blob goes if nothing refers to it, and only then. */
+TEST(r2, bodies_that_a_crash_orphaned_are_collected)
+{
+    struct cn_disk *disk = storetest_disk();
+    service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
+    struct cn_blob_id orphan = make_blob("orphan"), stored = make_blob("stored"),
+                      never = {.bytes = "never finished"}, busy;
+    note(CN_R2_ANNOUNCE, &orphan);
+    note(CN_R2_ANNOUNCE, &never);
+    note(CN_R2_ANNOUNCE, &stored);
+    CHECK(put("k", &stored, 6, NULL));
+    service_rig_close(&rig);
+
+    service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
+    busy = make_blob("being written");
+    note(CN_R2_ANNOUNCE, &busy); /* the index starts, and finds the notes of the other process */
+    CHECK(has_blob(&orphan));
+    wait_gone(&orphan);
+    service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
+    CHECK(has_blob(&stored) && has_blob(&busy));
+    check_body("k", "stored");
+    CHECK(put("k", &busy, 13, NULL));
+    wait_gone(&stored);
+    service_rig_close(&rig);
+
+    service_rig_open(&rig, disk, &cn_r2_class, "$r2/test"); /* nothing is left to be found */
+    check_body("k", "being written");
+    service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
+    CHECK(has_blob(&busy));
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+TEST(r2, the_body_of_a_put_that_failed_is_forgotten)
+{
+    service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
+    struct cn_blob_id one = make_blob("one");
+    note(CN_R2_ANNOUNCE, &one);
+    service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
+    CHECK(has_blob(&one)); /* it may take hours to write */
+    note(CN_R2_FORGET, &one);
+    wait_gone(&one);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+static char *create_upload(const char *key)
+{
+    struct cn_r2_call *call = new_call(CN_R2_UPLOAD_CREATE, key);
+    service_rig_call(&rig, &call->base);
+    char *id = cn_strndup((char *)call->json.data + 1, call->json.size - 2);
+    cn_service_call_free(&call->base);
+    return id;
+}
+
+static unsigned upload_part(const char *key, const char *upload, const struct cn_blob_id *blob)
+{
+    struct cn_r2_call *call = new_call(CN_R2_UPLOAD_PART, key);
+    call->upload = cn_strdup(upload);
+    call->part = 1;
+    call->etag = cn_strdup("0123456789abcdef0123456789abcdef");
+    call->body.segments = CN_NEW(struct cn_r2_segment);
+    *call->body.segments = (struct cn_r2_segment){*blob, 4};
+    call->body.count = 1;
+    call->body.size = 4;
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    unsigned problem = call->problem;
+    cn_service_call_free(&call->base);
+    return problem;
+}
+
+static bool has_upload(const char *key, const char *upload)
+{
+    struct cn_r2_call *call = new_call(CN_R2_UPLOAD_PARTS, key);
+    call->upload = cn_strdup(upload);
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.err.code);
+    CHECK(call->problem == CN_R2_OK || call->problem == CN_R2_NO_UPLOAD);
+    bool has = call->problem == CN_R2_OK;
+    cn_service_call_free(&call->base);
+    return has;
+}
+
+/* Lets the alarm fire, which aborts it. */
+static void wait_ended(const char *key, const char *upload)
+{
+    for (int i = 0; i < 2000 && (has_upload(key, upload) || alarm_runs()); i++) {
+        uv_sleep(1);
+        service_rig_advance(&rig, 1);
+    }
+    CHECK(!has_upload(key, upload));
+}
+
+TEST(r2, an_upload_goes_after_seven_days)
+{
+    struct cn_disk *disk = storetest_disk();
+    const int64_t day = 86400000;
+    service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
+    int64_t began = rig.wall_ms;
+    struct cn_blob_id first = make_blob("part"), second = make_blob("part"), late;
+    char *old = create_upload("a");
+    CHECK_INT(CN_R2_OK, upload_part("a", old, &first));
+    service_rig_advance(&rig, 3 * day);
+    char *young = create_upload("b");
+    CHECK_INT(CN_R2_OK, upload_part("b", young, &second));
+    service_rig_close(&rig);
+
+    /* after a restart as well; and garbage in between does not put it off */
+    service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
+    rig.wall_ms = began + 7 * day - 5 * CN_R2_GRACE_MS;
+    struct cn_blob_id gone = make_blob("gone");
+    note(CN_R2_FORGET, &gone);
+    wait_gone(&gone);
+    CHECK(rig.wall_ms < began + 7 * day && has_blob(&first));
+    late = make_blob("late");
+    CHECK_INT(CN_R2_OK, upload_part("a", old, &late));
+    wait_gone(&first); /* it was replaced */
+    service_rig_advance(&rig, began + 7 * day - rig.wall_ms - 1);
+    CHECK(has_upload("a", old));
+    wait_ended("a", old);
+    wait_gone(&late);
+    CHECK(has_upload("b", young) && has_blob(&second));
+    service_rig_advance(&rig, began + 10 * day - rig.wall_ms - 1);
+    CHECK(has_upload("b", young));
+    wait_ended("b", young);
+    wait_gone(&second);
+    cn_free(old);
+    cn_free(young);
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
 }
