@@ -166,7 +166,7 @@ function App() {
   const [known, setKnown] = useState(hasToken);
   const [menu, setMenu] = useState(false);
   const leave = () => { setToken(null); setKnown(false); };
-  useEffect(() => whenDenied(leave), []);
+  useEffect(() => { whenDenied(leave); onToken = () => setKnown(true); }, []);
   if (!known) return <><Login onDone={() => setKnown(true)} /><Overlay /></>;
   const id = route.path[0] ?? views[0].id;
   const view = inner[id] ?? views.find((view) => view.id === id);
@@ -185,12 +185,17 @@ function App() {
   );
 }
 
-// `cairn dashboard` gives the token behind the #, which no server sees.
-const given = /^#token=([^&]+)/.exec(location.hash);
-if (given) {
+/** `cairn dashboard` gives the token behind the #, which no server sees, and which does not stay there. */
+function takeToken() {
+  const given = /^#token=([^&]+)/.exec(location.hash);
+  if (!given) return;
   setToken(decodeURIComponent(given[1]));
   history.replaceState(null, "", "#/");
+  onToken();
 }
+let onToken = () => {};
+takeToken();
+window.addEventListener("hashchange", takeToken); // before the router's
 applyTheme();
 document.addEventListener("keydown", onKey);
 render(<App />, document.getElementById("app"));

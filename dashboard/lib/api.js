@@ -20,6 +20,9 @@ export const setToken = (token) => (token ? sessionStorage.setItem(KEY, token) :
 /** A path of the API: path`/api/objects/${namespace}/${id}` encodes what is put in. */
 export const path = (strings, ...values) => strings.reduce((text, part, i) => text + encodeURIComponent(values[i - 1]) + part);
 
+/** The path of a key below `base`: what is nothing but dots a browser would take for folders. */
+export const keyPath = (base, key) => (/^\.+$/.test(key) ? `${base}/?key=${encodeURIComponent(key)}` : `${base}/${encodeURIComponent(key)}`);
+
 /** `?a=1&b=2` of those that are given. */
 export function query(values) {
   const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== ""));

@@ -1,9 +1,9 @@
-// The server's metrics, asked for every two seconds: the last ten minutes of what changes, for charts.
+// The server's metrics, asked for every two seconds, and what it has kept of the last ten minutes, for charts.
 import { useEffect, useState } from "preact/hooks";
-import { hasToken, send } from "./api.js";
+import { get, hasToken, send } from "./api.js";
 
 const EVERY_MS = 2000;
-const KEPT = 300;
+const KEPT = 420;
 
 /** Prometheus text as {name: [{labels, value}]}. */
 export function parse(text) {
@@ -12,7 +12,7 @@ export function parse(text) {
     const match = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line);
     if (!match) continue;
     const labels = {};
-    for (const [, name, value] of (match[2] ?? "").matchAll(/([a-z]+)="((?:[^"\\]|\\.)*)"/g)) labels[name] = value.replace(/\\n/g, "\n").replace(/\\(.)/g, "$1");
+    for (const [, name, value] of (match[2] ?? "").matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)) labels[name] = value.replace(/\\n/g, "\n").replace(/\\(.)/g, "$1");
     let list = families.get(match[1]);
     if (!list) families.set(match[1], (list = []));
     list.push({ labels, value: Number(match[3]) });
@@ -59,33 +59,72 @@ export function quantile(after, before, name, q, fits = () => true) {
 const state = { points: [], families: undefined, before: undefined, seconds: 1, error: undefined };
 const listeners = new Set();
 
-/** What the charts show of one scrape. */
-function point(at, after, before, seconds) {
-  const rate = (name, fits) => Math.max(0, total(after, name, fits) - total(before, name, fits)) / seconds;
-  const status = (...classes) => rate("requests_total", ({ status }) => classes.includes(status));
-  const requests = "request_duration_seconds", flush = "log_flush_duration_seconds";
+/** What the charts need of one scrape, all of it counted since the start: as /api/recent has it. */
+function sums(at, families) {
+  const status = (...classes) => total(families, "requests_total", ({ status }) => classes.includes(status));
+  const ranges = (name) => buckets(families, name, () => true).map(([, count], i, list) => count - (list[i - 1]?.[1] ?? 0));
   return {
-    at,
-    ok: status("1xx", "2xx", "3xx"), client: status("4xx"), failed: status("5xx", "none"),
-    refused: rate("refusals_total"), exceptions: rate("worker_exceptions_total"), limits: rate("worker_limits_total"),
-    p50: quantile(after, before, requests, 0.5), p99: quantile(after, before, requests, 0.99),
-    objects: total(after, "lane_objects"), started: rate("objects_started_total"), calls: rate("object_calls_total", ({ namespace }) => !namespace.startsWith("$")),
-    flush50: quantile(after, before, flush, 0.5), flush99: quantile(after, before, flush, 0.99), commits: rate("log_commits_total"), written: rate("log_written_bytes_total"),
-    memory: total(after, "process_resident_memory_bytes"), heap: total(after, "lane_heap_bytes"),
-    cpu: rate("process_cpu_seconds_total"),
+    at, ok: status("1xx", "2xx", "3xx"), client: status("4xx"), failed: status("5xx", "none"), refused: total(families, "refusals_total"), exceptions: total(families, "worker_exceptions_total"),
+    objects: total(families, "lane_objects"), started: total(families, "objects_started_total"), memory: total(families, "process_resident_memory_bytes"), heap: total(families, "lane_heap_bytes"),
+    cpu: total(families, "process_cpu_seconds_total"), commits: total(families, "log_commits_total"), written: total(families, "log_written_bytes_total"),
+    latency: ranges("request_duration_seconds"), flush: ranges("log_flush_duration_seconds"),
   };
 }
 
+/** What the charts show: rates and percentiles between two moments. */
+function point(after, before) {
+  const seconds = (after.at - before.at) / 1000;
+  const out = { at: after.at, objects: after.objects, memory: after.memory, heap: after.heap };
+  for (const name of ["ok", "client", "failed", "refused", "exceptions", "started", "cpu", "commits", "written"]) out[name] = Math.max(0, after[name] - before[name]) / seconds;
+  for (const name of ["latency", "flush"]) {
+    const gained = after[name].map((count, i) => count - (before[name][i] ?? 0));
+    out[`${name}50`] = rank(gained, 0.5);
+    out[`${name}99`] = rank(gained, 0.99);
+  }
+  return out;
+}
+
+let bounds = []; // of the ranges of a histogram, from /api/recent
+function rank(counts, q) {
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  if (all <= 0) return undefined;
+  let seen = 0;
+  for (const [i, count] of counts.entries()) {
+    if (seen + count >= all * q) {
+      const low = bounds[i - 1] ?? 0;
+      return bounds[i] === undefined ? low : low + ((bounds[i] - low) * (all * q - seen)) / (count || 1);
+    }
+    seen += count;
+  }
+  return undefined;
+}
+
+/** The points that the server has kept. After a restart the counters are smaller than before. */
+function pointsOf(list) {
+  const points = [];
+  for (let i = 1; i < list.length; i++) if (list[i].cpu >= list[i - 1].cpu && list[i].at > list[i - 1].at) points.push(point(list[i], list[i - 1]));
+  return points;
+}
+
+async function loadPast() {
+  const recent = await get("/api/recent");
+  bounds = recent.bounds;
+  const names = ["at", ...recent.values, ...recent.histograms];
+  const ahead = Date.now() - recent.now; // of this clock
+  const list = recent.points.map(([time, ...values]) => Object.fromEntries([time + ahead, ...values].map((value, i) => [names[i], value])));
+  state.points = pointsOf(list);
+  state.sums = list.at(-1);
+}
+
 async function scrape() {
-  const at = Date.now();
   try {
+    if (!state.sums) await loadPast();
     const families = parse(await (await send("GET", "/metrics")).text());
-    const { families: before, at: last } = state;
-    Object.assign(state, { families, before, at, seconds: last ? (at - last) / 1000 : 1, error: undefined });
-    // After a pause (a hidden tab), or a restart of the server, rates would be wrong.
-    const restarted = before && total(families, "process_cpu_seconds_total") < total(before, "process_cpu_seconds_total");
-    if (restarted) state.before = undefined;
-    else if (before) state.points = [...state.points.slice(1 - KEPT), point(at, families, before, state.seconds)];
+    const at = Date.now(), now = sums(at, families);
+    Object.assign(state, { before: state.families, families, seconds: (at - (state.at ?? at - 1000)) / 1000, at, error: undefined });
+    if (state.before && now.cpu < state.sums.cpu) state.before = undefined; // restarted
+    state.points = [...state.points, ...pointsOf([state.sums, now])].slice(-KEPT);
+    state.sums = now;
   } catch (error) {
     state.error = error;
   }

@@ -1,5 +1,5 @@
 // The small parts that views are made of.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as format from "../lib/format.js";
 
 export function Icon({ name }) {
@@ -226,10 +226,10 @@ function Confirm({ title, text, action, type, close }) {
     <form class="dialog-body" onSubmit={(event) => { event.preventDefault(); if (ready) close(true); }}>
       <h2>{title}</h2>
       <div class="text">{text}</div>
-      {type && <label class="field">Type <code>{type}</code> to go on<input value={typed} autofocus spellcheck={false} onInput={(event) => setTyped(event.target.value)} /></label>}
+      {type && <label class="field"><span>Type <code>{type}</code> to go on</span><input value={typed} data-focus spellcheck={false} onInput={(event) => setTyped(event.target.value)} /></label>}
       <div class="actions">
         <Button onClick={() => close(false)}>Cancel</Button>
-        <button type="submit" class="button danger" disabled={!ready} autofocus={!type}>{action}</button>
+        <button type="submit" class="button danger" disabled={!ready} data-focus={!type || undefined}>{action}</button>
       </div>
     </form>
   );
@@ -245,11 +245,11 @@ export function Overlay() {
     const timer = setTimeout(() => setState((state) => ({ ...state, toasts: state.toasts.filter(({ id }) => id > last) })), 5000);
     return () => clearTimeout(timer);
   }, [last]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element || !state.dialog) return;
     if (!element.open) element.showModal();
-    (element.querySelector("[autofocus], textarea, input:not([type=checkbox]), select") ?? element).focus();
+    (element.querySelector("[data-focus]") ?? element.querySelector("textarea, input:not([type=checkbox]), select") ?? element).focus();
   }, [state.dialog]);
   return (
     <>

@@ -11,15 +11,18 @@ export function Value({ value }) {
   return <>{String(value)}</>;
 }
 
+const isNumber = (value) => typeof value === "number" || typeof value === "bigint";
+
 export function Grid({ columns, rows, onCell, tools }) {
+  const side = (k) => (isNumber(rows.find((row) => row[k] !== null)?.[k]) ? "right" : "");
   return (
     <div class="table-box grid">
       <table>
-        <thead><tr>{columns.map((name, i) => <th key={i} scope="col">{name}</th>)}{tools && <th />}</tr></thead>
+        <thead><tr>{columns.map((name, i) => <th key={i} scope="col" class={side(i)}>{name}</th>)}{tools && <th />}</tr></thead>
         <tbody>{rows.map((row, i) => (
           <tr key={i} data-row tabIndex={-1}>
             {row.map((value, k) => (
-              <td key={k} class={`mono ${typeof value === "number" || typeof value === "bigint" ? "right" : ""}`} title={typeof value === "string" && value.length > 40 ? value.slice(0, 2000) : undefined}>
+              <td key={k} class={`mono ${isNumber(value) ? "right" : ""}`} title={typeof value === "string" && value.length > 40 ? value.slice(0, 2000) : undefined}>
                 {onCell ? <button type="button" class="cell" onClick={() => onCell(i, k)}><Value value={value} /></button> : <Value value={value} />}
               </td>))}
             {tools && <td class="right">{tools(i)}</td>}

@@ -1,6 +1,6 @@
 // KV namespaces: keys, and their values.
-import { useEffect, useState } from "preact/hooks";
-import { del, get, path, query, send } from "../lib/api.js";
+import { useState } from "preact/hooks";
+import { del, get, keyPath, path, query, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { href } from "../lib/router.js";
@@ -30,13 +30,15 @@ function save(blob, name) {
 }
 
 function ValueForm({ base, name, close }) {
-  const value = useLoad(() => (name === undefined ? Promise.resolve({ text: "", metadata: "" }) : read(`${base}/values/${encodeURIComponent(name)}`)), [name]);
+  const value = useLoad(() => (name === undefined ? Promise.resolve({ text: "", metadata: "" }) : read(keyPath(`${base}/values`, name))), [name]);
   const [error, setError] = useState();
   const submit = async (event) => {
     event.preventDefault();
     const { key, text, metadata, expiration } = event.target.elements;
     try {
-      await send("PUT", `${base}/values/${encodeURIComponent(key.value)}${query({ metadata: metadata.value, expiration: expiration.value && Math.round(new Date(expiration.value).getTime() / 1000) })}`, { body: text.value });
+      const options = query({ metadata: metadata.value, expiration: expiration.value && Math.round(new Date(expiration.value).getTime() / 1000) });
+      const target = keyPath(`${base}/values`, key.value);
+      await send("PUT", target.includes("?") ? target + options.replace("?", "&") : target + options, { body: text.value });
       toast("saved");
       close("saved");
     } catch (error) { setError(error); }
@@ -48,10 +50,10 @@ function ValueForm({ base, name, close }) {
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>{name ?? "New key"}</h2>
-      <label class="field" hidden={name !== undefined}>Key<input name="key" required spellcheck={false} value={name} autofocus={name === undefined} /></label>
+      <label class="field" hidden={name !== undefined}>Key<input name="key" required spellcheck={false} value={name} data-focus={name === undefined || undefined} /></label>
       {text === undefined
         ? <div class="state"><p>{format.bytes(size)} that are no text, or too many to be edited here.</p><Button onClick={() => save(blob, name)}>Download</Button></div>
-        : <label class="field">Value<textarea class="code" name="text" rows={12} spellcheck={false} defaultValue={text} autofocus={name !== undefined} /></label>}
+        : <label class="field">Value<textarea class="code" name="text" rows={12} spellcheck={false} defaultValue={text} data-focus={name !== undefined || undefined} /></label>}
       <div class="pair">
         <label class="field">Metadata, as JSON<input name="metadata" class="mono" spellcheck={false} value={metadata} /></label>
         <label class="field">Expires<input name="expiration" type="datetime-local" step="1" value={local} /></label>
@@ -79,7 +81,7 @@ function Namespace({ id }) {
     const answer = await dialog((close) => <ValueForm base={base} name={name} close={close} />, { wide: true });
     if (answer?.remove) {
       if (!(await confirm({ title: "Delete this key?", text: <>The key <code>{answer.remove}</code> and its value go.</>, action: "Delete" }))) return;
-      try { await del(`${base}/values/${encodeURIComponent(answer.remove)}`); toast("deleted"); } catch (error) { toast(error.message, "bad"); }
+      try { await del(keyPath(`${base}/values`, answer.remove)); toast("deleted"); } catch (error) { toast(error.message, "bad"); }
     }
     if (answer) pages.reload();
   };

@@ -1,6 +1,6 @@
 // The key-value pairs of an object's storage.
-import { useEffect, useState } from "preact/hooks";
-import { del, get, path, put, query } from "../lib/api.js";
+import { useState } from "preact/hooks";
+import { del, get, keyPath, put, query } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { usePages, useSettled } from "../lib/load.js";
 import { Button, confirm, dialog, Empty, PagedTable, Search, toast } from "../ui/parts.jsx";
@@ -21,9 +21,9 @@ function PairForm({ pair, save, remove, close }) {
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>{pair ? pair.key : "New pair"}</h2>
-      <label class="field" hidden={Boolean(pair)}>Key<input name="key" class="mono" required spellcheck={false} value={pair?.key} autofocus={!pair} /></label>
+      <label class="field" hidden={Boolean(pair)}>Key<input name="key" class="mono" required spellcheck={false} value={pair?.key} data-focus={!pair || undefined} /></label>
       <label class="field">Value, as JSON
-        <textarea class="code" name="value" rows={12} spellcheck={false} autofocus={Boolean(pair)} defaultValue={pair ? JSON.stringify(pair.value, null, 2) : ""} />
+        <textarea class="code" name="value" rows={12} spellcheck={false} data-focus={pair ? true : undefined} defaultValue={pair ? JSON.stringify(pair.value, null, 2) : ""} />
       </label>
       <p class="hint">What JSON has not is written with a <code>$</code>: <code>{'{"$date":0}'}</code>, <code>{'{"$bytes":"AQI="}'}</code>, <code>{'{"$bigint":"5"}'}</code>.</p>
       {error && <p class="wrong" role="alert">{error}</p>}
@@ -44,10 +44,10 @@ export function Pairs({ base, reload }) {
     return { items: entries, cursor: next };
   }, [base, prefix]);
   const again = () => { pages.reload(); reload(); };
-  const save = async (key, value) => { await put(`${base}/kv/${encodeURIComponent(key)}`, { value }); toast("saved"); again(); };
+  const save = async (key, value) => { await put(keyPath(`${base}/kv`, key), value); toast("saved"); again(); };
   const remove = async ({ key }) => {
     if (!(await confirm({ title: "Delete this pair?", text: <>The key <code>{key}</code> and its value go.</>, action: "Delete" }))) return;
-    await del(`${base}/kv/${encodeURIComponent(key)}`);
+    await del(keyPath(`${base}/kv`, key));
     toast("deleted");
     again();
   };

@@ -31,7 +31,7 @@ function CellForm({ title, value, close }) {
     <form class="dialog-body" onSubmit={save}>
       <h2>{title}</h2>
       <Select label="Type" value={kind} onChange={setKind} options={kinds} />
-      {kind !== "null" && <textarea class="code" name="text" rows={kind === "text" ? 8 : 1} spellcheck={false} defaultValue={value === null ? "" : String(value)} />}
+      {kind !== "null" && <textarea class="code" name="text" data-focus rows={kind === "text" ? 8 : 1} spellcheck={false} defaultValue={value === null ? "" : String(value)} />}
       {error && <p class="wrong">{error}</p>}
       <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Save</button></div>
     </form>

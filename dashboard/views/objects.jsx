@@ -1,14 +1,13 @@
 // Objects: found by class, name or id, sorted by size, last change or alarm.
 import { useEffect, useState } from "preact/hooks";
-import { get, path, query } from "../lib/api.js";
+import { get, query } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
 import { Badge, Button, Empty, Head, Icon, PagedTable, Search, Select, Time, Toggle, Trouble } from "../ui/parts.jsx";
 
 const PAGE = 50;
-const isId = (text) => /^[0-9a-f]{64}$/i.test(text);
-const mayBeId = (text) => /^[0-9a-f]{4,63}$/i.test(text);
+const mayBeId = (text) => /^[0-9a-f]{4,64}$/i.test(text);
 const isService = (name) => name.startsWith("$");
 
 /** The classes that have objects, `worker/Class`: those of the last time at once, and then those of now. */
@@ -24,10 +23,6 @@ function useNamespaces() {
 
 /** One page of objects of a class, in the order that is asked for. */
 async function list(namespace, { q, sort, desc }, cursor, signal) {
-  if (isId(q)) {
-    const found = await get(path`/api/objects/${namespace}/${q.toLowerCase()}`, { signal }).catch((error) => { if (error.status !== 404) throw error; });
-    return { items: found ? [found] : [], cursor: null };
-  }
   // The beginning of a name is found in the order of names only, that of an id in theirs.
   const ask = (order) => get(`/api/objects${query({ namespace, ...order, limit: PAGE })}`, { signal });
   const [{ objects, cursor: next }, ids] = await Promise.all([
@@ -72,7 +67,7 @@ export function Objects({ route }) {
     { title: "Alarm", sort: "alarm", right: true, cell: ({ alarm }) => (alarm === null ? <span class="faint">–</span> : <Badge kind={alarm < Date.now() ? "warn" : ""}><Time ms={alarm} /></Badge>) },
   ].filter(Boolean);
   const empty = searching
-    ? <Empty title="Nothing found">No object {ns ? `of ${ns} ` : ""}has {isId(q.trim()) ? "this id" : `a name${mayBeId(q.trim()) ? " or id" : ""} that begins with “${q.trim()}”`}.</Empty>
+    ? <Empty title="Nothing found">No object {ns ? `of ${ns} ` : ""}has a name{mayBeId(q.trim()) ? " or id" : ""} that begins with “{q.trim()}”.</Empty>
     : sort === "alarm" ? <Empty title="No alarms">No object {ns ? `of ${ns} ` : ""}has an alarm set.</Empty>
     : <Empty title="No objects yet">An object is listed here from its first write on.</Empty>;
   return (

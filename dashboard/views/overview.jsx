@@ -57,8 +57,8 @@ export function Overview() {
       <div class="charts">
         <Chart title="Requests" big={perSecond(requests)} points={points} unit={perSecond}
           series={[line("answered", "ok", "c1", true), line("4xx", "client", "c2")]} />
-        <Chart title="Latency, 99th percentile" big={format.seconds(now.p99)} points={points} unit={format.seconds}
-          series={[line("p99", "p99", "c4", true), line("p50", "p50", "c1")]} />
+        <Chart title="Latency, 99th percentile" big={format.seconds(now.latency99)} points={points} unit={format.seconds}
+          series={[line("p99", "latency99", "c4", true), line("p50", "latency50", "c1")]} />
         <Chart title="Errors" big={perSecond(now.failed === undefined ? undefined : now.failed + now.refused)} points={points} unit={perSecond}
           series={[line("5xx", "failed", "c3", true), line("exceptions", "exceptions", "c2"), line("refused", "refused", "c4")]} />
         <Chart title="Objects in memory" big={format.count(now.objects)} points={points} unit={format.short}

@@ -7,15 +7,15 @@ import { href } from "../lib/router.js";
 import { bindingsColumn, Choose } from "../ui/choose.jsx";
 import { Badge, Button, confirm, dialog, Empty, Facts, Head, Loaded, PagedTable, Time, toast } from "../ui/parts.jsx";
 
-const unwrap = (answer) => answer.result ?? answer;
-const typeOf = (message) => message.content_type ?? message.metadata?.["CF-Content-Type"];
-const bodyOf = (message) => (typeof message.body === "string" ? message.body : JSON.stringify(message.body, null, 2));
+const bodyOf = ({ body }) => (typeof body === "string" ? body : JSON.stringify(body, null, 2));
+const Delivery = ({ paused }) => (paused ? <Badge kind="warn">paused</Badge> : <Badge kind="good">on</Badge>);
 
 function Message({ message, close }) {
   return (
     <div class="dialog-body">
       <h2>Message</h2>
-      <Facts items={[["Id", <span class="mono">{message.id}</span>], ["Sent", <Time ms={message.timestamp_ms} exact />], ["Attempts", format.count(message.attempts)], ["Type", typeOf(message)]]} />
+      <Facts items={[["Id", <span class="mono">{message.id}</span>], ["Sent", <Time ms={message.timestamp} exact />], ["Due", message.due ? <Time ms={message.due} /> : "now"],
+        ["Attempts", format.count(message.attempts)], ["Type", message.contentType], ["Size", format.bytes(message.bytes)]]} />
       <pre class="preview mono">{bodyOf(message)}</pre>
       <div class="actions"><Button onClick={() => close()}>Close</Button></div>
     </div>
@@ -26,42 +26,59 @@ function SendForm({ close }) {
   const [error, setError] = useState();
   const submit = (event) => {
     event.preventDefault();
-    const text = event.target.elements.body.value;
-    if (event.target.elements.type.value === "text") { close({ body: text, content_type: "text" }); return; }
-    try { close({ body: JSON.parse(text), content_type: "json" }); } catch (error) { setError(error.message); }
+    const { type, body } = event.target.elements;
+    if (type.value === "text") { close({ body: body.value, content_type: "text" }); return; }
+    try { close({ body: JSON.parse(body.value), content_type: "json" }); } catch (error) { setError(error.message); }
   };
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>Send a message</h2>
       <label class="field">Type<select name="type"><option value="json">JSON</option><option value="text">Text</option></select></label>
-      <label class="field">Body<textarea class="code" name="body" rows={8} required spellcheck={false} autofocus /></label>
+      <label class="field">Body<textarea class="code" name="body" rows={8} required spellcheck={false} data-focus /></label>
       {error && <p class="wrong" role="alert">{error}</p>}
       <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Send</button></div>
     </form>
   );
 }
 
+/** Asks where the messages go: to a queue whose dead letters come here, or any other. */
+function RedriveForm({ queue, queues, close }) {
+  const sources = queue.deadLettersOf, others = queues.map(({ name }) => name).filter((name) => name !== queue.name && !sources.includes(name));
+  return (
+    <form class="dialog-body" onSubmit={(event) => { event.preventDefault(); close(event.target.elements.to.value); }}>
+      <h2>Send these messages again?</h2>
+      <p class="text">All {format.count(queue.backlog)} go to another queue, as new messages, and leave this one.</p>
+      <label class="field">To<select name="to" data-focus>{[...sources, ...others].map((name) => <option key={name} value={name}>{name}{sources.includes(name) ? ", where they come from" : ""}</option>)}</select></label>
+      <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Redrive</button></div>
+    </form>
+  );
+}
+
 function Queue({ name }) {
   const base = path`/api/queues/${name}`;
-  const about = useLoad((signal) => get(base, { signal }).then(unwrap), [name], { every: 3000 });
+  const all = useLoad((signal) => get("/api/queues", { signal }).then(({ queues }) => queues), [], { every: 3000 });
+  const queue = all.data?.find((each) => each.name === name);
   const pages = usePages(async (cursor, signal) => {
-    const answer = unwrap(await get(`${base}/messages${query({ cursor, limit: 100 })}`, { signal }));
-    return { items: answer.messages, cursor: answer.cursor };
-  }, [name]);
-  const again = () => { about.reload(); pages.reload(); };
-  const paused = about.data?.settings?.delivery_paused;
-  const pause = async () => { await patch(base, { settings: { delivery_paused: !paused } }); toast(paused ? "messages are delivered again" : "delivery is paused"); about.reload(); };
+    const { messages, cursor: next } = await get(`${base}/messages${query({ cursor, limit: 100 })}`, { signal });
+    return { items: messages, cursor: next };
+  }, [name, queue?.backlog]);
+  const again = () => { all.reload(); pages.reload(); };
+  const pause = async () => {
+    await patch(base, { settings: { delivery_paused: !queue.paused } });
+    toast(queue.paused ? "messages are delivered again" : "delivery is paused");
+    all.reload();
+  };
   const purge = async () => {
-    if (!(await confirm({ title: "Purge this queue?", text: `All ${format.count(about.data.backlog_count)} messages go, also those that are being worked on. This cannot be undone.`, action: "Purge", type: name }))) return;
+    if (!(await confirm({ title: "Purge this queue?", text: `All ${format.count(queue.backlog)} messages go, also those that are being worked on. This cannot be undone.`, action: "Purge", type: name }))) return;
     await post(`${base}/purge`);
     toast("purged");
     again();
   };
   const redrive = async () => {
-    if (!(await confirm({ title: "Send these messages again?", text: "Each goes back to the queue it came from when it was given up, and leaves this one.", action: "Redrive" }))) return;
-    const answer = unwrap(await post(`${base}/redrive`));
-    const count = answer.moved ?? answer.redriven ?? answer.count;
-    toast(count === undefined ? "sent again" : `${format.count(count)} messages are sent again`);
+    const to = await dialog((close) => <RedriveForm queue={queue} queues={all.data} close={close} />);
+    if (!to) return;
+    const { moved } = await post(`${base}/redrive`, { to });
+    toast(`${format.count(moved)} messages are sent again`);
     again();
   };
   const send = async () => {
@@ -73,27 +90,28 @@ function Queue({ name }) {
   };
   return (
     <>
-      <Head title={name} up={["Queues", href(["queues"])]}>
+      <Head title={name} up={["Queues", href(["queues"])]} note={queue?.deadLettersOf.length ? `dead letters of ${queue.deadLettersOf.join(", ")}` : undefined}>
         <Button onClick={send}>Send</Button>
-        <Button onClick={pause} disabled={!about.data}>{paused ? "Resume" : "Pause"}</Button>
-        <Button onClick={redrive}>Redrive</Button>
-        <Button kind="warn" onClick={purge} disabled={!about.data}>Purge</Button>
+        <Button onClick={pause} disabled={!queue}>{queue?.paused ? "Resume" : "Pause"}</Button>
+        <Button onClick={redrive} disabled={!queue || all.data.length < 2}>Redrive</Button>
+        <Button kind="warn" onClick={purge} disabled={!queue}>Purge</Button>
       </Head>
-      <Loaded of={about} rows={2}>{(data) => (
+      <Loaded of={all} rows={2}>{() => (queue ? (
         <div class="card"><Facts items={[
-          ["Delivery", paused ? <Badge kind="warn">paused</Badge> : <Badge kind="good">on</Badge>],
-          ["Backlog", `${format.count(data.backlog_count)} messages`], ["Size", format.bytes(data.backlog_bytes)],
-          ["Oldest", data.oldest_message_timestamp_ms ? <Time ms={data.oldest_message_timestamp_ms} /> : "–"],
-          ["Being worked on", format.count(data.leased_count)], ["Dropped", format.count(data.dropped_count)],
-          ["Kept for", data.settings ? `${format.digits(data.settings.message_retention_period / 86400)} days` : "–"]]} /></div>)}
+          ["Delivery", <Delivery paused={queue.paused} />],
+          ["Backlog", `${format.count(queue.backlog)} messages`], ["Size", format.bytes(queue.bytes)], ["Oldest", <Time ms={queue.oldest} />],
+          ["Being worked on", format.count(queue.leased)], ["Dropped", format.count(queue.dropped)], ["Kept for", `${format.digits(queue.retentionSeconds / 86400)} days`],
+          queue.consumers.length > 0 && ["Consumer", queue.consumers.map(({ worker, type }) => (type === "worker" ? worker : "pulled over HTTP")).join(", ")],
+          queue.deadLetterQueue && ["Dead letters go to", <a href={href(["queues", queue.deadLetterQueue])}>{queue.deadLetterQueue}</a>]]} /></div>)
+        : <Empty title="This queue is not there" />)}
       </Loaded>
       <PagedTable pages={pages} rowKey={({ id }) => id} onOpen={(message) => dialog((close) => <Message message={message} close={close} />, { wide: true })} columns={[
-        { title: "Message", mono: true, wide: true, cell: (message) => bodyOf(message).slice(0, 200) },
-        { title: "Type", minor: true, cell: (message) => <span class="soft">{typeOf(message)}</span> },
+        { title: "Message", mono: true, wide: true, cell: (message) => (typeof message.body === "string" ? message.body : JSON.stringify(message.body)).slice(0, 200) },
+        { title: "Type", minor: true, cell: ({ contentType }) => <span class="soft">{contentType}</span> },
         { title: "Attempts", right: true, cell: ({ attempts }) => attempts },
-        { title: "Sent", right: true, cell: ({ timestamp_ms }) => <Time ms={timestamp_ms} /> },
-        { title: "Id", minor: true, mono: true, cell: ({ id }) => <span class="faint">{format.brief(id, 8)}</span> }]}
-        empty={<Empty title="No messages">What is sent is delivered at once, or nothing is sent.</Empty>} />
+        { title: "Due", right: true, minor: true, cell: ({ due }) => (due ? <Time ms={due} /> : "now") },
+        { title: "Sent", right: true, cell: ({ timestamp }) => <Time ms={timestamp} /> }]}
+        empty={<Empty title="No messages">Nothing waits here.</Empty>} />
     </>
   );
 }
@@ -101,11 +119,11 @@ function Queue({ name }) {
 export function Queues({ route }) {
   const name = route.path[1];
   if (name) return <Queue key={name} name={name} />;
-  const nameOf = (queue) => queue.name ?? queue.queue_name;
-  return <Choose view="queues" title="Queues" target="/api/queues" items={(answer) => unwrap(answer).queues} idOf={nameOf}
-    columns={[{ title: "Queue", wide: true, cell: nameOf }, bindingsColumn,
-      { title: "Delivery", cell: (queue) => ((queue.paused ?? queue.settings?.delivery_paused) ? <Badge kind="warn">paused</Badge> : <Badge kind="good">on</Badge>) },
-      { title: "Backlog", right: true, cell: (queue) => format.count(queue.backlog_count) },
-      { title: "Oldest", right: true, cell: (queue) => <Time ms={queue.oldest_message_timestamp_ms || null} /> }]}
+  return <Choose view="queues" title="Queues" target="/api/queues" items={({ queues }) => queues} idOf={({ name }) => name}
+    columns={[{ title: "Queue", wide: true, cell: ({ name }) => name }, bindingsColumn,
+      { title: "Delivery", cell: ({ paused }) => <Delivery paused={paused} /> },
+      { title: "Backlog", right: true, cell: ({ backlog }) => format.count(backlog) },
+      { title: "Dead letters to", minor: true, cell: ({ deadLetterQueue }) => <span class="soft">{deadLetterQueue ?? "–"}</span> },
+      { title: "Oldest", right: true, cell: ({ oldest }) => <Time ms={oldest} /> }]}
     empty={<Empty title="No queues">A project's [[queues.producers]] and consumers are listed here.</Empty>} />;
 }

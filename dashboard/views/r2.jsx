@@ -1,6 +1,6 @@
 // R2 buckets: folders and objects, up and down.
 import { useRef, useState } from "preact/hooks";
-import { del, download, get, path, query, send } from "../lib/api.js";
+import { del, download, get, keyPath, path, query, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
@@ -24,7 +24,7 @@ function Preview({ target, type, size }) {
 }
 
 function About({ base, object, close }) {
-  const target = `${base}/objects/${encodeURIComponent(object.key)}`;
+  const target = keyPath(`${base}/objects`, object.key);
   const type = object.http?.contentType ?? "application/octet-stream";
   return (
     <div class="dialog-body">
@@ -56,13 +56,13 @@ function Bucket({ name, prefix }) {
     const answer = await dialog((close) => <About base={base} object={object} close={close} />, { wide: true });
     if (!answer?.remove) return;
     if (!(await confirm({ title: "Delete this object?", text: <><code>{answer.remove}</code> goes. Its content cannot be brought back.</>, action: "Delete" }))) return;
-    try { await del(`${base}/objects/${encodeURIComponent(answer.remove)}`); toast("deleted"); pages.reload(); about.reload(); } catch (error) { toast(error.message, "bad"); }
+    try { await del(keyPath(`${base}/objects`, answer.remove)); toast("deleted"); pages.reload(); about.reload(); } catch (error) { toast(error.message, "bad"); }
   };
   const upload = async (event) => {
     const list = [...event.target.files];
     event.target.value = "";
     try {
-      for (const each of list) await send("PUT", `${base}/objects/${encodeURIComponent(prefix + each.name)}`, { body: each, headers: { "content-type": each.type || "application/octet-stream" } });
+      for (const each of list) await send("PUT", keyPath(`${base}/objects`, prefix + each.name), { body: each, headers: { "content-type": each.type || "application/octet-stream" } });
       toast(list.length === 1 ? `${list[0].name} is uploaded` : `${list.length} files are uploaded`);
     } catch (error) { toast(error.message, "bad"); }
     pages.reload();

@@ -16,6 +16,7 @@
 #include "admin/job.h"
 #include "admin/metrics.h"
 #include "admin/openapi.h"
+#include "admin/recent.h"
 #include "admin/tail.h"
 #include "base/assert.h"
 #include "base/diag.h"
@@ -40,6 +41,7 @@ struct cn_admin {
     struct endpoint control, tcp;
     struct cn_guard guard;
     struct cn_tail tail;
+    struct cn_recent recent;
     uint16_t port;
     struct cn_list jobs; /* of struct cn_job */
     unsigned job_count;
@@ -123,14 +125,27 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
     answer(http, why ? 503 : 200, "text/plain;charset=UTF-8", text, (size_t)size);
 }
 
+static struct cn_metrics_sources sources_of(const struct cn_admin_options *options)
+{
+    const struct cn_control *control = &options->control;
+    return (struct cn_metrics_sources){options->server, control->node, control->store,
+                                       control->history, control->points};
+}
+
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)
 {
-    const struct cn_control *control = &admin->options.control;
-    struct cn_metrics_sources sources = {admin->options.server, control->node, control->store,
-                                         control->history, control->points};
+    struct cn_metrics_sources sources = sources_of(&admin->options);
     struct cn_buf out = {0};
     cn_metrics_append(&sources, &out);
     answer(http, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.size);
+    cn_buf_fini(&out);
+}
+
+static void answer_recent(struct cn_admin *admin, struct cn_http_request *http)
+{
+    struct cn_buf out = {0};
+    cn_recent_append(&admin->recent, &out);
+    answer(http, 200, "application/json", out.data, out.size);
     cn_buf_fini(&out);
 }
 
@@ -183,6 +198,7 @@ static const struct page {
     {"/openapi.json", CN_GUARD_TOKEN, answer_openapi},
     {"/api/tail", CN_GUARD_TOKEN, answer_tail},
     {"/api/address", CN_GUARD_TOKEN, answer_address},
+    {"/api/recent", CN_GUARD_TOKEN, answer_recent},
 };
 
 static const struct page *find_page(const struct cn_http_request *http)
@@ -253,6 +269,7 @@ static void check_closed(struct cn_admin *admin)
     if (admin->open_count > 0)
         return;
     cn_tail_close(&admin->tail);
+    cn_recent_close(&admin->recent);
     cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
 }
 
@@ -347,6 +364,8 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(rc == 0);
     rc = cn_tail_init(&admin->tail, &admin->loop);
     CN_ASSERT(rc == 0);
+    struct cn_metrics_sources sources = sources_of(options);
+    cn_recent_start(&admin->recent, &admin->loop, &sources);
     if (options->socket_dir)
         rc = open_control(admin, err);
     if (rc == 0 && options->host)

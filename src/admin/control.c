@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "admin/control_private.h"
 #include "base/assert.h"
@@ -16,6 +17,8 @@
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
+
+#define TURN_WAIT_US 5000000 /* for other calls on the same object */
 
 /* Path segments: a word stands for itself, "*" for any, "**" for all that is left, slashes and
  * empty segments included: a key. Each is described in openapi.json, which a test compares with
@@ -451,6 +454,22 @@ static int run_alone(struct cn_control_call *call, const struct cn_object_key *k
     return rc == 0 ? cn_store_wait(store, lsn, err) : rc;
 }
 
+/* Begins a visit when other calls have left the object, which they do soon: a page shows several
+ * things of an object at once. One that stays long, such as a large restore, is not waited for. */
+static int begin_visit(struct cn_control_call *call, struct cn_visit *visit, struct cn_err *err)
+{
+    int rc = cn_visit_begin(visit, err);
+    unsigned pause_us = 500, waited_us = 0;
+    while (rc == CN_ELOCKED && waited_us < TURN_WAIT_US &&
+           !(call->cancelled && call->cancelled(call))) {
+        usleep(pause_us);
+        waited_us += pause_us;
+        pause_us = pause_us < 16000 ? pause_us * 2 : pause_us;
+        rc = cn_visit_begin(visit, err);
+    }
+    return rc;
+}
+
 int cn_control_with_database(struct cn_control_call *call, const struct cn_object_key *key,
                              cn_control_fn fn, void *data, struct cn_err *err)
 {
@@ -459,7 +478,7 @@ int cn_control_with_database(struct cn_control_call *call, const struct cn_objec
         return run_alone(call, key, &errand, err);
     struct cn_visit visit = {
         .node = call->control->node, .key = *key, .turn = run_turn, .data = &errand};
-    int rc = cn_visit_begin(&visit, err);
+    int rc = begin_visit(call, &visit, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = run_alone(call, key, &errand, err);
@@ -477,7 +496,7 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
         return fn(call, key, data, err);
     struct cn_visit visit = {
         .node = call->control->node, .key = *key, .exclusive = true, .reason = reason};
-    int rc = cn_visit_begin(&visit, err);
+    int rc = begin_visit(call, &visit, err);
     if (rc < 0)
         return rc;
     rc = fn(call, key, data, err);

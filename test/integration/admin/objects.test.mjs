@@ -161,6 +161,17 @@ for (const lanes of [1, 2]) {
       assert.equal(added + failed, 20);
       assert.ok((await call(server, "w", "count")) >= 5);
     });
+    test("several calls on one object at once take turns", async () => {
+      // After a restore the object is not in memory until it is called.
+      await call(server, "turns", "add", "x");
+      const { json } = await ask({ data }, "GET", objectPath("turns"));
+      assert.equal((await ask({ data }, "POST", objectPath("turns", "/restore"), { body: { bookmark: json.bookmark } })).status, 200);
+      const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => (i % 3
+        ? ask({ data }, "POST", objectPath("turns", "/sql"), { body: { sql: `INSERT INTO entry(text) VALUES('${i}')` } })
+        : ask({ data }, "GET", objectPath("turns")))));
+      for (const { status, text } of answers) assert.equal(status, 200, text);
+      assert.equal(await call(server, "turns", "count"), 9);
+    });
     test("history lists commits with bookmarks that restore and export", async () => {
       for (let i = 0; i < 5; i++) await call(server, "h", "add", String(i));
       const { json } = await ask({ data }, "GET", objectPath("h", "/history?limit=3"));
