@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "admin/control_private.h"
+#include "base/base64.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -139,7 +140,7 @@ static bool read_buffer(struct reader *reader, bool resizable)
     if (!bytes)
         return false;
     cn_buf_append_str(reader->out, "{\"$bytes\":\"");
-    cn_control_append_base64(reader->out, bytes, (size_t)count);
+    cn_base64_encode(reader->out, bytes, (size_t)count);
     cn_buf_append_str(reader->out, "\"}");
     return true;
 }
@@ -425,6 +426,6 @@ void cn_clone_append_json(struct cn_buf *out, const void *bytes, size_t size)
         return;
     out->size = start;
     cn_buf_append_str(out, "{\"$raw\":\"");
-    cn_control_append_base64(out, bytes, size);
+    cn_base64_encode(out, bytes, size);
     cn_buf_append_str(out, "\"}");
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "admin/clone.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -214,31 +215,15 @@ static int write_set(struct cn_buf *out, const struct cn_json *json, struct cn_e
     return write_list(out, TAG_SET, json, err);
 }
 
-static int base64_digit(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = c ? strchr(digits, c) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
 static int write_bytes(struct cn_buf *out, const struct cn_json *json, struct cn_err *err)
 {
-    const char *text = json->kind == CN_JSON_STRING ? json->text : "?";
-    size_t count = strlen(text);
-    while (count > 0 && text[count - 1] == '=')
-        count--;
-    bool good = count % 4 != 1;
+    struct cn_buf bytes = {0};
+    bool good = json->kind == CN_JSON_STRING && cn_base64_decode(&bytes, json->text, json->size);
     cn_buf_append_byte(out, TAG_VIEW);
     cn_buf_append_byte(out, UINT8_ARRAY);
-    write_uint(out, count * 3 / 4);
-    uint32_t bits = 0;
-    for (size_t i = 0; i < count && good; i++) {
-        int digit = base64_digit(text[i]);
-        good = digit >= 0;
-        bits = bits << 6 | (uint32_t)(digit & 63);
-        if (i % 4 != 0)
-            cn_buf_append_byte(out, (uint8_t)(bits >> (6 - 2 * (i % 4))));
-    }
+    write_uint(out, bytes.size);
+    cn_buf_append(out, bytes.data, bytes.size);
+    cn_buf_fini(&bytes);
     return good ? 0 : cn_err_set(err, CN_EINVALID, "$bytes must be base64");
 }
 

@@ -43,6 +43,7 @@ static const struct route {
     {"PUT", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_put},
     {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete},
     {"GET", {"api", "kv"}, cn_control_kv_namespaces},
+    {"PUT", {"api", "kv", "*"}, cn_control_kv_make},
     {"GET", {"api", "kv", "*", "keys"}, cn_control_kv_keys},
     {"GET", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
     {"PUT", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
@@ -502,23 +503,6 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
     rc = fn(call, key, data, err);
     cn_visit_end(&visit);
     return rc;
-}
-
-void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *in = bytes;
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t three = (uint32_t)in[i] << 16;
-        if (i + 1 < size)
-            three |= (uint32_t)in[i + 1] << 8;
-        if (i + 2 < size)
-            three |= in[i + 2];
-        cn_buf_append_byte(out, (uint8_t)digits[three >> 18]);
-        cn_buf_append_byte(out, (uint8_t)digits[three >> 12 & 63]);
-        cn_buf_append_byte(out, i + 1 < size ? (uint8_t)digits[three >> 6 & 63] : '=');
-        cn_buf_append_byte(out, i + 2 < size ? (uint8_t)digits[three & 63] : '=');
-    }
 }
 
 void cn_control_append_cursor(struct cn_buf *out, char kind, const void *bytes, size_t size)

@@ -15,6 +15,7 @@
 #include "store/store.h"
 
 #define METADATA_MAX 1024
+#define NAMESPACE_MAX 200
 #define TTL_MIN_S 60
 #define TIME_MAX_S 253402300799 /* the end of the year 9999 */
 
@@ -54,6 +55,22 @@ int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     cn_buf_append_str(&call->scratch, "]}");
+    return cn_control_answer(call, &call->scratch);
+}
+
+/* PUT /api/kv/NS */
+int cn_control_kv_make(struct cn_control_call *call, struct cn_err *err)
+{
+    const char *id = call->path[2];
+    if (strlen(id) > NAMESPACE_MAX)
+        return cn_err_set(err, CN_EINVALID, "the id of a namespace has at most %d bytes",
+                          NAMESPACE_MAX);
+    int rc = cn_control_service_make(call, "kv", id, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(&call->scratch, "{\"id\":");
+    cn_buf_append_json(&call->scratch, id, strlen(id));
+    cn_buf_append_byte(&call->scratch, '}');
     return cn_control_answer(call, &call->scratch);
 }
 

@@ -351,8 +351,7 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
 
 /* --- moments --------------------------------------------------------------------------------- */
 
-/* 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
-static int parse_time(const char *text, int64_t *time_ms, struct cn_err *err)
+int cn_control_time(const char *text, int64_t *time_ms, struct cn_err *err)
 {
     char *end;
     errno = 0;
@@ -389,7 +388,7 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
     }
     if (!time)
         return 0;
-    int rc = parse_time(time, &time_ms, err);
+    int rc = cn_control_time(time, &time_ms, err);
     if (rc == 0)
         rc = cn_history_bookmark_at(control->history, control->store, key, time_ms, text, err);
     return rc < 0 ? rc : 1;

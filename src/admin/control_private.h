@@ -30,6 +30,9 @@ const char *cn_control_param(const struct cn_control_call *call, const char *nam
 int cn_control_param_number(const struct cn_control_call *call, const char *name, int64_t max,
                             int64_t fallback, int64_t *value, struct cn_err *err);
 
+/* 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
+int cn_control_time(const char *text, int64_t *time_ms, struct cn_err *err);
+
 /* The namespace with this name. */
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err);
@@ -55,7 +58,6 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
 /* Appends a catalog entry as a JSON object. */
 void cn_control_append_entry(struct cn_buf *out, const char *namespace_name,
                              const struct cn_catalog_entry *entry);
-void cn_control_append_base64(struct cn_buf *out, const void *bytes, size_t size);
 
 /* --- services -------------------------------------------------------------------------------- */
 
@@ -109,6 +111,7 @@ int cn_control_kv_put(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv_delete(struct cn_control_call *call, struct cn_err *err);
 int cn_control_workers(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err);
+int cn_control_kv_make(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv_keys(struct cn_control_call *call, struct cn_err *err);
 int cn_control_kv_value(struct cn_control_call *call, struct cn_err *err);
 int cn_control_r2_buckets(struct cn_control_call *call, struct cn_err *err);

@@ -7,6 +7,7 @@
 
 #include "admin/clone.h"
 #include "admin/control_private.h"
+#include "base/base64.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/queue.h"
@@ -144,7 +145,7 @@ static void append_body(struct cn_buf *out, enum cn_queue_type type, const void 
         break;
     case CN_QUEUE_BYTES:
         cn_buf_append_str(out, "{\"$bytes\":\"");
-        cn_control_append_base64(out, body, size);
+        cn_base64_encode(out, body, size);
         cn_buf_append_str(out, "\"}");
         break;
     case CN_QUEUE_V8:

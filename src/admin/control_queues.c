@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "admin/control_private.h"
+#include "base/base64.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/queue.h"
@@ -170,7 +171,7 @@ static void append_messages(struct cn_buf *out, const struct cn_queue_call *requ
             cn_buf_append_json(out, (const char *)body, message->size);
         } else {
             cn_buf_append_byte(out, '"');
-            cn_control_append_base64(out, body, message->size);
+            cn_base64_encode(out, body, message->size);
             cn_buf_append_byte(out, '"');
         }
         cn_buf_append_byte(out, '}');

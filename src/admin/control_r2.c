@@ -268,7 +268,7 @@ static int read_http(struct cn_control_call *call, char **json, struct cn_err *e
         }
         cn_buf_printf(&out, "%c\"%s\":", out.size ? ',' : '{', names[i]);
         if (is_time)
-            cn_buf_append_str(&out, value);
+            cn_buf_printf(&out, "%" PRId64, time_ms);
         else
             cn_buf_append_json(&out, value, strlen(value));
     }

@@ -10,6 +10,7 @@
 
 #include "admin/clone.h"
 #include "admin/control_private.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "store/database.h"
 #include "store/kvtable.h"
@@ -84,7 +85,7 @@ static void append_column(struct cn_buf *out, struct cn_statement *statement, in
     case CN_SQL_BLOB: {
         const void *bytes = cn_statement_column_blob(statement, column, &size);
         cn_buf_append_str(out, "{\"base64\":\"");
-        cn_control_append_base64(out, bytes, size);
+        cn_base64_encode(out, bytes, size);
         cn_buf_append_str(out, "\"}");
         break;
     }

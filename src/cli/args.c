@@ -19,10 +19,14 @@
 #define D1 CN_COMMAND_D1
 #define TAIL CN_COMMAND_TAIL
 #define CRONS CN_COMMAND_CRONS
+#define KV CN_COMMAND_KV
+#define R2 CN_COMMAND_R2
+#define QUEUES CN_COMMAND_QUEUES
+#define SERVICES (KV | R2 | QUEUES)
 #define OFFLINE                                                          \
     (OBJECTS | TAIL | CRONS | CN_COMMAND_DASHBOARD | CN_COMMAND_BACKUP | \
      CN_COMMAND_CHECK) /* on a data directory */
-#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | OFFLINE)
+#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | SERVICES | OFFLINE)
 
 struct option {
     const char *name;
@@ -42,11 +46,11 @@ static const struct option options[] = {
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen)},
     {"ip", 0, DEV, "HOST", NULL, "the host alone", AT(ip)},
     {"port", 0, DEV, "PORT", NULL, "the port alone", AT(port)},
-    {"data", 0, SERVE | DEV | BUILD | DEPLOY | D1 | OFFLINE, "DIR", "CAIRN_DATA",
+    {"data", 0, SERVE | DEV | BUILD | DEPLOY | D1 | SERVICES | OFFLINE, "DIR", "CAIRN_DATA",
      "data directory (PROJECT/.cairn)", AT(data)},
     {"lanes", 0, SERVE | DEV, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)",
      AT(lanes)},
-    {"env", 'e', SERVE | DEV | BUILD | DEPLOY | D1, "NAME", "CAIRN_ENV",
+    {"env", 'e', SERVE | DEV | BUILD | DEPLOY | D1 | SERVICES, "NAME", "CAIRN_ENV",
      "environment of the configuration: [env.NAME]", AT(env)},
     {"var", 0, SERVE | DEV | BUILD | DEPLOY, "K=V", "CAIRN_VAR",
      "sets a variable; may be repeated (in CAIRN_VAR: one per line)", VAR_OFFSET},
@@ -76,10 +80,36 @@ static const struct option options[] = {
     {"status", 0, TAIL, "ok|error|canceled", NULL, "only requests that ended so", AT(status)},
     {"method", 0, TAIL, "METHOD", NULL, "only requests with this method", AT(method)},
     {"search", 0, TAIL, "TEXT", NULL, "only lines that hold this text", AT(search)},
-    {"prefix", 0, OBJECTS, "P", NULL, "list: names that begin so", AT(prefix)},
-    {"force", 'f', OBJECTS, NULL, NULL, "delete: without asking", AT(force)},
-    {"json", 0, OBJECTS | D1 | CRONS, NULL, NULL, "one JSON object per line", AT(json)},
-    {"config", 'c', D1, "FILE", NULL, "the project's folder or configuration (.)", AT(config)},
+    {"binding", 0, KV, "NAME", NULL, "the namespace: a binding of the project", AT(binding)},
+    {"namespace-id", 0, KV, "ID", NULL, "the namespace: its id", AT(namespace_id)},
+    {"path", 0, KV, "FILE", NULL, "put: the value is in a file", AT(path)},
+    {"ttl", 0, KV, "S", NULL, "put: seconds until it expires, at least 60", AT(ttl)},
+    {"expiration", 0, KV, "T", NULL, "put: when it expires, in seconds since 1970", AT(expiration)},
+    {"metadata", 0, KV, "JSON", NULL, "put: what list shows with the key", AT(metadata)},
+    {"text", 0, KV, NULL, NULL, "accepted: values are printed as they are", AT(text)},
+    {"preview", 0, KV, NULL, NULL, "accepted: there are no other namespaces", AT(preview)},
+    {"file", 'f', R2, "FILE", NULL, "get: where to; put: what", AT(file)},
+    {"pipe", 'p', R2, NULL, NULL, "get: to standard output; put: from standard input", AT(pipe)},
+    {"content-type", 0, R2, "TYPE", NULL, "put: HTTP metadata", AT(content_type)},
+    {"content-disposition", 0, R2, "TEXT", NULL, "put: HTTP metadata", AT(content_disposition)},
+    {"content-encoding", 0, R2, "TEXT", NULL, "put: HTTP metadata", AT(content_encoding)},
+    {"content-language", 0, R2, "TEXT", NULL, "put: HTTP metadata", AT(content_language)},
+    {"cache-control", 0, R2, "TEXT", NULL, "put: HTTP metadata", AT(cache_control)},
+    {"expires", 0, R2, "T", NULL, "put: 2026-01-31T12:00:00Z, or milliseconds since 1970",
+     AT(expires)},
+    {"storage-class", 's', R2, "CLASS", NULL, "put: Standard or InfrequentAccess",
+     AT(storage_class)},
+    {"delimiter", 0, R2, "D", NULL, "list: keys that share what comes before it are one line",
+     AT(delimiter)},
+    {"limit", 0, QUEUES, "N", NULL, "peek, redrive: how many messages (10; all)", AT(limit)},
+    {"to", 0, QUEUES, "QUEUE", NULL, "redrive: where to, if not where they came from", AT(to)},
+    {"content-type", 0, QUEUES, "json|text", NULL, "send: what the body is", AT(content_type)},
+    {"delay", 0, QUEUES, "S", NULL, "send: seconds before it is delivered", AT(delay)},
+    {"prefix", 0, OBJECTS | KV | R2, "P", NULL, "list: names that begin so", AT(prefix)},
+    {"force", 'f', OBJECTS | KV | QUEUES, NULL, NULL, "delete, purge: without asking", AT(force)},
+    {"json", 0, OBJECTS | D1 | CRONS | SERVICES, NULL, NULL, "one JSON object per line", AT(json)},
+    {"config", 'c', D1 | SERVICES, "FILE", NULL, "the project's folder or configuration (.)",
+     AT(config)},
     {"command", 0, D1, "SQL", NULL, "execute: these statements", AT(command)},
     {"file", 0, D1, "FILE", NULL, "execute: the statements of a file", AT(file)},
     {"output", 0, D1, "FILE", NULL, "export: where to (-: standard output)", AT(output)},
@@ -88,9 +118,10 @@ static const struct option options[] = {
     {"no-data", 0, D1, NULL, NULL, "export: only the schema", AT(no_data)},
     {"timestamp", 0, D1, "T", NULL, "time-travel: 2026-01-31T12:00:00Z, or milliseconds since 1970",
      AT(timestamp)},
-    {"yes", 'y', D1, NULL, NULL, "accepted: nothing is asked", AT(yes)},
-    {"local", 0, D1, NULL, NULL, "accepted: the database is always this machine's", AT(local)},
-    {"remote", 0, D1, NULL, NULL, "accepted, with the same meaning", AT(remote)},
+    {"yes", 'y', D1 | R2, NULL, NULL, "accepted: nothing is asked", AT(yes)},
+    {"local", 0, D1 | SERVICES, NULL, NULL, "accepted: the data is always this machine's",
+     AT(local)},
+    {"remote", 0, D1 | SERVICES, NULL, NULL, "accepted, with the same meaning", AT(remote)},
     {"help", 'h', ALL, NULL, NULL, "this text", AT(help)},
 };
 

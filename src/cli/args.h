@@ -22,6 +22,10 @@ enum cn_command_bit {
     CN_COMMAND_D1 = 256,
     CN_COMMAND_CRONS = 512,
     CN_COMMAND_DASHBOARD = 1 << 15,
+    CN_COMMAND_KV = 1 << 17,
+    CN_COMMAND_R2 = 1 << 18,
+    CN_COMMAND_QUEUES = 1 << 19,
+    CN_COMMAND_REPLAY = 1 << 20,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -55,6 +59,25 @@ struct cn_args {
     const char *output;
     const char *table;
     const char *timestamp;
+    const char *binding; /* kv */
+    const char *namespace_id;
+    const char *path;
+    const char *ttl;
+    const char *expiration;
+    const char *metadata;
+    const char *content_type; /* r2 */
+    const char *content_disposition;
+    const char *content_encoding;
+    const char *content_language;
+    const char *cache_control;
+    const char *expires;
+    const char *storage_class;
+    const char *delimiter;
+    const char *limit; /* queues */
+    const char *to;
+    const char *delay;
+    bool text, preview; /* wrangler's, without meaning here */
+    bool pipe;
     bool no_schema, no_data;
     bool yes, local, remote; /* wrangler's, without meaning here */
     bool dry_run;
@@ -98,6 +121,9 @@ int cn_cmd_tail(const struct cn_args *args);
 int cn_cmd_dashboard(const struct cn_args *args);
 int cn_cmd_check(const struct cn_args *args);
 int cn_cmd_d1(const struct cn_args *args);
+int cn_cmd_kv(const struct cn_args *args);
+int cn_cmd_r2(const struct cn_args *args);
+int cn_cmd_queues(const struct cn_args *args);
 int cn_cmd_crons(const struct cn_args *args);
 
 #endif

@@ -50,22 +50,6 @@ static int find_database(struct cn_d1_cli *cli, const char *name, struct cn_err 
     return rc;
 }
 
-/* A project that was never served has no data directory yet. */
-static int make_data(const char *path, struct cn_err *err)
-{
-    struct cn_data data;
-    char *format = cn_sprintf("%s/FORMAT", path);
-    bool exists = access(format, F_OK) == 0;
-    cn_free(format);
-    if (exists)
-        return 0;
-    struct cn_data_options options = {.lane_count = 1};
-    int rc = cn_data_open(&data, path, &options, err);
-    if (rc == 0)
-        cn_data_close(&data);
-    return rc;
-}
-
 static int cli_open(struct cn_d1_cli *cli, const char *name, bool writes, bool remote,
                     struct cn_err *err)
 {
@@ -74,7 +58,7 @@ static int cli_open(struct cn_d1_cli *cli, const char *name, bool writes, bool r
     if (rc == 0)
         rc = find_database(cli, name, err);
     if (rc == 0 && writes)
-        rc = make_data(cli->project.data, err);
+        rc = cn_data_make(cli->project.data, err);
     if (rc < 0 || !remote)
         return rc;
     struct cn_args args = *cli->args;

@@ -158,6 +158,11 @@ char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 
                              : cn_sprintf("%s/%s", config->name, d1->binding);
 }
 
+char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv)
+{
+    return kv->id ? cn_strdup(kv->id) : cn_sprintf("%s/%s", config->name, kv->binding);
+}
+
 char *cn_config_name_from(const char *folder)
 {
     size_t size = strlen(folder);

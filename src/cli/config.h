@@ -311,6 +311,8 @@ char *cn_config_find(const char *project);
 /* What identifies a D1 database on this node: database_id, else database_name, else the worker and
  * the binding. Owned. */
 char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1);
+/* The same of a KV namespace. */
+char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv);
 
 /* A worker's name made from its folder's: lower case letters, digits, '-' and '_'. Owned. */
 char *cn_config_name_from(const char *folder);

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/disk.h"
+#include "base/mem.h"
 #include "object/node.h"
 #include "object/secret.h"
 #include "service/kvcache.h"
@@ -99,4 +101,19 @@ void cn_data_close(struct cn_data *data)
     if (data->disk)
         cn_disk_system_free(data->disk);
     *data = (struct cn_data){0};
+}
+
+int cn_data_make(const char *path, struct cn_err *err)
+{
+    struct cn_data data;
+    char *format = cn_sprintf("%s/FORMAT", path);
+    bool exists = access(format, F_OK) == 0;
+    cn_free(format);
+    if (exists)
+        return 0;
+    struct cn_data_options options = {.lane_count = 1};
+    int rc = cn_data_open(&data, path, &options, err);
+    if (rc == 0)
+        cn_data_close(&data);
+    return rc;
 }

@@ -33,6 +33,8 @@ struct cn_data_options {
 /* Makes the folder (mode 0700) if it is absent. */
 int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
                  struct cn_err *err);
+/* Makes the directory of a project that was never served; one that exists stays as it is. */
+int cn_data_make(const char *path, struct cn_err *err);
 void cn_data_close(struct cn_data *data); /* one that was not opened is fine */
 
 #endif

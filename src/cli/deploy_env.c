@@ -408,7 +408,7 @@ static int bind_kv(struct binding_list *list, const struct cn_config *config, st
 {
     for (size_t i = 0; i < config->kv_namespaces.count; i++) {
         const struct cn_config_kv *kv = &config->kv_namespaces.items[i];
-        char *id = kv->id ? cn_strdup(kv->id) : cn_sprintf("%s/%s", config->name, kv->binding);
+        char *id = cn_config_kv_id(config, kv);
         int rc = begin_service(list, kv->binding, "kv_namespace", "kv", id, err);
         cn_free(id);
         if (rc < 0)

@@ -68,6 +68,54 @@ static const struct cn_command commands[] = {
      "                                             --timestamp; prints the bookmark that undoes "
      "this",
      4, cn_cmd_d1},
+    {"kv", CN_COMMAND_KV, "namespace|key|bulk ... [OPTIONS]",
+     "list KV namespaces and keys; read, write and delete values",
+     "Works on a data directory, also while a server uses it. The namespace is --namespace-id, or "
+     "a\n"
+     "--binding of the project in the current folder (or --config). Verbs and options are\n"
+     "wrangler's.\n\n"
+     "  cairn kv namespace list           what there is\n"
+     "  cairn kv namespace create ID      makes one; a binding with this id then has it\n"
+     "  cairn kv key list                 keys, with their expiry and metadata\n"
+     "  cairn kv key get KEY              the value, as it is, on standard output\n"
+     "  cairn kv key put KEY VALUE        writes it; or --path FILE\n"
+     "  cairn kv key delete KEY           deletes it\n"
+     "  cairn kv bulk put FILE            "
+     "[{\"key\",\"value\",\"expiration\"?,\"expiration_ttl\"?,\n"
+     "                                    \"metadata\"?,\"base64\"?}, ...]\n"
+     "  cairn kv bulk get FILE            of [\"key\", ...]: {\"key\":\"value\", ...}, null if "
+     "absent\n"
+     "  cairn kv bulk delete FILE         of [\"key\", ...] or [{\"name\"}, ...]\n\n"
+     "Exit code 0: done, 1: failed (a key is not there, for example), 2: wrong command line.",
+     4, cn_cmd_kv},
+    {"r2", CN_COMMAND_R2, "bucket|object ... [OPTIONS]",
+     "list R2 buckets and objects; read, write and delete them",
+     "Works on a data directory, also while a server uses it. Verbs and options are wrangler's.\n\n"
+     "  cairn r2 bucket list              buckets, with objects and bytes\n"
+     "  cairn r2 bucket info BUCKET       one of them\n"
+     "  cairn r2 bucket create BUCKET     makes one\n"
+     "  cairn r2 object list BUCKET       keys, with size, time and type\n"
+     "  cairn r2 object get BUCKET/KEY    to --file, to standard output (--pipe), or to a file "
+     "with\n"
+     "                                    the last name of the key\n"
+     "  cairn r2 object put BUCKET/KEY    from --file or standard input (--pipe)\n"
+     "  cairn r2 object delete BUCKET/KEY deletes it\n\n"
+     "Exit code 0: done, 1: failed (no such object, for example), 2: wrong command line.",
+     3, cn_cmd_r2},
+    {"queues", CN_COMMAND_QUEUES, "list|info|peek|send|purge|redrive|... [OPTIONS]",
+     "list queues, look at messages, pause, purge, send dead letters back",
+     "Works on a data directory, also while a server uses it.\n\n"
+     "  cairn queues list                   backlog, oldest message, consumers\n"
+     "  cairn queues info QUEUE             one of them\n"
+     "  cairn queues peek QUEUE             the next messages, without taking them\n"
+     "  cairn queues send QUEUE BODY        sends JSON, or a text if it is none\n"
+     "  cairn queues pause-delivery QUEUE   consumers get nothing until resume-delivery\n"
+     "  cairn queues resume-delivery QUEUE\n"
+     "  cairn queues purge QUEUE            deletes every message\n"
+     "  cairn queues redrive QUEUE          moves the messages of a dead letter queue back where\n"
+     "                                      they came from, or --to another queue\n\n"
+     "Exit code 0: done, 1: failed, 2: wrong command line.",
+     3, cn_cmd_queues},
     {"crons", CN_COMMAND_CRONS, "list|runs|trigger ... [OPTIONS]",
      "list cron triggers and their runs, run one now",
      "Asks a running server about the cron triggers of its workers.\n\n"

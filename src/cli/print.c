@@ -15,16 +15,31 @@ void cn_table_init(struct cn_table *table, size_t column_count)
     *table = (struct cn_table){.column_count = column_count};
 }
 
-void cn_table_add(struct cn_table *table, const char *text, size_t size)
+void cn_print_escape(struct cn_buf *out, const char *text, size_t size)
 {
-    struct cn_buf cell = {0};
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c < 0x20 || c == 0x7f)
-            cn_buf_printf(&cell, "\\x%02x", c);
+            cn_buf_printf(out, "\\x%02x", c);
         else
-            cn_buf_append_byte(&cell, c);
+            cn_buf_append_byte(out, c);
     }
+}
+
+void cn_print_size(uint64_t bytes, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double number = (double)bytes;
+    size_t unit = 0;
+    for (; number >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        number /= 1024;
+    snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
+}
+
+void cn_table_add(struct cn_table *table, const char *text, size_t size)
+{
+    struct cn_buf cell = {0};
+    cn_print_escape(&cell, text, size);
     if (table->cell_count == table->cell_room) {
         table->cell_room = table->cell_room ? 2 * table->cell_room : 64;
         table->cells = cn_realloc(table->cells, table->cell_room * sizeof(*table->cells));

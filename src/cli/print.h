@@ -22,6 +22,10 @@ void cn_table_add_json(struct cn_table *table, const struct cn_json *cell);
 /* Prints to standard output and frees. */
 void cn_table_print(struct cn_table *table);
 
+/* Appends a text with control characters as escapes. */
+void cn_print_escape(struct cn_buf *out, const char *text, size_t size);
+/* "1.5 MiB" */
+void cn_print_size(uint64_t bytes, char text[32]);
 /* "2026-01-31T12:00:00Z" */
 void cn_print_time(int64_t time_ms, char text[32]);
 /* Prints a tree as JSON on one line. */

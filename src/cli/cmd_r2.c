@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cairn r2 ...: buckets of R2, whether a server runs or not (cli/ctl.h). Verbs and options are
+ * wrangler's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "cli/datacli.h"
+#include "cli/progress.h"
+
+/* --- buckets --------------------------------------------------------------------------------- */
+
+static int print_entry(void *data, const struct cn_json *entry, struct cn_err *err)
+{
+    (void)data, (void)err;
+    cn_print_line(entry);
+    return 0;
+}
+
+static void begin_buckets(struct cn_table *table)
+{
+    cn_table_init(table, 3);
+    cn_datacli_cell(table, "BUCKET");
+    cn_datacli_cell(table, "OBJECTS");
+    cn_datacli_cell(table, "SIZE");
+}
+
+static int add_bucket(void *data, const struct cn_json *entry, struct cn_err *err)
+{
+    (void)err;
+    struct cn_table *table = data;
+    cn_datacli_cell(table, cn_json_text(entry, "name"));
+    cn_table_add_json(table, cn_json_find(entry, "objects"));
+    cn_datacli_size_cell(table, cn_json_int(entry, "bytes"));
+    return 0;
+}
+
+static int run_buckets(struct cn_datacli *cli, struct cn_err *err)
+{
+    struct cn_table table;
+    cn_datacli_target(cli, "/api/r2", NULL);
+    if (cli->args->json)
+        return cn_datacli_list(cli, "buckets", print_entry, NULL, err);
+    begin_buckets(&table);
+    int rc = cn_datacli_list(cli, "buckets", add_bucket, &table, err);
+    cn_table_print(&table);
+    return rc;
+}
+
+static int show_bucket(struct cn_datacli *cli, const char *method, struct cn_err *err)
+{
+    struct cn_table table;
+    cn_datacli_target(cli, "/api/r2", cli->rest[0], NULL);
+    int rc = cn_datacli_call(cli, method, err);
+    if (rc < 0)
+        return rc;
+    if (cli->args->json) {
+        cn_print_line(cli->answer);
+        return 0;
+    }
+    begin_buckets(&table);
+    add_bucket(&table, cli->answer, err);
+    cn_table_print(&table);
+    return 0;
+}
+
+static int run_bucket_info(struct cn_datacli *cli, struct cn_err *err)
+{
+    return show_bucket(cli, "GET", err);
+}
+
+static int run_bucket_create(struct cn_datacli *cli, struct cn_err *err)
+{
+    return show_bucket(cli, "PUT", err);
+}
+
+static int run_bucket_delete(struct cn_datacli *cli, struct cn_err *err)
+{
+    (void)cli;
+    return cn_err_set(err, CN_EUNSUPPORTED,
+                      "a bucket is not deleted: delete its objects, and no project that binds it "
+                      "sees it any more once the binding is gone");
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+/* Begins the target of the object BUCKET/KEY; `key` is where the key begins. */
+static int object_target(struct cn_datacli *cli, const char **key, struct cn_err *err)
+{
+    const char *path = cli->rest[0], *slash = strchr(path, '/');
+    if (!slash || slash == path || !slash[1])
+        return cn_err_set(err, CN_EINVALID, "\"%s\" must be BUCKET/KEY", path);
+    char *bucket = cn_strndup(path, (size_t)(slash - path));
+    *key = slash + 1;
+    cn_datacli_target(cli, "/api/r2", bucket, "objects", *key, NULL);
+    cn_free(bucket);
+    return 0;
+}
+
+static int add_object(void *data, const struct cn_json *entry, struct cn_err *err)
+{
+    (void)err;
+    struct cn_table *table = data;
+    cn_datacli_size_cell(table, cn_json_int(entry, "size"));
+    cn_datacli_time_cell(table, entry, "uploaded");
+    cn_datacli_cell(table, cn_json_text(cn_json_find(entry, "http"), "contentType"));
+    cn_table_add_json(table, cn_json_find(entry, "key"));
+    return 0;
+}
+
+/* With a delimiter: what has more of it is listed once. */
+static void print_prefixes(const struct cn_datacli *cli)
+{
+    const struct cn_json *prefixes = cn_json_find(cli->answer, "prefixes");
+    for (const struct cn_json *each = prefixes ? prefixes->first : NULL; each; each = each->next) {
+        struct cn_buf line = {0};
+        if (cli->args->json) {
+            cn_buf_append_str(&line, "{\"prefix\":");
+            cn_buf_append_json(&line, each->text, each->size);
+            cn_buf_append_byte(&line, '}');
+        } else {
+            cn_print_escape(&line, each->text, each->size);
+        }
+        puts(cn_buf_text(&line));
+        cn_buf_fini(&line);
+    }
+}
+
+/* A page at a time, so that a bucket of any size can be listed. */
+static int run_list(struct cn_datacli *cli, struct cn_err *err)
+{
+    cn_datacli_target(cli, "/api/r2", cli->rest[0], "objects", NULL);
+    cn_datacli_param(cli, "limit", "1000");
+    cn_datacli_param(cli, "prefix", cli->args->prefix);
+    cn_datacli_param(cli, "delimiter", cli->args->delimiter);
+    size_t size = cli->target.size;
+    const char *cursor;
+    do {
+        struct cn_table table;
+        int rc = cn_datacli_call(cli, "GET", err);
+        if (rc < 0)
+            return rc;
+        const struct cn_json *objects = cn_json_find(cli->answer, "objects");
+        cn_table_init(&table, 4);
+        for (const struct cn_json *each = objects->first; each; each = each->next)
+            rc = cli->args->json ? print_entry(NULL, each, err) : add_object(&table, each, err);
+        cn_table_print(&table);
+        print_prefixes(cli);
+        cursor = cn_json_text(cli->answer, "cursor");
+        cli->target.size = size;
+        cn_datacli_param(cli, "cursor", cursor);
+    } while (cursor);
+    return 0;
+}
+
+/* Where an object goes without --file: its last name, in the current folder, never elsewhere. */
+static const char *default_file(const char *key, struct cn_err *err)
+{
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    if (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+        return name;
+    cn_err_set(err, CN_EINVALID, "\"%s\" gives no file name: --file FILE or --pipe", key);
+    return NULL;
+}
+
+static int run_get(struct cn_datacli *cli, struct cn_err *err)
+{
+    const struct cn_args *args = cli->args;
+    struct cn_progress progress;
+    struct cn_datacli_file out = {STDOUT_FILENO, "standard output", &progress};
+    const char *key;
+    int rc = object_target(cli, &key, err);
+    if (rc == 0 && args->file && args->pipe)
+        rc = cn_err_set(err, CN_EINVALID, "--file and --pipe exclude each other");
+    if (rc < 0)
+        return rc;
+    char *part = NULL;
+    if (!args->pipe) {
+        out.path = args->file ? args->file : default_file(key, err);
+        if (!out.path)
+            return err->code;
+        /* What is there stays until all of the new one has come. */
+        part = cn_sprintf("%s.part", out.path);
+        out.fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (out.fd < 0) {
+            rc = cn_err_errno(err, errno, "cannot create %s", part);
+            cn_free(part);
+            return rc;
+        }
+    }
+    cn_progress_begin(&progress, "reading", 0, true);
+    rc = cn_ctl_fetch(&cli->ctl, cn_buf_text(&cli->target), cn_datacli_write_file, &out, err);
+    cn_progress_end(&progress);
+    if (part) {
+        if (close(out.fd) < 0 && rc == 0)
+            rc = cn_err_errno(err, errno, "cannot write %s", part);
+        if (rc == 0 && rename(part, out.path) < 0)
+            rc = cn_err_errno(err, errno, "cannot create %s", out.path);
+        if (rc < 0)
+            (void)unlink(part); /* half of it is of no use */
+        else
+            fprintf(stderr, "wrote %" PRIu64 " bytes to %s\n", progress.done, out.path);
+    }
+    cn_free(part);
+    return rc;
+}
+
+static int run_put(struct cn_datacli *cli, struct cn_err *err)
+{
+    const struct cn_args *args = cli->args;
+    struct cn_progress progress;
+    struct cn_datacli_file in = {STDIN_FILENO, "standard input", &progress};
+    struct stat info;
+    const char *key;
+    int rc = object_target(cli, &key, err);
+    if (rc == 0 && !args->file == !args->pipe)
+        rc = cn_err_set(err, CN_EINVALID, "what? One of --file FILE and --pipe");
+    if (rc < 0)
+        return rc;
+    cn_datacli_param(cli, "contentType", args->content_type);
+    cn_datacli_param(cli, "contentDisposition", args->content_disposition);
+    cn_datacli_param(cli, "contentEncoding", args->content_encoding);
+    cn_datacli_param(cli, "contentLanguage", args->content_language);
+    cn_datacli_param(cli, "cacheControl", args->cache_control);
+    cn_datacli_param(cli, "cacheExpiry", args->expires);
+    cn_datacli_param(cli, "storageClass", args->storage_class);
+    if (args->file) {
+        in.path = args->file;
+        in.fd = open(args->file, O_RDONLY | O_CLOEXEC);
+        if (in.fd < 0)
+            return cn_err_errno(err, errno, "cannot read %s", args->file);
+    }
+    bool sized = fstat(in.fd, &info) == 0 && S_ISREG(info.st_mode) && args->file;
+    struct cn_ctl_body body = {sized ? info.st_size : -1, cn_datacli_read_file, &in};
+    cn_progress_begin(&progress, "writing", sized ? (uint64_t)info.st_size : 0, true);
+    rc = cn_ctl_put(&cli->ctl, cn_buf_text(&cli->target), &body, &cli->answer, err);
+    cn_progress_end(&progress);
+    if (args->file)
+        close(in.fd);
+    if (rc == 0 && args->json)
+        cn_print_line(cli->answer);
+    else if (rc == 0)
+        printf("wrote %" PRId64 " bytes, etag %s\n", cn_json_int(cli->answer, "size"),
+               cn_json_text(cli->answer, "etag"));
+    return rc;
+}
+
+static int run_delete(struct cn_datacli *cli, struct cn_err *err)
+{
+    const char *key;
+    int rc = object_target(cli, &key, err);
+    if (rc == 0)
+        rc = cn_datacli_call(cli, "DELETE", err);
+    if (rc < 0)
+        return rc;
+    const struct cn_json *deleted = cn_json_find(cli->answer, "deleted");
+    if (cli->args->json)
+        cn_print_line(cli->answer);
+    else
+        printf(deleted && deleted->boolean ? "deleted %s\n" : "%s was not there\n", cli->rest[0]);
+    return 0;
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
+
+int cn_cmd_r2(const struct cn_args *args)
+{
+    static const struct cn_datacli_verb verbs[] = {
+        {"bucket", "list", 0, 0, false, run_buckets},
+        {"bucket", "info", 1, 1, false, run_bucket_info},
+        {"bucket", "create", 1, 1, true, run_bucket_create},
+        {"bucket", "delete", 1, 1, false, run_bucket_delete},
+        {"object", "list", 1, 1, false, run_list},
+        {"object", "get", 1, 1, false, run_get},
+        {"object", "put", 1, 1, true, run_put},
+        {"object", "delete", 1, 1, true, run_delete},
+    };
+    return cn_datacli_run(args, verbs, CN_ARRAY_COUNT(verbs),
+                          "r2 needs one of: bucket list | bucket info|create BUCKET | object list "
+                          "BUCKET | object get|put|delete BUCKET/KEY; `cairn help r2` explains "
+                          "them");
+}
