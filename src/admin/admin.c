@@ -128,8 +128,8 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 static struct cn_metrics_sources sources_of(const struct cn_admin_options *options)
 {
     const struct cn_control *control = &options->control;
-    return (struct cn_metrics_sources){options->server, control->node, control->store,
-                                       control->history, control->points};
+    return (struct cn_metrics_sources){options->server,  control->node,   control->store,
+                                       control->history, control->points, options->otlp};
 }
 
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)

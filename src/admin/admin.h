@@ -27,6 +27,7 @@
 #include "base/err.h"
 
 struct cn_admin;
+struct cn_otlp;
 struct cn_server;
 struct cn_tls_context;
 
@@ -43,6 +44,7 @@ struct cn_admin_options {
     const char *token;              /* with `host`: not empty; borrowed until stop */
     struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
     const struct cn_server *server; /* whose lanes are counted; NULL: none */
+    struct cn_otlp *otlp;           /* whose exports are counted; NULL: none */
 };
 
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/metrics.h"
 
+#include "admin/otlp.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -492,6 +494,26 @@ static void read_points(struct cn_metrics_sink *sink, struct cn_points *points)
            "Lost: a buffer was full, or the disk refused.", stats.dropped);
 }
 
+static void read_otlp(struct cn_metrics_sink *sink, struct cn_otlp *otlp)
+{
+    struct cn_otlp_stats stats;
+    cn_otlp_stats(otlp, &stats);
+    const struct {
+        const char *name, *help;
+        const uint64_t *numbers;
+    } families[] = {
+        {"cairn_otlp_sent_total", "Spans, log records and data points that a collector took.",
+         stats.sent},
+        {"cairn_otlp_dropped_total", "... that were dropped.", stats.dropped},
+        {"cairn_otlp_failures_total", "Requests to the collector that failed.", stats.failures},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
+        family(sink, families[i].name, CN_METRIC_COUNTER, families[i].help);
+        for (size_t k = 0; k < CN_OTLP_SIGNALS; k++)
+            sample(sink, "signal", cn_otlp_signal_names[k], families[i].numbers[k]);
+    }
+}
+
 void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics_sink *sink)
 {
     read_process(sink);
@@ -510,4 +532,5 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
         read_history(sink, sources->history);
     if (sources->points)
         read_points(sink, sources->points);
+    read_otlp(sink, sources->otlp);
 }

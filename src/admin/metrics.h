@@ -18,6 +18,7 @@
 struct cn_buf;
 struct cn_history;
 struct cn_node;
+struct cn_otlp;
 struct cn_points;
 struct cn_server;
 struct cn_store;
@@ -29,6 +30,7 @@ struct cn_metrics_sources {
     struct cn_store *store;
     struct cn_history *history;
     struct cn_points *points;
+    struct cn_otlp *otlp;
 };
 
 enum cn_metric_type { CN_METRIC_COUNTER, CN_METRIC_GAUGE, CN_METRIC_HISTOGRAM };

@@ -19,15 +19,18 @@ struct cn_tail_listener {
 };
 
 /* On any thread, under the tap's lock. */
-static void on_line(void *data, const char *json, size_t size)
+static void on_note(struct cn_diag_tap *tap, const struct cn_diag_note *note)
 {
-    struct cn_tail *tail = data;
+    struct cn_tail *tail = CN_CONTAINER_OF(tap, struct cn_tail, tap);
+    struct cn_buf line = {0};
+    cn_diag_append_note(&line, note);
     pthread_mutex_lock(&tail->lock);
-    if (tail->pending.size + size <= CN_TAIL_PENDING_MAX)
-        cn_buf_append(&tail->pending, json, size);
+    if (tail->pending.size + line.size <= CN_TAIL_PENDING_MAX)
+        cn_buf_append(&tail->pending, line.data, line.size);
     else
         tail->dropped++;
     pthread_mutex_unlock(&tail->lock);
+    cn_buf_fini(&line);
     uv_async_send(&tail->async);
 }
 
@@ -87,6 +90,7 @@ static void on_async(uv_async_t *async)
 int cn_tail_init(struct cn_tail *tail, uv_loop_t *loop)
 {
     cn_list_init(&tail->listeners);
+    tail->tap = (struct cn_diag_tap){.requests = true, .note = on_note};
     pthread_mutex_init(&tail->lock, NULL);
     int rc = uv_async_init(loop, &tail->async, on_async);
     tail->async.data = tail;
@@ -110,7 +114,7 @@ void cn_tail_add(struct cn_tail *tail, struct cn_http_request *http)
     http->data = listener;
     cn_list_push_back(&tail->listeners, &listener->link);
     if (tail->listener_count++ == 0)
-        cn_diag_tap(on_line, tail);
+        cn_diag_tap_add(&tail->tap);
     /* So that the head goes out and whoever waits for it knows that the tap is on. */
     (void)cn_http_write(http, "{\"listening\":true}\n", 19, NULL, NULL);
 }
@@ -124,7 +128,7 @@ bool cn_tail_abort(struct cn_tail *tail, struct cn_http_request *http)
             continue;
         cn_list_remove(&listener->link);
         if (--tail->listener_count == 0)
-            cn_diag_tap(NULL, NULL);
+            cn_diag_tap_remove(&tail->tap);
         http->data = NULL;
         cn_http_request_release(http);
         cn_free(listener);

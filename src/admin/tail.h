@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/diag.h"
 #include "base/list.h"
 
 struct cn_http_request;
@@ -27,9 +28,10 @@ struct cn_tail {
     uv_async_t async;
     struct cn_list listeners; /* of struct cn_tail_listener */
     unsigned listener_count;
-    pthread_mutex_t lock;  /* guards what follows */
-    struct cn_buf pending; /* whole lines */
-    uint64_t dropped;      /* since the last time the loop looked */
+    struct cn_diag_tap tap; /* while there are any */
+    pthread_mutex_t lock;   /* guards what follows */
+    struct cn_buf pending;  /* whole lines */
+    uint64_t dropped;       /* since the last time the loop looked */
 };
 
 int cn_tail_init(struct cn_tail *tail, uv_loop_t *loop);

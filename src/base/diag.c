@@ -19,11 +19,10 @@ static struct {
 } diag = {CN_DIAG_PRETTY, CN_DIAG_INFO};
 
 static struct {
-    pthread_mutex_t lock; /* guards line and data, and is held while the function runs */
-    atomic_int active;
-    void (*line)(void *data, const char *json, size_t size);
-    void *data;
-} tap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t lock; /* guards the list, and is held while its functions run */
+    struct cn_diag_tap *first;
+    atomic_int all, requests; /* how many there are, and with `requests` */
+} taps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
@@ -48,9 +47,8 @@ static size_t field_length(const struct cn_diag_field *field)
     return field->length ? field->length : strlen(field->text);
 }
 
-static void append_time(struct cn_buf *line, const char *date_format)
+static void append_time(struct cn_buf *line, const char *date_format, int64_t now)
 {
-    int64_t now = cn_clock_wall_ms(cn_clock_system());
     time_t seconds = (time_t)(now / 1000);
     struct tm tm;
     gmtime_r(&seconds, &tm);
@@ -59,78 +57,107 @@ static void append_time(struct cn_buf *line, const char *date_format)
     cn_buf_printf(line, "%s.%03dZ", text, (int)(now % 1000));
 }
 
-static void append_json(struct cn_buf *line, enum cn_diag_level level,
-                        const struct cn_diag_field *fields, size_t count, const char *text,
-                        size_t length)
+void cn_diag_append_note(struct cn_buf *line, const struct cn_diag_note *note)
 {
     cn_buf_append_str(line, "{\"time\":\"");
-    append_time(line, "%Y-%m-%dT%H:%M:%S");
-    cn_buf_printf(line, "\",\"level\":\"%s\"", level_names[level]);
-    for (size_t i = 0; i < count; i++) {
-        if (!fields[i].text)
+    append_time(line, "%Y-%m-%dT%H:%M:%S", note->time_ms);
+    cn_buf_printf(line, "\",\"level\":\"%s\"", level_names[note->level]);
+    for (size_t i = 0; i < note->count; i++) {
+        if (!note->fields[i].text)
             continue;
-        cn_buf_printf(line, ",\"%s\":", fields[i].name);
-        cn_buf_append_json(line, fields[i].text, field_length(&fields[i]));
+        cn_buf_printf(line, ",\"%s\":", note->fields[i].name);
+        cn_buf_append_json(line, note->fields[i].text, field_length(&note->fields[i]));
     }
     cn_buf_append_str(line, ",\"message\":");
-    cn_buf_append_json(line, text, length);
+    cn_buf_append_json(line, note->text, note->length);
     cn_buf_append_str(line, "}\n");
 }
 
-static void append_pretty(struct cn_buf *line, enum cn_diag_level level,
-                          const struct cn_diag_field *fields, size_t count, const char *text,
-                          size_t length)
+static void append_pretty(struct cn_buf *line, const struct cn_diag_note *note)
 {
-    append_time(line, "%H:%M:%S");
-    cn_buf_printf(line, " %-5s ", level_names[level]);
-    for (size_t i = 0; i < count; i++) {
-        if (!fields[i].text)
+    append_time(line, "%H:%M:%S", note->time_ms);
+    cn_buf_printf(line, " %-5s ", level_names[note->level]);
+    for (size_t i = 0; i < note->count; i++) {
+        if (!note->fields[i].text)
             continue;
-        cn_buf_printf(line, "%s=%.*s ", fields[i].name, (int)field_length(&fields[i]),
-                      fields[i].text);
+        cn_buf_printf(line, "%s=%.*s ", note->fields[i].name, (int)field_length(&note->fields[i]),
+                      note->fields[i].text);
     }
-    cn_buf_append(line, text, length);
+    cn_buf_append(line, note->text, note->length);
     cn_buf_append_byte(line, '\n');
 }
 
-void cn_diag_tap(void (*line)(void *data, const char *json, size_t size), void *data)
+void cn_diag_tap_add(struct cn_diag_tap *tap)
 {
-    pthread_mutex_lock(&tap.lock);
-    tap.line = line;
-    tap.data = data;
-    atomic_store(&tap.active, line != NULL);
-    pthread_mutex_unlock(&tap.lock);
+    pthread_mutex_lock(&taps.lock);
+    tap->next = taps.first;
+    taps.first = tap;
+    atomic_fetch_add(&taps.all, 1);
+    atomic_fetch_add(&taps.requests, tap->requests);
+    pthread_mutex_unlock(&taps.lock);
+}
+
+void cn_diag_tap_remove(struct cn_diag_tap *tap)
+{
+    pthread_mutex_lock(&taps.lock);
+    struct cn_diag_tap **at = &taps.first;
+    while (*at != tap)
+        at = &(*at)->next;
+    *at = tap->next;
+    atomic_fetch_sub(&taps.all, 1);
+    atomic_fetch_sub(&taps.requests, tap->requests);
+    pthread_mutex_unlock(&taps.lock);
 }
 
 int cn_diag_tapped(void)
 {
-    return atomic_load_explicit(&tap.active, memory_order_relaxed);
+    return atomic_load_explicit(&taps.requests, memory_order_relaxed) > 0;
+}
+
+static int anybody(void)
+{
+    return atomic_load_explicit(&taps.all, memory_order_relaxed) > 0;
+}
+
+static void tell_taps(const struct cn_diag_note *note, bool request)
+{
+    pthread_mutex_lock(&taps.lock);
+    for (struct cn_diag_tap *tap = taps.first; tap; tap = tap->next) {
+        if (tap->requests || !request)
+            tap->note(tap, note);
+    }
+    pthread_mutex_unlock(&taps.lock);
+}
+
+static struct cn_diag_note make_note(enum cn_diag_level level, const struct cn_diag_field *fields,
+                                     size_t count, const char *text, size_t length)
+{
+    int64_t now = cn_clock_wall_ms(cn_clock_system());
+    return (struct cn_diag_note){now, level, fields, count, text, length};
 }
 
 void cn_diag_tap_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
                         const char *text, size_t length)
 {
-    struct cn_buf line = {0};
-    append_json(&line, level, fields, count, text, length);
-    pthread_mutex_lock(&tap.lock);
-    if (tap.line)
-        tap.line(tap.data, (const char *)line.data, line.size);
-    pthread_mutex_unlock(&tap.lock);
-    cn_buf_fini(&line);
+    struct cn_diag_note note = make_note(level, fields, count, text, length);
+    tell_taps(&note, true);
 }
 
 void cn_diag_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
                     const char *text, size_t length)
 {
-    if (cn_diag_tapped())
-        cn_diag_tap_fields(level, fields, count, text, length);
+    if (!cn_diag_enabled(level) && !anybody())
+        return;
+    struct cn_diag_note note = make_note(level, fields, count, text, length);
+    if (anybody())
+        tell_taps(&note, false);
     if (!cn_diag_enabled(level))
         return;
     struct cn_buf line = {0};
     if (diag.format == CN_DIAG_JSON)
-        append_json(&line, level, fields, count, text, length);
+        cn_diag_append_note(&line, &note);
     else
-        append_pretty(&line, level, fields, count, text, length);
+        append_pretty(&line, &note);
     ssize_t written = write(STDERR_FILENO, line.data, line.size);
     (void)written; /* nobody is left to tell */
     cn_buf_fini(&line);
@@ -138,7 +165,7 @@ void cn_diag_fields(enum cn_diag_level level, const struct cn_diag_field *fields
 
 void cn_diag(enum cn_diag_level level, const char *format, ...)
 {
-    if (!cn_diag_enabled(level) && !cn_diag_tapped())
+    if (!cn_diag_enabled(level) && !anybody())
         return;
     char text[1024];
     va_list args;

@@ -7,7 +7,11 @@
  * Threads: any. A line is one write(2), so lines never mix. */
 #ifndef CN_BASE_DIAG_H
 #define CN_BASE_DIAG_H
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+struct cn_buf;
 
 enum cn_diag_level { CN_DIAG_DEBUG, CN_DIAG_INFO, CN_DIAG_WARN, CN_DIAG_ERROR };
 enum cn_diag_format { CN_DIAG_PRETTY, CN_DIAG_JSON };
@@ -28,11 +32,30 @@ void cn_diag(enum cn_diag_level level, const char *format, ...)
 void cn_diag_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
                     const char *text, size_t length);
 
-/* A second reader of all messages, as JSON lines, whatever the format on standard error is: NULL
- * ends it, and when this returns the function does not run any more. It must not call back. */
-void cn_diag_tap(void (*line)(void *data, const char *json, size_t size), void *data);
+/* A message as another reader gets it. */
+struct cn_diag_note {
+    int64_t time_ms; /* wall clock */
+    enum cn_diag_level level;
+    const struct cn_diag_field *fields;
+    size_t count;
+    const char *text;
+    size_t length;
+};
+/* The line of the format "json". */
+void cn_diag_append_note(struct cn_buf *line, const struct cn_diag_note *note);
+
+/* A reader of all messages, of every level, besides standard error. `note` runs on the thread that
+ * logs, under a lock, and must not log. It does not run any more when remove returns. */
+struct cn_diag_tap {
+    struct cn_diag_tap *next; /* of the list of taps */
+    bool requests;            /* wants cn_diag_tap_fields() too */
+    void (*note)(struct cn_diag_tap *tap, const struct cn_diag_note *note);
+};
+void cn_diag_tap_add(struct cn_diag_tap *tap);
+void cn_diag_tap_remove(struct cn_diag_tap *tap);
+/* Whether anybody wants those: */
 int cn_diag_tapped(void);
-/* The same as cn_diag_fields() for the tap alone. */
+/* The same as cn_diag_fields() for taps with `requests` alone. */
 void cn_diag_tap_fields(enum cn_diag_level level, const struct cn_diag_field *fields, size_t count,
                         const char *text, size_t length);
 

@@ -20,6 +20,8 @@
  * F4  No callback runs after the handle was closed.
  *
  * Threads: the lane's. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,6 +30,8 @@
 #include "base/mem.h"
 #include "js/native.h"
 #include "net/client.h"
+#include "worker/instance.h"
+#include "worker/lane.h"
 #include "worker/runtime.h"
 
 #define FETCHES_MAX 4096
@@ -309,6 +313,32 @@ static int headers_split(char *block, size_t size, struct cn_client_header *head
     return count;
 }
 
+static const struct cn_lane *lane_of(const struct cn_runtime *runtime)
+{
+    const struct cn_instance *instance = runtime->data;
+    return instance ? instance->lane : NULL; /* without one: tests of the prelude alone */
+}
+
+/* If spans are exported, the request says which one it belongs to, unless the script says so
+ * itself. Returns how many headers there are. */
+static int add_parent(const struct cn_lane *lane, struct cn_client_header *headers, int count,
+                      char text[56])
+{
+    if (!lane || !lane->options.exporter || !lane->vm->cause.trace)
+        return count;
+    for (int i = 0; i < count; i++) {
+        if (strcasecmp(headers[i].name, "traceparent") == 0)
+            return count;
+    }
+    struct cn_origin origin = cn_lane_origin(lane);
+    if (!origin.span)
+        return count;
+    snprintf(text, 56, "00-%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 "-01", origin.trace[0],
+             origin.trace[1], origin.span);
+    headers[count] = (struct cn_client_header){"traceparent", text, 11, 55};
+    return count + 1;
+}
+
 /* fetchStart(method, url, headers, body, length, callback) -> handle
  * headers "name\nvalue\n..."; body null, a string, a Uint8Array, or undefined for a stream of
  * `length` bytes (-1: unknown). Throws if it cannot start. */
@@ -330,7 +360,8 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     size_t block_size;
     char *block = cn_js_to_text(ctx, cn_js_arg(2), &block_size);
     struct cn_buf text = {0};
-    struct cn_client_header headers[HEADERS_MAX];
+    struct cn_client_header headers[HEADERS_MAX + 1];
+    char parent[56];
     struct cn_client_params params = {
         .method = method, .url = url, .headers = headers, .accept_encoding = true, .decode = true};
     if (JSValueIsUndefined(ctx, body)) {
@@ -353,7 +384,7 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     if (count < 0) {
         (void)cn_err_set(&err, CN_ELIMIT, "more than %d headers", HEADERS_MAX);
     } else {
-        params.header_count = (size_t)count;
+        params.header_count = (size_t)add_parent(lane_of(runtime), headers, count, parent);
         fetch->request = cn_client_fetch(runtime->client, &params, &callbacks, fetch, &err);
     }
     cn_buf_fini(&text);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "admin/otlp.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -17,6 +18,7 @@
 #include "cli/data.h"
 #include "cli/deploy.h"
 #include "cli/monitor.h"
+#include "cli/otlpconf.h"
 #include "cli/serve.h"
 #include "cli/service.h"
 #include "cli/watch.h"
@@ -42,6 +44,7 @@ struct settings {
     struct cn_monitor monitor;
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
+    struct cn_otlp *otlp; /* NULL: nothing is exported */
 };
 
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
@@ -193,6 +196,10 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
                                                   .history = settings->data.history,
                                                   .node = settings->data.node,
                                                   .points = settings->data.services.points};
+    rc = cn_otlpconf_start(first->config, settings->trust, &settings->otlp, err);
+    if (rc < 0)
+        return rc;
+    settings->admin.otlp = settings->otlp;
     char *cache = cn_sprintf("%s/cache", deployer->projects[0].data);
     cn_cache_setup(cache);
     cn_free(cache);
@@ -211,6 +218,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .egress = settings->egress,
         .node = settings->data.node,
         .admin = &settings->admin,
+        .otlp = settings->otlp,
         .show_errors = development,
         .load = cn_watch_load,
         .on_start = development ? cn_watch_start : NULL,
@@ -228,6 +236,7 @@ static int run(const struct cn_args *args, bool development)
     int rc = serve(args, development, &deployer, &settings, &err);
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
+    cn_otlp_stop(settings.otlp);
     cn_data_close(&settings.data);
     cn_adminconf_fini(&settings.adminconf);
     cn_monitor_stop(&settings.monitor);

@@ -196,6 +196,12 @@ struct cn_config_server {
         int64_t days;
     } analytics; /* 0: the default */
     struct {
+        const char *endpoint;
+        const struct cn_confnode *headers; /* a table of strings, or NULL */
+        int64_t interval, timeout;         /* seconds; 0: the default */
+        struct cn_strings signals;         /* none: all */
+    } otlp;                                /* cli/otlpconf.h */
+    struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
             websocket_message_bytes, websocket_output_bytes, websocket_ping_ms;
@@ -267,6 +273,7 @@ struct cn_config {
     bool assets_set;
     CN_CONFIG_LIST(cn_config_service) services;
     CN_CONFIG_LIST(cn_config_tail) tail_consumers;
+    const struct cn_confnode *observability; /* a table (deploy_tail.c), or NULL */
     CN_CONFIG_LIST(cn_config_tail) streaming_tail_consumers;
     CN_CONFIG_LIST(cn_config_dispatch) dispatch_namespaces;
     CN_CONFIG_LIST(cn_config_email) send_email;

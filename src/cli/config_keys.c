@@ -277,6 +277,18 @@ SCHEMA(kept, struct kept,
 struct analytics { int64_t days; };
 SCHEMA(analytics, struct analytics,
     INT(analytics, days, 1, 36500));
+struct otlp {
+    const char *endpoint;
+    const struct cn_confnode *headers;
+    int64_t interval, timeout;
+    struct cn_strings signals;
+};
+SCHEMA(otlp, struct otlp,
+    STRING(otlp, endpoint),
+    NODE(otlp, headers),
+    INT(otlp, interval, 1, 86400),
+    INT(otlp, timeout, 1, 3600),
+    STRINGS(otlp, signals));
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
@@ -293,6 +305,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, egress, egress),
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, analytics, analytics),
+    TABLE(cn_config_server, otlp, otlp),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {
@@ -385,7 +398,7 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("legacy_env", TOP | HOSTED),
     NAMED("logfwdr", HOSTED),
     NAMED("logpush", HOSTED),
-    NAMED("observability", HOSTED),
+    NODE(cn_config, observability),
     NAMED("placement", HOSTED),
     NAMED("preview_urls", HOSTED),
     NAMED("previews", HOSTED),

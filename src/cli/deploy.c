@@ -157,6 +157,7 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_consumers(script, config, node, err) < 0 ||
         cn_deploy_crons(script, config, node, err) < 0 ||
+        cn_deploy_observability(script, config, err) < 0 ||
         !(script->options_json = cn_deploy_options(config, script, node, err))) {
         cn_script_unref(script);
         return NULL;

@@ -53,6 +53,9 @@ char *cn_deploy_entry_place(const struct cn_config *config, const char *key, siz
  * does itself by being told, directly or by way of others. */
 int cn_deploy_check_tails(const struct cn_project *projects, size_t count, struct cn_err *err);
 void cn_deploy_tails(struct cn_script *script, const struct cn_config *config);
+/* `observability`: which part of its invocations an exporter of spans is told of. */
+int cn_deploy_observability(struct cn_script *script, const struct cn_config *config,
+                            struct cn_err *err);
 
 /* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
  * Makes the namespaces of services. After cn_deploy_objects(). NULL: failed. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/deploy_tail.c - `tail_consumers`: workers that are told of a worker's invocations. */
+/* cli/deploy_tail.c - who is told of a worker's invocations: `tail_consumers`, workers that are,
+ * and `observability`, how many of them become spans. */
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/config.h"
+#include "cli/confnode.h"
 #include "cli/deploy_env.h"
 #include "cli/project.h"
 #include "worker/script.h"
@@ -86,4 +88,51 @@ void cn_deploy_tails(struct cn_script *script, const struct cn_config *config)
     script->tails = cn_alloc_zero((count + 1) * sizeof(*script->tails));
     for (size_t i = 0; i < count; i++)
         script->tails[script->tail_count++] = consumer_name(&config->tail_consumers.items[i]);
+}
+
+/* --- observability --------------------------------------------------------------------------- */
+
+static int refuse(const struct cn_config *config, const struct cn_confnode *node, const char *key,
+                  const char *what, struct cn_err *err)
+{
+    return cn_err_set(err, CN_EINVALID, "%s:%d:%d: observability: %s must be %s", config->path,
+                      node->line, node->column, key, what);
+}
+
+/* Reads `enabled` and `head_sampling_rate` of a table; what is not there leaves *rate as it is. */
+static int read_rate(const struct cn_config *config, const struct cn_confnode *table, double *rate,
+                     struct cn_err *err)
+{
+    const struct cn_confnode *enabled = cn_confnode_find(table, "enabled");
+    const struct cn_confnode *share = cn_confnode_find(table, "head_sampling_rate");
+    if (share) {
+        if (share->kind != CN_CONF_INTEGER && share->kind != CN_CONF_FLOAT)
+            return refuse(config, share, "head_sampling_rate", "a number from 0 to 1", err);
+        *rate = share->kind == CN_CONF_INTEGER ? (double)share->integer : share->number;
+        if (!(*rate >= 0 && *rate <= 1))
+            return refuse(config, share, "head_sampling_rate", "a number from 0 to 1", err);
+    }
+    if (enabled && enabled->kind != CN_CONF_BOOL)
+        return refuse(config, enabled, "enabled", "true or false", err);
+    if (enabled && !enabled->boolean)
+        *rate = 0;
+    return 0;
+}
+
+int cn_deploy_observability(struct cn_script *script, const struct cn_config *config,
+                            struct cn_err *err)
+{
+    const struct cn_confnode *table = config->observability;
+    script->trace_rate = 1;
+    if (!table)
+        return 0;
+    if (table->kind != CN_CONF_TABLE)
+        return refuse(config, table, "it", "a table", err);
+    int rc = read_rate(config, table, &script->trace_rate, err);
+    const struct cn_confnode *traces = cn_confnode_find(table, "traces");
+    if (rc == 0 && traces && traces->kind != CN_CONF_TABLE)
+        return refuse(config, traces, "traces", "a table", err);
+    if (rc == 0 && traces)
+        rc = read_rate(config, traces, &script->trace_rate, err);
+    return rc;
 }

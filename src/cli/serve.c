@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "admin/admin.h"
+#include "admin/otlp.h"
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/list.h"
@@ -260,6 +261,7 @@ static void stop(struct cn_serve *serve)
         uv_close((uv_handle_t *)&serve->signals[i], NULL);
     uv_close((uv_handle_t *)&serve->drain_timer, NULL);
     cn_admin_stop(serve->admin); /* it works with the lanes */
+    cn_otlp_detach(serve->options.otlp);
     cn_server_stop(serve->server, on_stopped, serve);
 }
 
@@ -330,6 +332,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .trust = options->trust,
         .egress = options->egress,
         .node = options->node,
+        .exporter = cn_otlp_exporter(options->otlp),
         .heap_bytes_max = options->heap_bytes_max,
         .show_errors = options->show_errors,
         .install = cn_bindings_install,
@@ -358,6 +361,10 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
+    struct cn_metrics_sources sources = {serve->server,        admin.control.node,
+                                         admin.control.store,  admin.control.history,
+                                         admin.control.points, options->otlp};
+    cn_otlp_attach(options->otlp, &sources);
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < CN_ARRAY_COUNT(numbers); i++) {
         uv_signal_init(&serve->loop, &serve->signals[i]);

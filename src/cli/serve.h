@@ -22,6 +22,7 @@
 
 struct cn_admin_options;
 struct cn_node;
+struct cn_otlp;
 struct cn_serve;
 struct cn_tls_context;
 struct cn_egress;
@@ -39,6 +40,7 @@ struct cn_serve_options {
     struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
     struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */
     const struct cn_admin_options *admin; /* borrowed */
+    struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
     size_t heap_bytes_max;                /* per lane; 0: the default */
     bool show_errors;                     /* dev */
     unsigned drain_ms;                    /* 0: 30 s */

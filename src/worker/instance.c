@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/instance.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "worker/fetch.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/trace.h"
 #include "worker/websocket.h"
 
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
@@ -19,12 +21,14 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
     struct cn_instance *instance = runtime->data;
     const struct cn_object *object = instance->lane->object_lane.current;
     uint64_t cause = instance->lane->vm->cause.request;
-    char id[CN_OBJECT_HEX_SIZE + 1], request[17];
+    char id[CN_OBJECT_HEX_SIZE + 1], request[17], trace_id[33], span[17];
     struct cn_diag_field fields[] = {{"worker", instance->script->name, 0},
                                      {"request", NULL, 0},
                                      {"class", NULL, 0},
                                      {"object", NULL, 0},
-                                     {"name", NULL, 0}};
+                                     {"name", NULL, 0},
+                                     {"trace", NULL, 0},
+                                     {"span", NULL, 0}};
     if (object) {
         const char *slash = strrchr(object->ns->name, '/');
         cn_id_to_hex(object->key.id, id);
@@ -36,6 +40,14 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
     if (cause) {
         cn_fetch_id_text(cause, request);
         fields[1].text = request;
+    }
+    const struct cn_trace *trace = cn_trace_find(instance->lane, instance->lane->vm->cause.trace);
+    if (trace && instance->lane->options.exporter) {
+        snprintf(trace_id, sizeof(trace_id), "%016" PRIx64 "%016" PRIx64, trace->origin.trace[0],
+                 trace->origin.trace[1]);
+        cn_fetch_id_text(trace->span, span);
+        fields[5].text = trace_id;
+        fields[6].text = span;
     }
     struct cn_buf explained = {0};
     if (memmem(text, length, instance->script->url, strlen(instance->script->url))) {

@@ -78,6 +78,7 @@ struct cn_script {
     struct cn_namespace *cron_ns; /* where their runs are known; NULL without any */
     char **tails;                 /* owned: names of the workers that are told of its invocations */
     size_t tail_count;
+    double trace_rate;        /* the share of its invocations that become spans, 0 to 1 */
     uint64_t cpu_limit_ms;    /* per turn */
     struct cn_assets *assets; /* a reference; NULL: none */
     bool has_source;          /* false: nothing but assets */

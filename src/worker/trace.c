@@ -26,11 +26,23 @@ struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint32_t handle)
     return handle ? cn_jstable_find(&lane->traces, handle) : NULL;
 }
 
+/* By the number of the request, so that all it causes is exported, or nothing of it. */
+static bool is_sampled(const struct cn_instance *instance, uint64_t request)
+{
+    double rate = instance->script->trace_rate;
+    if (!instance->lane->options.exporter || rate <= 0)
+        return false;
+    return rate >= 1 || (double)(request >> 11) * 0x1p-53 < rate;
+}
+
 uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
                         const struct cn_origin *origin)
 {
     if (!instance->watched)
+        return 0;
+    bool sampled = is_sampled(instance, origin->request);
+    if (!sampled && !instance->script->tail_count)
         return 0;
     struct cn_lane *lane = instance->lane;
     struct cn_trace *trace = CN_NEW(struct cn_trace);
@@ -41,6 +53,7 @@ uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
     }
     cn_list_init(&trace->link);
     trace->kind = kind;
+    trace->sampled = sampled;
     trace->script = cn_script_ref(instance->script);
     trace->entrypoint = entrypoint ? cn_strdup(entrypoint) : NULL;
     if (object) {
@@ -233,7 +246,7 @@ void cn_trace_flush(struct cn_lane *lane)
         cn_jstable_remove(&lane->traces, trace->handle);
         for (size_t i = 0; i < trace->script->tail_count && !lane->stopping; i++)
             give(lane, trace, trace->script->tails[i]);
-        if (lane->options.exporter)
+        if (trace->sampled)
             lane->options.exporter->ended(lane->options.exporter->data, trace);
         trace_free(trace);
     }

@@ -69,6 +69,7 @@ struct cn_trace {
     /* JSON: the members of `event`; then what the arrays of their names hold. */
     struct cn_buf event, logs, exceptions, channels;
     bool truncated;
+    bool sampled; /* the exporter is told of it */
 };
 
 /* Who is told of every trace that has ended, on the lane it ended on. */
