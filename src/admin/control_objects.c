@@ -9,6 +9,7 @@
 
 #include "admin/control_private.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/disk.h"
 #include "base/mem.h"
 #include "object/id.h"
@@ -351,27 +352,6 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
 
 /* --- moments --------------------------------------------------------------------------------- */
 
-int cn_control_time(const char *text, int64_t *time_ms, struct cn_err *err)
-{
-    char *end;
-    errno = 0;
-    *time_ms = strtoll(text, &end, 10);
-    if (*text && !*end && !errno)
-        return 0;
-    struct tm tm = {0};
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    double fraction = 0;
-    if (rest && *rest == '.') {
-        fraction = strtod(rest, &end);
-        rest = end;
-    }
-    if (!rest || strcmp(rest, "Z") != 0)
-        return cn_err_set(err, CN_EINVALID,
-                          "\"%.40s\" is no time: write 2026-01-31T12:00:00Z or milliseconds", text);
-    *time_ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 + 0.5);
-    return 0;
-}
-
 int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *key,
                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
                       struct cn_err *err)
@@ -388,7 +368,7 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
     }
     if (!time)
         return 0;
-    int rc = cn_control_time(time, &time_ms, err);
+    int rc = cn_clock_parse(time, &time_ms, err);
     if (rc == 0)
         rc = cn_history_bookmark_at(control->history, control->store, key, time_ms, text, err);
     return rc < 0 ? rc : 1;

@@ -30,9 +30,6 @@ const char *cn_control_param(const struct cn_control_call *call, const char *nam
 int cn_control_param_number(const struct cn_control_call *call, const char *name, int64_t max,
                             int64_t fallback, int64_t *value, struct cn_err *err);
 
-/* 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
-int cn_control_time(const char *text, int64_t *time_ms, struct cn_err *err);
-
 /* The namespace with this name. */
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "admin/control_private.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/http.h"
 #include "object/node.h"

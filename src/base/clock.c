@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "base/err.h"
 
 static int64_t system_wall_ms(struct cn_clock *clock)
 {
@@ -43,4 +48,25 @@ uint64_t cn_clock_ticks_ns(uint64_t ticks)
     pthread_once(&first.once, measure_first);
     uint64_t ns = system_mono_ns(NULL) - first.ns, gone = cn_clock_ticks() - first.ticks;
     return gone ? (uint64_t)((double)ticks * (double)ns / (double)gone) : 0;
+}
+
+int cn_clock_parse(const char *text, int64_t *time_ms, struct cn_err *err)
+{
+    char *end;
+    errno = 0;
+    *time_ms = strtoll(text, &end, 10);
+    if (*text && !*end && !errno)
+        return 0;
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    double fraction = 0;
+    if (rest && *rest == '.') {
+        fraction = strtod(rest, &end);
+        rest = end;
+    }
+    if (!rest || strcmp(rest, "Z") != 0)
+        return cn_err_set(err, CN_EINVALID,
+                          "\"%.40s\" is no time: write 2026-01-31T12:00:00Z or milliseconds", text);
+    *time_ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 + 0.5);
+    return 0;
 }

@@ -7,12 +7,17 @@
 #include <time.h>
 #endif
 
+struct cn_err;
+
 struct cn_clock {
     /* Milliseconds since 1970-01-01 UTC. May step when the administrator sets the clock. */
     int64_t (*wall_ms)(struct cn_clock *clock);
     /* Nanoseconds from an arbitrary start; never goes back. */
     uint64_t (*mono_ns)(struct cn_clock *clock);
 };
+
+/* A time of people: 2026-01-31T12:00:00[.123]Z, or milliseconds since 1970. */
+int cn_clock_parse(const char *text, int64_t *time_ms, struct cn_err *err);
 
 /* The machine's clock. Static storage, usable from any thread. */
 struct cn_clock *cn_clock_system(void);

@@ -22,11 +22,12 @@
 #define KV CN_COMMAND_KV
 #define R2 CN_COMMAND_R2
 #define QUEUES CN_COMMAND_QUEUES
+#define REPLAY CN_COMMAND_REPLAY
 #define SERVICES (KV | R2 | QUEUES)
 #define OFFLINE                                                          \
     (OBJECTS | TAIL | CRONS | CN_COMMAND_DASHBOARD | CN_COMMAND_BACKUP | \
      CN_COMMAND_CHECK) /* on a data directory */
-#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | SERVICES | OFFLINE)
+#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | SERVICES | REPLAY | OFFLINE)
 
 struct option {
     const char *name;
@@ -59,7 +60,7 @@ static const struct option options[] = {
     {"tls-key", 0, SERVE | DEV, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key)},
     {"log", 0, SERVE | DEV | BUILD | DEPLOY, "json|pretty", "CAIRN_LOG",
      "form of messages (pretty)", AT(log)},
-    {"dry-run", 0, DEPLOY, NULL, NULL, "only say what would be done", AT(dry_run)},
+    {"dry-run", 0, DEPLOY | REPLAY, NULL, NULL, "only say what would be done", AT(dry_run)},
     {"allow-delete", 0, SERVE | DEV | DEPLOY, "CLASS", NULL,
      "Durable Object classes that may be deleted: A,B or WORKER/A", AT(allow_delete)},
     {"recover", 0, SERVE | DEV | DEPLOY, "CLASS", NULL,
@@ -105,9 +106,20 @@ static const struct option options[] = {
     {"to", 0, QUEUES, "QUEUE", NULL, "redrive: where to, if not where they came from", AT(to)},
     {"content-type", 0, QUEUES, "json|text", NULL, "send: what the body is", AT(content_type)},
     {"delay", 0, QUEUES, "S", NULL, "send: seconds before it is delivered", AT(delay)},
+    {"to", 0, REPLAY, "URL", NULL, "the server (http://127.0.0.1:8787)", AT(to)},
+    {"rate", 0, REPLAY, "N", NULL, "requests per second", AT(rate)},
+    {"speed", 0, REPLAY, "X", NULL, "as far apart as recorded, X times as fast", AT(speed)},
+    {"concurrency", 0, REPLAY, "N", NULL, "under way at once (10)", AT(concurrency)},
+    {"verify", 0, REPLAY, NULL, NULL, "exit code 1 if a status differs from the recorded one",
+     AT(verify)},
+    {"keep-host", 0, REPLAY, NULL, NULL, "send the recorded Host, not that of the server",
+     AT(keep_host)},
+    {"without-bodies", 0, REPLAY, NULL, NULL, "send requests whose body was not recorded, too",
+     AT(without_bodies)},
     {"prefix", 0, OBJECTS | KV | R2, "P", NULL, "list: names that begin so", AT(prefix)},
     {"force", 'f', OBJECTS | KV | QUEUES, NULL, NULL, "delete, purge: without asking", AT(force)},
-    {"json", 0, OBJECTS | D1 | CRONS | SERVICES, NULL, NULL, "one JSON object per line", AT(json)},
+    {"json", 0, OBJECTS | D1 | CRONS | SERVICES | REPLAY, NULL, NULL, "one JSON object per line",
+     AT(json)},
     {"config", 'c', D1 | SERVICES, "FILE", NULL, "the project's folder or configuration (.)",
      AT(config)},
     {"command", 0, D1, "SQL", NULL, "execute: these statements", AT(command)},

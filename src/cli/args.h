@@ -76,6 +76,10 @@ struct cn_args {
     const char *limit; /* queues */
     const char *to;
     const char *delay;
+    const char *rate; /* replay */
+    const char *speed;
+    const char *concurrency;
+    bool verify, keep_host, without_bodies;
     bool text, preview; /* wrangler's, without meaning here */
     bool pipe;
     bool no_schema, no_data;
@@ -124,6 +128,7 @@ int cn_cmd_d1(const struct cn_args *args);
 int cn_cmd_kv(const struct cn_args *args);
 int cn_cmd_r2(const struct cn_args *args);
 int cn_cmd_queues(const struct cn_args *args);
+int cn_cmd_replay(const struct cn_args *args);
 int cn_cmd_crons(const struct cn_args *args);
 
 #endif

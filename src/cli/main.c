@@ -128,6 +128,18 @@ static const struct cn_command commands[] = {
      "Shows what a running server does: each request with its answer, what workers and objects\n"
      "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",
      1, cn_cmd_tail},
+    {"replay", CN_COMMAND_REPLAY, "FILE [OPTIONS]", "send recorded requests again and compare",
+     "Sends the requests of FILE (-: standard input) to a server and prints how many were "
+     "answered\n"
+     "how, which answers have another status than recorded, and how long they took. Each line is "
+     "a\n"
+     "JSON object: what `cairn tail --format json` or `wrangler tail --format json` wrote, or\n\n"
+     "  {\"method\",\"url\",\"headers\"?,\"body\"?|\"bodyBase64\"?,\"status\"?,\"time\"?}\n\n"
+     "A tail records no bodies: requests that had one are skipped and counted, unless\n"
+     "--without-bodies. That of cairn records no headers either. As fast as --concurrency allows\n"
+     "without --rate and --speed. Exit code 0: done; 1: nothing was answered, or with --verify a\n"
+     "status differs or a request failed; 2: wrong command line.",
+     1, cn_cmd_replay},
     {"dashboard", CN_COMMAND_DASHBOARD, "[OPTIONS]", "print the address of the dashboard",
      "Prints the address of a running server's dashboard. It holds the token: give it to nobody.",
      0, cn_cmd_dashboard},
