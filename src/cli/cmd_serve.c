@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "admin/otlp.h"
@@ -156,6 +157,15 @@ static int choose(const struct cn_args *args, const struct cn_config *config, bo
     return settings->trust ? 0 : err->code;
 }
 
+/* It was made by somebody else, or opened up. */
+static void tell_if_open(const char *data)
+{
+    struct stat info;
+    if (stat(data, &info) == 0 && (info.st_mode & 077))
+        cn_warn("others can read the data directory (mode %03o): chmod 700 %s",
+                (unsigned)info.st_mode & 0777, data);
+}
+
 static int serve(const struct cn_args *args, bool development, struct cn_deployer *deployer,
                  struct settings *settings, struct cn_err *err)
 {
@@ -187,6 +197,10 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         deployer->disk = settings->data.disk;
     }
     const struct cn_project *first = &deployer->projects[0];
+    rc = cn_project_make_data(first, err);
+    if (rc < 0)
+        return rc;
+    tell_if_open(first->data);
     rc = cn_adminconf_choose(&settings->adminconf, args, first->config, development, first->data,
                              settings->tls, &settings->admin, err);
     if (rc < 0)

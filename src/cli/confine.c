@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/confine.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/diag.h"
 #include "base/err.h"
@@ -54,8 +52,9 @@ static int add_project(struct paths *paths, const struct cn_project *project, bo
                        struct cn_err *err)
 {
     const struct cn_config *config = project->config;
-    if (mkdir(project->data, 0700) < 0 && errno != EEXIST)
-        return cn_err_errno(err, errno, "cannot make %s", project->data);
+    int rc = cn_project_make_data(project, err);
+    if (rc < 0)
+        return rc;
     add(paths, cn_strdup(project->data), first, false);
     add(paths, cn_strdup(config->dir), false, false);
     add(paths, cn_deploy_assets_folder(config), false, true);

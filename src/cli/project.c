@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/project.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -11,6 +13,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/files.h"
 #include "store/history.h"
 
 int cn_project_setup_log(const char *log, struct cn_err *err)
@@ -49,6 +52,22 @@ int cn_project_open(struct cn_project *project, const char *path, const struct c
         return rc;
     project->data = data_dir(project->config, args);
     return 0;
+}
+
+int cn_project_make_data(const struct cn_project *project, struct cn_err *err)
+{
+    int rc = mkdir(project->data, 0700);
+    char *slash = strrchr(project->data, '/');
+    if (rc < 0 && errno == ENOENT && slash != project->data) {
+        *slash = 0; /* the folders above are like any other */
+        rc = cn_files_make_dirs(project->data, err);
+        *slash = '/';
+        if (rc < 0)
+            return rc;
+        rc = mkdir(project->data, 0700);
+    }
+    return rc == 0 || errno == EEXIST ? 0
+                                      : cn_err_errno(err, errno, "cannot make %s", project->data);
 }
 
 void cn_project_tell(const struct cn_project *project, struct cn_buf *lines)
@@ -92,7 +111,9 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
     struct cn_bundle_options options = {
         .dir = dir, .development = development, .rebuild = out != NULL};
     cn_bundle_fini(&project->bundle);
-    int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
+    int rc = out ? 0 : cn_project_make_data(project, err);
+    if (rc == 0)
+        rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
     if (said.size) {
         print_messages(project->config->name, &said, rc < 0);
         if (messages && rc < 0)

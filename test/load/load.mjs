@@ -28,7 +28,8 @@ const WebSocket = createRequire(import.meta.url)("ws");
 const here = path.dirname(fileURLToPath(import.meta.url));
 const CLIENTS = 24, SOCKETS = 8, CELLS = 50;
 const RSS_MAX_MB = 900;
-const GRACE_MS = 6000; // after a cause has gone
+const GRACE_MS = 12_000; // for errors of a cause that has gone: a socket waits 8 s for its answer
+const RECOVERY_MS = 6000;
 
 const option = (name, fallback) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -235,7 +236,7 @@ const faults = {
         const id = `r${nextId++}`, { status, text } = await request("POST", `/${target}/${id}`, "body");
         const place = target.startsWith("write") ? "recovered" : target.startsWith("queue") ? "sink" : target.split("/")[0];
         if (status === 200) { acknowledge(place, id); break; }
-        if (Date.now() - freed > GRACE_MS) return note({ target, status, text: `not recovered after ${GRACE_MS} ms: ${text}` });
+        if (Date.now() - freed > RECOVERY_MS) return note({ target, status, text: `not recovered after ${RECOVERY_MS} ms: ${text}` });
         await sleep(50);
       }
     }

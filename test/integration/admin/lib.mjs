@@ -34,9 +34,8 @@ export function command(data, ...args) {
 }
 
 /** One request to the control socket ({data}) or to a port ({port}): {status, headers, text, json}. */
-export function ask({ data, port, host = "127.0.0.1" }, method, target, { body, headers = {} } = {}) {
+export function ask({ data, port, host = "127.0.0.1" }, method, target, { body, text = body === undefined ? undefined : JSON.stringify(body), headers = {} } = {}) {
   const where = data ? { socketPath: path.join(data, "control.sock") } : { host, port };
-  const text = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const request = http.request({ ...where, method, path: target, headers: text ? { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers } : headers }, (response) => {
       const parts = [];
