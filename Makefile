@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
+.PHONY: FORCE docs docs-check dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -310,8 +310,15 @@ dashboard-million: $(B)/cairn $(B)/large/fill_catalog ## every view of the dashb
 large: $(B)/cairn ## 2 GB through R2 with little memory; takes a minute and 2 GB of disk
 	@CAIRN=$(abspath $(B)/cairn) node test/large/r2.mjs
 
-lint: setup ## layers, libraries' homes, refused functions, format
+lint: setup ## layers, libraries' homes, refused functions, format, pages made from the tests
 	@tools/lint
+	@$(MAKE) --no-print-directory docs-check
+
+docs: ## docs/compatibility-ids.md from the ids in the tests
+	@node tools/compat-table.mjs
+
+docs-check: ## whether that page is up to date
+	@node tools/compat-table.mjs --check
 
 check: setup ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) --no-print-directory $(JOBS) $(UNIT_BINS)
