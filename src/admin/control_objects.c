@@ -14,12 +14,14 @@
 #include "base/mem.h"
 #include "object/id.h"
 #include "object/object.h"
+#include "object/socket.h"
+#include "object/visit.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/history.h"
 #include "store/store.h"
 
-enum { LIST_MAX = 1000, LIST_DEFAULT = 100, COPY_SIZE = 256 << 10 };
+enum { LIST_MAX = 1000, LIST_DEFAULT = 100, COPY_SIZE = 256 << 10, SOCKETS_MAX = 100 };
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
@@ -318,6 +320,37 @@ static int inspect_database(struct cn_object *object, struct cn_database *db, vo
     return rc;
 }
 
+/* What the lane knows: who is connected. */
+struct survey {
+    struct cn_buf *out;
+    bool first;
+};
+
+static void append_socket(const struct cn_object_socket *socket, void *data)
+{
+    struct survey *survey = data;
+    cn_buf_printf(survey->out, "%s{\"since\":%" PRId64 ",\"hibernatable\":%s,\"tags\":[",
+                  survey->first ? "" : ",", socket->accepted_ms, socket->holder ? "false" : "true");
+    survey->first = false;
+    for (unsigned i = 0; i < socket->tag_count; i++) {
+        struct cn_text tag = cn_object_socket_tag_name(socket->tags[i].tag);
+        cn_buf_append_str(survey->out, i ? "," : "");
+        cn_buf_append_json(survey->out, tag.data, tag.size);
+    }
+    cn_buf_append_str(survey->out, "]}");
+}
+
+static void survey_sockets(struct cn_object_lane *lane, const struct cn_object_key *key, void *data)
+{
+    struct survey *survey = data;
+    bool hibernated;
+    cn_buf_append_str(survey->out, ",\"sockets\":{\"connections\":[");
+    size_t count =
+        cn_object_socket_survey(lane, key, &hibernated, SOCKETS_MAX, append_socket, survey);
+    cn_buf_printf(survey->out, "],\"count\":%zu,\"hibernated\":%s}", count,
+                  hibernated ? "true" : "false");
+}
+
 int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
 {
     const struct cn_control *control = call->control;
@@ -338,6 +371,13 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
     rc = cn_control_with_database(call, &key, inspect_database, &inspection, err);
     if (rc < 0)
         return rc;
+    struct survey survey = {out, true};
+    rc = control->node ? cn_visit_lane(control->node, &key, survey_sockets, &survey, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (!control->node)
+        cn_buf_append_str(out,
+                          ",\"sockets\":{\"connections\":[],\"count\":0,\"hibernated\":false}");
     cn_history_bookmark_now(control->history, control->store, &key, 0, bookmark);
     struct cn_history_stats history;
     cn_history_stats(control->history, &history);

@@ -155,6 +155,11 @@ static int run_inspect(struct command *command, struct cn_err *err)
     for (const struct cn_json *table = tables ? tables->first : NULL; table; table = table->next)
         printf("%-13s%s: %" PRId64 " rows\n", "table", cn_json_text(table, "name"),
                cn_json_int(table, "rows"));
+    const struct cn_json *sockets = cn_json_find(command->answer, "sockets");
+    const struct cn_json *hibernated = cn_json_find(sockets, "hibernated");
+    if (cn_json_int(sockets, "count"))
+        printf("%-13s%" PRId64 "%s\n", "sockets", cn_json_int(sockets, "count"),
+               hibernated && hibernated->boolean ? ", hibernated" : "");
     return 0;
 }
 

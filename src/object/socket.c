@@ -206,6 +206,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
     socket->end = end;
     socket->set = set;
     socket->auto_reply = auto_reply;
+    socket->accepted_ms = cn_clock_wall_ms(cn_node_clock(object->lane->node));
     if (!hibernatable) {
         socket->holder = object;
         if (object->sockets++ == 0)
@@ -240,6 +241,25 @@ void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
         if (!socket->holder)
             each(socket, data);
     }
+}
+
+size_t cn_object_socket_survey(struct cn_object_lane *lane, const struct cn_object_key *key,
+                               bool *hibernated, size_t limit,
+                               void (*each)(const struct cn_object_socket *socket, void *data),
+                               void *data)
+{
+    struct cn_socket_set *set = cn_map_find(&lane->socket_sets, key, sizeof(*key));
+    size_t count = 0;
+    *hibernated = set && set->count && !set->awake;
+    if (!set)
+        return 0;
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        if (count++ == limit)
+            break;
+        each(CN_CONTAINER_OF(node, struct cn_object_socket, link), data);
+    }
+    return set->count;
 }
 
 /* --- settings ------------------------------------------------------------------------------ */

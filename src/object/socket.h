@@ -55,6 +55,7 @@ struct cn_object_socket {
     struct cn_object *holder;      /* of an accept()ed one: whom it keeps; NULL: hibernatable */
     struct cn_socket_event *event; /* under way, or NULL */
     int64_t auto_response_ms;      /* wall clock of the last one; 0: never */
+    int64_t accepted_ms;           /* wall clock */
     bool auto_reply;               /* answer the peer's close once its event is over */
     bool close_delivered;          /* K2 */
     unsigned tag_count;
@@ -88,6 +89,12 @@ struct cn_socket_set *cn_object_sockets(struct cn_object *object);
 /* Calls `each` for the hibernatable sockets, oldest first; those with `tag` unless it is NULL. */
 void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
                            void (*each)(struct cn_object_socket *socket, void *data), void *data);
+/* All sockets of an object, whether it is in memory or not, for an onlooker: how many, and whether
+ * they sleep. Calls `each` for up to `limit` of them, oldest first. */
+size_t cn_object_socket_survey(struct cn_object_lane *lane, const struct cn_object_key *key,
+                               bool *hibernated, size_t limit,
+                               void (*each)(const struct cn_object_socket *socket, void *data),
+                               void *data);
 struct cn_text cn_object_socket_tag_name(const struct cn_socket_tag *tag);
 
 /* The automatic response of the object's hibernatable sockets; request NULL: none. */

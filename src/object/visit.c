@@ -137,3 +137,38 @@ void cn_visit_end(struct cn_visit *visit)
         uv_sem_wait(&visit->done);
     uv_sem_destroy(&visit->done);
 }
+
+struct look {
+    struct cn_mail mail;
+    struct cn_object_lane *lane;
+    const struct cn_object_key *key;
+    void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key, void *data);
+    void *data;
+    uv_sem_t done;
+};
+
+static void deliver_look(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct look *look = CN_CONTAINER_OF(mail, struct look, mail);
+    look->fn(look->lane, look->key, look->data);
+    uv_sem_post(&look->done); /* the visitor may free it from here on */
+}
+
+int cn_visit_lane(struct cn_node *node, const struct cn_object_key *key,
+                  void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
+                             void *data),
+                  void *data, struct cn_err *err)
+{
+    struct look look = {.mail = {.deliver = deliver_look},
+                        .lane = cn_node_owner(node, key),
+                        .key = key,
+                        .fn = fn,
+                        .data = data};
+    uv_sem_init(&look.done, 0);
+    bool sent = cn_mailbox_send(look.lane->mailbox, &look.mail);
+    if (sent)
+        uv_sem_wait(&look.done);
+    uv_sem_destroy(&look.done);
+    return sent ? 0 : cn_err_set(err, CN_ECLOSED, "the server is stopping");
+}

@@ -55,4 +55,11 @@ struct cn_visit {
 int cn_visit_begin(struct cn_visit *visit, struct cn_err *err);
 void cn_visit_end(struct cn_visit *visit);
 
+/* Runs `fn` on the lane that owns the object, between turns, and waits for its end. For what the
+ * lane knows of it besides its database. */
+int cn_visit_lane(struct cn_node *node, const struct cn_object_key *key,
+                  void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
+                             void *data),
+                  void *data, struct cn_err *err);
+
 #endif

@@ -16,7 +16,7 @@ function help(...args) {
   return stdout;
 }
 
-/** {name, summary, usage, text, options: [{letter, name, value, help, variable}]} of every command. */
+/** {name, summary, usage, text, verbs, options: [{letter, name, value, help, variable}]} of every command. */
 function readCommands() {
   const list = help().split("Commands:\n")[1].split("\n\n")[0];
   return list.split("\n").map((line) => {
@@ -30,9 +30,23 @@ function readCommands() {
       const [, letter, option, value, description, variable] = found;
       return { letter, name: option, value, help: description, variable };
     });
-    return { name, summary, usage: usage.replace(/^usage: /, ""), text: text.join("\n").trim(), options };
+    return { name, summary, usage: usage.replace(/^usage: /, ""), text: text.join("\n").trim(), verbs: readVerbs(name, text), options };
   });
 }
+
+/** {"list": [], "key": ["get", ...]}: the verbs of a command, and those of their groups, from its lines of examples. */
+function readVerbs(name, text) {
+  const verbs = {};
+  for (const line of text) {
+    const words = new RegExp(`^  cairn ${name}((?: [a-z][a-z0-9-]*)+)`).exec(line)?.[1].trim().split(" ");
+    if (words === undefined) continue;
+    verbs[words[0]] ??= [];
+    if (words.length > 1 && !verbs[words[0]].includes(words[1])) verbs[words[0]].push(words[1]);
+  }
+  return verbs;
+}
+/** [[group, its verbs]] */
+const groups = (command) => Object.entries(command.verbs).filter(([, words]) => words.length > 0);
 
 const roff = (text) => text.replace(/\\/g, "\\e").replace(/-/g, "\\-").replace(/^([.'])/gm, "\\&$1");
 
@@ -98,11 +112,13 @@ ${commands.filter((command) => command.options.length).map((command) => `.BR cai
 function bash(commands) {
   const cases = commands.map((command) => {
     const words = command.options.map((option) => `--${option.name}`).join(" ");
-    return `    ${command.name}) words="${words}" ;;`;
+    const verbs = Object.keys(command.verbs).join(" ");
+    return `    ${command.name}) words="${words}"${verbs && ` verbs="${verbs}"`} ;;`;
   }).join("\n");
+  const inner = commands.flatMap((command) => groups(command).map(([group, words]) => `    "${command.name} ${group}") verbs="${words.join(" ")}" ;;`)).join("\n");
   return `# bash completion for cairn; made from \`cairn help\`.
 _cairn() {
-  local word=\${COMP_WORDS[COMP_CWORD]} words=""
+  local word=\${COMP_WORDS[COMP_CWORD]} words="" verbs=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "${commands.map((command) => command.name).join(" ")}" -- "$word"))
     return
@@ -110,9 +126,13 @@ _cairn() {
   case \${COMP_WORDS[1]} in
 ${cases}
   esac
+  [ "$COMP_CWORD" -eq 2 ] || verbs=""
+  [ "$COMP_CWORD" -ne 3 ] || case "\${COMP_WORDS[1]} \${COMP_WORDS[2]}" in
+${inner}
+  esac
   case $word in
     -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
-    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    *) if [ -n "$verbs" ]; then COMPREPLY=($(compgen -W "$verbs" -- "$word")); else COMPREPLY=($(compgen -f -- "$word")); fi ;;
   esac
 }
 complete -o filenames -F _cairn cairn
@@ -124,8 +144,12 @@ const quote = (text) => `'${text.replace(/'/g, "'\\''")}'`;
 function zsh(commands) {
   const cases = commands.map((command) => {
     const options = command.options.map((option) => quote(`--${option.name}[${option.help.replace(/[[\]:]/g, " ")}]${option.value ? `:${option.value.replace(/:/g, " ")}:_files` : ""}`));
-    return `    ${command.name}) _arguments ${options.join(" ")} '*: :_files' ;;`;
+    const verbs = Object.keys(command.verbs);
+    const first = verbs.length ? `'1: :(${verbs.join(" ")})' ` : "";
+    const second = groups(command).length ? `'2: :->inner' ` : "";
+    return `    ${command.name}) _arguments ${options.join(" ")} ${first}${second}'*: :_files' ;;`;
   }).join("\n");
+  const inner = commands.flatMap((command) => groups(command).map(([group, words]) => `    ${quote(`${command.name} ${group}`)}) compadd ${words.join(" ")} ;;`)).join("\n");
   return `#compdef cairn
 # Made from \`cairn help\`.
 _cairn() {
@@ -137,8 +161,13 @@ _cairn() {
   local command=$words[2]
   shift words
   (( CURRENT-- ))
+  local state
   case $command in
 ${cases}
+  esac
+  [[ $state == inner ]] && case "$command $words[2]" in
+${inner}
+    *) _files ;;
   esac
 }
 _cairn "$@"
@@ -149,6 +178,11 @@ function fish(commands) {
   const lines = ["# Made from `cairn help`."];
   for (const command of commands) {
     lines.push(`complete -c cairn -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`);
+    const verbs = Object.keys(command.verbs);
+    if (verbs.length)
+      lines.push(`complete -c cairn -f -n '__fish_seen_subcommand_from ${command.name}; and not __fish_seen_subcommand_from ${verbs.join(" ")}' -a '${verbs.join(" ")}'`);
+    for (const [group, words] of groups(command))
+      lines.push(`complete -c cairn -f -n '__fish_seen_subcommand_from ${command.name}; and __fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${words.join(" ")}' -a '${words.join(" ")}'`);
     for (const option of command.options)
       lines.push(`complete -c cairn -n '__fish_seen_subcommand_from ${command.name}' -l ${option.name}${option.letter ? ` -s ${option.letter}` : ""}${option.value ? " -r" : ""} -d ${quote(option.help)}`);
   }

@@ -27,6 +27,11 @@ test("an installed cairn bundles and serves outside the checkout", async (t) => 
   assert.match(readFileSync(path.join(share, "man/man1/cairn-serve.1"), "utf8"), /\\-\\-listen\\fR \\fIHOST:PORT/);
   const syntax = spawnSync("bash", ["-n", path.join(share, "bash-completion/completions/cairn")], { encoding: "utf8" });
   assert.equal(syntax.status, 0, syntax.stderr);
+  const complete = (...words) => spawnSync("bash", ["-c", `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cairn; echo "\${COMPREPLY[@]}"`, "bash", path.join(share, "bash-completion/completions/cairn"), ...words], { encoding: "utf8" }).stdout.trim();
+  assert.equal(complete("cairn", "qu"), "queues");
+  assert.equal(complete("cairn", "queues", "re"), "resume-delivery redrive");
+  assert.equal(complete("cairn", "kv", "key", "p"), "put");
+  assert.equal(complete("cairn", "r2", "object", "get", "--pi"), "--pipe");
   const dir = project(t, { "src/index.ts": `export default { fetch: (): Response => new Response("installed") };` });
   const server = await serve(t, dir, { executable: path.join(home, "cairn/bin/cairn") });
   assert.equal(await server.text("/"), "installed");
