@@ -2,13 +2,18 @@
 /* service/queue.c - see queue.h.
  *
  * Tables:
- *     ready    in the order of delivery; rows up to `cursor` are leased (or about to be settled)
+ *     ready    in the order of delivery; rows up to state.done are settled and only wait to be
+ *              removed; rows up to `cursor` are leased (or about to be settled)
  *     delayed  what must not be delivered before `due`
  *     state    one row: counters, settings
  *
  * A message that moves (from delayed to ready, or back for a retry) gets a new row id, because the
  * order of rows is the order of delivery; `origin` keeps its first one, from which the id that
  * consumers see is computed.
+ *
+ * Batches are mostly acknowledged in the order they were given out. Then an acknowledgement moves
+ * state.done, one number in a row that is written anyway, and many rows are removed at a time: to
+ * remove each batch by itself would rebalance the front of a long table again and again.
  *
  * In memory, rebuilt from nothing after a start: the cursor, the leases, who waits, and the
  * counters of `state`, which every turn that changes them writes back. A turn that fails is rolled
@@ -29,6 +34,9 @@
 
 /* Rows that are moved or removed in one turn. */
 #define STEP_ROWS_MAX 1000
+/* Settled rows are removed when there are so many, or so many bytes of them, or no others. */
+#define DONE_ROWS_MAX 1000
+#define DONE_BYTES_MAX (1 << 20)
 /* How soon a message is tried again that could not be sent to its dead letter queue. */
 #define DEAD_LETTER_RETRY_MS 5000
 
@@ -43,6 +51,7 @@ static const char *const schema[] = {
     " ready INTEGER NOT NULL, delayed INTEGER NOT NULL, bytes INTEGER NOT NULL,"
     " dropped INTEGER NOT NULL, paused INTEGER NOT NULL, retention INTEGER NOT NULL);"
     "INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 345600);",
+    "ALTER TABLE state ADD COLUMN done INTEGER NOT NULL DEFAULT 0;",
 };
 
 enum {
@@ -50,6 +59,7 @@ enum {
     SQL_SEND_DELAYED,
     SQL_READ,
     SQL_DELETE_RUN,
+    SQL_DELETE_DONE,
     SQL_DELETE,
     SQL_GET,
     SQL_TO_READY,
@@ -70,6 +80,7 @@ static const char *const sql_texts[SQL_COUNT] = {
     [SQL_READ] =
         "SELECT id, sent, type, retries, origin, body FROM ready WHERE id > ?1 ORDER BY id",
     [SQL_DELETE_RUN] = "DELETE FROM ready WHERE id BETWEEN ?1 AND ?2",
+    [SQL_DELETE_DONE] = "DELETE FROM ready WHERE id <= ?1",
     [SQL_DELETE] = "DELETE FROM ready WHERE id = ?1",
     [SQL_GET] = "SELECT sent, type, retries, origin, body FROM ready WHERE id = ?1",
     [SQL_TO_READY] = "INSERT INTO ready SELECT ?2, sent, type, retries, origin, body FROM delayed"
@@ -81,11 +92,11 @@ static const char *const sql_texts[SQL_COUNT] = {
     [SQL_DUE] = "SELECT id FROM delayed WHERE due <= ?1 ORDER BY due, id LIMIT 1",
     [SQL_DELETE_DELAYED] = "DELETE FROM delayed WHERE id = ?1",
     [SQL_FIRST_DUE] = "SELECT due FROM delayed ORDER BY due LIMIT 1",
-    [SQL_OLDEST] = "SELECT sent FROM ready ORDER BY id LIMIT 1",
+    [SQL_OLDEST] = "SELECT sent FROM ready WHERE id > ?1 ORDER BY id LIMIT 1",
     [SQL_OLDEST_DELAYED] = "SELECT sent FROM delayed ORDER BY due LIMIT 1",
     [SQL_SAVE] = "UPDATE state SET last = ?1, ready = ?2, delayed = ?3, bytes = ?4, dropped = ?5,"
-                 " paused = ?6, retention = ?7 WHERE one = 1",
-    [SQL_LOAD] = "SELECT last, ready, delayed, bytes, dropped, paused, retention FROM state",
+                 " paused = ?6, retention = ?7, done = ?8 WHERE one = 1",
+    [SQL_LOAD] = "SELECT last, ready, delayed, bytes, dropped, paused, retention, done FROM state",
 };
 
 /* A message that is out. */
@@ -124,9 +135,11 @@ struct queue {
     uint64_t unread;  /* rows behind it */
     int64_t since_ms; /* since when there are unread ones */
     /* The row of `state`. */
-    int64_t last, ready, delayed, bytes, dropped, retention_s;
+    int64_t last, ready, delayed, bytes, dropped, retention_s, done;
     bool paused;
     bool changed; /* and not yet written back */
+    /* Settled and not yet removed, at least (what an earlier process left counts as many). */
+    int64_t done_rows, done_bytes;
 };
 
 static int64_t now_ms(struct queue *queue)
@@ -136,7 +149,7 @@ static int64_t now_ms(struct queue *queue)
 
 /* --- SQL ------------------------------------------------------------------------------------- */
 
-/* The statement with up to five integers bound. */
+/* The statement with integers bound. */
 static int prepare(struct queue *queue, unsigned which, size_t count, const int64_t values[],
                    struct cn_statement **statement, struct cn_err *err)
 {
@@ -196,6 +209,8 @@ static int load_state(struct queue *queue, struct cn_err *err)
     queue->dropped = cn_statement_column_int(statement, 4);
     queue->paused = cn_statement_column_int(statement, 5) != 0;
     queue->retention_s = cn_statement_column_int(statement, 6);
+    queue->done = queue->cursor = cn_statement_column_int(statement, 7);
+    queue->done_rows = queue->done ? DONE_ROWS_MAX : 0;
     cn_statement_reset(statement);
     queue->unread = (uint64_t)queue->ready;
     return 0;
@@ -207,7 +222,7 @@ static int save_state(struct queue *queue, struct cn_err *err)
         return 0;
     queue->changed = false;
     int rc = RUN(queue, SQL_SAVE, err, queue->last, queue->ready, queue->delayed, queue->bytes,
-                 queue->dropped, queue->paused, queue->retention_s);
+                 queue->dropped, queue->paused, queue->retention_s, queue->done);
     int64_t alarm_ms;
     if (rc == 0)
         rc = cn_object_alarm_get(queue->object, &alarm_ms, err);
@@ -220,7 +235,7 @@ static int save_state(struct queue *queue, struct cn_err *err)
 static int read_metrics(struct queue *queue, struct cn_queue_metrics *metrics, struct cn_err *err)
 {
     int64_t oldest, oldest_delayed;
-    int rc = read_int(queue, SQL_OLDEST, 0, NULL, INT64_MAX, &oldest, err);
+    int rc = read_int(queue, SQL_OLDEST, 1, &queue->done, INT64_MAX, &oldest, err);
     oldest_delayed = INT64_MAX;
     if (rc == 0 && queue->delayed)
         rc = read_int(queue, SQL_OLDEST_DELAYED, 0, NULL, INT64_MAX, &oldest_delayed, err);
@@ -456,14 +471,34 @@ static int retry(struct queue *queue, const struct cn_queue_policy *policy,
     return drop(queue, message, err);
 }
 
-/* All of a lease acknowledged: rows read together lie together, so they go together. */
+/* Removes rows that are settled, if it is worth the while. */
+static int remove_done(struct queue *queue, struct cn_err *err)
+{
+    if (queue->ready && queue->done_rows < DONE_ROWS_MAX && queue->done_bytes < DONE_BYTES_MAX)
+        return 0;
+    queue->done_rows = queue->done_bytes = 0;
+    return RUN(queue, SQL_DELETE_DONE, err, queue->done);
+}
+
+/* All of a lease acknowledged: rows read together lie together, so they go together. Leases are
+ * given, and listed, in the order of rows: before the first one, and without transfers, nothing
+ * lives. */
 static int ack_all(struct queue *queue, struct lease *lease, struct cn_err *err)
 {
-    int rc = RUN(queue, SQL_DELETE_RUN, err, lease->messages[0].row,
-                 lease->messages[lease->count - 1].row);
-    for (size_t i = 0; i < lease->count && rc == 0; i++)
+    int64_t first = lease->messages[0].row, last = lease->messages[lease->count - 1].row;
+    bool in_order = queue->leases.next == &lease->link && cn_list_empty(&queue->transfers);
+    CN_ASSERT(first > queue->done && last <= queue->cursor);
+    int rc = in_order ? 0 : RUN(queue, SQL_DELETE_RUN, err, first, last);
+    for (size_t i = 0; i < lease->count && rc == 0; i++) {
         count_out(queue, &lease->messages[i]);
-    return rc;
+        if (in_order)
+            queue->done_bytes += lease->messages[i].size;
+    }
+    if (rc < 0 || !in_order)
+        return rc;
+    queue->done = last;
+    queue->done_rows += (int64_t)lease->count;
+    return remove_done(queue, err);
 }
 
 /* Ends a lease; `verdicts` NULL: every message is retried (or, with `release`, just put back). */
@@ -777,7 +812,8 @@ static int op_purge(struct queue *queue, struct cn_err *err)
     forget_leases(queue);
     queue->ready = queue->delayed = queue->bytes = 0;
     queue->unread = 0;
-    queue->cursor = queue->last;
+    queue->cursor = queue->done = queue->last;
+    queue->done_rows = queue->done_bytes = 0;
     queue->changed = true;
     return rc;
 }

@@ -56,7 +56,7 @@ int cn_queue_peek(struct cn_namespace *ns, struct cn_database *db, struct cn_que
                   struct cn_err *err)
 {
     static const char ready[] = "SELECT id, sent, type, retries, origin, body, 0 FROM ready"
-                                " WHERE id > ?1 ORDER BY id";
+                                " WHERE id > max(?1, (SELECT done FROM state)) ORDER BY id";
     static const char delayed[] = "SELECT id, sent, type, retries, origin, body, due FROM delayed"
                                   " WHERE id > ?1 ORDER BY id";
     size_t count = 0, size = 0;

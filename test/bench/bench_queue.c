@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a send, a receive and an acknowledgement of a hundred messages cost with an empty queue and
- * with a backlog: ten million messages of 100 bytes, or as many as the first argument says. */
+/* What a send, a receive and an acknowledgement of a hundred messages cost a queue that is empty
+ * and one with a backlog: ten million messages of 100 bytes, or as many as the first argument says.
+ * The two take turns, so that whatever else the machine does happens to both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,13 @@
 
 #include "base/diag.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "service/queue.h"
 #include "test/lib/service_rig.h"
 #include "test/lib/test.h"
 
 #define BATCH 100
+#define WARM 200
 #define ROUNDS 2000
 
 /* The rig reports failures to the test harness, whose main() is not wanted here. */
@@ -23,87 +26,101 @@ void test_fail(const char *file, int line, const char *format, ...)
 }
 
 static struct service_rig rig;
-static char body[100];
+static struct cn_rand rand_state;
 
 static double now_us(void)
 {
     return (double)uv_hrtime() / 1000;
 }
 
-static void send_batch(void)
+static struct cn_queue_call *new_batch(struct cn_namespace *ns)
 {
-    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
-    for (int i = 0; i < BATCH; i++)
+    struct cn_queue_call *call = cn_queue_call_new(ns, CN_QUEUE_SEND);
+    for (int i = 0; i < BATCH; i++) {
+        char body[100];
+        for (size_t k = 0; k < sizeof(body); k++)
+            body[k] = (char)('0' + cn_rand_next(&rand_state) % 64);
         cn_queue_add(call, body, sizeof(body), CN_QUEUE_JSON, 0);
-    service_rig_call(&rig, &call->base);
-    cn_service_call_free(&call->base);
-}
-
-static double tenth(double *values, size_t count)
-{
-    for (size_t i = 1; i < count; i++) /* nearly sorted or short */
-        for (size_t k = i; k && values[k - 1] > values[k]; k--) {
-            double swap = values[k];
-            values[k] = values[k - 1];
-            values[k - 1] = swap;
-        }
-    return values[count / 10];
-}
-
-/* Per message, in microseconds; what nine of ten runs do not beat, because other programs run too.
- */
-static void measure(const char *name, double out[3])
-{
-    static double times[3][ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = now_us();
-        send_batch();
-        double sent = now_us();
-        struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_RECEIVE);
-        call->count_max = BATCH;
-        call->lease_ms = 60000;
-        service_rig_call(&rig, &call->base);
-        double received = now_us();
-        struct cn_queue_call *settle = cn_queue_call_new(rig.ns, CN_QUEUE_SETTLE);
-        settle->lease = call->lease;
-        service_rig_call(&rig, &settle->base);
-        double settled = now_us();
-        cn_service_call_free(&settle->base);
-        cn_service_call_free(&call->base);
-        times[0][i] = sent - start;
-        times[1][i] = received - sent;
-        times[2][i] = settled - received;
     }
-    for (int i = 0; i < 3; i++)
-        out[i] = tenth(times[i], ROUNDS) / BATCH;
-    printf("queue, %s: send %.2f us, receive %.2f us, acknowledge %.2f us per message\n", name,
-           out[0], out[1], out[2]);
-    fflush(stdout);
+    return call;
+}
+
+/* Sends, receives and acknowledges a batch; microseconds of each. */
+static void run_round(struct cn_namespace *ns, double times[3])
+{
+    struct cn_queue_call *send = new_batch(ns);
+    double start = now_us();
+    service_rig_call(&rig, &send->base);
+    double sent = now_us();
+    struct cn_queue_call *receive = cn_queue_call_new(ns, CN_QUEUE_RECEIVE);
+    receive->count_max = BATCH;
+    receive->lease_ms = 60000;
+    service_rig_call(&rig, &receive->base);
+    double received = now_us();
+    struct cn_queue_call *settle = cn_queue_call_new(ns, CN_QUEUE_SETTLE);
+    settle->lease = receive->lease;
+    service_rig_call(&rig, &settle->base);
+    double settled = now_us();
+    cn_service_call_free(&settle->base);
+    cn_service_call_free(&receive->base);
+    cn_service_call_free(&send->base);
+    times[0] = sent - start;
+    times[1] = received - sent;
+    times[2] = settled - received;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
 }
 
 int main(int argc, char **argv)
 {
+    static const char *const names[] = {"send", "receive", "acknowledge"};
+    static double times[2][3][ROUNDS];
     long backlog = argc > 1 ? strtol(argv[1], NULL, 10) : 10000000;
     char dir[] = "/tmp/cairn-bench-queue-XXXXXX";
     if (!mkdtemp(dir))
         return 1;
     cn_diag_setup(CN_DIAG_PRETTY, CN_DIAG_ERROR);
-    memset(body, '1', sizeof(body));
+    cn_rand_init(&rand_state, 1);
     struct cn_disk *disk = cn_disk_system_new(dir);
-    service_rig_open(&rig, disk, &cn_queue_class, "$queue/bench");
-    double empty[3], full[3];
-    char name[64];
-    measure("empty", empty);
-    for (long i = 0; i < backlog; i += BATCH)
-        send_batch();
-    /* What loading left to be written is not what is measured. */
     struct cn_err err;
+    struct cn_namespace *queues[2];
+    service_rig_open(&rig, disk, &cn_queue_class, "$queue/empty");
+    queues[0] = rig.ns;
+    if (cn_node_namespace(rig.node, "$queue/full", &queues[1], &err) < 0)
+        abort();
+    for (long i = 0; i < backlog; i += BATCH) {
+        struct cn_queue_call *send = new_batch(queues[1]);
+        service_rig_call(&rig, &send->base);
+        cn_service_call_free(&send->base);
+    }
+    /* What loading left to be written is not what is measured. */
     if (cn_store_checkpoint(rig.store, &err) < 0)
         fprintf(stderr, "%s\n", err.text);
-    snprintf(name, sizeof(name), "%ld waiting", backlog);
-    measure(name, full);
-    printf("queue, ratio: send %.2f, receive %.2f, acknowledge %.2f\n", full[0] / empty[0],
-           full[1] / empty[1], full[2] / empty[2]);
+    for (int i = -WARM; i < ROUNDS; i++) {
+        for (int which = 0; which < 2; which++) {
+            double round[3];
+            run_round(queues[which], round);
+            for (int k = 0; k < 3 && i >= 0; k++)
+                times[which][k][i] = round[k];
+        }
+    }
+    printf("queue, us per message, median and mean of %d batches of %d:\n", ROUNDS, BATCH);
+    for (int k = 0; k < 3; k++) {
+        double median[2], mean[2] = {0, 0};
+        for (int which = 0; which < 2; which++) {
+            for (int i = 0; i < ROUNDS; i++)
+                mean[which] += times[which][k][i] / ROUNDS / BATCH;
+            qsort(times[which][k], ROUNDS, sizeof(double), compare);
+            median[which] = times[which][k][ROUNDS / 2] / BATCH;
+        }
+        printf("  %-11s  empty %.2f %.2f   %ld waiting %.2f %.2f   ratio %.2f %.2f\n", names[k],
+               median[0], mean[0], backlog, median[1], mean[1], median[1] / median[0],
+               mean[1] / mean[0]);
+    }
     service_rig_close(&rig);
     cn_disk_system_free(disk);
     char *remove = cn_sprintf("rm -rf %s", dir);

@@ -2,6 +2,7 @@
 /* The class of queues without JavaScript: order, leases, delays, retention, purge, restart. */
 #include "service/queue.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -182,6 +183,83 @@ TEST(queue, a_restart_delivers_what_was_not_settled)
     service_rig_advance(&rig, 100000);
     check_received(5, 60000, "a2late1"); /* the lease of the other has ended too */
     cn_service_call_free(&first->base);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+/* Sends "000", "001", ... up to `count`. */
+static void send_numbers(int count)
+{
+    for (int i = 0; i < count; i += 100) {
+        struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
+        for (int k = i; k < i + 100 && k < count; k++) {
+            char text[8];
+            snprintf(text, sizeof(text), "%04d", k);
+            cn_queue_add(call, text, 4, CN_QUEUE_TEXT, 0);
+        }
+        service_rig_call(&rig, &call->base);
+        cn_service_call_free(&call->base);
+    }
+}
+
+/* The next `count` are those from `first` on, for the first time. */
+static struct cn_queue_call *receive_numbers(int first, size_t count)
+{
+    struct cn_queue_call *call = receive(count, 60000);
+    CHECK_INT((int64_t)count, (int64_t)call->count);
+    for (size_t i = 0; i < count; i++) {
+        char text[8];
+        snprintf(text, sizeof(text), "%04d", first + (int)i);
+        CHECK(memcmp(call->bodies.data + call->messages[i].offset, text, 4) == 0);
+    }
+    return call;
+}
+
+/* Batches that are acknowledged in order are not removed one by one; nothing may show it. */
+TEST(queue, what_was_acknowledged_in_order_stays_settled_over_restarts)
+{
+    struct cn_disk *disk = open_rig();
+    send_numbers(3000);
+    int next = 0;
+    for (int round = 0; round < 13; round++) {
+        for (int i = 0; i < 2; i++, next += 100) {
+            struct cn_queue_call *call = receive_numbers(next, 100);
+            settle_all(call);
+            cn_service_call_free(&call->base);
+        }
+        CHECK_INT(3000 - next, (int64_t)metrics().count);
+        CHECK_INT((3000 - next) * 4, (int64_t)metrics().bytes);
+        if (round % 3 == 0)
+            reopen(disk);
+    }
+    /* out of order: the second of three, a retry in the first, then the third */
+    struct cn_queue_call *one = receive_numbers(next, 100), *two = receive_numbers(next + 100, 100),
+                         *three = receive_numbers(next + 200, 100);
+    settle_all(two);
+    CHECK_INT(1, (int64_t)ack(one, 7, true, 0)); /* to the end of the queue */
+    settle_all(three);
+    CHECK_INT(99 + 1 + 100, (int64_t)metrics().count);
+    settle_all(one);
+    CHECK_INT(1 + 100, (int64_t)metrics().count);
+    cn_service_call_free(&two->base);
+    cn_service_call_free(&three->base);
+    reopen(disk);
+    struct cn_queue_call *rest = receive_numbers(next + 300, 100);
+    settle_all(rest);
+    cn_service_call_free(&rest->base);
+    rest = receive(5, 60000);
+    CHECK_INT(1, (int64_t)rest->count);
+    CHECK_STR(one->messages[7].id, rest->messages[0].id);
+    settle_all(rest);
+    CHECK_INT(0, (int64_t)metrics().count);
+    CHECK_INT(0, (int64_t)metrics().bytes);
+    CHECK_INT(0, metrics().oldest_ms);
+    cn_service_call_free(&one->base);
+    cn_service_call_free(&rest->base);
+    reopen(disk);
+    CHECK_INT(0, (int64_t)metrics().count);
+    send_numbers(3);
+    check_received(5, 60000, "000010001100021");
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
 }
