@@ -9,19 +9,9 @@
 #include "bindings/service.h"
 #include "js/native.h"
 #include "object/node.h"
-#include "object/object.h"
 #include "service/points.h"
-#include "worker/instance.h"
-#include "worker/lane.h"
+#include "worker/allowance.h"
 #include "worker/runtime.h"
-
-/* What the invocation whose code runs may still write. */
-static unsigned *points_left(JSContextRef ctx)
-{
-    struct cn_instance *instance = cn_runtime_of(ctx)->data;
-    const struct cn_object *object = instance->lane->object_lane.current;
-    return object ? &((struct cn_jsobject *)object->instance)->points_left : &instance->points_left;
-}
 
 /* analyticsWrite(dataset, index, blobs, blobCount, doubles: Float64Array): texts are strings or
  * bytes; throws if they are too long, or the points of this invocation too many. */
@@ -29,6 +19,7 @@ static JSValueRef native_analytics_write(CN_JS_NATIVE_ARGS)
 {
     struct cn_object_lane *lane = cn_jsservice_lane(ctx);
     struct cn_services *services = cn_node_data(lane->node);
+    struct cn_allowance *allowance = cn_allowance_current(cn_runtime_of(ctx)->data);
     struct cn_point point = {.time_ms = cn_clock_wall_ms(cn_node_clock(lane->node)),
                              .blob_count = (unsigned)cn_js_to_number(ctx, cn_js_arg(3))};
     size_t ends[1 + CN_POINT_BLOB_COUNT];
@@ -50,11 +41,11 @@ static JSValueRef native_analytics_write(CN_JS_NATIVE_ARGS)
         cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
                     "writeDataPoint(): Cumulative size of blobs exceeds %d bytes.",
                     CN_POINT_BLOB_SIZE_MAX);
-    else if (*points_left(ctx) == 0)
+    else if (allowance->points_left == 0)
         cn_js_throw(ctx, exception, CN_JS_ERROR, "Analytics Engine write limit exceeded.");
     if (*exception)
         goto free_texts;
-    --*points_left(ctx);
+    allowance->points_left--;
 
     const char *text = cn_buf_text(&texts);
     point.index = (struct cn_point_text){text, ends[0]};

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "js/native.h"
 #include "net/socket.h"
+#include "worker/allowance.h"
 #include "worker/runtime.h"
 
 #define INPUT_HIGH (256 * 1024)
@@ -213,6 +214,8 @@ static JSValueRef native_socket_connect(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
     if (!JSValueIsObject(ctx, cn_js_arg(4)))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "socketConnect: not a function");
+    if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
     char *host = cn_js_to_text(ctx, cn_js_arg(0), NULL);
     double port = cn_js_to_number(ctx, cn_js_arg(1));
     struct cn_socket_params params = {

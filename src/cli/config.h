@@ -35,7 +35,8 @@ struct cn_config_rule {
 };
 
 struct cn_config_limits {
-    int64_t cpu_ms; /* 0: the default */
+    int64_t cpu_ms;      /* 0: the default */
+    int64_t subrequests; /* of an event; 0: the default */
 };
 
 struct cn_config_build {

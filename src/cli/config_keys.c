@@ -82,7 +82,7 @@ SCHEMA(rule, struct cn_config_rule,
 
 SCHEMA(limits, struct cn_config_limits,
     INT(cn_config_limits, cpu_ms, 1, 86400000),
-    SUB_HOSTED("subrequests"));
+    INT(cn_config_limits, subrequests, 1, 10000000));
 
 SCHEMA(build, struct cn_config_build,
     STRING(cn_config_build, command),

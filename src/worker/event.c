@@ -37,7 +37,7 @@ struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *inst
     event->id = cn_rand_next(&instance->lane->rand);
     cn_list_init(&event->link);
     events->live++;
-    cn_event_allow_points(&instance->points_left, ++instance->event_count);
+    cn_allowance_add(&instance->allowance, instance->script, ++instance->event_count);
     return event;
 }
 

@@ -26,15 +26,6 @@ struct cn_dispatch;
 struct cn_http_request;
 struct cn_instance;
 
-/* Data points (Analytics Engine) that an invocation may write. Of code that has waited it is not
- * known whose it is, so those under way share what they may; one that is alone has exactly this. */
-#define CN_EVENT_POINTS_MAX 250u
-static inline void cn_event_allow_points(unsigned *left, size_t under_way)
-{
-    size_t most = CN_EVENT_POINTS_MAX * under_way;
-    *left = *left + CN_EVENT_POINTS_MAX < most ? *left + CN_EVENT_POINTS_MAX : (unsigned)most;
-}
-
 enum cn_event_state {
     CN_EVENT_RUNNING,   /* no response yet */
     CN_EVENT_STREAMING, /* the response has begun */

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "js/context.h"
+#include "worker/allowance.h"
 #include "worker/script.h"
 
 struct cn_lane;
@@ -30,7 +31,7 @@ struct cn_instance {
     struct cn_list link;             /* in lane->instances */
     struct cn_list events;           /* of struct cn_event */
     size_t event_count;              /* of them */
-    unsigned points_left;            /* for all of them: event.h */
+    struct cn_allowance allowance;   /* for all of them: event.h */
     struct cn_list objects;          /* of struct cn_jsobject, worker/jsclass.h */
     struct cn_list sockets;          /* of struct cn_jssocket, worker/websocket.h */
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */

@@ -21,6 +21,7 @@
 #include "object/call.h"
 #include "object/class.h"
 #include "object/node.h"
+#include "worker/allowance.h"
 
 struct cn_instance;
 struct cn_lane;
@@ -49,7 +50,7 @@ struct cn_jsobject {
     uint8_t *error; /* owned; serialized: what it was reset for, if code threw it; NULL: nothing */
     size_t error_size;
     uint32_t handle;
-    unsigned points_left; /* for its calls under way: event.h */
+    struct cn_allowance allowance; /* for its calls under way: event.h */
 };
 
 /* An SQL statement under way, known to JavaScript by number. It is in its object's list, so that it

@@ -53,7 +53,8 @@ class Exchange {
     try {
       this.handle = native.fetchStart(method, url, headers, isStream ? undefined : body, -1, gated((what, a, b, c) => this.receive(what, a, b, c)));
     } catch (error) {
-      throw networkError(error.message);
+      // The limit of an invocation has nothing to do with the network: workerd's words.
+      throw error.message === "Too many subrequests." ? error : networkError(error.message);
     }
     if (this.signal !== null) whenAborted(this.signal, this.onAbort);
     if (isStream) this.upload(body);

@@ -10,6 +10,7 @@
 #include "store/catalog.h"
 #include "store/kvtable.h"
 #include "store/log.h"
+#include "test/lib/simdisk.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
 
@@ -321,6 +322,32 @@ TEST(database, limits_of_the_platform_hold)
     CHECK_INT(CN_ESQL, guest(bed.db, "INSERT INTO c VALUES(1)", &err));
     CHECK_STR("FOREIGN KEY constraint failed: SQLITE_CONSTRAINT", err.text);
     bed_close(&bed);
+}
+
+TEST(database, a_transaction_that_changes_too_much_is_undone)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_store_config config = {.manual = true, .commit_size_max = 50 * CN_PAGE_SIZE};
+    struct cn_store *store = storetest_open(simdisk_disk(sim), &config);
+    struct cn_database *db = storetest_database(store, 1);
+    struct cn_err err = {0};
+    uint64_t lsn;
+    storetest_exec(db, "CREATE TABLE t(a)");
+    storetest_commit(db);
+    int rc = guest(db,
+                   "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 200) "
+                   "INSERT INTO t SELECT randomblob(4000) FROM c",
+                   &err);
+    if (rc == 0)
+        rc = cn_database_commit(db, &lsn, &err);
+    CHECK(rc < 0);
+    cn_database_rollback(db);
+    CHECK_INT(0, storetest_int(db, "SELECT count(*) FROM t"));
+    storetest_exec(db, "INSERT INTO t VALUES(1)");
+    storetest_commit(db);
+    cn_database_close(db);
+    cn_store_close(store);
+    simdisk_free(sim);
 }
 
 TEST(database, DO_LC_8_a_full_database_still_reads_and_deletes)

@@ -206,6 +206,37 @@ TEST(log, segments_are_released_oldest_first_and_their_files_used_again)
     cn_disk_system_free(disk);
 }
 
+TEST(log, refuses_as_overload_what_is_past_the_bound_of_the_live_log)
+{
+    struct cn_disk *disk = storetest_disk();
+    struct cn_log_config config = {
+        .disk = disk,
+        .clock = cn_clock_system(),
+        .segment_size = 64 << 10,
+        .pending_max = 256 << 10,
+        .live_max = 256 << 10,
+        .next_lsn = 1,
+        .next_number = 1,
+    };
+    struct cn_log *log;
+    CHECK_INT(0, cn_log_open(&config, &log, NULL));
+    uint8_t body[1000] = {0};
+    struct cn_err err = {0};
+    uint64_t lsn = 0;
+    int rc = 0, count = 0;
+    for (; count < 2000 && rc == 0; count++)
+        rc = append(log, body, sizeof(body), &lsn, &err);
+    CHECK_INT(CN_EOVERLOADED, rc);
+    CHECK(count > 200 && cn_log_live_size(log) < 512 << 10);
+    CHECK_INT(0, cn_log_wait(log, lsn, NULL)); /* what was taken becomes durable */
+    struct cn_segment_info segment;
+    while (cn_log_segments_before(log, lsn + 1, &segment, 1) == 1)
+        CHECK_INT(0, cn_log_release(log, segment.number, NULL));
+    CHECK_INT(0, append(log, body, sizeof(body), &lsn, &err)); /* a checkpoint made room */
+    cn_log_close(log);
+    cn_disk_system_free(disk);
+}
+
 TEST(log, stops_for_good_after_a_failed_sync)
 {
     struct simdisk *sim = simdisk_new();
