@@ -39,6 +39,20 @@ async function listAll(namespaces, options, signal) {
   return { items: items.slice(0, PAGE), cursor: null, cut: items.length > PAGE || pages.some(({ cursor }) => cursor) };
 }
 
+/** How many there are: every entry is read for it, so it is asked for. */
+function Count({ ns, services }) {
+  const [counted, setCounted] = useState();
+  useEffect(() => setCounted(undefined), [ns, services]);
+  if (counted) return <span class="note">{format.count(counted.objects)} objects, {format.bytes(counted.bytes)}</span>;
+  const count = async () => {
+    const { namespaces } = await get("/api/namespaces?count=1");
+    const chosen = namespaces.filter(({ name }) => (ns ? name === ns : services || !isService(name)));
+    const sum = (key) => chosen.reduce((total, each) => total + each[key], 0);
+    setCounted({ objects: sum("objects"), bytes: sum("bytes") });
+  };
+  return <Button onClick={count}>Count</Button>;
+}
+
 export function Objects({ route }) {
   const { ns = "", q = "", sort = "changed", desc = sort === "changed" || sort === "size" ? "1" : "", services = "" } = route.query;
   const [text, setText] = useState(q);
@@ -73,6 +87,7 @@ export function Objects({ route }) {
   return (
     <>
       <Head title="Objects" note={ns || undefined}>
+        <Count ns={ns} services={services} />
         <Button title="Load again (r)" onClick={() => pages.reload()}><Icon name="reload" /></Button>
       </Head>
       <div class="tools">
