@@ -70,7 +70,7 @@ const exact = (name, value, { source } = {}) =>
   typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value;
 const rawInteger = (name, value) => (typeof value === "bigint" ? (JSON.rawJSON?.(String(value)) ?? String(value)) : value);
 
-/** Runs SQL; integers beyond 2^53 stay what they are. */
+/** Runs SQL on an object or a D1 database; integers beyond 2^53 stay what they are. */
 export async function sql(target, statement, { params, readonly } = {}) {
   const body = JSON.stringify({ sql: statement, params, readonly }, rawInteger);
   const response = await send("POST", target, { body, headers: { "content-type": "application/json" } });

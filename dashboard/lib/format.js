@@ -4,6 +4,9 @@ export function count(value) {
   return value === undefined || value === null ? "–" : value.toLocaleString("en-US");
 }
 
+/** "1 message", "2 messages". */
+export const counted = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+
 /** Three significant digits with k, M, G. */
 export function short(value) {
   if (value === undefined || value === null || Number.isNaN(value)) return "–";

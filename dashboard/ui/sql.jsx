@@ -38,7 +38,7 @@ function Result({ result }) {
   const { columns, rows, rowsRead, rowsWritten } = result;
   return (
     <section class="result">
-      <p class="hint">{columns.length ? `${format.count(rows.length)} rows` : "done"} · {format.count(rowsRead)} read · {format.count(rowsWritten)} written{rows.length > SHOWN && ` · the first ${SHOWN} are shown`}</p>
+      <p class="hint">{columns.length ? format.counted(rows.length, "row") : "done"} · {format.count(rowsRead)} read · {format.count(rowsWritten)} written{rows.length > SHOWN && ` · the first ${SHOWN} are shown`}</p>
       {columns.length > 0 && (rows.length ? <Grid columns={columns} rows={rows.slice(0, SHOWN)} /> : <Empty title="No rows" />)}
     </section>
   );

@@ -6,6 +6,7 @@ import { href } from "../lib/router.js";
 import { Badge, Button } from "./parts.jsx";
 
 const KEPT = 2000, SHOWN = 400;
+let number = 0; // of lines, for keys
 
 /** {lines, state, dropped, clear}; state: "connecting", "live", "paused" or an Error. Nothing comes while `paused`. */
 export function useTail(paused) {
@@ -13,7 +14,7 @@ export function useTail(paused) {
   useEffect(() => {
     if (paused) { setTail((tail) => ({ ...tail, state: "paused" })); return undefined; }
     const abort = new AbortController();
-    let timer, number = 0, waiting = [], frame;
+    let timer, waiting = [], frame;
     // Many lines may come at once: the page is drawn once for all.
     const flush = () => {
       frame = undefined;
@@ -21,7 +22,7 @@ export function useTail(paused) {
       waiting = [];
       setTail((tail) => ({
         state: "live", dropped: tail.dropped + batch.reduce((sum, { dropped = 0 }) => sum + dropped, 0),
-        lines: [...tail.lines, ...batch.filter(({ time }) => time).map((line) => ({ ...line, key: `${performance.now()}-${number++}` }))].slice(-KEPT),
+        lines: [...tail.lines, ...batch.filter(({ time }) => time).map((line) => ({ ...line, key: number++ }))].slice(-KEPT),
       }));
     };
     const run = async () => {

@@ -1,6 +1,6 @@
 // D1 databases: their tables, and a console.
 import { useState } from "preact/hooks";
-import { get, path, send } from "../lib/api.js";
+import { get, path, sql } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { href } from "../lib/router.js";
@@ -16,10 +16,7 @@ function toTables(results) {
   });
 }
 
-async function run(id, text) {
-  const response = await send("POST", path`/api/d1/${id}/query`, { body: JSON.stringify({ sql: text }), headers: { "content-type": "application/json" } });
-  return { results: toTables((await response.json()).results) };
-}
+const run = async (id, text) => ({ results: toTables((await sql(path`/api/d1/${id}/query`, text)).results) });
 
 const quote = (name) => `"${name.replaceAll('"', '""')}"`;
 
@@ -28,7 +25,7 @@ function Database({ id }) {
   const about = useLoad(async (signal) => (await get("/api/d1", { signal })).databases.find((database) => database.id === id) ?? { id, name: id }, [id]);
   const tables = useLoad(async () => {
     const { results: [{ rows }] } = await run(id, "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_cf_%' ORDER BY name");
-    return rows.map(([name, sql]) => ({ name, sql }));
+    return rows.map(([name, schema]) => ({ name, schema }));
   }, [id]);
   const bookmark = async () => {
     const { bookmark } = await get(path`/api/d1/${id}/bookmark`);
@@ -39,10 +36,10 @@ function Database({ id }) {
     <>
       <Head title={about.data?.name ?? id} up={["D1", href(["d1"])]} note={about.data?.bytes !== undefined ? format.bytes(about.data.bytes) : undefined}><Button onClick={bookmark}>Bookmark</Button></Head>
       <Loaded of={tables} rows={2}>{(list) => (list.length
-        ? <div class="chips">{list.map(({ name, sql }) => <button type="button" key={name} class="chip" title={sql} data-row onClick={() => setText(`SELECT * FROM ${quote(name)} LIMIT 50`)}>{name}</button>)}</div>
+        ? <div class="chips">{list.map(({ name, schema }) => <button type="button" key={name} class="chip" title={schema} data-row onClick={() => setText(`SELECT * FROM ${quote(name)} LIMIT 50`)}>{name}</button>)}</div>
         : <Empty title="No tables yet">CREATE TABLE makes the first; `cairn d1 migrations apply` those of a project.</Empty>)}
       </Loaded>
-      <Console key={id} guarded={false} run={(sql) => run(id, sql).then((answer) => { if (/\b(create|drop|alter)\b/i.test(sql)) tables.reload(); return answer; })} initial={text} />
+      <Console key={id} guarded={false} run={(text) => run(id, text).then((answer) => { if (/\b(create|drop|alter)\b/i.test(text)) tables.reload(); return answer; })} initial={text} />
     </>
   );
 }

@@ -7,6 +7,7 @@ import { go, href } from "../lib/router.js";
 import { Badge, Button, Empty, Head, Icon, PagedTable, Search, Select, Time, Toggle, Trouble } from "../ui/parts.jsx";
 
 const PAGE = 50;
+const CLASSES_MAX = 40; // that are asked together
 const mayBeId = (text) => /^[0-9a-f]{4,64}$/i.test(text);
 const isService = (name) => name.startsWith("$");
 
@@ -32,18 +33,19 @@ async function list(namespace, { q, sort, desc }, cursor, signal) {
 
 /** The first page of each class, merged: the first of all are among them. */
 async function listAll(namespaces, options, signal) {
-  const pages = await Promise.all(namespaces.map((namespace) => list(namespace, options, undefined, signal)));
+  const asked = namespaces.slice(0, CLASSES_MAX);
+  const pages = await Promise.all(asked.map((namespace) => list(namespace, options, undefined, signal)));
   const value = { size: ({ size }) => size, changed: ({ changed }) => changed, alarm: ({ alarm }) => alarm, name: ({ name }) => name ?? "", id: ({ id }) => id }[options.q ? "name" : options.sort];
   const sign = options.desc && !options.q && ["size", "changed"].includes(options.sort) ? -1 : 1;
   const items = pages.flatMap(({ items }) => items).sort((a, b) => (value(a) < value(b) ? -sign : value(a) > value(b) ? sign : 0));
-  return { items: items.slice(0, PAGE), cursor: null, cut: items.length > PAGE || pages.some(({ cursor }) => cursor) };
+  return { items: items.slice(0, PAGE), cursor: null, cut: items.length > PAGE || asked.length < namespaces.length || pages.some(({ cursor }) => cursor) };
 }
 
 /** How many there are: every entry is read for it, so it is asked for. */
 function Count({ ns, services }) {
   const [counted, setCounted] = useState();
   useEffect(() => setCounted(undefined), [ns, services]);
-  if (counted) return <span class="note">{format.count(counted.objects)} objects, {format.bytes(counted.bytes)}</span>;
+  if (counted) return <span class="note">{format.counted(counted.objects, "object")}, {format.bytes(counted.bytes)}</span>;
   const count = async () => {
     const { namespaces } = await get("/api/namespaces?count=1");
     const chosen = namespaces.filter(({ name }) => (ns ? name === ns : services || !isService(name)));
@@ -97,7 +99,7 @@ export function Objects({ route }) {
       </div>
       <PagedTable pages={pages.waiting ? { ...pages, loading: true } : pages} columns={columns} empty={empty} rowKey={({ namespace, id }) => namespace + id}
         link={({ namespace, id }) => href(["object", namespace, id])} order={searching ? { by: "name" } : { by: sort, desc: Boolean(desc) }} onOrder={searching ? undefined : onOrder} />
-      {pages.cut && <p class="hint center">These are the first {PAGE} of all classes. Choose a class to see on.</p>}
+      {pages.cut && <p class="hint center">{searching || names.length <= CLASSES_MAX ? `These are the first of all classes.` : `These are of the first ${CLASSES_MAX} of ${names.length} classes.`} Choose a class to see more.</p>}
     </>
   );
 }

@@ -47,7 +47,7 @@ function RedriveForm({ queue, queues, close }) {
   return (
     <form class="dialog-body" onSubmit={(event) => { event.preventDefault(); close(event.target.elements.to.value); }}>
       <h2>Send these messages again?</h2>
-      <p class="text">All {format.count(queue.backlog)} go to another queue, as new messages, and leave this one.</p>
+      <p class="text">{format.counted(queue.backlog, "message")} for another queue: there as new, and gone here.</p>
       <label class="field">To<select name="to" data-focus>{[...sources, ...others].map((name) => <option key={name} value={name}>{name}{sources.includes(name) ? ", where they come from" : ""}</option>)}</select></label>
       <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Redrive</button></div>
     </form>
@@ -69,7 +69,7 @@ function Queue({ name }) {
     all.reload();
   };
   const purge = async () => {
-    if (!(await confirm({ title: "Purge this queue?", text: `All ${format.count(queue.backlog)} messages go, also those that are being worked on. This cannot be undone.`, action: "Purge", type: name }))) return;
+    if (!(await confirm({ title: "Purge this queue?", text: `${format.counted(queue.backlog, "message")}: all go, also those that are being worked on. This cannot be undone.`, action: "Purge", type: name }))) return;
     await post(`${base}/purge`);
     toast("purged");
     again();
@@ -78,7 +78,7 @@ function Queue({ name }) {
     const to = await dialog((close) => <RedriveForm queue={queue} queues={all.data} close={close} />);
     if (!to) return;
     const { moved } = await post(`${base}/redrive`, { to });
-    toast(`${format.count(moved)} messages are sent again`);
+    toast(`sent again: ${format.counted(moved, "message")}`);
     again();
   };
   const send = async () => {
@@ -99,7 +99,7 @@ function Queue({ name }) {
       <Loaded of={all} rows={2}>{() => (queue ? (
         <div class="card"><Facts items={[
           ["Delivery", <Delivery paused={queue.paused} />],
-          ["Backlog", `${format.count(queue.backlog)} messages`], ["Size", format.bytes(queue.bytes)], ["Oldest", <Time ms={queue.oldest} />],
+          ["Backlog", format.counted(queue.backlog, "message")], ["Size", format.bytes(queue.bytes)], ["Oldest", <Time ms={queue.oldest} />],
           ["Being worked on", format.count(queue.leased)], ["Dropped", format.count(queue.dropped)], ["Kept for", `${format.digits(queue.retentionSeconds / 86400)} days`],
           queue.consumers.length > 0 && ["Consumer", queue.consumers.map(({ worker, type }) => (type === "worker" ? worker : "pulled over HTTP")).join(", ")],
           queue.deadLetterQueue && ["Dead letters go to", <a href={href(["queues", queue.deadLetterQueue])}>{queue.deadLetterQueue}</a>]]} /></div>)

@@ -71,7 +71,7 @@ function Bucket({ name, prefix }) {
   const folders = prefix.split("/").filter(Boolean);
   return (
     <>
-      <Head title={name} up={["R2", href(["r2"])]} note={about.data ? `${format.count(about.data.objects)} objects, ${format.bytes(about.data.bytes)}` : undefined}>
+      <Head title={name} up={["R2", href(["r2"])]} note={about.data ? `${format.counted(about.data.objects, "object")}, ${format.bytes(about.data.bytes)}` : undefined}>
         <input type="file" multiple hidden ref={file} onChange={upload} />
         <Button onClick={() => file.current.click()}>Upload</Button>
       </Head>

@@ -7,8 +7,9 @@ import { href } from "../lib/router.js";
 import { Badge, Button, confirm, Empty, Facts, Head, Loaded, Time, toast } from "../ui/parts.jsx";
 import { workerRows } from "./overview.jsx";
 
-/** Where the data of a binding is shown. */
+/** Where the data of a binding is shown, and how its kind is called. */
 const places = { kv: "kv", r2: "r2", d1: "d1", queue: "queues" };
+const kinds = { durable_object_namespace: "object", kv_namespace: "KV", r2_bucket: "R2", d1: "D1" };
 function Target({ type, target }) {
   if (!target) return <span class="faint">–</span>;
   const kind = Object.keys(places).find((name) => type.startsWith(name));
@@ -34,7 +35,7 @@ function Worker({ worker, row }) {
       ]} />
       {worker.bindings?.length > 0 && (
         <div class="bindings">{worker.bindings.map(({ type, name, target }) => (
-          <div key={name}><Badge>{type}</Badge><code>{name}</code><span class="soft"><Target type={type} target={target} /></span></div>))}
+          <div key={name}><Badge>{kinds[type] ?? type.replaceAll("_", " ")}</Badge><code>{name}</code><span class="soft"><Target type={type} target={target} /></span></div>))}
         </div>
       )}
     </section>

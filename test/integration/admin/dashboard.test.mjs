@@ -76,7 +76,7 @@ describe("the dashboard", { skip: noBrowser }, () => {
     ["#/r2/shop-images", ["readme.txt", "products/"]],
     ["#/r2/shop-images?prefix=products%2F", ["tent.png", "image/png"]],
     ["#/queues", ["orders", "orders-failed"]],
-    ["#/queues/orders-failed", ["broken", "1 messages"]],
+    ["#/queues/orders-failed", ["broken", "1 message"]],
     ["#/crons", ["*/5 * * * *", "0 3 * * *"]],
     ["#/logs", ["All workers"]],
     ["#/nothing", ["There is no such view"]],
@@ -178,6 +178,20 @@ describe("the dashboard", { skip: noBrowser }, () => {
     await page.click("dialog button[type=submit]");
     await page.waitForSelector("dialog", { state: "detached" });
     await server.untilTrue(async () => (await sql("SELECT count(*) FROM item"))[0][0] === 0, "the undo");
+  }));
+
+  test("an object is deleted only when its name is typed, and comes back from its history", () => withPage({ expected: /404/ }, async (page) => {
+    await open(page, "#/object/shop%2FCart/cart-0007");
+    await page.click(".head >> text=Delete");
+    assert.ok(await page.isDisabled("dialog button[type=submit]"));
+    await page.fill("dialog input", "cart-0007");
+    await page.click("dialog button[type=submit]");
+    await shows(page, "This object is not there");
+    assert.equal((await api("GET", "/api/objects?namespace=shop/Cart&prefix=cart-0007")).objects.length, 0);
+    await page.click("text=Restore to this moment");
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector(".tabs");
+    await server.untilTrue(async () => (await api("GET", "/api/objects?namespace=shop/Cart&prefix=cart-0007")).objects.length === 1, "the object");
   }));
 
   test("services: SQL on D1, a value of KV, a picture of R2, dead letters, a run of cron", () => withPage({}, async (page) => {
