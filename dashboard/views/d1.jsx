@@ -4,7 +4,7 @@ import { get, path, sql } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { href } from "../lib/router.js";
-import { bindingsColumn, Choose } from "../ui/choose.jsx";
+import { bindingsColumn, Choose, idColumn, sizeColumn } from "../ui/choose.jsx";
 import { Button, Empty, Head, Loaded, toast } from "../ui/parts.jsx";
 import { Console } from "../ui/sql.jsx";
 
@@ -48,6 +48,6 @@ export function D1({ route }) {
   const id = route.path[1];
   if (id) return <Database key={id} id={id} />;
   return <Choose view="d1" title="D1" target="/api/d1" items={({ databases }) => databases} idOf={({ id }) => id}
-    columns={[{ title: "Database", wide: true, cell: ({ name }) => name }, bindingsColumn, { title: "Id", mono: true, minor: true, cell: ({ id }) => <span class="faint">{format.brief(id, 24)}</span> }, { title: "Size", right: true, cell: ({ bytes }) => format.bytes(bytes) }]}
+    columns={[{ title: "Database", wide: true, cell: ({ name }) => name }, bindingsColumn, idColumn, sizeColumn]}
     empty={<Empty title="No databases">A project's [[d1_databases]] are listed here.</Empty>} />;
 }

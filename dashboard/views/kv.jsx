@@ -4,7 +4,7 @@ import { del, get, keyPath, path, query, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { href } from "../lib/router.js";
-import { bindingsColumn, Choose } from "../ui/choose.jsx";
+import { bindingsColumn, Choose, idColumn, sizeColumn } from "../ui/choose.jsx";
 import { Button, confirm, dialog, Empty, Head, Loading, PagedTable, Search, Time, toast, Trouble } from "../ui/parts.jsx";
 
 const TEXT_MAX = 512 << 10; // of a value that is edited here
@@ -102,6 +102,6 @@ export function Kv({ route }) {
   const id = route.path[1];
   if (id) return <Namespace key={id} id={id} />;
   return <Choose view="kv" title="KV" target="/api/kv" items={({ namespaces }) => namespaces} idOf={({ id }) => id}
-    columns={[{ title: "Namespace", wide: true, cell: ({ title }) => title }, bindingsColumn, { title: "Id", mono: true, minor: true, cell: ({ id }) => <span class="faint">{format.brief(id, 24)}</span> }, { title: "Size", right: true, cell: ({ bytes }) => format.bytes(bytes) }]}
+    columns={[{ title: "Namespace", wide: true, cell: ({ title }) => title }, bindingsColumn, idColumn, sizeColumn]}
     empty={<Empty title="No namespaces">A project's [[kv_namespaces]] are listed here.</Empty>} />;
 }

@@ -4,7 +4,7 @@ import { del, download, get, path, put, sql } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
-import { Badge, Button, confirm, Copy, dialog, Empty, Facts, Head, Loaded, Tabs, Time, toast } from "../ui/parts.jsx";
+import { Badge, Button, confirm, Copy, dialog, Empty, Facts, Head, Loaded, Table, Tabs, Time, toast } from "../ui/parts.jsx";
 import { Console } from "../ui/sql.jsx";
 import { passes, TailLines, TailState, useTail } from "../ui/tail.jsx";
 import { History } from "./object_history.jsx";
@@ -53,15 +53,16 @@ function Alarm({ base, object, reload }) {
   );
 }
 
-function Sockets({ sockets }) {
-  if (!Array.isArray(sockets) || !sockets.length) return <Empty title="No sockets">WebSockets that the object has accepted are listed here, also while it is not in memory.</Empty>;
-  const names = [...new Set(sockets.flatMap((socket) => Object.keys(socket)))];
-  const text = (value) => (Array.isArray(value) ? value.join(", ") : typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "–"));
+function Sockets({ sockets: { connections, count, hibernated } }) {
+  if (!count) return <Empty title="No sockets">WebSockets that the object has accepted are listed here, also while it is not in memory.</Empty>;
   return (
-    <div class="table-box"><table>
-      <thead><tr>{names.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
-      <tbody>{sockets.map((socket, i) => <tr key={i} data-row tabIndex={-1}>{names.map((name) => <td key={name}>{text(socket[name])}</td>)}</tr>)}</tbody>
-    </table></div>
+    <>
+      <Table rows={connections} columns={[
+        { title: "Tags", wide: true, cell: ({ tags }) => (tags.length ? <span class="list">{tags.map((tag) => <Badge key={tag}>{tag}</Badge>)}</span> : <span class="faint">none</span>) },
+        { title: "Kind", cell: ({ hibernatable }) => (hibernatable ? "hibernatable" : "keeps the object in memory") },
+        { title: "Open", right: true, cell: ({ since }) => <Time ms={since} /> }]} />
+      <p class="hint center">{count > connections.length ? `These are the oldest of ${format.count(count)}. ` : ""}{hibernated ? "The object is not in memory; the next message wakes it." : ""}</p>
+    </>
   );
 }
 
@@ -96,7 +97,7 @@ export function ObjectView({ route }) {
   };
   const tabs = [
     ["rows", "Tables", object?.tables.length], ["pairs", "Storage", object && format.short(object.keys)], ["sql", "Console"],
-    ["sockets", "Sockets", Array.isArray(object?.sockets) ? object.sockets.length : undefined], ["history", "History"], ["log", "Log"]];
+    ["sockets", "Sockets", object && format.short(object.sockets.count)], ["history", "History"], ["log", "Log"]];
   const link = (key) => href(["object", namespace, id, key]);
   const table = object?.tables.find(({ rows }) => rows > 0) ?? object?.tables[0];
   const content = {

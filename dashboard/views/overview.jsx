@@ -1,5 +1,5 @@
 // How the server is: what it does now, and the last minutes.
-import { get, send } from "../lib/api.js";
+import { send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { quantile, samples, total, useMetrics } from "../lib/metrics.js";

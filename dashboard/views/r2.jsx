@@ -4,7 +4,7 @@ import { del, download, get, keyPath, path, query, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
-import { bindingsColumn, Choose } from "../ui/choose.jsx";
+import { bindingsColumn, Choose, sizeColumn } from "../ui/choose.jsx";
 import { Button, confirm, dialog, Empty, Facts, Head, PagedTable, Search, Time, toast } from "../ui/parts.jsx";
 
 const PREVIEW_MAX = 2 << 20;
@@ -93,6 +93,6 @@ export function R2({ route }) {
   const name = route.path[1];
   if (name) return <Bucket key={name} name={name} prefix={route.query.prefix ?? ""} />;
   return <Choose view="r2" title="R2" target="/api/r2" items={({ buckets }) => buckets} idOf={({ name }) => name}
-    columns={[{ title: "Bucket", wide: true, cell: ({ name }) => name }, bindingsColumn, { title: "Objects", right: true, cell: ({ objects }) => format.count(objects) }, { title: "Size", right: true, cell: ({ bytes }) => format.bytes(bytes) }]}
+    columns={[{ title: "Bucket", wide: true, cell: ({ name }) => name }, bindingsColumn, { title: "Objects", right: true, cell: ({ objects }) => format.count(objects) }, sizeColumn]}
     empty={<Empty title="No buckets">A project's [[r2_buckets]] are listed here.</Empty>} />;
 }

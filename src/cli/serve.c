@@ -66,8 +66,8 @@ static void print_ready(struct cn_serve *serve)
     fflush(stdout);
     const struct cn_admin_options *admin = serve->options.admin;
     if (cn_admin_port(serve->admin))
-        cn_info("admin on %s://%s:%u", admin->tls ? "https" : "http", admin->host,
-                cn_admin_port(serve->admin));
+        cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
+                admin->tls ? "https" : "http", admin->host, cn_admin_port(serve->admin));
 }
 
 static void tell_all(struct cn_list *waiters, const struct cn_err *err)

@@ -68,6 +68,7 @@ describe("the dashboard", { skip: noBrowser }, () => {
     [`#/object/shop%2FCart/${alice}`, ["alice@example.com", "compass", "Schema"]],
     [`#/object/shop%2FCart/${alice}/pairs`, ["customer", '"name":"Alice"', "$date"]],
     [`#/object/shop%2FCart/${alice}/history`, ["Restore to this moment", "11 of 11"]],
+    [`#/object/shop%2FRoom/lobby/sockets`, ["visitor", "hibernatable"]],
     ["#/d1", ["catalogue", "shop: DB"]],
     ["#/d1/shop-catalogue", ["product"]],
     ["#/kv", ["SESSIONS"]],
