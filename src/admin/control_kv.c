@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin/control_kv.c - KV namespaces: which there are, their keys, their values. The limits are
+/* admin/control_kv.c - KV namespaces: their keys, their values. The limits are
  * those of the binding (prelude/workers/service/kv.js). */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,52 +11,11 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/kv.h"
-#include "store/catalog.h"
-#include "store/store.h"
 
 #define METADATA_MAX 1024
 #define NAMESPACE_MAX 200
 #define TTL_MIN_S 60
 #define TIME_MAX_S 253402300799 /* the end of the year 9999 */
-
-/* --- namespaces ------------------------------------------------------------------------------ */
-
-static int append_namespace(struct cn_control_call *call, uint32_t id, const char *name, void *data,
-                            struct cn_err *err)
-{
-    struct cn_buf *out = &call->scratch, bindings = {0};
-    bool *first = data;
-    uint64_t count, bytes;
-    char *title = NULL;
-    int rc = cn_catalog_count(cn_store_catalog(call->control->store), id, &count, &bytes, err);
-    if (rc < 0)
-        return rc;
-    cn_control_append_bindings(call, &bindings, id, &title);
-    const char *shown = title ? title : name;
-    cn_buf_append_str(out, *first ? "{\"id\":" : ",{\"id\":");
-    cn_buf_append_json(out, name, strlen(name));
-    cn_buf_append_str(out, ",\"title\":");
-    cn_buf_append_json(out, shown, strlen(shown));
-    cn_buf_printf(out, ",\"bytes\":%" PRIu64, bytes);
-    cn_buf_append(out, bindings.data, bindings.size);
-    cn_buf_append_byte(out, '}');
-    cn_buf_fini(&bindings);
-    cn_free(title);
-    *first = false;
-    return 0;
-}
-
-/* GET /api/kv */
-int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err)
-{
-    bool first = true;
-    cn_buf_append_str(&call->scratch, "{\"namespaces\":[");
-    int rc = cn_control_each_service(call, "kv", append_namespace, &first, err);
-    if (rc < 0)
-        return rc;
-    cn_buf_append_str(&call->scratch, "]}");
-    return cn_control_answer(call, &call->scratch);
-}
 
 /* PUT /api/kv/NS */
 int cn_control_kv_make(struct cn_control_call *call, struct cn_err *err)

@@ -286,39 +286,56 @@ int cn_control_workers(struct cn_control_call *call, struct cn_err *err)
     return cn_control_answer(call, out);
 }
 
-/* --- D1 -------------------------------------------------------------------------------------- */
+/* --- lists ----------------------------------------------------------------------------------- */
 
-static int append_database(struct cn_control_call *call, uint32_t id, const char *name, void *data,
-                           struct cn_err *err)
+struct listing {
+    const char *title; /* what a binding calls it, as a member */
+    bool first;
+};
+
+static int append_listed(struct cn_control_call *call, uint32_t id, const char *name, void *data,
+                         struct cn_err *err)
 {
     struct cn_buf *out = &call->scratch, bindings = {0};
-    bool *first = data;
+    struct listing *listing = data;
     uint64_t count, bytes;
     char *title = NULL;
     int rc = cn_catalog_count(cn_store_catalog(call->control->store), id, &count, &bytes, err);
     if (rc < 0)
         return rc;
     cn_control_append_bindings(call, &bindings, id, &title);
-    cn_buf_append_str(out, *first ? "{\"id\":" : ",{\"id\":");
+    cn_buf_append_str(out, listing->first ? "{\"id\":" : ",{\"id\":");
     cn_buf_append_json(out, name, strlen(name));
-    append_member(out, "name", title ? title : name);
+    append_member(out, listing->title, title ? title : name);
     cn_buf_printf(out, ",\"bytes\":%" PRIu64, bytes);
     cn_buf_append(out, bindings.data, bindings.size);
     cn_buf_append_byte(out, '}');
     cn_buf_fini(&bindings);
     cn_free(title);
-    *first = false;
+    listing->first = false;
     return 0;
+}
+
+static int list_service(struct cn_control_call *call, const char *service, const char *member,
+                        const char *title, struct cn_err *err)
+{
+    struct listing listing = {title, true};
+    cn_buf_printf(&call->scratch, "{\"%s\":[", member);
+    int rc = cn_control_each_service(call, service, append_listed, &listing, err);
+    if (rc < 0)
+        return rc;
+    cn_buf_append_str(&call->scratch, "]}");
+    return cn_control_answer(call, &call->scratch);
 }
 
 /* GET /api/d1 */
 int cn_control_d1_databases(struct cn_control_call *call, struct cn_err *err)
 {
-    bool first = true;
-    cn_buf_append_str(&call->scratch, "{\"databases\":[");
-    int rc = cn_control_each_service(call, "d1", append_database, &first, err);
-    if (rc < 0)
-        return rc;
-    cn_buf_append_str(&call->scratch, "]}");
-    return cn_control_answer(call, &call->scratch);
+    return list_service(call, "d1", "databases", "name", err);
+}
+
+/* GET /api/kv */
+int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err)
+{
+    return list_service(call, "kv", "namespaces", "title", err);
 }

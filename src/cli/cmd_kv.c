@@ -62,19 +62,12 @@ static int add_namespace(void *data, const struct cn_json *entry, struct cn_err 
     return 0;
 }
 
-static int print_entry(void *data, const struct cn_json *entry, struct cn_err *err)
-{
-    (void)data, (void)err;
-    cn_print_line(entry);
-    return 0;
-}
-
 static int run_namespaces(struct cn_datacli *cli, struct cn_err *err)
 {
     struct cn_table table;
     cn_datacli_target(cli, "/api/kv", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "namespaces", print_entry, NULL, err);
+        return cn_datacli_list(cli, "namespaces", cn_datacli_print, NULL, err);
     cn_table_init(&table, 3);
     cn_datacli_cell(&table, "ID");
     cn_datacli_cell(&table, "TITLE");
@@ -128,7 +121,7 @@ static int run_list(struct cn_datacli *cli, struct cn_err *err)
     cn_datacli_param(cli, "limit", "1000");
     cn_datacli_param(cli, "prefix", cli->args->prefix);
     cn_free(id);
-    return cn_datacli_list(cli, "keys", cli->args->json ? print_entry : print_key, NULL, err);
+    return cn_datacli_list(cli, "keys", cli->args->json ? cn_datacli_print : print_key, NULL, err);
 }
 
 static int run_get(struct cn_datacli *cli, struct cn_err *err)
@@ -162,27 +155,10 @@ static int put_file(struct cn_datacli *cli, const char *path, struct cn_err *err
     return rc;
 }
 
-/* A text as a body. */
-struct text {
-    const char *at;
-    size_t left;
-};
-
-static int64_t read_text(void *data, void *bytes, size_t size, struct cn_err *err)
-{
-    (void)err;
-    struct text *text = data;
-    size_t count = size < text->left ? size : text->left;
-    memcpy(bytes, text->at, count);
-    text->at += count;
-    text->left -= count;
-    return (int64_t)count;
-}
-
 static int put_text(struct cn_datacli *cli, const char *value, size_t size, struct cn_err *err)
 {
-    struct text text = {value, size};
-    struct cn_ctl_body body = {(int64_t)size, read_text, &text};
+    struct cn_ctl_bytes text = {value, size};
+    struct cn_ctl_body body = {(int64_t)size, cn_ctl_read_bytes, &text};
     cn_json_free(cli->answer);
     cli->answer = NULL;
     return cn_ctl_put(&cli->ctl, cn_buf_text(&cli->target), &body, &cli->answer, err);

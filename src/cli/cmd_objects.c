@@ -14,8 +14,9 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/ctl.h"
-#include "cli/files.h"
+#include "cli/datacli.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 
 struct command {
     struct cn_ctl ctl;
@@ -230,21 +231,11 @@ static int run_sql(struct command *command, struct cn_err *err)
 
 /* --- export, restore, delete ----------------------------------------------------------------- */
 
-struct file_sink {
-    int fd;
-    const char *path;
-};
-
-static int write_file(void *data, const void *bytes, size_t size, struct cn_err *err)
-{
-    struct file_sink *sink = data;
-    return cn_files_write_all(sink->fd, sink->path, bytes, size, err);
-}
-
 static int run_export(struct command *command, struct cn_err *err)
 {
     const struct cn_args *args = command->args;
-    struct file_sink sink = {.path = args->rest[3]};
+    struct cn_progress progress;
+    struct cn_datacli_file sink = {.path = args->rest[3], .progress = &progress};
     if (args->bookmark && args->time)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
     object_target(command, "/export?");
@@ -254,7 +245,10 @@ static int run_export(struct command *command, struct cn_err *err)
     sink.fd = open(sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (sink.fd < 0)
         return cn_err_errno(err, errno, "cannot create %s", sink.path);
-    int rc = cn_ctl_fetch(&command->ctl, cn_buf_text(&command->target), write_file, &sink, err);
+    cn_progress_begin(&progress, "exporting", 0, true);
+    int rc = cn_ctl_fetch(&command->ctl, cn_buf_text(&command->target), cn_datacli_write_file,
+                          &sink, err);
+    cn_progress_end(&progress);
     if (rc == 0 && fsync(sink.fd) < 0)
         rc = cn_err_errno(err, errno, "cannot write %s", sink.path);
     close(sink.fd);

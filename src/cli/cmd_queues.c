@@ -37,13 +37,6 @@ static int add_queue(void *data, const struct cn_json *entry, struct cn_err *err
     return 0;
 }
 
-static int print_entry(void *data, const struct cn_json *entry, struct cn_err *err)
-{
-    (void)data, (void)err;
-    cn_print_line(entry);
-    return 0;
-}
-
 static int run_list(struct cn_datacli *cli, struct cn_err *err)
 {
     static const char *const heading[] = {"QUEUE",    "BACKLOG",   "SIZE",        "OLDEST",
@@ -51,7 +44,7 @@ static int run_list(struct cn_datacli *cli, struct cn_err *err)
     struct cn_table table;
     cn_datacli_target(cli, "/api/queues", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "queues", print_entry, NULL, err);
+        return cn_datacli_list(cli, "queues", cn_datacli_print, NULL, err);
     cn_table_init(&table, CN_ARRAY_COUNT(heading));
     for (size_t i = 0; i < CN_ARRAY_COUNT(heading); i++)
         cn_datacli_cell(&table, heading[i]);

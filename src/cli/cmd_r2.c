@@ -17,13 +17,6 @@
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
-static int print_entry(void *data, const struct cn_json *entry, struct cn_err *err)
-{
-    (void)data, (void)err;
-    cn_print_line(entry);
-    return 0;
-}
-
 static void begin_buckets(struct cn_table *table)
 {
     cn_table_init(table, 3);
@@ -47,7 +40,7 @@ static int run_buckets(struct cn_datacli *cli, struct cn_err *err)
     struct cn_table table;
     cn_datacli_target(cli, "/api/r2", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "buckets", print_entry, NULL, err);
+        return cn_datacli_list(cli, "buckets", cn_datacli_print, NULL, err);
     begin_buckets(&table);
     int rc = cn_datacli_list(cli, "buckets", add_bucket, &table, err);
     cn_table_print(&table);
@@ -150,7 +143,8 @@ static int run_list(struct cn_datacli *cli, struct cn_err *err)
         const struct cn_json *objects = cn_json_find(cli->answer, "objects");
         cn_table_init(&table, 4);
         for (const struct cn_json *each = objects->first; each; each = each->next)
-            rc = cli->args->json ? print_entry(NULL, each, err) : add_object(&table, each, err);
+            rc =
+                cli->args->json ? cn_datacli_print(NULL, each, err) : add_object(&table, each, err);
         cn_table_print(&table);
         print_prefixes(cli);
         cursor = cn_json_text(cli->answer, "cursor");

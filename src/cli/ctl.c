@@ -262,16 +262,10 @@ static int run_call(struct cn_ctl *ctl, const struct call *call, struct sink *si
     return rc;
 }
 
-/* A body that is a text. */
-struct text_body {
-    const char *at;
-    size_t left;
-};
-
-static int64_t read_text_body(void *data, void *bytes, size_t size, struct cn_err *err)
+int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err)
 {
     (void)err;
-    struct text_body *body = data;
+    struct cn_ctl_bytes *body = data;
     size_t count = size < body->left ? size : body->left;
     memcpy(bytes, body->at, count);
     body->at += count;
@@ -296,8 +290,8 @@ static int call_for_json(struct cn_ctl *ctl, const struct call *call, struct cn_
 int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
                 struct cn_json **answer, struct cn_err *err)
 {
-    struct text_body text = {body, body ? strlen(body) : 0};
-    struct cn_ctl_body piece = {(int64_t)text.left, read_text_body, &text};
+    struct cn_ctl_bytes text = {body, body ? strlen(body) : 0};
+    struct cn_ctl_body piece = {(int64_t)text.left, cn_ctl_read_bytes, &text};
     struct call call = {method, target, body ? &piece : NULL, true};
     return call_for_json(ctl, &call, answer, err);
 }

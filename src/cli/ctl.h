@@ -34,6 +34,13 @@ struct cn_ctl_body {
     void *data;
 };
 
+/* Bytes as a body: cn_ctl_read_bytes() reads from one. */
+struct cn_ctl_bytes {
+    const char *at;
+    size_t left;
+};
+int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err);
+
 /* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
 int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err);
 /* Only to a server; CN_ENOTFOUND with a sentence if none runs. */

@@ -125,6 +125,13 @@ int cn_datacli_list(struct cn_datacli *cli, const char *member,
     return rc;
 }
 
+int cn_datacli_print(void *data, const struct cn_json *entry, struct cn_err *err)
+{
+    (void)data, (void)err;
+    cn_print_line(entry);
+    return 0;
+}
+
 int cn_datacli_confirm(struct cn_datacli *cli, const char *question, struct cn_err *err)
 {
     char answer[16];

@@ -54,6 +54,9 @@ int cn_datacli_list(struct cn_datacli *cli, const char *member,
                     int (*each)(void *data, const struct cn_json *entry, struct cn_err *err),
                     void *data, struct cn_err *err);
 
+/* For `each`: prints the entry as a line of JSON. */
+int cn_datacli_print(void *data, const struct cn_json *entry, struct cn_err *err);
+
 /* Asks whether to go on unless --force was given; CN_EDENIED if not. */
 int cn_datacli_confirm(struct cn_datacli *cli, const char *question, struct cn_err *err);
 
