@@ -307,7 +307,7 @@ static int list(struct shard *shard, struct cn_kv_call *call, struct cn_err *err
         rc = 0;
         size_t size;
         const uint8_t *key = cn_statement_column_blob(row, 0, &size);
-        if (size < prefix->size || memcmp(key, prefix->data, prefix->size) != 0)
+        if (size < prefix->size || (prefix->size && memcmp(key, prefix->data, prefix->size) != 0))
             break;
         if (is_expired(row, 1, now) || same(&call->after, key, size))
             continue;

@@ -715,7 +715,8 @@ static int begin_listing(struct listing *listing, struct cn_err *err)
                  : seek(listing, call->after.data, call->after.size, true, err);
     } else if (call->after.data &&
                (call->after.size >= call->prefix.size
-                    ? memcmp(call->after.data, call->prefix.data, call->prefix.size) >= 0
+                    ? !call->prefix.size ||
+                          memcmp(call->after.data, call->prefix.data, call->prefix.size) >= 0
                     : memcmp(call->after.data, call->prefix.data, call->after.size) > 0)) {
         rc = seek(listing, call->after.data, call->after.size, true, err);
     } else {
@@ -761,7 +762,8 @@ static int op_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct 
         size_t size;
         const uint8_t *key = cn_statement_column_blob(listing.statement, 9, &size);
         rc = 0;
-        if (size < call->prefix.size || memcmp(key, call->prefix.data, call->prefix.size) != 0)
+        if (size < call->prefix.size ||
+            (call->prefix.size && memcmp(key, call->prefix.data, call->prefix.size) != 0))
             break;
         if (listing.count == call->limit) {
             call->truncated = true;

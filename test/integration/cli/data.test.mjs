@@ -214,3 +214,29 @@ describe("commands of a project", () => {
       assert.equal((await run(args, { cwd: place })).status, 2, args.join(" "));
   });
 });
+
+test("a redrive that is killed in the middle loses no message", async () => {
+  let server = await serve(dir);
+  const { data } = server;
+  const queue = async (...args) => (await run(["queues", ...args, "--json"], { data })).stdout.trim().split("\n").filter(Boolean).map(JSON.parse);
+  const count = 3000;
+  for (let i = 0; i < count; i += 100) {
+    const body = JSON.stringify({ binding: "DEAD", method: "sendBatch", args: [Array.from({ length: 100 }, (_, k) => ({ body: i + k }))] });
+    assert.equal((await server.fetch("/", { method: "POST", body })).status, 200);
+  }
+  // Killed when some have moved and not all.
+  const moving = run(["queues", "redrive", "mail-dead", "--to", "mail"], { data });
+  const backlog = async () => (await queue("info", "mail"))[0].backlog_count;
+  await server.untilTrue(async () => (await backlog()) > 0, "the first of them");
+  await server.kill();
+  await moving;
+  const left = new Set((await queue("peek", "mail-dead", "--limit", "9999")).map(({ body }) => body));
+  const moved = new Set((await queue("peek", "mail", "--limit", "9999")).map(({ body }) => body));
+  assert.ok(moved.size > 0);
+  assert.equal(new Set([...left, ...moved]).size, count);
+  server = await serve(dir, { data });
+  assert.equal((await run(["queues", "redrive", "mail-dead"], { data })).status, 0);
+  assert.equal((await queue("info", "mail-dead"))[0].backlog_count, 0);
+  assert.equal(new Set((await queue("peek", "mail", "--limit", "9999")).map(({ body }) => body)).size, count);
+  await server.stop();
+});

@@ -124,6 +124,11 @@ TEST(ctl, r2_of_a_directory)
     CHECK_INT(0, cn_ctl_fetch(&ctl, "/api/r2/pics/objects/a/b", keep, &got, &err));
     CHECK_INT((int)body.size, (int)got.size);
     CHECK(memcmp(got.data, body.data, body.size) == 0);
+    CHECK_CALL("{\"objects\":[],\"prefixes\":[\"a/\"],\"cursor\":\"p612f\",\"complete\":false}",
+               &ctl, "GET", "/api/r2/pics/objects?delimiter=/&limit=1", NULL);
+    char *rest = call(&ctl, "GET", "/api/r2/pics/objects?delimiter=/&cursor=p612f", NULL);
+    CHECK(strstr(rest, "{\"key\":\"small\",") && strstr(rest, "\"complete\":true}"));
+    cn_free(rest);
     CHECK_CALL("{\"deleted\":true}", &ctl, "DELETE", "/api/r2/pics/objects/a/b", NULL);
     CHECK_CALL("{\"deleted\":false}", &ctl, "DELETE", "/api/r2/pics/objects/a/b", NULL);
     CHECK_CALL("{\"name\":\"pics\",\"objects\":1,\"bytes\":6,\"bindings\":[]}", &ctl, "GET",
