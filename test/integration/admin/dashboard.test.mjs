@@ -237,4 +237,14 @@ describe("the dashboard", { skip: noBrowser }, () => {
     await shows(page, "added 1 × sledge", ".line");
     assert.equal(await page.locator(".line", { hasText: "yurt" }).count(), 0);
   }));
+
+  test("a server that is gone is said to be gone", () => withPage({ expected: /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/ }, async (page) => {
+    await open(page);
+    await server.stop();
+    await shows(page, "no answer", ".badge");
+    await page.evaluate(() => { location.hash = "#/objects"; });
+    await shows(page, "the server does not answer", ".state.bad");
+    await page.evaluate(() => { location.hash = "#/logs"; });
+    await shows(page, "the server does not answer", ".badge");
+  }));
 });
