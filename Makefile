@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE docs docs-check dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install deb setup setup-test clean help crash
+.PHONY: FORCE docs docs-check dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -282,6 +282,12 @@ install: all ## install below PREFIX (/usr/local)
 	@install -m 644 $(B)/package/made/completion/zsh $(SHAREDIR)/zsh/site-functions/_cairn
 	@install -m 644 $(B)/package/made/completion/fish $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cairn"
+
+uninstall: ## remove what install put below PREFIX; data directories stay
+	@rm -f $(DESTDIR)$(PREFIX)/bin/cairn $(SHAREDIR)/man/man1/cairn.1 $(SHAREDIR)/man/man1/cairn-*.1 \
+	  $(SHAREDIR)/bash-completion/completions/cairn $(SHAREDIR)/zsh/site-functions/_cairn $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
+	@rm -rf $(LIBDIR)
+	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
 
 deb: all ## build a Debian package below build/package
 	@tools/package/deb $(VERSION)

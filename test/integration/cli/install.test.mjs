@@ -1,7 +1,7 @@
 // `make install` gives a cairn that needs nothing of the checkout but Node.js.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { folder, project, root, serve } from "../lib/cairn.mjs";
@@ -36,4 +36,11 @@ test("an installed cairn bundles and serves outside the checkout", async (t) => 
   const server = await serve(t, dir, { executable: path.join(home, "cairn/bin/cairn") });
   assert.equal(await server.text("/"), "installed");
   assert.equal((await server.stop()).code, 0);
+  // Uninstalling takes what was installed, and nothing else.
+  writeFileSync(path.join(share, "mine"), "");
+  const gone = spawnSync("make", ["-C", root, "uninstall", `DESTDIR=${stage}`, "PREFIX=/opt/cairn"], { encoding: "utf8" });
+  assert.equal(gone.status, 0, gone.stderr);
+  const left = spawnSync("find", [home, "-type", "f"], { encoding: "utf8" }).stdout.trim().split("\n");
+  assert.deepEqual(left, [path.join(share, "mine")]);
+  assert.equal(existsSync(path.join(dir, ".cairn/bundle")), true);
 });
