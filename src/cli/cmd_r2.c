@@ -84,16 +84,44 @@ static int run_bucket_delete(struct cn_datacli *cli, struct cn_err *err)
 
 /* --- objects --------------------------------------------------------------------------------- */
 
+/* Where the name of the bucket ends in BUCKET/KEY. A bucket without a name of its own is called
+ * worker/BINDING: if there is none up to the first slash, the second one counts. */
+static int find_slash(struct cn_datacli *cli, const char *path, const char **slash,
+                      struct cn_err *err)
+{
+    const char *first = strchr(path, '/'), *second = first ? strchr(first + 1, '/') : NULL;
+    if (!first || first == path || !first[1])
+        return cn_err_set(err, CN_EINVALID, "\"%s\" must be BUCKET/KEY", path);
+    *slash = first;
+    if (!second || !second[1])
+        return 0;
+    struct cn_err missing;
+    char *bucket = cn_strndup(path, (size_t)(first - path));
+    cn_datacli_target(cli, "/api/r2", bucket, NULL);
+    cn_free(bucket);
+    if (cn_datacli_call(cli, "GET", &missing) != CN_ENOTFOUND)
+        return 0;
+    bucket = cn_strndup(path, (size_t)(second - path));
+    cn_datacli_target(cli, "/api/r2", bucket, NULL);
+    cn_free(bucket);
+    if (cn_datacli_call(cli, "GET", &missing) == 0)
+        *slash = second;
+    return 0;
+}
+
 /* Begins the target of the object BUCKET/KEY; `key` is where the key begins. */
 static int object_target(struct cn_datacli *cli, const char **key, struct cn_err *err)
 {
-    const char *path = cli->rest[0], *slash = strchr(path, '/');
-    if (!slash || slash == path || !slash[1])
-        return cn_err_set(err, CN_EINVALID, "\"%s\" must be BUCKET/KEY", path);
+    const char *path = cli->rest[0], *slash;
+    int rc = find_slash(cli, path, &slash, err);
+    if (rc < 0)
+        return rc;
     char *bucket = cn_strndup(path, (size_t)(slash - path));
     *key = slash + 1;
     cn_datacli_target(cli, "/api/r2", bucket, "objects", *key, NULL);
     cn_free(bucket);
+    cn_json_free(cli->answer);
+    cli->answer = NULL;
     return 0;
 }
 

@@ -19,6 +19,8 @@ binding = "OTHER"
 [[r2_buckets]]
 binding = "PICTURES"
 bucket_name = "pictures"
+[[r2_buckets]]
+binding = "PLAIN"
 [[queues.producers]]
 binding = "MAIL"
 queue = "mail"
@@ -206,6 +208,10 @@ describe("commands of a project", () => {
     const none = await run(["r2", "object", "get", "pictures/none"], { data, cwd });
     assert.equal(none.status, 1);
     assert.ok(!existsSync(path.join(cwd, "none")) && !existsSync(path.join(cwd, "none.part")));
+    // A bucket that has no name but that of its binding.
+    assert.equal((await run(["r2", "object", "put", "shop/PLAIN/k/1", "--pipe"], { data, input: "plain" })).status, 0);
+    assert.equal((await run(["r2", "object", "get", "shop/PLAIN/k/1", "--pipe"], { data })).stdout, "plain");
+    assert.match((await run(["r2", "object", "list", "shop/PLAIN"], { data })).stdout, / k\/1\n$/);
     const odd = await run(["r2", "object", "get", "pictures/evil", "--file", "x", "--pipe"], { data, cwd });
     assert.equal(odd.status, 1);
   });
@@ -238,5 +244,19 @@ test("a redrive that is killed in the middle loses no message", async () => {
   assert.equal((await run(["queues", "redrive", "mail-dead"], { data })).status, 0);
   assert.equal((await queue("info", "mail-dead"))[0].backlog_count, 0);
   assert.equal(new Set((await queue("peek", "mail", "--limit", "9999")).map(({ body }) => body)).size, count);
+  await server.stop();
+});
+
+test("long work shows a bar on a terminal, and nothing elsewhere", async () => {
+  const server = await serve(dir);
+  const entries = file("many.json", JSON.stringify(Array.from({ length: 2000 }, (_, i) => ({ key: `k${i}`, value: "v" }))));
+  const args = ["kv", "bulk", "put", entries, "--namespace-id", "carts", "--data", server.data];
+  const plainly = await run(args);
+  assert.deepEqual([plainly.status, plainly.stdout, plainly.stderr], [0, "wrote 2000 keys\n", ""]);
+  const shown = await new Promise((resolve) => {
+    execFile("script", ["-qfec", [cairn, ...args].join(" "), "/dev/null"], { timeout: 60_000 }, (error, stdout) => resolve(stdout));
+  });
+  assert.match(shown, /writing \[#*\.*\] +\d+% \d+ of 2000/);
+  assert.match(shown, /wrote 2000 keys/);
   await server.stop();
 });
