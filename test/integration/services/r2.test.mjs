@@ -380,22 +380,23 @@ test("R2-1 what was acknowledged is there after a kill, whole", async (t) => {
   for (let round = 0; round < 3; round++) {
     const server = await start(t, { data, lanes: 2 });
     for (const [key, digest] of acknowledged) assert.equal(hash("sha1", await server.bytes(key)), digest, key);
-    const until = Date.now() + 800;
+    let count = 0;
     const writer = async (who) => {
-      for (let i = 0; Date.now() < until; i++) {
+      for (let i = 0; !server.exit; i++) {
         const body = randomBytes(i % 3 === 0 ? 2000 : 200_000);
         const key = `${who}/${i % 5}`;
         try {
           acknowledged.delete(key); // from here on either of two
           const put = await server.ask("stream", key, undefined, body);
           if (put.size === body.length) acknowledged.set(key, hash("sha1", body));
+          count++;
         } catch {
           return;
         }
       }
     };
     const writers = [0, 1, 2].map(writer);
-    await new Promise((resolve) => setTimeout(resolve, 400 + 100 * round));
+    await server.untilTrue(() => count >= 9 + 4 * round, "some puts"); // and others are under way
     await server.kill();
     await Promise.all(writers);
     // R3: there is no body that the index does not know of.

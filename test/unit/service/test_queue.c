@@ -193,7 +193,7 @@ static void send_numbers(int count)
     for (int i = 0; i < count; i += 100) {
         struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
         for (int k = i; k < i + 100 && k < count; k++) {
-            char text[8];
+            char text[16];
             snprintf(text, sizeof(text), "%04d", k);
             cn_queue_add(call, text, 4, CN_QUEUE_TEXT, 0);
         }
@@ -208,7 +208,7 @@ static struct cn_queue_call *receive_numbers(int first, size_t count)
     struct cn_queue_call *call = receive(count, 60000);
     CHECK_INT((int64_t)count, (int64_t)call->count);
     for (size_t i = 0; i < count; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof(text), "%04d", first + (int)i);
         CHECK(memcmp(call->bodies.data + call->messages[i].offset, text, 4) == 0);
     }
