@@ -34,7 +34,10 @@ function Database({ id }) {
   };
   return (
     <>
-      <Head title={about.data?.name ?? id} up={["D1", href(["d1"])]} note={about.data?.bytes !== undefined ? format.bytes(about.data.bytes) : undefined}><Button onClick={bookmark}>Bookmark</Button></Head>
+      <Head title={about.data?.name ?? id} up={["D1", href(["d1"])]} note={about.data?.bytes !== undefined ? format.bytes(about.data.bytes) : undefined}>
+        <a class="button" href={href(["object", `$d1/${id}`, "db", "history"])}>History</a>
+        <Button onClick={bookmark}>Bookmark</Button>
+      </Head>
       <Loaded of={tables} rows={2}>{(list) => (list.length
         ? <div class="chips">{list.map(({ name, schema }) => <button type="button" key={name} class="chip" title={schema} data-row onClick={() => setText(`SELECT * FROM ${quote(name)} LIMIT 50`)}>{name}</button>)}</div>
         : <Empty title="No tables yet">CREATE TABLE makes the first; `cairn d1 migrations apply` those of a project.</Empty>)}

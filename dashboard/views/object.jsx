@@ -84,7 +84,8 @@ export function ObjectView({ route }) {
   const loaded = useLoad((signal) => get(base, { signal }), [namespace, id]);
   const object = loaded.data;
   const title = object?.name ?? (object ? format.brief(object.id, 20) : format.brief(id ?? "", 20));
-  const service = namespace?.startsWith("$");
+  const database = /^\$d1\/(.+)$/.exec(namespace)?.[1]; // of D1: it is an object, and has its history here
+  const up = database ? ["D1", href(["d1", database])] : ["Objects", href(["objects"], { ns: namespace, services: namespace?.startsWith("$") ? "1" : "" })];
   const remove = async () => {
     const sure = await confirm({
       title: "Delete this object?", text: "Its database, alarm and name go, and a live instance ends. Within the retention time its history can bring it back.", action: "Delete", type: object.name ?? object.id.slice(0, 8),
@@ -111,14 +112,14 @@ export function ObjectView({ route }) {
   // What is deleted still has its past.
   if (loaded.error?.status === 404 && /^[0-9a-f]{64}$/.test(id ?? "")) return (
     <>
-      <Head title={title} up={["Objects", href(["objects"], { ns: namespace })]} note={namespace} />
+      <Head title={title} up={up} note={namespace} />
       <Empty title="This object is not there">It is deleted, or was never written to. If it has a past, it can be restored.</Empty>
       <History base={base} object={{ id }} reload={loaded.reload} />
     </>
   );
   return (
     <>
-      <Head title={title} up={["Objects", href(["objects"], { ns: namespace, services: service ? "1" : "" })]} note={namespace}>
+      <Head title={title} up={up} note={namespace}>
         {object && <><Button onClick={() => download(`${base}/export`, `${object.name ?? object.id}.sqlite`)}>Export</Button><Button kind="warn" onClick={remove}>Delete</Button></>}
       </Head>
       <Loaded of={loaded} rows={4}>{() => (

@@ -200,6 +200,8 @@ describe("the dashboard", { skip: noBrowser }, () => {
     await page.click(".chip >> text=product");
     await page.click("button >> text=Run");
     await shows(page, "compass", ".result td");
+    await page.click("text=History");
+    await shows(page, "Restore to this moment");
 
     await page.evaluate(() => { location.hash = "#/kv/shop-sessions"; });
     await page.click("tr:has-text('session-1003')");
@@ -221,6 +223,26 @@ describe("the dashboard", { skip: noBrowser }, () => {
     await page.evaluate(() => { location.hash = "#/crons"; });
     await page.click("tr:has-text('*/5') >> text=Run now");
     await shows(page, "hand", "td");
+  }));
+
+  test("what is stored does not run", () => withPage({}, async (page) => {
+    const name = `<img src=x onerror="document.title='run'">`;
+    const script = `<svg xmlns="http://www.w3.org/2000/svg" width="7" height="7" onload="parent.document.title='run'"><script>parent.document.title='run'</script></svg>`;
+    await server.fetch(`/cart/${encodeURIComponent(name)}/add`, { method: "POST", body: JSON.stringify([name, 1, 1]) });
+    await server.fetch("/images/evil.svg", { method: "POST", body: script, headers: { "content-type": "image/svg+xml" } });
+    await server.fetch("/images/evil.html", { method: "POST", body: "<script>parent.document.title='run'</script>", headers: { "content-type": "text/html" } });
+    await open(page, "#/objects");
+    await page.click(`tr:has-text("onerror")`);
+    await shows(page, name, "td");
+    await shows(page, name, "h1");
+    await page.evaluate(() => { location.hash = "#/r2/shop-images"; });
+    await page.click("tr:has-text('evil.svg')");
+    await page.waitForFunction(() => document.querySelector("dialog img")?.naturalWidth === 7);
+    await page.keyboard.press("Escape");
+    await page.click("tr:has-text('evil.html')");
+    await shows(page, "<script>", "dialog pre");
+    assert.doesNotMatch(await page.title(), /^run$/);
+    assert.equal(await page.locator("main img, main script, dialog script").count(), 0);
   }));
 
   test("the log of all and of one object is live", () => withPage({}, async (page) => {
