@@ -215,7 +215,7 @@ static void failed(struct signal *signal, const char *why)
     int status = signal->status;
     bool again = !status || status == 429 || status == 502 || status == 503 || status == 504;
     count(otlp, &otlp->stats.failures[signal->kind], 1);
-    if (!signal->unreachable) {
+    if (!signal->unreachable && !otlp->finished) {
         if (status)
             cn_warn("OTLP: %s answers %d to %s%s", signal->url, status,
                     cn_otlp_signal_names[signal->kind], again ? "; it is tried again" : "");

@@ -5,12 +5,14 @@
  * unless somebody traces. */
 #ifndef CN_BASE_ORIGIN_H
 #define CN_BASE_ORIGIN_H
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cn_origin {
     uint64_t request;  /* 0: nobody asked, as for an alarm */
     uint64_t trace[2]; /* the trace's id, high half first; both 0: none */
     uint64_t span;     /* of whoever called; 0: nobody */
+    bool unsampled;    /* whoever began the trace does not want it kept */
 };
 
 #endif

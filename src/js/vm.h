@@ -46,6 +46,7 @@ struct cn_js_owner_hooks {
 struct cn_js_cause {
     uint64_t request;
     uint32_t trace;
+    bool unsampled; /* no trace is wanted */
 };
 
 struct cn_js_vm {

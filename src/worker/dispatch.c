@@ -183,6 +183,9 @@ static void begin_trace(struct cn_event *event)
             kind = kinds[i].kind;
     }
     origin.request = event->id;
+    event->unsampled = origin.unsampled;
+    if (dispatch->method && dispatch->method[0] == '~')
+        return; /* only the lifetime of a stub */
     event->trace = cn_trace_begin(event->instance, kind, dispatch->entrypoint, NULL, &origin);
 }
 

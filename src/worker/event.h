@@ -48,6 +48,7 @@ struct cn_event {
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
     uint32_t trace;       /* handle of its trace (trace.h); 0: none */
+    bool unsampled;       /* its caller wants no trace kept */
     const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
     struct cn_buf early;  /* body bytes taken from the server before they were asked for */
@@ -69,7 +70,7 @@ struct cn_events {
 /* Of its turns. */
 static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
 {
-    return (struct cn_js_cause){event->id, event->trace};
+    return (struct cn_js_cause){event->id, event->trace, event->unsampled};
 }
 
 struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *instance);

@@ -56,6 +56,7 @@ static void begin_trace(struct cn_event *event)
         if (header->name_size == 11 && strncasecmp(header->name, "traceparent", 11) == 0)
             (void)cn_trace_parse_parent(header->value, header->value_size, &origin); /* or new */
     }
+    event->unsampled = origin.unsampled;
     event->trace = cn_trace_begin(event->instance, CN_TRACE_FETCH, NULL, NULL, &origin);
 }
 

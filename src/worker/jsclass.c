@@ -146,7 +146,8 @@ static void set_cause(struct cn_lane *lane, struct cn_call *call)
 {
     if (!call->origin.request)
         call->origin.request = cn_rand_next(&lane->rand);
-    lane->vm->cause = (struct cn_js_cause){call->origin.request, call->trace};
+    lane->vm->cause =
+        (struct cn_js_cause){call->origin.request, call->trace, call->origin.unsampled};
 }
 
 /* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */
@@ -161,7 +162,9 @@ static bool enter_for_call(struct cn_object *object, struct cn_instance *instanc
     struct cn_lane *lane = instance->lane;
     set_cause(lane, call);
     uint32_t trace = 0;
-    if (instance->watched) {
+    const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
+    bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
+    if (instance->watched && !lifetime) {
         trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                object, &call->origin);
         lane->vm->cause.trace = call->trace = trace;

@@ -27,12 +27,12 @@ struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint32_t handle)
 }
 
 /* By the number of the request, so that all it causes is exported, or nothing of it. */
-static bool is_sampled(const struct cn_instance *instance, uint64_t request)
+static bool is_sampled(const struct cn_instance *instance, const struct cn_origin *origin)
 {
     double rate = instance->script->trace_rate;
-    if (!instance->lane->options.exporter || rate <= 0)
+    if (!instance->lane->options.exporter || rate <= 0 || origin->unsampled)
         return false;
-    return rate >= 1 || (double)(request >> 11) * 0x1p-53 < rate;
+    return rate >= 1 || (double)(origin->request >> 11) * 0x1p-53 < rate;
 }
 
 uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
@@ -41,7 +41,7 @@ uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
 {
     if (!instance->watched)
         return 0;
-    bool sampled = is_sampled(instance, origin->request);
+    bool sampled = is_sampled(instance, origin);
     if (!sampled && !instance->script->tail_count)
         return 0;
     struct cn_lane *lane = instance->lane;
@@ -172,6 +172,7 @@ bool cn_trace_parse_parent(const char *text, size_t size, struct cn_origin *orig
     origin->trace[0] = high;
     origin->trace[1] = low;
     origin->span = span;
+    origin->unsampled = !(flags & 1);
     return true;
 }
 
@@ -256,7 +257,8 @@ void cn_trace_flush(struct cn_lane *lane)
 
 struct cn_origin cn_lane_origin(const struct cn_lane *lane)
 {
-    struct cn_origin origin = {.request = lane->vm->cause.request};
+    struct cn_origin origin = {.request = lane->vm->cause.request,
+                               .unsampled = lane->vm->cause.unsampled};
     const struct cn_trace *trace = cn_trace_find(lane, lane->vm->cause.trace);
     if (trace) {
         origin.trace[0] = trace->origin.trace[0];

@@ -332,7 +332,9 @@ describe("OB-3 a collector that does not take everything", () => {
     const dir = project(files("[observability]\nenabled = true\nhead_sampling_rate = 0.25\n"));
     const server = await serve(dir, { env: { OTEL_EXPORTER_OTLP_ENDPOINT: seen.url, CAIRN_OTLP_SIGNALS: "traces" } });
     await Promise.all(Array.from({ length: 400 }, () => server.text("/object")));
+    await server.text("/unwanted", { headers: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00" } });
     assert.equal((await server.stop()).code, 0);
+    assert.ok(!seen.traces.some((each) => each.name === "GET /unwanted"));
     const requests = seen.traces.filter((each) => each.name === "GET /object"), calls = seen.traces.filter((each) => each.name === "Room.speak");
     assert.ok(requests.length > 40 && requests.length < 200, `${requests.length} of 400`);
     // A request is exported with all that it caused, or not at all.

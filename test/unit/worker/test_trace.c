@@ -17,6 +17,9 @@ TEST(trace_parent, has_two_ids)
     CHECK(parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", &origin));
     CHECK(origin.trace[0] == 0x0af7651916cd43ddu && origin.trace[1] == 0x8448eb211c80319cu);
     CHECK(origin.span == 0xb7ad6b7169203331u && origin.request == 7);
+    CHECK(!origin.unsampled);
+    CHECK(parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", &origin));
+    CHECK(origin.unsampled);
     /* A later version may say more. */
     CHECK(parse("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what", &origin));
 }
