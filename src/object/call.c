@@ -164,6 +164,7 @@ void cn_call_send(struct cn_call *call)
     call->state = CN_CALL_SENT;
     call->err.code = 0;
     call->faults = 0;
+    call->trace = 0;
     cn_list_init(&call->link);
     if (call->owner == call->caller) {
         cn_list_push_back(&call->caller->ready, &call->link);

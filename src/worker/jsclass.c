@@ -141,11 +141,22 @@ static const char *class_name(struct cn_instance *instance, struct cn_namespace 
     CN_UNREACHABLE();
 }
 
-/* The next turn is for `call`. */
-static void set_cause(struct cn_lane *lane, struct cn_call *call)
+/* The next turn is for `call`, which gets its trace if it has none yet. */
+static void set_cause(struct cn_object *object, struct cn_instance *instance, struct cn_call *call)
 {
+    static const enum cn_trace_kind kinds[] = {
+        [CN_CALL_FETCH] = CN_TRACE_FETCH, [CN_CALL_RPC] = CN_TRACE_RPC,
+        [CN_CALL_ALARM] = CN_TRACE_ALARM, [CN_CALL_OTHER] = CN_TRACE_RPC,
+        [CN_CALL_VISIT] = CN_TRACE_OTHER, [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
+    };
+    struct cn_lane *lane = instance->lane;
+    const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
+    bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
     if (!call->origin.request)
         call->origin.request = cn_rand_next(&lane->rand);
+    if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_VISIT)
+        call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
+                                     object, &call->origin);
     lane->vm->cause =
         (struct cn_js_cause){call->origin.request, call->trace, call->origin.unsampled};
 }
@@ -154,21 +165,9 @@ static void set_cause(struct cn_lane *lane, struct cn_call *call)
 static bool enter_for_call(struct cn_object *object, struct cn_instance *instance,
                            struct cn_call *call)
 {
-    static const enum cn_trace_kind kinds[] = {
-        [CN_CALL_FETCH] = CN_TRACE_FETCH,   [CN_CALL_RPC] = CN_TRACE_RPC,
-        [CN_CALL_ALARM] = CN_TRACE_ALARM,   [CN_CALL_OTHER] = CN_TRACE_RPC,
-        [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
-    };
     struct cn_lane *lane = instance->lane;
-    set_cause(lane, call);
-    uint32_t trace = 0;
-    const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
-    bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
-    if (instance->watched && !lifetime) {
-        trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
-                               object, &call->origin);
-        lane->vm->cause.trace = call->trace = trace;
-    }
+    set_cause(object, instance, call);
+    uint32_t trace = call->trace; /* the call may be gone if it cannot be entered */
     if (cn_js_enter_for(instance->runtime->context, object))
         return true;
     cn_trace_end(lane, trace, "exception");
@@ -210,7 +209,7 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     if (!object->name && !cn_object_database(object, err))
         return err->code;
     if (object->inbox_count) /* the constructor runs for the first call */
-        set_cause(instance->lane, CN_CONTAINER_OF(object->inbox.next, struct cn_call, link));
+        set_cause(object, instance, CN_CONTAINER_OF(object->inbox.next, struct cn_call, link));
     if (!cn_js_enter_for(context, object))
         return cn_err_set(err, CN_ECLOSED, "the object was reset");
     char hex[CN_OBJECT_HEX_SIZE + 1];
@@ -228,13 +227,17 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     return rc < 0 ? rc : 1;
 }
 
+/* How the calls of an object end that is reset. */
+static const char *outcome_of(const struct cn_object *object)
+{
+    return object && object->broken_err.code == CN_ELIMIT ? "exceededCpu" : "exception";
+}
+
 static void call_taken_back(struct cn_call *call)
 {
     struct cn_lane *lane = call->owner->data;
-    const struct cn_object *object = call->object;
-    bool limit = object && object->broken_err.code == CN_ELIMIT;
     cn_jstable_remove(&lane->calls, call->tag);
-    cn_trace_end(lane, call->trace, limit ? "exceededCpu" : "exception");
+    cn_trace_end(lane, call->trace, outcome_of(call->object));
 }
 
 /* An event of a WebSocket. */
@@ -245,6 +248,7 @@ static void deliver_socket(struct cn_object *object, struct cn_jsobject *js, str
     JSContextRef ctx = context->ref;
     struct cn_socket_event *event = call->payload;
     if (!event->socket) {
+        cn_trace_end(instance->lane, call->trace, NULL);
         cn_call_reply(call, NULL); /* it has gone meanwhile */
         return;
     }
@@ -275,12 +279,14 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
     }
     struct cn_jscall *jscall = call->kind == CN_CALL_ALARM ? NULL : call->payload;
     if (jscall && jscall->home_serial && jscall->home_serial != instance->serial) {
+        cn_trace_end(instance->lane, call->trace, "exception");
         cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
                      "Durable Object reset because its code was updated.");
         return;
     }
     call->tag = cn_jstable_add(&lane_of(object)->calls, call);
     if (!call->tag) {
+        cn_trace_end(instance->lane, call->trace, "exception");
         cn_call_fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
                      "Durable Object is overloaded. Too many requests are under way.");
         return;
@@ -352,10 +358,12 @@ static void js_release(struct cn_object *object, void *instance)
 /* What the constructor or a critical section threw reaches its callers whole. */
 static void js_failed(struct cn_object *object, void *instance, struct cn_call *call)
 {
-    (void)object;
     struct cn_jsobject *js = instance;
-    if (!js->error || call->kind == CN_CALL_ALARM)
-        return;
+    cn_trace_end(lane_of(object), call->trace, outcome_of(object));
+    bool carries =
+        call->kind == CN_CALL_FETCH || call->kind == CN_CALL_RPC || call->kind == CN_CALL_OTHER;
+    if (!js->error || !carries)
+        return; /* its payload is no struct cn_jscall */
     struct cn_jscall *jscall = call->payload;
     cn_free(jscall->result);
     jscall->result = cn_memdup(js->error, js->error_size);

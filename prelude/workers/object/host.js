@@ -131,6 +131,7 @@ export function objectCreate(object, className, hex, name) {
     host.instance = new Class(state, environment);
     native.objectStarted(object, undefined);
   } catch (error) {
+    if (currentTrace() !== 0) trace().noteException(error);
     native.log(3, `The constructor of ${className} threw: ${describeError(error)}`);
     native.objectStarted(object, ...errorParts(error));
   }

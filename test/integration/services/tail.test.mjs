@@ -14,9 +14,14 @@ compatibility_flags = ["nodejs_compat"]
 [[durable_objects.bindings]]
 name = "ROOM"
 class_name = "Room"
+[[durable_objects.bindings]]
+name = "FRAGILE"
+class_name = "Fragile"
 [[migrations]]
 tag = "v1"
-new_sqlite_classes = ["Room"]
+new_sqlite_classes = ["Room", "Fragile"]
+[cairn.limits]
+object_idle_ms = 300
 [[services]]
 binding = "SELF"
 service = "producer"
@@ -55,7 +60,21 @@ export class Room extends DurableObject {
     if (message === "throw") throw new Error("socket boom");
   }
   webSocketClose() {}
-  spin() { for (;;); }
+}
+export class Fragile extends DurableObject {
+  constructor(ctx, env) {
+    super(ctx, env);
+    console.log("constructed");
+    if (ctx.storage.kv.get("broken")) throw new SyntaxError("the constructor failed");
+  }
+  hello() { console.log("hello"); }
+  break() { this.ctx.storage.kv.put("broken", true); }
+  fetch() {
+    const [client, server] = Object.values(new WebSocketPair());
+    this.ctx.acceptWebSocket(server);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+  webSocketMessage() {}
 }
 export class Adder extends WorkerEntrypoint {
   add(a, b) { console.log("add"); return a + b; }
@@ -79,12 +98,15 @@ const paths = {
   "/object": async (env) => { await env.ROOM.getByName("n").speak({ a: 1 }); return new Response("r"); },
   "/boom": async (env) => { await env.ROOM.getByName("n").boom().catch(() => {}); return new Response("r"); },
   "/queue": async (env) => { await env.QUEUE.send({ a: 1 }); return new Response("r"); },
+  "/fragile": async (env) => { await env.FRAGILE.getByName("f").hello(); return new Response("r"); },
+  "/break": async (env) => { await env.FRAGILE.getByName("f").break(); return new Response("r"); },
   "/much": async () => { for (let i = 0; i < 100; i++) console.log("x".repeat(10_000)); return new Response("r"); },
   "/burn": async () => { let n = 0; for (let i = 0; i < 3e7; i++) n = (n * 31 + i) | 0; return new Response(String(n)); },
 };
 export default {
   fetch(request, env, ctx) {
     const { pathname } = new URL(request.url);
+    if (pathname === "/fragilesocket") return env.FRAGILE.getByName("f").fetch(request);
     if (pathname === "/socket") return env.ROOM.getByName("s").fetch(request);
     return paths[pathname]?.(env, ctx) ?? new Response("hi");
   },
@@ -230,6 +252,26 @@ describe("OB-2 tail consumers", () => {
     assert.equal(typeof scheduled.event.scheduledTime, "number");
     assert.deepEqual(scheduled.logs[0].message, ["scheduled"]);
   });
+  test("OB-2 a constructor belongs to the first call; if it throws, that call has failed", async () => {
+    await get("/fragile");
+    const first = await next((item) => item.event?.rpcMethod === "hello");
+    assert.deepEqual(first.logs.map(({ message }) => message[0]), ["constructed", "hello"]);
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/fragilesocket`);
+    await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
+    await get("/break");
+    const metrics = async () => (await ask({ data: server.data }, "GET", "/metrics")).text;
+    await server.untilTrue(async () => /^cairn_objects_live\{namespace="producer\/Fragile"\} 0$/m.test(await metrics()), "the eviction");
+    // The message wakes an object that cannot start.
+    taken = items("ITEM").length;
+    socket.send("wake up");
+    const woken = await next((item) => item.entrypoint === "Fragile" && item.outcome === "exception");
+    assert.deepEqual([woken.exceptions[0].name, woken.exceptions[0].message], ["SyntaxError", "the constructor failed"]);
+    await get("/fragile");
+    const failed = await next((item) => item.entrypoint === "Fragile" && item.outcome === "exception");
+    assert.equal(failed.exceptions[0].message, "the constructor failed");
+    assert.equal(await server.text("/alive"), "hi");
+    socket.terminate();
+  });
   test("OB-2 CPU time, and logs without end are cut", async () => {
     await get("/burn");
     assert.ok((await next(of("/burn"))).cpuTime > 5);
@@ -255,6 +297,20 @@ describe("OB-2 tail consumers", () => {
     await Promise.all(Array.from({ length: 300 }, (_, i) => server.text(`/flood${i}`)));
     await server.untilTrue(async () => items("ITEM").filter((item) => /\/flood\d+$/.test(item.event?.request?.url)).length === 300, "all of them");
   });
+});
+
+test("OB-2 a consumer that never ends holds nobody up: what finds no room is dropped and counted", async () => {
+  const make = (name, more, source) => project({ "wrangler.toml": `name = "${name}"\nmain = "index.js"\ncompatibility_date = "2026-03-01"\n${more}`, "index.js": source });
+  const server = await serve([
+    make("fast", '[[tail_consumers]]\nservice = "stuck"\n', "export default { fetch: () => new Response('hi') }"),
+    make("stuck", '[cairn]\nhosts = ["stuck.test"]\n', "export default { tail: () => new Promise(() => {}), fetch() {} }"),
+  ], { lanes: 1 });
+  for (let i = 0; i < 15; i++) assert.deepEqual(new Set(await Promise.all(Array.from({ length: 50 }, () => server.text("/")))), new Set(["hi"]));
+  const text = (await ask({ data: server.data }, "GET", "/metrics")).text;
+  const [told, dropped] = ["events_total", "events_dropped_total"].map((name) => Number(new RegExp(`^cairn_tail_${name}\\{lane="0"\\} (\\d+)$`, "m").exec(text)[1]));
+  assert.ok(told >= 4 && told < 300, `${told}`);
+  assert.ok(dropped >= 200 && dropped < 750, `${dropped}`);
+  assert.equal((await server.stop()).code, 0);
 });
 
 test("OB-2 a consumer that is not there, or would be told of itself, is refused", () => {
