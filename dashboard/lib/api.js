@@ -92,12 +92,14 @@ export async function* lines(target, signal) {
   }
 }
 
-/** Saves an answer as a file. */
-export async function download(target, name) {
-  const blob = await (await send("GET", target)).blob();
+/** Saves bytes as a file. */
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
+
+/** Saves an answer as a file. */
+export const download = async (target, name) => save(await (await send("GET", target)).blob(), name);

@@ -50,6 +50,9 @@ export function clock(ms, fraction = false) {
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}${fraction ? `.${pad(at.getMilliseconds(), 3)}` : ""}`;
 }
 
+/** The value of a field of type datetime-local, which is local time; new Date() reads it. */
+export const field = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+
 /** "3 min ago", "in 2 h". */
 export function ago(ms, now = Date.now()) {
   if (ms === undefined || ms === null) return "–";

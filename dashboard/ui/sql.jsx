@@ -3,6 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import * as format from "../lib/format.js";
 import { Badge, Button, Empty, Trouble } from "./parts.jsx";
 
+/** A name in SQL. */
+export const quote = (name) => `"${name.replaceAll('"', '""')}"`;
+
 /** A value as SQLite has it. */
 export function Value({ value }) {
   if (value === null || value === undefined) return <span class="faint">NULL</span>;

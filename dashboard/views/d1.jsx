@@ -6,7 +6,7 @@ import { useLoad } from "../lib/load.js";
 import { href } from "../lib/router.js";
 import { bindingsColumn, Choose, idColumn, sizeColumn } from "../ui/choose.jsx";
 import { Button, Empty, Head, Loaded, toast } from "../ui/parts.jsx";
-import { Console } from "../ui/sql.jsx";
+import { Console, quote } from "../ui/sql.jsx";
 
 /** The answers {results: [objects], meta} as tables. */
 function toTables(results) {
@@ -18,7 +18,6 @@ function toTables(results) {
 
 const run = async (id, text) => ({ results: toTables((await sql(path`/api/d1/${id}/query`, text)).results) });
 
-const quote = (name) => `"${name.replaceAll('"', '""')}"`;
 
 function Database({ id }) {
   const [text, setText] = useState("");

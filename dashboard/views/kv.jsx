@@ -1,6 +1,6 @@
 // KV namespaces: keys, and their values.
 import { useState } from "preact/hooks";
-import { del, get, keyPath, path, query, send } from "../lib/api.js";
+import { del, get, keyPath, path, query, save, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad, usePages, useSettled } from "../lib/load.js";
 import { href } from "../lib/router.js";
@@ -21,14 +21,6 @@ async function read(target) {
   } catch { return { size: bytes.length, metadata, expiration, blob: new Blob([bytes]) }; }
 }
 
-function save(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
-
 function ValueForm({ base, name, close }) {
   const value = useLoad(() => (name === undefined ? Promise.resolve({ text: "", metadata: "" }) : read(keyPath(`${base}/values`, name))), [name]);
   const [error, setError] = useState();
@@ -46,7 +38,6 @@ function ValueForm({ base, name, close }) {
   const remove = async () => close({ remove: name });
   if (!value.data) return <div class="dialog-body">{value.error ? <Trouble error={value.error} /> : <Loading />}<div class="actions"><Button onClick={() => close()}>Close</Button></div></div>;
   const { text, size, metadata, expiration, blob } = value.data;
-  const local = expiration && new Date(expiration * 1000 - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>{name ?? "New key"}</h2>
@@ -56,7 +47,7 @@ function ValueForm({ base, name, close }) {
         : <label class="field">Value<textarea class="code" name="text" rows={12} spellcheck={false} defaultValue={text} data-focus={name !== undefined || undefined} /></label>}
       <div class="pair">
         <label class="field">Metadata, as JSON<input name="metadata" class="mono" spellcheck={false} value={metadata} /></label>
-        <label class="field">Expires<input name="expiration" type="datetime-local" step="1" value={local} /></label>
+        <label class="field">Expires<input name="expiration" type="datetime-local" step="1" value={expiration && format.field(expiration * 1000)} /></label>
       </div>
       {error && <p class="wrong" role="alert">{error.message}</p>}
       <div class="actions">

@@ -5,25 +5,21 @@ import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { go, href } from "../lib/router.js";
 import { Badge, Button, confirm, Copy, dialog, Empty, Facts, Head, Loaded, Table, Tabs, Time, toast } from "../ui/parts.jsx";
-import { Console } from "../ui/sql.jsx";
+import { Console, quote } from "../ui/sql.jsx";
 import { passes, TailLines, TailState, useTail } from "../ui/tail.jsx";
 import { History } from "./object_history.jsx";
 import { Pairs } from "./object_pairs.jsx";
 import { Rows } from "./object_rows.jsx";
 
-/** The time of a field of type datetime-local, and back: both are local. */
-export const toField = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-const fromField = (text) => new Date(text).getTime();
-
 function AlarmForm({ alarm, close }) {
   const save = (event) => {
     event.preventDefault();
-    close(fromField(event.target.elements.time.value));
+    close(new Date(event.target.elements.time.value).getTime());
   };
   return (
     <form class="dialog-body" onSubmit={save}>
       <h2>Set the alarm</h2>
-      <label class="field">Time<input type="datetime-local" name="time" step="1" required value={toField(alarm ?? Date.now() + 60_000)} data-focus /></label>
+      <label class="field">Time<input type="datetime-local" name="time" step="1" required value={format.field(alarm ?? Date.now() + 60_000)} data-focus /></label>
       <p class="hint">A time that has passed runs alarm() at once.</p>
       <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Set</button></div>
     </form>
@@ -104,7 +100,7 @@ export function ObjectView({ route }) {
   const content = {
     rows: () => <Rows base={base} object={object} table={route.query.table} reload={loaded.reload} />,
     pairs: () => <Pairs base={base} reload={loaded.reload} />,
-    sql: () => <Console run={(text, options) => sql(`${base}/sql`, text, options).then((answer) => { if (!options.readonly) loaded.reload(); return answer; })} initial={table ? `SELECT * FROM "${table.name.replaceAll('"', '""')}" LIMIT 50` : ""} />,
+    sql: () => <Console run={(text, options) => sql(`${base}/sql`, text, options).then((answer) => { if (!options.readonly) loaded.reload(); return answer; })} initial={table ? `SELECT * FROM ${quote(table.name)} LIMIT 50` : ""} />,
     sockets: () => <Sockets sockets={object.sockets} />,
     history: () => <History base={base} object={object} reload={loaded.reload} />,
     log: () => <ObjectLog id={object.id} />,

@@ -4,10 +4,9 @@ import { sql } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { Button, confirm, dialog, Empty, Loaded, Select, toast } from "../ui/parts.jsx";
-import { Grid } from "../ui/sql.jsx";
+import { Grid, quote } from "../ui/sql.jsx";
 
 const PAGE = 100;
-const quote = (name) => `"${name.replaceAll('"', '""')}"`;
 const kinds = [["text", "Text"], ["number", "Number"], ["null", "NULL"]];
 const kindOf = (value) => (value === null ? "null" : typeof value === "number" || typeof value === "bigint" ? "number" : "text");
 
