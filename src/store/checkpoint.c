@@ -286,6 +286,8 @@ static void *keeper_run(void *arg)
                        keeper->config.dirty_pages_max ||
                    atomic_load(&keeper->config.images->no_space)) {
             write_back(keeper);
+        } else if (atomic_load(&keeper->config.images->has_large)) {
+            (void)cn_images_write_back_large(keeper->config.images, NULL);
         }
         pthread_mutex_lock(&keeper->lock);
         keeper->running = false;

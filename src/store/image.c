@@ -83,6 +83,7 @@ static struct cn_image *image_new(struct cn_images *images, const struct cn_obje
     image->meta.alarm_ms = CN_ALARM_NONE;
     pthread_mutex_init(&image->lock, NULL);
     cn_list_init(&image->dirty_link);
+    cn_list_init(&image->large_link);
     cn_list_init(&image->unsynced_link);
     cn_list_init(&image->changed_link);
     cn_list_init(&image->file_link);
@@ -518,6 +519,10 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
 
     pthread_mutex_lock(&images->lock);
     cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
+    if (image->pages.count > images->config.dirty_pages_max / 16) {
+        cn_image_enlist(&images->large, &image->large_link, NULL);
+        atomic_store_explicit(&images->has_large, true, memory_order_relaxed);
+    }
     changed_add(image);
     pthread_mutex_unlock(&images->lock);
 }
@@ -534,7 +539,8 @@ static int dirty_wait(struct cn_images *images, struct cn_err *err)
     uint64_t now = atomic_load_explicit(&images->dirty_pages, memory_order_relaxed);
     if (atomic_load_explicit(&images->no_space, memory_order_relaxed))
         return refuse_full(err);
-    if (now <= soft)
+    bool large = atomic_load_explicit(&images->has_large, memory_order_relaxed);
+    if (now <= soft && (!large || images->config.manual))
         return 0;
     if (images->config.manual) {
         int rc = cn_images_write_back(images, soft / 2, err);
@@ -717,12 +723,14 @@ void cn_images_init(struct cn_images *images, const struct cn_images_config *con
     pthread_cond_init(&images->written, NULL);
     cn_map_init(&images->table);
     cn_list_init(&images->dirty);
+    cn_list_init(&images->large);
     cn_list_init(&images->unsynced);
     cn_list_init(&images->changed);
     cn_list_init(&images->entered);
     cn_list_init(&images->files);
     atomic_init(&images->dirty_pages, 0);
     atomic_init(&images->no_space, false);
+    atomic_init(&images->has_large, false);
 }
 
 void cn_images_fini(struct cn_images *images)

@@ -31,7 +31,9 @@ struct cn_log;
 struct cn_images_config {
     struct cn_disk *disk;
     struct cn_log *log;
-    uint64_t dirty_pages_max; /* soft: the keeper starts; commits wait at four times as many */
+    /* Soft: the keeper starts; commits wait at four times as many. A sixteenth in one image makes
+     * it large: it is written at once, since pages of one file cost little each. */
+    uint64_t dirty_pages_max;
     uint32_t open_files_max;
     uint32_t commit_pages_max;
     bool manual;      /* no keeper thread: commits write back themselves at the limit */
@@ -52,6 +54,7 @@ struct cn_images {
     struct cn_map table;    /* key -> struct cn_image */
     struct cn_list dirty;   /* images with pages to write, longest first */
     uint64_t dirty_count;
+    struct cn_list large;    /* those of them that are */
     struct cn_list unsynced; /* images whose file was written since its last sync */
     uint64_t unsynced_count;
     struct cn_list changed; /* images whose catalog entry is behind */
@@ -67,6 +70,7 @@ struct cn_images {
     int write_failure;
 
     atomic_uint_fast64_t dirty_pages;
+    atomic_bool has_large;
     atomic_bool no_space; /* the last write-back met a full disk */
 };
 
@@ -124,6 +128,8 @@ void cn_image_page_free(uint8_t *bytes);
 /* Writes back the images that are dirty now (limit 0), or until at most `limit`
  * pages are dirty. -ENOSPC: the disk is full, pages stay in memory, try again. */
 int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err *err);
+/* Writes back the images that are large. */
+int cn_images_write_back_large(struct cn_images *images, struct cn_err *err);
 /* Syncs every file written since the last time. */
 int cn_images_sync(struct cn_images *images, struct cn_err *err);
 /* Hands pending catalog changes over, at most `max` (negative: all there are); returns how

@@ -29,7 +29,7 @@ struct cn_image {
     struct cn_image_meta meta;
 
     /* Guarded by images->lock. */
-    struct cn_list dirty_link, unsynced_link, changed_link, file_link;
+    struct cn_list dirty_link, large_link, unsynced_link, changed_link, file_link;
     struct cn_disk_file *file; /* owned; NULL: not open */
     unsigned file_users;
     bool loaded;    /* size and metadata are known; set once */

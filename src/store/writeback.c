@@ -213,6 +213,7 @@ static void busy_begin(struct cn_image *image)
         cn_list_remove(&image->dirty_link);
         images->dirty_count--;
     }
+    cn_list_remove(&image->large_link);
 }
 
 /* Writes back one busy image; back on the dirty list if that failed. */
@@ -291,6 +292,24 @@ int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err
         atomic_store_explicit(&images->no_space, false, memory_order_relaxed);
     pthread_mutex_unlock(&images->lock);
     return rc < 0 ? cn_err_set(err, rc, "a database file could not be written") : 0;
+}
+
+int cn_images_write_back_large(struct cn_images *images, struct cn_err *err)
+{
+    for (;;) {
+        pthread_mutex_lock(&images->lock);
+        if (cn_list_empty(&images->large)) {
+            atomic_store_explicit(&images->has_large, false, memory_order_relaxed);
+            pthread_mutex_unlock(&images->lock);
+            return 0;
+        }
+        struct cn_image *image = CN_CONTAINER_OF(images->large.next, struct cn_image, large_link);
+        busy_begin(image);
+        pthread_mutex_unlock(&images->lock);
+        int rc = busy_write(image, err);
+        if (rc < 0)
+            return rc;
+    }
 }
 
 /* ---- Sync ---- */

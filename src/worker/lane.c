@@ -19,6 +19,7 @@
 #include "worker/websocket.h"
 
 #define HOUSE_INTERVAL_MS 1000
+#define QUIET_TURNS_MAX 50 /* between two ticks */
 /* How long a script may stay above the memory watermark before its global is replaced. */
 #define OVER_MEMORY_SECONDS_MAX 10
 
@@ -303,14 +304,17 @@ static void watch_memory(struct cn_lane *lane)
     }
 }
 
-/* Collects once the lane has become quiet: memory goes back, and no request pays for it. */
+/* Collects once the lane has become quiet: memory goes back, and no request pays for it. One that
+ * mostly waits is quiet enough, if collecting takes a hundredth of its time at most. */
 static void collect_when_quiet(struct cn_lane *lane)
 {
-    uint64_t turns = lane->vm->turn_count;
-    bool quiet = turns == lane->house_turns;
+    uint64_t turns = lane->vm->turn_count, done = turns - lane->house_turns;
     lane->house_turns = turns;
-    if (!quiet || turns == lane->collect_turns)
+    if (lane->collect_pause)
+        lane->collect_pause--;
+    if (turns == lane->collect_turns || done > (lane->collect_pause ? 0 : QUIET_TURNS_MAX))
         return;
+    uint64_t began = uv_hrtime();
     CN_LIST_FOREACH(&lane->instances, node)
     {
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
@@ -320,6 +324,7 @@ static void collect_when_quiet(struct cn_lane *lane)
     cn_js_vm_collect(lane->vm);
     cn_free_kept();
     malloc_trim(0); /* what evicted objects held, too */
+    lane->collect_pause = 1 + (uv_hrtime() - began) / (HOUSE_INTERVAL_MS * 10000u);
     lane->house_turns = lane->collect_turns = lane->vm->turn_count;
 }
 

@@ -135,6 +135,7 @@ struct cn_lane {
     uv_timer_t house;       /* every second: memory, old events, the engine's timers */
     uint64_t house_turns;   /* vm->turn_count at the last tick, */
     uint64_t collect_turns; /* and at the last collection */
+    uint64_t collect_pause; /* ticks until a lane that is not wholly quiet collects again */
     unsigned over_memory;   /* seconds above the watermark */
     unsigned memory_pause;  /* seconds until it is looked at again */
     struct cn_lane_metrics metrics;

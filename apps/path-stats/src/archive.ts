@@ -40,9 +40,9 @@ interface Row {
   request_id: string | null;
 }
 
-const PAGE = 5_000;
+const PAGE = 1_000;
 const DELETE_AT_ONCE = 5_000;
-const PART_BYTES = 8 * 1024 * 1024;
+const PART_BYTES = 5 * 1024 * 1024;
 const BYTES_PER_ROW = 60; // compressed, for the estimate
 
 export const stateKey = (date: string): string => `archive:${date}`;
@@ -139,9 +139,10 @@ function parquet(env: Env, state: ArchiveState, tally: Tally): ReadableStream<Ui
   });
 }
 
-/** Cuts a stream into parts of the same size; only the last is smaller. */
+/** Cuts a stream into parts of the same size; only the last is smaller. Each takes the place of the one before. */
 async function* equalParts(stream: ReadableStream<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
-  let part = new Uint8Array(size), used = 0;
+  const part = new Uint8Array(size);
+  let used = 0;
   for await (let bytes of stream) {
     while (bytes.length) {
       const take = Math.min(bytes.length, size - used);
@@ -150,7 +151,6 @@ async function* equalParts(stream: ReadableStream<Uint8Array>, size: number): As
       bytes = bytes.subarray(take);
       if (used === size) {
         yield part;
-        part = new Uint8Array(size);
         used = 0;
       }
     }

@@ -16,7 +16,7 @@ const LIST_MAX = 1000;
 const DELETE_MAX = 1000;
 const PART_MAX = 10_000;
 const PUT_BYTES_MAX = 5 * 2 ** 30;
-const PIECE_BYTES = 1 << 20;
+const PIECE_BYTES = 256 << 10;
 const HASHES = { sha1: [20, "SHA-1"], sha256: [32, "SHA-256"], sha384: [48, "SHA-384"], sha512: [64, "SHA-512"] };
 const CLASSES = ["Standard", "InfrequentAccess"];
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/rand.h"
 #include "store/catalog.h"
 #include "test/lib/simdisk.h"
@@ -255,6 +256,33 @@ TEST(checkpoint, lanes_commit_while_checkpoints_run)
     int seen = 0;
     CHECK_INT(LANES * PER_LANE,
               cn_catalog_list(cn_store_catalog(store), 1, NULL, 100, count_each, &seen, NULL));
+    cn_store_close(store);
+    cn_disk_system_free(disk);
+}
+
+TEST(checkpoint, one_large_database_does_not_fill_the_memory)
+{
+    struct cn_disk *disk = storetest_disk();
+    struct cn_store_config config = {.sync = CN_LOG_OS, .dirty_size_max = 16 << 20};
+    struct cn_store *store = storetest_open(disk, &config);
+    struct cn_database *small = storetest_database(store, 1), *large = storetest_database(store, 2);
+    storetest_exec(small, "CREATE TABLE t(a); INSERT INTO t VALUES(randomblob(5000))");
+    storetest_commit(small);
+    struct cn_store_stats stats;
+    cn_store_stats(store, &stats);
+    uint64_t others = stats.dirty_pages;
+    storetest_exec(large, "CREATE TABLE t(a); INSERT INTO t VALUES(randomblob(2000000))");
+    storetest_commit(large); /* 490 pages: an eighth of what all may have */
+    uint64_t deadline = cn_clock_mono_ns(cn_clock_system()) + 10000000000u;
+    do {
+        usleep(1000);
+        cn_store_stats(store, &stats);
+    } while (stats.dirty_pages > others && cn_clock_mono_ns(cn_clock_system()) < deadline);
+    CHECK_INT((long long)others, (long long)stats.dirty_pages);
+    CHECK_INT(0, (long long)stats.checkpoint_count);
+    CHECK_INT(2000000, storetest_int(large, "SELECT length(a) FROM t"));
+    cn_database_close(small);
+    cn_database_close(large);
     cn_store_close(store);
     cn_disk_system_free(disk);
 }
