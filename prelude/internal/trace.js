@@ -1,15 +1,30 @@
 // What an invocation adds to its trace (src/worker/trace.h). Loaded when the first one is traced:
 // whoever calls asks currentTrace() (gate.js) before.
-import { native } from "./native.js";
+import { native, options } from "./native.js";
+
+/** Tail consumers see everything; a span needs no more than the name of what was asked. */
+const tailed = options.tailed === true;
 
 /** The members of an object as JSON, without its braces. */
 const members = (value) => JSON.stringify(value).slice(1, -1);
 
+/** Of a URL as Request has it: serialized. */
+function pathOf(url) {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, end);
+}
+
 export function noteRequest(request) {
+  const { method, url } = request;
+  const subject = `${method} ${pathOf(url)}`;
+  if (!tailed) {
+    native.traceEvent(subject, "");
+    return;
+  }
   const headers = {};
   for (const [name, value] of request.headers) headers[name] = value;
-  const { pathname } = new URL(request.url);
-  native.traceEvent(`${request.method} ${pathname}`, members({ request: { url: request.url, method: request.method, headers, cf: request.cf } }));
+  native.traceEvent(subject, members({ request: { url, method, headers, cf: request.cf } }));
 }
 
 export function noteStatus(status) {
@@ -85,9 +100,11 @@ function toJson(value) {
 }
 
 export function noteLog(level, args) {
+  if (!tailed) return;
   native.traceLog(level, `[${args.map(toJson).join(",")}]`);
 }
 
 export function noteChannel(channel, message) {
+  if (!tailed) return;
   native.traceChannel(String(channel), toJson(message));
 }

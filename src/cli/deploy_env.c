@@ -578,6 +578,8 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
     cn_buf_append_byte(&json, ']');
     if (config->server.limits.object_block_ms)
         cn_buf_printf(&json, ",\"objectBlockMs\":%" PRId64, config->server.limits.object_block_ms);
+    if (config->tail_consumers.count)
+        cn_buf_append_str(&json, ",\"tailed\":true");
     cn_buf_printf(&json, ",\"deleteAllDeletesAlarm\":%s}",
                   cn_compat_is_on("delete_all_deletes_alarm", date,
                                   config->compatibility_flags.items,
