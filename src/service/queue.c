@@ -30,74 +30,16 @@
 #include "base/mem.h"
 #include "object/alarm.h"
 #include "object/node.h"
+#include "service/queue_private.h"
 #include "store/database.h"
 
 /* Rows that are moved or removed in one turn. */
 #define STEP_ROWS_MAX 1000
-/* Settled rows are removed when there are so many, or so many bytes of them, or no others. */
-#define DONE_ROWS_MAX 1000
+/* Settled rows are removed when there are CN_QUEUE_DONE_ROWS_MAX of them, or so many bytes, or no
+ * others. */
 #define DONE_BYTES_MAX (1 << 20)
 /* How soon a message is tried again that could not be sent to its dead letter queue. */
 #define DEAD_LETTER_RETRY_MS 5000
-
-static const char *const schema[] = {
-    "CREATE TABLE ready (id INTEGER PRIMARY KEY, sent INTEGER NOT NULL, type INTEGER NOT NULL,"
-    " retries INTEGER NOT NULL, origin INTEGER NOT NULL, body BLOB NOT NULL);"
-    "CREATE TABLE delayed (id INTEGER PRIMARY KEY, due INTEGER NOT NULL, sent INTEGER NOT NULL,"
-    " type INTEGER NOT NULL, retries INTEGER NOT NULL, origin INTEGER NOT NULL,"
-    " body BLOB NOT NULL);"
-    "CREATE INDEX delayed_due ON delayed (due);"
-    "CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL,"
-    " ready INTEGER NOT NULL, delayed INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    " dropped INTEGER NOT NULL, paused INTEGER NOT NULL, retention INTEGER NOT NULL);"
-    "INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 345600);",
-    "ALTER TABLE state ADD COLUMN done INTEGER NOT NULL DEFAULT 0;",
-};
-
-enum {
-    SQL_SEND,
-    SQL_SEND_DELAYED,
-    SQL_READ,
-    SQL_DELETE_RUN,
-    SQL_DELETE_DONE,
-    SQL_DELETE,
-    SQL_GET,
-    SQL_TO_READY,
-    SQL_TO_DELAYED,
-    SQL_AGAIN,
-    SQL_DUE,
-    SQL_DELETE_DELAYED,
-    SQL_FIRST_DUE,
-    SQL_OLDEST,
-    SQL_OLDEST_DELAYED,
-    SQL_SAVE,
-    SQL_LOAD,
-    SQL_COUNT,
-};
-static const char *const sql_texts[SQL_COUNT] = {
-    [SQL_SEND] = "INSERT INTO ready VALUES (?1, ?2, ?3, 0, ?1, ?4)",
-    [SQL_SEND_DELAYED] = "INSERT INTO delayed VALUES (?1, ?5, ?2, ?3, 0, ?1, ?4)",
-    [SQL_READ] =
-        "SELECT id, sent, type, retries, origin, body FROM ready WHERE id > ?1 ORDER BY id",
-    [SQL_DELETE_RUN] = "DELETE FROM ready WHERE id BETWEEN ?1 AND ?2",
-    [SQL_DELETE_DONE] = "DELETE FROM ready WHERE id <= ?1",
-    [SQL_DELETE] = "DELETE FROM ready WHERE id = ?1",
-    [SQL_GET] = "SELECT sent, type, retries, origin, body FROM ready WHERE id = ?1",
-    [SQL_TO_READY] = "INSERT INTO ready SELECT ?2, sent, type, retries, origin, body FROM delayed"
-                     " WHERE id = ?1",
-    [SQL_TO_DELAYED] = "INSERT INTO delayed SELECT ?2, ?3, sent, type, retries + ?4, origin, body"
-                       " FROM ready WHERE id = ?1",
-    [SQL_AGAIN] = "INSERT INTO ready SELECT ?2, sent, type, retries + ?4, origin, body FROM ready"
-                  " WHERE id = ?1",
-    [SQL_DUE] = "SELECT id FROM delayed WHERE due <= ?1 ORDER BY due, id LIMIT 1",
-    [SQL_DELETE_DELAYED] = "DELETE FROM delayed WHERE id = ?1",
-    [SQL_FIRST_DUE] = "SELECT due FROM delayed ORDER BY due LIMIT 1",
-    [SQL_OLDEST] = "SELECT sent FROM ready WHERE id > ?1 ORDER BY id LIMIT 1",
-    [SQL_OLDEST_DELAYED] = "SELECT sent FROM delayed ORDER BY due LIMIT 1",
-    [SQL_SAVE] = "UPDATE state SET last = ?1, ready = ?2, delayed = ?3, bytes = ?4, dropped = ?5,"
-                 " paused = ?6, retention = ?7, done = ?8 WHERE one = 1",
-    [SQL_LOAD] = "SELECT last, ready, delayed, bytes, dropped, paused, retention, done FROM state",
-};
 
 /* A message that is out. */
 struct leased {
@@ -117,164 +59,29 @@ struct lease {
 /* Messages on their way to the dead letter queue: their rows stay until they are durable there. */
 struct transfer {
     struct cn_list link;     /* in queue->transfers */
-    struct queue *queue;     /* NULL: it has left memory */
+    struct cn_queue *queue;  /* NULL: it has left memory */
     struct leased *messages; /* owned */
     size_t count;
 };
 
-struct queue {
-    struct cn_object *object;
-    struct cn_service_sql sql;
-    struct cn_list waiting;   /* of struct cn_queue_call: receives, oldest first */
-    struct cn_list leases;    /* of struct lease, in the order they were given */
-    struct cn_list transfers; /* of struct transfer: sent and not answered */
-    uv_timer_t *timer;        /* owned: freed when it has been closed */
-    bool holding;             /* the timer keeps the object in memory */
-    uint64_t last_lease;
-    int64_t cursor;   /* rows up to here have been read */
-    uint64_t unread;  /* rows behind it */
-    int64_t since_ms; /* since when there are unread ones */
-    /* The row of `state`. */
-    int64_t last, ready, delayed, bytes, dropped, retention_s, done;
-    bool paused;
-    bool changed; /* and not yet written back */
-    /* Settled and not yet removed, at least (what an earlier process left counts as many). */
-    int64_t done_rows, done_bytes;
-};
-
-static int64_t now_ms(struct queue *queue)
-{
-    return cn_clock_wall_ms(cn_node_clock(queue->object->lane->node));
-}
-
-/* --- SQL ------------------------------------------------------------------------------------- */
-
-/* The statement with integers bound. */
-static int prepare(struct queue *queue, unsigned which, size_t count, const int64_t values[],
-                   struct cn_statement **statement, struct cn_err *err)
-{
-    struct cn_database *db = cn_object_database(queue->object, err);
-    if (!db)
-        return err->code;
-    int rc = cn_service_sql_get(&queue->sql, db, which, statement, err);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        rc = cn_statement_bind_int(*statement, (int)i + 1, values[i], err);
-    return rc;
-}
-
-#define PREPARE(queue, which, statement, err, ...)                            \
-    prepare(queue, which, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
-            (int64_t[]){__VA_ARGS__}, statement, err)
-
-static int run(struct queue *queue, unsigned which, size_t count, const int64_t values[],
-               struct cn_err *err)
-{
-    struct cn_statement *statement;
-    int rc = prepare(queue, which, count, values, &statement, err);
-    return rc < 0 ? rc : cn_service_sql_run(statement, err);
-}
-
-#define RUN(queue, which, err, ...)                                       \
-    run(queue, which, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
-        (int64_t[]){__VA_ARGS__}, err)
-
-/* The first column of the first row; `fallback` if there is none. */
-static int read_int(struct queue *queue, unsigned which, size_t count, const int64_t values[],
-                    int64_t fallback, int64_t *value, struct cn_err *err)
-{
-    struct cn_statement *statement;
-    int rc = prepare(queue, which, count, values, &statement, err);
-    if (rc < 0)
-        return rc;
-    rc = cn_statement_step(statement, err);
-    *value = rc > 0 ? cn_statement_column_int(statement, 0) : fallback;
-    cn_statement_reset(statement);
-    return rc < 0 ? rc : 0;
-}
-
-static int load_state(struct queue *queue, struct cn_err *err)
-{
-    struct cn_statement *statement;
-    int rc = prepare(queue, SQL_LOAD, 0, NULL, &statement, err);
-    if (rc == 0)
-        rc = cn_statement_step(statement, err);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return cn_err_set(err, CN_ECORRUPT, "the queue has lost its state");
-    queue->last = cn_statement_column_int(statement, 0);
-    queue->ready = cn_statement_column_int(statement, 1);
-    queue->delayed = cn_statement_column_int(statement, 2);
-    queue->bytes = cn_statement_column_int(statement, 3);
-    queue->dropped = cn_statement_column_int(statement, 4);
-    queue->paused = cn_statement_column_int(statement, 5) != 0;
-    queue->retention_s = cn_statement_column_int(statement, 6);
-    queue->done = queue->cursor = cn_statement_column_int(statement, 7);
-    queue->done_rows = queue->done ? DONE_ROWS_MAX : 0;
-    cn_statement_reset(statement);
-    queue->unread = (uint64_t)queue->ready;
-    return 0;
-}
-
-static int save_state(struct queue *queue, struct cn_err *err)
-{
-    if (!queue->changed)
-        return 0;
-    queue->changed = false;
-    int rc = RUN(queue, SQL_SAVE, err, queue->last, queue->ready, queue->delayed, queue->bytes,
-                 queue->dropped, queue->paused, queue->retention_s, queue->done);
-    int64_t alarm_ms;
-    if (rc == 0)
-        rc = cn_object_alarm_get(queue->object, &alarm_ms, err);
-    /* Messages that nobody fetches must go one day. */
-    if (rc == 0 && alarm_ms == CN_ALARM_NONE && queue->ready + queue->delayed > 0)
-        rc = cn_object_alarm_set(queue->object, now_ms(queue) + queue->retention_s * 1000, err);
-    return rc;
-}
-
-static int read_metrics(struct queue *queue, struct cn_queue_metrics *metrics, struct cn_err *err)
-{
-    int64_t oldest, oldest_delayed;
-    int rc = read_int(queue, SQL_OLDEST, 1, &queue->done, INT64_MAX, &oldest, err);
-    oldest_delayed = INT64_MAX;
-    if (rc == 0 && queue->delayed)
-        rc = read_int(queue, SQL_OLDEST_DELAYED, 0, NULL, INT64_MAX, &oldest_delayed, err);
-    if (oldest_delayed < oldest)
-        oldest = oldest_delayed;
-    *metrics = (struct cn_queue_metrics){
-        .count = (uint64_t)(queue->ready + queue->delayed),
-        .bytes = (uint64_t)queue->bytes,
-        .oldest_ms = oldest == INT64_MAX ? 0 : oldest,
-        .leased = (uint64_t)queue->ready - queue->unread,
-        .dropped = (uint64_t)queue->dropped,
-        .paused = queue->paused,
-        .retention_s = queue->retention_s,
-    };
-    struct cn_object_metrics *seen = cn_object_metrics(queue->object);
-    cn_counter_set(&seen->backlog_count, metrics->count);
-    cn_counter_set(&seen->backlog_bytes, metrics->bytes);
-    cn_counter_set(&seen->backlog_oldest_ms, (uint64_t)metrics->oldest_ms);
-    return rc;
-}
-
 /* --- sending --------------------------------------------------------------------------------- */
 
-static void more_ready(struct queue *queue)
+static void more_ready(struct cn_queue *queue)
 {
     queue->ready++;
     if (!queue->unread++)
-        queue->since_ms = now_ms(queue);
+        queue->since_ms = cn_queue_now(queue);
     queue->changed = true;
 }
 
-static int send_one(struct queue *queue, const struct cn_queue_call *call,
+static int send_one(struct cn_queue *queue, const struct cn_queue_call *call,
                     const struct cn_queue_message *message, int64_t now, struct cn_err *err)
 {
     struct cn_statement *statement;
     bool delayed = message->delay_s > 0;
     int64_t row = ++queue->last;
-    int rc = PREPARE(queue, delayed ? SQL_SEND_DELAYED : SQL_SEND, &statement, err, row, now,
-                     message->type);
+    int rc = CN_QUEUE_PREPARE(queue, delayed ? CN_QUEUE_SQL_SEND_DELAYED : CN_QUEUE_SQL_SEND,
+                              &statement, err, row, now, message->type);
     const uint8_t *bytes = call->bodies.data ? call->bodies.data : (const uint8_t *)"";
     if (rc == 0)
         rc =
@@ -294,9 +101,9 @@ static int send_one(struct queue *queue, const struct cn_queue_call *call,
     return 0;
 }
 
-static int op_send(struct queue *queue, struct cn_queue_call *call, struct cn_err *err)
+static int op_send(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
-    int64_t now = now_ms(queue);
+    int64_t now = cn_queue_now(queue);
     for (size_t i = 0; i < call->count; i++) {
         int rc = send_one(queue, call, &call->messages[i], now, err);
         if (rc < 0)
@@ -307,7 +114,7 @@ static int op_send(struct queue *queue, struct cn_queue_call *call, struct cn_er
 
 /* --- settling -------------------------------------------------------------------------------- */
 
-static struct lease *find_lease(struct queue *queue, uint64_t number)
+static struct lease *find_lease(struct cn_queue *queue, uint64_t number)
 {
     CN_LIST_FOREACH(&queue->leases, node)
     {
@@ -326,7 +133,7 @@ static void free_lease(struct lease *lease)
 }
 
 /* The message is gone from `ready` (its row is deleted by the caller). */
-static void count_out(struct queue *queue, const struct leased *message)
+static void count_out(struct cn_queue *queue, const struct leased *message)
 {
     queue->ready--;
     queue->bytes -= message->size;
@@ -334,14 +141,14 @@ static void count_out(struct queue *queue, const struct leased *message)
 }
 
 /* Puts a message back, behind all others or until `delay_ms` from now. Its old row goes. */
-static int put_back(struct queue *queue, const struct leased *message, int64_t delay_ms,
+static int put_back(struct cn_queue *queue, const struct leased *message, int64_t delay_ms,
                     bool counts, struct cn_err *err)
 {
-    int64_t row = ++queue->last, due = now_ms(queue) + delay_ms;
-    int rc =
-        RUN(queue, delay_ms > 0 ? SQL_TO_DELAYED : SQL_AGAIN, err, message->row, row, due, counts);
+    int64_t row = ++queue->last, due = cn_queue_now(queue) + delay_ms;
+    int rc = CN_QUEUE_RUN(queue, delay_ms > 0 ? CN_QUEUE_SQL_TO_DELAYED : CN_QUEUE_SQL_AGAIN, err,
+                          message->row, row, due, counts);
     if (rc == 0)
-        rc = RUN(queue, SQL_DELETE, err, message->row);
+        rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message->row);
     if (rc < 0)
         return rc;
     queue->ready--;
@@ -353,7 +160,7 @@ static int put_back(struct queue *queue, const struct leased *message, int64_t d
     return 0;
 }
 
-static void pump(struct queue *queue);
+static void pump(struct cn_queue *queue);
 
 static void free_transfer(struct transfer *transfer)
 {
@@ -365,7 +172,7 @@ static void free_transfer(struct transfer *transfer)
 static void on_transferred(struct cn_service_call *call)
 {
     struct transfer *transfer = call->call.data;
-    struct queue *queue = transfer->queue;
+    struct cn_queue *queue = transfer->queue;
     struct cn_object *object = queue ? queue->object : NULL;
     bool failed = call->call.err.code != 0;
     struct cn_err err;
@@ -380,12 +187,12 @@ static void on_transferred(struct cn_service_call *call)
             if (failed) {
                 rc = put_back(queue, &transfer->messages[i], DEAD_LETTER_RETRY_MS, false, &err);
             } else {
-                rc = RUN(queue, SQL_DELETE, &err, transfer->messages[i].row);
+                rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, &err, transfer->messages[i].row);
                 count_out(queue, &transfer->messages[i]);
             }
         }
         if (rc == 0)
-            rc = save_state(queue, &err);
+            rc = cn_queue_save(queue, &err);
         if (rc < 0)
             cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
         else
@@ -399,12 +206,12 @@ static void on_transferred(struct cn_service_call *call)
 }
 
 /* Collects messages that go to the dead letter queue. */
-static int add_dead_letter(struct queue *queue, struct cn_queue_call **call,
+static int add_dead_letter(struct cn_queue *queue, struct cn_queue_call **call,
                            struct cn_namespace *to, const struct leased *message,
                            struct cn_err *err)
 {
     struct cn_statement *statement;
-    int rc = PREPARE(queue, SQL_GET, &statement, err, message->row);
+    int rc = CN_QUEUE_PREPARE(queue, CN_QUEUE_SQL_GET, &statement, err, message->row);
     if (rc == 0)
         rc = cn_statement_step(statement, err);
     if (rc <= 0)
@@ -427,7 +234,7 @@ static int add_dead_letter(struct queue *queue, struct cn_queue_call **call,
     return 0;
 }
 
-static void send_dead_letters(struct queue *queue, struct cn_queue_call *call)
+static void send_dead_letters(struct cn_queue *queue, struct cn_queue_call *call)
 {
     if (!call)
         return;
@@ -445,9 +252,9 @@ static void drop_dead_letters(struct cn_queue_call *call)
     cn_service_call_free(&call->base);
 }
 
-static int drop(struct queue *queue, const struct leased *message, struct cn_err *err)
+static int drop(struct cn_queue *queue, const struct leased *message, struct cn_err *err)
 {
-    int rc = RUN(queue, SQL_DELETE, err, message->row);
+    int rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message->row);
     if (rc < 0)
         return rc;
     count_out(queue, message);
@@ -458,7 +265,7 @@ static int drop(struct queue *queue, const struct leased *message, struct cn_err
 }
 
 /* A delivery that did not succeed. */
-static int retry(struct queue *queue, const struct cn_queue_policy *policy,
+static int retry(struct cn_queue *queue, const struct cn_queue_policy *policy,
                  const struct leased *message, int64_t delay_s, struct cn_queue_call **dead,
                  struct cn_err *err)
 {
@@ -472,23 +279,24 @@ static int retry(struct queue *queue, const struct cn_queue_policy *policy,
 }
 
 /* Removes rows that are settled, if it is worth the while. */
-static int remove_done(struct queue *queue, struct cn_err *err)
+static int remove_done(struct cn_queue *queue, struct cn_err *err)
 {
-    if (queue->ready && queue->done_rows < DONE_ROWS_MAX && queue->done_bytes < DONE_BYTES_MAX)
+    if (queue->ready && queue->done_rows < CN_QUEUE_DONE_ROWS_MAX &&
+        queue->done_bytes < DONE_BYTES_MAX)
         return 0;
     queue->done_rows = queue->done_bytes = 0;
-    return RUN(queue, SQL_DELETE_DONE, err, queue->done);
+    return CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE_DONE, err, queue->done);
 }
 
 /* All of a lease acknowledged: rows read together lie together, so they go together. Leases are
  * given, and listed, in the order of rows: before the first one, and without transfers, nothing
  * lives. */
-static int ack_all(struct queue *queue, struct lease *lease, struct cn_err *err)
+static int ack_all(struct cn_queue *queue, struct lease *lease, struct cn_err *err)
 {
     int64_t first = lease->messages[0].row, last = lease->messages[lease->count - 1].row;
     bool in_order = queue->leases.next == &lease->link && cn_list_empty(&queue->transfers);
     CN_ASSERT(first > queue->done && last <= queue->cursor);
-    int rc = in_order ? 0 : RUN(queue, SQL_DELETE_RUN, err, first, last);
+    int rc = in_order ? 0 : CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE_RUN, err, first, last);
     for (size_t i = 0; i < lease->count && rc == 0; i++) {
         count_out(queue, &lease->messages[i]);
         if (in_order)
@@ -502,7 +310,7 @@ static int ack_all(struct queue *queue, struct lease *lease, struct cn_err *err)
 }
 
 /* Ends a lease; `verdicts` NULL: every message is retried (or, with `release`, just put back). */
-static int settle(struct queue *queue, struct lease *lease, const struct cn_queue_policy *policy,
+static int settle(struct cn_queue *queue, struct lease *lease, const struct cn_queue_policy *policy,
                   const struct cn_queue_verdict *verdicts, bool release, struct cn_err *err)
 {
     struct cn_queue_call *dead = NULL;
@@ -516,7 +324,7 @@ static int settle(struct queue *queue, struct lease *lease, const struct cn_queu
         } else if (!verdicts || verdicts[i].retry) {
             rc = retry(queue, policy, message, verdicts ? verdicts[i].delay_s : -1, &dead, err);
         } else {
-            rc = RUN(queue, SQL_DELETE, err, message->row);
+            rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message->row);
             count_out(queue, message);
         }
     }
@@ -528,7 +336,7 @@ static int settle(struct queue *queue, struct lease *lease, const struct cn_queu
     return rc;
 }
 
-static int op_settle(struct queue *queue, struct cn_queue_call *call, struct cn_err *err)
+static int op_settle(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
     struct lease *lease = find_lease(queue, call->lease);
     if (!lease)
@@ -549,7 +357,7 @@ static int op_settle(struct queue *queue, struct cn_queue_call *call, struct cn_
 }
 
 /* The message of a delivery that is still out, or NULL. */
-static struct leased *find_leased(struct queue *queue, int64_t row, uint32_t attempts,
+static struct leased *find_leased(struct cn_queue *queue, int64_t row, uint32_t attempts,
                                   struct lease **found)
 {
     CN_LIST_FOREACH(&queue->leases, node)
@@ -565,7 +373,7 @@ static struct leased *find_leased(struct queue *queue, int64_t row, uint32_t att
     return NULL;
 }
 
-static int op_ack(struct queue *queue, struct cn_queue_call *call, struct cn_err *err)
+static int op_ack(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
     struct cn_queue_call *dead = NULL;
     int rc = 0;
@@ -579,7 +387,7 @@ static int op_ack(struct queue *queue, struct cn_queue_call *call, struct cn_err
         if (verdict->retry) {
             rc = retry(queue, &lease->policy, message, verdict->delay_s, &dead, err);
         } else {
-            rc = RUN(queue, SQL_DELETE, err, message->row);
+            rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message->row);
             count_out(queue, message);
         }
         message->row = 0;
@@ -596,17 +404,17 @@ static int op_ack(struct queue *queue, struct cn_queue_call *call, struct cn_err
 /* --- receiving ------------------------------------------------------------------------------- */
 
 /* Makes what is due ready; at most so many that the turn stays short. */
-static int promote(struct queue *queue, int64_t now, struct cn_err *err)
+static int promote(struct cn_queue *queue, int64_t now, struct cn_err *err)
 {
     for (int i = 0; i < STEP_ROWS_MAX && queue->delayed; i++) {
         int64_t id;
-        int rc = read_int(queue, SQL_DUE, 1, &now, 0, &id, err);
+        int rc = cn_queue_read_int(queue, CN_QUEUE_SQL_DUE, 1, &now, 0, &id, err);
         if (rc < 0 || !id)
             return rc;
         int64_t row = ++queue->last;
-        rc = RUN(queue, SQL_TO_READY, err, id, row);
+        rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_TO_READY, err, id, row);
         if (rc == 0)
-            rc = RUN(queue, SQL_DELETE_DELAYED, err, id);
+            rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE_DELAYED, err, id);
         if (rc < 0)
             return rc;
         queue->delayed--;
@@ -616,7 +424,7 @@ static int promote(struct queue *queue, int64_t now, struct cn_err *err)
 }
 
 /* Leases whose time is over: their messages count as not delivered. */
-static int end_leases(struct queue *queue, int64_t now, struct cn_err *err)
+static int end_leases(struct cn_queue *queue, int64_t now, struct cn_err *err)
 {
     CN_LIST_FOREACH(&queue->leases, node)
     {
@@ -633,10 +441,10 @@ static int end_leases(struct queue *queue, int64_t now, struct cn_err *err)
 
 /* Reads the messages behind the cursor into the call and makes a lease of them. What has expired
  * is removed on the way. */
-static int take(struct queue *queue, struct cn_queue_call *call, int64_t now, struct cn_err *err)
+static int take(struct cn_queue *queue, struct cn_queue_call *call, int64_t now, struct cn_err *err)
 {
     struct cn_statement *statement;
-    int rc = PREPARE(queue, SQL_READ, &statement, err, queue->cursor);
+    int rc = CN_QUEUE_PREPARE(queue, CN_QUEUE_SQL_READ, &statement, err, queue->cursor);
     if (rc < 0)
         return rc;
     call->messages = cn_alloc_zero(call->count_max * sizeof(*call->messages));
@@ -669,7 +477,7 @@ static int take(struct queue *queue, struct cn_queue_call *call, int64_t now, st
     }
     cn_statement_reset(statement);
     if (expired && rc >= 0) {
-        rc = RUN(queue, SQL_DELETE_RUN, err, expired_first, expired_last);
+        rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE_RUN, err, expired_first, expired_last);
         queue->ready -= expired;
         queue->unread -= expired;
         queue->bytes -= expired_bytes;
@@ -696,7 +504,7 @@ static int take(struct queue *queue, struct cn_queue_call *call, int64_t now, st
 }
 
 /* Answers those who wait, as far as there are messages for them. */
-static int serve(struct queue *queue, int64_t now, struct cn_err *err)
+static int serve(struct cn_queue *queue, int64_t now, struct cn_err *err)
 {
     while (!cn_list_empty(&queue->waiting) && queue->unread) {
         struct cn_queue_call *call =
@@ -707,7 +515,7 @@ static int serve(struct queue *queue, int64_t now, struct cn_err *err)
             return 0;
         int rc = take(queue, call, now, err);
         if (rc == 0)
-            rc = read_metrics(queue, &call->metrics, err);
+            rc = cn_queue_read_metrics(queue, &call->metrics, err);
         if (rc < 0)
             return rc;
         if (!call->count)
@@ -720,7 +528,7 @@ static int serve(struct queue *queue, int64_t now, struct cn_err *err)
 
 static void on_timer(uv_timer_t *timer);
 
-static void stop_timer(struct queue *queue)
+static void stop_timer(struct cn_queue *queue)
 {
     uv_timer_stop(queue->timer);
     if (!queue->holding)
@@ -731,7 +539,7 @@ static void stop_timer(struct queue *queue)
 }
 
 /* Sets the timer to whatever comes next: a delay, a lease, a batch that has waited enough. */
-static int arm(struct queue *queue, int64_t now, struct cn_err *err)
+static int arm(struct cn_queue *queue, int64_t now, struct cn_err *err)
 {
     int64_t next = INT64_MAX;
     if (!cn_list_empty(&queue->waiting) && queue->unread && !queue->paused) {
@@ -746,7 +554,7 @@ static int arm(struct queue *queue, int64_t now, struct cn_err *err)
     }
     if (queue->delayed && !cn_list_empty(&queue->waiting)) {
         int64_t due;
-        int rc = read_int(queue, SQL_FIRST_DUE, 0, NULL, INT64_MAX, &due, err);
+        int rc = cn_queue_read_int(queue, CN_QUEUE_SQL_FIRST_DUE, 0, NULL, INT64_MAX, &due, err);
         if (rc < 0)
             return rc;
         next = due < next ? due : next;
@@ -765,17 +573,17 @@ static int arm(struct queue *queue, int64_t now, struct cn_err *err)
 }
 
 /* Inside a turn: does all that can be done now. A failure resets the object. */
-static void pump(struct queue *queue)
+static void pump(struct cn_queue *queue)
 {
     struct cn_err err;
-    int64_t now = now_ms(queue);
+    int64_t now = cn_queue_now(queue);
     int rc = end_leases(queue, now, &err);
     if (rc == 0)
         rc = promote(queue, now, &err);
     if (rc == 0)
         rc = serve(queue, now, &err);
     if (rc == 0)
-        rc = save_state(queue, &err);
+        rc = cn_queue_save(queue, &err);
     if (rc == 0)
         rc = arm(queue, now, &err);
     if (rc < 0)
@@ -784,7 +592,7 @@ static void pump(struct queue *queue)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct queue *queue = timer->data;
+    struct cn_queue *queue = timer->data;
     struct cn_object *object = queue->object;
     cn_object_enter(object);
     pump(queue);
@@ -793,14 +601,14 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- other requests -------------------------------------------------------------------------- */
 
-static void forget_leases(struct queue *queue)
+static void forget_leases(struct cn_queue *queue)
 {
     CN_LIST_FOREACH(&queue->leases, node)
     free_lease(CN_CONTAINER_OF(node, struct lease, link));
 }
 
 /* Everything goes but the settings; what is out is not known any more when it is settled. */
-static int op_purge(struct queue *queue, struct cn_err *err)
+static int op_purge(struct cn_queue *queue, struct cn_err *err)
 {
     struct cn_database *db = cn_object_database(queue->object, err);
     if (!db)
@@ -808,7 +616,7 @@ static int op_purge(struct queue *queue, struct cn_err *err)
     cn_service_sql_release(&queue->sql);
     int rc = cn_database_delete_all(db, false, err);
     if (rc == 0)
-        rc = cn_service_schema(db, schema, CN_ARRAY_COUNT(schema), err);
+        rc = cn_queue_tables(db, err);
     forget_leases(queue);
     queue->ready = queue->delayed = queue->bytes = 0;
     queue->unread = 0;
@@ -818,7 +626,7 @@ static int op_purge(struct queue *queue, struct cn_err *err)
     return rc;
 }
 
-static int op_configure(struct queue *queue, const struct cn_queue_call *call)
+static int op_configure(struct cn_queue *queue, const struct cn_queue_call *call)
 {
     if (call->paused >= 0)
         queue->paused = call->paused != 0;
@@ -830,11 +638,11 @@ static int op_configure(struct queue *queue, const struct cn_queue_call *call)
 
 /* Expired messages at the head go. Those further back were sent later, or have been retried, and
  * are looked at when they come to the front. */
-static int expire(struct queue *queue, struct cn_err *err)
+static int expire(struct cn_queue *queue, struct cn_err *err)
 {
-    int64_t now = now_ms(queue), first = 0;
+    int64_t now = cn_queue_now(queue), first = 0;
     struct cn_statement *statement;
-    int rc = PREPARE(queue, SQL_READ, &statement, err, queue->cursor);
+    int rc = CN_QUEUE_PREPARE(queue, CN_QUEUE_SQL_READ, &statement, err, queue->cursor);
     int64_t last = 0, next_ms = 0;
     unsigned count = 0;
     while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
@@ -855,7 +663,7 @@ static int expire(struct queue *queue, struct cn_err *err)
     if (rc >= 0)
         cn_statement_reset(statement);
     if (rc == 0 && count) {
-        rc = RUN(queue, SQL_DELETE_RUN, err, first, last);
+        rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE_RUN, err, first, last);
         queue->ready -= count;
         queue->unread -= count;
         queue->changed = true;
@@ -875,20 +683,21 @@ static int queue_create(struct cn_object *object, void *class_data, void **insta
                         struct cn_err *err)
 {
     (void)class_data;
-    if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
+    struct cn_database *db = cn_object_database(object, err);
+    if (!db || cn_queue_tables(db, err) < 0)
         return err->code;
-    struct queue *queue = CN_NEW(struct queue);
+    struct cn_queue *queue = CN_NEW(struct cn_queue);
     queue->object = object;
     cn_list_init(&queue->waiting);
     cn_list_init(&queue->leases);
     cn_list_init(&queue->transfers);
-    cn_service_sql_init(&queue->sql, sql_texts, SQL_COUNT);
+    cn_service_sql_init(&queue->sql, cn_queue_sql_texts, CN_QUEUE_SQL_COUNT);
     queue->timer = CN_NEW(uv_timer_t);
     uv_timer_init(object->lane->loop, queue->timer);
     queue->timer->data = queue;
     *instance = queue;
-    int rc = load_state(queue, err);
-    queue->since_ms = now_ms(queue);
+    int rc = cn_queue_load(queue, err);
+    queue->since_ms = cn_queue_now(queue);
     return rc;
 }
 
@@ -897,7 +706,7 @@ static void call_taken_back(struct cn_call *call)
     cn_list_remove(&CN_CONTAINER_OF(call, struct cn_queue_call, base.call)->link);
 }
 
-static int receive(struct queue *queue, struct cn_queue_call *call)
+static int receive(struct cn_queue *queue, struct cn_queue_call *call)
 {
     if (!call->waits) {
         call->timeout_ms = 0;
@@ -914,7 +723,7 @@ static int receive(struct queue *queue, struct cn_queue_call *call)
 
 /* Whoever does not want to wait stands at the front: nothing was there for them, all had expired.
  */
-static void answer_empty(struct queue *queue)
+static void answer_empty(struct cn_queue *queue)
 {
     while (!cn_list_empty(&queue->waiting)) {
         struct cn_queue_call *call =
@@ -927,7 +736,7 @@ static void answer_empty(struct queue *queue)
 }
 
 /* Answers the call unless it waits. */
-static void deliver_request(struct queue *queue, struct cn_queue_call *call)
+static void deliver_request(struct cn_queue *queue, struct cn_queue_call *call)
 {
     struct cn_err err;
     int rc = 0;
@@ -958,7 +767,7 @@ static void deliver_request(struct queue *queue, struct cn_queue_call *call)
         break;
     }
     if (rc == 0 && answer)
-        rc = read_metrics(queue, &call->metrics, &err);
+        rc = cn_queue_read_metrics(queue, &call->metrics, &err);
     if (rc < 0) {
         /* Memory must not be ahead of the disk. */
         cn_object_reset(queue->object, CN_FAULT_RESET, rc, "%s", err.text);
@@ -974,13 +783,13 @@ static void deliver_request(struct queue *queue, struct cn_queue_call *call)
 
 static void queue_deliver(struct cn_object *object, void *instance, struct cn_call *call)
 {
-    struct queue *queue = instance;
+    struct cn_queue *queue = instance;
     if (call->kind == CN_CALL_ALARM) {
         struct cn_err err;
         cn_alarm_begin(object, call->payload);
         int rc = expire(queue, &err);
         if (rc == 0)
-            rc = save_state(queue, &err);
+            rc = cn_queue_save(queue, &err);
         if (rc < 0) {
             cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
             return;
@@ -995,7 +804,7 @@ static void queue_deliver(struct cn_object *object, void *instance, struct cn_ca
 static void queue_release(struct cn_object *object, void *instance)
 {
     (void)object;
-    struct queue *queue = instance;
+    struct cn_queue *queue = instance;
     cn_service_sql_release(&queue->sql);
     stop_timer(queue); /* so that a broken object can go */
 }
@@ -1008,7 +817,7 @@ static void on_timer_closed(uv_handle_t *handle)
 static void queue_destroy(struct cn_object *object, void *instance)
 {
     (void)object;
-    struct queue *queue = instance;
+    struct cn_queue *queue = instance;
     CN_ASSERT(cn_list_empty(&queue->waiting));
     forget_leases(queue);
     struct cn_list *node;
