@@ -251,14 +251,14 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800
-integration: $(B)/cairn ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1
+integration: $(B)/cairn $(B)/load/slowdisk.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1
 	@[ -n "$$(find test/integration/$(TEST) -name '*.test.mjs')" ] || { echo "TEST=$(TEST): no tests in test/integration/$(TEST)" >&2; exit 1; }
 	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
 	@for tests in unit replay crash-quick test-web 'test-web PEER=cairn' integration; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 

@@ -1,0 +1,56 @@
+// A disk that fails under a real server (test/load/slowdisk.c): nothing is acknowledged that is not on it,
+// callers get an error and not the answer in its place, reading goes on, and a restart has everything.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { project, root, serve, tempDir } from "../lib/server.mjs";
+
+const files = {
+  "wrangler.json": JSON.stringify({
+    name: "app", main: "index.js", compatibility_date: "2026-01-01", durable_objects: { bindings: [{ name: "CELL", class_name: "Cell" }] },
+    migrations: [{ tag: "v1", new_sqlite_classes: ["Cell"] }], kv_namespaces: [{ binding: "KV", id: "kv" }],
+  }),
+  "index.js": `import { DurableObject } from "cloudflare:workers";
+export class Cell extends DurableObject {
+  write(text) { this.ctx.storage.kv.put(text, text); return "value " + text; }
+  read() { return [...this.ctx.storage.kv.list()].map(([key]) => key); }
+}
+export default { async fetch(request, env) {
+  const [, name, method, text] = new URL(request.url).pathname.split("/");
+  try {
+    if (name === "kv") return Response.json({ value: method === "write" ? (await env.KV.put(text, text)) ?? null : await env.KV.get(text) });
+    return Response.json({ value: await env.CELL.getByName(name)[method](text) });
+  } catch (error) {
+    return Response.json({ error: String(error?.message ?? error) }, { status: 500 });
+  }
+} };`,
+};
+
+test("a failed sync: errors, not answers; reading goes on; a restart recovers", async (t) => {
+  const control = path.join(tempDir(), "disk"), data = tempDir();
+  const setDisk = (...numbers) => writeFileSync(control, Buffer.from(Uint32Array.from(numbers).buffer), { flag: "r+" });
+  writeFileSync(control, Buffer.alloc(12)); // written over in place from here on: it is mapped
+  const env = { LD_PRELOAD: path.join(root, "build/load/slowdisk.so"), CAIRN_SLOWDISK: control };
+  const server = await serve(project(files), { data, env, lanes: 2 });
+  t.after(() => server.kill());
+  const ask = async (target, from = server) => (await from.fetch(target)).json();
+  assert.deepEqual(await ask("/a/write/one"), { value: "value one" });
+  assert.deepEqual(await ask("/b/write/one"), { value: "value one" });
+  assert.deepEqual(await ask("/kv/write/one"), { value: null });
+  setDisk(0, 0, 1);
+  const { error } = await ask("/a/write/two");
+  assert.match(error, /writes were lost|writes are refused|could not be committed/);
+  setDisk(0, 0, 0); // too late: what the kernel has dropped is not known
+  for (const target of ["/a/write/three", "/b/write/three", "/c/write/three", "/kv/write/three"]) assert.match((await ask(target)).error ?? "answered", /writes are refused/, target);
+  assert.deepEqual(await ask("/b/read/"), { value: ["one"] });
+  assert.deepEqual(await ask("/kv/read/one"), { value: "one" });
+  await server.stop();
+  const again = await serve(project(files), { data });
+  t.after(() => again.kill());
+  assert.deepEqual(await ask("/b/read/", again), { value: ["one"] });
+  const { value } = await ask("/a/read/", again);
+  assert.ok(value.includes("one") && !value.includes("three"), String(value));
+  assert.deepEqual(await ask("/a/write/four", again), { value: "value four" });
+  await again.stop();
+});
