@@ -23,6 +23,7 @@ import net from "node:net";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { cairn, project, root, serve, tempDir } from "../integration/lib/server.mjs";
+import { random } from "../lib/random.mjs";
 
 const WebSocket = createRequire(import.meta.url)("ws");
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -39,15 +40,6 @@ const seconds = Number(option("seconds", 180)), lanes = Number(option("lanes", 2
 const seed = Number(option("seed", Date.now() % 1e9));
 const onlyFaults = option("faults", null)?.split(",");
 
-/** Small and seeded: mulberry32. */
-function random(state) {
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 const pick = random(seed);
 const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
@@ -358,11 +350,16 @@ async function start() {
   const env = { LD_PRELOAD: path.join(root, "build/load/slowdisk.so"), CAIRN_SLOWDISK: slowFile };
   server = await serve(dir, { lanes, data, env, args: process.argv.includes("--sandbox") ? ["--sandbox"] : [] });
   final = false;
-  server.exited.then((exit) => { if (!final) console.log("the server ended by itself:", exit, server.output.slice(-2000)); });
+  server.exited.then((exit) => {
+    if (final) return;
+    console.log(`FAILED (seed ${seed})\n  L1: the server ended by itself while ${active}: ${JSON.stringify(exit)}\n${server.output.slice(-4000)}`);
+    process.exit(1);
+  });
 }
 
 function rssMb() {
-  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))[1]) / 1024;
+  const [, kilobytes] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${server.pid}/status`, "utf8")) ?? [0, 0]; // 0: it has just ended
+  return kilobytes / 1024;
 }
 
 async function missing() {

@@ -19,20 +19,10 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import http from "node:http";
 import { project, serve, tempDir } from "../integration/lib/server.mjs";
+import { random } from "../lib/random.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const CLIENTS = 24, CELLS = 40;
-
-/** Small and seeded: mulberry32. */
-function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 /** A running server that can be killed and started again on the same data. */
 class Rig {
