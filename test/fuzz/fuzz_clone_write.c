@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct cn_buf bytes = {0}, shown = {0}, again = {0};
     if (json && cn_clone_from_json(&bytes, json, &err) == 0) {
         cn_clone_append_json(&shown, bytes.data, bytes.size);
-        CN_ASSERT(shown.size < 6 || memcmp(shown.data, "{\"$raw", 6) != 0);
+        /* Unreadable bytes would be shown so; a member of that name is the input's own. */
+        if (json->kind != CN_JSON_OBJECT)
+            CN_ASSERT(shown.size < 9 || memcmp(shown.data, "{\"$raw\":\"", 9) != 0);
         struct cn_json *second = cn_json_parse((const char *)shown.data, shown.size, &err);
         /* What is nested too deeply is shown as something else. */
         if (second && cn_clone_from_json(&again, second, &err) == 0 && again.size == bytes.size)
