@@ -135,11 +135,12 @@ for (const strategy of ["objects", "single"])
     });
 
     test("a day moves to the archive, is verified, and goes from the database", async () => {
-      const old = Date.parse(date(Date.now() - 5 * DAY)) + 3_600_000;
+      const old = Date.parse(date(Date.now() - 5 * DAY));
       const rows = full ? 1_000_000 : 1_200;
+      const ofDay = (n) => ({ ...event(n, old), ts: old + Math.floor((n * DAY) / rows) }); // in order, over all its hours
       let next = 0;
       const sender = async () => {
-        for (let b; (b = next++) < rows / 100; ) assert.equal((await post("/admin/events", { events: Array.from({ length: 100 }, (_, i) => event(b * 100 + i, old)) })).status, 202);
+        for (let b; (b = next++) < rows / 100; ) assert.equal((await post("/admin/events", { events: Array.from({ length: 100 }, (_, i) => ofDay(b * 100 + i)) })).status, 202);
       };
       await Promise.all(Array.from({ length: 4 }, sender));
       await server.untilTrue(async () => (await counts(old)).events >= rows, "the old events", full ? 900_000 : 60_000);
