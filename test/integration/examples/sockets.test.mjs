@@ -95,6 +95,7 @@ describe("examples with WebSockets", { skip: noBrowser }, () => {
       await Promise.all([one.waitForSelector("#text:enabled"), two.waitForSelector("#text:enabled")]);
       await one.type("#text", "start end");
       await shows(two, "#text", "^start end$");
+      await Promise.all([one.focus("#text"), two.focus("#text")]); // where nobody writes, the cursor does not follow
       await two.evaluate(() => document.getElementById("text").setSelectionRange(6, 6));
       // Both at the same time, letter by letter: at the front and in the middle.
       await one.evaluate(() => document.getElementById("text").setSelectionRange(0, 0));
