@@ -137,7 +137,11 @@ for (const strategy of ["objects", "single"])
     test("a day moves to the archive, is verified, and goes from the database", async () => {
       const old = Date.parse(date(Date.now() - 5 * DAY));
       const rows = full ? 1_000_000 : 1_200;
-      const ofDay = (n) => ({ ...event(n, old), ts: old + Math.floor((n * DAY) / rows) }); // in order, over all its hours
+      // In order, over all its hours; ids begin with the time, as the collector's do.
+      const ofDay = (n) => {
+        const ts = old + Math.floor((n * DAY) / rows);
+        return { ...event(n, old), id: `${ts.toString(36)}-${n}`, ts };
+      };
       let next = 0;
       const sender = async () => {
         for (let b; (b = next++) < rows / 100; ) assert.equal((await post("/admin/events", { events: Array.from({ length: 100 }, (_, i) => ofDay(b * 100 + i)) })).status, 202);
