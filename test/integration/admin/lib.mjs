@@ -34,7 +34,14 @@ export function command(data, ...args) {
 }
 
 /** One request to the control socket ({data}) or to a port ({port}): {status, headers, text, json}. */
-export function ask({ data, port, host = "127.0.0.1" }, method, target, { body, text = body === undefined ? undefined : JSON.stringify(body), headers = {} } = {}) {
+export function ask({ data, port, host = "127.0.0.1" }, method, target, options = {}) {
+  return askOnce({ data, port, host }, method, target, options).catch((error) => {
+    // Behind a body Node.js's client writes nothing once more, which fails on a unix socket that is closed by then.
+    if (error.code !== "EPIPE" || method !== "PUT") throw error;
+    return ask({ data, port, host }, method, target, options);
+  });
+}
+function askOnce({ data, port, host }, method, target, { body, text = body === undefined ? undefined : JSON.stringify(body), headers = {} } = {}) {
   const where = data ? { socketPath: path.join(data, "control.sock") } : { host, port };
   return new Promise((resolve, reject) => {
     const request = http.request({ ...where, method, path: target, headers: text ? { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers } : headers }, (response) => {

@@ -1,10 +1,12 @@
 // The sketches of path-stats: how far off they are, and that merging and keeping them changes nothing.
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, webcrypto } from "node:crypto";
 import path from "node:path";
 import test from "node:test";
 import { root } from "../lib/server.mjs";
 import { load } from "../lib/typescript.mjs";
+
+globalThis.crypto ??= webcrypto; // Node.js 18
 
 const source = (name) => load(path.join(root, "apps/path-stats/src", name));
 

@@ -49,7 +49,8 @@ function post(where, target, text, headers = {}) {
         resolve(answer);
       });
     });
-    request.on("error", reject);
+    // Queries change nothing; see admin/lib.mjs about EPIPE.
+    request.on("error", (error) => (error.code === "EPIPE" ? resolve(post(where, target, text, headers)) : reject(error)));
     request.end(text);
   });
 }
