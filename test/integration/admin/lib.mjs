@@ -34,11 +34,12 @@ export function command(data, ...args) {
 }
 
 /** One request to the control socket ({data}) or to a port ({port}): {status, headers, text, json}. */
-export function ask({ data, port, host = "127.0.0.1" }, method, target, options = {}) {
+export function ask({ data, port, host = "127.0.0.1" }, method, target, options = {}, tries = 5) {
   return askOnce({ data, port, host }, method, target, options).catch((error) => {
-    // Behind a body Node.js's client writes nothing once more, which fails on a unix socket that is closed by then.
-    if (error.code !== "EPIPE" || method !== "PUT") throw error;
-    return ask({ data, port, host }, method, target, options);
+    // Behind a body Node.js's client writes nothing once more, which fails on a unix socket that is closed by then; and it does
+    // not read the answer to a body that was refused half way.
+    if (!["EPIPE", "ECONNRESET"].includes(error.code) || method !== "PUT" || tries === 1) throw error;
+    return ask({ data, port, host }, method, target, options, tries - 1);
   });
 }
 function askOnce({ data, port, host }, method, target, { body, text = body === undefined ? undefined : JSON.stringify(body), headers = {} } = {}) {
