@@ -15,11 +15,12 @@ const constants = {
   BROTLI_OPERATION_FINISH: 2, BROTLI_OPERATION_EMIT_METADATA: 3, BROTLI_PARAM_MODE: 0, BROTLI_MODE_GENERIC: 0,
   BROTLI_MODE_TEXT: 1, BROTLI_MODE_FONT: 2, BROTLI_DEFAULT_MODE: 0, BROTLI_PARAM_QUALITY: 1, BROTLI_MIN_QUALITY: 0,
   BROTLI_MAX_QUALITY: 11, BROTLI_DEFAULT_QUALITY: 11, BROTLI_PARAM_LGWIN: 2, BROTLI_MIN_WINDOW_BITS: 10,
-  BROTLI_MAX_WINDOW_BITS: 24, BROTLI_DEFAULT_WINDOW: 22,
+  BROTLI_MAX_WINDOW_BITS: 24, BROTLI_DEFAULT_WINDOW: 22, ZSTD_COMPRESS: 10, ZSTD_DECOMPRESS: 11, ZSTD_e_continue: 0, ZSTD_e_flush: 1,
+  ZSTD_e_end: 2, ZSTD_c_compressionLevel: 100, ZSTD_CLEVEL_DEFAULT: 3,
 };
 
 // enum cn_codec_kind
-const KINDS = { Deflate: 0, DeflateRaw: 1, Gzip: 2, Inflate: 3, InflateRaw: 4, Gunzip: 5, Unzip: 6, BrotliCompress: 7, BrotliDecompress: 8 };
+const KINDS = { Deflate: 0, DeflateRaw: 1, Gzip: 2, Inflate: 3, InflateRaw: 4, Gunzip: 5, Unzip: 6, BrotliCompress: 7, BrotliDecompress: 8, ZstdCompress: 9, ZstdDecompress: 10 };
 const RUN = 0;
 const FLUSH = 1;
 const END = 2;
@@ -35,7 +36,17 @@ function range(options, name, min, max, otherwise) {
   return value;
 }
 
+/** The level; other parameters of zstd are refused rather than ignored. */
+function zstdLevel(params) {
+  for (const [name, value] of Object.entries(params)) {
+    if (Number(name) !== constants.ZSTD_c_compressionLevel) throw nodeError(RangeError, "ERR_ZSTD_INVALID_PARAM", `${name} is not a valid zstd parameter`);
+    if (!Number.isInteger(value) || value < -131072 || value > 22) throw outOfRange("options.params[ZSTD_c_compressionLevel]", ">= -131072 and <= 22", value);
+  }
+  return params[constants.ZSTD_c_compressionLevel] ?? constants.ZSTD_CLEVEL_DEFAULT;
+}
+
 function open(kind, options = {}) {
+  if (kind >= KINDS.ZstdCompress) return native.codecOpen(kind, zstdLevel(options.params ?? {}));
   if (kind >= KINDS.BrotliCompress) {
     const params = options.params ?? {};
     return native.codecOpen(kind, params[constants.BROTLI_PARAM_QUALITY] ?? 11, params[constants.BROTLI_PARAM_LGWIN] ?? 0, 0, params[constants.BROTLI_PARAM_MODE] ?? 0);
@@ -58,7 +69,7 @@ function bytesOf(data) {
 }
 
 function dataError(kind, message) {
-  const code = kind === KINDS.BrotliDecompress ? "ERR__ERROR_FORMAT_PADDING_1" : /ends too early|truncated|unexpected end/i.test(message) ? "Z_BUF_ERROR" : "Z_DATA_ERROR";
+  const code = kind === KINDS.BrotliDecompress ? "ERR__ERROR_FORMAT_PADDING_1" : kind === KINDS.ZstdDecompress && !/unexpected end/.test(message) ? "ZSTD_error_corruption_detected" : /ends too early|truncated|unexpected end/i.test(message) ? "Z_BUF_ERROR" : "Z_DATA_ERROR";
   const error = nodeError(Error, code, code === "Z_BUF_ERROR" ? "unexpected end of file" : message);
   error.errno = constants[code] ?? -1;
   return error;
@@ -81,7 +92,7 @@ function run(codec, kind, bytes, mode, take) {
   }
 }
 
-const isDecoder = (kind) => (kind >= KINDS.Inflate && kind <= KINDS.Unzip) || kind === KINDS.BrotliDecompress;
+const isDecoder = (kind) => (kind >= KINDS.Inflate && kind <= KINDS.Unzip) || kind === KINDS.BrotliDecompress || kind === KINDS.ZstdDecompress;
 
 function runSync(kind, data, options = {}) {
   const limit = options.maxOutputLength ?? OUTPUT_MAX;
@@ -164,7 +175,7 @@ const module = { constants, codes: {}, ...constants };
 for (const [name, kind] of Object.entries(KINDS)) {
   module[name] = { [name]: class extends ZlibBase { constructor(options) { super(kind, options); } } }[name];
   module[`create${name}`] = (options) => new module[name](options);
-  const method = { Deflate: "deflate", DeflateRaw: "deflateRaw", Gzip: "gzip", Inflate: "inflate", InflateRaw: "inflateRaw", Gunzip: "gunzip", Unzip: "unzip", BrotliCompress: "brotliCompress", BrotliDecompress: "brotliDecompress" }[name];
+  const method = { Deflate: "deflate", DeflateRaw: "deflateRaw", Gzip: "gzip", Inflate: "inflate", InflateRaw: "inflateRaw", Gunzip: "gunzip", Unzip: "unzip", BrotliCompress: "brotliCompress", BrotliDecompress: "brotliDecompress", ZstdCompress: "zstdCompress", ZstdDecompress: "zstdDecompress" }[name];
   module[method] = (data, options, callback) => runAsync(kind, data, options, callback);
   module[`${method}Sync`] = (data, options) => runSync(kind, data, options);
 }

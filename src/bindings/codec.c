@@ -7,15 +7,21 @@
 #include "base/mem.h"
 
 #define OUTPUT_STEP (32 * 1024)
+#define ZSTD_WINDOW_LOG_MAX 27 /* a decoder takes at most 128 MiB, whatever a frame asks for */
 
 static bool is_encoder(enum cn_codec_kind kind)
 {
-    return kind <= CN_CODEC_GZIP || kind == CN_CODEC_BROTLI_ENCODE;
+    return kind <= CN_CODEC_GZIP || kind == CN_CODEC_BROTLI_ENCODE || kind == CN_CODEC_ZSTD_ENCODE;
 }
 
 static bool is_brotli(enum cn_codec_kind kind)
 {
-    return kind >= CN_CODEC_BROTLI_ENCODE;
+    return kind == CN_CODEC_BROTLI_ENCODE || kind == CN_CODEC_BROTLI_DECODE;
+}
+
+static bool is_zlib(enum cn_codec_kind kind)
+{
+    return kind < CN_CODEC_BROTLI_ENCODE;
 }
 
 /* zlib says the format by the number of window bits. */
@@ -53,12 +59,36 @@ static int init_brotli(struct cn_codec *codec, const struct cn_codec_options *op
     return 0;
 }
 
+static int init_zstd(struct cn_codec *codec, const struct cn_codec_options *options,
+                     struct cn_err *err)
+{
+    if (codec->kind == CN_CODEC_ZSTD_DECODE) {
+        codec->zstd_decoder = ZSTD_createDCtx();
+        if (!codec->zstd_decoder)
+            return cn_err_set(err, CN_ENOMEM, "no memory for zstd");
+        (void)ZSTD_DCtx_setParameter(codec->zstd_decoder, ZSTD_d_windowLogMax,
+                                     ZSTD_WINDOW_LOG_MAX); /* in range: cannot fail */
+        return 0;
+    }
+    codec->zstd_encoder = ZSTD_createCCtx();
+    if (!codec->zstd_encoder)
+        return cn_err_set(err, CN_ENOMEM, "no memory for zstd");
+    size_t rc =
+        ZSTD_CCtx_setParameter(codec->zstd_encoder, ZSTD_c_compressionLevel, options->level);
+    if (!ZSTD_isError(rc))
+        return 0;
+    cn_codec_fini(codec);
+    return cn_err_set(err, CN_EINVALID, "these compression parameters do not go together");
+}
+
 int cn_codec_init(struct cn_codec *codec, enum cn_codec_kind kind,
                   const struct cn_codec_options *options, struct cn_err *err)
 {
     *codec = (struct cn_codec){.kind = kind};
     if (is_brotli(kind))
         return init_brotli(codec, options, err);
+    if (!is_zlib(kind))
+        return init_zstd(codec, options, err);
     int bits = options->window_bits ? options->window_bits : 15;
     int rc;
     if (is_encoder(kind))
@@ -93,7 +123,9 @@ void cn_codec_fini(struct cn_codec *codec)
         BrotliEncoderDestroyInstance(codec->encoder);
     if (codec->decoder)
         BrotliDecoderDestroyInstance(codec->decoder);
-    if (!is_brotli(codec->kind) && codec->z.state)
+    ZSTD_freeCCtx(codec->zstd_encoder);
+    ZSTD_freeDCtx(codec->zstd_decoder);
+    if (is_zlib(codec->kind) && codec->z.state)
         (void)(is_encoder(codec->kind) ? deflateEnd(&codec->z)
                                        : inflateEnd(&codec->z)); /* reports only misuse */
     cn_free(codec->dictionary);
@@ -166,6 +198,33 @@ static int64_t brotli_once(struct cn_codec *codec, const uint8_t **next, size_t 
     return (int64_t)(room - available);
 }
 
+static int64_t zstd_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
+                         size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+{
+    ZSTD_inBuffer in = {.src = *next, .size = *left};
+    ZSTD_outBuffer out = {.dst = to, .size = room};
+    size_t rc;
+    if (codec->zstd_encoder) {
+        static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_flush, ZSTD_e_end};
+        rc = ZSTD_compressStream2(codec->zstd_encoder, &out, &in, ends[flush]);
+    } else {
+        rc = ZSTD_decompressStream(codec->zstd_decoder, &out, &in);
+    }
+    if (ZSTD_isError(rc))
+        return cn_err_set(err, CN_EINVALID, "%s", ZSTD_getErrorName(rc));
+    *next += in.pos;
+    *left -= in.pos;
+    if (codec->zstd_encoder) {
+        codec->ended = flush == CN_CODEC_END && rc == 0;
+        *again = flush == CN_CODEC_RUN ? *left > 0 : rc > 0;
+    } else {
+        /* 0: a frame is complete and given out. Before its first byte there is no frame. */
+        codec->ended = rc == 0;
+        *again = !codec->ended && out.pos == out.size;
+    }
+    return (int64_t)out.pos;
+}
+
 /* Works through bytes[*used..size) until they are used up or `limit` bytes came out. */
 static int work(struct cn_codec *codec, const uint8_t *bytes, size_t size, size_t *used,
                 enum cn_codec_flush flush, size_t limit, struct cn_buf *out, struct cn_err *err)
@@ -181,16 +240,18 @@ static int work(struct cn_codec *codec, const uint8_t *bytes, size_t size, size_
             want = OUTPUT_STEP;
         cn_buf_reserve(out, want);
         again = false;
-        int64_t wrote =
-            is_brotli(codec->kind)
-                ? brotli_once(codec, &next, &left, out->data + out->size, want, flush, &again, err)
-                : zlib_once(codec, &next, &left, out->data + out->size, want, flush, &again, err);
+        int64_t (*once)(struct cn_codec *, const uint8_t **, size_t *, uint8_t *, size_t,
+                        enum cn_codec_flush, bool *, struct cn_err *) =
+            is_brotli(codec->kind) ? brotli_once
+            : is_zlib(codec->kind) ? zlib_once
+                                   : zstd_once;
+        int64_t wrote = once(codec, &next, &left, out->data + out->size, want, flush, &again, err);
         if (wrote < 0) {
             codec->failed = true;
             return (int)wrote;
         }
         out->size += (size_t)wrote;
-        if (!again && left && !codec->ended && !is_brotli(codec->kind))
+        if (!again && left && !codec->ended && is_zlib(codec->kind))
             again = true; /* more than zlib's counter holds */
     }
     *used = size - left;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/codec.h - streaming compression and decompression: zlib and brotli
+/* bindings/codec.h - streaming compression and decompression: zlib, brotli and zstd
  * behind one interface, without JavaScript.
  *
  * Bytes go in with cn_codec_feed(), which copies what it cannot use yet; output
@@ -14,6 +14,7 @@
 #include <brotli/encode.h>
 #include <stdbool.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -29,6 +30,8 @@ enum cn_codec_kind {
     CN_CODEC_UNZIP,  /* gzip or zlib, by its header */
     CN_CODEC_BROTLI_ENCODE,
     CN_CODEC_BROTLI_DECODE,
+    CN_CODEC_ZSTD_ENCODE,
+    CN_CODEC_ZSTD_DECODE, /* one frame; what follows is reported as trailing */
     CN_CODEC_KINDS,
 };
 
@@ -39,7 +42,7 @@ enum cn_codec_flush {
 };
 
 struct cn_codec_options {
-    int level;                 /* zlib -1 to 9; brotli quality 0 to 11 */
+    int level;                 /* zlib -1 to 9; brotli quality 0 to 11; zstd up to 22 */
     int window_bits;           /* zlib 8 to 15; brotli 10 to 24; 0: the library's default */
     int mem_level;             /* zlib 1 to 9; 0: default */
     int strategy;              /* zlib 0 to 4; brotli mode 0 to 2 */
@@ -56,6 +59,8 @@ struct cn_codec {
     z_stream z;
     BrotliEncoderState *encoder;
     BrotliDecoderState *decoder;
+    ZSTD_CCtx *zstd_encoder;
+    ZSTD_DCtx *zstd_decoder;
     uint8_t *dictionary; /* for a decoder that asks for it later */
     size_t dictionary_size;
     struct cn_buf input; /* fed, not consumed yet */

@@ -56,6 +56,20 @@ test("zlib: every format, sync, callback and stream", async () => {
   assertEquals(zlib.crc32("hello"), 0x3610a686);
 });
 
+test("zlib: zstd, sync, callback and stream", async () => {
+  const input = Buffer.from("hello hello hello ".repeat(500));
+  for (const level of [1, 3, 19]) {
+    const packed = zlib.zstdCompressSync(input, { params: { [zlib.constants.ZSTD_c_compressionLevel]: level } });
+    assert(packed.length < 500 && zlib.zstdDecompressSync(packed).equals(input), String(level));
+    assertEquals([...packed.subarray(0, 4)], [0x28, 0xb5, 0x2f, 0xfd]);
+  }
+  const packed = await new Promise((resolve, reject) => zlib.zstdCompress("text", (e, v) => (e ? reject(e) : resolve(v))));
+  assertEquals(zlib.zstdDecompressSync(packed).toString(), "text");
+  assertThrows(Error, () => zlib.zstdDecompressSync(Buffer.from("not zstd at all")));
+  assertThrows(Error, () => zlib.zstdDecompressSync(zlib.zstdCompressSync(input).subarray(0, 10)));
+  assertEquals(await text(Readable.from([input]).pipe(zlib.createZstdCompress()).pipe(zlib.createZstdDecompress())), input.toString());
+});
+
 test("fs: files and directories in memory", async () => {
   fs.mkdirSync("/tmp/a/b", { recursive: true });
   fs.writeFileSync("/tmp/a/b/f.txt", "hello");

@@ -71,20 +71,21 @@ TEST(codec, every_kind_there_and_back)
     there_and_back(CN_CODEC_GZIP, CN_CODEC_UNZIP);
     there_and_back(CN_CODEC_DEFLATE, CN_CODEC_UNZIP);
     there_and_back(CN_CODEC_BROTLI_ENCODE, CN_CODEC_BROTLI_DECODE);
+    there_and_back(CN_CODEC_ZSTD_ENCODE, CN_CODEC_ZSTD_DECODE);
 }
 
-TEST(codec, tells_truncated_trailing_and_damaged_data_apart)
+static void tells_apart(enum cn_codec_kind encoder, enum cn_codec_kind decoder)
 {
     struct cn_buf plain = {0}, packed = {0}, out = {0};
     struct cn_codec codec;
     struct cn_err err;
     fill(&plain, 5000);
-    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GZIP, &defaults, &err));
+    CHECK_INT(0, cn_codec_init(&codec, encoder, &defaults, &err));
     CHECK_INT(0, run(&codec, &plain, 5000, 100000, &packed, &err));
     cn_codec_fini(&codec);
 
     packed.size -= 3;
-    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(0, cn_codec_init(&codec, decoder, &defaults, &err));
     CHECK_INT(0, run(&codec, &packed, 100, 100000, &out, &err));
     CHECK(cn_codec_truncated(&codec) && !codec.trailing);
     cn_codec_fini(&codec);
@@ -92,15 +93,54 @@ TEST(codec, tells_truncated_trailing_and_damaged_data_apart)
 
     cn_buf_append_byte(&packed, 0);
     cn_buf_clear(&out);
-    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(0, cn_codec_init(&codec, decoder, &defaults, &err));
     CHECK_INT(0, run(&codec, &packed, packed.size, 100000, &out, &err));
     CHECK(codec.trailing);
     cn_codec_fini(&codec);
 
     packed.data[packed.size / 2] ^= 0xff;
-    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_GUNZIP, &defaults, &err));
+    CHECK_INT(0, cn_codec_init(&codec, decoder, &defaults, &err));
     CHECK_INT(CN_EINVALID, run(&codec, &packed, 100, 100000, &out, &err));
     CHECK_INT(CN_EINVALID, cn_codec_step(&codec, CN_CODEC_RUN, 10, &out, &err));
+    cn_codec_fini(&codec);
+    cn_buf_fini(&plain);
+    cn_buf_fini(&packed);
+    cn_buf_fini(&out);
+}
+
+TEST(codec, tells_truncated_trailing_and_damaged_data_apart)
+{
+    tells_apart(CN_CODEC_GZIP, CN_CODEC_GUNZIP);
+}
+
+TEST(codec, a_damaged_or_truncated_frame_of_zstd_is_refused_and_its_output_bounded)
+{
+    struct cn_buf plain = {0}, packed = {0}, out = {0};
+    struct cn_codec codec;
+    struct cn_err err;
+    cn_buf_reserve(&plain, 1 << 20);
+    memset(plain.data, 7, 1 << 20);
+    plain.size = 1 << 20;
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_ZSTD_ENCODE, &defaults, &err));
+    CHECK_INT(0, run(&codec, &plain, 5000, 100000, &packed, &err));
+    cn_codec_fini(&codec);
+    CHECK(packed.size < 1000);
+
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_ZSTD_DECODE, &defaults, &err));
+    CHECK_INT(0, cn_codec_run(&codec, packed.data, packed.size, CN_CODEC_END, 4096, &out, &err));
+    CHECK(out.size <= 4096 && codec.more);
+    cn_codec_fini(&codec);
+
+    cn_buf_clear(&out);
+    packed.size -= 3;
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_ZSTD_DECODE, &defaults, &err));
+    CHECK_INT(0, run(&codec, &packed, 10, 2 << 20, &out, &err));
+    CHECK(cn_codec_truncated(&codec));
+    cn_codec_fini(&codec);
+
+    packed.data[0] ^= 0xff;
+    CHECK_INT(0, cn_codec_init(&codec, CN_CODEC_ZSTD_DECODE, &defaults, &err));
+    CHECK_INT(CN_EINVALID, run(&codec, &packed, 100, 100000, &out, &err));
     cn_codec_fini(&codec);
     cn_buf_fini(&plain);
     cn_buf_fini(&packed);
