@@ -40,7 +40,7 @@ SQLITE_FLAGS := -std=c11 -D_GNU_SOURCE -DSQLITE_THREADSAFE=2 -DSQLITE_DEFAULT_ME
   -DSQLITE_TEMP_STORE=3 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_DEFAULT_PCACHE_INITSZ=0 -DSQLITE_MAX_PAGE_COUNT=2621440
 
 LAYERS  := base net store object service js worker bindings admin cli
-SRCS    := $(filter-out src/cli/main.c,$(wildcard $(LAYERS:%=src/%/*.c)))
+SRCS    := $(filter-out src/cli/main.c,$(wildcard $(LAYERS:%=src/%/*.c) src/js/engine/*.c))
 OBJS    := $(SRCS:src/%.c=$(B)/obj/%.o)
 LIB     := $(B)/libcairn.a
 THIRD   := $(B)/third/sqlite3.o $(B)/third/llhttp.o $(B)/third/llhttp-api.o $(B)/third/llhttp-http.o

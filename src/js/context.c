@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "js/engine/string8.h"
 #include "js/native.h"
-#include "js/string8.h"
 #include "js/value.h"
 
 struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)

@@ -2,16 +2,18 @@
 #include "js/vm.h"
 
 #include <glib.h>
-#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "js/string8.h"
 #include "js/context.h"
-#include "js/enginelock.h"
+#include "js/engine/clock.h"
+#include "js/engine/lock.h"
+#include "js/engine/memory.h"
+#include "js/engine/stop.h"
+#include "js/engine/string8.h"
 #include "js/value.h"
 
 /* The engine looks at the budget whenever this much CPU time has gone by. */
@@ -19,30 +21,6 @@
 
 /* One VM per thread, so native functions can find theirs. */
 static _Thread_local struct cn_js_vm *current;
-
-void cn_js_setup(void)
-{
-    /* The engine reads its options from the environment when it starts. A user's own setting
-     * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one.
-     */
-    setenv("JSC_numberOfGCMarkers", "2", 0);
-    /* How much a heap may grow before it is collected depends on the memory that the engine sees:
-     * twice what lives below a quarter of it, half as much again below a half, then a quarter. The
-     * machine's would let every lane's garbage grow to what a browser may have; with this, a
-     * script that streams a million rows takes 50 MB less and 4 % more CPU. */
-    setenv("JSC_forceRAMSize", "134217728", 0);
-    /* A call in tail position would vanish from stacks: `return f()` is how most code is written.
-     */
-    setenv("JSC_useTailCalls", "0", 0);
-    /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
-     * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
-    setenv("JSC_usePollingTraps", "1", 0);
-    /* The engine's timer for full collections asks for the memory pressure of a main loop that
-     * this program does not have, and crashes (2.50). The lane collects when it is idle. */
-    JSDisableGCTimer();
-    (void)cn_clock_ticks_ns(0); /* the rate is measured from here on */
-    cn_js_string8_setup();
-}
 
 static uint64_t thread_cpu_ns(void)
 {
@@ -71,42 +49,46 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
     return cpu_ns >= vm->cpu_deadline_ns;
 }
 
-/* The clock by which the engine measures its time limit: this definition takes the place of the
- * library's own, WTF::CPUTime::forCurrentThread().
- *
- * The engine begins its count anew at each entry, and every microtask is an entry: in an endless
- * chain of short ones it would never ask. So a turn past its budget reads a time past every
- * deadline. That is not enough: a tick counts only if no microtask has begun since, so the engine
- * is also told to tick at once until it asks. */
 static bool should_terminate(JSContextRef ctx, void *context);
-double cn_js_engine_cpu_seconds(void) __asm__("_ZN3WTF7CPUTime16forCurrentThreadEv");
-double cn_js_engine_cpu_seconds(void)
+
+/* engine/clock.h asks whenever the engine reads its clock. A time past every deadline is not
+ * enough: a tick counts only if no microtask has begun since, so the engine is also told to tick at
+ * once until it asks. */
+static bool is_overdue(uint64_t now_mono_ns)
 {
-    uint64_t now = cn_clock_mono_ns(cn_clock_system());
-    if (current && over_budget(current, now)) {
-        if (!current->hurried) {
-            current->hurried = true; /* first: the call below comes back here */
-            JSContextGroupSetExecutionTimeLimit(current->group, 0, should_terminate, current);
-        }
-        return INFINITY;
+    if (!current || !over_budget(current, now_mono_ns))
+        return false;
+    if (!current->hurried) {
+        current->hurried = true; /* first: the call below comes back here */
+        JSContextGroupSetExecutionTimeLimit(current->group, 0, should_terminate, current);
     }
-    return (double)now * 1e-9;
+    return true;
 }
 
-/* These take the place of the library's own, which ask the running thread to stop by way of its
- * stack limit, and take that back. Compiled code and the interpreter look at the engine's flags
- * (JSC_usePollingTraps), so the request is not needed; and it ends the process if a flag is raised
- * again between the thread's lowering it and its taking the request back (2.50). */
-void cn_js_engine_request_stop(void *traps, unsigned event) __asm__(
-    "_ZN3JSC7VMTraps25requestThreadStopIfNeededEj");
-void cn_js_engine_request_stop(void *traps, unsigned event)
+void cn_js_setup(void)
 {
-    (void)traps, (void)event;
-}
-void cn_js_engine_cancel_stop(void *traps) __asm__("_ZN3JSC7VMTraps24cancelThreadStopIfNeededEv");
-void cn_js_engine_cancel_stop(void *traps)
-{
-    (void)traps;
+    /* The engine reads its options from the environment when it starts. A user's own setting
+     * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one.
+     */
+    setenv("JSC_numberOfGCMarkers", "2", 0);
+    /* How much a heap may grow before it is collected depends on the memory that the engine sees:
+     * twice what lives below a quarter of it, half as much again below a half, then a quarter. The
+     * machine's would let every lane's garbage grow to what a browser may have; with this, a
+     * script that streams a million rows takes 50 MB less and 4 % more CPU. */
+    setenv("JSC_forceRAMSize", "134217728", 0);
+    /* A call in tail position would vanish from stacks: `return f()` is how most code is written.
+     */
+    setenv("JSC_useTailCalls", "0", 0);
+    /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
+     * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
+    setenv("JSC_usePollingTraps", "1", 0);
+    /* The engine's timer for full collections asks for the memory pressure of a main loop that
+     * this program does not have, and crashes (2.50). The lane collects when it is idle. */
+    JSDisableGCTimer();
+    (void)cn_clock_ticks_ns(0); /* the rate is measured from here on */
+    cn_js_string8_setup();
+    cn_js_engine_clock_setup(is_overdue);
+    cn_js_engine_stop_setup();
 }
 
 static bool should_terminate(JSContextRef ctx, void *context)
@@ -142,7 +124,7 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->bare = JSGlobalContextCreateInGroup(vm->group, NULL);
     vm->nothing = JSObjectMakeFunctionWithCallback(vm->bare, NULL, do_nothing);
     JSValueProtect(vm->bare, vm->nothing);
-    cn_js_enginelock_setup(vm->group);
+    cn_js_engine_lock_setup(vm->group);
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     vm->watched_turn = UINT64_MAX;
     current = vm;
@@ -175,7 +157,7 @@ void cn_js_enter(struct cn_js_context *context)
         vm->budget_ns = context->budget_ns;
         vm->terminated = vm->ending = false;
         JSLock(context->ref);
-        cn_js_enginelock_held(true);
+        cn_js_engine_lock_held(true);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
         vm->clock[2] = vm->cause.trace;
         vm->turn_ticks = cn_clock_ticks();
@@ -236,7 +218,7 @@ void cn_js_leave(struct cn_js_context *context)
     }
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
-    cn_js_enginelock_held(false);
+    cn_js_engine_lock_held(false);
     if (vm->terminated) {
         absorb_termination(context);
         context->terminated |= !vm->owner;
@@ -278,18 +260,13 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
     cn_js_leave(context);
 }
 
-/* The library's own: memory that its allocator has kept goes back to the system. */
-void cn_js_engine_release_memory(void) __asm__("_ZN3WTF27releaseFastMallocFreeMemoryEv")
-    __attribute__((weak));
-
 void cn_js_vm_collect(struct cn_js_vm *vm)
 {
     struct cn_js_context *context = any_context(vm);
     if (!context)
         return;
     JSSynchronousGarbageCollectForDebugging(context->ref);
-    if (cn_js_engine_release_memory)
-        cn_js_engine_release_memory();
+    cn_js_engine_memory_release();
 }
 
 void cn_js_vm_pump(struct cn_js_vm *vm)

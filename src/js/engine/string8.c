@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "js/string8.h"
+#include "js/engine/string8.h"
 
 #include <stdbool.h>
 #include <string.h>

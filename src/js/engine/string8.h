@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* js/string8.h - the engine's 8-bit strings, which its C API hides.
+/* js/engine/string8.h - the engine's 8-bit strings, which its C API hides.
  *
  * The engine keeps a text of U+0000 to U+00FF with a byte per character, but its C API gives and
  * takes UTF-16, or UTF-8 one character after the other. A body of 1 MB that goes through text()
@@ -11,8 +11,8 @@
  * few strings; should a later version of the library differ, strings go as UTF-16 again.
  *
  * Threads: any, after the setup. */
-#ifndef CN_JS_STRING8_H
-#define CN_JS_STRING8_H
+#ifndef CN_JS_ENGINE_STRING8_H
+#define CN_JS_ENGINE_STRING8_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* js/enginelock.c - see enginelock.h.
+/* js/engine/lock.c - see lock.h.
  *
  * The engine lets any thread use a VM: every function of its C API takes the
  * VM's lock (five atomic instructions when it is held already), and a call from
@@ -16,7 +16,7 @@
  *     leaves: the destructor knows by that whose it is, whatever the flag says now.
  * E2  The flag is set only between JSLock() and JSUnlock() of a turn.
  * E3  If the library's classes are not laid out as below, the flag stays off. */
-#include "js/enginelock.h"
+#include "js/engine/lock.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct dropper {
 static _Thread_local bool held;
 static bool usable; /* set once, before any turn */
 
-void cn_js_enginelock_held(bool now)
+void cn_js_engine_lock_held(bool now)
 {
     held = now && usable;
 }
@@ -151,7 +151,7 @@ static bool works_as_expected(void *vm)
     return good;
 }
 
-void cn_js_enginelock_setup(JSContextGroupRef group)
+void cn_js_engine_lock_setup(JSContextGroupRef group)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool tried;
