@@ -83,7 +83,7 @@ static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
 
 static struct cn_event *event_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_event_find(&lane_of(ctx)->events, cn_js_to_number(ctx, handle));
+    return cn_event_find(lane_of(ctx), cn_js_to_number(ctx, handle));
 }
 
 /* eventReply(h, bytes, streams): the answer; with `streams`, eventEnd(h) follows */
@@ -130,12 +130,11 @@ static JSValueRef native_event_reject(CN_JS_NATIVE_ARGS)
 static JSValueRef native_event_hold(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
-    struct cn_event *event = cn_event_new(&instance->lane->events, instance);
+    struct cn_event *event = cn_event_new(instance);
     if (!event)
         return JSValueMakeNumber(ctx, 0);
-    cn_list_push_back(&instance->events, &event->link);
     cn_fetch_answered(event);
-    return JSValueMakeNumber(ctx, event->handle);
+    return JSValueMakeNumber(ctx, (double)event->handle);
 }
 
 const struct cn_js_native cn_native_dispatch[] = {

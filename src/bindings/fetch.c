@@ -2,8 +2,8 @@
 /* bindings/fetch.c - outgoing HTTP for the prelude's fetch() (prelude/web/fetch/fetch.js).
  *
  * One fetch is one exchange: redirects are followed above. JavaScript holds an
- * integer handle (index and generation); everything that happens later arrives
- * through the one callback it gave:
+ * number (base/handles.h); everything that happens later arrives through the one
+ * callback it gave:
  *
  *     callback(HEAD, status, reason, "name\nvalue\n...")   once
  *     callback(DATA, chunk | null)                         for a read that had to wait
@@ -39,6 +39,8 @@
 #define INPUT_HIGH (256 * 1024)
 #define OUTPUT_HIGH (128 * 1024)
 
+_Static_assert(FETCHES_MAX < CN_HANDLES_MAX, "each has a number");
+
 enum { HEAD, DATA, WANT, FAILED };
 
 struct fetch {
@@ -48,7 +50,7 @@ struct fetch {
     struct cn_js_pin callback;
     struct cn_buf in; /* received, not yet read (F1) */
     size_t unsent;    /* written since the last on_want */
-    uint32_t handle;
+    uint64_t handle;
     bool head_seen, started; /* started: the body may come (F2) */
     bool paused;
     bool reading; /* JavaScript waits for DATA */
@@ -57,58 +59,9 @@ struct fetch {
     struct cn_err error; /* if failed */
 };
 
-/* The runtime's fetches by index; a slot keeps its generation when it is free. */
-struct cn_fetches {
-    struct cn_operation operation;
-    struct cn_runtime *runtime;
-    struct fetch *slots[FETCHES_MAX];
-    uint32_t generations[FETCHES_MAX];
-    uint32_t count; /* slots in use ever */
-};
-
-static void on_table_cancel(struct cn_operation *operation)
-{
-    struct cn_fetches *fetches = CN_CONTAINER_OF(operation, struct cn_fetches, operation);
-    fetches->runtime->fetches = NULL;
-    cn_free(fetches);
-}
-
-static struct cn_fetches *fetches_of(struct cn_runtime *runtime)
-{
-    if (!runtime->fetches) {
-        runtime->fetches = CN_NEW(struct cn_fetches);
-        runtime->fetches->runtime = runtime;
-        cn_operation_start(runtime, &runtime->fetches->operation, on_table_cancel);
-    }
-    return runtime->fetches;
-}
-
-/* Gives the fetch a handle; false if there are too many. */
-static bool handle_open(struct cn_fetches *fetches, struct fetch *fetch)
-{
-    uint32_t index = 0;
-    while (index < fetches->count && fetches->slots[index])
-        index++;
-    if (index == FETCHES_MAX)
-        return false;
-    if (index == fetches->count)
-        fetches->count++;
-    fetches->slots[index] = fetch;
-    fetches->generations[index] = (fetches->generations[index] + 1) & 0xfffff;
-    fetch->handle = fetches->generations[index] << 12 | index;
-    return true;
-}
-_Static_assert(FETCHES_MAX == 1 << 12, "a handle's low 12 bits are the index");
-
 static struct fetch *fetch_find(JSContextRef ctx, JSValueRef value)
 {
-    struct cn_fetches *fetches = cn_runtime_of(ctx)->fetches;
-    uint32_t handle = (uint32_t)cn_js_to_number(ctx, value);
-    uint32_t index = handle & (FETCHES_MAX - 1);
-    if (!fetches || index >= fetches->count)
-        return NULL;
-    struct fetch *fetch = fetches->slots[index];
-    return fetch && fetch->handle == handle ? fetch : NULL;
+    return cn_handles_find(&cn_runtime_of(ctx)->fetches, cn_js_to_number(ctx, value));
 }
 
 static void fetch_free_if_over(struct fetch *fetch)
@@ -126,8 +79,7 @@ static void handle_close(struct fetch *fetch, bool keep)
     struct cn_runtime *runtime = fetch->runtime;
     if (!runtime)
         return;
-    if (runtime->fetches)
-        runtime->fetches->slots[fetch->handle & (FETCHES_MAX - 1)] = NULL;
+    cn_handles_remove(&runtime->fetches, fetch->handle);
     cn_operation_end(&fetch->operation);
     cn_js_pin_clear(&fetch->callback);
     fetch->runtime = NULL;
@@ -349,12 +301,10 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
     if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
-    struct fetch *fetch = CN_NEW(struct fetch);
-    if (!handle_open(fetches_of(runtime), fetch)) {
-        cn_free(fetch);
+    if (runtime->fetches.live == FETCHES_MAX)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "too many fetches at once (%d)",
                            FETCHES_MAX);
-    }
+    struct fetch *fetch = CN_NEW(struct fetch);
     JSValueRef body = cn_js_arg(3);
     double length = cn_js_to_number(ctx, cn_js_arg(4));
     char *method = cn_js_to_text(ctx, cn_js_arg(0), NULL);
@@ -394,14 +344,14 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     cn_free(url);
     cn_free(block);
     if (!fetch->request) {
-        runtime->fetches->slots[fetch->handle & (FETCHES_MAX - 1)] = NULL;
         cn_free(fetch);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
     }
     fetch->runtime = runtime;
+    fetch->handle = cn_handles_add(&runtime->fetches, fetch);
     cn_js_pin_set(&fetch->callback, runtime->context, cn_js_arg(5));
     cn_operation_start(runtime, &fetch->operation, on_cancel);
-    return JSValueMakeNumber(ctx, fetch->handle);
+    return JSValueMakeNumber(ctx, (double)fetch->handle);
 }
 
 /* fetchRead(handle, raw) -> Uint8Array | null at the end | undefined: callback(DATA) follows.

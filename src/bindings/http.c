@@ -32,7 +32,7 @@ static struct cn_instance *instance_of(JSContextRef ctx)
 
 static struct cn_event *event_of(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_event_find(&instance_of(ctx)->lane->events, cn_js_to_number(ctx, handle));
+    return cn_event_find(instance_of(ctx)->lane, cn_js_to_number(ctx, handle));
 }
 
 #define EVENT_OR(result)                                  \
@@ -620,10 +620,10 @@ static void pipe_run(struct cn_event *event)
             return;
         }
         rc = cn_http_end(event->http);
-        uint32_t handle = event->handle;
+        double handle = (double)event->handle;
         struct cn_lane *lane = event->instance->lane;
         cn_http_pipe_end(event, rc < 0 ? "The body is shorter than its Content-Length" : NULL);
-        if ((event = cn_event_find(&lane->events, handle)))
+        if ((event = cn_event_find(lane, handle)))
             cn_fetch_answered(event);
         return;
     }

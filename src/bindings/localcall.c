@@ -48,7 +48,8 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
         home = ((struct cn_instance *)class_data)->serial;
     char *name =
         JSValueIsString(ctx, cn_js_arg(2)) ? cn_js_to_text(ctx, cn_js_arg(2), &name_size) : NULL;
-    return JSValueMakeNumber(ctx, cn_jstarget_add(&lane->targets, ns, &key, name, name_size, home));
+    return JSValueMakeNumber(
+        ctx, (double)cn_jstarget_add(&lane->targets, ns, &key, name, name_size, home));
 }
 
 static void tell(struct cn_jscall *jscall, int faults)

@@ -47,12 +47,12 @@ static struct cn_namespace *namespace_arg(JSContextRef ctx, JSValueRef value)
 
 static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_jstable_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
+    return cn_handles_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
 }
 
 static struct cn_call *call_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_jstable_find(&instance_of(ctx)->lane->calls, cn_js_to_number(ctx, handle));
+    return cn_handles_find(&instance_of(ctx)->lane->calls, cn_js_to_number(ctx, handle));
 }
 
 static JSValueRef hex_value(JSContextRef ctx, const uint8_t id[CN_OBJECT_ID_SIZE])
@@ -227,7 +227,7 @@ static JSValueRef native_current_object(CN_JS_NATIVE_ARGS)
     /* Without an instance (tests of the prelude alone) there are no objects. */
     struct cn_object *object = instance_of(ctx) ? instance_of(ctx)->lane->vm->owner : NULL;
     struct cn_jsobject *js = object ? object->instance : NULL;
-    return JSValueMakeNumber(ctx, js ? js->handle : 0);
+    return JSValueMakeNumber(ctx, js ? (double)js->handle : 0);
 }
 
 /* objectAddress(o) */
@@ -310,7 +310,7 @@ static struct cn_call *take_call(JSContextRef ctx, JSValueRef handle, const char
     struct cn_call *call = call_arg(ctx, handle);
     if (call) {
         struct cn_lane *lane = instance_of(ctx)->lane;
-        cn_jstable_remove(&lane->calls, call->tag);
+        cn_handles_remove(&lane->calls, call->tag);
         cn_trace_end(lane, call->trace, outcome);
     }
     return call;

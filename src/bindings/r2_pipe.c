@@ -27,7 +27,7 @@
 struct pipe {
     uv_work_t work;
     struct cn_lane *lane;
-    uint32_t event;              /* its handle */
+    uint64_t event;              /* its handle */
     struct cn_r2_reader *reader; /* a reference */
     uint64_t offset, left;       /* not read yet */
     uint8_t *piece;              /* read, or being read into; owned */
@@ -47,7 +47,7 @@ static void free_pipe(struct pipe *pipe)
 /* The event if it is still there and this pipe still feeds it. */
 static struct cn_event *event_of(struct pipe *pipe)
 {
-    struct cn_event *event = cn_event_find(&pipe->lane->events, pipe->event);
+    struct cn_event *event = cn_event_find(pipe->lane, (double)pipe->event);
     return event && event->source == pipe && event->pipe.context ? event : NULL;
 }
 
@@ -68,14 +68,14 @@ static void on_abort(struct cn_http_request *http, int status)
 static void end(struct pipe *pipe, struct cn_event *event, const char *failure)
 {
     struct cn_lane *lane = pipe->lane;
-    uint32_t handle = pipe->event;
+    double handle = (double)pipe->event;
     event->source = NULL;
     if (!failure && cn_http_end(event->http) < 0)
         failure = "The body is shorter than its Content-Length";
     bool whole = !failure;
     free_pipe(pipe);
     cn_http_pipe_end(event, failure);
-    if (whole && (event = cn_event_find(&lane->events, handle)))
+    if (whole && (event = cn_event_find(lane, handle)))
         cn_fetch_answered(event);
 }
 
@@ -160,7 +160,7 @@ static void on_read(uv_work_t *work, int status)
 static JSValueRef native_respond_r2(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
-    struct cn_event *event = cn_event_find(&lane->events, cn_js_to_number(ctx, cn_js_arg(0)));
+    struct cn_event *event = cn_event_find(lane, cn_js_to_number(ctx, cn_js_arg(0)));
     struct cn_r2_reader *reader = cn_r2_reader_arg(ctx, cn_js_arg(1));
     double offset = cn_js_to_number(ctx, cn_js_arg(2)), size = cn_js_to_number(ctx, cn_js_arg(3));
     if (!event || !event->http || !reader || event->state != CN_EVENT_STREAMING ||

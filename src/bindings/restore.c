@@ -42,7 +42,7 @@ static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle, JSValue
 {
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
     struct cn_jsobject *js =
-        cn_jstable_find(&instance->lane->objects, cn_js_to_number(ctx, handle));
+        cn_handles_find(&instance->lane->objects, cn_js_to_number(ctx, handle));
     if (js && js->object->state != CN_OBJECT_BROKEN)
         return js->object;
     cn_js_throw(ctx, exception, CN_JS_ERROR,

@@ -20,7 +20,6 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "js/native.h"
 #include "net/socket.h"
@@ -28,6 +27,8 @@
 #include "worker/runtime.h"
 
 #define INPUT_HIGH (256 * 1024)
+#define CONNECTIONS_MAX 65535 /* as many as one address has ports */
+_Static_assert(CONNECTIONS_MAX < CN_HANDLES_MAX, "each has a number");
 
 enum { OPEN, DATA, DRAIN, CLOSED };
 
@@ -37,46 +38,15 @@ struct connection {
     struct cn_socket *socket;
     struct cn_js_pin callback;
     struct cn_buf in; /* received, not yet read (B1) */
-    uint32_t id;
+    uint64_t handle;
     bool paused, ended;
     bool reading; /* JavaScript waits for DATA */
 };
 
-/* The runtime's connections by number. */
-struct cn_connections {
-    struct cn_operation operation;
-    struct cn_runtime *runtime;
-    struct cn_map map; /* uint32_t -> struct connection */
-    uint32_t last_id;
-};
-
-static void on_table_cancel(struct cn_operation *operation)
-{
-    struct cn_connections *table = CN_CONTAINER_OF(operation, struct cn_connections, operation);
-    cn_operation_end(operation);
-    table->runtime->connections = NULL;
-    cn_map_fini(&table->map);
-    cn_free(table);
-}
-
-static struct cn_connections *table_of(struct cn_runtime *runtime)
-{
-    if (!runtime->connections) {
-        runtime->connections = CN_NEW(struct cn_connections);
-        runtime->connections->runtime = runtime;
-        cn_map_init(&runtime->connections->map);
-        cn_operation_start(runtime, &runtime->connections->operation, on_table_cancel);
-    }
-    return runtime->connections;
-}
-
 /* The connection called `value`, or NULL if it is closed. */
 static struct connection *connection_find(JSContextRef ctx, JSValueRef value)
 {
-    struct cn_connections *table = cn_runtime_of(ctx)->connections;
-    double number = cn_js_to_number(ctx, value);
-    uint32_t id = number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
-    return table ? cn_map_find(&table->map, &id, sizeof(id)) : NULL;
+    return cn_handles_find(&cn_runtime_of(ctx)->connections, cn_js_to_number(ctx, value));
 }
 
 /* Takes the connection from its runtime; its socket goes on until it is closed. */
@@ -85,8 +55,7 @@ static void connection_detach(struct connection *connection)
     struct cn_runtime *runtime = connection->runtime;
     if (!runtime)
         return;
-    if (runtime->connections)
-        cn_map_take(&runtime->connections->map, &connection->id, sizeof(connection->id));
+    cn_handles_remove(&runtime->connections, connection->handle);
     cn_operation_end(&connection->operation);
     cn_js_pin_clear(&connection->callback);
     connection->runtime = NULL;
@@ -216,6 +185,9 @@ static JSValueRef native_socket_connect(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "socketConnect: not a function");
     if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
+    if (runtime->connections.live == CONNECTIONS_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "too many sockets at once (%d)",
+                           CONNECTIONS_MAX);
     char *host = cn_js_to_text(ctx, cn_js_arg(0), NULL);
     double port = cn_js_to_number(ctx, cn_js_arg(1));
     struct cn_socket_params params = {
@@ -232,15 +204,11 @@ static JSValueRef native_socket_connect(CN_JS_NATIVE_ARGS)
         cn_free(connection);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
     }
-    struct cn_connections *table = table_of(runtime);
     connection->runtime = runtime;
-    do {
-        connection->id = ++table->last_id;
-    } while (connection->id == 0 || cn_map_find(&table->map, &connection->id, sizeof(uint32_t)));
-    cn_map_set(&table->map, &connection->id, sizeof(connection->id), connection);
+    connection->handle = cn_handles_add(&runtime->connections, connection);
     cn_js_pin_set(&connection->callback, runtime->context, argv[4]);
     cn_operation_start(runtime, &connection->operation, on_cancel);
-    return JSValueMakeNumber(ctx, connection->id);
+    return JSValueMakeNumber(ctx, (double)connection->handle);
 }
 
 /* socketRead(id) -> Uint8Array, null at the end, or undefined: DATA follows */

@@ -29,7 +29,7 @@ static struct cn_lane *lane_of(JSContextRef ctx)
 
 static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_jstable_find(&lane_of(ctx)->objects, cn_js_to_number(ctx, handle));
+    return cn_handles_find(&lane_of(ctx)->objects, cn_js_to_number(ctx, handle));
 }
 
 static JSValueRef throw_err(JSContextRef ctx, JSValueRef *exception, const struct cn_err *err)
@@ -245,7 +245,7 @@ static JSValueRef next_row(JSContextRef ctx, struct cn_statement *statement, int
     return row;
 }
 
-static struct cn_jstable *cursors_of(JSContextRef ctx)
+static struct cn_handles *cursors_of(JSContextRef ctx)
 {
     return &lane_of(ctx)->cursors;
 }
@@ -290,7 +290,7 @@ static JSValueRef throw_sql(JSContextRef ctx, struct cn_jsobject *js, JSValueRef
 
 /* A statement under way as JavaScript knows it. An object has CURSORS_MAX at most: those that were
  * given up half read go when newer ones come. 0: there is no room. */
-static uint32_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
+static uint64_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
                             struct cn_statement *statement)
 {
     if (js->cursor_count == CURSORS_MAX)
@@ -298,7 +298,7 @@ static uint32_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
     struct cn_jscursor *cursor = CN_NEW(struct cn_jscursor);
     cursor->js = js;
     cursor->statement = statement;
-    cursor->handle = cn_jstable_add(cursors_of(ctx), cursor);
+    cursor->handle = cn_handles_add(cursors_of(ctx), cursor);
     if (!cursor->handle) {
         cn_free(cursor);
         return 0;
@@ -438,7 +438,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = lane_of(ctx);
     struct cn_jscursor *cursor =
-        cn_jstable_find(&lane->cursors, cn_js_to_number(ctx, cn_js_arg(0)));
+        cn_handles_find(&lane->cursors, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!cursor)
         return cn_js_throw(ctx, exception, CN_JS_ERROR,
                            "The SQL cursor was ended: the object was reset, its data deleted, or "
@@ -465,7 +465,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 static JSValueRef native_sql_close(CN_JS_NATIVE_ARGS)
 {
     struct cn_jscursor *cursor =
-        cn_jstable_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
+        cn_handles_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
     if (cursor)
         cn_jscursor_end(lane_of(ctx), cursor);
     return JSValueMakeUndefined(ctx);

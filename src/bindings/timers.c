@@ -2,7 +2,11 @@
 /* bindings/timers.c - setTimeout, setInterval and scheduler.wait stand on these.
  *
  * One libuv timer each: libuv keeps them in a heap, so many timers cost their
- * memory and nothing else. The callback runs as a turn of its own. */
+ * memory and nothing else. The callback runs as a turn of its own.
+ *
+ * T1  A timer's id is the prelude's, which counts them: scripts see it, so it is a small
+ *     integer. No id is used twice, and one is what the script gave or nothing: it is not
+ *     cut to fewer bits. */
 #include <math.h>
 #include <uv.h>
 
@@ -19,7 +23,7 @@ struct timer {
     struct cn_operation operation;
     struct cn_runtime *runtime;
     struct cn_js_pin function;
-    uint32_t id; /* its key in runtime->timers */
+    double id; /* its key in runtime->timers */
     bool repeats;
 };
 
@@ -77,7 +81,7 @@ static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
         delay = 2147483647.0;
     struct timer *timer = CN_NEW(struct timer);
     timer->runtime = runtime;
-    timer->id = (uint32_t)cn_js_to_number(ctx, cn_js_arg(0));
+    timer->id = cn_js_to_number(ctx, cn_js_arg(0));
     timer->repeats = JSValueToBoolean(ctx, cn_js_arg(2));
     uv_timer_init(runtime->loop, &timer->uv);
     timer->uv.data = timer;
@@ -94,7 +98,7 @@ static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
 static JSValueRef native_timer_stop(CN_JS_NATIVE_ARGS)
 {
     struct cn_runtime *runtime = cn_runtime_of(ctx);
-    uint32_t id = (uint32_t)cn_js_to_number(ctx, cn_js_arg(0));
+    double id = cn_js_to_number(ctx, cn_js_arg(0));
     struct timer *timer = cn_map_find(&runtime->timers, &id, sizeof(id));
     if (timer)
         timer_stop(timer);

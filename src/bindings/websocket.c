@@ -35,7 +35,7 @@ static struct cn_ws_end *end_arg(JSContextRef ctx, JSValueRef handle)
 static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle)
 {
     struct cn_jsobject *js =
-        cn_jstable_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
+        cn_handles_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
     return js && js->object->state != CN_OBJECT_BROKEN ? js->object : NULL;
 }
 
@@ -54,8 +54,12 @@ static JSValueRef native_ws_pair(CN_JS_NATIVE_ARGS)
     struct cn_lane *lane = instance_of(ctx)->lane;
     struct cn_ws_end *a, *b;
     cn_ws_pair_new(&a, &b);
-    JSValueRef numbers[] = {JSValueMakeNumber(ctx, cn_websocket_number(lane, a)),
-                            JSValueMakeNumber(ctx, cn_websocket_number(lane, b))};
+    if (!cn_websocket_number(lane, a) || !cn_websocket_number(lane, b)) {
+        cn_ws_end_release(a->handle ? a : b);
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Too many WebSockets are open.");
+    }
+    JSValueRef numbers[] = {JSValueMakeNumber(ctx, (double)a->handle),
+                            JSValueMakeNumber(ctx, (double)b->handle)};
     return array_of(ctx, 2, numbers);
 }
 
@@ -212,7 +216,8 @@ static JSValueRef native_ws_claim(CN_JS_NATIVE_ARGS)
     struct cn_buf *address = &instance_of(ctx)->lane->scratch;
     cn_buf_clear(address);
     cn_js_append_utf8(ctx, cn_js_arg(0), address);
-    return JSValueMakeNumber(ctx, cn_websocket_claim(instance_of(ctx)->lane, cn_buf_text(address)));
+    return JSValueMakeNumber(
+        ctx, (double)cn_websocket_claim(instance_of(ctx)->lane, cn_buf_text(address)));
 }
 
 /* wsAbandon(w): the collector has found it; nobody can use it any more */
@@ -275,7 +280,8 @@ static void add_number(struct cn_object_socket *socket, void *data)
         numbers->capacity = numbers->capacity ? numbers->capacity * 2 : 64;
         numbers->values = cn_realloc(numbers->values, numbers->capacity * sizeof(*numbers->values));
     }
-    numbers->values[numbers->count++] = JSValueMakeNumber(numbers->ctx, socket->end->handle);
+    numbers->values[numbers->count++] =
+        JSValueMakeNumber(numbers->ctx, (double)socket->end->handle);
 }
 
 /* socketList(o, tag | undefined) -> [w...] */
@@ -415,12 +421,12 @@ static void on_connected(const struct cn_ws_client_result *result, void *data)
     if (result->error) {
         argument = cn_js_text_z(ctx, result->error->text);
     } else {
-        uint32_t number = result->end ? cn_websocket_number(outgoing->lane, result->end) : 0;
-        JSValueRef values[] = {JSValueMakeNumber(ctx, result->head.status),
-                               header_lines(ctx, &result->head), JSValueMakeNumber(ctx, number),
-                               result->body_size > 0
-                                   ? cn_js_uint8array(ctx, result->body, result->body_size)
-                                   : JSValueMakeNull(ctx)};
+        uint64_t number = result->end ? cn_websocket_number(outgoing->lane, result->end) : 0;
+        JSValueRef values[] = {
+            JSValueMakeNumber(ctx, result->head.status), header_lines(ctx, &result->head),
+            JSValueMakeNumber(ctx, (double)number),
+            result->body_size > 0 ? cn_js_uint8array(ctx, result->body, result->body_size)
+                                  : JSValueMakeNull(ctx)};
         argument = array_of(ctx, CN_ARRAY_COUNT(values), values);
     }
     JSObjectRef function = (JSObjectRef)outgoing->callback.value;

@@ -159,7 +159,7 @@ void cn_js_enter(struct cn_js_context *context)
         JSLock(context->ref);
         cn_js_engine_lock_held(true);
         vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
-        vm->clock[2] = vm->cause.trace;
+        vm->clock[2] = (double)vm->cause.trace;
         vm->turn_ticks = cn_clock_ticks();
     }
 }

@@ -45,7 +45,7 @@ struct cn_js_owner_hooks {
  * something to the layer above alone; 0: none. Code that waits goes on with the same cause. */
 struct cn_js_cause {
     uint64_t request;
-    uint32_t trace;
+    uint64_t trace;
     bool unsampled; /* no trace is wanted */
 };
 
@@ -74,7 +74,7 @@ struct cn_js_vm {
     void *owner;                           /* of the running turn; NULL: nobody's */
     /* Of the running turn; set by whoever begins one, gone when it ends. */
     struct cn_js_cause cause;
-    void (*on_turn_cost)(void *data, uint32_t trace, uint64_t ticks); /* if it has a trace */
+    void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks); /* if it has a trace */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
     void (*on_turn_end)(void *data);
     void *data; /* the owner's */

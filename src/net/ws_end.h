@@ -62,7 +62,7 @@ struct cn_ws_end {
     void *owner;
     struct cn_list queue; /* of struct cn_ws_item, oldest first */
     size_t queue_bytes;
-    uint32_t handle; /* for whoever numbers ends: 0 has none */
+    uint64_t handle; /* for whoever numbers ends: 0 has none */
     void (*on_released)(struct cn_ws_end *end, void *data); /* tells that one; NULL: nobody */
     void *released_data;
     bool closed;      /* it has sent its close, or was cut off */

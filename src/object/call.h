@@ -73,8 +73,8 @@ struct cn_call {
     void (*drop)(struct cn_call *call);
     /* For the class, while the call is delivered: its own number for it, and who is told if the
      * core takes the call back unanswered (reset). NULL: nobody. */
-    uint32_t tag;
-    uint32_t trace; /* and of its trace; 0: none */
+    uint64_t tag;
+    uint64_t trace; /* and of its trace; 0: none */
     void (*taken_back)(struct cn_call *call);
     void *data;          /* the caller's own */
     uint64_t arrived_ns; /* at the owner's lane */

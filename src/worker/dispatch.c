@@ -134,7 +134,7 @@ static void run(struct cn_event *event)
     struct cn_lane *lane = instance->lane;
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
-    uint32_t handle = event->handle;
+    double handle = (double)event->handle;
     struct cn_err err;
     struct cn_js_cause cause = cn_event_cause(event);
     cn_js_enter_cause(context, &cause);
@@ -156,7 +156,7 @@ static void run(struct cn_event *event)
     }
     if (rc == 0)
         return;
-    event = cn_event_find(&lane->events, handle); /* it may be over already */
+    event = cn_event_find(lane, handle); /* it may be over already */
     if (!event)
         return;
     event->done = true; /* so that its answer is its end */
@@ -200,7 +200,7 @@ static void deliver(struct cn_dispatch *dispatch)
         go_back(dispatch);
         return;
     }
-    struct cn_event *event = cn_event_new(&lane->events, instance);
+    struct cn_event *event = cn_event_new(instance);
     if (!event) {
         fail_unsent(dispatch, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
                     "The worker is overloaded: too many events are under way.");
@@ -212,7 +212,6 @@ static void deliver(struct cn_dispatch *dispatch)
         event->id = dispatch->origin.request;
     if (instance->watched)
         begin_trace(event);
-    cn_list_push_back(&instance->events, &event->link);
     run(event);
 }
 
@@ -285,9 +284,10 @@ void cn_dispatch_step(struct cn_lane *lane)
 
 void cn_dispatch_stop(struct cn_lane *lane)
 {
-    for (size_t i = 0; i < lane->events.count; i++) {
-        struct cn_event *event = lane->events.slots[i];
-        if (!event->instance || event->http || event->state == CN_EVENT_ANSWERED)
+    struct cn_event *event;
+    uint32_t cursor = 0;
+    while ((event = cn_handles_next(&lane->events, &cursor))) {
+        if (event->http || event->state == CN_EVENT_ANSWERED)
             continue;
         event->done = true; /* so that its answer is its end */
         cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping", NULL, 0);

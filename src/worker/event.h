@@ -3,14 +3,14 @@
  *
  * An event has come by HTTP (fetch.h) or from inside the server (dispatch.h). It exists from the
  * request's arrival until both its response is complete (or its client gone) and the script has
- * said that it is done with it, waitUntil() included. JavaScript holds an integer handle: index and
- * generation, so that a stale handle finds nothing instead of another's event.
+ * said that it is done with it, waitUntil() included. JavaScript holds a number (base/handles.h),
+ * which finds nothing once the event is over.
  *
  *     running ──respond──► answered ──done──► freed
  *        └────── abort ───────┘
  *
  * Threads:   the lane's.
- * Ownership: the lane's table; the HTTP request is released with the event. */
+ * Ownership: its instance's list; the HTTP request is released with the event. */
 #ifndef CN_WORKER_EVENT_H
 #define CN_WORKER_EVENT_H
 #include <stdbool.h>
@@ -25,6 +25,9 @@
 struct cn_dispatch;
 struct cn_http_request;
 struct cn_instance;
+struct cn_lane;
+
+#define CN_EVENTS_MAX (1u << 20) /* of a lane */
 
 enum cn_event_state {
     CN_EVENT_RUNNING,   /* no response yet */
@@ -35,8 +38,7 @@ enum cn_event_state {
 enum cn_collect { CN_COLLECT_NOTHING, CN_COLLECT_BYTES, CN_COLLECT_TEXT };
 
 struct cn_event {
-    uint32_t handle; /* 0: free slot */
-    uint32_t next_free;
+    uint64_t handle;
     struct cn_instance *instance;
     struct cn_http_request *http; /* NULL: it did not come by HTTP, */
     struct cn_dispatch *dispatch; /* but so; NULL once that is answered */
@@ -47,7 +49,7 @@ struct cn_event {
     int status;           /* of the response; 0: none has begun */
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
-    uint32_t trace;       /* handle of its trace (trace.h); 0: none */
+    uint64_t trace;       /* handle of its trace (trace.h); 0: none */
     bool unsampled;       /* its caller wants no trace kept */
     const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
@@ -60,23 +62,16 @@ struct cn_event {
     struct cn_js_pin abort;  /* callback for the request's AbortSignal */
 };
 
-struct cn_events {
-    struct cn_event **slots; /* owned; by index */
-    size_t count, capacity;  /* in use ever, allocated */
-    uint32_t free;           /* index + 1 of the first free slot, 0: none */
-    size_t live;
-};
-
 /* Of its turns. */
 static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
 {
     return (struct cn_js_cause){event->id, event->trace, event->unsampled};
 }
 
-struct cn_event *cn_event_new(struct cn_events *events, struct cn_instance *instance);
-/* NULL for a stale or foreign handle. */
-struct cn_event *cn_event_find(const struct cn_events *events, double handle);
-void cn_event_free(struct cn_events *events, struct cn_event *event);
-void cn_events_fini(struct cn_events *events);
+/* One of the instance's, in its list and its lane's table. NULL: CN_EVENTS_MAX are under way. */
+struct cn_event *cn_event_new(struct cn_instance *instance);
+/* NULL if it is over. */
+struct cn_event *cn_event_find(const struct cn_lane *lane, double handle);
+void cn_event_free(struct cn_event *event);
 
 #endif

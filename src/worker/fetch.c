@@ -84,14 +84,13 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
         return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
                       "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];
-    struct cn_event *event = cn_event_new(&lane->events, instance);
+    struct cn_event *event = cn_event_new(instance);
     if (!event)
         return refuse(lane, CN_REFUSAL_EVENTS, http, 503,
                       "cairn: too many requests are under way; try again\n");
     event->http = http;
     event->started_ns = uv_hrtime();
     http->data = event;
-    cn_list_push_back(&instance->events, &event->link);
     if (instance->watched)
         begin_trace(event);
     cn_fetch_dispatch(event);
@@ -101,7 +100,7 @@ void cn_fetch_dispatch(struct cn_event *event)
 {
     struct cn_instance *instance = event->instance;
     JSContextRef ctx = instance->runtime->context->ref;
-    uint32_t handle = event->handle;
+    double handle = (double)event->handle;
     JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
     struct cn_err err;
     instance->lane->vm->cause = cn_event_cause(event);
@@ -111,7 +110,7 @@ void cn_fetch_dispatch(struct cn_event *event)
     if (rc == CN_ELIMIT)
         instance->runtime->context->terminated = false; /* it is this event's, which fails now */
     /* The event may be over already. */
-    event = cn_event_find(&instance->lane->events, handle);
+    event = cn_event_find(instance->lane, handle);
     if (!event)
         return;
     if (event->state != CN_EVENT_ANSWERED)
@@ -272,7 +271,7 @@ void cn_fetch_settle(struct cn_event *event)
         cn_http_request_release(event->http);
         event->http = NULL;
     }
-    cn_event_free(&lane->events, event);
+    cn_event_free(event);
     /* An instance that is not current goes with its last event; not from inside its own
      * JavaScript, so the house-keeping timer does it (lane.c). */
 }
@@ -301,30 +300,31 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
     event->aborted = true;
     struct cn_lane *lane = event->instance->lane;
     struct cn_js_context *context = event->instance->runtime->context;
-    uint32_t handle = event->handle;
+    double handle = (double)event->handle;
     struct cn_js_cause cause = cn_event_cause(event);
     cn_js_enter_cause(context, &cause);
     JSValueRef argv[2] = {JSValueMakeUndefined(context->ref),
                           cn_js_text_z(context->ref, "The client disconnected")};
     /* Each call may end the event. */
     call_waiting(event, &event->read, 2, argv);
-    if ((event = cn_event_find(&lane->events, handle)))
+    if ((event = cn_event_find(lane, handle)))
         call_waiting(event, &event->drain, 2, argv);
-    if ((event = cn_event_find(&lane->events, handle)))
+    if ((event = cn_event_find(lane, handle)))
         call_waiting(event, &event->pipe, 1, &argv[1]);
-    if ((event = cn_event_find(&lane->events, handle)))
+    if ((event = cn_event_find(lane, handle)))
         call_waiting(event, &event->abort, 0, NULL);
     cn_js_leave(context);
-    if ((event = cn_event_find(&lane->events, handle)))
+    if ((event = cn_event_find(lane, handle)))
         cn_fetch_answered(event);
 }
 
 void cn_fetch_sweep(struct cn_lane *lane)
 {
     uint64_t now = uv_now(&lane->loop);
-    for (size_t i = 0; i < lane->events.count; i++) {
-        struct cn_event *event = lane->events.slots[i];
-        if (!event->instance || event->state != CN_EVENT_ANSWERED || event->done)
+    struct cn_event *event;
+    uint32_t cursor = 0;
+    while ((event = cn_handles_next(&lane->events, &cursor))) {
+        if (event->state != CN_EVENT_ANSWERED || event->done)
             continue;
         if (now - event->answered_ms > WAIT_UNTIL_MS_MAX) {
             struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};

@@ -16,64 +16,6 @@
 #include "worker/trace.h"
 #include "worker/websocket.h"
 
-/* --- numbers for pointers -------------------------------------------------------------------- */
-
-#define INDEX_BITS 22
-#define INDEX_MASK ((1u << INDEX_BITS) - 1)
-#define GENERATION_MAX ((1u << (31 - INDEX_BITS)) - 1)
-
-uint32_t cn_jstable_add(struct cn_jstable *table, void *value)
-{
-    CN_ASSERT(value);
-    uint32_t index;
-    if (table->free_count) {
-        index = table->free[--table->free_count];
-    } else {
-        if (table->count == INDEX_MASK)
-            return 0;
-        if (table->count == table->capacity) {
-            table->capacity = table->capacity ? table->capacity * 2 : 64;
-            table->slots = cn_realloc(table->slots, table->capacity * sizeof(*table->slots));
-            table->free = cn_realloc(table->free, table->capacity * sizeof(*table->free));
-            table->generations =
-                cn_realloc(table->generations, table->capacity * sizeof(*table->generations));
-        }
-        index = table->count++;
-        table->generations[index] = 0;
-    }
-    uint32_t generation = table->generations[index];
-    generation = generation == GENERATION_MAX ? 1 : generation + 1;
-    table->generations[index] = generation;
-    table->slots[index] = value;
-    return generation << INDEX_BITS | index;
-}
-
-void *cn_jstable_find(const struct cn_jstable *table, double handle)
-{
-    if (!(handle > 0 && handle < 2147483648.0))
-        return NULL;
-    uint32_t number = (uint32_t)handle, index = number & INDEX_MASK;
-    if (index >= table->count || table->generations[index] != number >> INDEX_BITS)
-        return NULL;
-    return table->slots[index];
-}
-
-void cn_jstable_remove(struct cn_jstable *table, uint32_t handle)
-{
-    CN_ASSERT(cn_jstable_find(table, handle));
-    uint32_t index = handle & INDEX_MASK;
-    table->slots[index] = NULL;
-    table->free[table->free_count++] = index;
-}
-
-void cn_jstable_fini(struct cn_jstable *table)
-{
-    cn_free(table->slots);
-    cn_free(table->generations);
-    cn_free(table->free);
-    *table = (struct cn_jstable){0};
-}
-
 /* --- owners ---------------------------------------------------------------------------------- */
 
 static bool owner_enter(void *owner)
@@ -82,7 +24,7 @@ static bool owner_enter(void *owner)
     if (object->state == CN_OBJECT_BROKEN)
         return false;
     struct cn_jsobject *js = object->instance;
-    js->instance->lane->vm->clock[1] = js->handle;
+    js->instance->lane->vm->clock[1] = (double)js->handle;
     cn_object_enter(object);
     return true;
 }
@@ -167,7 +109,7 @@ static bool enter_for_call(struct cn_object *object, struct cn_instance *instanc
 {
     struct cn_lane *lane = instance->lane;
     set_cause(object, instance, call);
-    uint32_t trace = call->trace; /* the call may be gone if it cannot be entered */
+    uint64_t trace = call->trace; /* the call may be gone if it cannot be entered */
     if (cn_js_enter_for(instance->runtime->context, object))
         return true;
     cn_trace_end(lane, trace, "exception");
@@ -197,7 +139,7 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     js->instance = instance;
     cn_allowance_add(&js->allowance, instance->script,
                      1); /* the constructor's, and the first call's */
-    js->handle = cn_jstable_add(&instance->lane->objects, js);
+    js->handle = cn_handles_add(&instance->lane->objects, js);
     if (!js->handle) {
         cn_free(js);
         return cn_err_set(err, CN_EOVERLOADED, "Too many Durable Objects are in memory.");
@@ -215,7 +157,7 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     char hex[CN_OBJECT_HEX_SIZE + 1];
     cn_id_to_hex(object->key.id, hex);
     JSValueRef argv[] = {
-        JSValueMakeNumber(ctx, js->handle),
+        JSValueMakeNumber(ctx, (double)js->handle),
         cn_js_text_z(ctx, class_name(instance, object->ns)),
         cn_js_text_z(ctx, hex),
         object->name && object->name_size <= CN_OBJECT_NAME_MAX
@@ -236,8 +178,24 @@ static const char *outcome_of(const struct cn_object *object)
 static void call_taken_back(struct cn_call *call)
 {
     struct cn_lane *lane = call->owner->data;
-    cn_jstable_remove(&lane->calls, call->tag);
+    cn_handles_remove(&lane->calls, call->tag);
     cn_trace_end(lane, call->trace, outcome_of(call->object));
+}
+
+/* Gives the call the number by which JavaScript knows it. False: there are too many, and the call
+ * has failed; an event of a WebSocket is then tried again (object/socket.c). */
+static bool number_call(struct cn_object *object, struct cn_call *call)
+{
+    struct cn_lane *lane = lane_of(object);
+    call->tag = cn_handles_add(&lane->calls, call);
+    if (call->tag) {
+        call->taken_back = call_taken_back;
+        return true;
+    }
+    cn_trace_end(lane, call->trace, "exception");
+    cn_call_fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
+                 "Durable Object is overloaded. Too many requests are under way.");
+    return false;
 }
 
 /* An event of a WebSocket. */
@@ -252,13 +210,11 @@ static void deliver_socket(struct cn_object *object, struct cn_jsobject *js, str
         cn_call_reply(call, NULL); /* it has gone meanwhile */
         return;
     }
-    call->tag = cn_jstable_add(&lane_of(object)->calls, call);
-    call->taken_back = call_taken_back;
-    if (!enter_for_call(object, instance, call))
+    if (!number_call(object, call) || !enter_for_call(object, instance, call))
         return;
     JSValueRef argv[3 + CN_WEBSOCKET_ARGUMENTS_MAX] = {
-        JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
-        JSValueMakeNumber(ctx, event->socket->end->handle)};
+        JSValueMakeNumber(ctx, (double)js->handle), JSValueMakeNumber(ctx, (double)call->tag),
+        JSValueMakeNumber(ctx, (double)event->socket->end->handle)};
     size_t argc = 3 + cn_websocket_arguments(ctx, (int)event->kind, event->item, argv + 3);
     struct cn_err err;
     int rc = call_and_leave(instance, &instance->object_socket, argc, argv, &err);
@@ -284,17 +240,10 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
                      "Durable Object reset because its code was updated.");
         return;
     }
-    call->tag = cn_jstable_add(&lane_of(object)->calls, call);
-    if (!call->tag) {
-        cn_trace_end(instance->lane, call->trace, "exception");
-        cn_call_fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
-                     "Durable Object is overloaded. Too many requests are under way.");
+    if (!number_call(object, call) || !enter_for_call(object, instance, call))
         return;
-    }
-    call->taken_back = call_taken_back;
-    if (!enter_for_call(object, instance, call))
-        return;
-    JSValueRef argv[] = {JSValueMakeNumber(ctx, js->handle), JSValueMakeNumber(ctx, call->tag),
+    JSValueRef argv[] = {JSValueMakeNumber(ctx, (double)js->handle),
+                         JSValueMakeNumber(ctx, (double)call->tag),
                          JSValueMakeNumber(ctx, call->kind), JSValueMakeUndefined(ctx), NULL};
     if (call->kind == CN_CALL_ALARM) {
         const struct cn_alarm_info *info = call->payload;
@@ -323,13 +272,13 @@ static void js_destroy(struct cn_object *object, void *instance_)
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     struct cn_err err;
-    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, js->handle)};
+    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, (double)js->handle)};
     cn_js_enter(context);
     if (object->holds)
         cn_js_pin_orphan(context, object); /* what it waited for finds nobody */
     (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
     cn_js_leave(context);
-    cn_jstable_remove(&lane_of(object)->objects, js->handle);
+    cn_handles_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);
     cn_free(js->error);
     cn_free(js);
@@ -338,7 +287,7 @@ static void js_destroy(struct cn_object *object, void *instance_)
 void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor)
 {
     cn_statement_release(cursor->statement);
-    cn_jstable_remove(&lane->cursors, cursor->handle);
+    cn_handles_remove(&lane->cursors, cursor->handle);
     cn_list_remove(&cursor->link);
     cursor->js->cursor_count--;
     cn_free(cursor);

@@ -49,7 +49,7 @@ struct cn_jsobject {
     unsigned cursor_count;
     uint8_t *error; /* owned; serialized: what it was reset for, if code threw it; NULL: nothing */
     size_t error_size;
-    uint32_t handle;
+    uint64_t handle;
     struct cn_allowance allowance; /* for its calls under way: event.h */
 };
 
@@ -59,21 +59,8 @@ struct cn_jscursor {
     struct cn_list link; /* in cn_jsobject.cursors */
     struct cn_jsobject *js;
     struct cn_statement *statement;
-    uint32_t handle;
+    uint64_t handle;
 };
-
-/* A table of numbered pointers: index and generation, as in event.h. */
-struct cn_jstable {
-    void **slots;
-    uint32_t *generations;
-    uint32_t *free; /* stack of free indexes */
-    uint32_t count, capacity, free_count;
-};
-/* 0: it is full (4 million). */
-uint32_t cn_jstable_add(struct cn_jstable *table, void *value);
-void *cn_jstable_find(const struct cn_jstable *table, double handle);
-void cn_jstable_remove(struct cn_jstable *table, uint32_t handle);
-void cn_jstable_fini(struct cn_jstable *table);
 
 void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor);
 void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js);

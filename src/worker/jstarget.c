@@ -3,31 +3,31 @@
 
 #include "base/mem.h"
 
-static void remove_number(struct cn_jstargets *targets, uint32_t number)
+static void remove_number(struct cn_jstargets *targets, uint64_t number)
 {
-    struct cn_jstarget *target = cn_jstable_find(&targets->table, number);
-    cn_jstable_remove(&targets->table, number);
+    struct cn_jstarget *target = cn_handles_find(&targets->table, (double)number);
+    cn_handles_remove(&targets->table, number);
     cn_free(target->name);
     cn_free(target);
 }
 
-uint32_t cn_jstarget_add(struct cn_jstargets *targets, struct cn_namespace *ns,
+uint64_t cn_jstarget_add(struct cn_jstargets *targets, struct cn_namespace *ns,
                          const struct cn_object_key *key, char *name, size_t name_size,
                          uint32_t home_serial)
 {
-    uint32_t *place = &targets->ring[targets->next];
+    uint64_t *place = &targets->ring[targets->next];
     targets->next = (targets->next + 1) % CN_JSTARGETS_MAX;
     if (*place)
         remove_number(targets, *place);
     struct cn_jstarget *target = CN_NEW(struct cn_jstarget);
     *target = (struct cn_jstarget){
         .ns = ns, .key = *key, .name = name, .name_size = name_size, .home_serial = home_serial};
-    return *place = cn_jstable_add(&targets->table, target);
+    return *place = cn_handles_add(&targets->table, target);
 }
 
 struct cn_jstarget *cn_jstarget_find(const struct cn_jstargets *targets, double number)
 {
-    return cn_jstable_find(&targets->table, number);
+    return cn_handles_find(&targets->table, number);
 }
 
 void cn_jstargets_fini(struct cn_jstargets *targets)
@@ -36,5 +36,5 @@ void cn_jstargets_fini(struct cn_jstargets *targets)
         if (targets->ring[i])
             remove_number(targets, targets->ring[i]);
     }
-    cn_jstable_fini(&targets->table);
+    cn_handles_fini(&targets->table);
 }

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/handles.h"
 #include "store/record.h"
-#include "worker/jsclass.h"
 
 #define CN_JSTARGETS_MAX 8192
 
@@ -27,13 +27,13 @@ struct cn_jstarget {
 };
 
 struct cn_jstargets {
-    struct cn_jstable table;
-    uint32_t ring[CN_JSTARGETS_MAX]; /* numbers in the order they were given; 0: none yet */
+    struct cn_handles table;
+    uint64_t ring[CN_JSTARGETS_MAX]; /* numbers in the order they were given; 0: none yet */
     unsigned next;                   /* in the ring: the oldest */
 };
 
 /* Takes over `name`. Returns its number. */
-uint32_t cn_jstarget_add(struct cn_jstargets *targets, struct cn_namespace *ns,
+uint64_t cn_jstarget_add(struct cn_jstargets *targets, struct cn_namespace *ns,
                          const struct cn_object_key *key, char *name, size_t name_size,
                          uint32_t home_serial);
 struct cn_jstarget *cn_jstarget_find(const struct cn_jstargets *targets, double number);

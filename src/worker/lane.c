@@ -428,13 +428,14 @@ static void lane_main(void *arg)
     if (lane->options.background)
         lane->options.background->free(lane);
     CN_ASSERT(cn_list_empty(&lane->instances));
-    cn_jstable_fini(&lane->objects);
-    cn_jstable_fini(&lane->calls);
-    cn_jstable_fini(&lane->cursors);
+    cn_handles_fini(&lane->objects);
+    cn_handles_fini(&lane->calls);
+    cn_handles_fini(&lane->cursors);
     cn_jstargets_fini(&lane->targets);
-    cn_jstable_fini(&lane->ends);
+    cn_handles_fini(&lane->ends);
     cn_trace_lane_fini(lane);
-    cn_events_fini(&lane->events);
+    CN_ASSERT(!lane->events.live);
+    cn_handles_fini(&lane->events);
     cn_lane_metrics_fini(&lane->metrics);
     cn_buf_fini(&lane->scratch);
     cn_buf_fini(&lane->sql_names);
@@ -551,10 +552,9 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     if (lane->options.background)
         lane->options.background->stop(lane);
     /* Requests get on_abort, which answers them; what the scripts still do is given up. */
-    for (size_t i = 0; i < lane->events.count; i++) {
-        struct cn_event *event = lane->events.slots[i];
-        if (!event->instance)
-            continue;
+    struct cn_event *event;
+    uint32_t cursor = 0;
+    while ((event = cn_handles_next(&lane->events, &cursor))) {
         event->done = true;
         if (event->state == CN_EVENT_ANSWERED)
             cn_fetch_settle(event);

@@ -109,18 +109,18 @@ struct cn_lane {
     struct cn_client *client;
     struct cn_sockets *sockets;
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
-    struct cn_jstable objects, calls, cursors; /* what JavaScript knows of them by number */
+    struct cn_handles objects, calls, cursors; /* what JavaScript knows of them by number */
     struct cn_jstargets targets;               /* objects that scripts call */
     struct cn_ws_lane *ws;                     /* WebSocket connections */
-    struct cn_jstable ends;                    /* what JavaScript knows of WebSockets by number */
-    struct cn_jstable traces;                  /* of struct cn_trace, owned: trace.h */
+    struct cn_handles ends;                    /* what JavaScript knows of WebSockets by number */
+    struct cn_handles traces;                  /* of struct cn_trace, owned: trace.h */
     struct cn_list traces_ended;               /* of struct cn_trace */
     struct cn_list trace_consumers;            /* of struct cn_trace_consumer */
     struct cn_list sockets_ready;              /* of struct cn_jssocket with events to deliver, */
     uv_idle_t sockets_spin;                    /* which does it */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     struct cn_rand rand;                       /* for numbers of requests */
-    struct cn_events events;                   /* every event under way on this lane */
+    struct cn_handles events;                  /* every event under way on this lane */
     struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
     uv_idle_t dispatch_spin;                   /* runs while there are any */
     bool dispatching;                          /* cn_dispatch_step() is on the stack */

@@ -60,7 +60,10 @@ void cn_runtime_free(struct cn_runtime *runtime)
         operation->cancel(operation);
     }
     cn_js_context_free(runtime->context);
+    CN_ASSERT(!runtime->timers.count && !runtime->fetches.live && !runtime->connections.live);
     cn_map_fini(&runtime->timers);
+    cn_handles_fini(&runtime->fetches);
+    cn_handles_fini(&runtime->connections);
     cn_free(runtime);
 }
 

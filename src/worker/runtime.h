@@ -14,15 +14,14 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/handles.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "js/context.h"
 
 struct cn_runtime;
 struct cn_client;
-struct cn_connections;
 struct cn_sockets;
-struct cn_fetches;
 struct cn_http_request;
 
 /* Where console output of a script goes: level is 0 debug, 1 info, 2 warn, 3 error. */
@@ -44,13 +43,13 @@ struct cn_runtime {
     uv_loop_t *loop;
     struct cn_js_pin entry; /* what the prelude returned */
     cn_runtime_log_cb log;
-    struct cn_map timers;               /* number -> struct timer, bindings/timers.c */
-    struct cn_list operations;          /* of struct cn_operation: native work under way */
-    void *data;                         /* the owner's: struct cn_instance */
-    struct cn_client *client;           /* for fetch; the lane's, borrowed; may be NULL */
-    struct cn_sockets *sockets;         /* for connect(); the lane's, borrowed; may be NULL */
-    struct cn_connections *connections; /* bindings/sockets.c; NULL: none yet */
-    struct cn_fetches *fetches;         /* bindings/fetch.c; NULL before the first */
+    struct cn_map timers;          /* id -> struct timer, bindings/timers.c */
+    struct cn_list operations;     /* of struct cn_operation: native work under way */
+    void *data;                    /* the owner's: struct cn_instance */
+    struct cn_client *client;      /* for fetch; the lane's, borrowed; may be NULL */
+    struct cn_sockets *sockets;    /* for connect(); the lane's, borrowed; may be NULL */
+    struct cn_handles connections; /* of bindings/sockets.c */
+    struct cn_handles fetches;     /* of bindings/fetch.c */
 };
 
 /* Something native that lives as long as the runtime at most: a timer, a fetch, a socket. When

@@ -21,9 +21,9 @@ const char *const cn_trace_kind_names[] = {"fetch",     "rpc",   "alarm", "webso
 
 /* --- a trace --------------------------------------------------------------------------------- */
 
-struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint32_t handle)
+struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint64_t handle)
 {
-    return handle ? cn_jstable_find(&lane->traces, handle) : NULL;
+    return handle ? cn_handles_find(&lane->traces, (double)handle) : NULL;
 }
 
 /* By the number of the request, so that all it causes is exported, or nothing of it. */
@@ -35,7 +35,7 @@ static bool is_sampled(const struct cn_instance *instance, const struct cn_origi
     return rate >= 1 || (double)(origin->request >> 11) * 0x1p-53 < rate;
 }
 
-uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
+uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
                         const struct cn_origin *origin)
 {
@@ -46,7 +46,7 @@ uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
         return 0;
     struct cn_lane *lane = instance->lane;
     struct cn_trace *trace = CN_NEW(struct cn_trace);
-    trace->handle = cn_jstable_add(&lane->traces, trace);
+    trace->handle = cn_handles_add(&lane->traces, trace);
     if (!trace->handle) {
         cn_free(trace);
         return 0;
@@ -84,7 +84,7 @@ static void trace_free(struct cn_trace *trace)
     cn_free(trace);
 }
 
-void cn_trace_end(struct cn_lane *lane, uint32_t handle, const char *outcome)
+void cn_trace_end(struct cn_lane *lane, uint64_t handle, const char *outcome)
 {
     struct cn_trace *trace = cn_trace_find(lane, handle);
     if (!trace || trace->ended_ns)
@@ -244,7 +244,7 @@ void cn_trace_flush(struct cn_lane *lane)
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->traces_ended))) {
         struct cn_trace *trace = CN_CONTAINER_OF(node, struct cn_trace, link);
-        cn_jstable_remove(&lane->traces, trace->handle);
+        cn_handles_remove(&lane->traces, trace->handle);
         for (size_t i = 0; i < trace->script->tail_count && !lane->stopping; i++)
             give(lane, trace, trace->script->tails[i]);
         if (trace->sampled)
@@ -268,7 +268,7 @@ struct cn_origin cn_lane_origin(const struct cn_lane *lane)
     return origin;
 }
 
-static void on_turn_cost(void *data, uint32_t handle, uint64_t ticks)
+static void on_turn_cost(void *data, uint64_t handle, uint64_t ticks)
 {
     struct cn_trace *trace = cn_trace_find(data, handle);
     if (trace)
@@ -284,11 +284,11 @@ void cn_trace_lane_init(struct cn_lane *lane)
 
 void cn_trace_lane_fini(struct cn_lane *lane)
 {
-    for (uint32_t i = 0; i < lane->traces.count; i++) {
-        if (lane->traces.slots[i])
-            trace_free(lane->traces.slots[i]);
-    }
-    cn_jstable_fini(&lane->traces);
+    uint32_t cursor = 0;
+    struct cn_trace *trace;
+    while ((trace = cn_handles_next(&lane->traces, &cursor)))
+        trace_free(trace);
+    cn_handles_fini(&lane->traces);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->trace_consumers))) {
         struct cn_trace_consumer *consumer = CN_CONTAINER_OF(node, struct cn_trace_consumer, link);

@@ -52,7 +52,7 @@ extern const char *const cn_trace_kind_names[];
 
 struct cn_trace {
     struct cn_list link; /* in lane->traces_ended, once it has */
-    uint32_t handle;
+    uint64_t handle;
     enum cn_trace_kind kind;
     struct cn_script *script; /* a reference */
     char *entrypoint;         /* owned; an export's name, a class; NULL: the default one */
@@ -92,13 +92,13 @@ void cn_trace_lane_init(struct cn_lane *lane);
 void cn_trace_lane_fini(struct cn_lane *lane);
 
 /* Begins a trace if somebody watches the instance: its handle, or 0. `object` NULL: none. */
-uint32_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
+uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
                         const struct cn_origin *origin);
 /* NULL for 0 and for a trace that has ended. */
-struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint32_t handle);
+struct cn_trace *cn_trace_find(const struct cn_lane *lane, uint64_t handle);
 /* It has ended so; NULL: well, unless something else was said before. 0 is fine. */
-void cn_trace_end(struct cn_lane *lane, uint32_t handle, const char *outcome);
+void cn_trace_end(struct cn_lane *lane, uint64_t handle, const char *outcome);
 /* What has ended goes to those who watch. Outside a turn. */
 void cn_trace_flush(struct cn_lane *lane);
 

@@ -21,7 +21,7 @@
 /* An end that somebody should have claimed by a certain time. */
 struct transit {
     struct cn_list link;
-    uint32_t handle;
+    uint64_t handle;
     uint64_t deadline_ms;
 };
 
@@ -32,13 +32,17 @@ static void on_spin(uv_idle_t *spin);
 static void on_released(struct cn_ws_end *end, void *data)
 {
     struct cn_lane *lane = data;
-    cn_jstable_remove(&lane->ends, end->handle);
+    cn_handles_remove(&lane->ends, end->handle);
 }
 
-uint32_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
+uint64_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
 {
     CN_ASSERT(!end->handle);
-    end->handle = cn_jstable_add(&lane->ends, end);
+    end->handle = cn_handles_add(&lane->ends, end);
+    if (!end->handle) {
+        cn_ws_end_release(end);
+        return 0;
+    }
     end->on_released = on_released;
     end->released_data = lane;
     return end->handle;
@@ -46,7 +50,7 @@ uint32_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
 
 struct cn_ws_end *cn_websocket_find(struct cn_lane *lane, double handle)
 {
-    return cn_jstable_find(&lane->ends, handle);
+    return cn_handles_find(&lane->ends, handle);
 }
 
 /* --- a script's ends ------------------------------------------------------------------------ */
@@ -111,7 +115,7 @@ static bool tell(struct cn_jssocket *socket, int kind, const struct cn_ws_item *
 /* Gives the script what has come. Outside of JavaScript; the socket may go meanwhile. */
 static void deliver(struct cn_lane *lane, struct cn_jssocket *socket)
 {
-    uint32_t handle = socket->end->handle;
+    double handle = (double)socket->end->handle;
     struct cn_ws_item *item;
     while ((item = cn_ws_end_take(socket->end))) {
         bool close = !item->message;
@@ -212,14 +216,15 @@ void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
     transit->deadline_ms = uv_now(&lane->loop) + TRANSIT_MS;
     cn_list_push_back(&lane->sockets_transit, &transit->link);
     end->in_transit = true;
-    snprintf(address, CN_WEBSOCKET_ADDRESS_SIZE, "%u:%u", lane->options.index, end->handle);
+    snprintf(address, CN_WEBSOCKET_ADDRESS_SIZE, "%u:%llu", lane->options.index,
+             (unsigned long long)end->handle);
 }
 
-uint32_t cn_websocket_claim(struct cn_lane *lane, const char *address)
+uint64_t cn_websocket_claim(struct cn_lane *lane, const char *address)
 {
     char *rest;
     unsigned long index = strtoul(address, &rest, 10);
-    unsigned long handle = *rest == ':' ? strtoul(rest + 1, NULL, 10) : 0;
+    uint64_t handle = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 0;
     if (index == lane->options.index) {
         struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
         if (!end || !end->in_transit)
@@ -229,7 +234,8 @@ uint32_t cn_websocket_claim(struct cn_lane *lane, const char *address)
     }
     if (!lane->options.node || !cn_node_lane(lane->options.node, (unsigned)index))
         return 0;
-    return cn_websocket_number(lane, cn_ws_bridge_new(lane, (unsigned)index, (uint32_t)handle));
+    struct cn_ws_end *end = cn_ws_bridge_new(lane, (unsigned)index, handle);
+    return end ? cn_websocket_number(lane, end) : 0;
 }
 
 void cn_websocket_attach(struct cn_ws_end *end)
@@ -278,7 +284,7 @@ void cn_websocket_lane_tick(struct cn_lane *lane)
         struct transit *transit = CN_CONTAINER_OF(lane->sockets_transit.next, struct transit, link);
         if (transit->deadline_ms > now)
             break;
-        struct cn_ws_end *end = cn_websocket_find(lane, transit->handle);
+        struct cn_ws_end *end = cn_websocket_find(lane, (double)transit->handle);
         if (end && end->in_transit)
             cn_ws_end_release(end);
         cn_list_remove(&transit->link);
@@ -297,11 +303,12 @@ void cn_websocket_lane_stop(struct cn_lane *lane)
     while ((node = cn_list_take_front(&lane->sockets_transit)))
         cn_free(CN_CONTAINER_OF(node, struct transit, link));
     /* Pairs whose ends nobody has taken, and bridges. */
-    for (uint32_t i = 0; i < lane->ends.count; i++) {
-        struct cn_ws_end *end = lane->ends.slots[i];
-        if (end && !end->ops)
+    uint32_t cursor = 0;
+    struct cn_ws_end *end;
+    while ((end = cn_handles_next(&lane->ends, &cursor))) {
+        if (!end->ops)
             cn_ws_end_release(end);
-        else if (end && cn_ws_bridge_of(end))
+        else if (cn_ws_bridge_of(end))
             cn_ws_bridge_free(cn_ws_bridge_of(end));
     }
     uv_close((uv_handle_t *)&lane->sockets_spin, NULL);

@@ -46,8 +46,8 @@ void cn_websocket_lane_tick(struct cn_lane *lane); /* once a second */
 void cn_websocket_lane_abort(struct cn_lane *lane);
 void cn_websocket_lane_stop(struct cn_lane *lane); /* no connection is left */
 
-/* Gives an end its number. */
-uint32_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end);
+/* Gives an end its number. 0: there are too many, and it has been released. */
+uint64_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end);
 /* NULL: there is no such end any more. */
 struct cn_ws_end *cn_websocket_find(struct cn_lane *lane, double handle);
 
@@ -69,7 +69,7 @@ size_t cn_websocket_arguments(JSContextRef ctx, int kind, const struct cn_ws_ite
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
                           char address[CN_WEBSOCKET_ADDRESS_SIZE]);
 /* The number of the end here, 0 if it is gone. */
-uint32_t cn_websocket_claim(struct cn_lane *lane, const char *address);
+uint64_t cn_websocket_claim(struct cn_lane *lane, const char *address);
 /* Answers the event with 101 and gives the end to its client's connection. As cn_ws_upgrade(). */
 int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *headers, size_t count,
                          struct cn_ws_end *end);

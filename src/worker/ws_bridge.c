@@ -16,7 +16,7 @@ struct cn_ws_bridge {
     struct cn_lane *lane;
     struct cn_ws_end *end; /* ours; the script's is its peer */
     unsigned target_lane;
-    uint32_t target; /* the number of the end there: its bridge, or the one to be attached to */
+    uint64_t target; /* the number of the end there: its bridge, or the one to be attached to */
     bool attached;
 };
 
@@ -26,7 +26,7 @@ struct letter {
     struct cn_mail mail;
     enum letter_kind kind;
     unsigned from_lane;
-    uint32_t from, to; /* numbers of ends */
+    uint64_t from, to; /* numbers of ends */
     struct cn_ws_item *item;
     bool hold;
     struct cn_ws_moved moved;
@@ -84,7 +84,7 @@ static void make_portable(struct cn_ws_item *item)
 /* --- the bridge ---------------------------------------------------------------------------- */
 
 static struct cn_ws_bridge *bridge_new(struct cn_lane *lane, struct cn_ws_end *end, unsigned index,
-                                       uint32_t target)
+                                       uint64_t target)
 {
     struct cn_ws_bridge *bridge = CN_NEW(struct cn_ws_bridge);
     *bridge = (struct cn_ws_bridge){lane, end, index, target, false};
@@ -98,12 +98,15 @@ void cn_ws_bridge_free(struct cn_ws_bridge *bridge)
     cn_ws_end_release(end);
 }
 
-struct cn_ws_end *cn_ws_bridge_new(struct cn_lane *lane, unsigned index, uint32_t handle)
+struct cn_ws_end *cn_ws_bridge_new(struct cn_lane *lane, unsigned index, uint64_t handle)
 {
     struct cn_ws_end *ours, *theirs;
     cn_ws_pair_new(&theirs, &ours);
+    if (!cn_websocket_number(lane, ours)) {
+        cn_ws_end_release(theirs);
+        return NULL;
+    }
     struct cn_ws_bridge *bridge = bridge_new(lane, ours, index, handle);
-    (void)cn_websocket_number(lane, ours);
     cn_ws_end_claim(ours, &bridge_ops, bridge);
     return theirs;
 }
@@ -180,7 +183,7 @@ static void deliver(struct cn_mail *mail, void *data)
 {
     struct cn_lane *lane = data;
     struct letter *letter = CN_CONTAINER_OF(mail, struct letter, mail);
-    struct cn_ws_end *end = cn_websocket_find(lane, letter->to);
+    struct cn_ws_end *end = cn_websocket_find(lane, (double)letter->to);
     struct cn_ws_bridge *bridge = end ? cn_ws_bridge_of(end) : NULL;
     bool waits = end && end->in_transit;
     if (letter->kind == ARRIVE && waits) {
@@ -203,7 +206,7 @@ static void deliver(struct cn_mail *mail, void *data)
     } else if (letter->kind == ITEM && bridge) {
         deliver_item(bridge, letter->item);
         /* The end may have gone with it. */
-        if (cn_websocket_find(lane, letter->to) == end && cn_ws_bridge_of(end) == bridge &&
+        if (cn_websocket_find(lane, (double)letter->to) == end && cn_ws_bridge_of(end) == bridge &&
             cn_ws_end_over(end))
             cn_ws_bridge_free(bridge);
     }

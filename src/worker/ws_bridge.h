@@ -18,8 +18,8 @@ struct cn_ws_bridge;
 struct cn_ws_end;
 struct cn_ws_moved;
 
-/* A new end here whose other side is end `handle` of lane `index`. */
-struct cn_ws_end *cn_ws_bridge_new(struct cn_lane *lane, unsigned index, uint32_t handle);
+/* A new end here whose other side is end `handle` of lane `index`. NULL: there are too many. */
+struct cn_ws_end *cn_ws_bridge_new(struct cn_lane *lane, unsigned index, uint64_t handle);
 /* The bridge behind an end, or NULL. */
 struct cn_ws_bridge *cn_ws_bridge_of(struct cn_ws_end *end);
 /* Reaches out, if it has not. */
