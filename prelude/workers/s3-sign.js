@@ -30,7 +30,7 @@ function equal(a, b) {
 }
 
 const encode = (text) => encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
-const decode = (text) => {
+export const decode = (text) => {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -48,7 +48,10 @@ function canonicalQuery(url) {
     .map((pair) => pair.join("=")).join("&");
 }
 
-/** What was signed, as one text. */
+/**
+ * What was signed, as one text. The Host field and `url` are one value: the server puts the host of an
+ * absolute target in the field's place (net/http_parser.c, P7).
+ */
 async function stringToSign({ request, url, signedHeaders, payload, time, scope }) {
   const headers = signedHeaders.map((name) => `${name}:${(request.headers.get(name) ?? (name === "host" ? url.host : "")).trim().replace(/ +/g, " ")}\n`).join("");
   const path = url.pathname.split("/").map((part) => encode(decode(part))).join("/");
@@ -93,6 +96,30 @@ function readSignature(request, url) {
   return { algorithm: match[1], credential: match[2], signedHeaders: match[3], signature: match[4], time, payload: request.headers.get("x-amz-content-sha256") };
 }
 
+/** S1: what a field of S3's own asks for was asked for by who signed: a URL that is passed on stays what it was made for. */
+function requireSigned(headers, signedHeaders) {
+  for (const [name] of headers) {
+    if (name.startsWith("x-amz-") && !signedHeaders.includes(name)) throw denied(`There were headers present in the request which were not signed: ${name}`);
+  }
+}
+
+/** The same bytes, which fail at their end unless this is their SHA-256. */
+export function checked(body, expected) {
+  if (expected === undefined) return body;
+  const digest = new crypto.DigestStream("SHA-256");
+  const writer = digest.getWriter();
+  return (body ?? new Response("").body).pipeThrough(new TransformStream({
+    async transform(chunk, controller) {
+      await writer.write(chunk);
+      controller.enqueue(chunk);
+    },
+    async flush() {
+      await writer.close();
+      if (hex(await digest.digest) !== expected) throw new S3Error(400, "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.");
+    },
+  }));
+}
+
 /**
  * Throws unless the request was signed with the secret. Gives its body without the framing of
  * signed chunks, and the SHA-256 that it must have, if the client has named one.
@@ -108,6 +135,7 @@ export async function authenticate(request, url, keyId, secret) {
   if (!equal(id, keyId)) throw new S3Error(403, "InvalidAccessKeyId", "The access key ID you provided does not exist in our records.");
   if (found.payload === null) throw new S3Error(400, "MissingSecurityHeader", "x-amz-content-sha256 is missing.");
   if (!signedHeaders.includes("host")) throw denied("The host must be signed.");
+  requireSigned(request.headers, signedHeaders);
   const key = await signingKey(secret, scope);
   const text = await stringToSign({ request, url, signedHeaders, payload: found.payload, time: found.time, scope: scope.join("/") });
   if (!equal(hex(await hmac(key, text)), found.signature)) throw mismatch();

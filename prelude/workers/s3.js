@@ -1,6 +1,6 @@
 // The S3-compatible endpoint of R2: a worker of the server's own, with every bucket in its env
 // (src/cli/deploy_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
-import { authenticate, S3Error } from "./s3-sign.js";
+import { authenticate, checked, decode, S3Error } from "./s3-sign.js";
 
 const XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"';
 const XML_BYTES_MAX = 4 << 20;
@@ -34,8 +34,8 @@ const unescape = (text) => text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(amp|lt|gt|quo
 const elements = (text, name) => [...text.matchAll(new RegExp(`<${name}>([^]*?)</${name}>`, "g"))].map((match) => match[1]);
 const element = (text, name) => { const [first] = elements(text, name); return first === undefined ? undefined : unescape(first.trim()); };
 
-async function readXml(body) {
-  const bytes = new Uint8Array(await new Response(body).arrayBuffer());
+async function readXml(body, sha256) {
+  const bytes = new Uint8Array(await new Response(checked(body, sha256)).arrayBuffer());
   if (bytes.length > XML_BYTES_MAX) throw failure("MalformedXML");
   return new TextDecoder().decode(bytes);
 }
@@ -140,9 +140,8 @@ async function putObject({ bucket, env, key, headers, body, sha256 }) {
 }
 
 async function copyObject({ bucket, env, key, headers, source }) {
-  const [, name, from] = /^\/?([^/]+)\/(.+?)(?:\?.*)?$/.exec(decodeURIComponent(source)) ?? [];
-  const other = env[name]?.bucket;
-  if (other === undefined) throw failure("NoSuchBucket");
+  const [, name, from] = /^\/?([^/]+)\/(.+?)(?:\?.*)?$/.exec(decode(source)) ?? [];
+  const other = bucketOf(env, name ?? "").bucket;
   const sourceKey = await ssecKeyOf(headers, "x-amz-copy-source-server-side-encryption-customer-");
   const ssecKey = await ssecKeyOf(headers);
   const object = await other.get(from, { ssecKey: sourceKey }).catch(orInvalidRequest(sourceKey));
@@ -153,8 +152,8 @@ async function copyObject({ bucket, env, key, headers, source }) {
   return xml(`<CopyObjectResult><ETag>${escape(made.httpEtag)}</ETag><LastModified>${made.uploaded.toISOString()}</LastModified></CopyObjectResult>`);
 }
 
-async function deleteObjects({ bucket, body }) {
-  const text = await readXml(body);
+async function deleteObjects({ bucket, body, sha256 }) {
+  const text = await readXml(body, sha256);
   const keys = elements(text, "Object").map((each) => element(each, "Key"));
   if (keys.length === 0 || keys.length > 1000 || keys.includes(undefined)) throw failure("MalformedXML");
   await bucket.delete(keys);
@@ -191,17 +190,17 @@ async function createUpload({ bucket, bucketName, key, headers }) {
   return xml(`<InitiateMultipartUploadResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><UploadId>${upload.uploadId}</UploadId></InitiateMultipartUploadResult>`);
 }
 
-async function uploadPart({ bucket, key, query, headers, body }) {
+async function uploadPart({ bucket, key, query, headers, body, sha256 }) {
   if (headers.has("x-amz-copy-source")) throw failure("NotImplemented");
   const number = Number(query.get("partNumber"));
   if (!Number.isInteger(number) || number < 1 || number > 10_000) throw failure("InvalidArgument", "Part number must be an integer between 1 and 10000, inclusive.");
   const ssecKey = await ssecKeyOf(headers);
-  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, body ?? "", { ssecKey }).catch(orInvalidRequest(ssecKey));
+  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, checked(body, sha256) ?? "", { ssecKey }).catch(orInvalidRequest(ssecKey));
   return new Response(null, { headers: { etag: `"${part.etag}"` } });
 }
 
-async function completeUpload({ bucket, bucketName, key, query, body, url }) {
-  const text = await readXml(body);
+async function completeUpload({ bucket, bucketName, key, query, body, sha256, url }) {
+  const text = await readXml(body, sha256);
   const parts = elements(text, "Part").map((each) => ({ partNumber: Number(element(each, "PartNumber")), etag: element(each, "ETag") ?? "" }));
   if (parts.length === 0) throw failure("MalformedXML");
   const object = await bucket.resumeMultipartUpload(key, query.get("uploadId")).complete(parts);
@@ -254,9 +253,14 @@ async function onObject(call) {
   return new Response(null, { status: 204 });
 }
 
+function bucketOf(env, name) {
+  if (!Object.hasOwn(env, name) || name.startsWith("$")) throw failure("NoSuchBucket");
+  return env[name];
+}
+
 /** The bucket by its host (bucket.s3.example) or the first name of the path. */
 function address(url, env) {
-  let path = decodeURIComponent(url.pathname).slice(1);
+  let path = decode(url.pathname).slice(1);
   const suffix = `.${env.$host}`;
   if (url.hostname.endsWith(suffix)) path = `${url.hostname.slice(0, -suffix.length)}/${path}`;
   const slash = path.indexOf("/");
@@ -268,8 +272,7 @@ async function handle(request, env) {
   const { body, sha256 } = await authenticate(request, url, env.$key, env.$secret);
   const [bucketName, key] = address(url, env);
   if (bucketName === "") return listBuckets(env);
-  const admin = Object.hasOwn(env, bucketName) && !bucketName.startsWith("$") ? env[bucketName] : undefined;
-  if (admin === undefined) throw failure("NoSuchBucket");
+  const admin = bucketOf(env, bucketName);
   const call = { env, url, method: request.method, query: url.searchParams, headers: request.headers, body, sha256, admin, bucket: admin.bucket, bucketName, key };
   return key === "" ? onBucket(call) : onObject(call);
 }

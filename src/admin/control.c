@@ -143,7 +143,8 @@ static int parse_query(struct cn_control_call *call, char *query, struct cn_err 
 
 static bool is_rest(const struct route *route, size_t index)
 {
-    return route->path[index] && strcmp(route->path[index], "**") == 0;
+    return index < CN_CONTROL_PATH_MAX && route->path[index] &&
+           strcmp(route->path[index], "**") == 0;
 }
 
 /* Whether the path fits, segment by segment as it was sent: a word of a route needs no encoding. */

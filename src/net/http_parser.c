@@ -17,6 +17,8 @@
  *      "chunked", once, in HTTP/1.1, and never together with Content-Length.
  *  P6  Exactly one Host in HTTP/1.1, at most one in HTTP/1.0, and made of
  *      characters that can be in an authority.
+ *  P7  The host of an absolute target stands in the Host field's place too: there is
+ *      one host, whoever asks.
  *
  * Body framing is decoded here and not by llhttp, whose version 8 takes bare CR
  * in trailers and puts no bound on chunk extensions. */
@@ -275,6 +277,20 @@ static int header_finish(struct cn_http_header *header, struct cn_http_message *
     return header_use(header, message, framing);
 }
 
+/* P7 (RFC 9112, 3.2.2): who routes, who checks a signature and who reads the field see one value.
+ */
+static void host_set(struct cn_http_message *message, const char *host, size_t size)
+{
+    message->host = (struct cn_http_text){host, size};
+    for (size_t i = 0; i < message->header_count; i++) {
+        struct cn_http_header *header = &message->headers[i];
+        if (header->name_size == 4 && memcmp(header->name, "host", 4) == 0) {
+            header->value = host;
+            header->value_size = (uint32_t)size;
+        }
+    }
+}
+
 /* Brings every form of target to "path and query" plus host (RFC 9112, 3.2). */
 static int target_finish(struct cn_http_message *message, const struct framing *framing,
                          const struct cn_http_limits *limits)
@@ -304,7 +320,7 @@ static int target_finish(struct cn_http_message *message, const struct framing *
         path++;
     if (path == host || !host_valid(host, (size_t)(path - host)))
         return 400;
-    message->host = (struct cn_http_text){host, (size_t)(path - host)};
+    host_set(message, host, (size_t)(path - host));
     if (path < end && *path == '/')
         *target = (struct cn_http_text){path, (size_t)(end - path)};
     else if (path == end)

@@ -65,6 +65,12 @@ static int flush_out(z_stream *out)
     return deflate(out, Z_SYNC_FLUSH);
 }
 
+static bool has_tail(const struct cn_buf *bytes)
+{
+    return bytes->size > sizeof(tail) &&
+           memcmp(bytes->data + bytes->size - sizeof(tail), tail, sizeof(tail)) == 0;
+}
+
 static struct cn_ws_message *compress_now(struct cn_ws_deflate *deflate,
                                           const struct cn_ws_message *message, unsigned bits)
 {
@@ -75,6 +81,8 @@ static struct cn_ws_message *compress_now(struct cn_ws_deflate *deflate,
     cn_buf_clear(scratch);
     out->next_in = (Bytef *)message->bytes; /* only read */
     out->avail_in = (uInt)message->size;
+    /* The flush is over only when a call leaves room (zlib); output cut short at the end of a piece
+     * has no tail. One that is no smaller than the message is given up, not sent. */
     do {
         cn_buf_reserve(scratch, PIECE);
         out->next_out = scratch->data + scratch->size;
@@ -83,12 +91,10 @@ static struct cn_ws_message *compress_now(struct cn_ws_deflate *deflate,
         if (rc != Z_OK && rc != Z_BUF_ERROR)
             return NULL;
         scratch->size += PIECE - out->avail_out;
-    } while (out->avail_out == 0 && scratch->size < message->size);
+    } while (out->avail_out == 0 && scratch->size < message->size + sizeof(tail));
     struct cn_ws_message *made = NULL;
-    if (scratch->size > sizeof(tail) && scratch->size - sizeof(tail) < message->size) {
-        CN_ASSERT(memcmp(scratch->data + scratch->size - sizeof(tail), tail, sizeof(tail)) == 0);
+    if (out->avail_out > 0 && has_tail(scratch) && scratch->size < message->size + sizeof(tail))
         made = cn_ws_message_new(message->text, scratch->data, scratch->size - sizeof(tail));
-    }
     scratch_trim(deflate);
     return made;
 }

@@ -13,7 +13,7 @@ const HOST = "s3.test";
 const KEY = "AKIDEXAMPLE";
 const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 const config = (more = {}) => JSON.stringify({
-  name: "app", main: "index.js", compatibility_date: "2026-01-01", r2_buckets: [{ binding: "B", bucket_name: "files" }, { binding: "OWN" }], cairn: { s3: { host: HOST }, ...more },
+  name: "app", main: "index.js", compatibility_date: "2026-01-01", r2_buckets: [{ binding: "B", bucket_name: "files" }, { binding: "C", bucket_name: "other" }, { binding: "OWN" }], cairn: { s3: { host: HOST }, ...more },
 });
 const worker = `export default { async fetch(r, env) { const o = await env.B.get(new URL(r.url).pathname.slice(1)); return o ? new Response(o.body) : new Response("none", { status: 404 }); } };`;
 
@@ -172,6 +172,71 @@ test("R2-8 presigned URLs, and what is not signed well is refused", async (t) =>
   assert.equal((await server.send(signed.url, { method: "PUT", headers: signed.headers, body: "otherwise" })).code, "BadDigest");
   assert.equal((await server.s3("GET", "/files/x")).text, "secret");
   assert.equal((await server.s3("GET", "/files/x?acl")).code, "NotImplemented");
+});
+
+test("R2-8 a presigned URL is good for what was signed: no field of S3's own besides, and no other bucket", async (t) => {
+  const server = await start(t);
+  const good = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
+  const presign = async (url, method = "GET", headers = {}) => (await good.sign(url, { method, headers, aws: { signQuery: true } })).url;
+  await server.s3("PUT", "/files/secret", { body: "secret" });
+  await server.s3("PUT", "/other/mine", { body: "mine" });
+  // Fields that were not signed: a copy of what the signer did not mean, metadata, a key, a storage class.
+  const put = await presign(`http://${HOST}/other/upload?X-Amz-Expires=60`, "PUT");
+  for (const headers of [{ "x-amz-copy-source": "/files/secret" }, { "X-Amz-Meta-Role": "admin" }, { "x-amz-storage-class": "STANDARD_IA" }, { "x-amz-anything": "1" }, { "x-amz-date": "20200101T000000Z" }]) {
+    const answer = await server.send(put, { method: "PUT", headers, body: "" });
+    assert.equal(answer.code, "AccessDenied", JSON.stringify(headers));
+    assert.match(answer.text, /not signed/);
+  }
+  const signed = await good.sign(`http://${HOST}/other/upload`, { method: "PUT", body: "x" });
+  assert.equal((await server.send(signed.url, { method: "PUT", headers: [...signed.headers, ["x-amz-copy-source", "/files/secret"]], body: "x" })).code, "AccessDenied");
+  assert.equal((await server.s3("GET", "/other/upload")).code, "NoSuchKey");
+  assert.equal((await server.send(put, { method: "PUT", body: "as meant" })).status, 200);
+  assert.equal((await server.s3("GET", "/other/upload")).text, "as meant");
+  // A URL for one bucket by its host, sent with an absolute target that names another.
+  const raw = (target, host) => new Promise((resolve, reject) => {
+    const request = http.request({ host: "127.0.0.1", port: server.port, path: target, headers: { host } }, (response) => {
+      let text = "";
+      response.on("data", (part) => (text += part)).on("end", () => resolve({ status: response.statusCode, text }));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+  const hosted = new URL(await presign(`http://other.${HOST}/secret?X-Amz-Expires=60`));
+  const own = new URL(await presign(`http://other.${HOST}/mine?X-Amz-Expires=60`));
+  for (const [target, host] of [
+    [`http://files.${HOST}${hosted.pathname}${hosted.search}`, `other.${HOST}`], [`http://files.${HOST}${hosted.pathname}${hosted.search}`, `files.${HOST}`],
+    [`http://${HOST}/files${hosted.pathname}${hosted.search}`, `other.${HOST}`], [`${hosted.pathname}${hosted.search}`, `files.${HOST}`],
+  ]) {
+    const answer = await raw(target, host);
+    assert.equal(answer.status, 403, `${target} of ${host}: ${answer.text}`);
+    assert.doesNotMatch(answer.text, /^secret$/);
+  }
+  // The target's host counts, and its signature holds, whatever the field says.
+  assert.deepEqual(await raw(`http://other.${HOST}${own.pathname}${own.search}`, `files.${HOST}`), { status: 200, text: "mine" });
+  assert.equal((await server.s3("PUT", "/files/x", { headers: { "x-amz-copy-source": "/%E0%A4%A" } })).code, "InvalidURI");
+  assert.equal((await server.s3("PUT", "/files/x", { headers: { "x-amz-copy-source": "/$secret/x" } })).code, "NoSuchBucket");
+});
+
+test("R2-8 the SHA-256 that was signed is that of every body, not only of an object's", async (t) => {
+  const server = await start(t);
+  const sha = (data) => createHash("sha256").update(data).digest("hex");
+  const good = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
+  const swapped = async (method, path, meant, sent) => {
+    const signed = await good.sign(`http://${HOST}${path}`, { method, body: meant, headers: { "x-amz-content-sha256": sha(meant) } });
+    return server.send(signed.url, { method, headers: signed.headers, body: sent });
+  };
+  await server.s3("PUT", "/files/keep", { body: "kept" });
+  const remove = (key) => `<Delete><Object><Key>${key}</Key></Object></Delete>`;
+  assert.equal((await swapped("POST", "/files?delete", remove("nope"), remove("keep"))).code, "XAmzContentSHA256Mismatch");
+  assert.equal((await server.s3("GET", "/files/keep")).text, "kept");
+  const id = /<UploadId>(.*?)</.exec((await server.s3("POST", "/files/big?uploads")).text)[1];
+  const part = (body, sent = body) => swapped("PUT", `/files/big?partNumber=1&uploadId=${id}`, body, sent);
+  assert.equal((await part("meant", "taken")).code, "XAmzContentSHA256Mismatch");
+  const etag = (await part("meant")).headers.etag;
+  const complete = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${etag}</ETag></Part></CompleteMultipartUpload>`;
+  assert.equal((await swapped("POST", `/files/big?uploadId=${id}`, "other text", complete)).code, "XAmzContentSHA256Mismatch");
+  assert.equal((await swapped("POST", `/files/big?uploadId=${id}`, complete, complete)).status, 200);
+  assert.equal((await server.s3("GET", "/files/big")).text, "meant");
 });
 
 test("R2-8 bodies signed chunk by chunk", async (t) => {

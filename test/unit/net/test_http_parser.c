@@ -103,6 +103,9 @@ TEST(http_parser, brings_targets_to_one_form)
     CHECK_INT(0, status_of("GET http://b.example:8/x?y HTTP/1.1\r\n" HOST "\r\n"));
     CHECK(text_is(message.target, "/x?y"));
     CHECK(text_is(message.host, "b.example:8"));
+    /* P7: the field says the same, for whoever reads that one. */
+    CHECK(message.header_count == 1 && message.headers[0].value_size == strlen("b.example:8"));
+    CHECK(memcmp(message.headers[0].value, "b.example:8", strlen("b.example:8")) == 0);
     CHECK_INT(0, status_of("GET HTTPS://b.example HTTP/1.1\r\n" HOST "\r\n"));
     CHECK(text_is(message.target, "/"));
     CHECK_INT(0, status_of("OPTIONS * HTTP/1.1\r\n" HOST "\r\n"));

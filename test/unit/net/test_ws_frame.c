@@ -359,6 +359,36 @@ static const char *choose(const char *offer)
     return text;
 }
 
+/* Bytes that do not compress end their output at every place of a piece of it, also at its very
+ * end: none of that may be taken for the end of the flush. */
+TEST(ws_frame, messages_around_the_size_of_a_piece_are_compressed_or_left)
+{
+    struct cn_rand rand;
+    cn_rand_init(&rand, test_seed());
+    struct cn_ws_deflate *deflater = cn_ws_deflate_new();
+    static uint8_t bytes[3 * 16384 + 64];
+    for (int pieces = 1; pieces <= 3; pieces++) {
+        for (int off = -40; off <= 40; off++) {
+            for (size_t plain = 0; plain <= 32; plain += 8) { /* a little that does compress */
+                size_t size = (size_t)(pieces * 16384 + off);
+                for (size_t i = 0; i < size; i++)
+                    bytes[i] = (uint8_t)cn_rand_next(&rand);
+                memset(bytes, 'a', plain);
+                struct cn_ws_message *message = cn_ws_message_new(false, bytes, size), *back;
+                struct cn_ws_message *made = cn_ws_deflate(deflater, message, 15);
+                if (made) {
+                    CHECK(made->size < size);
+                    CHECK_INT(0, cn_ws_inflate(deflater, made, sizeof(bytes), &back));
+                    CHECK(back->size == size && memcmp(back->bytes, bytes, size) == 0);
+                    cn_ws_message_unref(back);
+                }
+                cn_ws_message_unref(message);
+            }
+        }
+    }
+    cn_ws_deflate_free(deflater);
+}
+
 TEST(ws_handshake, terms_of_compression)
 {
     const char *plain = CN_WS_OFFER;
