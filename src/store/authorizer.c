@@ -3,7 +3,14 @@
  *
  * Our own statements pass. A guest's may not touch tables whose names begin
  * with _cf_, steer transactions, attach databases, make temporary tables, or
- * use pragmas and virtual tables that are not listed here. */
+ * use pragmas and virtual tables that are not listed here.
+ *
+ * A1  A name is judged as SQLite has parsed it, never by the text of the statement: comments,
+ * quotes and case change nothing. Whatever SQLite compiles while a guest's statement runs (again,
+ * because the schema has changed; for a virtual table) is the guest's too. A2  ALTER TABLE ...
+ * RENAME does not tell the authorizer the new name, nor a virtual table what it makes. Such a
+ * statement runs in a savepoint and is undone if the schema then has one reserved name more
+ * (statement.c). */
 #include <strings.h>
 
 #include "base/assert.h"
@@ -39,6 +46,8 @@ static const struct {
 
 static const char *const modules[] = {"fts5", "fts5vocab", "rtree", "rtree_i32"};
 
+const char cn_authorizer_reserved[] = "names that begin with _cf_ are reserved";
+
 static int deny(struct cn_database *db, const char *reason)
 {
     db->denial = reason;
@@ -58,7 +67,7 @@ static int check_pragma(struct cn_database *db, const char *name, const char *ar
         if (argument && pragmas[i].argument == NEVER)
             return deny(db, "this pragma can be read but not set");
         if (is_ours(argument))
-            return deny(db, "names that begin with _cf_ are reserved");
+            return deny(db, cn_authorizer_reserved);
         return SQLITE_OK;
     }
     return deny(db, "this pragma is not allowed");
@@ -95,8 +104,9 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
     case SQLITE_PRAGMA:
         return check_pragma(db, first, second);
     case SQLITE_CREATE_VTABLE:
+        db->makes_names = true;
         if (is_ours(first))
-            return deny(db, "names that begin with _cf_ are reserved");
+            return deny(db, cn_authorizer_reserved);
         return check_module(db, second);
     case SQLITE_ANALYZE: /* PRAGMA optimize looks at every table */
     case SQLITE_SELECT:
@@ -107,11 +117,12 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
                    ? deny(db, "extensions cannot be loaded")
                    : SQLITE_OK;
     case SQLITE_ALTER_TABLE:
-        return is_ours(second) ? deny(db, "names that begin with _cf_ are reserved") : SQLITE_OK;
+        db->makes_names = true;
+        return is_ours(second) ? deny(db, cn_authorizer_reserved) : SQLITE_OK;
     default:
         /* Tables, indexes, views and triggers: made, dropped, read, written. */
         if (is_ours(first) || (action != SQLITE_READ && action != SQLITE_UPDATE && is_ours(second)))
-            return deny(db, "names that begin with _cf_ are reserved");
+            return deny(db, cn_authorizer_reserved);
         return SQLITE_OK;
     }
 }

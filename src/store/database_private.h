@@ -45,6 +45,7 @@ struct cn_database {
     int savepoint_count;
 
     bool guest;           /* the authorizer applies to what runs now */
+    bool makes_names;     /* what is prepared now names things without telling the authorizer */
     const char *denial;   /* what it refused last; static text */
     uint64_t deadline_ns; /* 0: none */
     bool timed_out;
@@ -62,6 +63,7 @@ struct cn_statement {
     char *sql;          /* owned: key in the cache; NULL if it is not cached */
     size_t sql_size;
     bool in_use, guest, writes, started, done;
+    bool makes_names;   /* A2 of authorizer.c */
     uint64_t shape;     /* cn_statement_shape(), or 0: not yet known */
     int shape_prepared; /* how often SQLite had compiled it again by then */
     int64_t changes;    /* rows changed since it started, triggers included */
@@ -84,6 +86,7 @@ void cn_statements_finalize(struct cn_database *db);
 void cn_statements_trim(struct cn_database *db, int keep);
 
 /* SQLite's authorizer callback; `data` is the database. */
+extern const char cn_authorizer_reserved[]; /* why a name is refused */
 int cn_authorizer(void *data, int action, const char *first, const char *second,
                   const char *database, const char *trigger);
 

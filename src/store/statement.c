@@ -70,22 +70,6 @@ void cn_statements_finalize(struct cn_database *db)
 
 /* ---- Preparing ---- */
 
-/* ALTER TABLE ... RENAME does not tell the authorizer the new name. */
-static bool alters_to_reserved(const char *sql, size_t size)
-{
-    while (size > 0 && isspace((unsigned char)*sql)) {
-        sql++;
-        size--;
-    }
-    if (size < 5 || strncasecmp(sql, "alter", 5) != 0)
-        return false;
-    for (size_t i = 0; i + 4 <= size; i++) {
-        if (strncasecmp(sql + i, "_cf_", 4) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void cache_add(struct cn_statement *statement, const char *sql, size_t size)
 {
     struct cn_database *db = statement->db;
@@ -116,13 +100,11 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
         return ready;
     if (size > INT32_MAX - 1)
         return cn_err_set(err, CN_ESQL, "statement too long: SQLITE_TOOBIG");
-    if (guest && alters_to_reserved(sql, size))
-        return cn_err_set(err, CN_ESQL,
-                          "not authorized: names that begin with _cf_ are reserved: SQLITE_AUTH");
     sqlite3_stmt *stmt = NULL;
     const char *tail = sql;
     db->guest = guest;
     db->denial = NULL;
+    db->makes_names = false;
     int rc =
         sqlite3_prepare_v3(db->connection, sql, (int)size,
                            flags & CN_SQL_UNCACHED ? 0 : SQLITE_PREPARE_PERSISTENT, &stmt, &tail);
@@ -137,6 +119,7 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
     statement->db = db;
     statement->stmt = stmt;
     statement->guest = guest;
+    statement->makes_names = guest && db->makes_names;
     statement->writes = !sqlite3_stmt_readonly(stmt);
     statement->in_use = true;
     cn_list_push_back(&db->statements, &statement->link);
@@ -241,6 +224,47 @@ int cn_statement_bind_blob(struct cn_statement *statement, int index, const void
 
 /* ---- Running ---- */
 
+/* How many names in the schema are reserved, whatever their case; negative if it cannot be read. */
+static int reserved_count(struct cn_database *db)
+{
+    static const char sql[] = "SELECT count(*) FROM main.sqlite_schema"
+                              " WHERE substr(name, 1, 4) = '_cf_' COLLATE NOCASE";
+    sqlite3_stmt *stmt;
+    int count = -1;
+    if (sqlite3_prepare_v2(db->connection, sql, -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        count = sqlite3_column_int(stmt, 0);
+    (void)sqlite3_finalize(stmt); /* its error is the -1 */
+    return count;
+}
+
+/* A2 (authorizer.c): runs a guest's statement that names things without telling the authorizer,
+ * and undoes it if the schema has a reserved name more than before. Such a statement has no rows.
+ */
+static int step_watched(struct cn_statement *statement)
+{
+    struct cn_database *db = statement->db;
+    db->guest = false;
+    int rc = sqlite3_exec(db->connection, "SAVEPOINT cairn_names", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    int before = reserved_count(db);
+    db->guest = true;
+    rc = sqlite3_step(statement->stmt);
+    db->guest = false;
+    if (sqlite3_get_autocommit(db->connection))
+        return rc; /* rolled back as a whole, and the savepoint with it */
+    int after = rc == SQLITE_DONE ? reserved_count(db) : before;
+    if (before < 0 || after < 0 || after > before) {
+        (void)sqlite3_reset(statement->stmt);
+        (void)sqlite3_exec(db->connection, "ROLLBACK TO cairn_names", NULL, NULL, NULL);
+        db->denial = cn_authorizer_reserved;
+        rc = SQLITE_AUTH;
+    }
+    (void)sqlite3_exec(db->connection, "RELEASE cairn_names", NULL, NULL, NULL);
+    return rc;
+}
+
 int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
 {
     struct cn_database *db = statement->db;
@@ -265,7 +289,7 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
         statement->guest; /* statements that SQLite prepares on the way are the guest's too */
     db->denial = NULL;
     int64_t changes = sqlite3_total_changes64(db->connection);
-    rc = sqlite3_step(statement->stmt);
+    rc = statement->makes_names ? step_watched(statement) : sqlite3_step(statement->stmt);
     statement->changes += sqlite3_total_changes64(db->connection) - changes;
     db->guest = false;
     if (rc == SQLITE_ROW)

@@ -37,7 +37,8 @@ const escapes = {
   transactions: ["BEGIN", "BEGIN IMMEDIATE", "COMMIT", "END", "ROLLBACK", "SAVEPOINT a", "RELEASE a", "ROLLBACK TO a"],
   "what is reserved": [
     "SELECT * FROM _cf_KV", "select * from \"_CF_kv\"", "SELECT * FROM [_cf_KV]", "SELECT * FROM main._cf_KV", "INSERT INTO _cf_KV VALUES('a', 'b')", "DELETE FROM _cf_KV", "DROP TABLE _cf_KV",
-    "ALTER TABLE _cf_KV RENAME TO mine", "ALTER TABLE t RENAME TO _cf_t", "CREATE TABLE _cf_mine(a)", "CREATE VIEW w AS SELECT * FROM _cf_KV; SELECT * FROM w",
+    "ALTER TABLE _cf_KV RENAME TO mine", "ALTER TABLE t RENAME TO _cf_t", "CREATE TABLE _cf_mine(a)",
+    "/**/ALTER TABLE t RENAME TO _cf_t", "-- x\nALTER TABLE t RENAME TO [_CF_t]", "ALTER /* to */ TABLE t RENAME TO \"_cf_t\"", "CREATE VIEW \"_cf_v\" AS SELECT 1", "CREATE INDEX `_cf_i` ON t(a)", "CREATE VIEW w AS SELECT * FROM _cf_KV; SELECT * FROM w",
     "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM _cf_KV; END; INSERT INTO t VALUES(9)", "CREATE INDEX i ON _cf_KV(value)", "PRAGMA table_info(_cf_KV)",
     "CREATE VIRTUAL TABLE _cf_f USING fts5(a)", "CREATE VIRTUAL TABLE f USING fts5(a, content='_cf_KV'); SELECT * FROM f", "WITH x AS (SELECT * FROM _cf_KV) SELECT * FROM x",
     "SELECT (SELECT count(*) FROM _cf_KV)", "REINDEX _cf_KV; SELECT * FROM _cf_KV", "ANALYZE _cf_KV; SELECT * FROM _cf_KV",

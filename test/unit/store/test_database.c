@@ -238,6 +238,30 @@ TEST(database, guests_cannot_leave_their_database)
         "DROP TABLE _cf_KV",
         "INSERT INTO _cf_KV VALUES('a', 'b')",
         "ALTER TABLE t RENAME TO _cf_t",
+        "/**/ALTER TABLE t RENAME TO _cf_KV2",
+        "-- a comment\nALTER TABLE t RENAME TO _cf_t",
+        "ALTER/**/TABLE t RENAME/**/TO/**/\"_cf_t\"",
+        "ALTER TABLE t RENAME TO [_Cf_t]",
+        "ALTER TABLE t RENAME TO `_cF_t`",
+        "ALTER TABLE t RENAME TO '_cf_t'",
+        "ALTER TABLE main.\"t\" RENAME TO _cf_t",
+        "ALTER TABLE _cf_KV RENAME TO mine",
+        "ALTER TABLE \"_CF_kv\" RENAME COLUMN value TO v",
+        "ALTER TABLE _cf_KV ADD COLUMN more",
+        "CREATE VIRTUAL TABLE f1 USING fts5(x); ALTER TABLE f1 RENAME TO _cf_f",
+        "CREATE VIRTUAL TABLE r1 USING rtree(id, a, b); /**/ALTER TABLE r1 RENAME TO _cf_r",
+        "CREATE VIRTUAL TABLE f1 USING fts5(value, content='_cf_KV', content_rowid='key');"
+        " INSERT INTO f1(f1) VALUES('rebuild')",
+        "CREATE VIRTUAL TABLE \"_cf_f\" USING fts5(x)",
+        "CREATE VIEW /* here */ _cf_v AS SELECT 1",
+        "CREATE TRIGGER _cf_g AFTER INSERT ON t BEGIN SELECT 1; END",
+        "CREATE TRIGGER g AFTER INSERT ON _cf_KV BEGIN SELECT 1; END",
+        "CREATE INDEX [_cf_i] ON t(a)",
+        "CREATE TABLE n AS SELECT * FROM _cf_KV",
+        "CREATE TABLE c(k TEXT REFERENCES _cf_KV(key)); INSERT INTO c VALUES('k')",
+        "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM _cf_KV; END; INSERT INTO t VALUES(1)",
+        "CREATE VIEW w1 AS SELECT a FROM t; SELECT * FROM w1; DROP VIEW w1;"
+        " CREATE VIEW w1 AS SELECT value AS a FROM _cf_KV; SELECT * FROM w1",
         "CREATE INDEX i ON _cf_KV(value)",
         "CREATE VIEW v AS SELECT * FROM _cf_KV; SELECT * FROM v",
         "PRAGMA journal_mode = WAL",
@@ -262,6 +286,9 @@ TEST(database, guests_cannot_leave_their_database)
         "SELECT jsonb('[1]'), sqrt(2)",
         "CREATE TABLE u(a UNIQUE)",
         "ALTER TABLE u RENAME TO w",
+        "ALTER TABLE f RENAME TO f2",
+        "SELECT * FROM f2('words')",
+        "ALTER TABLE w RENAME COLUMN a TO _cf_column",
         "ALTER TABLE w ADD COLUMN b",
         "PRAGMA optimize",
         "PRAGMA quick_check",
@@ -300,6 +327,35 @@ TEST(database, guests_cannot_leave_their_database)
     }
     CHECK_INT(CN_ESQL, guest(bed.db, "BEGIN", &err));
     CHECK(strstr(err.text, "storage.transaction()") && strstr(err.text, "SQLITE_AUTH"));
+    bed_close(&bed);
+}
+
+/* A1: SQLite compiles a kept statement again when the schema has changed; a view that has changed
+ * its meaning is judged again with it. */
+TEST(database, a_statement_compiled_again_is_still_the_guests)
+{
+    static const char read[] = "SELECT a FROM v", write[] = "INSERT INTO t VALUES('x')";
+    struct bed bed = bed_open();
+    struct cn_err err = {0};
+    struct cn_bytes key = {"k", 1}, value;
+    storetest_exec(bed.db, "CREATE TABLE t(a); CREATE VIEW v AS SELECT a FROM t");
+    CHECK_INT(0, cn_kvtable_put(bed.db, key, (struct cn_bytes){"v", 1}, NULL));
+    storetest_commit(bed.db);
+    struct cn_statement *reads, *writes;
+    size_t used;
+    CHECK_INT(0,
+              cn_database_prepare(bed.db, read, strlen(read), CN_SQL_GUEST, &reads, &used, &err));
+    CHECK_INT(
+        0, cn_database_prepare(bed.db, write, strlen(write), CN_SQL_GUEST, &writes, &used, &err));
+    CHECK_INT(0, guest(bed.db, "DROP VIEW v", &err));
+    CHECK_INT(0, guest(bed.db, "CREATE VIEW v AS SELECT value AS a FROM _cf_KV", &err));
+    CHECK_INT(
+        0, guest(bed.db, "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM _cf_KV; END", &err));
+    CHECK_INT(CN_ESQL, cn_statement_step(reads, &err));
+    CHECK_INT(CN_ESQL, cn_statement_step(writes, &err));
+    cn_statement_release(reads);
+    cn_statement_release(writes);
+    CHECK_INT(1, cn_kvtable_get(bed.db, key, &value, &err));
     bed_close(&bed);
 }
 
