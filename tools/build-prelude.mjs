@@ -12,7 +12,7 @@
 //
 // Usage: node tools/build-prelude.mjs ENTRY.js OUT.js   (writes OUT.js, OUT-parts.js, OUT.js.map, OUT.js.d)
 import { build } from "esbuild";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 const [entry, out] = process.argv.slice(2);
@@ -40,6 +40,29 @@ const nodeModules = {
       contents: `module.exports = require(${JSON.stringify(file)}).default;`,
       resolveDir: path.dirname(file),
     }));
+  },
+};
+
+/** The package of util.inspect() asks our engine, where it has only guesses. Each place must be there, once. */
+const inspectEngine = {
+  name: "inspect-engine",
+  setup(build) {
+    build.onLoad({ filter: /node-inspect-extracted\/dist\/inspect\.js$/ }, ({ path: file }) => {
+      let text = readFileSync(file, "utf8");
+      const formatValue = /function (\w+)\(\w,\w,\w,\w\)\{if\("object"!==/.exec(text)[1];
+      for (const [from, to] of [
+        [/getProxyDetails:\w+\.getProxyDetails,/, "getProxyDetails:__engine.proxyDetails,"],
+        [/\{if\((\w)\.stack\)\{if\("string"==typeof \1\.stack\)return \1\.stack;/, (_, e) => `{var __stack=__engine.stackOf(${e});if(__stack){if("string"==typeof __stack)return __stack;`],
+        // A proxy is named as one, and what it stands for is looked at without its traps.
+        [/\}\((\w),(\w),(\w)\);\w=\2\}if\(\1\.customInspect\)/, (_, t, f, i) => `}(${t},${f},${i});return"Proxy("+${formatValue}(${t},${f},${i})+")"}if(${t}.customInspect)`],
+        [/function (\w+)\((\w)\)\{var (\w)=\w+\(\2,!1\);if\(void 0!==\3\)\{if\(null===\3\)return!0;\2=\3\}/, (all, f, t, e) => all.replace(`${t}=${e}}`, `return ${f}(${e})}`)],
+      ]) {
+        if (text.split(new RegExp(from, "g")).length < 2) throw new Error(`node-inspect-extracted: ${from} is not there`);
+        text = text.replace(from, to);
+      }
+      const engine = path.resolve("prelude/node/internal/inspect-engine.js");
+      return { contents: `var __engine=require(${JSON.stringify(engine)});\n${text}`, resolveDir: path.dirname(file) };
+    });
   },
 };
 
@@ -76,7 +99,7 @@ const fromCore = (exportsOf) => ({
 
 async function bundle(options, plugins) {
   const result = await build({
-    plugins: [nodeModules, ...plugins],
+    plugins: [nodeModules, inspectEngine, ...plugins],
     bundle: true,
     format: "iife",
     globalName: "__prelude",

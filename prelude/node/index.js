@@ -8,6 +8,20 @@ import { stub } from "./internal/stub.js";
 const LOADERS = {
   __proto__: null,
   "cloudflare:node": () => require("./cloudflare.js"),
+  "node:_http_agent": () => require("./internal/legacy.js").agent(),
+  "node:_http_client": () => require("./internal/legacy.js").client(),
+  "node:_http_common": () => require("./internal/legacy.js").common(),
+  "node:_http_incoming": () => require("./internal/legacy.js").incoming(),
+  "node:_http_outgoing": () => require("./internal/legacy.js").outgoing(),
+  "node:_http_server": () => require("./internal/legacy.js").server(),
+  "node:_stream_duplex": () => require("./internal/legacy.js").stream("Duplex"),
+  "node:_stream_passthrough": () => require("./internal/legacy.js").stream("PassThrough"),
+  "node:_stream_readable": () => require("./internal/legacy.js").stream("Readable"),
+  "node:_stream_transform": () => require("./internal/legacy.js").stream("Transform"),
+  "node:_stream_wrap": () => require("./internal/legacy.js").streamWrap(),
+  "node:_stream_writable": () => require("./internal/legacy.js").stream("Writable"),
+  "node:_tls_common": () => require("./internal/legacy.js").tlsCommon(),
+  "node:_tls_wrap": () => require("./internal/legacy.js").tlsWrap(),
   "node:assert": () => require("./assert.js"),
   "node:assert/strict": () => ({ default: require("./assert.js").default.strict }),
   "node:async_hooks": () => require("./async_hooks.js"),
@@ -39,6 +53,7 @@ const LOADERS = {
   "node:stream/web": () => require("./stream_web.js"),
   "node:string_decoder": () => require("./string_decoder.js"),
   "node:sys": () => require("./util.js"),
+  "node:test": () => { const { mock, MockFunctionContext, MockTracker } = require("./test.js"); return { default: { mock, MockFunctionContext, MockTracker } }; },
   "node:timers": () => require("./timers.js"),
   "node:timers/promises": () => ({ default: require("./timers.js").default.promises }),
   "node:tls": () => require("./tls.js"),
@@ -61,7 +76,6 @@ const STUBS = {
   "node:readline/promises": ["createInterface", "Interface", "Readline"],
   "node:repl": ["start", "REPLServer"],
   "node:sqlite": ["DatabaseSync", "StatementSync"],
-  "node:test": ["test", "describe", "it", "before", "after", "beforeEach", "afterEach", "run", "mock"],
   "node:trace_events": ["createTracing", "getEnabledCategories"],
   "node:tty": ["isatty", "ReadStream", "WriteStream"],
   "node:v8": ["getHeapStatistics", "getHeapSpaceStatistics", "serialize", "deserialize", "setFlagsFromString", "Serializer", "Deserializer"],
@@ -72,12 +86,18 @@ const STUBS = {
 
 const loaded = new Map();
 
-/** The namespace of a module: { default, ...names }. */
+/**
+ * The namespace of a module: { default, ...names }. Names that only the namespace has (`extras`)
+ * are on the default export too, where nobody sees them: the bundler takes names from there.
+ */
 export function load(name) {
   let module = loaded.get(name);
   if (module === undefined) {
-    const value = (LOADERS[name] ? LOADERS[name]() : { default: stub(name, STUBS[name]) }).default;
-    module = Object.assign(Object.create(null), value, { default: value });
+    const { default: value, extras = {} } = LOADERS[name] ? LOADERS[name]() : { default: stub(name, STUBS[name]) };
+    for (const key of Object.keys(extras)) {
+      if (!Object.hasOwn(value, key)) Object.defineProperty(value, key, { value: extras[key], writable: true, configurable: true, enumerable: false });
+    }
+    module = Object.assign(Object.create(null), value, extras, { default: value });
     loaded.set(name, module);
   }
   return module;

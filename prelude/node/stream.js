@@ -1,50 +1,78 @@
-// node:stream: the package that Node.js publishes of its own streams.
+// node:stream: the package that Node.js publishes of its own streams, and what came after it.
 import stream from "readable-stream";
-import { Readable, Writable } from "readable-stream";
+import { Buffer } from "./buffer.js";
+import { duplexFromWeb, duplexToWeb, readableFromWeb, readableToWeb, writableFromWeb, writableToWeb } from "./internal/webstreams.js";
 
-/** Web streams and back, which the package leaves to its surroundings. */
-function toWeb(readable) {
-  const iterator = readable[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { value, done } = await iterator.next();
-      if (done) controller.close();
-      else controller.enqueue(typeof value === "string" || readable.readableObjectMode ? value : new Uint8Array(value));
-    },
-    async cancel(reason) {
-      readable.destroy(reason instanceof Error ? reason : undefined);
-    },
-  }, { highWaterMark: 0 });
+const { Readable, Writable, Duplex } = stream;
+
+const web = (Class, to, from) => {
+  Class.toWeb = to;
+  Class.fromWeb = from;
+};
+web(Readable, readableToWeb, readableFromWeb);
+web(Writable, writableToWeb, writableFromWeb);
+web(Duplex, duplexToWeb, duplexFromWeb);
+
+stream.setDefaultHighWaterMark(false, 64 * 1024);
+// What waits in a corked duplex fails when it is destroyed, as in a writable.
+Duplex.prototype.destroy = Writable.prototype.destroy;
+
+const { end } = Writable.prototype;
+/** A callback of end() gets null if all went well. */
+Writable.prototype.end = function (chunk, encoding, callback) {
+  const args = [chunk, encoding, callback];
+  const at = args.findIndex((arg) => typeof arg === "function");
+  if (at >= 0) {
+    const given = args[at];
+    args[at] = (error) => given(error ?? null);
+  }
+  return Reflect.apply(end, this, args);
+};
+Duplex.prototype.end = Writable.prototype.end;
+
+/** Two duplex streams: what is written to one can be read from the other. */
+class DuplexSide extends Duplex {
+  #other = null;
+  #waiting = null;
+  join(other) {
+    this.#other = other;
+  }
+  _read() {
+    const callback = this.#waiting;
+    if (callback) {
+      this.#waiting = null;
+      callback();
+    }
+  }
+  _write(chunk, encoding, callback) {
+    if (chunk.length === 0) {
+      queueMicrotask(callback);
+      return;
+    }
+    this.#other.push(chunk);
+    this.#other.#waiting = callback;
+  }
+  _final(callback) {
+    this.#other.on("end", callback);
+    this.#other.push(null);
+  }
 }
-Readable.toWeb = toWeb;
-Readable.fromWeb = (web, options = {}) => {
-  const reader = web.getReader();
-  return new Readable({
-    ...options,
-    read() {
-      reader.read().then(({ value, done }) => this.push(done ? null : value), (error) => this.destroy(error));
-    },
-    destroy(error, callback) {
-      reader.cancel(error).then(() => callback(error), () => callback(error));
-    },
-  });
-};
-Writable.toWeb = (writable) =>
-  new WritableStream({
-    write: (chunk) => new Promise((resolve, reject) => writable.write(chunk, (error) => (error ? reject(error) : resolve()))),
-    close: () => new Promise((resolve, reject) => {
-      writable.once("error", reject);
-      writable.end(resolve);
-    }),
-    abort: (reason) => void writable.destroy(reason),
-  });
-Writable.fromWeb = (web, options = {}) => {
-  const writer = web.getWriter();
-  return new Writable({
-    ...options,
-    write: (chunk, encoding, callback) => void writer.write(chunk).then(() => callback(), callback),
-    final: (callback) => void writer.close().then(() => callback(), callback),
-    destroy: (error, callback) => void (error ? writer.abort(error) : Promise.resolve()).then(() => callback(error), () => callback(error)),
-  });
-};
+function duplexPair(options) {
+  const sides = [new DuplexSide(options), new DuplexSide(options)];
+  sides[0].join(sides[1]);
+  sides[1].join(sides[0]);
+  return sides;
+}
+
+const isUint8Array = (value) => ArrayBuffer.isView(value) && value instanceof Uint8Array;
+Object.assign(stream, {
+  duplexPair,
+  isDestroyed: (value) => {
+    if (!value || typeof value !== "object") return null;
+    return !!(value.destroyed || value._writableState?.destroyed || value._readableState?.destroyed);
+  },
+  _isUint8Array: isUint8Array,
+  _isArrayBufferView: (value) => ArrayBuffer.isView(value),
+  _uint8ArrayToBuffer: (chunk) => Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength),
+});
 export default stream;

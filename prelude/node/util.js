@@ -1,10 +1,14 @@
 // node:util
-import { invalidArgType, nodeError, validateFunction, validateString } from "./internal/errors.js";
+import { invalidArgType, invalidArgValue, nodeError, notImplemented, validateFunction, validateOneOf, validateString } from "./internal/errors.js";
 import { isDeepStrictEqual } from "./internal/equal.js";
-import { format as formatArgs, inspect as show } from "./internal/internals.js";
+import { format, formatWithOptions, inspect } from "./internal/inspect.js";
+import { proxyDetails } from "./internal/inspect-engine.js";
+import { MIMEParams, MIMEType } from "./internal/mime.js";
+import { parseEnv } from "./internal/dotenv.js";
 
+export { format, formatWithOptions, inspect };
 const kCustomPromisify = Symbol.for("nodejs.util.promisify.custom");
-const kCustomInspect = Symbol.for("nodejs.util.inspect.custom");
+export const kCustomPromisifyArgs = Symbol("customPromisifyArgs");
 const toStringTag = (value) => Object.prototype.toString.call(value).slice(8, -1);
 const hasSlot = (check) => (value) => {
   try {
@@ -44,78 +48,87 @@ export const types = {
   isNativeError: (value) => (typeof Error.isError === "function" ? Error.isError(value) : value instanceof Error),
   isNumberObject: boxed(Number),
   isPromise: (value) => isObject(value) && value instanceof Promise,
-  isProxy: () => false,
-  isRegExp: (value) => isObject(value) && value instanceof RegExp && toStringTag(value) === "RegExp",
+  isProxy: (value) => proxyDetails(value) !== undefined,
+  isRegExp: (value) => isObject(value) && value !== RegExp.prototype && hasSlot(getter(RegExp, "source"))(value),
   isSet: hasSlot(getter(Set, "size")),
   isSetIterator: (value) => isObject(value) && toStringTag(value) === "Set Iterator",
   isSharedArrayBuffer,
   isStringObject: boxed(String),
   isSymbolObject: boxed(Symbol),
   isTypedArray: (value) => ArrayBuffer.isView(value) && !(value instanceof DataView),
-  isWeakMap: (value) => value instanceof WeakMap,
-  isWeakSet: (value) => value instanceof WeakSet,
+  isWeakMap: hasSlot(function () { WeakMap.prototype.has.call(this, {}); }),
+  isWeakSet: hasSlot(function () { WeakSet.prototype.has.call(this, {}); }),
 };
 types.isBoxedPrimitive = (value) =>
   types.isNumberObject(value) || types.isStringObject(value) || types.isBooleanObject(value) || types.isBigIntObject(value) || types.isSymbolObject(value);
-for (const name of ["Uint8Array", "Int8Array", "Uint8ClampedArray", "Uint16Array", "Int16Array", "Uint32Array", "Int32Array", "Float32Array", "Float64Array"]) {
+for (const name of ["Uint8Array", "Int8Array", "Uint8ClampedArray", "Uint16Array", "Int16Array", "Uint32Array", "Int32Array", "Float16Array", "Float32Array", "Float64Array"]) {
   types[`is${name}`] = (value) => ArrayBuffer.isView(value) && typedArrayTag.call(value) === name;
 }
 
-export function inspect(value, options = {}, depth = undefined) {
-  if (typeof options === "boolean") return show(value, { showHidden: options, depth });
-  return show(value, options ?? {});
-}
-inspect.custom = kCustomInspect;
-inspect.defaultOptions = { showHidden: false, depth: 2, colors: false, customInspect: true, maxArrayLength: 100, maxStringLength: 10000, breakLength: 128, compact: 3, sorted: false, getters: false, numericSeparator: false };
-inspect.colors = { reset: [0, 0], bold: [1, 22], dim: [2, 22], italic: [3, 23], underline: [4, 24], inverse: [7, 27], black: [30, 39], red: [31, 39], green: [32, 39], yellow: [33, 39], blue: [34, 39], magenta: [35, 39], cyan: [36, 39], white: [37, 39], gray: [90, 39], grey: [90, 39] };
-inspect.styles = {};
 
 export function promisify(original) {
   validateFunction(original, "original");
   if (original[kCustomPromisify] !== undefined) {
-    validateFunction(original[kCustomPromisify], "util.promisify.custom");
-    return original[kCustomPromisify];
+    const custom = original[kCustomPromisify];
+    validateFunction(custom, "util.promisify.custom");
+    return Object.defineProperty(custom, kCustomPromisify, { value: custom, enumerable: false, writable: false, configurable: true });
   }
-  const promised = function (...args) {
+  const names = original[kCustomPromisifyArgs];
+  function promised(...args) {
     return new Promise((resolve, reject) => {
-      Reflect.apply(original, this, [...args, (error, ...values) => (error ? reject(error) : resolve(values[0]))]);
+      Reflect.apply(original, this, [...args, (error, ...values) => {
+        if (error) return reject(error);
+        if (names === undefined || values.length < 2) return resolve(values[0]);
+        return resolve(Object.fromEntries(names.map((name, i) => [name, values[i]])));
+      }]);
     });
-  };
+  }
   Object.setPrototypeOf(promised, Object.getPrototypeOf(original));
-  Object.defineProperty(promised, kCustomPromisify, { value: promised, configurable: true });
+  Object.defineProperty(promised, kCustomPromisify, { value: promised, enumerable: false, writable: false, configurable: true });
   return Object.defineProperties(promised, Object.getOwnPropertyDescriptors(original));
 }
 promisify.custom = kCustomPromisify;
 
 export function callbackify(original) {
   validateFunction(original, "original");
-  const callbackified = function (...args) {
+  function callbackified(...args) {
     const callback = args.pop();
     validateFunction(callback, "last argument");
+    const call = (...values) => queueMicrotask(() => Reflect.apply(callback, this, values));
     Reflect.apply(original, this, args).then(
-      (value) => queueMicrotask(() => callback(null, value)),
-      (reason) => queueMicrotask(() => {
-        if (reason) return callback(reason);
-        const error = nodeError(Error, "ERR_FALSY_VALUE_REJECTION", "Promise was rejected with falsy value");
-        error.reason = reason;
-        return callback(error);
-      }),
+      (value) => call(null, value),
+      (reason) => {
+        if (reason) return call(reason);
+        return call(nodeError(Error, "ERR_FALSY_VALUE_REJECTION", "Promise was rejected with falsy value", { reason }));
+      },
     );
-  };
-  Object.defineProperty(callbackified, "name", { value: `${original.name}Callbackified`, configurable: true });
-  return callbackified;
+  }
+  const descriptors = Object.getOwnPropertyDescriptors(original);
+  if (typeof descriptors.length.value === "number") descriptors.length.value++;
+  if (typeof descriptors.name.value === "string") descriptors.name.value += "Callbackified";
+  delete descriptors.prototype;
+  for (const key of ["arguments", "caller"]) delete descriptors[key];
+  return Object.defineProperties(callbackified, descriptors);
 }
 
 export function inherits(constructor, superConstructor) {
-  if (typeof constructor !== "function") throw invalidArgType("ctor", "of type function", constructor);
-  if (typeof superConstructor !== "function") throw invalidArgType("superCtor", "of type function", superConstructor);
-  if (superConstructor.prototype === undefined) throw invalidArgType("superCtor.prototype", "of type object", undefined);
+  if (constructor === undefined || constructor === null) throw invalidArgType("ctor", "of type function", constructor);
+  if (superConstructor === undefined || superConstructor === null) throw invalidArgType("superCtor", "of type function", superConstructor);
+  if (superConstructor.prototype === undefined) throw invalidArgType("superCtor.prototype", "of type object", superConstructor.prototype);
   Object.defineProperty(constructor, "super_", { value: superConstructor, writable: true, configurable: true });
   Object.setPrototypeOf(constructor.prototype, superConstructor.prototype);
 }
 
+export function _extend(target, source) {
+  if (source === null || typeof source !== "object") return target;
+  const names = Object.keys(source);
+  for (let i = names.length; i-- > 0;) target[names[i]] = source[names[i]];
+  return target;
+}
+
 const warned = new Set();
 export function deprecate(fn, message, code = undefined) {
+  validateFunction(fn, "fn");
   let done = false;
   const deprecated = function (...args) {
     if (!done) {
@@ -130,30 +143,54 @@ export function deprecate(fn, message, code = undefined) {
   return deprecated;
 }
 
-const enabledSections = () => `${globalThis.process?.env?.NODE_DEBUG ?? ""}`.toLowerCase().split(",");
-export function debuglog(section) {
-  const enabled = enabledSections().includes(section.toLowerCase());
-  return Object.assign((...args) => enabled && console.error(`${section.toUpperCase()} 1: ${format(...args)}`), { enabled });
+/** As on the platform, every section is enabled: there is no NODE_DEBUG to ask. */
+export function debuglog(section, onReady = undefined) {
+  const name = `${section}`.toUpperCase();
+  let asked = false;
+  const debug = (...args) => console.log(format("%s: %s\n", name, formatWithOptions({}, ...args)));
+  const logger = (...args) => {
+    if (!asked) {
+      asked = true;
+      if (typeof onReady === "function") onReady(debug);
+    }
+    return debug(...args);
+  };
+  return Object.defineProperty(logger, "enabled", { get: () => true, configurable: true, enumerable: true });
 }
 
-export const format = (...args) => formatArgs(args);
-export const formatWithOptions = (options, ...args) => formatArgs(args, options);
+const pad = (number) => `${number}`.padStart(2, "0");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+export function log(...args) {
+  const now = new Date();
+  console.log("%s - %s", `${now.getDate()} ${MONTHS[now.getMonth()]} ${[now.getHours(), now.getMinutes(), now.getSeconds()].map(pad).join(":")}`, format(...args));
+}
 
 export function stripVTControlCharacters(text) {
   validateString(text, "str");
-  // Escape sequences of terminals: CSI ... final byte, OSC ... BEL or ST.
-  return text.replace(/[\u001b\u009b](?:\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[[\]()#;?]*(?:\d{1,4}(?:[;:]\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~])/g, "");
+  // Escape sequences of terminals: OSC ... BEL, ST or ESC \, then CSI and the like with a final byte.
+  return text.replace(/(?:\u001b\]|\u009d)[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|[\u001b\u009b][[\]()#;?]*(?:\d{1,4}(?:[;:]\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]/g, "");
 }
 
-export function styleText(style, text) {
+/** The codes of a style: a name of inspect.colors, or a colour "#rgb" or "#rrggbb". */
+function styleCodes(name) {
+  if (name === "none") return ["", ""];
+  const codes = inspect.colors[name];
+  if (codes) return [`\u001b[${codes[0]}m`, `\u001b[${codes[1]}m`];
+  throw invalidArgValue("format", name, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
+}
+export function styleText(style, text, options = undefined) {
+  if (typeof style !== "string" && !Array.isArray(style)) throw invalidArgValue("format", style, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
   validateString(text, "text");
-  let out = text;
+  if (options?.validateStream !== undefined && typeof options.validateStream !== "boolean") throw invalidArgType("options.validateStream", "of type boolean", options.validateStream);
+  let left = "";
+  let right = "";
   for (const name of [style].flat()) {
-    const codes = inspect.colors[name];
-    if (!codes) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", `The argument 'format' must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}. Received '${name}'`);
-    out = `\u001b[${codes[0]}m${out}\u001b[${codes[1]}m`;
+    if (typeof name !== "string") validateOneOf(name, "format", Object.keys(inspect.colors));
+    const [open, close] = styleCodes(name);
+    left += open;
+    right = `${close}${right}`;
   }
-  return out;
+  return `${left}${text}${right}`;
 }
 
 /** https://nodejs.org/api/util.html#utilparseargsconfig */
@@ -219,46 +256,40 @@ export function parseArgs({ args = [], options = {}, strict = true, allowPositio
   return wantTokens ? { values, positionals, tokens } : { values, positionals };
 }
 
-export class MIMEType {
-  #type;
-  #subtype;
-  params = new Map();
-  constructor(input) {
-    const match = /^\s*([\w!#$&^.+-]+)\/([\w!#$&^.+-]+)\s*(;[^]*)?$/.exec(`${input}`);
-    if (!match) throw nodeError(TypeError, "ERR_INVALID_MIME_SYNTAX", `The MIME syntax for a MIME type in "${input}" is invalid`);
-    this.#type = match[1].toLowerCase();
-    this.#subtype = match[2].toLowerCase();
-    for (const [, name, quoted, plain] of (match[3] ?? "").matchAll(/;\s*([^=;\s]+)=(?:"((?:[^"\\]|\\.)*)"|([^;]*))/g)) {
-      const key = name.toLowerCase();
-      if (!this.params.has(key)) this.params.set(key, quoted !== undefined ? quoted.replace(/\\(.)/g, "$1") : plain.trim());
-    }
-  }
-  get type() { return this.#type; }
-  set type(value) { this.#type = `${value}`.toLowerCase(); }
-  get subtype() { return this.#subtype; }
-  set subtype(value) { this.#subtype = `${value}`.toLowerCase(); }
-  get essence() { return `${this.#type}/${this.#subtype}`; }
-  toString() {
-    let text = this.essence;
-    for (const [name, value] of this.params) text += `;${name}=${/^[\w!#$&^.+-]+$/.test(value) ? value : `"${value.replace(/["\\]/g, "\\$&")}"`}`;
-    return text;
-  }
-  toJSON() { return this.toString(); }
+export async function aborted(signal, resource) {
+  if (signal === undefined || signal === null || typeof signal !== "object" || !(signal instanceof AbortSignal)) throw invalidArgType("signal", ["AbortSignal"], signal);
+  if (resource === null || (typeof resource !== "object" && typeof resource !== "function")) throw invalidArgType("resource", "of type object", resource);
+  if (signal.aborted) return undefined;
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-export function aborted(signal, resource) {
-  void resource;
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true })));
-}
+const isNull = (value) => value === null;
+const isUndefined = (value) => value === undefined;
+const isNullOrUndefined = (value) => value === null || value === undefined;
+const isBoolean = (value) => typeof value === "boolean";
+const isNumber = (value) => typeof value === "number";
+const isString = (value) => typeof value === "string";
+const isSymbol = (value) => typeof value === "symbol";
+const isFunction = (value) => typeof value === "function";
+const isError = (value) => types.isNativeError(value) || value instanceof Error;
+const isPrimitive = (value) => value === null || (typeof value !== "object" && typeof value !== "function");
+const isBuffer = (value) => require("./buffer.js").Buffer.isBuffer(value);
+const isArray = (value) => Array.isArray(value);
 
+/** What a worker has no use for; the names are there. */
+const absent = (name) => ({ [name]() { throw notImplemented(name); } })[name];
+const toUSVString = (text) => `${text}`.toWellFormed();
+const { isRegExp, isDate } = types;
+
+export { MIMEParams, MIMEType, isDeepStrictEqual, parseEnv };
 export default {
-  types, inspect, promisify, callbackify, inherits, deprecate, debuglog, debug: debuglog, format, formatWithOptions,
-  isDeepStrictEqual, stripVTControlCharacters, styleText, parseArgs, MIMEType, aborted,
-  toUSVString: (text) => `${text}`.toWellFormed(),
-  isArray: Array.isArray,
-  TextEncoder: globalThis.TextEncoder,
-  TextDecoder: globalThis.TextDecoder,
-  transferableAbortController: () => new AbortController(),
-  transferableAbortSignal: (signal) => signal,
-  getSystemErrorName: (number) => Object.entries(require("./os.js").default.constants.errno).find(([, n]) => n === -number)?.[0],
+  types, callbackify, promisify, inherits, deprecate, isDeepStrictEqual, debug: debuglog, debuglog, format, formatWithOptions, inspect,
+  MIMEParams, MIMEType, TextDecoder: globalThis.TextDecoder, TextEncoder: globalThis.TextEncoder, _extend, aborted,
+  getCallSite: absent("getCallSite"), getCallSites: absent("getCallSites"), getSystemErrorMap: absent("getSystemErrorMap"),
+  getSystemErrorMessage: absent("getSystemErrorMessage"), getSystemErrorName: absent("getSystemErrorName"),
+  isArray, isBoolean, isBuffer, isDate, isError, isFunction, isNull, isNullOrUndefined, isNumber,
+  isObject: (value) => value !== null && typeof value === "object", isPrimitive, isRegExp, isString, isSymbol, isUndefined,
+  log, parseArgs, parseEnv, stripVTControlCharacters, styleText, toUSVString,
+  transferableAbortController: absent("transferableAbortController"), transferableAbortSignal: absent("transferableAbortSignal"),
+  _errnoException: absent("_errnoException"), _exceptionWithHostPort: absent("_exceptionWithHostPort"),
 };

@@ -18,7 +18,7 @@ import * as timers from "./node-timers.js";
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, inspect: inspection().inspect, format: inspection().format, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
+    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
     noteChannel: (channel, message) => {
       if (currentTrace() !== 0) trace().noteChannel(channel, message);
     },

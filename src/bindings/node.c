@@ -45,7 +45,26 @@ static JSValueRef native_prelude_part(CN_JS_NATIVE_ARGS)
     return part;
 }
 
+/* Part of the library, though not of its public headers: the target of a proxy, or NULL. */
+extern JSObjectRef JSObjectGetProxyTarget(JSObjectRef object) __attribute__((weak));
+
+/* proxyDetails(object) -> [target, {}] of a proxy, else undefined. The library does not tell a
+ * proxy's handler. The global object is a proxy too, in C alone. */
+static JSValueRef native_proxy_details(CN_JS_NATIVE_ARGS)
+{
+    JSValueRef value = cn_js_arg(0);
+    if (!JSObjectGetProxyTarget || !JSValueIsObject(ctx, value) ||
+        JSValueIsStrictEqual(ctx, value, JSContextGetGlobalObject(ctx)))
+        return JSValueMakeUndefined(ctx);
+    JSObjectRef target = JSObjectGetProxyTarget((JSObjectRef)value);
+    if (!target)
+        return JSValueMakeUndefined(ctx);
+    JSValueRef details[] = {target, JSObjectMake(ctx, NULL, NULL)};
+    return JSObjectMakeArray(ctx, 2, details, exception);
+}
+
 const struct cn_js_native cn_native_node[] = {
+    {"proxyDetails", native_proxy_details},
     {"nodeBundle", native_node_bundle},
     {"preludePart", native_prelude_part},
     {0},

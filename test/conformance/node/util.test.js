@@ -55,9 +55,17 @@ test("assert throws the error that it is given", () => {
   assertThrows(RangeError, () => assertModule(false, new RangeError("mine")));
 }, { differs: { workerd: "wraps it, unlike Node.js" } });
 
-test("assert.deepEqual is loose", () => {
-  assertModule.deepEqual([1, "2"], ["1", 2]);
-}, { differs: { workerd: "strict there, unlike Node.js" } });
+test("assert.deepEqual and equal compare strictly, as on the platform", () => {
+  for (const [name, a, b] of [["deepEqual", [1], ["1"]], ["equal", 1, "1"]]) {
+    let thrown = null;
+    try {
+      assertModule[name](a, b);
+    } catch (error) {
+      thrown = error;
+    }
+    assertEquals(thrown?.code, "ERR_ASSERTION");
+  }
+});
 
 test("path", () => {
   assertEquals([path.join("/a", "../b", "./c"), path.resolve("/x", "y", "..", "z"), path.basename("/a/b.txt", ".txt"), path.extname("a.b.c"), path.relative("/a/b", "/a/c/d"), path.normalize("/a//b/../c/")], ["/b/c", "/x/z", "b", ".c", "../c/d", "/a/c/"]);
