@@ -378,12 +378,6 @@ static void release_string(void *string)
     JSStringRelease(string);
 }
 
-static void release_bytes(void *pin)
-{
-    cn_js_pin_clear(pin);
-    cn_free(pin);
-}
-
 /* Sends text. ASCII goes from where JavaScript keeps it. */
 static int respond_text(JSContextRef ctx, struct cn_event *event, const struct cn_http_head *head,
                         JSValueRef body)
@@ -413,9 +407,9 @@ static int respond_bytes(JSContextRef ctx, struct cn_event *event, const struct 
     (void)cn_js_bytes(ctx, body, &bytes, &size); /* null: no body */
     if (size <= LARGE_BODY)
         return cn_http_respond(event->http, head, bytes, size, NULL, NULL);
-    struct cn_js_pin *pin = CN_NEW(struct cn_js_pin);
-    cn_js_pin_set(pin, cn_js_context_of(ctx), body);
-    return cn_http_respond(event->http, head, bytes, size, release_bytes, pin);
+    /* The client may read long after the context is gone: X3 of js/context.h. */
+    return cn_http_respond(event->http, head, bytes, size, cn_js_loan_return,
+                           cn_js_lend(ctx, body));
 }
 
 /* respond(h, status, statusText, headers, body) -> whether it was sent */
@@ -458,7 +452,7 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
         cn_websocket_find(instance_of(ctx)->lane, cn_js_to_number(ctx, cn_js_arg(2)));
     if (event->state != CN_EVENT_RUNNING)
         return JSValueMakeBoolean(ctx, false);
-    if (!end || end->ops)
+    if (!end || end->state != CN_WS_END_NEW)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
                            "The WebSocket of the response is in use already, or closed.");
     struct head head;

@@ -58,6 +58,8 @@ static JSValueRef native_ws_pair(CN_JS_NATIVE_ARGS)
         cn_ws_end_release(a->handle ? a : b);
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Too many WebSockets are open.");
     }
+    cn_websocket_keep(instance_of(ctx), a);
+    cn_websocket_keep(instance_of(ctx), b);
     JSValueRef numbers[] = {JSValueMakeNumber(ctx, (double)a->handle),
                             JSValueMakeNumber(ctx, (double)b->handle)};
     return array_of(ctx, 2, numbers);
@@ -69,11 +71,11 @@ static JSValueRef native_ws_accept(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
     struct cn_object *object = instance_of(ctx)->lane->vm->owner;
-    if (!end || end->ops)
+    if (!end || end->state != CN_WS_END_NEW)
         return JSValueMakeUndefined(ctx);
     if (object) {
-        (void)cn_object_socket_accept(object, end, false, false, NULL, 0);
         cn_websocket_attach(end);
+        (void)cn_object_socket_accept(object, end, false, false, NULL, 0); /* or it is closed */
     } else {
         cn_websocket_accept(instance_of(ctx), end, cn_js_arg(1));
     }
@@ -109,7 +111,7 @@ static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
     if (!end)
         return JSValueMakeNumber(ctx, SEND_DONE); /* it is gone, by no fault of the script */
-    if (end->close_asked)
+    if (cn_ws_end_close_asked(end))
         return JSValueMakeNumber(ctx, SEND_CLOSED);
     struct cn_ws_message *message;
     uint8_t *bytes;
@@ -136,7 +138,7 @@ static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
 static JSValueRef native_ws_close(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
-    if (!end || end->close_asked)
+    if (!end || cn_ws_end_close_asked(end))
         return JSValueMakeUndefined(ctx);
     struct cn_buf *reason = &instance_of(ctx)->lane->scratch;
     cn_buf_clear(reason);
@@ -146,7 +148,7 @@ static JSValueRef native_ws_close(CN_JS_NATIVE_ARGS)
                                 .reason = (const char *)reason->data,
                                 .reason_size = reason->size};
     struct cn_object *object = instance_of(ctx)->lane->vm->owner;
-    end->close_asked = true;
+    cn_ws_end_closing(end);
     if (object) {
         cn_object_socket_close(object, end, &close);
     } else {
@@ -160,10 +162,11 @@ static JSValueRef native_ws_state(CN_JS_NATIVE_ARGS)
 {
     const struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
     int state = 4;
-    if (end && !end->ops)
+    bool asked = end && cn_ws_end_close_asked(end);
+    if (end && end->state != CN_WS_END_CLAIMED)
         state = 0;
-    else if (end && !(end->close_asked && end->close_taken))
-        state = end->close_asked ? 2 : end->close_taken ? 3 : 1;
+    else if (end && !(asked && end->close_taken))
+        state = asked ? 2 : end->close_taken ? 3 : 1;
     return JSValueMakeNumber(ctx, state);
 }
 
@@ -204,7 +207,7 @@ static JSValueRef native_ws_transit(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
     char address[CN_WEBSOCKET_ADDRESS_SIZE];
-    if (!end || end->ops || end->in_transit)
+    if (!end || end->state != CN_WS_END_NEW)
         return JSValueMakeNull(ctx);
     cn_websocket_transit(instance_of(ctx)->lane, end, address);
     return cn_js_text_z(ctx, address);
@@ -216,15 +219,15 @@ static JSValueRef native_ws_claim(CN_JS_NATIVE_ARGS)
     struct cn_buf *address = &instance_of(ctx)->lane->scratch;
     cn_buf_clear(address);
     cn_js_append_utf8(ctx, cn_js_arg(0), address);
-    return JSValueMakeNumber(
-        ctx, (double)cn_websocket_claim(instance_of(ctx)->lane, cn_buf_text(address)));
+    return JSValueMakeNumber(ctx,
+                             (double)cn_websocket_claim(instance_of(ctx), cn_buf_text(address)));
 }
 
 /* wsAbandon(w): the collector has found it; nobody can use it any more */
 static JSValueRef native_ws_abandon(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
-    if (end && !end->ops && !end->in_transit)
+    if (end && end->state == CN_WS_END_NEW)
         cn_ws_end_release(end);
     return JSValueMakeUndefined(ctx);
 }
@@ -255,14 +258,14 @@ static JSValueRef native_socket_accept(CN_JS_NATIVE_ARGS)
 {
     struct cn_object *object = object_arg(ctx, cn_js_arg(0));
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(1));
-    if (!object || !end || end->ops || !JSValueIsObject(ctx, cn_js_arg(2)))
+    if (!object || !end || end->state != CN_WS_END_NEW || !JSValueIsObject(ctx, cn_js_arg(2)))
         return JSValueMakeUndefined(ctx);
     struct cn_text tags[CN_SOCKET_TAGS_MAX];
     struct cn_buf buf = {0};
     size_t count = texts_of(ctx, cn_js_arg(2), &buf, tags, CN_SOCKET_TAGS_MAX);
+    cn_websocket_attach(end);
     (void)cn_object_socket_accept(object, end, true, JSValueToBoolean(ctx, cn_js_arg(3)), tags,
                                   count);
-    cn_websocket_attach(end);
     cn_buf_fini(&buf);
     return JSValueMakeUndefined(ctx);
 }
@@ -376,7 +379,7 @@ static JSValueRef native_socket_event_timeout(CN_JS_NATIVE_ARGS)
 
 struct outgoing {
     struct cn_operation operation;
-    struct cn_lane *lane;
+    struct cn_instance *instance;
     struct cn_ws_client *client;
     struct cn_js_pin callback;
 };
@@ -421,7 +424,10 @@ static void on_connected(const struct cn_ws_client_result *result, void *data)
     if (result->error) {
         argument = cn_js_text_z(ctx, result->error->text);
     } else {
-        uint64_t number = result->end ? cn_websocket_number(outgoing->lane, result->end) : 0;
+        struct cn_instance *instance = outgoing->instance;
+        uint64_t number = result->end ? cn_websocket_number(instance->lane, result->end) : 0;
+        if (number)
+            cn_websocket_keep(instance, result->end);
         JSValueRef values[] = {
             JSValueMakeNumber(ctx, result->head.status), header_lines(ctx, &result->head),
             JSValueMakeNumber(ctx, (double)number),
@@ -463,7 +469,7 @@ static JSValueRef native_ws_connect(CN_JS_NATIVE_ARGS)
     };
     struct outgoing *outgoing = CN_NEW(struct outgoing);
     struct cn_err err;
-    outgoing->lane = lane;
+    outgoing->instance = instance_of(ctx);
     outgoing->client =
         cn_ws_client_start(lane->ws, runtime->sockets, &params, on_connected, outgoing, &err);
     cn_free(host);

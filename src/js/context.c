@@ -21,8 +21,28 @@ struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
     return context;
 }
 
+/* X1 */
+static void silence_natives(struct cn_js_context *context)
+{
+    if (!context->natives)
+        return;
+    JSContextRef ctx = context->ref;
+    JSPropertyNameArrayRef names = JSObjectCopyPropertyNames(ctx, context->natives);
+    size_t count = JSPropertyNameArrayGetCount(names);
+    for (size_t i = 0; i < count; i++) {
+        JSStringRef name = JSPropertyNameArrayGetNameAtIndex(names, i);
+        JSObjectSetProperty(ctx, context->natives, name, context->vm->nothing,
+                            kJSPropertyAttributeNone, NULL);
+    }
+    JSPropertyNameArrayRelease(names);
+    JSValueUnprotect(ctx, context->natives);
+    context->natives = NULL;
+}
+
 void cn_js_context_free(struct cn_js_context *context)
 {
+    CN_ASSERT(!context->vm->entered); /* X2 */
+    silence_natives(context);
     CN_LIST_FOREACH(&context->pins, node)
     cn_js_pin_clear(CN_CONTAINER_OF(node, struct cn_js_pin, link));
     cn_list_remove(&context->link);
@@ -195,9 +215,33 @@ void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[])
     cn_js_leave(context);
 }
 
+struct cn_js_loan *cn_js_lend(JSContextRef ctx, JSValueRef buffer)
+{
+    struct cn_js_vm *vm = cn_js_vm_current();
+    struct cn_js_loan *loan = CN_NEW(struct cn_js_loan);
+    loan->vm = vm;
+    loan->buffer = buffer;
+    JSValueProtect(ctx, buffer); /* in the heap, which is the VM's (X3) */
+    cn_list_push_back(&vm->loans, &loan->link);
+    return loan;
+}
+
+void cn_js_loan_return(void *data)
+{
+    struct cn_js_loan *loan = data;
+    JSValueUnprotect(loan->vm->bare, loan->buffer); /* its own context may be gone */
+    cn_list_remove(&loan->link);
+    cn_free(loan);
+}
+
 void cn_js_native_install(struct cn_js_context *context, JSObjectRef object,
                           const struct cn_js_native *table)
 {
+    if (!context->natives) {
+        JSValueProtect(context->ref, object);
+        context->natives = object;
+    }
+    CN_ASSERT(context->natives == object);
     for (; table->name; table++) {
         JSStringRef name = JSStringCreateWithUTF8CString(table->name);
         JSObjectRef function = JSObjectMakeFunctionWithCallback(context->ref, name, table->call);

@@ -7,6 +7,19 @@
  * frees it. Pins are listed by context, so that freeing the context releases
  * every one of them; a pin that outlives its context is empty, not dangling.
  *
+ * Loans: bytes of a JavaScript buffer that C goes on reading after the call (a body on
+ * its way to a client) are lent. A loan is the VM's, whatever becomes of the context.
+ *
+ * The end: the engine may still run code of a context that was freed (callbacks of a
+ * FinalizationRegistry, a promise of Atomics.waitAsync), for as long as anything refers to
+ * its global.
+ *
+ * X1  Code of a context that was freed reaches no native function: the properties of
+ *     `native` are functions that do nothing, and the prelude calls natives as its
+ *     properties only.
+ * X2  No turn is under way when a context is freed.
+ * X3  Bytes that were lent stay as they are until they are given back.
+ *
  * Threads:   the VM's.
  * Ownership: whoever made it. */
 #ifndef CN_JS_CONTEXT_H
@@ -24,6 +37,7 @@ struct cn_js_context {
     JSGlobalContextRef ref;
     struct cn_list link; /* in vm->contexts */
     struct cn_list pins; /* of struct cn_js_pin */
+    JSObjectRef natives; /* what native functions are properties of, protected; NULL: none */
     uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
     uint64_t ticks;      /* cn_clock_ticks() of its turns; who publishes them begins anew */
     bool terminated; /* a turn of nobody's was ended for its budget; who deals with it clears it */
@@ -40,10 +54,16 @@ struct cn_js_pin {
     struct cn_list link;
 };
 
+struct cn_js_loan {
+    struct cn_js_vm *vm;
+    JSValueRef buffer;   /* protected */
+    struct cn_list link; /* in vm->loans */
+};
+
 struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data);
 void cn_js_context_free(struct cn_js_context *context);
 
-/* The context a native function was called in. Must exist. */
+/* The context a native function was called in. It exists (X1). */
 struct cn_js_context *cn_js_context_of(JSContextRef ctx);
 
 /* Evaluates `source` (UTF-8, NUL-terminated). On an exception: CN_EJS, `err` has
@@ -58,6 +78,11 @@ int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
                const JSValueRef argv[], JSValueRef *result, struct cn_err *err);
 /* Fills `err` from a thrown value: "Error: message" and its stack. Returns CN_EJS. */
 int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err);
+
+/* Lends a buffer that the script does not change any more. */
+struct cn_js_loan *cn_js_lend(JSContextRef ctx, JSValueRef buffer);
+/* Gives it back; a struct cn_js_loan. */
+void cn_js_loan_return(void *loan);
 
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 /* The same for a value that another pin keeps for as long as the context lives. */

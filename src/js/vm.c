@@ -18,6 +18,8 @@
 
 /* The engine looks at the budget whenever this much CPU time has gone by. */
 #define WATCH_INTERVAL_SECONDS 0.05
+/* CPU time of what the engine has deferred, in one go. */
+#define PUMP_NS_MAX 1000000000u
 
 /* One VM per thread, so native functions can find theirs. */
 static _Thread_local struct cn_js_vm *current;
@@ -114,6 +116,7 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     CN_ASSERT(!current);
     struct cn_js_vm *vm = CN_NEW(struct cn_js_vm);
     cn_list_init(&vm->contexts);
+    cn_list_init(&vm->loans);
     vm->data = data;
     vm->clock = cn_alloc_zero(CN_JS_CLOCK_COUNT * sizeof(*vm->clock));
     vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
@@ -124,6 +127,8 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->bare = JSGlobalContextCreateInGroup(vm->group, NULL);
     vm->nothing = JSObjectMakeFunctionWithCallback(vm->bare, NULL, do_nothing);
     JSValueProtect(vm->bare, vm->nothing);
+    vm->house = CN_NEW(struct cn_js_context);
+    *vm->house = (struct cn_js_context){.vm = vm, .ref = vm->bare, .budget_ns = PUMP_NS_MAX};
     cn_js_engine_lock_setup(vm->group);
     JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     vm->watched_turn = UINT64_MAX;
@@ -133,7 +138,9 @@ struct cn_js_vm *cn_js_vm_new(void *data)
 
 void cn_js_vm_free(struct cn_js_vm *vm)
 {
-    CN_ASSERT(current == vm && cn_list_empty(&vm->contexts) && !vm->entered);
+    CN_ASSERT(current == vm && cn_list_empty(&vm->contexts) && cn_list_empty(&vm->loans) &&
+              !vm->entered);
+    cn_free(vm->house);
     JSValueUnprotect(vm->bare, vm->nothing);
     JSGlobalContextRelease(vm->bare);
     JSContextGroupRelease(vm->group);
@@ -271,7 +278,10 @@ void cn_js_vm_collect(struct cn_js_vm *vm)
 
 void cn_js_vm_pump(struct cn_js_vm *vm)
 {
+    cn_js_enter(vm->house);
     /* Bounded: a source that is always ready must not hold the lane. */
     for (int i = 0; i < 16 && g_main_context_iteration(vm->glib, FALSE); i++)
         ;
+    cn_js_leave(vm->house);
+    vm->house->terminated = false; /* it was no event's */
 }

@@ -51,12 +51,14 @@ struct cn_js_cause {
 
 struct cn_js_vm {
     JSContextGroupRef group;
-    struct cn_list contexts;   /* of struct cn_js_context */
-    struct cn_js_context *hit; /* the one found last by cn_js_context_of() */
-    void *glib;                /* GMainContext: the engine's own timers run there */
-    JSGlobalContextRef bare;   /* a global without anything in it, and */
-    JSObjectRef nothing;       /* its function that does nothing: context.c */
-    unsigned entered;          /* depth of enter/leave */
+    struct cn_list contexts;     /* of struct cn_js_context */
+    struct cn_list loans;        /* of struct cn_js_loan */
+    struct cn_js_context *hit;   /* the one found last by cn_js_context_of() */
+    void *glib;                  /* GMainContext: the engine's own timers run there */
+    JSGlobalContextRef bare;     /* a global without anything in it, and */
+    JSObjectRef nothing;         /* its function that does nothing: context.c */
+    struct cn_js_context *house; /* stands for it in turns of the engine's own */
+    unsigned entered;            /* depth of enter/leave */
     uint64_t turn_count;
     uint64_t turn_ticks; /* cn_clock_ticks() when the running turn began */
     /* [0]: wall-clock milliseconds at the start of the turn; [1]: a number for its owner, which the
@@ -105,7 +107,8 @@ struct cn_js_memory {
 void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory);
 /* A full collection, now. */
 void cn_js_vm_collect(struct cn_js_vm *vm);
-/* Runs the engine's own due timers (finalization registries, deferred work). */
+/* Runs the engine's own due timers (finalization registries, deferred work), as a turn of nobody's
+ * that may use a second of CPU time. Outside of turns. */
 void cn_js_vm_pump(struct cn_js_vm *vm);
 
 #endif

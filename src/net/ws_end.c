@@ -12,6 +12,31 @@ struct pair {
     unsigned refs; /* ends not released, and cn_ws_end_ref() */
 };
 
+#define TO(state) (1u << (state))
+static const unsigned moves[CN_WS_END_STATES] = {
+    [CN_WS_END_NEW] = TO(CN_WS_END_TRANSIT) | TO(CN_WS_END_CLAIMED) | TO(CN_WS_END_RELEASED),
+    [CN_WS_END_TRANSIT] = TO(CN_WS_END_NEW) | TO(CN_WS_END_CLAIMED) | TO(CN_WS_END_RELEASED),
+    [CN_WS_END_CLAIMED] = TO(CN_WS_END_RELEASED),
+};
+static const unsigned voice_moves[CN_WS_VOICES] = {
+    [CN_WS_OPEN] = TO(CN_WS_CLOSING) | TO(CN_WS_CLOSED) | TO(CN_WS_CUT),
+    [CN_WS_CLOSING] = TO(CN_WS_CLOSED) | TO(CN_WS_CUT),
+};
+
+static void set_state(struct cn_ws_end *end, enum cn_ws_end_state state)
+{
+    CN_ASSERT(moves[end->state] & TO(state));
+    CN_ASSERT((end->state == CN_WS_END_CLAIMED) == (end->ops != NULL)); /* E5 */
+    end->state = state;
+    cn_list_remove(&end->keeper);
+}
+
+static void set_voice(struct cn_ws_end *end, enum cn_ws_voice voice)
+{
+    CN_ASSERT(voice_moves[end->voice] & TO(voice));
+    end->voice = voice;
+}
+
 static struct pair *pair_of(struct cn_ws_end *end)
 {
     /* The first end is the one that lies before its peer. */
@@ -24,6 +49,7 @@ void cn_ws_pair_new(struct cn_ws_end **a, struct cn_ws_end **b)
     for (int i = 0; i < 2; i++) {
         pair->ends[i].peer = &pair->ends[1 - i];
         cn_list_init(&pair->ends[i].queue);
+        cn_list_init(&pair->ends[i].keeper);
     }
     pair->refs = 2;
     *a = &pair->ends[0];
@@ -42,16 +68,26 @@ void cn_ws_end_unref(struct cn_ws_end *end)
     if (--pair->refs > 0)
         return;
     for (int i = 0; i < 2; i++) {
-        CN_ASSERT(pair->ends[i].released && cn_list_empty(&pair->ends[i].queue));
+        CN_ASSERT(pair->ends[i].state == CN_WS_END_RELEASED && cn_list_empty(&pair->ends[i].queue));
         cn_free(pair->ends[i].attachment);
         cn_free(pair->ends[i].protocol);
     }
     cn_free(pair);
 }
 
+void cn_ws_end_depart(struct cn_ws_end *end)
+{
+    set_state(end, CN_WS_END_TRANSIT);
+}
+
+void cn_ws_end_arrive(struct cn_ws_end *end)
+{
+    set_state(end, CN_WS_END_NEW);
+}
+
 void cn_ws_end_claim(struct cn_ws_end *end, const struct cn_ws_end_ops *ops, void *owner)
 {
-    CN_ASSERT(!end->released);
+    set_state(end, CN_WS_END_CLAIMED);
     end->ops = ops;
     end->owner = owner;
     if (end->peer->holding && ops->on_hold)
@@ -70,16 +106,15 @@ static void drop_queue(struct cn_ws_end *end)
 
 void cn_ws_end_release(struct cn_ws_end *end)
 {
-    CN_ASSERT(!end->released);
+    set_state(end, CN_WS_END_RELEASED);
     end->ops = NULL;
     end->owner = NULL;
     cn_ws_end_abort(end, NULL); /* E3; nothing if it has closed */
-    end->released = true;
     drop_queue(end);
     if (end->on_released)
         end->on_released(end, end->released_data);
     struct cn_ws_end *peer = end->peer;
-    if (!peer->released && peer->ops && peer->ops->on_gone)
+    if (peer->ops && peer->ops->on_gone)
         peer->ops->on_gone(peer);
     cn_ws_end_unref(end);
 }
@@ -96,7 +131,7 @@ static void push(struct cn_ws_end *end, struct cn_ws_item *item, size_t bytes)
 
 int cn_ws_end_send(struct cn_ws_end *end, struct cn_ws_message *message)
 {
-    if (end->closed || end->peer->released)
+    if (cn_ws_end_closed(end) || end->peer->state == CN_WS_END_RELEASED)
         return CN_ECLOSED;
     if (end->peer->queue_bytes > CN_WS_QUEUE_MAX) {
         static const char reason[] = "the other side does not read";
@@ -111,12 +146,16 @@ int cn_ws_end_send(struct cn_ws_end *end, struct cn_ws_message *message)
     return 0;
 }
 
-void cn_ws_end_close(struct cn_ws_end *end, const struct cn_ws_close *close)
+void cn_ws_end_closing(struct cn_ws_end *end)
 {
-    if (end->closed)
-        return;
-    end->closed = true;
-    if (end->peer->released)
+    if (end->voice == CN_WS_OPEN)
+        set_voice(end, CN_WS_CLOSING);
+}
+
+/* Tells the other end. */
+static void push_close(struct cn_ws_end *end, const struct cn_ws_close *close)
+{
+    if (end->peer->state == CN_WS_END_RELEASED)
         return;
     size_t error_size = close->error ? strlen(close->error) + 1 : 0;
     struct cn_ws_item *item = cn_alloc(sizeof(*item) + close->reason_size + error_size);
@@ -132,13 +171,22 @@ void cn_ws_end_close(struct cn_ws_end *end, const struct cn_ws_close *close)
     push(end, item, sizeof(*item));
 }
 
+void cn_ws_end_close(struct cn_ws_end *end, const struct cn_ws_close *close)
+{
+    if (cn_ws_end_closed(end))
+        return;
+    set_voice(end, CN_WS_CLOSED);
+    push_close(end, close);
+}
+
 void cn_ws_end_cut(struct cn_ws_end *end, const struct cn_ws_close *close)
 {
-    if (end->closed)
+    if (cn_ws_end_closed(end))
         return;
-    end->aborted = end->peer->aborted = !end->peer->closed;
-    end->peer->closed = true;
-    cn_ws_end_close(end, close);
+    if (!cn_ws_end_closed(end->peer))
+        set_voice(end->peer, CN_WS_CUT);
+    set_voice(end, CN_WS_CUT);
+    push_close(end, close);
 }
 
 void cn_ws_end_abort(struct cn_ws_end *end, const char *error)

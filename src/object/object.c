@@ -395,8 +395,8 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     object->inbox_bytes = 0;
     fail_all(object, &object->running);
     fail_all(object, &object->inbox);
-    cn_object_socket_holder_reset(object, faults & CN_FAULT_RETRYABLE ? CN_WS_RESTART
-                                                                      : CN_WS_INTERNAL_ERROR);
+    cn_object_socket_holder_reset(object);
+    CN_ASSERT(!object->sockets); /* K5 */
     cn_object_rest(object);
 }
 

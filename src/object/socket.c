@@ -195,11 +195,25 @@ struct cn_object_socket *cn_object_socket_of(struct cn_ws_end *end)
     return end->ops == &end_ops ? end->owner : NULL;
 }
 
+/* How sockets close that a reset object had. */
+static struct cn_ws_close reset_close(const struct cn_object *object)
+{
+    uint16_t code =
+        object->broken_faults & CN_FAULT_RETRYABLE ? CN_WS_RESTART : CN_WS_INTERNAL_ERROR;
+    return (struct cn_ws_close){code, true, "", 0, NULL};
+}
+
 struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struct cn_ws_end *end,
                                                  bool hibernatable, bool auto_reply,
                                                  const struct cn_text *tags, size_t tag_count)
 {
     CN_ASSERT(tag_count <= CN_SOCKET_TAGS_MAX);
+    if (object->state == CN_OBJECT_BROKEN) { /* K5 */
+        struct cn_ws_close close = reset_close(object);
+        cn_ws_end_close(end, &close);
+        cn_ws_end_release(end);
+        return NULL;
+    }
     struct cn_socket_set *set = cn_object_sockets(object);
     struct cn_object_socket *socket =
         cn_alloc_zero(sizeof(*socket) + tag_count * sizeof(struct cn_socket_tag_link));
@@ -326,13 +340,13 @@ static void event_send(struct cn_socket_event *event)
 static void close_told(struct cn_object_socket *socket, const struct cn_ws_close *close)
 {
     struct cn_ws_end *end = socket->end;
-    if (!end->closed && socket->auto_reply && !end->close_asked) {
+    if (end->voice == CN_WS_OPEN && socket->auto_reply) {
         struct cn_ws_close reply = {close->code, true, close->reason, close->reason_size, NULL};
         cn_ws_end_close(end, &reply);
     }
     socket->close_delivered = true; /* not before: on_gone() may have run just now */
     /* Otherwise its own close is on the way, or may still come until the connection gives up. */
-    if (end->closed || end->peer->released)
+    if (cn_ws_end_closed(end) || end->peer->state == CN_WS_END_RELEASED)
         socket_free(socket);
 }
 
@@ -422,9 +436,9 @@ static void outbox_send(struct cn_output *output, const struct cn_err *err)
     for (size_t i = 0; i < outbox->count; i++) {
         struct sent *sent = &outbox->items[i];
         /* If the writes were lost nothing goes out; a socket that has gone takes nothing. */
-        if (!err && !sent->end->released && sent->message)
+        if (!err && sent->end->state != CN_WS_END_RELEASED && sent->message)
             (void)cn_ws_end_send(sent->end, sent->message);
-        else if (!err && !sent->end->released) {
+        else if (!err && sent->end->state != CN_WS_END_RELEASED) {
             cn_ws_end_close(sent->end, &sent->close->close);
             struct cn_object_socket *socket = cn_object_socket_of(sent->end);
             if (socket && socket->close_delivered && !socket->event)
@@ -512,12 +526,12 @@ void cn_object_socket_lane_tick(struct cn_object_lane *lane)
     }
 }
 
-void cn_object_socket_holder_reset(struct cn_object *object, uint16_t code)
+void cn_object_socket_holder_reset(struct cn_object *object)
 {
     struct cn_socket_set *set = set_find(object);
     if (!set)
         return;
-    struct cn_ws_close close = {code, true, "", 0, NULL};
+    struct cn_ws_close close = reset_close(object);
     CN_LIST_FOREACH(&set->sockets, node)
     {
         struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);

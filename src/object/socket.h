@@ -17,6 +17,8 @@
  * K3  What waits for a socket's object is bounded: past QUEUE_HIGH bytes its
  *     client is held back.
  * K4  What an object sends leaves when its turn's writes are durable, in order.
+ * K5  A holder is alive: an object that was reset takes no socket, and has none
+ *     from the moment on. An end that is given to it closes as its others did.
  *
  * Threads:   the lane that owns the object.
  * Ownership: the lane owns sets, sets own sockets, a socket owns its end. */
@@ -77,7 +79,8 @@ struct cn_text {
     size_t size;
 };
 
-/* The object takes the end over. `tags` are distinct. */
+/* The object takes the end over. `tags` are distinct. NULL: the object was reset, and the end has
+ * been closed and released (K5). */
 struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struct cn_ws_end *end,
                                                  bool hibernatable, bool auto_reply,
                                                  const struct cn_text *tags, size_t tag_count);
@@ -117,8 +120,8 @@ void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
 void cn_object_socket_lane_init(struct cn_object_lane *lane);
 void cn_object_socket_lane_tick(struct cn_object_lane *lane);
 void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
-/* The object was reset: its accept()ed sockets close with `code`. */
-void cn_object_socket_holder_reset(struct cn_object *object, uint16_t code);
+/* The object was reset: its accept()ed sockets close. */
+void cn_object_socket_holder_reset(struct cn_object *object);
 /* The object has come into memory, and left it. */
 void cn_object_socket_woken(struct cn_object *object);
 void cn_object_socket_freed(struct cn_object *object);

@@ -117,6 +117,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     cn_list_init(&instance->events);
     cn_list_init(&instance->objects);
     cn_list_init(&instance->sockets);
+    cn_list_init(&instance->ends);
     struct cn_runtime_options options = {
         .loop = &lane->loop,
         .vm = lane->vm,
@@ -159,7 +160,7 @@ void cn_instance_free(struct cn_instance *instance)
 {
     cn_instance_publish(instance);
     CN_ASSERT(cn_list_empty(&instance->events) && cn_list_empty(&instance->objects));
-    cn_websocket_instance_end(instance);
+    cn_websocket_instance_free(instance);
     cn_ws_message_unref(instance->last_sent);
     cn_list_remove(&instance->link);
     cn_runtime_free(instance->runtime); /* clears the pins */

@@ -34,6 +34,7 @@ struct cn_instance {
     struct cn_allowance allowance;   /* for all of them: event.h */
     struct cn_list objects;          /* of struct cn_jsobject, worker/jsclass.h */
     struct cn_list sockets;          /* of struct cn_jssocket, worker/websocket.h */
+    struct cn_list ends;             /* of struct cn_ws_end that are NEW: worker/websocket.h */
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
     bool current;                    /* gets new events, or is about to */

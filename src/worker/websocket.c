@@ -35,6 +35,12 @@ static void on_released(struct cn_ws_end *end, void *data)
     cn_handles_remove(&lane->ends, end->handle);
 }
 
+void cn_websocket_keep(struct cn_instance *instance, struct cn_ws_end *end)
+{
+    CN_ASSERT(end->state == CN_WS_END_NEW && end->handle);
+    cn_list_push_back(&instance->ends, &end->keeper);
+}
+
 uint64_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
 {
     CN_ASSERT(!end->handle);
@@ -93,7 +99,8 @@ static const struct cn_ws_end_ops jssocket_ops;
 /* Both sides have closed, or the other is gone: nothing more can come. */
 static void settle(struct cn_ws_end *end)
 {
-    if (end->ops == &jssocket_ops && end->close_taken && (end->closed || end->peer->released))
+    if (end->ops == &jssocket_ops && end->close_taken &&
+        (cn_ws_end_closed(end) || end->peer->state == CN_WS_END_RELEASED))
         jssocket_free(end->owner);
 }
 
@@ -199,10 +206,17 @@ void cn_websocket_instance_end(struct cn_instance *instance)
         struct cn_ws_end *end = socket->end;
         cn_ws_end_ref(end);
         cn_ws_end_close(end, &close);
-        if (!end->released)
+        if (end->state != CN_WS_END_RELEASED)
             jssocket_free(socket);
         cn_ws_end_unref(end);
     }
+}
+
+void cn_websocket_instance_free(struct cn_instance *instance)
+{
+    cn_websocket_instance_end(instance);
+    while (!cn_list_empty(&instance->ends))
+        cn_ws_end_release(CN_CONTAINER_OF(instance->ends.next, struct cn_ws_end, keeper));
 }
 
 /* --- transit -------------------------------------------------------------------------------- */
@@ -210,32 +224,37 @@ void cn_websocket_instance_end(struct cn_instance *instance)
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
                           char address[CN_WEBSOCKET_ADDRESS_SIZE])
 {
-    CN_ASSERT(!end->ops && end->handle);
+    CN_ASSERT(end->handle);
     struct transit *transit = CN_NEW(struct transit);
     transit->handle = end->handle;
     transit->deadline_ms = uv_now(&lane->loop) + TRANSIT_MS;
     cn_list_push_back(&lane->sockets_transit, &transit->link);
-    end->in_transit = true;
+    cn_ws_end_depart(end);
     snprintf(address, CN_WEBSOCKET_ADDRESS_SIZE, "%u:%llu", lane->options.index,
              (unsigned long long)end->handle);
 }
 
-uint64_t cn_websocket_claim(struct cn_lane *lane, const char *address)
+uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
 {
+    struct cn_lane *lane = instance->lane;
     char *rest;
     unsigned long index = strtoul(address, &rest, 10);
     uint64_t handle = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 0;
     if (index == lane->options.index) {
         struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
-        if (!end || !end->in_transit)
+        if (!end || end->state != CN_WS_END_TRANSIT)
             return 0;
-        end->in_transit = false;
+        cn_ws_end_arrive(end);
+        cn_websocket_keep(instance, end);
         return end->handle;
     }
     if (!lane->options.node || !cn_node_lane(lane->options.node, (unsigned)index))
         return 0;
     struct cn_ws_end *end = cn_ws_bridge_new(lane, (unsigned)index, handle);
-    return end ? cn_websocket_number(lane, end) : 0;
+    if (!end || !cn_websocket_number(lane, end))
+        return 0;
+    cn_websocket_keep(instance, end);
+    return end->handle;
 }
 
 void cn_websocket_attach(struct cn_ws_end *end)
@@ -285,7 +304,7 @@ void cn_websocket_lane_tick(struct cn_lane *lane)
         if (transit->deadline_ms > now)
             break;
         struct cn_ws_end *end = cn_websocket_find(lane, (double)transit->handle);
-        if (end && end->in_transit)
+        if (end && end->state == CN_WS_END_TRANSIT)
             cn_ws_end_release(end);
         cn_list_remove(&transit->link);
         cn_free(transit);
@@ -306,7 +325,7 @@ void cn_websocket_lane_stop(struct cn_lane *lane)
     uint32_t cursor = 0;
     struct cn_ws_end *end;
     while ((end = cn_handles_next(&lane->ends, &cursor))) {
-        if (!end->ops)
+        if (end->state != CN_WS_END_CLAIMED)
             cn_ws_end_release(end);
         else if (cn_ws_bridge_of(end))
             cn_ws_bridge_free(cn_ws_bridge_of(end));

@@ -3,7 +3,8 @@
  * their way to other scripts.
  *
  * JavaScript names an end (net/ws_end.h) by a number of its lane. An end is
- *   - nobody's, after `new WebSocketPair()`;
+ *   - nobody's, after `new WebSocketPair()`: it goes when the collector finds that no
+ *     script can use it, or with the instance that made it;
  *   - a script's, after accept() outside of objects: its events are calls of a
  *     function of the prelude;
  *   - an object's (object/socket.h), after accept() or acceptWebSocket() there;
@@ -48,6 +49,8 @@ void cn_websocket_lane_stop(struct cn_lane *lane); /* no connection is left */
 
 /* Gives an end its number. 0: there are too many, and it has been released. */
 uint64_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end);
+/* A NEW end that has its number is the instance's: it is released with it at the latest. */
+void cn_websocket_keep(struct cn_instance *instance, struct cn_ws_end *end);
 /* NULL: there is no such end any more. */
 struct cn_ws_end *cn_websocket_find(struct cn_lane *lane, double handle);
 
@@ -57,6 +60,8 @@ void cn_websocket_accept(struct cn_instance *instance, struct cn_ws_end *end, JS
 void cn_websocket_close(struct cn_ws_end *end, const struct cn_ws_close *close);
 /* The instance's code is replaced: its ends close with 1012. */
 void cn_websocket_instance_end(struct cn_instance *instance);
+/* The instance goes, and every end that is still its. */
+void cn_websocket_instance_free(struct cn_instance *instance);
 
 /* The arguments of an event for JavaScript: kind (enum cn_socket_event_kind), then the message
  * (text or ArrayBuffer), or code, reason, clean, or the error's text. Returns their number. */
@@ -69,7 +74,7 @@ size_t cn_websocket_arguments(JSContextRef ctx, int kind, const struct cn_ws_ite
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
                           char address[CN_WEBSOCKET_ADDRESS_SIZE]);
 /* The number of the end here, 0 if it is gone. */
-uint64_t cn_websocket_claim(struct cn_lane *lane, const char *address);
+uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address);
 /* Answers the event with 101 and gives the end to its client's connection. As cn_ws_upgrade(). */
 int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *headers, size_t count,
                          struct cn_ws_end *end);

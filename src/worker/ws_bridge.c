@@ -151,10 +151,9 @@ void cn_ws_bridge_replace(struct cn_ws_bridge *bridge, struct cn_ws_end *end,
     CN_ASSERT(!bridge->attached && bridge->end->peer == end);
     post(bridge, (struct letter){.kind = ARRIVE, .moved = *moved});
     struct cn_ws_end *ours = bridge->end;
-    ours->ops = NULL; /* nobody is told of the end of this pair */
     cn_free(bridge);
+    cn_ws_end_release(ours); /* first: it is not told of the end of the other */
     cn_ws_end_release(end);
-    cn_ws_end_release(ours);
 }
 
 /* --- what arrives -------------------------------------------------------------------------- */
@@ -162,7 +161,6 @@ void cn_ws_bridge_replace(struct cn_ws_bridge *bridge, struct cn_ws_end *end,
 /* To one of ours: somebody on another lane wants to be its other side. */
 static void deliver_attach(struct cn_lane *lane, struct letter *letter, struct cn_ws_end *end)
 {
-    end->in_transit = false;
     struct cn_ws_bridge *bridge = bridge_new(lane, end, letter->from_lane, letter->from);
     bridge->attached = true;
     cn_ws_end_claim(end, &bridge_ops, bridge);
@@ -185,9 +183,8 @@ static void deliver(struct cn_mail *mail, void *data)
     struct letter *letter = CN_CONTAINER_OF(mail, struct letter, mail);
     struct cn_ws_end *end = cn_websocket_find(lane, (double)letter->to);
     struct cn_ws_bridge *bridge = end ? cn_ws_bridge_of(end) : NULL;
-    bool waits = end && end->in_transit;
+    bool waits = end && end->state == CN_WS_END_TRANSIT;
     if (letter->kind == ARRIVE && waits) {
-        end->in_transit = false;
         cn_ws_arrive(lane->ws, cn_http_server_streams(lane->http), &letter->moved, end);
         letter->kind = GONE; /* the connection has been taken */
     } else if (letter->kind == ATTACH && waits) {

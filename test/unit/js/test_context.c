@@ -2,6 +2,9 @@
 /* Contexts of one VM: what is left of those that were freed. */
 #include "js/context.h"
 
+#include <pthread.h>
+
+#include "js/native.h"
 #include "js/value.h"
 #include "test/lib/test.h"
 
@@ -36,4 +39,161 @@ TEST(js_context, what_is_freed_is_collected)
     CHECK(memory.heap_bytes < 8u << 20);
     cn_js_context_free(last);
     cn_js_vm_free(vm);
+}
+
+/* The engine's own timers belong to the thread that a VM was made on first: a test that needs them
+ * has a thread of its own, as a lane has. */
+static void on_own_thread(void *(*run)(void *data))
+{
+    pthread_t thread;
+    CHECK_INT(0, pthread_create(&thread, NULL, run, NULL));
+    pthread_join(thread, NULL);
+}
+
+static unsigned native_calls;
+
+static JSValueRef native_count(CN_JS_NATIVE_ARGS)
+{
+    native_calls++;
+    CHECK(cn_js_context_of(ctx)); /* the server ended here */
+    return JSValueMakeNumber(ctx, 7);
+}
+
+static const struct cn_js_native natives[] = {{"count", native_count}, {0}};
+
+static JSObjectRef function_of(struct cn_js_context *context, const char *source)
+{
+    struct cn_err err;
+    JSValueRef value;
+    CHECK_INT(0, cn_js_evaluate(context, source, "test", &value, &err));
+    return (JSObjectRef)value;
+}
+
+/* A function of a context, called before and after its end. */
+TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
+{
+    cn_js_setup();
+    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    cn_js_enter(context);
+    JSObjectRef native = JSObjectMake(context->ref, NULL, NULL);
+    cn_js_native_install(context, native, natives);
+    JSObjectRef make = function_of(context, "(function (native) { return () => native.count(); })");
+    JSValueRef argument = native, call, result;
+    struct cn_err err;
+    CHECK_INT(0, cn_js_call(context, make, 1, &argument, &call, &err));
+    JSValueProtect(vm->bare, call);
+    CHECK_INT(0, cn_js_call(context, (JSObjectRef)call, 0, NULL, &result, &err));
+    CHECK_INT(7, cn_js_to_number(context->ref, result));
+    cn_js_leave(context);
+    native_calls = 0;
+    cn_js_context_free(context);
+    cn_js_vm_collect(vm);
+    result = JSObjectCallAsFunction(vm->bare, (JSObjectRef)call, NULL, 0, NULL, NULL);
+    CHECK(result && JSValueIsUndefined(vm->bare, result));
+    CHECK_INT(0, native_calls);
+    JSValueUnprotect(vm->bare, call);
+    cn_js_vm_free(vm);
+}
+
+/* Registered objects are collected with their context: their callbacks run when the engine likes.
+ */
+static void *finalize_after_the_end(void *data)
+{
+    cn_js_setup();
+    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_context *last = cn_js_context_new(vm, NULL);
+    native_calls = 0;
+    for (int i = 0; i < 5; i++) {
+        struct cn_js_context *context = cn_js_context_new(vm, NULL);
+        cn_js_enter(context);
+        JSObjectRef native = JSObjectMake(context->ref, NULL, NULL);
+        cn_js_native_install(context, native, natives);
+        JSObjectRef fill = function_of(
+            context, "(function (native) {"
+                     "  globalThis.registry = new FinalizationRegistry(() => native.count());"
+                     "  for (let i = 0; i < 100; i++) registry.register({ i }, i);"
+                     "})");
+        JSValueRef argument = native;
+        struct cn_err err;
+        CHECK_INT(0, cn_js_call(context, fill, 1, &argument, NULL, &err));
+        cn_js_leave(context);
+        cn_js_vm_collect(vm);
+        cn_js_context_free(context);
+        for (int k = 0; k < 5; k++)
+            cn_js_vm_pump(vm);
+    }
+    cn_js_context_free(last);
+    cn_js_vm_free(vm);
+    return data;
+}
+
+TEST(js_context, X1_finalization_callbacks_of_a_freed_context_reach_no_native)
+{
+    on_own_thread(finalize_after_the_end);
+    CHECK_INT(0, native_calls);
+}
+
+TEST(js_context, X3_lent_bytes_outlive_their_context)
+{
+    enum { SIZE = 1 << 20 };
+    cn_js_setup();
+    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_context *other = cn_js_context_new(vm, NULL);
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    cn_js_enter(context);
+    JSValueRef buffer = (JSValueRef)function_of(context, "new Uint8Array(1 << 20).fill(42)");
+    uint8_t *bytes;
+    size_t size;
+    CHECK(cn_js_bytes(context->ref, buffer, &bytes, &size));
+    CHECK_INT(SIZE, size);
+    struct cn_js_loan *loan = cn_js_lend(context->ref, buffer);
+    buffer = NULL;
+    cn_js_leave(context);
+    cn_js_context_free(context);
+    cn_js_vm_collect(vm);
+    cn_js_enter(other);
+    function_of(
+        other,
+        "globalThis.kept = Array.from({ length: 20 }, () => new Uint8Array(1 << 20).fill(7))");
+    cn_js_leave(other);
+    for (size_t i = 0; i < size; i++)
+        CHECK_INT(42, bytes[i]);
+    cn_js_loan_return(loan);
+    CHECK(cn_list_empty(&vm->loans));
+    cn_js_context_free(other);
+    cn_js_vm_free(vm);
+}
+
+static double endless_begun;
+
+/* What the engine runs on its own must not hold the lane. */
+static void *defer_endless_code(void *data)
+{
+    cn_js_setup();
+    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    cn_js_enter(context);
+    function_of(context,
+                "globalThis.begun = 0;"
+                "globalThis.registry = new FinalizationRegistry(() => { begun++; for (;;); });"
+                "for (let i = 0; i < 100; i++) registry.register({ i }, i); registry");
+    cn_js_leave(context);
+    cn_js_vm_collect(vm);
+    cn_js_vm_pump(vm);
+    cn_js_enter(context);
+    struct cn_err err;
+    JSValueRef value;
+    (void)(cn_js_evaluate(context, "begun", "test", &value, &err));
+    endless_begun = cn_js_to_number(context->ref, value);
+    cn_js_leave(context);
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+    return data;
+}
+
+TEST(js_context, what_the_engine_deferred_is_ended_after_a_second)
+{
+    on_own_thread(defer_endless_code);
+    CHECK_INT(1, endless_begun); /* it was, and others were not */
 }

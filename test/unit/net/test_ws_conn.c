@@ -434,7 +434,7 @@ TEST(ws_end, a_full_queue_ends_the_pair)
         sent++;
     CHECK_INT(CN_EOVERLOADED, rc);
     CHECK(sent >= 48 && sent < 50);
-    CHECK(a->closed && b->closed);
+    CHECK(cn_ws_end_closed(a) && cn_ws_end_closed(b));
     struct cn_ws_item *item = cn_ws_end_take(a);
     CHECK_INT(1013, item->close.code);
     cn_ws_item_free(item);

@@ -6,7 +6,7 @@
 #include "base/diag.h"
 #include "test/unit/object/world.h"
 
-enum { JOIN = 1, ACCEPT, COUNT, AUTO, TIMEOUT, RESET };
+enum { JOIN = 1, ACCEPT, COUNT, AUTO, TIMEOUT, RESET, RESET_ACCEPT, RESET_JOIN };
 
 static struct cn_ws_end *joining; /* the end that JOIN and ACCEPT take */
 static struct cn_text joining_tag;
@@ -86,6 +86,13 @@ static void room_deliver(struct cn_object *object, void *instance, struct cn_cal
     case TIMEOUT:
         cn_object_socket_set_event_timeout(object, 1);
         break;
+    case RESET_ACCEPT:
+    case RESET_JOIN:
+        cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "reset by the test");
+        CHECK(!cn_object_socket_accept(object, joining, (intptr_t)call->payload == RESET_JOIN, true,
+                                       NULL, 0));
+        CHECK_INT(0, object->sockets);
+        return;
     case RESET:
         cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "reset by the test");
         return;
@@ -233,6 +240,35 @@ TEST(object_socket, DO_WS_8_one_object_has_40000_sockets)
         uv_run(&world.loop, UV_RUN_NOWAIT);
     cn_free(clients);
     world_close(&world);
+}
+
+/* The turn of an object goes on after something in it has reset the object. */
+TEST(object_socket, K5_a_reset_object_takes_no_socket)
+{
+    const int ways[] = {RESET_ACCEPT, RESET_JOIN};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(ways); i++) {
+        struct world world;
+        struct client a, b;
+        begin(&world);
+        join(&world, &b, ACCEPT);
+        a = (struct client){0};
+        cn_ws_pair_new(&a.end, &joining);
+        cn_ws_end_claim(a.end, &client_ops, &a);
+        struct answer *answer = post(&world, "room", ways[i]);
+        run_until(&world, answer);
+        CHECK_INT(CN_EABORTED, answer->call.err.code);
+        cn_free(answer);
+        UNTIL(&world, world.destroyed);
+        CHECK(GOT(&a, "c1011"));
+        CHECK(GOT(&b, "c1011"));
+        CHECK(a.gone && b.gone);
+        /* The next instance has nothing of it. */
+        CHECK_INT(0, ask(&world, "room", COUNT));
+        CHECK_INT(0, world.lane.socket_count);
+        hang_up(&a);
+        hang_up(&b);
+        world_close(&world);
+    }
 }
 
 TEST(object_socket, K1_events_of_one_socket_come_one_at_a_time)
