@@ -5,6 +5,7 @@ export interface Native {
   wallTime(): number;
   monotonicTime(): number;
   randomFill(view: ArrayBufferView | ArrayBuffer): void;
+  isProxy(value: unknown): boolean;
   clock(): Float64Array;
   onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
   // trace.c; only while there is a trace (currentTrace())

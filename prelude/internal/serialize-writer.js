@@ -307,7 +307,8 @@ export class Writer {
       throw dataCloneError(`A value nested more than ${format.DEPTH_MAX} levels deep could not be cloned.`);
     }
     const prototype = getPrototypeOf(object);
-    if (prototype === ObjectPrototype) this.#properties(object);
+    if (this.context?.writeProxy !== undefined && native.isProxy(object)) this.context.writeProxy(object, prototype, this);
+    else if (prototype === ObjectPrototype) this.#properties(object);
     else if (isArray(object)) this.#array(object, prototype);
     else this.#special(object, prototype);
     this.depth--;

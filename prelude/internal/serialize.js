@@ -10,6 +10,7 @@ import { handlersByPrototype, handlersByTag, HOST_FIRST, HOST_LAST } from "./ser
  *                       by reference, and the reader gets the same array
  *   writeSpecial(value, writer)   a chance for functions, symbols and objects of unknown classes;
  *                       true if it has written it (a host tag, see registerHostObject)
+ *   writeProxy(proxy, prototype, writer)   must write a Proxy, or throw; without it, it is taken for what it shows
  *   writeTransferred(buffer, writer)   the same for ArrayBuffers
  */
 export function serialize(value, context = null) {

@@ -3,6 +3,7 @@
 // What may be kept and for how long is decided here by the rules of HTTP; src/service/cache.c keeps it.
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
+import { needsEvent } from "../internal/startup.js";
 import { utf8Encode } from "./encoding/text-encoder.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
@@ -206,6 +207,7 @@ class Cache {
     this.#name = name;
   }
   async put(request, response) {
+    needsEvent();
     if (arguments.length < 2) throw new TypeError("Failed to execute 'put' on 'Cache': 2 arguments are required.");
     request = isRequest(request) ? request : new Request(request);
     if (!isResponse(response)) throw new TypeError("Failed to execute 'put' on 'Cache': parameter 2 is not of type 'Response'.");
@@ -216,11 +218,13 @@ class Cache {
     await store(keyOf(this.#name, request), request.url, response, freshSeconds(response.status, response.headers));
   }
   async match(request, options) {
+    needsEvent();
     request = isRequest(request) ? request : new Request(request);
     if (request.method !== "GET" && options?.ignoreMethod !== true) return undefined;
     return lookUp(keyOf(this.#name, request), request);
   }
   async delete(request, options) {
+    needsEvent();
     request = isRequest(request) ? request : new Request(request);
     if (request.method !== "GET" && options?.ignoreMethod !== true) return false;
     return native.cacheDelete(keyOf(this.#name, request));

@@ -2,6 +2,7 @@
 import { gated } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../internal/report.js";
+import { needsEvent } from "../internal/startup.js";
 
 let lastId = 0;
 
@@ -15,6 +16,7 @@ function start(callback, delay, repeats, args) {
   if (typeof callback !== "function") {
     throw new TypeError(`The first argument of ${repeats ? "setInterval" : "setTimeout"} must be a function.`);
   }
+  needsEvent();
   const id = ++lastId;
   const run = capture(callback);
   let waiting = false; // a tick of an interval waits for the gate: one is enough

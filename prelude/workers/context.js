@@ -27,6 +27,7 @@ export class ExecutionContext {
   #pending = 0;
   #answered = false;
   #props;
+  #lifetime = null; // of the stubs it was given; null: of none
 
   constructor(key, handle, props) {
     if (key !== token) throw new TypeError("Illegal constructor");
@@ -38,7 +39,7 @@ export class ExecutionContext {
   waitUntil(promise) {
     this.#pending++;
     const settled = () => {
-      if (--this.#pending === 0 && this.#answered) native.eventDone(this.#handle);
+      if (--this.#pending === 0 && this.#answered) this.#done();
     };
     // Anything may be given; what is not a promise is done already.
     Promise.resolve(promise).then(settled, (error) => {
@@ -57,11 +58,15 @@ export class ExecutionContext {
   abort(reason) {
     const message = reason === undefined ? "The event was aborted by its handler." : String(reason?.message ?? reason);
     native.eventFail(this.#handle, message, false);
+    this.#lifetime?.end();
     throw reason instanceof Error ? reason : new Error(message);
   }
 
   get props() {
     return (this.#props ??= {});
+  }
+  set props(value) {
+    this.#props = value;
   }
 
   get exports() {
@@ -72,12 +77,23 @@ export class ExecutionContext {
     return cacheContext;
   }
 
+  #done() {
+    native.eventDone(this.#handle);
+    this.#lifetime?.release();
+  }
+
   /** The response has been handed over: the event ends when nothing is waited for. */
   static answered(context) {
     context.#answered = true;
-    if (context.#pending === 0) native.eventDone(context.#handle);
+    if (context.#pending === 0) context.#done();
+  }
+  /** `lifetime` (object/rpc.js) is released when the event is over, and ends if it is aborted. */
+  static bind(context, lifetime) {
+    context.#lifetime = lifetime;
   }
 }
 export const contextAnswered = ExecutionContext.answered;
+export const bindLifetime = ExecutionContext.bind;
 delete ExecutionContext.answered;
+delete ExecutionContext.bind;
 finishInterface(ExecutionContext);

@@ -2,6 +2,7 @@
 import { currentTrace } from "../internal/gate.js";
 import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
+import { setStarting } from "../internal/startup.js";
 import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
@@ -35,8 +36,12 @@ export function start(script, files, environment) {
   env = environment;
   for (const binding of options.bindings ?? []) env[binding.name] = makeBinding(binding);
   setEnv(environment);
-  const failed = (error) => native.scriptStarted(describeError(error));
+  const failed = (error) => {
+    setStarting(false);
+    native.scriptStarted(describeError(error));
+  };
   const ready = (exports) => {
+    setStarting(false);
     setClasses(exports ?? {}, env);
     setEntrypoints(exports ?? {});
     const main = exports?.default;
@@ -47,6 +52,7 @@ export function start(script, files, environment) {
     }
     native.scriptStarted(undefined);
   };
+  setStarting(true);
   try {
     const exports = script({ modules, files });
     if (typeof exports?.then === "function") exports.then(ready, failed);

@@ -43,8 +43,11 @@ export class Entry {
     // A plain function is declared as a handler is: its one argument, then env and ctx.
     return Object.create({
       [method]: (...args) => {
-        if (args.length !== 1 || handlers[method].length > 3) {
+        if (handlers[method].length > 3) {
           throw new TypeError(`Cannot call handler function "${method}" over RPC because it has the wrong number of arguments. A simple function handler can only be called over RPC if it has exactly the arguments (arg, env, ctx), where only the first argument comes from the client. To support multi-argument RPC functions, use class-based syntax (extending WorkerEntrypoint) instead.`);
+        }
+        if (args.length !== 1) {
+          throw new TypeError(`Attempted to call RPC function "${method}" with the wrong number of arguments. When calling a top-level handler function that is not declared as part of a class, you must always send exactly one argument. In order to support variable numbers of arguments, the server must use class-based syntax (extending WorkerEntrypoint) instead.`);
         }
         return handlers[method](args[0], env(), this.#context);
       },

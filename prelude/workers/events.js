@@ -5,12 +5,12 @@
 // C has serialized (or undefined) and the result goes back to C serialized.
 import { currentTrace } from "../internal/gate.js";
 import { deserialize } from "../internal/serialize.js";
-import { contextAnswered, newContext } from "./context.js";
+import { contextAnswered, newContext, bindLifetime } from "./context.js";
 import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
-import { answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+import { Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 import queue from "part:./service/queue.js";
 import tail from "part:./tail.js";
 import trace from "part:../internal/trace.js";
@@ -50,7 +50,9 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
   if (kind === "rpc") {
     if (currentTrace() !== 0) trace().noteCall(method);
     const path = method.split(".");
-    return answer(-handle, entry.rpcTarget(path[0]), path, bytes);
+    const lifetime = new Lifetime();
+    bindLifetime(context, lifetime);
+    return answer(-handle, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
   }
   if (plainKinds[kind] !== undefined) {
     native.eventReply(handle, await plainKinds[kind](entry, bytes), false);

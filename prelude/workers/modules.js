@@ -2,8 +2,9 @@
 import { currentObject } from "../internal/gate.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
+import { needsEvent } from "../internal/startup.js";
 import { cacheContext, setExportsOf } from "./context.js";
-import { RpcPromise, RpcProperty, RpcStub, RpcTarget } from "./object/rpc.js";
+import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "./object/rpc.js";
 import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
 
@@ -49,6 +50,7 @@ const imported = { env: null, exports: null };
 
 /** Keeps the worker, or the object, until `promise` has settled. */
 function waitUntil(promise) {
+  needsEvent();
   const object = currentObject();
   const event = object === 0 ? native.eventHold() : 0;
   if (object !== 0) native.objectHold(object);
@@ -70,13 +72,6 @@ export class DurableObject {
   constructor(ctx, env) {
     this.ctx = ctx;
     this.env = env;
-  }
-}
-
-/** What service bindings are instances of elsewhere; here they are plain objects. */
-class ServiceStub {
-  constructor() {
-    throw new TypeError("Illegal constructor");
   }
 }
 

@@ -7,6 +7,7 @@
 import { finishInterface } from "../internal/interface.js";
 import { gated, outputGate } from "../internal/gate.js";
 import { native } from "../internal/native.js";
+import { needsEvent } from "../internal/startup.js";
 import { illegalConstructor, isObject } from "../internal/webidl.js";
 import { createByteStreamFromPull, createWritableFromSink } from "../web/streams/internal.js";
 
@@ -202,6 +203,7 @@ function parseAddress(address) {
 }
 
 export function connect(address, options = {}) {
+  needsEvent();
   const { hostname, port } = parseAddress(address);
   if (!Number.isInteger(port) || port < 1 || port > 65535) throw new TypeError(`${port} is not a port.`);
   const secure = options?.secureTransport === undefined ? "off" : `${options.secureTransport}`;

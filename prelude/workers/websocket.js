@@ -4,6 +4,7 @@
 // happens to an end: it is accepted by a script or by an object (then events come here), accepted
 // for hibernation (then events go to methods of the object, and this object may be collected and
 // made anew), or used in a Response (then it belongs to whoever gets that).
+import { needsEvent } from "../internal/startup.js";
 import { currentObject, gated, outputGate } from "../internal/gate.js";
 import { compatibilityFlags, native } from "../internal/native.js";
 import { defineConstants, finishInterface } from "../internal/interface.js";
@@ -360,6 +361,7 @@ async function connect(url, headers, secure) {
 }
 
 function connectInto(socket, state, url, protocols) {
+  needsEvent();
   const fail = (message) => {
     state.stage = STAGE.FAILED;
     fire(socket, new ErrorEvent("error", { message, error: new Error(message) }));

@@ -53,6 +53,13 @@ static JSValueRef native_clock(CN_JS_NATIVE_ARGS)
                                                  exception);
 }
 
+/* isProxy(value) */
+static JSValueRef native_is_proxy(CN_JS_NATIVE_ARGS)
+{
+    return JSValueMakeBoolean(ctx, JSValueIsObject(ctx, cn_js_arg(0)) &&
+                                       JSObjectGetProxyTarget((JSObjectRef)cn_js_arg(0)));
+}
+
 /* onUnhandledRejection(function): called with the promise and the reason once the microtasks of
  * the turn have run and nobody has handled it. */
 static JSValueRef native_on_unhandled_rejection(CN_JS_NATIVE_ARGS)
@@ -67,6 +74,7 @@ const struct cn_js_native cn_native_console[] = {
     {"wallTime", native_wall_time},
     {"monotonicTime", native_monotonic_time},
     {"randomFill", native_random_fill},
+    {"isProxy", native_is_proxy},
     {"clock", native_clock},
     {"onUnhandledRejection", native_on_unhandled_rejection},
     {0},

@@ -13,6 +13,8 @@ void JSContextGroupClearExecutionTimeLimit(JSContextGroupRef group);
 void JSGlobalContextSetUnhandledRejectionCallback(JSGlobalContextRef ctx, JSObjectRef function,
                                                   JSValueRef *exception);
 void JSGlobalContextSetEvalEnabled(JSGlobalContextRef ctx, bool enabled, JSStringRef message);
+/* What a Proxy stands for; NULL: it is none, or a revoked one. */
+JSObjectRef JSObjectGetProxyTarget(JSObjectRef object);
 void JSSynchronousGarbageCollectForDebugging(JSContextRef ctx);
 JSObjectRef JSGetMemoryUsageStatistics(JSContextRef ctx);
 void JSDisableGCTimer(void);

@@ -1,6 +1,7 @@
 // crypto: https://w3c.github.io/webcrypto/#crypto-interface
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
+import { needsEvent } from "../../internal/startup.js";
 import { registerHostObject } from "../../internal/serialize.js";
 import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js";
 import { DOMException } from "../dom-exception.js";
@@ -52,12 +53,14 @@ export class Crypto {
         "QuotaExceededError",
       );
     }
+    needsEvent();
     native.randomFill(array);
     return array;
   }
 
   randomUUID() {
     Crypto.#check(this);
+    needsEvent();
     if (poolAt === pool.length) {
       native.randomFill(pool);
       poolAt = 0;

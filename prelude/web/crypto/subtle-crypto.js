@@ -2,6 +2,7 @@
 //
 // Every method is async, or calls one that is, so that whatever is wrong, a wrong `this` included, becomes a rejection.
 // Data is not copied here: C uses it, or copies it for another thread, before the method first waits.
+import { needsEvent } from "../../internal/startup.js";
 import { finishInterface } from "../../internal/interface.js";
 import { illegalConstructor, illegalInvocation, isObject } from "../../internal/webidl.js";
 import { native } from "../../internal/native.js";
@@ -122,6 +123,7 @@ export class SubtleCrypto {
     need(arguments.length, 3, "generateKey");
     const usages = toUsages(keyUsages);
     const normal = normalize(algorithm, "generateKey");
+    needsEvent();
     return normal.implementation.generateKey(normal, !!extractable, usages);
   }
 

@@ -8,6 +8,7 @@
 // a FinalizationRegistry then closes its connection.
 import { gated, outputGate } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
+import { needsEvent } from "../../internal/startup.js";
 import { forgetAborted, whenAborted } from "../abort.js";
 import { pumpTo } from "../streams/internal.js";
 import { setBeacon } from "../navigator.js";
@@ -260,6 +261,7 @@ export function fetch(input, init = undefined) {
     if (arguments.length === 0) {
       throw new TypeError("Failed to execute 'fetch' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Request or string'.");
     }
+    needsEvent();
     const request = new Request(input, init);
     const parts = requestParts(request);
     if (parts.fetcher !== null) return Promise.resolve(parts.fetcher.fetch(request));

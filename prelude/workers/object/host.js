@@ -1,6 +1,6 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
 import { currentTrace, enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
-import { native, options } from "../../internal/native.js";
+import { compatibilityFlags, native, options } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
@@ -13,6 +13,7 @@ import { localCall } from "./local.js";
 import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
+import { DurableObject } from "../modules.js";
 import { makeStorage } from "./storage.js";
 import trace from "part:../../internal/trace.js";
 
@@ -21,7 +22,7 @@ const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
 
 /** Number of the object -> its host. */
 const hosts = new Map();
-setExportsOfObject((object) => hosts.get(object).exports);
+setExportsOfObject((object) => hosts.get(object).exports, (object) => hosts.get(object)?.id);
 setSocketsOf((object) => hosts.get(object).sockets);
 
 let classes = {}; // the script's exports
@@ -106,8 +107,10 @@ installSockets(DurableObjectState.prototype, objectOf);
 finishInterface(DurableObjectState);
 
 class Host {
-  constructor(instance) {
+  constructor(instance, id, answersCalls) {
     this.instance = instance;
+    this.id = id; // in hexadecimal
+    this.answersCalls = answersCalls;
     this.given = null;
     this.ends = null;
   }
@@ -125,7 +128,7 @@ export function objectCreate(object, className, hex, name) {
   try {
     const Class = classes[className];
     if (typeof Class !== "function") throw new TypeError(`The script exports no class "${className}".`);
-    const host = new Host(null);
+    const host = new Host(null, hex, Class.prototype instanceof DurableObject || compatibilityFlags.has("js_rpc"));
     hosts.set(object, host);
     const state = new DurableObjectState(token, object, makeId(hex, name, parseInt(hex.slice(0, 2), 16) >> 4));
     host.instance = new Class(state, environment);
@@ -158,8 +161,12 @@ export function objectDeliver(object, call, kind, method, payload) {
   }
   switch (kind) {
     case KIND.RPC:
+      if (!host.answersCalls) {
+        failCall(call, new TypeError('The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module "cloudflare:workers".'));
+        return;
+      }
       if (typeof method === "number") answerLocal(call, host.instance, localCall(method));
-      else answer(call, host.instance, method.split("."), payload);
+      else answer(call, host.instance, method.split("."), payload, true);
       return;
     case KIND.FETCH:
       if (typeof method === "number") deliverLocalFetch(host, call, localCall(method));

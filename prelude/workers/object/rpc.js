@@ -6,9 +6,10 @@
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
 import { currentObject, currentTrace, gated } from "../../internal/gate.js";
-import { native } from "../../internal/native.js";
+import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
+import { needsEvent } from "../../internal/startup.js";
 import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted } from "../../web/abort.js";
 import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
 import { NOT_PLAIN, copyArguments, copyPlain } from "./local.js";
@@ -18,8 +19,11 @@ import trace from "part:../../internal/trace.js";
 export class RpcTarget {}
 
 const DEPTH_MAX = 64; // RPC-4
-/** Names that no call may reach (RPC-3). */
-const RESERVED = new Set(["constructor", "fetch", "connect", "dup", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
+/** Names that no call may reach (RPC-3): of anything, and of objects and entrypoints. */
+const RESERVED = new Set(["constructor", "dup"]);
+const RESERVED_HANDLERS = new Set([...RESERVED, "fetch", "connect", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
+/** Whether a stub that is an argument leaves its sender, as one in a result always does. */
+const TRANSFERS = !compatibilityFlags.has("rpc_params_dup_stubs");
 const FAULT = { remote: 1, retryable: 2, overloaded: 4, durableObjectReset: 8 };
 
 export const KIND = { FETCH: 0, RPC: 1, ALARM: 2, TARGET: 3 };
@@ -36,12 +40,14 @@ export class Exports {
   constructor() {
     this.byNumber = new Map();
   }
-  add(target) {
+  /** @param {Lifetime | null} lifetime lasts at least as long as what is given out */
+  add(target, lifetime = null) {
     if (this.byNumber.size >= EXPORTS_MAX) {
       throw Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true });
     }
     const number = ++lastNumber;
-    this.byNumber.set(number, { target, count: 1 });
+    this.byNumber.set(number, { target, count: 1, lifetime });
+    lifetime?.hold();
     return number;
   }
   retain(number) {
@@ -52,21 +58,46 @@ export class Exports {
     const entry = this.byNumber.get(number);
     if (entry === undefined || --entry.count > 0) return;
     this.byNumber.delete(number);
-    const dispose = entry.target?.[Symbol.dispose];
-    if (typeof dispose === "function" && entry.target instanceof RpcTarget) {
-      try {
-        dispose.call(entry.target);
-      } catch (error) {
-        native.log(3, `A dispose method threw: ${describeError(error)}`);
-      }
+    try {
+      entry.target?.[Symbol.dispose]?.();
+    } catch (error) {
+      native.log(3, `A dispose method threw: ${describeError(error)}`);
     }
+    entry.lifetime?.release();
+  }
+}
+
+/**
+ * How long the stubs last that a worker was given for an event and has duplicated: as long as the
+ * event (waitUntil() included) and whatever it has given out in its answer (RPC-6). An object keeps
+ * what it duplicates.
+ */
+export class Lifetime {
+  #holds = 1;
+  #stubs = new Set();
+  add(stub) {
+    if (this.#holds === 0) stub[Symbol.dispose]();
+    else this.#stubs.add(stub);
+  }
+  hold() {
+    if (this.#holds > 0) this.#holds++;
+  }
+  release() {
+    if (this.#holds > 0 && --this.#holds === 0) this.end();
+  }
+  end() {
+    this.#holds = 0;
+    for (const stub of this.#stubs) stub[Symbol.dispose]();
+    this.#stubs.clear();
   }
 }
 
 const workerExports = new Exports();
 let exportsOfObject = () => null; // object.js sets it
-export function setExportsOfObject(find) {
+let idOfObject = () => undefined;
+export function setExportsOfObject(find, findId) {
   exportsOfObject = find;
+  idOfObject = findId;
 }
 
 /** The owner of what runs now: its address as text and its exports. */
@@ -78,19 +109,20 @@ function currentOwner() {
 
 // --- values ------------------------------------------------------------------------------------
 
-const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36, SINK: 0x37, SIGNAL: 0x38 };
+const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36, SINK: 0x37, SIGNAL: 0x38, DISPOSABLE: 0x39 };
 
 class CallContext {
   /** @param {boolean} lends whether what is exported for the message comes back when its call ends */
-  constructor(lends = false) {
+  constructor(lends = false, lifetime = null) {
     this.lends = lends;
+    this.lifetime = lifetime; // of the event that sends or receives it; null: none that matters
     this.made = []; // [exports, number]: what was exported for this message
     this.received = []; // stubs that came in it and are the receiver's to dispose of
     this.streams = null; // promises of the ends of streams that were exported for it
   }
   export(target) {
     const { address, exports } = currentOwner();
-    const number = exports.add(target);
+    const number = exports.add(target, this.lends ? null : this.lifetime);
     this.made.push([exports, number]);
     return [address, number];
   }
@@ -98,17 +130,23 @@ class CallContext {
     if (typeof value === "function") {
       const stub = stubState(value);
       if (stub !== null) {
-        if (stub.path.length > 0) throw new DOMException("An RPC property cannot be sent; call it or await it first.", "DataCloneError");
+        if (stub.path.length > 0) throw unserializable("RpcProperty");
         if (stub.local !== null) {
           const { ns, id, name } = stub.local;
           return write(writer, TAG.OBJECT, { ns, hex: `${id}`, name });
         }
         if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
+        if (stub.disposed) throw new Error(DISPOSED);
         stub.retain();
+        if (!this.lends || TRANSFERS) value[Symbol.dispose]();
         return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
       }
+      const prototype = Object.getPrototypeOf(value);
+      if (prototype === RpcPromise.prototype) throw unserializable("RpcPromise");
+      if (prototype === RpcProperty.prototype) throw unserializable("RpcProperty");
       return write(writer, TAG.REFERENCE, this.reference(value));
     }
+    if (value instanceof Disposable) return write(writer, TAG.DISPOSABLE, [value.value, value.dispose]);
     if (value instanceof RpcTarget) return write(writer, TAG.REFERENCE, this.reference(value));
     if (isReadableStream(value)) {
       const source = new StreamSource(value);
@@ -124,10 +162,17 @@ class CallContext {
     if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value));
     if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
     const prototype = Object.getPrototypeOf(value);
-    if (typeof value === "object" && prototype !== null && prototype !== Object.prototype && !Array.isArray(value)) {
-      throw new DOMException(`Could not serialize object of type "${prototype.constructor?.name}". This type does not support serialization.`, "DataCloneError");
+    if (typeof value === "object" && prototype !== Object.prototype && !Array.isArray(value)) {
+      throw unserializable(prototype === null ? "Object" : prototype.constructor?.name);
     }
     return false;
+  }
+  /** A Proxy is no value: it is called where it is, if it shows what can be called. */
+  writeProxy(proxy, prototype, writer) {
+    if (prototype !== Object.prototype && !(proxy instanceof RpcTarget)) {
+      throw new DOMException("Proxy could not be serialized because it is not a valid RPC receiver type. The Proxy must emulate either a plain object or an RpcTarget, as indicated by the Proxy's prototype chain.", "DataCloneError");
+    }
+    write(writer, TAG.REFERENCE, this.reference(proxy));
   }
   reference(target) {
     const [address, number] = this.export(target);
@@ -140,6 +185,17 @@ class CallContext {
   /** The call is over: what was lent for it comes back. */
   takeBack() {
     for (const [exports, number] of this.made) exports.release(number);
+  }
+}
+
+const DISPOSED = "RPC stub used after being disposed.";
+const unserializable = (name) => new DOMException(`Could not serialize object of type "${name}". This type does not support serialization.`, "DataCloneError");
+
+/** A result with a disposer of its own, which runs when the receiver disposes of it. */
+class Disposable {
+  constructor(value, dispose) {
+    this.value = value;
+    this.dispose = dispose;
   }
 }
 
@@ -156,9 +212,13 @@ const register = (tag, read) => registerHostObject({
 });
 register(TAG.REFERENCE, (reference, context) => {
   const stub = makeReference(reference);
-  context?.received.push(stub);
+  if (context !== null && context !== undefined) {
+    context.received.push(stub);
+    states.get(stub).lifetime = context.lifetime;
+  }
   return stub;
 });
+register(TAG.DISPOSABLE, ([value, dispose]) => new Disposable(value, dispose));
 register(TAG.STREAM, (reference) => streamFrom(keep(reference)));
 register(TAG.SINK, (reference) => sinkTo(keep(reference)));
 register(TAG.SIGNAL, ({ aborted, reason, reference }) => signalFrom(aborted, reason, reference));
@@ -317,6 +377,7 @@ class StubState {
     this.fixed = null; // members that are there at once
     this.disposed = false;
     this.lent = false; // of a call's arguments: the caller takes it back
+    this.lifetime = null; // its duplicates end with it; null: with nothing
     this.local = null; // of a Durable Object: its ObjectTarget
     this.lastName = null; // its method that was used last, and
     this.lastMethod = null;
@@ -339,18 +400,24 @@ const handler = {
       return undefined;
     }
     if (key === "then" && state.path.length === 0) return undefined; // a stub is no promise
-    if (key === "then") {
+    if (key === "then" || ((key === "catch" || key === "finally") && state.path.length > 0)) {
       const promise = call(state, state.path, undefined);
-      return promise.then.bind(promise);
+      return promise[key].bind(promise);
     }
     if (key === "dup" && state.path.length === 0) {
       return () => {
         if (state.address === null) return target.proxy;
+        if (state.disposed) throw new Error(DISPOSED);
         state.retain();
-        return makeReference({ address: state.address, number: state.number });
+        const duplicate = makeReference({ address: state.address, number: state.number });
+        if (state.lifetime !== null) {
+          states.get(duplicate).lifetime = state.lifetime;
+          state.lifetime.add(duplicate);
+        }
+        return duplicate;
       };
     }
-    if (state.path.length >= DEPTH_MAX) throw new TypeError(`RPC paths are limited to ${DEPTH_MAX} names.`);
+    if (state.path.length >= DEPTH_MAX) throw tooDeep();
     if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.fixed !== null && key in state.fixed) return state.fixed[key];
     if (state.local !== null) return methodOf(state, key, target.proxy);
@@ -363,7 +430,10 @@ const handler = {
     return pipelined(call(state, state.path, args));
   },
   has: () => true,
-  getPrototypeOf: () => RpcStub.prototype,
+  getPrototypeOf: ({ state }) => {
+    if (state.path.length > 0) return RpcProperty.prototype;
+    return state.local === null && state.service === null ? RpcStub.prototype : ServiceStub.prototype;
+  },
   set: () => { throw new TypeError("The properties of a stub cannot be set."); },
 };
 
@@ -398,6 +468,7 @@ function methodOf(stub, name, proxy) {
 }
 
 function callMethod(state, args) {
+  needsEvent();
   const copies = copyArguments(args);
   if (copies !== null) {
     let resolve, reject;
@@ -409,6 +480,7 @@ function callMethod(state, args) {
       if (faults >= 0) {
         reject(remoteError(faults, bytes, message));
       } else if (bytes === undefined) {
+        if (typeof result === "object" && result !== null) Object.defineProperty(result, Symbol.dispose, NOTHING_TO_DISPOSE);
         resolve(result);
       } else {
         settleWith(bytes, resolve, reject);
@@ -418,6 +490,8 @@ function callMethod(state, args) {
   }
   return call(state, state.path, args);
 }
+
+const NOTHING_TO_DISPOSE = { value: () => {}, writable: true, enumerable: false, configurable: true };
 
 function settleWith(bytes, resolve, reject) {
   try {
@@ -441,8 +515,8 @@ function makeReference({ address, number, lent }) {
 /** A stub of something of one's own, as the other side would hold it. */
 export class RpcStub {
   constructor(target) {
-    if (typeof target !== "function" && !(target instanceof RpcTarget)) {
-      throw new TypeError("Failed to construct 'RpcStub': the value is neither a function nor an RpcTarget.");
+    if (target === null || accessOf(target) === NONE) {
+      throw new TypeError("Failed to construct 'RpcStub': the value is neither a function, nor a plain object, nor an RpcTarget.");
     }
     const { address, exports } = currentOwner();
     return makeReference({ address, number: exports.add(target) });
@@ -458,6 +532,12 @@ function dispose(proxy) {
   release(state.address, state.number);
 }
 
+/** What stubs of objects and services are instances of. */
+export class ServiceStub {
+  constructor() {
+    throw new TypeError("Illegal constructor");
+  }
+}
 /** The classes of what calls return, for those who ask: nobody constructs them. */
 export class RpcPromise {
   constructor() {
@@ -470,41 +550,50 @@ export class RpcProperty {
   }
 }
 
-/** A promise on whose result methods can be called before it is there (RPC-4). */
+/** A promise on whose result, and what is in it, methods can be called before it is there (RPC-4). */
 function pipelined(promise) {
   const target = () => {};
   target.promise = promise;
+  target.path = NO_PATH;
   return new Proxy(target, resultHandler);
 }
+const NO_PATH = [];
 const resultHandler = {
-  getPrototypeOf: () => RpcPromise.prototype,
-  get({ promise }, key) {
-    if (key === "then") return (fulfilled, rejected) => promise.then(fulfilled, rejected);
-    if (key === "catch" || key === "finally") return promise[key].bind(promise);
-    if (key === Symbol.dispose) return () => { promise.then((value) => value?.[Symbol.dispose]?.(), () => {}); };
+  getPrototypeOf: ({ path }) => (path.length === 0 ? RpcPromise : RpcProperty).prototype,
+  get({ promise, path }, key) {
+    if (key === "then" && path.length === 0) return (fulfilled, rejected) => promise.then(fulfilled, rejected);
+    if (key === "then" || key === "catch" || key === "finally") {
+      const value = path.length === 0 ? promise : promise.then((root) => walk(root, path).value);
+      return value[key].bind(value);
+    }
+    if (key === Symbol.dispose && path.length === 0) return () => { promise.then((value) => value?.[Symbol.dispose]?.(), () => {}); };
     if (typeof key === "symbol") return undefined;
-    return pipelinedProperty(promise, key);
+    if (path.length >= DEPTH_MAX) throw tooDeep();
+    const target = () => {};
+    target.promise = promise;
+    target.path = [...path, key];
+    return new Proxy(target, resultHandler);
   },
-  apply: ({ promise }, _, args) => pipelined(promise.then((value) => value(...args))),
+  apply: ({ promise, path }, _, args) => pipelined(promise.then((root) => {
+    const { holder, value } = walk(root, path);
+    if (typeof value !== "function") throw new TypeError(path.length === 0 ? "The RPC receiver is not callable." : `"${path.join(".")}" is not a function.`);
+    return stubState(value) === null ? Reflect.apply(value, holder, args) : value(...args);
+  })),
 };
-function pipelinedProperty(promise, key) {
-  const read = () => promise.then((value) => value?.[key]);
-  const target = () => {};
-  return new Proxy(target, {
-    getPrototypeOf: () => RpcProperty.prototype,
-    get(_, next) {
-      if (next === "then" || next === "catch" || next === "finally") {
-        const property = read();
-        return property[next].bind(property);
-      }
-      if (typeof next === "symbol") return undefined;
-      return pipelinedProperty(read(), next);
-    },
-    apply: (_, __, args) => pipelined(promise.then((value) => {
-      if (typeof value?.[key] !== "function") throw new TypeError(`"${key}" is not a function.`);
-      return value[key](...args);
-    })),
-  });
+const tooDeep = () => new TypeError(`RPC stub property chain is too deep: at most ${DEPTH_MAX} names.`);
+
+/** What a path names in a result, as the other side would have given it. A property of a stub is not asked for yet. */
+function walk(root, path) {
+  let holder;
+  let value = root;
+  for (let i = 0; i < path.length; i++) {
+    holder = value;
+    const access = stubState(holder) !== null ? REMOTE : accessOf(holder);
+    if (access === NONE) throw notImplemented(path[i === 0 ? 0 : i - 1]);
+    if (access !== REMOTE && !Object.hasOwn(holder, path[i])) throw notImplemented(path[i]);
+    value = holder[path[i]];
+  }
+  return { holder, value };
 }
 
 /** Bytes of a value for a call, and the context that takes back what was lent with it. */
@@ -527,7 +616,7 @@ function isDisposed(state) {
 
 /** Calls, or with args undefined reads, what `path` names. */
 function call(state, path, args) {
-  if (isDisposed(state)) return Promise.reject(new Error("RPC stub used after being disposed."));
+  if (isDisposed(state)) return Promise.reject(new Error(DISPOSED));
   const context = new CallContext(true);
   let bytes;
   try {
@@ -536,6 +625,7 @@ function call(state, path, args) {
     return Promise.reject(error);
   }
   return new Promise((resolve, reject) => {
+    needsEvent();
     state.send(path, bytes, gated((faults, result, message) => {
       context.takeBack();
       if (faults < 0) settleWith(result, resolve, reject);
@@ -547,10 +637,16 @@ function call(state, path, args) {
 /** A result that has stubs in it can be disposed of as a whole (RPC-6). */
 function withDispose(bytes) {
   const context = new CallContext();
-  const value = deserialize(bytes, context);
-  if (context.received.length > 0 && value !== null && typeof value === "object") {
+  let value = deserialize(bytes, context);
+  let dispose = null;
+  if (value instanceof Disposable) ({ value, dispose } = value);
+  if (value !== null && typeof value === "object") {
     Object.defineProperty(value, Symbol.dispose, {
-      value: () => context.disposeReceived(),
+      value: () => {
+        if (dispose !== null) dispose().then(() => {}, () => {}); // before its stub goes with the others
+        context.disposeReceived();
+      },
+      writable: true,
       configurable: true,
     });
   }
@@ -593,44 +689,68 @@ export function makeStub(send, more) {
 
 // --- answering ---------------------------------------------------------------------------------
 
-/** Finds what a path names on `target`: prototype methods and getters only (RPC-3). */
-function resolvePath(target, path, whole) {
+/** How members of a value are reached: by its class only, by its own properties only, not at all, or by a stub. */
+const CLASS = 0, OWN = 1, NONE = 2, REMOTE = 3;
+function accessOf(value) {
+  const stub = stubState(value);
+  if (stub !== null) return stub.path.length === 0 ? REMOTE : NONE;
+  if (value instanceof RpcTarget) return CLASS;
+  if (typeof value === "function") {
+    const prototype = Object.getPrototypeOf(value);
+    return prototype === RpcPromise.prototype || prototype === RpcProperty.prototype ? NONE : OWN;
+  }
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype ? OWN : NONE;
+}
+
+/** Finds what a path names on `target`, an exported value or an instance of an entrypoint or object (RPC-3). */
+function resolvePath(target, path, handles) {
+  const reserved = handles ? RESERVED_HANDLERS : RESERVED;
+  let access = handles ? CLASS : accessOf(target);
   let holder = null;
   let value = target;
-  for (const name of path) {
+  for (let i = 0; i < path.length; i++) {
+    const name = path[i];
     holder = value;
-    if (RESERVED.has(name) || name === "") throw new TypeError(`"${name}" is a reserved method and cannot be called over RPC.`);
-    if (value === null || value === undefined) throw notImplemented(name);
-    if (value instanceof RpcTarget || value === target) {
-      if (typeof value === "function" && !(value instanceof RpcTarget)) throw notImplemented(name);
-      if (Object.hasOwn(value, name) && !whole) throw notImplemented(name);
-      if (!(name in value) || name in Object.prototype) throw notImplemented(name);
-    } else if (!Object.hasOwn(Object(value), name)) {
-      throw notImplemented(name);
+    if (access === REMOTE) {
+      value = holder[name];
+      continue;
     }
-    value = value[name];
+    if (reserved.has(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+    if (access === NONE || Object.hasOwn(holder, name) !== (access === OWN)) throw notImplemented(name);
+    value = holder[name];
+    if (access === CLASS && value === Object.prototype[name]) throw notImplemented(name);
+    if (i === path.length - 1) break;
+    access = accessOf(value);
+    if (access === NONE) throw notImplemented(name);
   }
   return { holder, value };
 }
 const notImplemented = (name) => new TypeError(`The RPC receiver does not implement the method "${name}".`);
 
-/** Runs a call on `target`; returns a promise of nothing: the answer goes by callReply/callFail. */
-export async function answer(handle, target, path, bytes) {
-  const context = new CallContext();
-  const given = new CallContext();
+/** A result that has a disposer of its own is wrapped, so that it goes along. */
+function withDisposer(result) {
+  if (result === null || typeof result !== "object" || Object.getPrototypeOf(result) !== Object.prototype) return result;
+  const dispose = result[Symbol.dispose];
+  return typeof dispose === "function" ? new Disposable(result, () => dispose.call(result)) : result;
+}
+
+/**
+ * Runs a call on `target`; returns a promise of nothing: the answer goes by callReply/callFail.
+ * @param {boolean} handles whether it is an entrypoint or an object, not something exported
+ * @param {Lifetime | null} lifetime of the event, if the target is a worker's
+ */
+export async function answer(handle, target, path, bytes, handles, lifetime = null) {
+  const context = new CallContext(false, lifetime);
+  const given = new CallContext(false, lifetime);
   try {
     const args = deserialize(bytes, given);
-    let result;
-    if (path.length === 0) {
-      if (typeof target !== "function") throw new TypeError("The RPC receiver is not callable.");
-      result = target(...args);
-    } else {
-      const { holder, value } = resolvePath(target, path, false);
-      if (args === undefined) result = value;
-      else if (typeof value !== "function") throw new TypeError(`"${path.at(-1)}" is not a function.`);
-      else result = value.apply(holder, args);
+    const { holder, value } = resolvePath(target, path, handles);
+    let result = value;
+    if (args !== undefined) {
+      if (typeof value !== "function") throw new TypeError(`"${path.length === 0 ? "(this)" : path.join(".")}" is not a function.`);
+      result = stubState(value) === null ? Reflect.apply(value, holder ?? undefined, args) : value(...args);
     }
-    if (result !== null && (typeof result === "object" || typeof result === "function")) result = await result;
+    if (result !== null && (typeof result === "object" || typeof result === "function")) result = withDisposer(await result);
     reply(handle, serialize(result, context), context);
   } catch (error) {
     failCall(handle, error);
@@ -643,7 +763,7 @@ const ordinary = new Map();
 function isOrdinary(name) {
   let known = ordinary.get(name);
   if (known === undefined) {
-    known = name !== "" && !RESERVED.has(name) && !(name in Object.prototype);
+    known = !RESERVED_HANDLERS.has(name) && !(name in Object.prototype);
     if (ordinary.size < 1000) ordinary.set(name, known);
   }
   return known;
@@ -657,7 +777,7 @@ export function answerLocal(handle, target, local) {
   try {
     let value = isOrdinary(method) && !Object.hasOwn(target, method) ? target[method] : undefined;
     if (typeof value !== "function") {
-      ({ value } = resolvePath(target, [method], false));
+      ({ value } = resolvePath(target, [method], true));
       if (typeof value !== "function") throw new TypeError(`"${method}" is not a function.`);
     }
     result = Reflect.apply(value, target, payload);
@@ -717,8 +837,18 @@ export function errorParts(error) {
   return [message, bytes];
 }
 
+/** An error that leaves an object says which one. */
+function noteObject(error) {
+  const object = currentObject();
+  if (object === 0 || Object.hasOwn(error, "durableObjectId")) return;
+  try {
+    error.durableObjectId = idOfObject(object);
+  } catch {}
+}
+
 export function failCall(handle, error) {
   if (currentTrace() !== 0) trace().noteException(error);
+  if (handle > 0 && error instanceof Error) noteObject(error);
   const [message, bytes] = errorParts(error);
   if (handle > 0) native.callFail(handle, message, bytes);
   else native.eventReject(-handle, message, bytes);
@@ -734,11 +864,11 @@ export function answerTarget(handle, exports, method, bytes) {
   const colon = method.indexOf(":");
   const entry = exports.byNumber.get(+method.slice(0, colon));
   if (entry === undefined) {
-    failCall(handle, new Error("RPC stub used after being disposed."));
+    failCall(handle, new Error(DISPOSED));
     return;
   }
   const path = method.slice(colon + 1);
-  answer(handle, entry.target, path === "" ? [] : path.split("."), bytes);
+  answer(handle, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime);
 }
 
 /** A call to something the worker itself has exported. */

@@ -1,6 +1,7 @@
 // The stub of a Durable Object: fetch() and every method of its class.
 import { gated } from "../../internal/gate.js";
 import { native } from "../../internal/native.js";
+import { needsEvent } from "../../internal/startup.js";
 import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
@@ -30,6 +31,7 @@ setFetchOf((target) => {
  * `target` is the object, which may be near enough to need no bytes.
  */
 export async function fetchBy(send, input, init, target = null) {
+  needsEvent();
   let request = input;
   // A request that is given as it is will be copied on the way.
   if (target === null || init !== undefined || !isRequest(input) || input.body !== null) {

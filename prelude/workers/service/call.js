@@ -3,6 +3,7 @@
 /** Codes of src/base/err.h that services word in their own way. */
 export const OVERLOADED = -10002;
 import { gated } from "../../internal/gate.js";
+import { needsEvent } from "../../internal/startup.js";
 
 /**
  * @param {(callback: (value?: unknown, failure?: string, code?: number) => void) => void} start gives the callback to a native function
@@ -10,6 +11,7 @@ import { gated } from "../../internal/gate.js";
  */
 export function callService(start, makeError = (failure) => new Error(failure)) {
   return new Promise((resolve, reject) => {
+    needsEvent();
     start(gated((value, failure, code) => {
       if (failure === undefined) resolve(value);
       else reject(makeError(failure, code));

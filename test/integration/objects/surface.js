@@ -258,7 +258,7 @@ const scripts = {
     const stub = env.OLD.get(env.OLD.idFromName("old"));
     const texts = [];
     for (const path of ["https://example.com/add", "/add", "/read"]) texts.push(await (await stub.fetch(path)).text());
-    return [...texts, await stub.rpc(1), await (await env.OLD.get(env.OLD.newUniqueId()).fetch(new Request("https://x/read", { method: "POST", body: "b" }))).text()];
+    return [...texts, (await attempt(() => stub.rpc(1))).message, await (await env.OLD.get(env.OLD.newUniqueId()).fetch(new Request("https://x/read", { method: "POST", body: "b" }))).text()];
   },
   async references(env, name) {
     const box = env.BOX.getByName(name);
