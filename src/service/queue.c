@@ -17,7 +17,11 @@
  *
  * In memory, rebuilt from nothing after a start: the cursor, the leases, who waits, and the
  * counters of `state`, which every turn that changes them writes back. A turn that fails is rolled
- * back and the object reset, so that memory and disk cannot differ. */
+ * back and the object reset, so that memory and disk cannot differ.
+ *
+ * Q1  The counters are those of the tables. What is out (leases, transfers) refers to rows that are
+ *     there: whoever removes rows for another reason takes them from there too.
+ * Q2  No counter below zero is written, and one that is read makes the queue count anew. */
 #include "service/queue.h"
 
 #include <stdio.h>
@@ -447,7 +451,8 @@ static int take(struct cn_queue *queue, struct cn_queue_call *call, int64_t now,
     int rc = CN_QUEUE_PREPARE(queue, CN_QUEUE_SQL_READ, &statement, err, queue->cursor);
     if (rc < 0)
         return rc;
-    call->messages = cn_alloc_zero(call->count_max * sizeof(*call->messages));
+    if (!call->messages) /* else all that it was given before had expired */
+        call->messages = cn_alloc_zero(call->count_max * sizeof(*call->messages));
     struct leased *leased = cn_alloc(call->count_max * sizeof(*leased));
     int64_t expired_first = 0, expired_last = 0;
     unsigned expired = 0;
@@ -484,6 +489,8 @@ static int take(struct cn_queue *queue, struct cn_queue_call *call, int64_t now,
         queue->cursor = expired_last;
         queue->changed = true;
     }
+    if (rc == 0 && !call->count && !expired)
+        rc = cn_err_set(err, CN_ECORRUPT, "the queue has lost count of its messages");
     if (rc < 0 || !call->count) {
         cn_free(leased);
         return rc < 0 ? rc : 0;
@@ -601,10 +608,13 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- other requests -------------------------------------------------------------------------- */
 
-static void forget_leases(struct cn_queue *queue)
+/* Q1: their rows go, or the queue leaves memory. */
+static void forget_out(struct cn_queue *queue)
 {
     CN_LIST_FOREACH(&queue->leases, node)
     free_lease(CN_CONTAINER_OF(node, struct lease, link));
+    CN_LIST_FOREACH(&queue->transfers, node)
+    CN_CONTAINER_OF(node, struct transfer, link)->count = 0; /* it is still answered */
 }
 
 /* Everything goes but the settings; what is out is not known any more when it is settled. */
@@ -617,7 +627,7 @@ static int op_purge(struct cn_queue *queue, struct cn_err *err)
     int rc = cn_database_delete_all(db, false, err);
     if (rc == 0)
         rc = cn_queue_tables(db, err);
-    forget_leases(queue);
+    forget_out(queue);
     queue->ready = queue->delayed = queue->bytes = 0;
     queue->unread = 0;
     queue->cursor = queue->done = queue->last;
@@ -819,7 +829,7 @@ static void queue_destroy(struct cn_object *object, void *instance)
     (void)object;
     struct cn_queue *queue = instance;
     CN_ASSERT(cn_list_empty(&queue->waiting));
-    forget_leases(queue);
+    forget_out(queue);
     struct cn_list *node;
     while ((node = cn_list_take_front(&queue->transfers)))
         CN_CONTAINER_OF(node, struct transfer, link)->queue = NULL;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/diag.h"
 #include "object/alarm.h"
 #include "object/node.h"
 #include "service/queue_private.h"
@@ -52,6 +53,10 @@ const char *const cn_queue_sql_texts[CN_QUEUE_SQL_COUNT] = {
         " paused = ?6, retention = ?7, done = ?8 WHERE one = 1",
     [CN_QUEUE_SQL_LOAD] =
         "SELECT last, ready, delayed, bytes, dropped, paused, retention, done FROM state",
+    [CN_QUEUE_SQL_RECOUNT] =
+        "SELECT (SELECT count(*) FROM ready WHERE id > ?1), (SELECT count(*) FROM delayed),"
+        " (SELECT ifnull(sum(length(body)), 0) FROM ready WHERE id > ?1)"
+        " + (SELECT ifnull(sum(length(body)), 0) FROM delayed)",
 };
 
 int cn_queue_tables(struct cn_database *db, struct cn_err *err)
@@ -97,6 +102,30 @@ int cn_queue_read_int(struct cn_queue *queue, unsigned which, size_t count, cons
     return rc < 0 ? rc : 0;
 }
 
+static bool counts(const struct cn_queue *queue)
+{
+    return queue->ready >= 0 && queue->delayed >= 0 && queue->bytes >= 0;
+}
+
+/* Q2 */
+static int recount(struct cn_queue *queue, struct cn_err *err)
+{
+    struct cn_statement *statement;
+    cn_warn("queue %s had lost count of its messages and counts them anew",
+            queue->object->ns->name);
+    int rc = cn_queue_prepare(queue, CN_QUEUE_SQL_RECOUNT, 1, &queue->done, &statement, err);
+    if (rc == 0)
+        rc = cn_statement_step(statement, err);
+    if (rc < 0)
+        return rc;
+    queue->ready = cn_statement_column_int(statement, 0);
+    queue->delayed = cn_statement_column_int(statement, 1);
+    queue->bytes = cn_statement_column_int(statement, 2);
+    queue->changed = true;
+    cn_statement_reset(statement);
+    return 0;
+}
+
 int cn_queue_load(struct cn_queue *queue, struct cn_err *err)
 {
     struct cn_statement *statement;
@@ -117,14 +146,17 @@ int cn_queue_load(struct cn_queue *queue, struct cn_err *err)
     queue->done = queue->cursor = cn_statement_column_int(statement, 7);
     queue->done_rows = queue->done ? CN_QUEUE_DONE_ROWS_MAX : 0;
     cn_statement_reset(statement);
+    rc = counts(queue) ? 0 : recount(queue, err);
     queue->unread = (uint64_t)queue->ready;
-    return 0;
+    return rc;
 }
 
 int cn_queue_save(struct cn_queue *queue, struct cn_err *err)
 {
     if (!queue->changed)
         return 0;
+    if (!counts(queue)) /* Q2 */
+        return cn_err_set(err, CN_ECORRUPT, "the queue has lost count of its messages");
     queue->changed = false;
     int rc =
         CN_QUEUE_RUN(queue, CN_QUEUE_SQL_SAVE, err, queue->last, queue->ready, queue->delayed,
