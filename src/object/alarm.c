@@ -25,6 +25,8 @@
 /* Alarms handed to objects and not finished, per lane: a storm goes in waves. */
 #define RUNNING_MAX 256
 #define LOAD_COUNT 1000
+/* How soon an alarm is looked at again that could not be read. */
+#define UNREADABLE_MS 60000
 /* DO-AL-8 */
 #define RUN_MS_MAX (15 * 60 * 1000)
 
@@ -44,6 +46,9 @@ struct retry {
 struct cn_alarm_queue {
     struct hint *heap; /* earliest first */
     size_t count, capacity;
+    struct hint *aside; /* due, of namespaces that are not known (A4) */
+    size_t aside_count, aside_capacity;
+    unsigned aside_known;  /* how many namespaces were known when they were looked at */
     int64_t window_end_ms; /* alarms before this are in the heap */
     unsigned running;
     struct cn_map calls;   /* key -> struct alarm_call, under way (A1) */
@@ -104,6 +109,29 @@ static void add_hint(struct cn_object_lane *lane, const struct cn_object_key *ke
 {
     heap_push(lane->alarms, (struct hint){time_ms, *key});
     arm(lane);
+}
+
+/* A4 */
+static void put_aside(struct cn_object_lane *lane, const struct hint *hint)
+{
+    struct cn_alarm_queue *queue = lane->alarms;
+    if (queue->aside_count == queue->aside_capacity) {
+        queue->aside_capacity = queue->aside_capacity ? queue->aside_capacity * 2 : 64;
+        queue->aside = cn_realloc(queue->aside, queue->aside_capacity * sizeof(*queue->aside));
+    }
+    queue->aside[queue->aside_count++] = *hint;
+}
+
+static void take_aside(struct cn_object_lane *lane)
+{
+    struct cn_alarm_queue *queue = lane->alarms;
+    unsigned known = cn_node_namespace_count(lane->node);
+    if (known == queue->aside_known)
+        return;
+    queue->aside_known = known; /* before they are looked at: another may come meanwhile */
+    for (size_t i = 0; i < queue->aside_count; i++)
+        heap_push(queue, queue->aside[i]);
+    queue->aside_count = 0;
 }
 
 /* --- firing ---------------------------------------------------------------------------------- */
@@ -206,11 +234,21 @@ void cn_alarm_succeeded(struct cn_object *object)
         finish_run(object, CN_ALARM_NONE);
 }
 
+/* A4 */
+static void look_later(struct cn_object_lane *lane, const struct hint *hint,
+                       const struct cn_err *err)
+{
+    cn_error("an alarm that is due cannot be read and waits: %s", err->text);
+    add_hint(lane, &hint->key, now_ms(lane) + UNREADABLE_MS);
+}
+
 static void fire(struct cn_object_lane *lane, const struct hint *hint)
 {
     struct cn_namespace *ns = cn_node_namespace_find(lane->node, hint->key.namespace_id);
-    if (!ns)
-        return; /* no worker of this deployment has the class; it fires when one does */
+    if (!ns) {
+        put_aside(lane, hint); /* no worker has had the class yet; it fires when one does */
+        return;
+    }
     struct cn_object *object = cn_map_find(&lane->objects, &hint->key, sizeof(hint->key));
     int64_t stored;
     struct cn_err err;
@@ -219,14 +257,19 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     if (object) {
         if (object->state == CN_OBJECT_SUSPENDED)
             return; /* the end of the visit looks again */
-        if (!cn_object_database(object, &err))
+        if (!cn_object_database(object, &err)) {
+            look_later(lane, hint, &err);
             return;
+        }
         stored = cn_database_alarm(object->db);
     } else {
         struct cn_catalog_entry entry;
         char name[CN_OBJECT_NAME_MAX + 1];
-        if (cn_catalog_find(cn_store_catalog(cn_node_store(lane->node)), &hint->key, &entry, name,
-                            &err) != 1)
+        int found = cn_catalog_find(cn_store_catalog(cn_node_store(lane->node)), &hint->key, &entry,
+                                    name, &err);
+        if (found < 0)
+            look_later(lane, hint, &err);
+        if (found != 1)
             return;
         stored = entry.alarm_ms;
     }
@@ -350,6 +393,7 @@ void cn_alarm_tick(struct cn_object_lane *lane)
     end_overlong(lane);
     if (queue->window_end_ms == INT64_MIN || now > queue->window_end_ms - CN_ALARM_WINDOW_MS / 2)
         load_window(lane);
+    take_aside(lane);
     while (queue->count && queue->heap[0].time_ms <= now && queue->running < RUNNING_MAX) {
         struct hint hint = heap_take(queue);
         fire(lane, &hint);
@@ -465,5 +509,6 @@ void cn_alarm_lane_fini(struct cn_object_lane *lane)
     cn_map_fini(&lane->alarms->retries);
     cn_map_fini(&lane->alarms->calls);
     cn_free(lane->alarms->heap);
+    cn_free(lane->alarms->aside);
     cn_free(lane->alarms);
 }

@@ -14,6 +14,8 @@
  *     times; then the alarm is dropped with a line in the log. Failures that are
  *     not the class's own (CN_FAULT_REMOTE not set) do not count; their delay
  *     grows to at most 1,024 s.
+ * A4  An alarm that cannot be fired is not forgotten: one whose namespace is not known
+ *     is looked at again when another becomes known, one that cannot be read after a while.
  *
  * Threads: the lane's. */
 #ifndef CN_OBJECT_ALARM_H

@@ -16,6 +16,7 @@ struct cn_node {
     struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
     pthread_mutex_t lock;          /* guards namespaces */
     struct cn_list namespaces;     /* of struct cn_namespace, owned */
+    atomic_uint namespace_count;   /* of them; grows only */
     char **old_names;              /* owned, and each of them: of namespaces renamed meanwhile */
     size_t old_name_count;
 };
@@ -169,6 +170,7 @@ static struct cn_namespace *add_namespace(struct cn_node *node, uint32_t id, con
     ns->metrics = cn_alloc_zero(node->options.lane_count * sizeof(*ns->metrics));
     cn_id_keys_init(&ns->keys, node->options.secret, id);
     cn_list_push_back(&node->namespaces, &ns->link);
+    atomic_fetch_add(&node->namespace_count, 1);
     return ns;
 }
 
@@ -215,6 +217,11 @@ int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
     pthread_mutex_unlock(&node->lock);
     *out = ns;
     return 0;
+}
+
+unsigned cn_node_namespace_count(struct cn_node *node)
+{
+    return atomic_load(&node->namespace_count);
 }
 
 struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id)

@@ -117,6 +117,8 @@ int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
                            struct cn_namespace **ns, struct cn_err *err);
 /* The namespace with this number among those made so far, or NULL. */
 struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id);
+/* How many have been made. Any thread. */
+unsigned cn_node_namespace_count(struct cn_node *node);
 
 /* On the lane's thread. */
 int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsigned index,

@@ -372,6 +372,33 @@ TEST(object, DO_AL_1_an_alarm_fires_once_when_it_is_due)
     world_close(&world);
 }
 
+/* The server starts without the worker that has the class; a later deployment brings it back. */
+TEST(object, A4_an_overdue_alarm_of_an_unknown_namespace_fires_when_it_is_known)
+{
+    struct world world;
+    const char *dir = test_dir();
+    world_open(&world, dir, &counter);
+    ask(&world, "a", SET_ALARM);
+    world_close(&world);
+    world_namespace = "test/Other";
+    world_open(&world, dir, &counter);
+    world_namespace = NULL;
+    world.clock.wall_ms += 6000;
+    for (int i = 0; i < 3; i++) {
+        cn_alarm_tick(&world.lane);
+        ask(&world, "b", READ);
+    }
+    CHECK_INT(0, world.alarms);
+    struct cn_namespace *ns;
+    struct cn_err err;
+    CHECK_INT(0, cn_node_namespace(world.node, "test/Counter", &ns, &err));
+    cn_alarm_tick(&world.lane);
+    for (int i = 0; i < 10000 && !world.alarms; i++)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    CHECK_INT(1, world.alarms);
+    world_close(&world);
+}
+
 TEST(object, DO_AL_3_an_overdue_alarm_fires_after_a_restart)
 {
     struct world world;

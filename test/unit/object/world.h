@@ -60,6 +60,9 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
 /* For worlds opened from now on; 0: no limit. */
 static unsigned world_new_objects_per_minute;
 
+/* The namespace of worlds opened from now on; NULL: the usual one. */
+static const char *world_namespace;
+
 /* `disk` is borrowed; with CN_LOG_FSYNC an answer waits for its syncs. */
 static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log_sync sync,
                           const struct cn_class *class_)
@@ -84,7 +87,8 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
                                       .find_class = find_class,
                                       .secret = "0123456789abcde"};
     CHECK_INT(0, cn_node_new(&options, &world->node, &err));
-    CHECK_INT(0, cn_node_namespace(world->node, "test/Counter", &world->ns, &err));
+    CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",
+                                   &world->ns, &err));
     CHECK_INT(0, uv_loop_init(&world->loop));
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
     CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, 0, &world->loop, &world->mailbox,
