@@ -8,7 +8,9 @@
  *
  * L1  A step is never nested: what becomes ready inside it is done by it.
  * L2  A step does at most STEP_MAX things, then returns to the loop, so that
- *     connections are served however many calls objects make to each other. */
+ *     connections are served however many calls objects make to each other.
+ * L3  A lane that stops sends everything that it holds: it waits for the largest LSN
+ *     among the held, which need not be that of the last. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -61,6 +63,22 @@ static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
         count++;
     }
     return count;
+}
+
+/* L3. What is sent may bring more. */
+static void release_all(struct cn_object_lane *lane)
+{
+    while (!cn_list_empty(&lane->held)) {
+        uint64_t lsn = 0;
+        CN_LIST_FOREACH(&lane->held, node)
+        {
+            struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
+            lsn = output->lsn > lsn ? output->lsn : lsn;
+        }
+        struct cn_err err;
+        (void)cn_store_wait(cn_node_store(lane->node), lsn, &err); /* the next sees the failure */
+        release_held(lane, UINT32_MAX);
+    }
 }
 
 /* A log that has failed for good: every object whose writes it never took is ahead of the disk. */
@@ -333,12 +351,7 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
     lane->stopped = stopped;
     /* What is held has been committed: it may still go out when the log is durable. */
     struct cn_store *store = cn_node_store(lane->node);
-    if (!cn_list_empty(&lane->held)) {
-        struct cn_output *last = CN_CONTAINER_OF(lane->held.prev, struct cn_output, link);
-        struct cn_err err;
-        (void)cn_store_wait(store, last->lsn, &err); /* release_held() sees the failure itself */
-        release_held(lane, UINT32_MAX);
-    }
+    release_all(lane);
     for (;;) {
         size_t cursor = 0;
         const struct cn_map_entry *entry;

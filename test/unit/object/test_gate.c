@@ -179,3 +179,38 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     simdisk_set_fault(sim, &(struct simdisk_fault){0});
     simdisk_free(sim);
 }
+
+static void open_gate_later(void *data)
+{
+    (void)data;
+    uv_sleep(50); /* so long that a lane which does not wait has gone */
+    open_gate();
+}
+
+/* An answer that rests on nothing is held behind one that waits for its write (G2): the lane waits
+ * for that one too. */
+TEST(gate, L3_a_lane_that_stops_sends_what_it_holds)
+{
+    struct world world;
+    struct simdisk *sim = open_world(&world);
+    struct answer *first = post(&world, "a", READ), *second = post(&world, "b", READ);
+    run_until(&world, first);
+    run_until(&world, second);
+    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
+    atomic_store(&closed, true);
+    struct answer *write = post(&world, "a", WRITE), *read = post(&world, "b", READ);
+    run_once(&world);
+    CHECK(!write->done && !read->done);
+    uv_thread_t thread;
+    CHECK_INT(0, uv_thread_create(&thread, open_gate_later, NULL));
+    world_close(&world);
+    uv_thread_join(&thread);
+    CHECK(write->done && read->done);
+    CHECK_INT(0, write->call.err.code);
+    CHECK_INT(0, read->call.err.code);
+    cn_free(first);
+    cn_free(second);
+    cn_free(write);
+    cn_free(read);
+    simdisk_free(sim);
+}
