@@ -215,7 +215,7 @@ describe("what the bundler makes of it", () => {
       "wrangler.json": JSON.stringify({ name: "tla", main: "index.js", compatibility_date: "2026-01-01", compatibility_flags: ["nodejs_compat"] }),
       "index.js": `import { AsyncLocalStorage } from "node:async_hooks";
 const storage = new AsyncLocalStorage();
-const value = await new Promise((resolve) => setTimeout(resolve, 5, "ready"));
+const value = await Promise.resolve("ready");
 const inner = await storage.run("inner", async () => { await null; return storage.getStore(); });
 export default { fetch: async () => storage.run("x", async () => { await null; return new Response([value, inner, storage.getStore()].join()); }) };`,
     });

@@ -170,5 +170,5 @@ export function room(group) {
 export const cells = new Map();
 
 // Made and settled outside of every event.
-export const early = pause(1);
+export const early = Promise.resolve();
 export const late = new Deferred();
