@@ -1,515 +1,674 @@
-// node:fs: the synchronous functions on memfs.js; the others are made from those.
-import { Readable, Writable } from "readable-stream";
+// node:fs: arguments are checked here, internal/vfs.js does the work. Permissions and owners are
+// checked and have no effect, as on the platform. Functions with a callback do their work at once and
+// call back in a microtask; arguments that are wrong throw.
 import { Buffer } from "./buffer.js";
-import { invalidArgType, nodeError } from "./internal/errors.js";
-import { DEVICE, DIRECTORY, FILE, find, fsError, LINK, locate, Node, partsOf } from "./internal/memfs.js";
-import { unsupported } from "./internal/stub.js";
-import pathModule from "./path.js";
-import { fileURLToPath } from "./url.js";
+import {
+  invalidArgType, invalidArgValue, missingArgs, nodeError, unsupportedOperation, validateBoolean, validateEncoding, validateFunction, validateInt32, validateInteger, validateObject, validateOneOf, validateString, validateUint32,
+} from "./internal/errors.js";
+import { compileGlob } from "./internal/glob.js";
+import { getCwd } from "./internal/cwd.js";
+import * as vfs from "./internal/vfs.js";
+import { constants } from "./internal/fs_constants.js";
 
-const constants = {
-  F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1, O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 0o100, O_EXCL: 0o200,
-  O_TRUNC: 0o1000, O_APPEND: 0o2000, S_IFMT: 0o170000, S_IFREG: FILE, S_IFDIR: DIRECTORY, S_IFLNK: LINK, S_IFCHR: DEVICE,
-  S_IRWXU: 0o700, S_IRUSR: 0o400, S_IWUSR: 0o200, S_IXUSR: 0o100,
-};
-const FLAGS = { r: 0, "r+": 2, rs: 0, "rs+": 2, w: 0o1101, wx: 0o1301, "w+": 0o1102, "wx+": 0o1302, a: 0o2101, ax: 0o2301, "a+": 0o2102, "ax+": 0o2302, as: 0o2101 };
-const DESCRIPTORS_MAX = 4096;
+const { fsError, normalizePath } = vfs;
+const { F_OK, R_OK, W_OK, X_OK, O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_SYNC, S_IFMT, S_IFREG, S_IFDIR, S_IFCHR, S_IFLNK, S_IFBLK, S_IFIFO, S_IFSOCK } = constants;
+const ID_MAX = 2 ** 32 - 1;
+const kBadge = Symbol("kBadge");
+export const kFileHandle = Symbol("kFileHandle");
 
-function pathText(path) {
-  if (path instanceof URL) return fileURLToPath(path);
-  const text = ArrayBuffer.isView(path) ? Buffer.from(path).toString() : path;
-  if (typeof text !== "string") throw invalidArgType("path", "of type string or an instance of Buffer or URL", path);
-  if (text.includes("\0")) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", "The argument 'path' must be a string, Uint8Array, or URL without null bytes.");
-  return text;
+// ---- arguments
+
+export function validFd(fd, name = "fd") {
+  if (Object.is(fd, -0)) return 0;
+  validateInt32(fd, name, 0);
+  return fd;
 }
 
-function flagBits(flag) {
-  if (typeof flag === "number") return flag;
-  if (!Object.hasOwn(FLAGS, flag)) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", `The argument 'flags' is invalid. Received '${flag}'`);
-  return FLAGS[flag];
+function fileMode(value, name, otherwise = undefined) {
+  const mode = value ?? otherwise;
+  if (typeof mode === "string") {
+    if (!/^[0-7]+$/.test(mode)) throw invalidArgValue(name, mode, "must be a 32-bit unsigned integer or an octal string");
+    return parseInt(mode, 8);
+  }
+  validateUint32(mode, name);
+  return mode;
 }
 
-const encodingOf = (options) => (typeof options === "string" ? options : options?.encoding) ?? null;
-const encoded = (bytes, options) => {
-  const encoding = encodingOf(options);
-  return encoding === null || encoding === "buffer" ? bytes : bytes.toString(encoding);
+const FLAGS = {
+  r: O_RDONLY, rs: O_RDONLY | O_SYNC, sr: O_RDONLY | O_SYNC, "r+": O_RDWR, "rs+": O_RDWR | O_SYNC, "sr+": O_RDWR | O_SYNC,
+  w: O_TRUNC | O_CREAT | O_WRONLY, wx: O_TRUNC | O_CREAT | O_WRONLY | O_EXCL, xw: O_TRUNC | O_CREAT | O_WRONLY | O_EXCL,
+  "w+": O_TRUNC | O_CREAT | O_RDWR, "wx+": O_TRUNC | O_CREAT | O_RDWR | O_EXCL, "xw+": O_TRUNC | O_CREAT | O_RDWR | O_EXCL,
+  a: O_APPEND | O_CREAT | O_WRONLY, ax: O_APPEND | O_CREAT | O_WRONLY | O_EXCL, xa: O_APPEND | O_CREAT | O_WRONLY | O_EXCL,
+  as: O_APPEND | O_CREAT | O_WRONLY | O_SYNC, sa: O_APPEND | O_CREAT | O_WRONLY | O_SYNC,
+  "a+": O_APPEND | O_CREAT | O_RDWR, "ax+": O_APPEND | O_CREAT | O_RDWR | O_EXCL, "xa+": O_APPEND | O_CREAT | O_RDWR | O_EXCL,
+  "as+": O_APPEND | O_CREAT | O_RDWR | O_SYNC, "sa+": O_APPEND | O_CREAT | O_RDWR | O_SYNC,
 };
-const bytesOf = (data, options) => {
-  if (typeof data === "string") return Buffer.from(data, encodingOf(options) ?? "utf8");
-  if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  throw invalidArgType("data", "of type string or an instance of Buffer, TypedArray, or DataView", data);
-};
+function flagsOf(flags, name = "flags") {
+  if (typeof flags === "number") {
+    validateInt32(flags, name);
+    return flags;
+  }
+  if (flags === null || flags === undefined) return O_RDONLY;
+  const value = typeof flags === "string" && Object.hasOwn(FLAGS, flags) ? FLAGS[flags] : undefined;
+  if (value === undefined) throw invalidArgValue("flags", flags);
+  return value;
+}
 
-// ---- Stats and directory entries ----
+function validatePosition(position, name) {
+  if (typeof position === "number") validateUint32(position, name);
+  else if (typeof position !== "bigint" && position !== null) throw invalidArgType(name, ["integer", "bigint", "null"], position);
+}
 
-class Kind {
+function dateOf(time) {
+  if (typeof time === "number" || typeof time === "string") return new Date(time);
+  if (typeof time === "bigint") return new Date(Number(time));
+  if (time instanceof Date) return time;
+  throw invalidArgType("time", ["string", "number", "bigint", "Date"], time);
+}
+
+/** Options that may be an encoding; `otherwise` is the encoding if none is given. */
+function encodingOptions(options, otherwise) {
+  const given = typeof options === "string" || options === null || options === undefined ? { encoding: options ?? undefined } : options;
+  validateObject(given, "options");
+  const { encoding = otherwise } = given;
+  if (encoding !== null && encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
+  return { ...given, encoding };
+}
+const encoded = (text, encoding) => (encoding === "buffer" ? Buffer.from(text) : Buffer.from(text).toString(encoding));
+const view = (buffer) => ArrayBuffer.isView(buffer);
+
+// ---- what is found
+
+export class Stats {
+  constructor(badge, stat, { bigint }) {
+    if (badge !== kBadge) throw new TypeError("Illegal constructor");
+    const number = bigint ? BigInt : Number;
+    const type = stat.device ? S_IFCHR : { file: S_IFREG, directory: S_IFDIR, symlink: S_IFLNK }[stat.kind];
+    this.dev = number(stat.device);
+    this.ino = number(0);
+    this.mode = number(0o444 | (stat.writable ? 0o222 : 0) | type);
+    this.nlink = number(1);
+    for (const name of ["uid", "gid", "rdev"]) this[name] = number(0);
+    this.size = number(stat.size);
+    for (const name of ["blksize", "blocks"]) this[name] = number(0);
+    this.atimeMs = number(0);
+    this.mtimeMs = number(Math.trunc(stat.mtime));
+    this.ctimeMs = number(Math.trunc(stat.mtime));
+    this.birthtimeMs = number(0);
+    if (bigint) {
+      this.atimeNs = 0n;
+      this.mtimeNs = BigInt(Math.trunc(stat.mtime)) * 1_000_000n;
+      this.ctimeNs = this.mtimeNs;
+      this.birthtimeNs = 0n;
+    }
+    this.atime = new Date(0);
+    this.mtime = new Date(stat.mtime);
+    this.ctime = new Date(stat.mtime);
+    this.birthtime = new Date(0);
+  }
+  #is(type) {
+    return (Number(this.mode) & S_IFMT) === type;
+  }
+  isBlockDevice() { return this.#is(S_IFBLK); }
+  isCharacterDevice() { return this.#is(S_IFCHR); }
+  isDirectory() { return this.#is(S_IFDIR); }
+  isFIFO() { return this.#is(S_IFIFO); }
+  isFile() { return this.#is(S_IFREG); }
+  isSocket() { return this.#is(S_IFSOCK); }
+  isSymbolicLink() { return this.#is(S_IFLNK); }
+}
+
+const DIRENT = { file: 1, directory: 2, link: 3, fifo: 4, socket: 5, char: 6, block: 7 };
+export class Dirent {
   #type;
-  constructor(type) {
+  constructor(name, type, path) {
+    this.name = name;
+    this.parentPath = path;
     this.#type = type;
   }
-  isFile() { return this.#type === FILE; }
-  isDirectory() { return this.#type === DIRECTORY; }
-  isSymbolicLink() { return this.#type === LINK; }
-  isCharacterDevice() { return this.#type === DEVICE; }
-  isBlockDevice() { return false; }
-  isFIFO() { return false; }
-  isSocket() { return false; }
+  isDirectory() { return this.#type === DIRENT.directory; }
+  isFile() { return this.#type === DIRENT.file; }
+  isBlockDevice() { return this.#type === DIRENT.block; }
+  isCharacterDevice() { return this.#type === DIRENT.char; }
+  isSymbolicLink() { return this.#type === DIRENT.link; }
+  isFIFO() { return this.#type === DIRENT.fifo; }
+  isSocket() { return this.#type === DIRENT.socket; }
 }
 
-export class Stats extends Kind {
-  constructor(node, bigint) {
-    super(node.type);
-    const number = bigint ? (n) => BigInt(Math.trunc(n)) : (n) => n;
-    const size = node.type === FILE ? node.size : node.type === LINK ? node.target.length : 0;
-    Object.assign(this, {
-      dev: number(0), mode: number(node.type | node.mode), nlink: number(node.links), uid: number(0), gid: number(0), rdev: number(0),
-      blksize: number(4096), ino: number(node.inode), size: number(size), blocks: number(Math.ceil(size / 512)),
-    });
-    for (const name of ["atime", "mtime", "ctime", "birthtime"]) {
-      this[`${name}Ms`] = number(node[name]);
-      this[name] = new Date(node[name]);
+const dirClosed = () => nodeError(Error, "ERR_DIR_CLOSED", "Directory is closed");
+export class Dir {
+  #entries;
+  #path;
+  #encoding;
+  constructor(entries, path, options) {
+    if (entries === null || entries === undefined) throw missingArgs("handle");
+    validateObject(options, "options");
+    const { encoding = "utf8" } = options;
+    validateString(encoding, "options.encoding");
+    this.#entries = entries;
+    this.#path = path;
+    this.#encoding = encoding;
+  }
+  get path() {
+    return this.#path;
+  }
+  read(callback = undefined) {
+    const promise = new Promise((resolve) => resolve(this.readSync()));
+    if (callback === undefined) return promise;
+    validateFunction(callback, "callback");
+    promise.then((entry) => queueMicrotask(() => callback(null, entry)), (error) => queueMicrotask(() => callback(error, null)));
+    return undefined;
+  }
+  readSync() {
+    if (this.#entries === undefined) throw dirClosed();
+    const entry = this.#entries.shift();
+    if (entry === undefined) return null;
+    return new Dirent(encoded(entry.name, this.#encoding), entry.type, entry.parentPath);
+  }
+  close(callback = undefined) {
+    this.closeSync();
+    if (callback === undefined) return Promise.resolve();
+    validateFunction(callback, "callback");
+    queueMicrotask(() => callback(null));
+    return undefined;
+  }
+  closeSync() {
+    if (this.#entries === undefined) throw dirClosed();
+    this.#entries = undefined;
+  }
+  async *entries() {
+    for (;;) {
+      const entry = await this.read();
+      if (entry === null) return;
+      yield entry;
     }
   }
-}
-
-export class Dirent extends Kind {
-  constructor(name, node, parentPath) {
-    super(node.type);
-    Object.assign(this, { name, parentPath, path: parentPath });
+  [Symbol.asyncIterator]() {
+    return this.entries();
+  }
+  async [Symbol.asyncDispose]() {
+    await this.close();
+  }
+  [Symbol.dispose]() {
+    this.closeSync();
   }
 }
 
-// ---- Descriptors ----
-
-const descriptors = new Map(); // number -> { node, at, bits, path }
-let lastDescriptor = 2;
-
-function descriptor(fd, syscall) {
-  if (typeof fd !== "number") throw invalidArgType("fd", "of type number", fd);
-  const found = descriptors.get(fd);
-  if (found === undefined) throw fsError("EBADF", syscall);
-  return found;
-}
-
-/** What a path or a descriptor names, opened as `flag` says. */
-function opened(target, flag, mode, syscall) {
-  if (typeof target === "number") return descriptor(target, syscall);
-  const path = pathText(target);
-  const bits = flagBits(flag);
-  const place = locate(path, syscall);
-  let { node } = place;
-  if (node === undefined) {
-    if (!(bits & constants.O_CREAT)) throw fsError("ENOENT", syscall, path);
-    if (path.endsWith("/")) throw fsError("EISDIR", syscall, path);
-    checkWritable(place.parent, syscall, path);
-    node = new Node(FILE, mode ?? 0o666);
-    place.parent.entries.set(place.name, node);
-  } else if (bits & constants.O_EXCL) {
-    throw fsError("EEXIST", syscall, path);
-  }
-  const writes = (bits & 3) !== constants.O_RDONLY;
-  if (writes && node.type === DIRECTORY) throw fsError("EISDIR", syscall, path);
-  if (bits & constants.O_TRUNC && writes) node.truncate(0);
-  return { node, at: 0, bits, path };
-}
-
-function checkWritable(directory, syscall, path) {
-  if (!(directory.mode & 0o200)) throw fsError("EPERM", syscall, path);
-}
+// ---- functions that work at once
 
 const sync = {
-  openSync(path, flags = "r", mode = 0o666) {
-    if (descriptors.size >= DESCRIPTORS_MAX) throw Object.assign(new Error("EMFILE: too many open files, open"), { code: "EMFILE", syscall: "open" });
-    const fd = ++lastDescriptor;
-    descriptors.set(fd, opened(pathText(path), flags, mode, "open"));
-    return fd;
+  accessSync(path, mode = F_OK) {
+    const at = normalizePath(path);
+    validateInteger(mode ?? F_OK, "mode", 0, F_OK | R_OK | W_OK | X_OK);
+    const found = (mode & X_OK) === 0 ? vfs.stat(at) : null;
+    if (found === null || ((mode & W_OK) !== 0 && !found.writable)) throw fsError("ENOENT", "access", at);
   },
-  closeSync(fd) {
-    descriptor(fd, "close");
-    descriptors.delete(fd);
-  },
-  readSync(fd, buffer, offsetOrOptions = 0, length = undefined, position = undefined) {
-    const options = typeof offsetOrOptions === "object" && offsetOrOptions !== null ? offsetOrOptions : { offset: offsetOrOptions, length, position };
-    const file = descriptor(fd, "read");
-    if (file.node.type === DIRECTORY) throw fsError("EISDIR", "read");
-    const view = Buffer.from(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-    const offset = options.offset ?? 0;
-    const at = typeof options.position === "number" && options.position >= 0 ? options.position : file.at;
-    const got = file.node.read(view.subarray(offset, offset + (options.length ?? view.length - offset)), at);
-    if (at === file.at && !(typeof options.position === "number" && options.position >= 0)) file.at += got;
-    return got;
-  },
-  writeSync(fd, data, offsetOrPosition = undefined, lengthOrEncoding = undefined, position = undefined) {
-    const file = descriptor(fd, "write");
-    if ((file.bits & 3) === constants.O_RDONLY) throw fsError("EBADF", "write");
-    let bytes;
-    let at = position;
-    if (typeof data === "string") {
-      bytes = Buffer.from(data, lengthOrEncoding ?? "utf8");
-      at = offsetOrPosition;
-    } else {
-      const offset = offsetOrPosition ?? 0;
-      bytes = bytesOf(data).subarray(offset, offset + (lengthOrEncoding ?? data.byteLength - offset));
-    }
-    const start = file.bits & constants.O_APPEND ? file.node.size : typeof at === "number" ? at : file.at;
-    file.node.write(bytes, start);
-    if (typeof at !== "number") file.at = start + bytes.length;
-    return bytes.length;
-  },
-  fstatSync: (fd, options = {}) => new Stats(descriptor(fd, "fstat").node, options.bigint),
-  ftruncateSync: (fd, length = 0) => descriptor(fd, "ftruncate").node.truncate(length),
-  fsyncSync: (fd) => void descriptor(fd, "fsync"),
-  fdatasyncSync: (fd) => void descriptor(fd, "fdatasync"),
-  futimesSync(fd, atime, mtime) {
-    touch(descriptor(fd, "futime").node, atime, mtime);
-  },
-  fchmodSync: (fd, mode) => void (descriptor(fd, "fchmod").node.mode = mode & 0o7777),
-
-  readFileSync(path, options = undefined) {
-    const { node } = opened(path, options?.flag ?? "r", undefined, "open");
-    if (node.type === DIRECTORY) throw fsError("EISDIR", "read");
-    if (node.device) {
-      if (node.device(Buffer.alloc(1)) > 0) throw fsError("EINVAL", "read"); // has no end
-      return encoded(Buffer.alloc(0), options);
-    }
-    return encoded(node.content(), options);
-  },
-  writeFileSync(path, data, options = undefined) {
-    const bytes = bytesOf(data, options);
-    const file = opened(path, options?.flag ?? "w", options?.mode, "open");
-    file.node.write(bytes, file.bits & constants.O_APPEND ? file.node.size : 0);
-  },
-  appendFileSync(path, data, options = undefined) {
-    sync.writeFileSync(path, data, { ...(typeof options === "string" ? { encoding: options } : options), flag: options?.flag ?? "a" });
-  },
-  truncateSync: (path, length = 0) => opened(path, "r+", undefined, "open").node.truncate(length),
   existsSync(path) {
     try {
-      find(pathText(path), "access");
+      sync.accessSync(path);
       return true;
     } catch {
       return false;
     }
   },
-  accessSync(path, mode = constants.F_OK) {
-    const node = find(pathText(path), "access");
-    if (mode & constants.W_OK && !(node.mode & 0o222)) throw fsError("EACCES", "access", pathText(path));
+  appendFileSync(path, data, options = {}) {
+    const given = typeof options === "string" || options === null ? { encoding: options ?? undefined } : options ?? {};
+    validateObject(given, "options");
+    return sync.writeFileSync(path, data, { ...given, flag: given.flag ?? "a" });
   },
-  statSync(path, options = {}) {
-    try {
-      return new Stats(find(pathText(path), "stat"), options.bigint);
-    } catch (error) {
-      if (options.throwIfNoEntry === false && error.code === "ENOENT") return undefined;
-      throw error;
+  chmodSync(path, mode) {
+    fileMode(mode, "mode");
+    mustExist(normalizePath(path), "chmod");
+  },
+  chownSync(path, uid, gid) {
+    owner(uid, gid);
+    mustExist(normalizePath(path), "chown");
+  },
+  closeSync(fd) {
+    vfs.close(validFd(fd));
+  },
+  copyFileSync(src, dest, mode = 0) {
+    const from = normalizePath(src);
+    const to = normalizePath(dest);
+    validateOneOf(mode, "mode", [0, constants.COPYFILE_EXCL, constants.COPYFILE_FICLONE_FORCE, constants.COPYFILE_FICLONE]);
+    if (mode & constants.COPYFILE_FICLONE_FORCE) throw unsupportedOperation();
+    if (mode & constants.COPYFILE_EXCL && sync.existsSync(dest)) throw fsError("EEXIST", "copyFile", to);
+    vfs.renameOrCopy(from, to, true);
+  },
+  cpSync(src, dest, options = {}) {
+    validateObject(options, "options");
+    const { dereference = false, errorOnExist = false, force = true, mode = 0, preserveTimestamps = false, recursive = false, verbatimSymlinks = false, filter } = options;
+    for (const [name, value] of Object.entries({ dereference, errorOnExist, force, preserveTimestamps, recursive, verbatimSymlinks })) validateBoolean(value, `options.${name}`);
+    validateUint32(mode, "options.mode");
+    if (mode & constants.COPYFILE_FICLONE_FORCE) throw invalidArgValue("options.mode", "COPYFILE_FICLONE_FORCE is not supported");
+    if (filter !== undefined) {
+      if (typeof filter !== "function") throw invalidArgType("options.filter", "of type function", filter);
+      throw unsupportedOperation();
     }
+    vfs.cp(normalizePath(src), normalizePath(dest), { dereference, recursive, force, errorOnExist });
+  },
+  fchmodSync(fd, mode) {
+    validFd(fd);
+    fileMode(mode, "mode");
+    mustBeOpen(fd);
+  },
+  fchownSync(fd, uid, gid) {
+    owner(uid, gid);
+    mustBeOpen(validFd(fd));
+  },
+  fdatasyncSync(fd) {
+    mustBeOpen(validFd(fd));
+  },
+  fsyncSync(fd) {
+    mustBeOpen(validFd(fd));
+  },
+  fstatSync(fd, options = {}) {
+    const { bigint } = statOptions(options);
+    if (typeof fd !== "number") throw invalidArgType("fd", "of type number", fd);
+    return new Stats(kBadge, vfs.stat(validFd(fd)), { bigint });
+  },
+  ftruncateSync(fd, length = 0) {
+    validateUint32(length, "len");
+    vfs.truncate(validFd(fd), length);
+  },
+  futimesSync(fd, atime, mtime) {
+    dateOf(atime);
+    vfs.setModified(validFd(fd), dateOf(mtime).getTime());
+  },
+  globSync(pattern, options = {}) {
+    return [...globEntries(pattern, options)];
+  },
+  lchmodSync(path, mode) {
+    fileMode(mode, "mode");
+    mustExist(normalizePath(path), "lchmod", false);
+  },
+  lchownSync(path, uid, gid) {
+    owner(uid, gid);
+    mustExist(normalizePath(path), "lchown", false);
+  },
+  lutimesSync(path, atime, mtime) {
+    dateOf(atime);
+    vfs.setModified(normalizePath(path), dateOf(mtime).getTime(), false);
+  },
+  linkSync(existing, path) {
+    vfs.link(normalizePath(path), normalizePath(existing), false);
   },
   lstatSync(path, options = {}) {
-    try {
-      return new Stats(find(pathText(path), "lstat", false), options.bigint);
-    } catch (error) {
-      if (options.throwIfNoEntry === false && error.code === "ENOENT") return undefined;
-      throw error;
-    }
+    return statOf(path, options, "lstat", false);
   },
   mkdirSync(path, options = {}) {
-    const text = pathText(path);
-    const { recursive = false, mode = 0o777 } = typeof options === "object" && options !== null ? options : { mode: options };
-    let first;
-    const parts = partsOf(text);
-    for (let i = recursive ? 1 : parts.length; i <= parts.length; i++) {
-      const each = `/${parts.slice(0, i).join("/")}`;
-      const { parent, name, node } = locate(each, "mkdir");
-      if (node !== undefined) {
-        if (recursive && node.type === DIRECTORY) continue;
-        throw fsError("EEXIST", "mkdir", text);
-      }
-      checkWritable(parent, "mkdir", text);
-      parent.entries.set(name, new Node(DIRECTORY, mode));
-      first ??= each;
-    }
-    return recursive ? first : undefined;
+    const given = typeof options === "number" || typeof options === "string" ? { mode: options } : options ?? {};
+    validateObject(given, "options");
+    const { recursive = false, mode = 0o777 } = given;
+    validateBoolean(recursive, "options.recursive");
+    fileMode(mode, "mode");
+    return vfs.mkdir(normalizePath(path), recursive);
   },
-  mkdtempSync(prefix, options = undefined) {
-    const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    const path = pathText(prefix) + Array.from(crypto.getRandomValues(new Uint8Array(6)), (b) => letters[b % letters.length]).join("");
-    sync.mkdirSync(path);
-    return encodingOf(options) === "buffer" ? Buffer.from(path) : path;
+  mkdtempSync(prefix, options = {}) {
+    const { encoding } = encodingOptions(options, "utf8");
+    return encoding === "buffer" ? Buffer.from(vfs.mkdtemp(normalizePath(prefix, encoding))) : vfs.mkdtemp(normalizePath(prefix, encoding));
   },
-  readdirSync(path, options = undefined) {
-    const text = pathText(path);
-    const node = find(text, "scandir");
-    if (node.type !== DIRECTORY) throw fsError("ENOTDIR", "scandir", text);
-    const found = [];
-    const walk = (directory, prefix) => {
-      for (const [name, child] of [...directory.entries].sort(([a], [b]) => (a < b ? -1 : 1))) {
-        found.push(options?.withFileTypes ? new Dirent(name, child, prefix ? pathModule.join(text, prefix) : text) : prefix + name);
-        if (options?.recursive && child.type === DIRECTORY) walk(child, `${prefix}${name}/`);
-      }
-    };
-    walk(node, "");
-    return encodingOf(options) === "buffer" ? found.map((name) => Buffer.from(name)) : found;
+  opendirSync(path, options = {}) {
+    validateObject(options, "options");
+    const { encoding = "utf8", bufferSize = 32, recursive = false } = options;
+    if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
+    validateUint32(bufferSize, "options.bufferSize");
+    validateBoolean(recursive, "options.recursive");
+    return new Dir(vfs.readdir(normalizePath(path), recursive), path, { encoding });
   },
-  rmdirSync(path) {
-    const text = pathText(path);
-    const { parent, name, node } = locate(text, "rmdir", false);
-    if (node === undefined) throw fsError("ENOENT", "rmdir", text);
-    if (node.type !== DIRECTORY) throw fsError("ENOTDIR", "rmdir", text);
-    if (node.entries.size > 0) throw fsError("ENOTEMPTY", "rmdir", text);
-    checkWritable(parent, "rmdir", text);
-    parent.entries.delete(name);
-    node.release();
+  openSync(path, flags = "r", mode = 0o666) {
+    const at = normalizePath(path);
+    const bits = flagsOf(flags);
+    fileMode(mode, "mode", 0o666);
+    const access = bits & (O_WRONLY | O_RDWR);
+    return vfs.open(at, {
+      read: access !== O_WRONLY, write: access !== O_RDONLY, append: (bits & O_APPEND) !== 0, exclusive: (bits & O_EXCL) !== 0,
+      create: (bits & O_CREAT) !== 0, truncate: (bits & O_TRUNC) !== 0,
+    });
   },
-  unlinkSync(path) {
-    const text = pathText(path);
-    const { parent, name, node } = locate(text, "unlink", false);
-    if (node === undefined) throw fsError("ENOENT", "unlink", text);
-    if (node.type === DIRECTORY) throw fsError("EPERM", "unlink", text);
-    checkWritable(parent, "unlink", text);
-    parent.entries.delete(name);
-    node.release();
+  readdirSync(path, options = {}) {
+    const given = typeof options === "string" || options === null ? { encoding: options ?? undefined } : options;
+    validateObject(given, "options");
+    const { encoding = "utf8", withFileTypes = false, recursive = false } = given;
+    if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
+    validateBoolean(withFileTypes, "options.withFileTypes");
+    validateBoolean(recursive, "options.recursive");
+    const at = normalizePath(path);
+    const found = vfs.readdir(at, recursive);
+    if (withFileTypes) return found.map(({ name, type, parentPath }) => new Dirent(encoded(name, encoding), type, parentPath));
+    // Names below the folder are relative to the root, as on the platform.
+    return found.map(({ name, parentPath }) => encoded(recursive ? `${parentPath}/${name}`.replace(/^\/+/, "") : name, encoding));
+  },
+  readFileSync(target, options = {}) {
+    const { encoding, flag = "r" } = encodingOptions(options, null);
+    flagsOf(flag);
+    const bytes = vfs.readAll(typeof target === "number" ? validFd(target) : normalizePath(target));
+    return typeof encoding === "string" && encoding !== "buffer" ? bytes.toString(encoding) : bytes;
+  },
+  readlinkSync(path, options = {}) {
+    const { encoding } = encodingOptions(options, "utf8");
+    return encoded(vfs.readLink(normalizePath(path), true), encoding);
+  },
+  readSync(fd, buffer, offsetOrOptions = {}, length = undefined, position = null) {
+    const args = readArgs(fd, buffer, offsetOrOptions, length, position);
+    if (args.buffer.length === 0) return 0;
+    return vfs.read(args.fd, [args.buffer], args.position);
+  },
+  readvSync(fd, buffers, position = null) {
+    validFd(fd);
+    validateBuffers(buffers);
+    validatePosition(position, "position");
+    return buffers.length === 0 ? 0 : vfs.read(fd, buffers, position);
+  },
+  realpathSync(path, options = {}) {
+    const { encoding } = encodingOptions(options, "utf8");
+    return encoded(vfs.readLink(normalizePath(path), false), encoding);
+  },
+  renameSync(src, dest) {
+    vfs.renameOrCopy(normalizePath(src), normalizePath(dest), false);
+  },
+  rmdirSync(path, options = {}) {
+    validateObject(options, "options");
+    const { maxRetries = 0, recursive = false, retryDelay = 0 } = options;
+    validateUint32(maxRetries, "options.maxRetries");
+    validateBoolean(recursive, "options.recursive");
+    validateUint32(retryDelay, "options.retryDelay");
+    vfs.rm(normalizePath(path), { recursive, force: false, dirOnly: true });
   },
   rmSync(path, options = {}) {
-    const text = pathText(path);
-    const { node } = locate(text, "rm", false);
-    if (node === undefined) {
-      if (options.force) return;
-      throw fsError("ENOENT", "rm", text);
-    }
-    if (node.type !== DIRECTORY) return void sync.unlinkSync(text);
-    if (!options.recursive) throw nodeError(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${text}`);
-    for (const name of [...node.entries.keys()]) sync.rmSync(`${text}/${name}`, options);
-    sync.rmdirSync(text);
+    validateObject(options, "options");
+    const { force = false, maxRetries = 0, recursive = false, retryDelay = 0 } = options;
+    validateBoolean(force, "options.force");
+    validateUint32(maxRetries, "options.maxRetries");
+    validateBoolean(recursive, "options.recursive");
+    validateUint32(retryDelay, "options.retryDelay");
+    vfs.rm(normalizePath(path), { recursive, force, dirOnly: false });
   },
-  renameSync(from, to) {
-    const source = pathText(from);
-    const target = pathText(to);
-    const old = locate(source, "rename", false);
-    if (old.node === undefined) throw fsError("ENOENT", "rename", source, target);
-    const next = locate(target, "rename", false);
-    if (next.node === old.node) return;
-    if (partsOf(target).join("/").startsWith(`${partsOf(source).join("/")}/`)) throw fsError("EINVAL", "rename", source, target);
-    if (next.node?.type === DIRECTORY && (old.node.type !== DIRECTORY || next.node.entries.size > 0)) {
-      throw fsError(old.node.type !== DIRECTORY ? "EISDIR" : "ENOTEMPTY", "rename", source, target);
-    }
-    checkWritable(old.parent, "rename", source);
-    checkWritable(next.parent, "rename", target);
-    old.parent.entries.delete(old.name);
-    next.node?.release();
-    next.parent.entries.set(next.name, old.node);
+  statSync(path, options = {}) {
+    return statOf(path, options, "stat", true);
   },
-  copyFileSync(from, to, mode = 0) {
-    sync.writeFileSync(to, sync.readFileSync(from), { flag: mode & constants.COPYFILE_EXCL ? "wx" : "w" });
+  statfsSync(path, options = {}) {
+    normalizePath(path);
+    validateObject(options, "options");
+    const { bigint = false } = options;
+    validateBoolean(bigint, "options.bigint");
+    const zero = bigint ? 0n : 0;
+    return { type: zero, bsize: zero, blocks: zero, bfree: zero, bavail: zero, files: zero, ffree: zero };
   },
-  cpSync(from, to, options = {}) {
-    const source = pathText(from);
-    const target = pathText(to);
-    if (find(source, "cp").type !== DIRECTORY) return void sync.copyFileSync(source, target, options.errorOnExist ? constants.COPYFILE_EXCL : 0);
-    if (!options.recursive) throw nodeError(Error, "ERR_FS_EISDIR", `Recursive option not enabled, cannot copy a directory: cp returned EISDIR ${source}`);
-    sync.mkdirSync(target, { recursive: true });
-    for (const name of sync.readdirSync(source)) sync.cpSync(`${source}/${name}`, `${target}/${name}`, options);
+  symlinkSync(target, path, type = null) {
+    validateOneOf(type, "type", ["dir", "file", "junction", null]);
+    vfs.link(normalizePath(path), normalizePath(target), true);
   },
-  linkSync(from, to) {
-    const source = pathText(from);
-    const node = find(source, "link");
-    const { parent, name, node: existing } = locate(pathText(to), "link", false);
-    if (existing !== undefined) throw fsError("EEXIST", "link", source, pathText(to));
-    checkWritable(parent, "link", pathText(to));
-    node.links++;
-    parent.entries.set(name, node);
+  truncateSync(path, length = 0) {
+    validateUint32(length, "len");
+    vfs.truncate(normalizePath(path), length);
   },
-  symlinkSync(target, path) {
-    const text = pathText(path);
-    const { parent, name, node } = locate(text, "symlink", false);
-    if (node !== undefined) throw fsError("EEXIST", "symlink", pathText(target), text);
-    checkWritable(parent, "symlink", text);
-    const link = new Node(LINK, 0o777);
-    link.target = pathText(target);
-    parent.entries.set(name, link);
+  unlinkSync(path) {
+    vfs.unlink(normalizePath(path));
   },
-  readlinkSync(path, options = undefined) {
-    const text = pathText(path);
-    const node = find(text, "readlink", false);
-    if (node.type !== LINK) throw fsError("EINVAL", "readlink", text);
-    return encodingOf(options) === "buffer" ? Buffer.from(node.target) : node.target;
+  utimesSync(path, atime, mtime) {
+    dateOf(atime);
+    vfs.setModified(normalizePath(path), dateOf(mtime).getTime());
   },
-  realpathSync(path) {
-    const text = pathText(path);
-    find(text, "realpath");
-    const out = [];
-    for (const part of partsOf(text)) {
-      const node = find(`/${[...out, part].join("/")}`, "realpath", false);
-      if (node.type === LINK) {
-        const target = partsOf(node.target.startsWith("/") ? node.target : `/${out.join("/")}/${node.target}`);
-        out.splice(0, out.length, ...partsOf(sync.realpathSync(`/${target.join("/")}`)));
-      } else {
-        out.push(part);
-      }
-    }
-    return `/${out.join("/")}`;
+  writeFileSync(target, data, options = {}) {
+    const at = typeof target === "number" ? validFd(target) : normalizePath(target);
+    const given = typeof options === "string" || options === null || options === undefined ? { encoding: options ?? undefined } : options;
+    validateObject(given, "options");
+    const { mode = 0o666, flag = "w", flush = false } = given;
+    const encoding = given.encoding ?? "utf8";
+    if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
+    validateBoolean(flush, "options.flush");
+    fileMode(mode, "options.mode", 0o666);
+    const bits = flagsOf(flag);
+    if ((bits & (O_WRONLY | O_RDWR | O_APPEND)) === 0) throw invalidArgValue("flag", flag, "must be indicate write or append");
+    const bytes = typeof data === "string" ? Buffer.from(data, encoding) : data;
+    if (!view(bytes)) throw invalidArgType("data", ["string", "Buffer", "TypedArray", "DataView"], data);
+    return vfs.writeAll(at, bytes, { append: (bits & O_APPEND) !== 0, exclusive: (bits & O_EXCL) !== 0 });
   },
-  utimesSync: (path, atime, mtime) => touch(find(pathText(path), "utime"), atime, mtime),
-  lutimesSync: (path, atime, mtime) => touch(find(pathText(path), "lutime", false), atime, mtime),
-  chmodSync: (path, mode) => void (find(pathText(path), "chmod").mode = typeof mode === "string" ? parseInt(mode, 8) : mode & 0o7777),
-  chownSync: (path) => void find(pathText(path), "chown"),
-  lchownSync: (path) => void find(pathText(path), "lchown", false),
-  fchownSync: (fd) => void descriptor(fd, "fchown"),
+  writeSync(fd, buffer, offsetOrOptions = null, length = undefined, position = undefined) {
+    const args = writeArgs(fd, buffer, offsetOrOptions, length, position);
+    return vfs.write(args.fd, [args.buffer], args.position);
+  },
+  writevSync(fd, buffers, position = null) {
+    validFd(fd);
+    validateBuffers(buffers);
+    validatePosition(position, "position");
+    return buffers.length === 0 ? 0 : vfs.write(fd, buffers, position);
+  },
 };
+Object.defineProperty(sync.realpathSync, "native", { value: sync.realpathSync, enumerable: true, writable: true, configurable: true });
 
-function touch(node, atime, mtime) {
-  const time = (value) => (value instanceof Date ? value.getTime() : Number(value) * 1000);
-  node.atime = time(atime);
-  node.mtime = time(mtime);
+function mustExist(path, syscall, follow = true) {
+  if (vfs.stat(path, follow) === null) throw fsError("ENOENT", syscall, path);
+}
+function mustBeOpen(fd) {
+  if (!vfs.isOpen(fd)) throw fsError("EBADF", "fstat");
+}
+function owner(uid, gid) {
+  validateInteger(uid, "uid", -1, ID_MAX);
+  validateInteger(gid, "gid", -1, ID_MAX);
+}
+function statOptions(options) {
+  validateObject(options, "options");
+  const { bigint = false, throwIfNoEntry = true } = options;
+  validateBoolean(bigint, "options.bigint");
+  validateBoolean(throwIfNoEntry, "options.throwIfNoEntry");
+  return { bigint, throwIfNoEntry };
+}
+function statOf(path, options, syscall, follow) {
+  const { bigint, throwIfNoEntry } = statOptions(options);
+  const at = normalizePath(path);
+  const found = vfs.stat(at, follow);
+  if (found !== null) return new Stats(kBadge, found, { bigint });
+  if (throwIfNoEntry) throw fsError("ENOENT", syscall, at);
+  return undefined;
+}
+function validateBuffers(buffers) {
+  if (!Array.isArray(buffers) || !buffers.every(view)) throw invalidArgType("buffer", ["ArrayBufferView[]"], buffers);
+}
+function readArgs(fd, buffer, offsetOrOptions, length, position) {
+  validFd(fd);
+  if (!view(buffer)) throw invalidArgType("buffer", ["Buffer", "TypedArray", "DataView"], buffer);
+  let offset = offsetOrOptions;
+  if (offsetOrOptions !== null && typeof offsetOrOptions === "object") {
+    ({ offset = 0, position = null } = offsetOrOptions);
+    length = offsetOrOptions.length ?? buffer.byteLength - offset;
+  } else if (typeof offsetOrOptions !== "number") {
+    throw invalidArgType("offset", ["number", "object"], offsetOrOptions);
+  }
+  length ??= buffer.byteLength - offset;
+  validateUint32(offset, "offset");
+  validateUint32(length, "length");
+  validatePosition(position, "position");
+  if (buffer.byteOffset + offset + length > buffer.buffer.byteLength) throw invalidArgValue("offset", buffer.byteOffset + offset, "out of bounds");
+  return { fd, buffer: Buffer.from(buffer.buffer, buffer.byteOffset + offset, length), position };
+}
+function writeArgs(fd, buffer, offsetOrOptions, length, position) {
+  validFd(fd);
+  if (!view(buffer)) {
+    if (typeof buffer !== "string") throw invalidArgType("buffer", ["string", "Buffer", "TypedArray", "DataView"], buffer);
+    validatePosition(offsetOrOptions, "position");
+    validateEncoding(buffer, length);
+    return { fd, buffer: Buffer.from(buffer, length ?? undefined), position: offsetOrOptions };
+  }
+  let offset = offsetOrOptions;
+  if (offsetOrOptions !== null && typeof offsetOrOptions === "object") {
+    ({ offset = 0, position = null } = offsetOrOptions);
+    length = offsetOrOptions.length ?? buffer.byteLength - (offset ?? 0);
+  }
+  offset ??= 0;
+  validateInteger(offset, "offset", 0);
+  length ??= buffer.byteLength - offset;
+  position ??= null;
+  validatePosition(position, "position");
+  validateInteger(length, "length", 0);
+  const outside = (name) => nodeError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", `"${name}" is outside of buffer bounds`);
+  if (offset > buffer.byteLength) throw outside("offset");
+  if (length > buffer.byteLength - offset) throw outside("length");
+  return { fd, buffer: Buffer.from(buffer.buffer, buffer.byteOffset + offset, length), position };
 }
 
-// ---- Promises and callbacks ----
-
-class FileHandle {
-  constructor(fd) {
-    this.fd = fd;
-  }
-  close() { return later(() => sync.closeSync(this.fd)); }
-  read(buffer, ...rest) {
-    return later(() => {
-      const target = buffer?.buffer instanceof ArrayBuffer && ArrayBuffer.isView(buffer) ? buffer : (buffer?.buffer ?? Buffer.alloc(16384));
-      return { bytesRead: sync.readSync(this.fd, target, ...(ArrayBuffer.isView(buffer) ? rest : [buffer])), buffer: target };
-    });
-  }
-  write(data, ...rest) { return later(() => ({ bytesWritten: sync.writeSync(this.fd, data, ...rest), buffer: data })); }
-  readFile(options) { return later(() => sync.readFileSync(this.fd, options)); }
-  writeFile(data, options) { return later(() => sync.writeFileSync(this.fd, data, options)); }
-  appendFile(data, options) { return later(() => void sync.writeSync(this.fd, bytesOf(data, options), 0, undefined, descriptor(this.fd, "write").node.size)); }
-  stat(options) { return later(() => sync.fstatSync(this.fd, options)); }
-  truncate(length) { return later(() => sync.ftruncateSync(this.fd, length)); }
-  sync() { return later(() => sync.fsyncSync(this.fd)); }
-  datasync() { return later(() => sync.fdatasyncSync(this.fd)); }
-  utimes(atime, mtime) { return later(() => sync.futimesSync(this.fd, atime, mtime)); }
-  chmod(mode) { return later(() => sync.fchmodSync(this.fd, mode)); }
-  [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() { return this.close(); }
-}
-
-const later = async (run) => run();
-
-const promises = { constants };
-const callbacks = {};
-for (const name of Object.keys(sync)) {
-  const plain = name.slice(0, -4);
-  if (plain !== "exists" && !/^f(?!.*File)/.test(plain) && !["close", "read", "write", "open"].includes(plain)) {
-    promises[plain] = (...args) => later(() => sync[name](...args));
-  }
-  callbacks[plain] = (...args) => {
-    const callback = args.pop();
-    if (typeof callback !== "function") throw invalidArgType("cb", "of type function", callback);
-    let result;
-    let failure = null;
+function* globEntries(pattern, options) {
+  const patterns = typeof pattern === "string" ? [pattern] : [...pattern];
+  for (const each of patterns) validateString(each, "pattern");
+  validateObject(options, "options");
+  const cwd = options.cwd instanceof URL ? decodeURIComponent(options.cwd.pathname) : options.cwd ?? getCwd();
+  validateString(cwd, "options.cwd");
+  const { withFileTypes = false, exclude } = options;
+  const refuse = Array.isArray(exclude) ? compileGlob(exclude).matches : () => false;
+  const list = (path) => {
     try {
-      result = sync[name](...args);
-    } catch (error) {
-      if (error.code?.startsWith("ERR_INVALID_ARG")) throw error;
-      failure = error;
+      return vfs.readdir(normalizePath(path), false);
+    } catch {
+      return [];
     }
-    queueMicrotask(() => {
-      if (plain === "exists") callback(result);
-      else if (failure) callback(failure);
-      else if (result === undefined) callback(null);
-      else if (plain === "read" || plain === "write") callback(null, result, args[1]);
-      else callback(null, result);
-    });
   };
-}
-promises.open = (path, flags, mode) => later(() => new FileHandle(sync.openSync(path, flags, mode)));
-promises.readFile = (path, options) => later(() => sync.readFileSync(path instanceof FileHandle ? path.fd : path, options));
-promises.writeFile = (path, data, options) => later(async () => {
-  if (typeof data !== "string" && !ArrayBuffer.isView(data) && (data?.[Symbol.asyncIterator] || data?.[Symbol.iterator])) {
-    const pieces = [];
-    for await (const piece of data) pieces.push(bytesOf(piece, options));
-    data = Buffer.concat(pieces);
+  for (const { path, name, parentPath, type } of compileGlob(patterns).walk(cwd, list)) {
+    if (refuse(path)) continue;
+    const entry = withFileTypes ? new Dirent(name, type, parentPath) : path;
+    if (typeof exclude === "function" && exclude(withFileTypes ? entry : path)) continue;
+    yield entry;
   }
-  return sync.writeFileSync(path instanceof FileHandle ? path.fd : path, data, options);
-});
+}
 
-class ReadStream extends Readable {
-  #fd;
-  #left;
-  #at;
-  bytesRead = 0;
-  constructor(path, options = {}) {
-    const settings = typeof options === "string" ? { encoding: options } : options;
-    super({ highWaterMark: 65536, ...settings });
-    this.path = path;
-    this.#at = settings.start ?? 0;
-    this.#left = (settings.end ?? Infinity) - this.#at + 1;
-    queueMicrotask(() => {
-      try {
-        this.#fd = settings.fd ?? sync.openSync(path, settings.flags ?? "r");
-        this.emit("open", this.#fd);
-        this.emit("ready");
-        this.read(0);
-      } catch (error) {
-        this.destroy(error);
+// ---- with a callback
+
+const ARGUMENT_ERRORS = new Set(["ERR_INVALID_ARG_TYPE", "ERR_INVALID_ARG_VALUE", "ERR_OUT_OF_RANGE", "ERR_BUFFER_OUT_OF_BOUNDS", "ERR_UNSUPPORTED_OPERATION", "ERR_MISSING_ARGS"]);
+
+/** Runs `work` and calls back in a microtask: with null and what it returns, or with its error. */
+function callBack(callback, work, ...more) {
+  validateFunction(callback, "callback");
+  let values;
+  try {
+    values = [null, work(), ...more];
+  } catch (error) {
+    if (ARGUMENT_ERRORS.has(error.code)) throw error;
+    values = [error];
+  }
+  queueMicrotask(() => callback(...values));
+}
+
+/** They change nothing. */
+const HARMLESS = new Set(["access", "chmod", "chown", "fchmod", "fchown", "lchmod", "lchown", "stat", "lstat", "fstat", "fdatasync", "readFile", "readdir", "readlink", "realpath", "statfs"]);
+
+/** fs.name(...args, callback) of fs.nameSync(...args). `optional` arguments may be left out. */
+function withCallback(name, required, optional) {
+  const run = sync[`${name}Sync`];
+  const f = {
+    [name](...args) {
+      let at = args.findIndex((arg, i) => typeof arg === "function" && i >= required);
+      if (at < 0) at = required + optional;
+      if (typeof args[at] !== "function" && HARMLESS.has(name)) {
+        // Wrong arguments before the callback are told first.
+        try {
+          run(...args.slice(0, at));
+        } catch (error) {
+          if (ARGUMENT_ERRORS.has(error.code)) throw error;
+        }
       }
-    });
-  }
-  _read(size) {
-    if (this.#fd === undefined) return void this.once("open", () => this._read(size));
-    const chunk = Buffer.alloc(Math.min(size, this.#left, 65536));
-    let got;
-    try {
-      got = chunk.length === 0 ? 0 : sync.readSync(this.#fd, chunk, 0, chunk.length, this.#at);
-    } catch (error) {
-      return void this.destroy(error);
-    }
-    this.#at += got;
-    this.#left -= got;
-    this.bytesRead += got;
-    return void this.push(got === 0 ? null : chunk.subarray(0, got));
-  }
-  _destroy(error, callback) {
-    if (this.#fd !== undefined && descriptors.has(this.#fd)) sync.closeSync(this.#fd);
-    callback(error);
-  }
+      return callBack(args[at], () => run(...args.slice(0, at)));
+    },
+  }[name];
+  return Object.defineProperty(f, "length", { value: required + optional + 1, configurable: true });
 }
 
-class WriteStream extends Writable {
-  #fd;
-  bytesWritten = 0;
-  constructor(path, options = {}) {
-    const settings = typeof options === "string" ? { defaultEncoding: options } : options;
-    super(settings);
-    this.path = path;
-    this.#fd = settings.fd ?? sync.openSync(path, settings.flags ?? "w", settings.mode);
-    queueMicrotask(() => {
-      this.emit("open", this.#fd);
-      this.emit("ready");
-    });
-  }
-  _write(chunk, encoding, callback) {
-    try {
-      this.bytesWritten += sync.writeSync(this.#fd, chunk);
-    } catch (error) {
-      return callback(error);
+const callbacks = {};
+for (const [name, required, optional] of [
+  ["access", 1, 1], ["chmod", 2, 0], ["chown", 3, 0], ["copyFile", 2, 1], ["cp", 2, 1], ["fchmod", 2, 0], ["fchown", 3, 0], ["fdatasync", 1, 0],
+  ["fstat", 1, 1], ["ftruncate", 1, 1], ["futimes", 3, 0], ["glob", 1, 1], ["lchmod", 2, 0], ["lchown", 3, 0], ["link", 2, 0], ["lstat", 1, 1],
+  ["lutimes", 3, 0], ["mkdir", 1, 1], ["mkdtemp", 1, 1], ["open", 1, 2], ["opendir", 1, 1], ["readFile", 1, 1], ["readdir", 1, 1], ["readlink", 1, 1],
+  ["realpath", 1, 1], ["rename", 2, 0], ["rm", 1, 1], ["rmdir", 1, 1], ["stat", 1, 1], ["statfs", 1, 1], ["symlink", 2, 1], ["truncate", 1, 1],
+  ["unlink", 1, 0], ["utimes", 3, 0],
+]) callbacks[name] = withCallback(name, required, optional);
+callbacks.realpath.native = callbacks.realpath;
+
+const nothing = () => {};
+Object.assign(callbacks, {
+  close(fd, callback = nothing) {
+    validFd(fd);
+    callBack(callback, () => sync.closeSync(fd));
+  },
+  fsync(fd, callback = nothing) {
+    validFd(fd);
+    callBack(callback, () => sync.fsyncSync(fd));
+  },
+  exists(path, callback) {
+    validateFunction(callback, "callback");
+    queueMicrotask(() => callback(sync.existsSync(path)));
+  },
+  appendFile(path, data, options, callback) {
+    if (typeof options === "function") [options, callback] = [{}, options];
+    callBack(callback, () => void sync.appendFileSync(path, data, options));
+  },
+  writeFile(path, data, options, callback) {
+    if (typeof options === "function") [options, callback] = [{}, options];
+    callBack(callback, () => void sync.writeFileSync(path, data, options));
+  },
+  read(fd, buffer, offset, length, position, callback) {
+    const args = [buffer, offset, length, position];
+    const at = args.findIndex((arg) => typeof arg === "function");
+    if (at >= 0) {
+      callback = args[at];
+      args.splice(at);
     }
-    return callback();
-  }
-  _destroy(error, callback) {
-    if (descriptors.has(this.#fd)) sync.closeSync(this.#fd);
-    callback(error);
-  }
+    validateFunction(callback, "callback");
+    if (!view(args[0]) && args.length <= 1) {
+      // read(fd[, options], callback)
+      const { buffer: into = Buffer.alloc(16384), ...rest } = args[0] ?? {};
+      args[0] = into;
+      args[1] = rest;
+    }
+    callBack(callback, () => sync.readSync(fd, args[0], args[1] ?? {}, args[2] ?? undefined, args[3] ?? null), args[0]);
+  },
+  readv(fd, buffers, position, callback) {
+    if (typeof position === "function") [position, callback] = [null, position];
+    callBack(callback, () => sync.readvSync(fd, buffers, position ?? null), buffers);
+  },
+  write(fd, buffer, ...args) {
+    const at = args.findIndex((arg) => typeof arg === "function");
+    const callback = at < 0 ? undefined : args[at];
+    validateFunction(callback, "callback");
+    callBack(callback, () => sync.writeSync(fd, buffer, ...args.slice(0, at)), buffer);
+  },
+  writev(fd, buffers, position, callback) {
+    if (typeof position === "function") [position, callback] = [null, position];
+    callBack(callback, () => sync.writevSync(fd, buffers, position ?? null), buffers);
+  },
+  watch() {
+    throw unsupportedOperation();
+  },
+  watchFile() {
+    throw unsupportedOperation();
+  },
+  unwatchFile() {
+    throw unsupportedOperation();
+  },
+});
+for (const [name, length] of [["appendFile", 4], ["writeFile", 4], ["read", 6], ["write", 6]]) Object.defineProperty(callbacks[name], "length", { value: length, configurable: true });
+const kArgs = require("./util.js").kCustomPromisifyArgs;
+for (const [name, args] of [["read", ["bytesRead", "buffer"]], ["write", ["bytesWritten", "buffer"]], ["readv", ["bytesRead", "buffers"]], ["writev", ["bytesWritten", "buffers"]]]) {
+  Object.defineProperty(callbacks[name], kArgs, { value: args });
+}
+Object.defineProperty(callbacks.exists, Symbol.for("nodejs.util.promisify.custom"), { value: async (path) => sync.existsSync(path), configurable: true });
+
+async function openAsBlob(path, options = {}) {
+  validateObject(options, "options");
+  const { type = "" } = options;
+  validateString(type, "options.type");
+  return new Blob([vfs.readAll(normalizePath(path))], { type });
 }
 
 const fs = {
-  ...sync,
-  ...callbacks,
-  constants,
-  promises,
-  Stats,
-  Dirent,
-  ReadStream,
-  WriteStream,
-  createReadStream: (path, options) => new ReadStream(path, options),
-  createWriteStream: (path, options) => new WriteStream(path, options),
-  ...constants,
+  constants, F_OK, R_OK, W_OK, X_OK, promises: null, Dirent, Dir, Stats, ...callbacks, ...sync, openAsBlob,
 };
-for (const name of ["watch", "watchFile", "unwatchFile", "statfs", "statfsSync", "opendir", "opendirSync", "openAsBlob", "readv", "readvSync", "writev", "writevSync", "glob", "globSync"]) {
-  fs[name] = unsupported(`${name}() of node:fs`);
-}
+export { callbacks, fileMode, flagsOf, globEntries, sync };
 export default fs;
+
+// Both know the functions above.
+const { promises } = require("./internal/fs_promises.js");
+const streams = require("./internal/fs_streams.js");
+fs.promises = promises;
+Object.assign(fs, {
+  WriteStream: streams.WriteStream, ReadStream: streams.ReadStream, FileWriteStream: streams.WriteStream, FileReadStream: streams.ReadStream,
+  createReadStream: streams.createReadStream, createWriteStream: streams.createWriteStream,
+});
