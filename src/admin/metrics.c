@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "js/engine/patch.h"
 #include "object/node.h"
 #include "service/cache.h"
 #include "service/kvcache.h"
@@ -89,6 +90,16 @@ static double ticks_seconds(uint64_t ticks)
 
 /* --- the process ----------------------------------------------------------------------------- */
 
+static void read_engine(struct cn_metrics_sink *sink)
+{
+    size_t count;
+    const struct cn_js_patch_status *patches = cn_js_engine_patches(&count);
+    family(sink, "cairn_engine_patch", CN_METRIC_GAUGE,
+           "Whether a patch of the JavaScript engine is in use.");
+    for (size_t i = 0; i < count; i++)
+        sample(sink, "patch", patches[i].patch->name, patches[i].on);
+}
+
 static void read_process(struct cn_metrics_sink *sink)
 {
     struct rusage usage;
@@ -103,6 +114,7 @@ static void read_process(struct cn_metrics_sink *sink)
                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE, "Resident memory.",
            resident);
+    read_engine(sink);
 }
 
 /* --- lanes and workers ----------------------------------------------------------------------- */

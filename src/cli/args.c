@@ -23,11 +23,12 @@
 #define R2 CN_COMMAND_R2
 #define QUEUES CN_COMMAND_QUEUES
 #define REPLAY CN_COMMAND_REPLAY
+#define VERSION CN_COMMAND_VERSION
 #define SERVICES (KV | R2 | QUEUES)
 #define OFFLINE                                                          \
     (OBJECTS | TAIL | CRONS | CN_COMMAND_DASHBOARD | CN_COMMAND_BACKUP | \
      CN_COMMAND_CHECK) /* on a data directory */
-#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | SERVICES | REPLAY | OFFLINE)
+#define ALL (SERVE | DEV | BUILD | DEPLOY | NEW | D1 | SERVICES | REPLAY | VERSION | OFFLINE)
 
 struct option {
     const char *name;
@@ -134,6 +135,8 @@ static const struct option options[] = {
     {"local", 0, D1 | SERVICES, NULL, NULL, "accepted: the data is always this machine's",
      AT(local)},
     {"remote", 0, D1 | SERVICES, NULL, NULL, "accepted, with the same meaning", AT(remote)},
+    {"engine", 0, VERSION, NULL, NULL, "what is replaced inside the JavaScript engine, and whether",
+     AT(engine)},
     {"help", 'h', ALL, NULL, NULL, "this text", AT(help)},
 };
 

@@ -26,6 +26,7 @@ enum cn_command_bit {
     CN_COMMAND_R2 = 1 << 18,
     CN_COMMAND_QUEUES = 1 << 19,
     CN_COMMAND_REPLAY = 1 << 20,
+    CN_COMMAND_VERSION = 1 << 21,
 };
 
 /* Everything that can be said on the command line. Texts are borrowed from
@@ -87,6 +88,7 @@ struct cn_args {
     bool dry_run;
     bool sandbox;
     bool json;
+    bool engine;
     bool force;
     bool help;
     const char **vars; /* owned */
@@ -115,6 +117,7 @@ void cn_args_print_help(const struct cn_command *command);
 
 /* The commands (cmd_NAME.c). */
 int cn_cmd_serve(const struct cn_args *args);
+int cn_cmd_version(const struct cn_args *args);
 int cn_cmd_dev(const struct cn_args *args);
 int cn_cmd_build(const struct cn_args *args);
 int cn_cmd_deploy(const struct cn_args *args);

@@ -9,7 +9,6 @@
 #include "cli/args.h"
 #include "cli/schema.h"
 
-static int run_version(const struct cn_args *args);
 static int run_help(const struct cn_args *args);
 
 static const struct cn_command commands[] = {
@@ -151,7 +150,11 @@ static const struct cn_command commands[] = {
      "Reads every log record, database, archive and blob of a data directory that no server uses\n"
      "and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",
      1, cn_cmd_check},
-    {"version", 0, "", "print the version", NULL, 0, run_version},
+    {"version", CN_COMMAND_VERSION, "[OPTIONS]", "print the version",
+     "Prints the version; with --engine also what Cairn replaces inside JavaScriptCore, why, and "
+     "what\n"
+     "of it is on with the library of this machine. CAIRN_ENGINE_PATCHES=off serves without it.",
+     0, cn_cmd_version},
     {"help", 0, "[COMMAND]", "explain a command", NULL, 1, run_help},
 };
 
@@ -174,12 +177,6 @@ static int refuse_command(const char *name)
     fprintf(stderr, "cairn: unknown command \"%s\"%s%s%s; `cairn help` lists the commands\n", name,
             meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "");
     return 2;
-}
-
-static int run_version(const struct cn_args *args)
-{
-    puts("cairn " CN_VERSION);
-    return 0;
 }
 
 static void print_commands(FILE *out)

@@ -312,8 +312,10 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
 {
     struct cn_serve *serve = CN_NEW(struct cn_serve);
     serve->options = *options;
-    cn_js_setup();
-    int rc = options->load(options->data, &serve->loaded, err);
+    int rc = cn_js_setup(err);
+    if (rc < 0)
+        goto free_serve;
+    rc = options->load(options->data, &serve->loaded, err);
     if (rc < 0)
         goto free_serve;
     rc = uv_loop_init(&serve->loop);

@@ -18,6 +18,8 @@ JSObjectRef JSObjectGetProxyTarget(JSObjectRef object);
 void JSSynchronousGarbageCollectForDebugging(JSContextRef ctx);
 JSObjectRef JSGetMemoryUsageStatistics(JSContextRef ctx);
 void JSDisableGCTimer(void);
+typedef void (*JSHeapFinalizer)(JSContextGroupRef group, void *data);
+void JSContextGroupAddHeapFinalizer(JSContextGroupRef group, JSHeapFinalizer finalizer, void *data);
 void JSReportExtraMemoryCost(JSContextRef ctx, size_t size);
 void JSLock(JSContextRef ctx);
 void JSUnlock(JSContextRef ctx);

@@ -12,12 +12,13 @@
 #include "js/engine/clock.h"
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
-#include "js/engine/stop.h"
-#include "js/engine/string8.h"
+#include "js/engine/patch.h"
 #include "js/value.h"
 
-/* The engine looks at the budget whenever this much CPU time has gone by. */
+/* The engine looks at the budget whenever this much CPU time has gone by. With its own clock it
+ * counts anew at every microtask: then it has to be less than what many of them take. */
 #define WATCH_INTERVAL_SECONDS 0.05
+#define WATCH_INTERVAL_OWN_CLOCK_SECONDS 0.005
 /* CPU time of what the engine has deferred, in one go. */
 #define PUMP_NS_MAX 1000000000u
 
@@ -53,6 +54,15 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
 
 static bool should_terminate(JSContextRef ctx, void *context);
 
+/* The engine asks at once, and then ends the turn. */
+static void hurry(struct cn_js_vm *vm)
+{
+    if (vm->hurried)
+        return;
+    vm->hurried = true; /* first: the call below reads the engine's clock, and comes back here */
+    JSContextGroupSetExecutionTimeLimit(vm->group, 0, should_terminate, vm);
+}
+
 /* engine/clock.h asks whenever the engine reads its clock. A time past every deadline is not
  * enough: a tick counts only if no microtask has begun since, so the engine is also told to tick at
  * once until it asks. */
@@ -60,14 +70,28 @@ static bool is_overdue(uint64_t now_mono_ns)
 {
     if (!current || !over_budget(current, now_mono_ns))
         return false;
-    if (!current->hurried) {
-        current->hurried = true; /* first: the call below comes back here */
-        JSContextGroupSetExecutionTimeLimit(current->group, 0, should_terminate, current);
-    }
+    hurry(current);
     return true;
 }
 
-void cn_js_setup(void)
+/* The same without engine/clock.h, when the heap has been collected: an endless chain of microtasks
+ * makes garbage without end. (P4) */
+static void on_collected(JSContextGroupRef group, void *data)
+{
+    struct cn_js_vm *vm = data;
+    if (vm == current && vm->entered && !cn_js_engine_clock_used() &&
+        over_budget(vm, cn_clock_mono_ns(cn_clock_system())))
+        hurry(vm);
+}
+
+/* In a child: a VM, whose first act is to prove the patches. */
+static void try_out(void)
+{
+    JSDisableGCTimer();
+    cn_js_vm_new(NULL);
+}
+
+int cn_js_setup(struct cn_err *err)
 {
     /* The engine reads its options from the environment when it starts. A user's own setting
      * wins. Two marking threads: a script that allocates much runs 8 to 20 % faster than with one.
@@ -84,13 +108,23 @@ void cn_js_setup(void)
     /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
     setenv("JSC_usePollingTraps", "1", 0);
+    cn_js_engine_clock_setup(is_overdue);
+    int rc = cn_js_engine_setup(try_out, err);
+    if (rc < 0)
+        return rc;
     /* The engine's timer for full collections asks for the memory pressure of a main loop that
      * this program does not have, and crashes (2.50). The lane collects when it is idle. */
     JSDisableGCTimer();
     (void)cn_clock_ticks_ns(0); /* the rate is measured from here on */
-    cn_js_string8_setup();
-    cn_js_engine_clock_setup(is_overdue);
-    cn_js_engine_stop_setup();
+    return 0;
+}
+
+static void watch(struct cn_js_vm *vm)
+{
+    JSContextGroupSetExecutionTimeLimit(
+        vm->group,
+        cn_js_engine_clock_used() ? WATCH_INTERVAL_SECONDS : WATCH_INTERVAL_OWN_CLOCK_SECONDS,
+        should_terminate, vm);
 }
 
 static bool should_terminate(JSContextRef ctx, void *context)
@@ -101,7 +135,7 @@ static bool should_terminate(JSContextRef ctx, void *context)
         vm->terminated = true;
     vm->hurried = false;
     /* The engine asks once for each limit that was set. */
-    JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
+    watch(vm);
     return vm->terminated;
 }
 
@@ -127,12 +161,14 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->bare = JSGlobalContextCreateInGroup(vm->group, NULL);
     vm->nothing = JSObjectMakeFunctionWithCallback(vm->bare, NULL, do_nothing);
     JSValueProtect(vm->bare, vm->nothing);
+    JSContextGroupAddHeapFinalizer(vm->group, on_collected, vm);
     vm->house = CN_NEW(struct cn_js_context);
     *vm->house = (struct cn_js_context){.vm = vm, .ref = vm->bare, .budget_ns = PUMP_NS_MAX};
-    cn_js_engine_lock_setup(vm->group);
-    JSContextGroupSetExecutionTimeLimit(vm->group, WATCH_INTERVAL_SECONDS, should_terminate, vm);
     vm->watched_turn = UINT64_MAX;
     current = vm;
+    watch(vm);
+    cn_js_engine_prove(vm);
+    watch(vm);
     return vm;
 }
 

@@ -27,6 +27,7 @@
 #include "base/list.h"
 #include "js/jsc.h"
 
+struct cn_err;
 struct cn_js_context;
 
 #define CN_JS_CLOCK_COUNT 3
@@ -82,8 +83,9 @@ struct cn_js_vm {
     void *data; /* the owner's */
 };
 
-/* Process-wide engine settings; call once, before any VM exists. */
-void cn_js_setup(void);
+/* Process-wide engine settings; call once, before any VM and any thread exists. Fails if the
+ * environment asks for something that is not there (engine/patch.h). */
+int cn_js_setup(struct cn_err *err);
 
 struct cn_js_vm *cn_js_vm_new(void *data);
 void cn_js_vm_free(struct cn_js_vm *vm);

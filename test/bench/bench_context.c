@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "bindings/all.h"
 #include "js/vm.h"
 #include "worker/runtime.h"
@@ -57,7 +58,7 @@ int main(void)
 {
     uv_loop_t loop;
     uv_loop_init(&loop);
-    cn_js_setup();
+    CN_ASSERT(cn_js_setup(NULL) == 0);
     double ms = cpu_ms();
     struct memory before = memory();
     struct cn_js_vm *vm = cn_js_vm_new(NULL);

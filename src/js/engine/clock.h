@@ -11,8 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "js/engine/patch.h"
+
+extern const struct cn_js_patch cn_js_patch_clock;
+
 /* `overdue` is asked on the thread that the engine measures: whether its turn is past its budget.
  * Once, before any VM exists. */
 void cn_js_engine_clock_setup(bool (*overdue)(uint64_t now_mono_ns));
+/* Whether it is in use. */
+bool cn_js_engine_clock_used(void);
 
 #endif

@@ -6,11 +6,10 @@
 #define CN_JS_ENGINE_LOCK_H
 #include <stdbool.h>
 
-#include "js/jsc.h"
+#include "js/engine/patch.h"
 
-/* Finds the engine's own functions and tries whether they work as expected; call once, before
- * any turn. If not, the engine keeps its locks and calls cost more. */
-void cn_js_engine_lock_setup(JSContextGroupRef group);
+extern const struct cn_js_patch cn_js_patch_lock;
+
 /* Whether this thread holds the lock of its VM now, and until it says otherwise. */
 void cn_js_engine_lock_held(bool held);
 

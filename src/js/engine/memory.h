@@ -4,6 +4,9 @@
  * Threads: any. */
 #ifndef CN_JS_ENGINE_MEMORY_H
 #define CN_JS_ENGINE_MEMORY_H
+#include "js/engine/patch.h"
+
+extern const struct cn_js_patch cn_js_patch_memory;
 
 void cn_js_engine_memory_release(void);
 

@@ -2,8 +2,8 @@
 /* js/engine/stop.h - the engine does not ask a thread to stop by way of its stack limit. */
 #ifndef CN_JS_ENGINE_STOP_H
 #define CN_JS_ENGINE_STOP_H
+#include "js/engine/patch.h"
 
-/* Once, before any VM exists. (A part of an archive is linked only if it is named.) */
-void cn_js_engine_stop_setup(void);
+extern const struct cn_js_patch cn_js_patch_stop;
 
 #endif

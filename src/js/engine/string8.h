@@ -7,19 +7,19 @@
  * works on twice the bytes.
  *
  * So two things of the library are used that are not in its headers: the exported constructors
- * of such strings, bound weakly, and the layout of a string. cn_js_string8_setup() tries both on a
- * few strings; should a later version of the library differ, strings go as UTF-16 again.
+ * of such strings, and the layout of a string. If they are not as expected, strings go as UTF-16.
  *
- * Threads: any, after the setup. */
+ * Threads: any, after the first VM was made. */
 #ifndef CN_JS_ENGINE_STRING8_H
 #define CN_JS_ENGINE_STRING8_H
 #include <stddef.h>
 #include <stdint.h>
 
+#include "js/engine/patch.h"
 #include "js/jsc.h"
 
-/* Once, by cn_js_setup(). */
-void cn_js_string8_setup(void);
+extern const struct cn_js_patch cn_js_patch_strings;
+
 /* A string of these characters; NULL if the library does not offer it. */
 JSStringRef cn_js_string8_new(const uint8_t *characters, size_t length);
 /* The same for characters that live as long as the process: they are not copied. */

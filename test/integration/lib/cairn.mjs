@@ -40,8 +40,11 @@ export function project(t, files, { npm = false } = {}) {
   return dir;
 }
 
+// Besides, what chooses how the binary itself works.
+const kept = ["CAIRN_ENGINE_PATCHES", "ASAN_OPTIONS", "UBSAN_OPTIONS", "Malloc"].filter((name) => process.env[name] !== undefined);
 const environment = (extra) => ({
-  PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", CAIRN_SANDBOX: process.env.CAIRN_SANDBOX ?? "", ...extra,
+  PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", CAIRN_SANDBOX: process.env.CAIRN_SANDBOX ?? "",
+  ...Object.fromEntries(kept.map((name) => [name, process.env[name]])), ...extra,
 });
 
 /** Runs a command to its end: {status, stdout, stderr}. */

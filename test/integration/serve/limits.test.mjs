@@ -13,6 +13,9 @@ const endless = {
   "after the body": "await request.text(); for (;;) ;",
 };
 
+// With the engine's own clock nobody is asked in this one (docs/limits.md).
+if (process.env.CAIRN_ENGINE_PATCHES === "off") delete endless.await;
+
 test("the CPU limit ends the event, whatever it does, and not the server", async (t) => {
   const cases = Object.entries(endless).map(([name, body]) => `"/${name}": async (request) => { ${body} },`);
   const dir = project(t, {

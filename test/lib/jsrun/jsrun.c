@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "bindings/all.h"
 #include "js/value.h"
@@ -42,7 +43,7 @@ int main(int argc, char **argv)
     for (size_t got; (got = fread(chunk, 1, sizeof(chunk), in)) > 0;)
         cn_buf_append(&source, chunk, got);
     fclose(in);
-    cn_js_setup();
+    CN_ASSERT(cn_js_setup(NULL) == 0);
     uv_loop_t loop;
     uv_loop_init(&loop);
     struct cn_js_vm *vm = cn_js_vm_new(NULL);

@@ -24,7 +24,7 @@ static void fill(struct cn_js_context *context)
 
 TEST(js_context, what_is_freed_is_collected)
 {
-    cn_js_setup();
+    CHECK_INT(0, cn_js_setup(NULL));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_js_context *last = cn_js_context_new(vm, NULL);
     for (int i = 0; i < 20; i++) {
@@ -72,7 +72,7 @@ static JSObjectRef function_of(struct cn_js_context *context, const char *source
 /* A function of a context, called before and after its end. */
 TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
 {
-    cn_js_setup();
+    CHECK_INT(0, cn_js_setup(NULL));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);
@@ -100,7 +100,7 @@ TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
  */
 static void *finalize_after_the_end(void *data)
 {
-    cn_js_setup();
+    CHECK_INT(0, cn_js_setup(NULL));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_js_context *last = cn_js_context_new(vm, NULL);
     native_calls = 0;
@@ -137,7 +137,7 @@ TEST(js_context, X1_finalization_callbacks_of_a_freed_context_reach_no_native)
 TEST(js_context, X3_lent_bytes_outlive_their_context)
 {
     enum { SIZE = 1 << 20 };
-    cn_js_setup();
+    CHECK_INT(0, cn_js_setup(NULL));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_js_context *other = cn_js_context_new(vm, NULL);
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
@@ -170,7 +170,7 @@ static double endless_begun;
 /* What the engine runs on its own must not hold the lane. */
 static void *defer_endless_code(void *data)
 {
-    cn_js_setup();
+    CHECK_INT(0, cn_js_setup(NULL));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);

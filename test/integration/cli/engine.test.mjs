@@ -1,0 +1,133 @@
+// The patches of the JavaScript engine (src/js/engine/patch.h): with a library that is not what they
+// were made for, those that do not fit are off, it is said, and the server serves.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { spawnSync } from "node:child_process";
+import { folder, project, run, serve } from "../lib/cairn.mjs";
+import { ask } from "../admin/lib.mjs";
+import { cairn } from "../lib/server.mjs";
+
+const names = ["strings", "lock", "stop", "clock", "memory"];
+const soname = "libjavascriptcoregtk-4.1.so.0";
+const shim = path.join(path.dirname(cairn), "load/otherengine.so");
+const library = /=> (\S*libjavascriptcoregtk\S*)/.exec(spawnSync("ldd", [cairn], { encoding: "utf8" }).stdout)[1];
+
+/** Per patch: "on", or why not. */
+function patches(env) {
+  const { stdout, stderr, status } = run(["version", "--engine"], { env });
+  assert.equal(status, 0, stderr);
+  const found = [...stdout.matchAll(/^(\w+): (on|off, .*)$/gm)].map((m) => [m[1], m[2]]);
+  return { ...Object.fromEntries(found), text: stdout };
+}
+
+/**
+ * A copy of the library in a folder of its own. A symbol is renamed where the table of names has it, to a
+ * name with the same hash: nothing else in the file needs to change, and nobody finds the old name.
+ */
+function otherLibrary(t, { rename = [], buildId = false }) {
+  const dir = folder(t);
+  const bytes = Buffer.from(readFileSync(library));
+  for (const symbol of rename) {
+    const at = bytes.indexOf(`\0${symbol}\0`) + 1;
+    assert.notEqual(at, 0, symbol);
+    bytes[at + symbol.length - 2] += 1;
+    bytes[at + symbol.length - 1] -= 33; // the hash is h * 33 + byte
+  }
+  if (buildId) {
+    const id = /build ([0-9a-f]+)/.exec(run(["version", "--engine"]).stdout)[1];
+    const at = bytes.indexOf(Buffer.from(id, "hex"));
+    assert.notEqual(at, -1);
+    bytes[at] ^= 0xff;
+  }
+  writeFileSync(path.join(dir, soname), bytes);
+  return { LD_LIBRARY_PATH: dir };
+}
+
+/** The server serves, ends a loop, ends a chain of microtasks, and says `expected` once. */
+async function serves(t, env, expected) {
+  const dir = project(t, {
+    "wrangler.toml": 'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\nlimits = { cpu_ms = 50 }\n',
+    "index.js": `
+      const text = "\\u00e9\\u2603 caf\\u00e9 ";
+      export default {
+        async fetch(request) {
+          const { pathname } = new URL(request.url);
+          if (pathname === "/loop") for (;;) ;
+          if (pathname === "/then") { const again = () => Promise.resolve().then(again); await again(); }
+          return new Response(text + await request.text());
+        },
+      };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "2", "--data", path.join(dir, "data")], env });
+  for (const ending of ["loop", "then"]) assert.equal((await server.fetch(`/${ending}`)).status, 503, ending);
+  const body = "ab\u00e9\u{1f600}".repeat(1000);
+  assert.equal(await (await server.fetch("/", { method: "POST", body })).text(), "\u00e9\u2603 caf\u00e9 " + body);
+  const said = server.stderr.split("\n").filter((line) => line.includes("engine: JavaScriptCore"));
+  assert.equal(said.length, expected === null ? 0 : 1, server.stderr);
+  if (expected !== null) assert.match(said[0], expected);
+  return { data: path.join(dir, "data") };
+}
+
+test("P1: on the library of the package every patch proves itself", async (t) => {
+  if (process.env.CAIRN_ENGINE_PATCHES) return t.skip("they are switched off");
+  const found = patches();
+  for (const name of names) assert.equal(found[name], "on", name);
+});
+
+test("the switch: off, single ones, all but single ones; a name that is none is refused", async (t) => {
+  for (const [text, on] of [["off", []], ["lock,clock", ["lock", "clock"]], ["-stop", names.filter((n) => n !== "stop")]]) {
+    const found = patches({ CAIRN_ENGINE_PATCHES: text });
+    for (const name of names) assert.equal(found[name], on.includes(name) ? "on" : "off, by CAIRN_ENGINE_PATCHES", `${text}: ${name}`);
+  }
+  for (const text of ["lok", "-lok", "lock,-clock", "-clock,lock"]) {
+    const { status, stderr } = run(["serve", project(t, { "index.js": "export default {}" })], { env: { CAIRN_ENGINE_PATCHES: text } });
+    assert.notEqual(status, 0, text);
+    assert.match(stderr, /CAIRN_ENGINE_PATCHES: "/, text);
+  }
+});
+
+test("P3, P4: off, the server serves, keeps its CPU limit and says so", async (t) => {
+  const server = await serves(t, { CAIRN_ENGINE_PATCHES: "off" }, /5 of 5 patches are off: strings \(by CAIRN_ENGINE_PATCHES\);/);
+  const { text } = await ask(server, "GET", "/metrics");
+  for (const name of names) assert.match(text, new RegExp(`^cairn_engine_patch\\{patch="${name}"\\} 0$`, "m"));
+});
+
+const symbols = {
+  strings: "_ZN3WTF10StringImpl6createESt4spanIKhLm18446744073709551615EE",
+  lock: "_ZN3JSC6JSLock12DropAllLocksC1EPNS_14JSGlobalObjectE",
+  stop: "_ZN3JSC7VMTraps24cancelThreadStopIfNeededEv",
+  clock: "_ZN3WTF7CPUTime16forCurrentThreadEv",
+  memory: "_ZN3WTF27releaseFastMallocFreeMemoryEv",
+};
+
+for (const [name, symbol] of Object.entries(symbols))
+  test(`P1: a library without ${symbol}: ${name} is off, the others on`, async (t) => {
+    const env = { ...otherLibrary(t, { rename: [symbol] }), CAIRN_ENGINE_PATCHES: "on" };
+    const found = patches(env);
+    for (const other of names) assert.equal(found[other], other === name ? `off, the library has no ${symbol}` : "on", other);
+    await serves(t, env, new RegExp(`1 of 5 patches are off: ${name} \\(the library has no ${symbol}\\)`));
+  });
+
+test("P2: a build that is not known is tried in a child, and used if it is as expected", async (t) => {
+  const env = { ...otherLibrary(t, { buildId: true }), CAIRN_ENGINE_PATCHES: "on" };
+  const found = patches(env);
+  for (const name of names) assert.equal(found[name], "on", name);
+  assert.match(found.text, /not known/);
+  await serves(t, env, /is new to this version; its patches were tried and work/);
+});
+
+test("P2: what crashes in the child, or is laid out otherwise, is off, and the server serves", async (t) => {
+  const unknown = { ...otherLibrary(t, { buildId: true }), CAIRN_ENGINE_PATCHES: "on", LD_PRELOAD: shim };
+  for (const [other, name, reason] of [
+    ["lock", "lock", "JSLockHolder is laid out otherwise"],
+    ["crash", "lock", "its trial was ended by signal 6"],
+    ["strings", "strings", "strings that are made are not what they should be"],
+  ]) {
+    const env = { ...unknown, OTHER_ENGINE: other };
+    const found = patches(env);
+    for (const each of names) assert.equal(found[each], each === name ? `off, ${reason}` : "on", `${other}: ${each}`);
+    await serves(t, env, new RegExp(`1 of 5 patches are off: ${name} \\(${reason}\\)`));
+  }
+});
