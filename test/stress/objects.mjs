@@ -125,7 +125,7 @@ function loseEnd(data) {
 }
 
 /** P1 to P3 for one cell: `incs` and `reads` of the history, `stored` {n, ops}. */
-function verify(cell, incs, reads, stored, faults) {
+export function verify(cell, incs, reads, stored, faults) {
   const fail = (text) => faults.push(`${cell}: ${text}`);
   const notes = new Map(stored.ops);
   if (stored.n !== notes.size) fail(`the counter says ${stored.n}, there are ${notes.size} notes`);

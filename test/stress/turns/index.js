@@ -79,17 +79,23 @@ export class Cell extends DurableObject {
   /** What code of the object does when it runs again. */
   markSync(op, settings) {
     this.#look("mark", op, settings);
+    if (this.#planted("lose")) return;
+    if (this.#planted("cross")) op = `x${op}`;
     this.ctx.storage.sql.exec("INSERT INTO marks VALUES(?)", op);
     this.ctx.storage.kv.put(`sync ${op}`, this.name);
   }
   async mark(op, settings) {
     this.markSync(op, settings);
-    await this.ctx.storage.put(`async ${op}`, this.name);
+    if (this.env.PLANT !== "lose") await this.ctx.storage.put(`async ${op}`, this.name);
     this.#look("marked", op, settings);
+  }
+  /** Whether a promise is to be broken on purpose, so that the check is seen to find it. */
+  #planted(what) {
+    return this.env.PLANT === what && Math.random() < 0.05;
   }
   /** Says where it is: a line of the log, and its AsyncLocalStorage value. */
   #look(where, op, { log = true, als = true } = {}) {
-    if (log) console.log(`@${where} ${op}`);
+    if (log) console.log(`@${log === true ? where : log} ${this.#planted("log") ? `x${op}` : op}`);
     if (als && hooks && store() !== op) this.fault(`${op}: at ${where} the AsyncLocalStorage value is ${store()}`);
   }
 
@@ -108,7 +114,8 @@ export class Cell extends DurableObject {
       if (request !== undefined && before === "json") await request.json();
       else if (request !== undefined && before === "text") await request.text();
       else if (before in waits) await waits[before](this, "before");
-      const n = await this.ctx.blockConcurrencyWhile(async () => {
+      const section = this.#planted("section") ? (run) => run() : (run) => this.ctx.blockConcurrencyWhile(run);
+      const n = await section(async () => {
         if (++this.#inside !== 1) this.fault(`${op}: two in one section`);
         const seen = this.n;
         await waits[inside](this, "inside");
@@ -162,7 +169,7 @@ export class Cell extends DurableObject {
   }
   /** To every socket of this object, whoever calls. */
   tell(text) {
-    for (const socket of this.ctx.getWebSockets()) socket.send(JSON.stringify({ told: text, name: this.name, id: socket.deserializeAttachment()?.id }));
+    for (const socket of this.ctx.getWebSockets()) if (this.env.PLANT !== "socket") socket.send(JSON.stringify({ told: text, name: this.name, id: socket.deserializeAttachment()?.id }));
   }
 
   async alarmIn(op, group) {
@@ -181,12 +188,14 @@ export class Cell extends DurableObject {
 
   /** Waits for what another settles, and writes then; the object may have been reset meanwhile. */
   async waitFor(op, group) {
-    await room(group).thing("zombies", () => Promise.withResolvers()).promise;
+    await room(group).thing("zombies", () => ({ waiting: Promise.withResolvers() })).waiting.promise;
     await this.mark(op);
     return { op, name: this.name };
   }
   release(_, group) {
-    room(group).thing("zombies", () => Promise.withResolvers()).resolve();
+    const held = room(group).thing("zombies", () => ({ waiting: Promise.withResolvers() }));
+    held.waiting.resolve();
+    held.waiting = Promise.withResolvers();
   }
   reset() {
     this.ctx.abort("meant to reset");

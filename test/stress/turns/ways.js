@@ -100,6 +100,9 @@ class Derived extends Fields {
   }
 }
 
+/** A call that another's event has made: a line of its own, and a call carries no AsyncLocalStorage value. */
+const LENT = { log: "lent", als: false };
+
 export const ways = {
   // --- await
   async "await a shared promise"(cell, op, room) {
@@ -680,6 +683,31 @@ export const ways = {
       await room.memo("lent");
       await cell.mark(op, { als: false }); // a call carries no AsyncLocalStorage value
       return x;
+    });
+  },
+  // --- another worker of the server
+  async "a call of another worker, shared"(cell, op, room) {
+    await room.memo("peer", () => cell.env.PEER.wait("shared"));
+    await cell.mark(op);
+  },
+  async "a shared promise of another worker"(cell, op) {
+    await cell.env.PEER.wait("own");
+    await cell.mark(op);
+  },
+  async "an object of another worker, shared"(cell, op, room) {
+    await room.memo("keeper", () => cell.env.KEEPER.getByName("k").wait("shared"));
+    await cell.mark(op);
+  },
+  async "functions that another worker calls in one turn"(cell, op, room) {
+    await cell.env.PEER.gather("gather", async () => {
+      await room.memo("gathered");
+      await cell.mark(op, LENT);
+    });
+  },
+  async "functions that another worker calls one after the other"(cell, op, room) {
+    await cell.env.PEER.inTurn("turn", async () => {
+      await room.memo("in turn", () => pause(1));
+      await cell.mark(op, LENT);
     });
   },
   ...typed,
