@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE engine-tests docs docs-check dashboard-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -268,6 +268,9 @@ integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start 
 # pass. Takes as long as `make integration`; a quick form of it is in that.
 engine-tests: $(B)/cairn ## the integration tests with CAIRN_ENGINE_PATCHES=off
 	@CAIRN_ENGINE_PATCHES=off $(MAKE) --no-print-directory integration TEST=$(TEST)
+
+path-stats-million: $(B)/cairn ## a million events through apps/path-stats: two kills, archived, replayed twice; an hour at most
+	@CAIRN=$(abspath $(B)/cairn) CAIRN_TEST_FULL=1 node --test --test-reporter=spec test/integration/apps/path-stats-million.test.mjs
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run

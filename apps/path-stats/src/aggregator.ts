@@ -1,101 +1,77 @@
-// Strategy A: one object per path and hour. All events of that path and hour come here, whichever consumer got them.
+// One object per path and hour: all events of that path and hour come here, whichever consumer got them, and are counted in turn.
 //
-// A1  An event counts once. Its mark and its count are written in the same turn, so in one transaction: a
-//     message that is delivered again after a failure is counted if and only if it was not.
-// A2  This object alone writes its row of path_stats_hourly, and writes all of it: nothing is read, merged and written
-//     across an await. The row follows within FLUSH_MS, by alarm; until then the truth is here.
-// A3  Marks are kept for an hour after the last event, in storage; the newest also in memory, where looking is free. That is the
-//     window in which a copy is recognised; retries end long before. Then the object is empty and costs nothing.
+// A1  An event that was taken is durable here before the consumer acknowledges it; it leaves when D1 has counted it.
+// A2  What is here and counted already (the process ended between D1's commit and ours) does not count twice: D1 has its mark
+//     (src/count.ts). So nothing here needs to be remembered, and an object whose hour is over is empty.
+// A3  Every tenth update writes at once and renews the snapshot in KV; the others are written together, FLUSH_MS later.
 import { DurableObject } from "cloudflare:workers";
-import { databaseOf, hourlyRow, hourlyStatement } from "./database";
-import type { Env } from "./env";
-import { HOUR, type TrafficEvent } from "./event";
-import { Stats } from "./stats";
-import type { StatsRow } from "./stats";
+import { countGroups } from "./count";
+import { databaseOf, type Env } from "./env";
+import type { TrafficEvent } from "./event";
+import { flushMeters } from "./meters";
+import { splitKey, type Stats } from "./stats";
+import { refreshSnapshot } from "./tiers";
 
 const FLUSH_MS = 2_000;
-const MEMORY_MS = 5 * 60_000;
-const MEMORY_MOST = 20_000;
-const WINDOW_MS = HOUR;
+const AT_ONCE = 2_000;
+const RETRY_MS = 5_000;
+const EMPTY_AFTER_MS = 10 * 60_000;
+const SNAPSHOT_EVERY = 10;
+const SNAPSHOT_LEAST_AGE_MS = 10_000;
 
-export class Aggregator extends DurableObject<Env> {
+export class AggregatorDO extends DurableObject<Env> {
   private readonly sql = this.ctx.storage.sql;
   private readonly kv = this.ctx.storage.kv;
-  private stats: Stats | null = null;
-  private recent = new Map<string, number>();
+  private readonly cache = new Map<string, Stats>();
 
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env);
-    this.sql.exec("CREATE TABLE IF NOT EXISTS marks (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID");
-    // After a long pause the marks are gone and the totals are in D1 only: go on from there.
-    if (!this.kv.get("row")) ctx.blockConcurrencyWhile(async () => { this.stats = await hourlyRow(env, this.path, this.hour); });
-  }
-
-  private get hour(): number {
-    return Number(this.ctx.id.name!.slice(0, this.ctx.id.name!.indexOf(":")));
-  }
-  private get path(): string {
-    return this.ctx.id.name!.slice(this.ctx.id.name!.indexOf(":") + 1);
-  }
-
-  /** How many of them were new. No `await`: A1. */
-  async add(events: TrafficEvent[]): Promise<number> {
-    const now = Date.now();
-    const stats = this.load();
-    let added = 0;
-    for (const event of events) {
-      if (this.recent.has(event.id)) continue;
-      this.remember(event.id, now);
-      if (this.sql.exec("INSERT INTO marks (id, at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id", event.id, now).toArray().length === 0) continue;
-      stats.add(event);
-      added++;
+  async fetch(request: Request): Promise<Response> {
+    if (request.url.endsWith("/aggregate") && request.method === "POST") {
+      this.aggregateEvents(await request.json<TrafficEvent[]>());
+      return new Response("OK");
     }
-    if (added) this.save(stats);
-    return added;
+    return new Response("Not Found", { status: 404 });
+  }
+
+  /** No `await`: all of it is one turn, so one transaction. A1 */
+  private aggregateEvents(events: TrafficEvent[]): void {
+    if (events.length === 0) return;
+    this.sql.exec("CREATE TABLE IF NOT EXISTS taken (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event TEXT NOT NULL)");
+    this.sql.exec("INSERT INTO taken (id, event) SELECT value ->> 'id', value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING", JSON.stringify(events));
+    const nextCount = (this.kv.get<number>("updateCount") ?? 0) + 1;
+    this.kv.put("updateCount", nextCount);
+    const refresh = nextCount % SNAPSHOT_EVERY === 0;
+    if (refresh) this.kv.put("refresh", true);
+    if (refresh || !this.kv.get("waiting")) this.ctx.storage.setAlarm(Date.now() + (refresh ? 0 : FLUSH_MS));
+    this.kv.put("waiting", true);
   }
 
   async alarm(): Promise<void> {
-    if (this.kv.get("dirty")) {
-      // What comes in during the write makes it dirty again and sets a new alarm.
-      this.kv.delete("dirty");
-      const statement = hourlyStatement(databaseOf(this.env, this.path), this.path, this.hour, this.load());
-      try {
-        await statement.run();
-      } catch (error) {
-        this.kv.put("dirty", true);
-        throw error; // the alarm is tried again
+    if (!this.kv.get("waiting")) return this.ctx.storage.deleteAll();
+    this.kv.delete("waiting"); // what comes in from here on sets a new alarm
+    try {
+      await this.flush();
+      if (this.kv.get("refresh")) {
+        this.kv.delete("refresh");
+        await refreshSnapshot(this.env, SNAPSHOT_LEAST_AGE_MS);
       }
-      if (!this.kv.get("dirty")) await this.ctx.storage.setAlarm(Date.now() + WINDOW_MS);
-      return;
+    } catch (error) {
+      console.warn(`${this.ctx.id.name}: not written, tried again`, error);
+      this.kv.put("waiting", true);
+      await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
+      return flushMeters(this.env, this.ctx);
     }
-    const { newest } = this.sql.exec<{ newest: number | null }>("SELECT max(at) AS newest FROM marks").one();
-    if (newest !== null && Date.now() - newest < WINDOW_MS) await this.ctx.storage.setAlarm(newest + WINDOW_MS);
-    else {
-      await this.ctx.storage.deleteAll();
-      // The next event starts a new instance, which goes on from D1. Not before the alarm has ended well.
-      setTimeout(() => this.ctx.abort("nothing is left to remember"), 0);
-    }
+    if (!this.kv.get("waiting")) await this.ctx.storage.setAlarm(Date.now() + EMPTY_AFTER_MS);
+    flushMeters(this.env, this.ctx);
   }
 
-  private remember(id: string, now: number): void {
-    this.recent.set(id, now);
-    for (const [old, at] of this.recent) {
-      if (now - at < MEMORY_MS && this.recent.size <= MEMORY_MOST) break;
-      this.recent.delete(old);
+  private async flush(): Promise<void> {
+    const [path, hourBucket] = splitKey(this.ctx.id.name!);
+    for (;;) {
+      const taken = this.sql.exec<{ seq: number; event: string }>("SELECT seq, event FROM taken ORDER BY seq LIMIT ?", AT_ONCE).toArray();
+      if (taken.length === 0) return;
+      const events = taken.map(({ event }) => JSON.parse(event) as TrafficEvent);
+      await countGroups(databaseOf(this.env, path), [{ path, hourBucket, events }], [], this.cache);
+      this.sql.exec("DELETE FROM taken WHERE seq <= ?", taken[taken.length - 1].seq); // A2
     }
-  }
-
-  private load(): Stats {
-    if (this.stats) return this.stats;
-    const row = this.kv.get<StatsRow>("row");
-    return (this.stats = row ? Stats.fromRow(row) : new Stats());
-  }
-
-  private save(stats: Stats): void {
-    const { requests, errors, msSum, msCount } = stats;
-    this.kv.put("row", { path: this.path, requests, errors, ms_sum: msSum, ms_count: msCount, digest: stats.digest.toBytes(), uniques: stats.uniques.toBytes() });
-    if (this.kv.get("dirty")) return;
-    this.kv.put("dirty", true);
-    this.ctx.storage.setAlarm(Date.now() + FLUSH_MS);
   }
 }

@@ -1,142 +1,91 @@
-// A day of detail rows moves from D1 to R2.
+// A day of detail rows moves from D1 to R2. One file per day: `events-archive/YYYY/MM/YYYY-MM-DD.jsonl.gz`; what it is called
+// and holds stands in KV, `archive:metadata:YYYY-MM-DD`, for a year.
 //
-//   writing   ──►  verified  ──►  deleting  ──►  done          the state stands in KV: archive:YYYY-MM-DD
+//   pending ──► writing ──► deleting ──► done            the state is the archiver object's: src/archiver.ts
 //
 // R1  Memory is constant: rows are read in pages, written as a stream, and a part is the most that is held.
-// R2  Nothing is deleted before the archive was read back whole and its rows counted and compared.
+// R2  A row is deleted only if it was read back from the archive: the ids to delete come from there, after all of it was compared with
+//     what was written and its name was put into KV.
 // R3  It may stop anywhere and be called again: what was being written is written anew, what was verified goes on deleting.
-// R4  Only rows that were there when writing began are written and deleted: later ones have larger row numbers and wait for
-//     the next call, which makes a second file.
-import { parquetReadObjects } from "hyparquet";
-import { ByteWriter, ParquetWriter } from "hyparquet-writer";
+// R4  Archiving a day again (after a replay, or for rows that came late) writes a file with the rows of both, each once, and
+//     the old file goes when the new one is the day's.
 import { databases, type Env } from "./env";
+import { DAY, dateOf, type EventRow } from "./event";
+import { encode, type Format, httpMetadata, merged, type Pages, readFile } from "./files";
 
-export interface ArchiveState {
-  date: string;
-  phase: "writing" | "verified" | "deleting" | "done" | "failed";
-  key: string;
-  format: "jsonl" | "parquet";
-  rows: number;
-  bytes: number;
-  /** The largest row number of each database that belongs to it. */
-  upTo: number[];
-  deleted: number;
-  startedAt: number;
-  endedAt: number | null;
-  error: string | null;
-}
-
-interface Row {
-  row: number;
-  id: string;
-  ts: number;
+/** As in KV. */
+export interface ArchiveMetadata {
   path: string;
-  method: string | null;
-  status: number | null;
-  ms: number | null;
-  ip_hash: string | null;
-  agent: string | null;
-  country: string | null;
-  request_id: string | null;
+  recordCount: number;
+  archivedAt: string;
+  format: Format;
+  size: number;
 }
 
 const PAGE = 1_000;
 const DELETE_AT_ONCE = 5_000;
-const PART_BYTES = 5 * 1024 * 1024;
-const BYTES_PER_ROW = 60; // compressed, for the estimate
+const DELETE_PAUSE_MS = 100;
+const MIN_PART_SIZE = 5 * 1024 * 1024;
+const METADATA_PREFIX = "archive:metadata:";
+const METADATA_TTL = 365 * 86_400;
 
-export const stateKey = (date: string): string => `archive:${date}`;
-export const readState = (env: Env, date: string): Promise<ArchiveState | null> => env.KV.get<ArchiveState>(stateKey(date), "json");
+export const readMetadata = (env: Env, date: string): Promise<ArchiveMetadata | null> => env.KV.get<ArchiveMetadata>(METADATA_PREFIX + date, "json");
+const keepMetadata = (env: Env, date: string, metadata: ArchiveMetadata): Promise<void> => env.KV.put(METADATA_PREFIX + date, JSON.stringify(metadata), { expirationTtl: METADATA_TTL });
 
-async function keep(env: Env, state: ArchiveState): Promise<void> {
-  await env.KV.put(stateKey(state.date), JSON.stringify(state));
-}
-
-/** Pages of a day, one database after the other. */
-async function* pages(env: Env, state: ArchiveState): AsyncGenerator<Row[]> {
-  for (const [n, db] of databases(env).entries()) {
-    const page = db.prepare("SELECT row, id, ts, path, method, status, ms, ip_hash, agent, country, request_id FROM traffic_events WHERE event_date = ? AND row > ? AND row <= ? ORDER BY row LIMIT ?");
-    for (let last = 0; ; ) {
-      const { results } = await page.bind(state.date, last, state.upTo[n], PAGE).all<Row>();
-      if (results.length === 0) break;
-      yield results;
-      last = results[results.length - 1].row;
-    }
+export async function listArchives(env: Env): Promise<({ date: string } & ArchiveMetadata)[]> {
+  const found: ({ date: string } & ArchiveMetadata)[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await env.KV.list({ prefix: METADATA_PREFIX, cursor });
+    const values = await Promise.all(page.keys.map(({ name }) => env.KV.get<ArchiveMetadata>(name, "json")));
+    values.forEach((value, n) => value && found.push({ date: page.keys[n].name.slice(METADATA_PREFIX.length), ...value }));
+    if (page.list_complete) return found;
+    cursor = page.cursor;
   }
 }
 
-/** What two readings of the same rows have in common, in any order. */
+// --- reading -------------------------------------------------------------------------------------------
+
+/** The detail rows of one database between two times, in the order of their ids: which begin with the time. */
+async function* databasePages(db: D1Database, from: number, to: number): Pages {
+  const statement = db.prepare("SELECT * FROM traffic_events WHERE id > ? AND id < ? ORDER BY id LIMIT ?");
+  for (let last = String(from); ; ) {
+    const { results } = await statement.bind(last, String(to), PAGE).all<EventRow>();
+    if (results.length === 0) return;
+    yield results;
+    last = results[results.length - 1].id;
+  }
+}
+
+/** Everything of a day, from the archive and D1 together. */
+export function dayPages(env: Env, date: string, archive: ArchiveMetadata | null): Pages {
+  const from = Date.parse(date);
+  const sources = databases(env).map((db) => databasePages(db, from, from + DAY));
+  return merged(archive ? [readFile(env.R2_BUCKET, archive.path), ...sources] : sources);
+}
+
+// --- writing -------------------------------------------------------------------------------------------
+
+/** What two readings of the same rows have in common: how many, and what is in them. */
 class Tally {
   rows = 0;
   private sum = 0;
-  add(id: string): void {
+  add(row: EventRow): void {
     this.rows++;
-    for (let i = 0; i < id.length; i++) this.sum = (this.sum + Math.imul(id.charCodeAt(i), 2 * i + 1) * 31) >>> 0;
+    const text = `${row.id} ${row.path} ${row.status} ${row.response_time} ${row.client_ip_hash} ${row.method} ${row.country} ${row.user_agent}`;
+    let hash = 0x811c9dc5;
+    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+    this.sum = (this.sum + (hash >>> 0)) % 2 ** 48;
   }
   equals(other: Tally): boolean {
     return this.rows === other.rows && this.sum === other.sum;
   }
 }
 
-// --- writing -------------------------------------------------------------------------------------------
-
-function jsonLines(env: Env, state: ArchiveState, tally: Tally): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  const source = pages(env, state);
-  const lines = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { value, done } = await source.next();
-      if (done) return controller.close();
-      let text = "";
-      for (const { row: _, ...event } of value) {
-        tally.add(event.id);
-        text += `${JSON.stringify(event)}\n`;
-      }
-      controller.enqueue(encoder.encode(text));
-    },
-  });
-  return lines.pipeThrough(new CompressionStream("gzip"));
-}
-
-const TEXT = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "OPTIONAL" } as const;
-const PARQUET_COLUMNS = {
-  id: { ...TEXT, repetition_type: "REQUIRED" },
-  ts: { type: "INT64", repetition_type: "REQUIRED" },
-  path: { ...TEXT, repetition_type: "REQUIRED" },
-  method: TEXT,
-  status: { type: "INT32", repetition_type: "OPTIONAL" },
-  ms: { type: "DOUBLE", repetition_type: "OPTIONAL" },
-  ip_hash: TEXT,
-  agent: TEXT,
-  country: TEXT,
-  request_id: TEXT,
-} as const;
-const COLUMN_NAMES = Object.keys(PARQUET_COLUMNS) as (keyof typeof PARQUET_COLUMNS)[];
-
-/** Parquet with a row group per page. What the writer has ready leaves it after each. */
-function parquet(env: Env, state: ArchiveState, tally: Tally): ReadableStream<Uint8Array> {
-  const source = pages(env, state);
-  const ready = new ByteWriter();
-  const take = (): Uint8Array => {
-    const bytes = ready.getBytes().slice();
-    ready.index = 0;
-    return bytes;
-  };
-  const schema = [{ name: "root", num_children: COLUMN_NAMES.length }, ...COLUMN_NAMES.map((name) => ({ name, ...PARQUET_COLUMNS[name] }))];
-  const writer = new ParquetWriter({ writer: ready, schema });
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { value: rows, done } = await source.next();
-      if (done) {
-        writer.finish();
-        controller.enqueue(take());
-        return controller.close();
-      }
-      for (const row of rows) tally.add(row.id);
-      writer.write({ columnData: COLUMN_NAMES.map((name) => ({ name, data: rows.map((row) => (name === "ts" ? BigInt(row.ts) : row[name])) })), rowGroupSize: PAGE });
-      controller.enqueue(take());
-    },
-  });
+async function* tallied(pages: Pages, tally: Tally): Pages {
+  for await (const page of pages) {
+    for (const row of page) tally.add(row);
+    yield page;
+  }
 }
 
 /** Cuts a stream into parts of the same size; only the last is smaller. Each takes the place of the one before. */
@@ -158,13 +107,13 @@ async function* equalParts(stream: ReadableStream<Uint8Array>, size: number): As
   if (used) yield part.subarray(0, used);
 }
 
-async function upload(env: Env, state: ArchiveState, stream: ReadableStream<Uint8Array>, estimate: number): Promise<number> {
-  const options = { httpMetadata: { contentType: state.format === "jsonl" ? "application/gzip" : "application/vnd.apache.parquet" }, customMetadata: { date: state.date } };
-  if (estimate < Number(env.MULTIPART_ABOVE_BYTES)) return (await env.ARCHIVE.put(state.key, stream, options))!.size;
-  const multipart = await env.ARCHIVE.createMultipartUpload(state.key, options);
+const archiveWithSinglePut = async (env: Env, key: string, stream: ReadableStream<Uint8Array>, options: R2PutOptions): Promise<number> => (await env.R2_BUCKET.put(key, stream, options))!.size;
+
+async function archiveWithMultipart(env: Env, key: string, stream: ReadableStream<Uint8Array>, options: R2MultipartOptions): Promise<number> {
+  const multipart = await env.R2_BUCKET.createMultipartUpload(key, options);
   try {
     const parts: R2UploadedPart[] = [];
-    for await (const part of equalParts(stream, PART_BYTES)) parts.push(await multipart.uploadPart(parts.length + 1, part));
+    for await (const part of equalParts(stream, MIN_PART_SIZE)) parts.push(await multipart.uploadPart(parts.length + 1, part));
     return (await multipart.complete(parts)).size;
   } catch (error) {
     await multipart.abort();
@@ -172,104 +121,99 @@ async function upload(env: Env, state: ArchiveState, stream: ReadableStream<Uint
   }
 }
 
-// --- verifying -----------------------------------------------------------------------------------------
-
-async function readBack(env: Env, state: ArchiveState): Promise<Tally> {
-  const tally = new Tally();
-  const object = await env.ARCHIVE.get(state.key);
-  if (!object) throw new Error(`${state.key} is not in the archive`);
-  if (state.format === "parquet") {
-    // Column data is read group by group through ranges, so the file is never held.
-    await object.body.cancel();
-    const slice = async (start: number, end?: number): Promise<ArrayBuffer> => (await env.ARCHIVE.get(state.key, { range: { offset: start, length: (end ?? object.size) - start } }))!.arrayBuffer();
-    for (let at = 0; at < state.rows; at += PAGE)
-      for (const row of await parquetReadObjects({ file: { byteLength: object.size, slice }, columns: ["id"], rowStart: at, rowEnd: Math.min(at + PAGE, state.rows) })) tally.add(row.id as string);
-    return tally;
-  }
-  let rest = "";
-  for await (const text of object.body.pipeThrough(new DecompressionStream("gzip")).pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop()!;
-    for (const line of lines) tally.add(JSON.parse(line).id);
-  }
-  if (rest) throw new Error(`${state.key} ends in the middle of a line`);
-  return tally;
-}
-
-// --- the whole way -------------------------------------------------------------------------------------
-
-async function begin(env: Env, date: string): Promise<ArchiveState | null> {
-  const counts = await Promise.all(databases(env).map((db) => db.prepare("SELECT count(*) AS rows, coalesce(max(row), 0) AS last FROM traffic_events WHERE event_date = ?").bind(date).first<{ rows: number; last: number }>()));
-  const rows = counts.reduce((sum, count) => sum + count!.rows, 0);
-  if (rows === 0) return null;
-  const format = env.ARCHIVE_FORMAT;
-  const base = `events-archive/${date.slice(0, 4)}/${date.slice(5, 7)}/${date}`;
-  const suffix = format === "jsonl" ? ".jsonl.gz" : ".parquet";
-  let key = base + suffix;
-  for (let n = 2; await env.ARCHIVE.head(key); n++) key = `${base}-${n}${suffix}`;
-  return { date, phase: "writing", key, format, rows, bytes: 0, upTo: counts.map((count) => count!.last), deleted: 0, startedAt: Date.now(), endedAt: null, error: null };
-}
-
-async function writeAndVerify(env: Env, state: ArchiveState): Promise<void> {
-  const written = new Tally();
-  const stream = state.format === "jsonl" ? jsonLines(env, state, written) : parquet(env, state, written);
-  state.bytes = await upload(env, state, stream, state.rows * BYTES_PER_ROW);
-  state.rows = written.rows;
-  const found = await readBack(env, state);
+/** Writes rows to a file of their own and reads it back. `estimate` rows decide how it goes up. */
+async function writeFile(env: Env, date: string, key: string, format: Format, pages: Pages, estimate: number): Promise<ArchiveMetadata> {
+  const written = new Tally(), found = new Tally();
+  const archivedAt = new Date().toISOString();
+  const options = { httpMetadata: httpMetadata(format), customMetadata: { recordCount: String(estimate), archiveDate: archivedAt, sourceDate: date } };
+  const estimatedSizeGzipMB = (estimate * 150 * 0.25) / (1024 * 1024);
+  const upload = estimatedSizeGzipMB < Number(env.MULTIPART_ABOVE_MB) ? archiveWithSinglePut : archiveWithMultipart;
+  const size = await upload(env, key, encode(format, tallied(pages, written)), options);
+  for await (const page of readFile(env.R2_BUCKET, key)) for (const row of page) found.add(row);
   if (!found.equals(written)) {
-    await env.ARCHIVE.delete(state.key);
-    throw new Error(`${state.key} held ${found.rows} rows where ${written.rows} were written`);
+    await env.R2_BUCKET.delete(key);
+    throw new Error(`${key}: ${written.rows} rows were written and ${found.rows} read back, not the same ones`);
   }
-  state.phase = "verified";
-  await keep(env, state);
+  return { path: key, recordCount: written.rows, archivedAt, format, size };
 }
 
-async function deleteRows(env: Env, state: ArchiveState): Promise<void> {
-  state.phase = "deleting";
-  for (const [n, db] of databases(env).entries()) {
-    const some = db.prepare("DELETE FROM traffic_events WHERE row IN (SELECT row FROM traffic_events WHERE event_date = ? AND row <= ? ORDER BY row LIMIT ?)");
-    for (;;) {
-      const { meta } = await some.bind(state.date, state.upTo[n], DELETE_AT_ONCE).run();
-      state.deleted += meta.changes;
-      if (meta.changes < DELETE_AT_ONCE) break;
-      await keep(env, state);
+/** A name that no file has: the day's, or the day's with a number. */
+async function freeKey(env: Env, date: string, format: Format): Promise<string> {
+  const base = `events-archive/${date.slice(0, 4)}/${date.slice(5, 7)}/${date}`;
+  for (let n = 1; ; n++) {
+    const key = `${base}${n > 1 ? `-${n}` : ""}.${format}`;
+    if (!(await env.R2_BUCKET.head(key))) return key;
+  }
+}
+
+// --- the steps of the archiver -------------------------------------------------------------------------
+
+export async function detailCount(env: Env, date: string): Promise<number> {
+  const counts = await Promise.all(databases(env).map((db) => db.prepare("SELECT count(*) AS n FROM traffic_events WHERE event_date = ?").bind(date).first<number>("n")));
+  return counts.reduce<number>((sum, n) => sum + (n ?? 0), 0);
+}
+
+/** Where a day's next file goes. It is remembered before anything is written, so that what was half done can be removed. */
+export const nextKey = (env: Env, date: string): Promise<string> => freeKey(env, date, env.ARCHIVE_FORMAT);
+
+/** Writes the day's file from what is archived and what is in D1, and makes it the day's. The file it replaces is the caller's to delete. */
+export async function writeDay(env: Env, date: string, key: string, rows: number): Promise<ArchiveMetadata> {
+  const before = await readMetadata(env, date);
+  const format: Format = key.endsWith(".parquet") ? "parquet" : "jsonl.gz";
+  const metadata = await writeFile(env, date, key, format, dayPages(env, date, before), rows + (before?.recordCount ?? 0));
+  await keepMetadata(env, date, metadata);
+  return metadata;
+}
+
+/** Deletes from D1 what is in the archive, some thousand rows at a time. */
+export async function deleteDay(env: Env, metadata: ArchiveMetadata): Promise<number> {
+  let deleted = 0, ids: string[] = [];
+  const some = async (): Promise<void> => {
+    for (const db of databases(env)) {
+      const statement = db.prepare(`DELETE FROM traffic_events WHERE rowid IN (SELECT rowid FROM traffic_events WHERE id IN (SELECT value FROM json_each(?)) LIMIT ${DELETE_AT_ONCE})`);
+      deleted += (await statement.bind(JSON.stringify(ids)).run()).meta.changes;
+    }
+    ids = [];
+  };
+  for await (const page of readFile(env.R2_BUCKET, metadata.path)) {
+    for (const row of page) {
+      if (ids.push(row.id) < DELETE_AT_ONCE) continue;
+      await some();
+      await scheduler.wait(DELETE_PAUSE_MS); // others want the database too
     }
   }
+  if (ids.length) await some();
+  return deleted;
 }
 
-/** Archives a day, or goes on where it stopped. Null if there is nothing of that day. */
-export async function archiveDay(env: Env, date: string): Promise<ArchiveState | null> {
-  const before = await readState(env, date);
-  const goOn = before?.phase === "verified" || before?.phase === "deleting";
-  // A half-written file belongs to nobody: the next one takes its name.
-  if (before && !goOn && before.phase !== "done") await env.ARCHIVE.delete(before.key);
-  const state = goOn ? before : await begin(env, date);
-  if (!state) return before;
-  try {
-    await keep(env, state);
-    if (state.phase === "writing") await writeAndVerify(env, state);
-    await deleteRows(env, state);
-    Object.assign(state, { phase: "done", endedAt: Date.now() });
-  } catch (error) {
-    // What was verified stays so: the next call goes on deleting.
-    if (state.phase === "writing") state.phase = "failed";
-    state.error = (error as Error).message;
-    await keep(env, state);
-    throw error;
-  }
-  await keep(env, state);
-  return state;
-}
-
-/** Every day that is older than the detail rows are to be kept. */
+/** Every day that is older than the detail rows are to be kept: on 10-14, with three days, 10-11 and before. */
 export async function daysToArchive(env: Env, today: string): Promise<string[]> {
-  const limit = new Date(Date.parse(today) - Number(env.DETAIL_DAYS) * 86_400_000).toISOString().slice(0, 10);
-  const found = await Promise.all(databases(env).map((db) => db.prepare("SELECT DISTINCT event_date AS date FROM traffic_events WHERE event_date < ? ORDER BY 1").bind(limit).all<{ date: string }>()));
+  const limit = dateOf(Date.parse(today) - Number(env.DETAIL_DAYS) * DAY);
+  const found = await Promise.all(databases(env).map((db) => db.prepare("SELECT DISTINCT event_date AS date FROM traffic_events WHERE event_date <= ? ORDER BY 1").bind(limit).all<{ date: string }>()));
   return [...new Set(found.flatMap(({ results }) => results.map(({ date }) => date)))].sort();
 }
 
-export async function listArchives(env: Env): Promise<ArchiveState[]> {
-  const { keys } = await env.KV.list({ prefix: "archive:" });
-  const states = await Promise.all(keys.slice(-100).map(({ name }) => env.KV.get<ArchiveState>(name, "json")));
-  return states.filter((state) => state !== null).reverse();
+export async function oldestDay(env: Env): Promise<string | null> {
+  const found = await Promise.all(databases(env).map((db) => db.prepare("SELECT min(event_date) AS date FROM traffic_events").first<string | null>("date")));
+  return found.filter((date) => date !== null).sort()[0] ?? null;
+}
+
+/** What the life of an archive asks for on a day: JSON lines become Parquet after some months, and after a year all of it goes. */
+export async function ageArchives(env: Env, today: string): Promise<{ converted: string[]; removed: string[] }> {
+  const done = { converted: [] as string[], removed: [] as string[] };
+  for (const { date, ...archive } of await listArchives(env)) {
+    const days = (Date.parse(today) - Date.parse(date)) / DAY;
+    if (Number(env.ARCHIVE_DAYS) && days > Number(env.ARCHIVE_DAYS)) {
+      await env.R2_BUCKET.delete(archive.path);
+      await env.KV.delete(METADATA_PREFIX + date);
+      done.removed.push(date);
+    } else if (archive.format === "jsonl.gz" && days > Number(env.PARQUET_AFTER_DAYS)) {
+      const key = archive.path.replace(/jsonl\.gz$/, "parquet"); // what a run that was cut off left there is written over
+      const metadata = await writeFile(env, date, key, "parquet", readFile(env.R2_BUCKET, archive.path), archive.recordCount);
+      await keepMetadata(env, date, { ...metadata, archivedAt: archive.archivedAt });
+      await env.R2_BUCKET.delete(archive.path);
+      done.converted.push(date);
+    }
+  }
+  return done;
 }

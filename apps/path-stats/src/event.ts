@@ -1,24 +1,45 @@
-// One recorded request, and the name that makes it the same wherever it turns up again.
+// One recorded request: as a message, as a row of traffic_events, and the id that makes it the same wherever it turns up again.
 
+/** The message. Version 1. */
 export interface TrafficEvent {
+  version: 1;
   id: string;
-  ts: number;
   path: string;
   method?: string;
   status?: number;
-  ms?: number;
-  ip_hash?: string;
-  agent?: string;
-  country?: string;
-  request_id: string;
+  responseTime?: number;
+  clientIpHash?: string;
+  timestamp: number;
+  requestId?: string;
+  meta?: { country?: string; userAgent?: string };
 }
 
+/** The row, in D1 and in the archive. */
+export interface EventRow {
+  id: string;
+  path: string;
+  method: string | null;
+  status: number | null;
+  response_time: number | null;
+  client_ip_hash: string | null;
+  timestamp: number;
+  event_date: string;
+  user_agent: string | null;
+  country: string | null;
+}
+
+export const COLUMNS = ["id", "path", "method", "status", "response_time", "client_ip_hash", "timestamp", "event_date", "user_agent", "country"] as const;
+
+export const VERSION = 1;
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 const PATH_MOST = 512;
+const ID = /^(\d{13})-([0-9a-f]{8})$/;
 
-export const hourOf = (ts: number): number => ts - (ts % HOUR);
-export const dateOf = (ts: number): string => new Date(ts).toISOString().slice(0, 10);
+export const hourOf = (timestamp: number): number => timestamp - (timestamp % HOUR);
+export const dateOf = (timestamp: number): string => new Date(timestamp).toISOString().slice(0, 10);
+export const getHourBucket = (timestamp: number): string => new Date(timestamp).toISOString().slice(0, 13);
+export const bucketTime = (bucket: string): number => Date.parse(bucket.length === 10 ? bucket : `${bucket}:00Z`);
 
 /** A path as it is counted: no query, no doubled or trailing slashes, not too long. */
 export function normalPath(pathname: string): string {
@@ -31,25 +52,47 @@ export async function sha256Hex(text: string): Promise<string> {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Time first, so that ids sort by it; then what makes the request this one. At most 64 characters. */
-export async function eventId(ts: number, ipHash: string, path: string, requestId: string): Promise<string> {
-  return `${ts.toString(36).padStart(9, "0")}-${(await sha256Hex(`${ipHash}:${path}:${requestId}`)).slice(0, 40)}`;
+/** `1730956800000-a1b2c3d4`: time first, so that ids sort by it; then what makes the request this one. Always 22 characters. */
+export async function generateIdempotentId(timestamp: number, client: string, path: string, requestId: string): Promise<string> {
+  return `${timestamp}-${(await sha256Hex(`${client}:${path}:${requestId}`)).slice(0, 8)}`;
 }
+
+/** An id within its hour: milliseconds, and the hash as a number. */
+export function markOf(id: string): [offset: number, hash: number] {
+  return [Number(id.slice(0, 13)) % HOUR, parseInt(id.slice(14), 16)];
+}
+
+export const rowOf = (event: TrafficEvent): EventRow => ({
+  id: event.id,
+  path: event.path,
+  method: event.method ?? null,
+  status: event.status ?? null,
+  response_time: event.responseTime ?? null,
+  client_ip_hash: event.clientIpHash ?? null,
+  timestamp: event.timestamp,
+  event_date: dateOf(event.timestamp),
+  user_agent: event.meta?.userAgent ?? null,
+  country: event.meta?.country ?? null,
+});
 
 const within = (value: unknown, least: number, most: number): value is number => typeof value === "number" && value >= least && value <= most;
 const short = (value: unknown, most: number): value is string => typeof value === "string" && value.length > 0 && value.length <= most;
 const optional = (value: unknown, check: (value: unknown) => boolean): boolean => value === undefined || value === null || check(value);
+const text = (value: unknown): boolean => typeof value === "string" && value.length <= 512;
 
 /** Why something is no event, as a sentence; null if it is one. */
 export function whyNot(value: unknown): string | null {
   const event = value as TrafficEvent;
   if (typeof event !== "object" || event === null) return "An event must be an object.";
-  if (!short(event.id, 64)) return '"id" must be a text of at most 64 characters.';
-  if (!within(event.ts, 1, 8.64e15) || !Number.isInteger(event.ts)) return '"ts" must be milliseconds since 1970.';
+  if (event.version !== VERSION) return `"version" must be ${VERSION}.`;
+  if (typeof event.id !== "string" || !ID.test(event.id)) return '"id" must be the time in milliseconds, a hyphen and 8 hexadecimal digits.';
+  if (!Number.isInteger(event.timestamp) || String(event.timestamp) !== event.id.slice(0, 13)) return '"timestamp" must be milliseconds since 1970, those that "id" begins with.';
   if (!short(event.path, PATH_MOST) || !event.path.startsWith("/")) return `"path" must begin with / and have at most ${PATH_MOST} characters.`;
-  if (!optional(event.status, (status) => within(status, 100, 999))) return '"status" must be a status code.';
-  if (!optional(event.ms, (ms) => within(ms, 0, 1e9))) return '"ms" must be a number of milliseconds.';
-  if (!optional(event.ip_hash, (hash) => typeof hash === "string" && /^[0-9a-f]{16,64}$/.test(hash))) return '"ip_hash" must be 16 to 64 hexadecimal digits.';
-  for (const name of ["method", "agent", "country", "request_id"] as const) if (!optional(event[name], (text) => typeof text === "string" && text.length <= 512)) return `"${name}" must be a text.`;
+  if (!optional(event.status, (status) => Number.isInteger(status) && within(status, 100, 999))) return '"status" must be a status code.';
+  if (!optional(event.responseTime, (ms) => within(ms, 0, 1e9))) return '"responseTime" must be a number of milliseconds.';
+  if (!optional(event.clientIpHash, (hash) => typeof hash === "string" && /^hash:[0-9a-f]{16,64}$/.test(hash))) return '"clientIpHash" must be "hash:" and 16 to 64 hexadecimal digits.';
+  for (const name of ["method", "requestId"] as const) if (!optional(event[name], text)) return `"${name}" must be a text.`;
+  if (!optional(event.meta, (meta) => typeof meta === "object")) return '"meta" must be an object.';
+  for (const name of ["country", "userAgent"] as const) if (!optional(event.meta?.[name], text)) return `"meta.${name}" must be a text.`;
   return null;
 }

@@ -1,87 +1,97 @@
 // Looks after the pipeline: what is wrong becomes an alert, once, and ends when it is right again.
+import { archiver } from "./archiver";
+import { type Check, DEFAULTS, derive, judge, type Measures, type Severity, type Thresholds } from "./checks";
 import { HEARTBEAT_KEY } from "./consumer";
 import { databases, type Env } from "./env";
+import { compare } from "./legacy";
+import { pendingCount } from "./pending";
 import { snapshotAge } from "./tiers";
 
 export interface Alert {
   id: number;
-  kind: string;
+  type: string;
+  severity: Severity;
   message: string;
+  details: Record<string, unknown>;
   raised_at: number;
   ended_at: number | null;
 }
 
-export interface Check {
-  kind: string;
-  problem: string | null;
+const METER_MINUTES = 5;
+const PAGE_BYTES = 4096;
+
+async function queueMetrics(queue: unknown): Promise<{ backlog: number; oldestMs: number }> {
+  const metrics = await (queue as { metrics?: () => Promise<{ backlogCount: number; oldestMessageTimestamp?: Date | number }> }).metrics?.();
+  const oldest = metrics?.oldestMessageTimestamp;
+  return { backlog: metrics?.backlogCount ?? 0, oldestMs: oldest && metrics!.backlogCount ? Math.max(0, Date.now() - Number(oldest)) : 0 };
 }
 
-const MINUTE = 60_000;
-const BACKLOG_WARNING = 10_000;
-const BACKLOG_ALARM = 50_000;
-const DATABASE_MOST = 800_000_000;
-
-export interface Beat {
-  at: number;
-  delayMs: number;
+export async function databaseSizes(env: Env): Promise<number[]> {
+  return Promise.all(databases(env).map(async (db) => (((await db.prepare("PRAGMA page_count").first<number>("page_count")) ?? 0) * PAGE_BYTES) / (1024 * 1024)));
 }
 
-export const heartbeatOf = (env: Env): Promise<Beat | null> => env.KV.get<Beat>(HEARTBEAT_KEY, "json");
-
-/** What is measured of the queue; nulls where the platform does not tell. */
-export async function backlogOf(env: Env): Promise<{ messages: number | null; oldestMs: number | null }> {
-  const metrics = await (env.TRAFFIC as { metrics?: () => Promise<{ backlogCount: number; oldestMessageTimestamp?: Date | number }> }).metrics?.();
-  if (!metrics) return { messages: null, oldestMs: null };
-  const oldest = metrics.oldestMessageTimestamp;
-  return { messages: metrics.backlogCount, oldestMs: oldest ? Math.max(0, Date.now() - Number(oldest)) : 0 };
+export async function measure(env: Env): Promise<Measures> {
+  const [heartbeat, queue, dead, snapshotMs, pending, jobs, sizes, comparison, meters] = await Promise.all([
+    env.KV.get(HEARTBEAT_KEY), queueMetrics(env.TRAFFIC_QUEUE), queueMetrics(env.DEAD_LETTER_QUEUE), snapshotAge(env), pendingCount(env), archiver(env).jobs(), databaseSizes(env),
+    compare(env, thresholdsOf(env).settleSeconds * 1000), env.METERS_DO.getByName("meters").read(METER_MINUTES),
+  ]);
+  return {
+    now: Date.now(),
+    heartbeat: heartbeat === null ? null : parseInt(heartbeat),
+    backlog: queue.backlog,
+    oldestMs: queue.oldestMs,
+    snapshotMs,
+    deadLetters: dead.backlog,
+    pending,
+    failedArchives: jobs.filter((job) => job.error !== null).map((job) => `${job.date}: ${job.error}`),
+    databaseMB: Math.max(...sizes),
+    difference: comparison && comparison.difference,
+    unverified: comparison?.sample.missing.length ?? 0,
+    meters,
+  };
 }
 
-/** The checks of every minute. */
-export async function check(env: Env): Promise<Check[]> {
-  const [beat, backlog, snapshotMs] = await Promise.all([heartbeatOf(env), backlogOf(env), snapshotAge(env)]);
-  const silence = beat ? Date.now() - beat.at : null;
-  const waiting = (backlog.messages ?? 0) > 0;
-  const minutes = (ms: number): string => `${Math.round(ms / MINUTE)} min`;
-  return [
-    // A consumer with nothing to do is silent and well.
-    { kind: "heartbeat", problem: waiting && silence !== null && silence > 3 * MINUTE ? `The consumer has not been heard of for ${minutes(silence)} while messages wait.` : null },
-    { kind: "backlog", problem: (backlog.messages ?? 0) > BACKLOG_WARNING ? `${backlog.messages} messages wait (${backlog.messages! > BACKLOG_ALARM ? "alarm" : "warning"}).` : null },
-    { kind: "delay", problem: (backlog.oldestMs ?? 0) > 5 * MINUTE ? `Events are counted ${minutes(backlog.oldestMs!)} late.` : null },
-    { kind: "snapshot", problem: snapshotMs !== null && snapshotMs > 10 * MINUTE ? `The newest snapshot is ${minutes(snapshotMs)} old.` : null },
-  ];
+const thresholdsOf = (env: Env): Thresholds => ({ ...DEFAULTS, ...(env.THRESHOLDS ? (JSON.parse(env.THRESHOLDS) as Partial<Thresholds>) : {}) });
+
+/** Every minute: measures, judges, raises and ends. */
+export async function watch(env: Env): Promise<void> {
+  const measures = await measure(env);
+  if (measures.difference) console.warn(`the counts of the old and the new way differ by ${measures.difference}`);
+  await report(env, judge(measures, thresholdsOf(env)));
 }
 
-/** Every six hours. */
-export async function checkSize(env: Env): Promise<Check> {
-  const sizes = await Promise.all(databases(env).map(async (db) => (await db.prepare("SELECT 1").run()).meta.size_after ?? 0));
-  const largest = Math.max(...sizes);
-  return { kind: "database", problem: largest > DATABASE_MOST ? `A database has ${Math.round(largest / 1e6)} MB.` : null };
+/** Every six hours: how large the databases are, as a point. The check itself is made every minute. */
+export async function checkD1Capacity(env: Env): Promise<void> {
+  const largest = Math.max(...(await databaseSizes(env)));
+  env.ANALYTICS?.writeDataPoint({ blobs: ["d1_capacity"], doubles: [largest], indexes: [largest > thresholdsOf(env).databaseMB ? "1" : "0"] });
 }
 
 /** Raises what is new, ends what is over, tells the webhook of both. */
 export async function report(env: Env, checks: Check[]): Promise<void> {
   const [db] = databases(env);
-  const { results } = await db.prepare("SELECT * FROM alerts WHERE ended_at IS NULL").all<Alert>();
-  const open = new Map(results.map((alert) => [alert.kind, alert]));
-  for (const { kind, problem } of checks) {
-    const alert = open.get(kind);
+  const { results } = await db.prepare("SELECT id, type, severity, message FROM alerts WHERE ended_at IS NULL").all<Alert>();
+  const open = new Map(results.map((alert) => [alert.type, alert]));
+  for (const { type, problem } of checks) {
+    const alert = open.get(type);
     if (problem && !alert) {
-      await db.prepare("INSERT INTO alerts (kind, message, raised_at) VALUES (?, ?, ?)").bind(kind, problem, Date.now()).run();
-      await tell(env, { kind, message: problem, state: "raised" });
-    } else if (problem && alert!.message !== problem) {
-      await db.prepare("UPDATE alerts SET message = ? WHERE id = ?").bind(problem, alert!.id).run();
+      await db.prepare("INSERT INTO alerts (type, severity, message, details, raised_at) VALUES (?, ?, ?, ?, ?)").bind(type, problem.severity, problem.message, JSON.stringify(problem.details), Date.now()).run();
+      await sendAlert(env, { type, ...problem, state: "raised" });
+    } else if (problem && (alert!.message !== problem.message || alert!.severity !== problem.severity)) {
+      await db.prepare("UPDATE alerts SET severity = ?, message = ?, details = ? WHERE id = ?").bind(problem.severity, problem.message, JSON.stringify(problem.details), alert!.id).run();
     } else if (!problem && alert) {
       await db.prepare("UPDATE alerts SET ended_at = ? WHERE id = ?").bind(Date.now(), alert.id).run();
-      await tell(env, { kind, message: alert.message, state: "ended" });
+      await sendAlert(env, { type, severity: alert.severity, message: alert.message, state: "ended" });
     }
   }
 }
 
-async function tell(env: Env, what: { kind: string; message: string; state: "raised" | "ended" }): Promise<void> {
-  env.POINTS?.writeDataPoint({ indexes: ["alert"], blobs: [what.kind, what.state, what.message], doubles: [1] });
+async function sendAlert(env: Env, alert: { type: string; severity: Severity; message: string; state: "raised" | "ended"; details?: Record<string, unknown> }): Promise<void> {
+  (alert.state === "raised" ? console.error : console.log)(`alert ${alert.state}: ${alert.type} (${alert.severity}): ${alert.message}`);
+  env.ANALYTICS?.writeDataPoint({ indexes: ["alert"], blobs: [alert.type, alert.state, alert.severity, alert.message], doubles: [1] });
   if (!env.WEBHOOK_URL) return;
   try {
-    const answer = await fetch(env.WEBHOOK_URL, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(what), signal: AbortSignal.timeout(5000) });
+    const { details, ...rest } = alert;
+    const answer = await fetch(env.WEBHOOK_URL, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...rest, ...details }), signal: AbortSignal.timeout(5000) });
     await answer.body?.cancel();
   } catch (error) {
     console.warn("the webhook was not reached", error);
@@ -90,5 +100,21 @@ async function tell(env: Env, what: { kind: string; message: string; state: "rai
 
 export async function recentAlerts(env: Env): Promise<Alert[]> {
   const [db] = databases(env);
-  return (await db.prepare("SELECT * FROM alerts ORDER BY ended_at IS NOT NULL, id DESC LIMIT 50").all<Alert>()).results;
+  const { results } = await db.prepare("SELECT * FROM alerts ORDER BY ended_at IS NOT NULL, id DESC LIMIT 50").all<Alert & { details: string }>();
+  return results.map((alert) => ({ ...alert, details: JSON.parse(alert.details) }));
+}
+
+/** For /paths/metrics. */
+export async function metrics(env: Env) {
+  const measures = await measure(env);
+  const d = derive(measures);
+  const round = (value: number, digits = 2): number => Math.round(value * 10 ** digits) / 10 ** digits;
+  return {
+    queue: { backlog: measures.backlog, oldestMs: measures.oldestMs, consumedPerSecond: round(d.consumedPerSecond), failures: d.queueFailures, deadLetters: measures.deadLetters, refused: d.writeFallbacks, pending: measures.pending, dropped: d.dropped },
+    aggregator: { lastHeartbeat: measures.heartbeat, batchMeanMs: round(d.batchMeanMs), batchMostMs: d.batchMostMs, delayMostMs: d.delayMostMs, d1Writes: d.d1Writes, d1Failures: d.d1Failures, d1FailureShare: round(d.d1FailureShare, 4), strategy: env.STRATEGY },
+    api: { answered: d.answered, cacheHitShare: round(d.cacheHitShare, 4), fallbacks: d.readFallbacks, meanMs: round(d.apiMeanMs), mostMs: d.apiMostMs },
+    snapshot: { ageMs: measures.snapshotMs },
+    d1: { databases: databases(env).length, largestMB: round(measures.databaseMB) },
+    minutes: METER_MINUTES,
+  };
 }

@@ -7,7 +7,7 @@ export interface CurrentSalt {
   until: number;
 }
 
-export class Salt extends DurableObject {
+export class SaltDO extends DurableObject {
   async current(hours: number): Promise<CurrentSalt> {
     const known = this.ctx.storage.kv.get<CurrentSalt>("current");
     if (known && known.until > Date.now()) return known;

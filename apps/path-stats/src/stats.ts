@@ -1,5 +1,5 @@
 // What is known of one path in one hour (or day, or any span): counters and sketches that add up.
-import { hourOf, type TrafficEvent } from "./event";
+import { getHourBucket, type TrafficEvent } from "./event";
 import { Digest, Uniques } from "./sketch";
 
 /** A row of path_stats_hourly or path_stats_daily, BLOBs as D1 gives them. */
@@ -7,36 +7,36 @@ export interface StatsRow {
   path: string;
   requests: number;
   errors: number;
-  ms_sum: number;
-  ms_count: number;
-  digest: ArrayLike<number>;
-  uniques: ArrayLike<number>;
+  sum_response_time: number;
+  count_response_time: number;
+  tdigest: ArrayLike<number>;
+  hll_ip: ArrayLike<number>;
 }
 
 export class Stats {
   requests = 0;
   errors = 0;
-  msSum = 0;
-  msCount = 0;
+  sumResponseTime = 0;
+  countResponseTime = 0;
   digest = new Digest();
   uniques = new Uniques();
 
-  add(event: TrafficEvent): void {
+  add(event: Pick<TrafficEvent, "status" | "responseTime" | "clientIpHash">): void {
     this.requests++;
     if ((event.status ?? 0) >= 400) this.errors++;
-    if (typeof event.ms === "number") {
-      this.msSum += event.ms;
-      this.msCount++;
-      this.digest.add(event.ms);
+    if (typeof event.responseTime === "number") {
+      this.sumResponseTime += event.responseTime;
+      this.countResponseTime++;
+      this.digest.add(event.responseTime);
     }
-    if (event.ip_hash) this.uniques.add(event.ip_hash);
+    if (event.clientIpHash) this.uniques.add(event.clientIpHash.slice("hash:".length));
   }
 
   merge(other: Stats): void {
     this.requests += other.requests;
     this.errors += other.errors;
-    this.msSum += other.msSum;
-    this.msCount += other.msCount;
+    this.sumResponseTime += other.sumResponseTime;
+    this.countResponseTime += other.countResponseTime;
     this.digest.merge(other.digest);
     this.uniques.merge(other.uniques);
   }
@@ -45,11 +45,16 @@ export class Stats {
     const stats = new Stats();
     stats.requests = row.requests;
     stats.errors = row.errors;
-    stats.msSum = row.ms_sum;
-    stats.msCount = row.ms_count;
-    stats.digest = Digest.fromBytes(row.digest);
-    stats.uniques = Uniques.fromBytes(row.uniques);
+    stats.sumResponseTime = row.sum_response_time;
+    stats.countResponseTime = row.count_response_time;
+    stats.digest = Digest.fromBytes(row.tdigest);
+    stats.uniques = Uniques.fromBytes(row.hll_ip);
     return stats;
+  }
+
+  /** requests, errors, sum_response_time, count_response_time, tdigest, hll_ip: for a statement. */
+  values(): unknown[] {
+    return [this.requests, this.errors, this.sumResponseTime, this.countResponseTime, this.digest.toBytes(), this.uniques.toBytes()];
   }
 
   /** What people read. */
@@ -59,27 +64,22 @@ export class Stats {
       requests: this.requests,
       errors: this.errors,
       errorRate: this.requests ? Math.round((10_000 * this.errors) / this.requests) / 10_000 : 0,
-      meanMs: this.msCount ? round(this.msSum / this.msCount) : null,
+      avgResponseTime: this.countResponseTime ? round(this.sumResponseTime / this.countResponseTime) : null,
       p50: round(this.digest.quantile(0.5)),
       p95: round(this.digest.quantile(0.95)),
       p99: round(this.digest.quantile(0.99)),
-      uniques: this.uniques.count(),
+      uniqueIps: this.uniques.count(),
     };
   }
 }
 
 export type Summary = ReturnType<Stats["summary"]>;
 
-export const groupKey = (path: string, hour: number): string => `${hour}:${path}`;
+/** What is counted together: a path in an hour. Also the name of its object. */
+export const groupKey = (path: string, hourBucket: string): string => `${path}:${hourBucket}`;
+export const splitKey = (key: string): [path: string, hourBucket: string] => [key.slice(0, key.lastIndexOf(":")), key.slice(key.lastIndexOf(":") + 1)];
 
 /** Events by path and hour. */
 export function groupEvents(events: TrafficEvent[]): Map<string, TrafficEvent[]> {
-  const groups = new Map<string, TrafficEvent[]>();
-  for (const event of events) {
-    const key = groupKey(event.path, hourOf(event.ts));
-    const group = groups.get(key);
-    if (group) group.push(event);
-    else groups.set(key, [event]);
-  }
-  return groups;
+  return Map.groupBy(events, (event) => groupKey(event.path, getHourBucket(event.timestamp)));
 }

@@ -1,43 +1,56 @@
-// Where /paths comes from: Cache (five minutes), then the newest snapshot in KV, then the one before it, then D1.
+// Where /paths comes from: Cache, then the newest snapshot in KV, then the one before it, then D1.
+//
+//   Cache, fresh         cache, stale: false
+//   Cache, older         cache, stale: true, renewed behind the answer
+//   nothing, but KV      kv, put into Cache
+//   nothing at all       d1, put into KV and Cache
 import { statsByPath } from "./database";
 import type { Env } from "./env";
 import { HOUR, hourOf } from "./event";
+import { count, flushMeters } from "./meters";
 import type { Summary } from "./stats";
 
 export interface PathsDocument {
+  version: number;
   lastUpdated: number;
-  version: string;
   from: number;
   to: number;
+  totalRequests: number;
+  totalPaths: number;
   paths: ({ path: string } & Summary)[];
 }
 
 interface Pointer {
-  version: string;
-  prev: string | null;
+  version: number;
+  prev: number | null;
 }
 
 const SPAN = 24 * HOUR;
-const CACHE_SECONDS = 300;
-const STALE_AFTER_SECONDS = 300;
+const CACHE_SECONDS = 72 * 3600; // how long a stale one is there to be answered with
 const SNAPSHOT_TTL = 72 * 3600;
-const PATHS_MOST = 1000;
 const POINTER = "paths:snapshot:latest";
-const snapshotKey = (version: string): string => `paths:snapshot:${version}`;
-const CACHE_KEY = "https://path-stats.internal/paths";
+const snapshotKey = (version: number): string => `paths:snapshot:${version}`;
+const CACHE_KEY = "https://path-stats.internal/paths?snapshot=true";
 
 async function compute(env: Env): Promise<PathsDocument> {
-  const now = Date.now();
-  const to = hourOf(now) + HOUR, from = to - SPAN;
+  const version = Date.now();
+  const to = hourOf(version) + HOUR, from = to - SPAN;
   const paths = [...(await statsByPath(env, from, to))].map(([path, stats]) => ({ path, ...stats.summary() }));
   paths.sort((a, b) => b.requests - a.requests || (a.path < b.path ? -1 : 1));
-  return { lastUpdated: now, version: now.toString(36), from, to, paths: paths.slice(0, PATHS_MOST) };
+  const totalRequests = paths.reduce((sum, path) => sum + path.requests, 0);
+  return { version, lastUpdated: version, from, to, totalRequests, totalPaths: paths.length, paths: paths.slice(0, Number(env.TOP_PATHS)) };
 }
 
-/** Computes the document anew and puts it into KV and Cache. The pointer moves last: who follows it finds a whole snapshot. */
-export async function refreshSnapshot(env: Env): Promise<PathsDocument> {
+const pointerOf = (env: Env): Promise<Pointer | null> => env.KV.get<Pointer>(POINTER, "json");
+
+/**
+ * Computes the document anew and puts it into KV and Cache; null if the newest is younger than `leastAgeMs`. The pointer moves
+ * last: who follows it finds a whole snapshot.
+ */
+export async function refreshSnapshot(env: Env, leastAgeMs = 0): Promise<PathsDocument | null> {
+  const pointer = await pointerOf(env);
+  if (pointer && Date.now() - pointer.version < leastAgeMs) return null;
   const document = await compute(env);
-  const pointer = await env.KV.get<Pointer>(POINTER, "json");
   await env.KV.put(snapshotKey(document.version), JSON.stringify(document), { expirationTtl: SNAPSHOT_TTL });
   await env.KV.put(POINTER, JSON.stringify({ version: document.version, prev: pointer?.version ?? null }));
   await keepInCache(document);
@@ -50,7 +63,7 @@ async function keepInCache(document: PathsDocument): Promise<void> {
 }
 
 async function fromKv(env: Env): Promise<PathsDocument | null> {
-  const pointer = await env.KV.get<Pointer>(POINTER, "json");
+  const pointer = await pointerOf(env);
   for (const version of [pointer?.version, pointer?.prev]) {
     const document = version && (await env.KV.get<PathsDocument>(snapshotKey(version), "json"));
     if (document) return document;
@@ -66,7 +79,7 @@ async function find(env: Env, ctx: ExecutionContext): Promise<{ text: string; la
   if (cached) return { text: await cached.text(), lastUpdated: Number(cached.headers.get("x-last-updated")), source: "cache" };
   const kept = await fromKv(env);
   if (kept) ctx.waitUntil(keepInCache(kept));
-  const document = kept ?? (await refreshSnapshot(env));
+  const document = kept ?? (await refreshSnapshot(env))!;
   return { text: JSON.stringify(document), lastUpdated: document.lastUpdated, source: kept ? "kv" : "d1" };
 }
 
@@ -74,13 +87,16 @@ async function find(env: Env, ctx: ExecutionContext): Promise<{ text: string; la
 export async function pathsAnswer(env: Env, ctx: ExecutionContext, refresh: boolean): Promise<Response> {
   const { text, lastUpdated, source } = await find(env, ctx);
   const stalenessSeconds = Math.max(0, Math.round((Date.now() - lastUpdated) / 1000));
-  const stale = stalenessSeconds > STALE_AFTER_SECONDS;
-  if ((refresh || stale) && source !== "d1") ctx.waitUntil(refreshSnapshot(env));
+  const stale = source === "cache" && Date.now() - lastUpdated > Number(env.FRESH_SECONDS) * 1000;
+  if (refresh || stale) ctx.waitUntil(refreshSnapshot(env));
+  count(`paths.${source}`);
+  if (stale) count("paths.stale");
+  flushMeters(env, ctx);
   const head = `{"dataSource":"${source}","stale":${stale},"stalenessSeconds":${stalenessSeconds},`;
   return new Response(head + text.slice(1), { headers: { "content-type": "application/json", "cache-control": "no-store" } });
 }
 
 export async function snapshotAge(env: Env): Promise<number | null> {
-  const pointer = await env.KV.get<Pointer>(POINTER, "json");
-  return pointer ? Date.now() - parseInt(pointer.version, 36) : null;
+  const pointer = await pointerOf(env);
+  return pointer && Date.now() - pointer.version;
 }

@@ -1,6 +1,8 @@
 // Pages in headless Chromium: a page that fails the test on any error it logs.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
 import { chromium } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -46,4 +48,25 @@ export async function closeBrowser() {
 /** True if nothing on the page is wider than the window. */
 export async function fits(page) {
   return page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+}
+
+/** What pages are looked at in: a phone and a desk, by day and by night. */
+export const VIEWS = [390, 1280].flatMap((width) => ["light", "dark"].map((colorScheme) => ({ width, colorScheme })));
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/**
+ * Fails unless the page as it is now fits its window and axe-core finds nothing serious in it: contrast of 4.5:1, labels, names,
+ * landmarks. With SCREENSHOTS=FOLDER also a picture of it, `name` and the view in its name.
+ */
+export async function inspect(page, name, { full = true } = {}) {
+  const { width } = page.viewportSize();
+  const theme = await page.evaluate(() => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${name}-${width}-${theme}.png`), fullPage: full });
+  assert.ok(await fits(page), `${name} is wider than ${width}`);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const text = serious.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.slice(0, 5).map((node) => `  ${node.html}\n  ${node.failureSummary}`).join("\n")}`).join("\n");
+  assert.equal(serious.length, 0, `${name}, ${width}, ${theme}:\n${text}`);
 }
