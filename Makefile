@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE flips engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -212,6 +212,10 @@ crash-quick: $(CRASH_BINS) ## the same, a few hundred crash points: part of make
 
 crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
+
+FLIPS ?= 1500
+flips: $(B)/unit/store/test_damage ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
+	@CAIRN_FLIPS=$(FLIPS) $< flipped
 
 STRESS ?= --seconds 60
 # JavaScriptCore takes its memory from malloc() under a sanitizer, and is not asked for leaks.

@@ -37,6 +37,18 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, con
 {
     const uint8_t *at = bytes;
     uint64_t wide = ~crc;
+    for (; size >= 64; at += 64, size -= 64) {
+        uint64_t words[8];
+        memcpy(words, at, sizeof(words));
+        wide = _mm_crc32_u64(wide, words[0]);
+        wide = _mm_crc32_u64(wide, words[1]);
+        wide = _mm_crc32_u64(wide, words[2]);
+        wide = _mm_crc32_u64(wide, words[3]);
+        wide = _mm_crc32_u64(wide, words[4]);
+        wide = _mm_crc32_u64(wide, words[5]);
+        wide = _mm_crc32_u64(wide, words[6]);
+        wide = _mm_crc32_u64(wide, words[7]);
+    }
     for (; size >= 8; at += 8, size -= 8) {
         uint64_t word;
         memcpy(&word, at, 8);

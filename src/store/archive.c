@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "store/segment.h"
+#include "store/sums.h"
 
 #define ZSTD_LEVEL 3
 /* Claims of a file beyond these are not believed: nothing we write reaches them. */
@@ -607,17 +608,18 @@ int cn_archive_image_write(struct cn_disk *disk, const char *from, const struct 
     int rc = cn_disk_open(disk, from, CN_DISK_READONLY, &file);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open %s", from);
-    int64_t size = cn_disk_size(file);
+    struct cn_sums sums = {0};
+    uint32_t page_count = 0;
     uint8_t *pages = cn_alloc((size_t)CN_ARCHIVE_RUN * CN_PAGE_SIZE);
     cn_archive_image_path(key, lsn, path);
-    rc = size < 0 ? cn_err_errno(err, (int)-size, "cannot read %s", from) : 0;
+    rc = cn_sums_read(&sums, file, &page_count, err);
     if (rc == 0)
         rc = output_open(&out, disk, path, err);
     if (rc < 0)
         goto close_file;
     struct cn_archive_image image = {.magic = CN_ARCHIVE_IMAGE_MAGIC,
                                      .version = CN_ARCHIVE_VERSION,
-                                     .page_count = (uint32_t)(size / CN_PAGE_SIZE),
+                                     .page_count = page_count,
                                      .lsn = lsn,
                                      .key = *key};
     image.crc = image_crc(&image);
@@ -627,6 +629,8 @@ int cn_archive_image_write(struct cn_disk *disk, const char *from, const struct 
         uint64_t raw =
             end - at < CN_ARCHIVE_RUN * CN_PAGE_SIZE ? end - at : CN_ARCHIVE_RUN * CN_PAGE_SIZE;
         rc = read_exact(file, pages, raw, at, err);
+        for (uint64_t i = 0; rc == 0 && i < raw; i += CN_PAGE_SIZE)
+            rc = cn_sums_check(&sums, (uint32_t)((at + i) / CN_PAGE_SIZE) + 1, pages + i, err);
         if (rc == 0)
             rc = output_pack(&out, pages, raw, err);
         struct cn_archive_run run = {.size = (uint32_t)out.packed.size,
@@ -642,6 +646,9 @@ int cn_archive_image_write(struct cn_disk *disk, const char *from, const struct 
         rc = output_finish(&out, &image, sizeof(image), err);
     output_close(&out, rc < 0);
 close_file:
+    if (rc == CN_ECORRUPT)
+        cn_err_context(err, "%s", from);
+    cn_sums_fini(&sums);
     cn_free(pages);
     cn_disk_close(file);
     return rc;

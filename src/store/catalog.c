@@ -13,7 +13,10 @@
  *     it; so entering a change twice, or out of date, does no harm.
  * C4  After a failure other than a full disk nothing is flushed until restart: a
  *     checkpoint would let the log forget what the catalog may have lost. After a full
- *     disk the transaction is rolled back and all its changes come again. */
+ *     disk the transaction is rolled back and all its changes come again.
+ * C5  Every page of the file carries its own checksum (diskvfs.c), and rows of `sums` those of the
+ * pages of databases (sums.h). They say what the files hold, not which commit an entry is of: they
+ *     are entered whatever the LSN (image.c, I7, says why that is right). */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -27,10 +30,11 @@
 #include "store/image.h"
 #include "store/log.h"
 #include "store/sqlite.h"
+#include "store/sums.h"
 
 enum {
-    CATALOG_VERSION = 1,
-    FLUSH_SLICE = 512, /* changes made durable at a time */
+    CATALOG_VERSION = 2, /* 1 had no checksums */
+    FLUSH_SLICE = 512,   /* changes made durable at a time */
 };
 
 static const char schema[] =
@@ -42,7 +46,9 @@ static const char schema[] =
     "CREATE TABLE namespaces(id INTEGER PRIMARY KEY, name BLOB NOT NULL,"
     " lsn INTEGER NOT NULL);"
     "CREATE INDEX namespaces_name ON namespaces(name);"
-    "PRAGMA user_version = 1;";
+    "CREATE TABLE sums(namespace INTEGER NOT NULL, id BLOB NOT NULL, part INTEGER NOT NULL,"
+    " list BLOB NOT NULL, PRIMARY KEY(namespace, id, part)) WITHOUT ROWID;"
+    "PRAGMA user_version = 2;";
 
 /* Made at every opening if they are not there: a directory of an older version has none. */
 static const char orders[] =
@@ -72,6 +78,9 @@ enum query {
     NAMESPACE_NAME,
     NAMESPACE_LAST,
     NAMESPACE_SET,
+    SUMS,
+    SUMS_SET,
+    SUMS_CUT,
     QUERY_COUNT
 };
 
@@ -116,6 +125,9 @@ static const char *const queries[QUERY_COUNT] = {
     [NAMESPACE_SET] = "INSERT INTO namespaces(id, name, lsn) VALUES(?1, ?2, ?3)"
                       " ON CONFLICT(id) DO UPDATE SET name = excluded.name, lsn = excluded.lsn"
                       " WHERE excluded.lsn >= lsn",
+    [SUMS] = "SELECT part, list FROM sums WHERE namespace = ?1 AND id = ?2 ORDER BY part",
+    [SUMS_SET] = "INSERT OR REPLACE INTO sums(namespace, id, part, list) VALUES(?1, ?2, ?3, ?4)",
+    [SUMS_CUT] = "DELETE FROM sums WHERE namespace = ?1 AND id = ?2 AND part >= ?3",
 };
 
 struct cn_catalog {
@@ -183,11 +195,41 @@ static void bind_key(sqlite3_stmt *statement, const struct cn_object_key *key)
 
 /* ---- Changes ---- */
 
+/* C5 */
+static int apply_sums(struct cn_catalog *catalog, const struct cn_catalog_change *change,
+                      struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = 0;
+    if (change->sums_cut) {
+        rc = statement_get(catalog, SUMS_CUT, &statement, err);
+        if (rc < 0)
+            return rc;
+        bind_key(statement, &change->key);
+        sqlite3_bind_int64(statement, 3, cn_sums_part_count(change->sums_pages));
+        rc = statement_run(catalog, statement, err);
+    }
+    for (size_t i = 0; i < change->part_count && rc == 0; i++) {
+        const struct cn_sums_part *part = &change->parts[i];
+        rc = statement_get(catalog, SUMS_SET, &statement, err);
+        if (rc < 0)
+            return rc;
+        bind_key(statement, &change->key);
+        sqlite3_bind_int64(statement, 3, part->number);
+        sqlite3_bind_blob(statement, 4, part->list, (int)(part->count * sizeof(uint32_t)),
+                          SQLITE_STATIC);
+        rc = statement_run(catalog, statement, err);
+    }
+    return rc;
+}
+
 static int apply_locked(void *data, const struct cn_catalog_change *change, struct cn_err *err)
 {
     struct cn_catalog *catalog = data;
     sqlite3_stmt *statement;
     int rc = transaction_begin(catalog, err);
+    if (rc == 0)
+        rc = apply_sums(catalog, change, err);
     if (rc < 0)
         return rc;
     if (change->lsn > catalog->lsn_max)
@@ -337,6 +379,14 @@ static bool entry_read(sqlite3_stmt *row, struct cn_catalog_entry *entry)
     return true;
 }
 
+static int read_failed(struct cn_catalog *catalog, int code, struct cn_err *err)
+{
+    if ((code & 0xff) == SQLITE_CORRUPT)
+        return cn_err_set(err, CN_ECORRUPT,
+                          "the catalog is damaged: put the folder catalog back from a backup");
+    return cn_sqlite_error(catalog->connection, code, err);
+}
+
 /* Calls back for each row of a bound statement; counts them. */
 static int rows_walk(struct cn_catalog *catalog, sqlite3_stmt *statement, cn_catalog_each each,
                      void *data, struct cn_err *err)
@@ -354,11 +404,7 @@ static int rows_walk(struct cn_catalog *catalog, sqlite3_stmt *statement, cn_cat
             break;
         }
     }
-    int result = count;
-    if (rc == SQLITE_CORRUPT)
-        result = cn_err_set(err, CN_ECORRUPT, "the catalog is damaged");
-    else if (rc != SQLITE_DONE)
-        result = cn_sqlite_error(catalog->connection, rc, err);
+    int result = rc == SQLITE_DONE ? count : read_failed(catalog, rc, err);
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
     return result;
@@ -418,14 +464,48 @@ int cn_catalog_find(struct cn_catalog *catalog, const struct cn_object_key *key,
     return rc;
 }
 
-int cn_catalog_find_settled(struct cn_catalog *catalog, const struct cn_object_key *key,
-                            struct cn_catalog_entry *entry,
-                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_err *err)
+static int sums_locked(struct cn_catalog *catalog, const struct cn_object_key *key,
+                       struct cn_sums *sums, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    int rc = statement_get(catalog, SUMS, &statement, err);
+    if (rc < 0)
+        return rc;
+    bind_key(statement, key);
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        int64_t part = sqlite3_column_int64(statement, 0);
+        if (part < 0 || part > UINT32_MAX ||
+            !cn_sums_load(sums, (uint32_t)part, sqlite3_column_blob(statement, 1),
+                          (size_t)sqlite3_column_bytes(statement, 1))) {
+            rc = SQLITE_CORRUPT;
+            break;
+        }
+    }
+    int result = rc == SQLITE_DONE ? 0 : read_failed(catalog, rc, err);
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    return result;
+}
+
+int cn_catalog_sums(struct cn_catalog *catalog, const struct cn_object_key *key,
+                    struct cn_sums *sums, struct cn_err *err)
 {
     pthread_mutex_lock(&catalog->lock);
-    int rc = find_locked(catalog, key, entry, name_buffer, err);
+    int rc = sums_locked(catalog, key, sums, err);
     catalog_leave(catalog);
     return rc;
+}
+
+int cn_catalog_find_settled(struct cn_catalog *catalog, const struct cn_object_key *key,
+                            struct cn_catalog_entry *entry,
+                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_sums *sums,
+                            struct cn_err *err)
+{
+    pthread_mutex_lock(&catalog->lock);
+    int found = find_locked(catalog, key, entry, name_buffer, err);
+    int rc = found == 1 ? sums_locked(catalog, key, sums, err) : 0;
+    catalog_leave(catalog);
+    return rc < 0 ? rc : found;
 }
 
 int cn_catalog_list(struct cn_catalog *catalog, uint32_t namespace_id,
@@ -570,7 +650,7 @@ static int one_row(struct cn_catalog *catalog, sqlite3_stmt *statement, struct c
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW)
         return 1;
-    return rc == SQLITE_DONE ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+    return rc == SQLITE_DONE ? 0 : read_failed(catalog, rc, err);
 }
 
 int cn_catalog_namespace_find(struct cn_catalog *catalog, const char *name, size_t name_size,
@@ -644,6 +724,10 @@ int cn_catalog_namespace_set(struct cn_catalog *catalog, uint32_t namespace_id, 
 
 /* ---- Opening and closing ---- */
 
+static const char path[] = "catalog/catalog.db";
+static const char path_next[] = "catalog/catalog.db.tmp";
+static const char path_journal[] = "catalog/catalog.db-journal";
+
 static int version_of(struct cn_catalog *catalog, int *version, struct cn_err *err)
 {
     sqlite3_stmt *statement;
@@ -656,41 +740,153 @@ static int version_of(struct cn_catalog *catalog, int *version, struct cn_err *e
     return rc < 0 ? rc : 0;
 }
 
+/* Opens a file of the catalog; a new one gets room for checksums in its pages. */
+static int connection_open(struct cn_catalog *catalog, const char *name, sqlite3 **connection,
+                           struct cn_err *err)
+{
+    int room = CN_DISKVFS_SEAL;
+    int rc = sqlite3_open_v2(name, connection,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             catalog->vfs_name);
+    if (rc == SQLITE_OK) /* of no effect on a file that has pages */
+        rc = sqlite3_file_control(*connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &room);
+    return rc == SQLITE_OK ? 0 : cn_sqlite_error(*connection, rc, err);
+}
+
+static int schema_make(sqlite3 *connection, struct cn_err *err)
+{
+    int rc = cn_sqlite_exec(connection, "BEGIN", err);
+    if (rc == 0)
+        rc = cn_sqlite_exec(connection, schema, err);
+    if (rc == 0)
+        rc = cn_sqlite_exec(connection, "COMMIT", err);
+    return rc;
+}
+
+/* Copies the rows of one table. */
+static int table_copy(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
+                      struct cn_err *err)
+{
+    sqlite3_stmt *in, *out = NULL;
+    int rc = cn_sqlite_prepare(from, select, &in, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_sqlite_prepare(to, insert, &out, err);
+    int code = SQLITE_DONE;
+    while (rc == 0 && (code = sqlite3_step(in)) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(in); i++)
+            (void)sqlite3_bind_value(out, i + 1, sqlite3_column_value(in, i));
+        if (sqlite3_step(out) != SQLITE_DONE)
+            rc = cn_sqlite_error(to, sqlite3_errcode(to), err);
+        (void)sqlite3_reset(out); /* repeats the error of the step */
+    }
+    if (rc == 0 && code != SQLITE_DONE)
+        rc = cn_sqlite_error(from, code, err);
+    (void)sqlite3_finalize(in);
+    (void)sqlite3_finalize(out);
+    return rc;
+}
+
+static int rows_copy(sqlite3 *from, sqlite3 *to, struct cn_err *err)
+{
+    int rc = cn_sqlite_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", err);
+    if (rc == 0)
+        rc = schema_make(to, err);
+    if (rc == 0)
+        rc = cn_sqlite_exec(to, "BEGIN", err);
+    if (rc == 0)
+        rc = table_copy(from, to, "SELECT " COLUMNS " FROM objects",
+                        "INSERT INTO objects(" COLUMNS ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                        err);
+    if (rc == 0)
+        rc = table_copy(from, to, "SELECT id, name, lsn FROM namespaces",
+                        "INSERT INTO namespaces(id, name, lsn) VALUES(?1, ?2, ?3)", err);
+    if (rc == 0)
+        rc = cn_sqlite_exec(to, "COMMIT", err);
+    return rc;
+}
+
+static int unlink_if_there(struct cn_disk *disk, const char *name)
+{
+    int rc = cn_disk_unlink(disk, name);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+/* A catalog of version 1 has no room for checksums: it is written anew beside itself and renamed. A
+ * crash leaves the one or the other. */
+static int catalog_upgrade(struct cn_catalog *catalog, struct cn_disk *disk, struct cn_err *err)
+{
+    sqlite3 *next = NULL;
+    int rc = unlink_if_there(disk, path_next);
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot remove %s", path_next);
+    rc = connection_open(catalog, path_next, &next, err);
+    if (rc == 0)
+        rc = rows_copy(catalog->connection, next, err);
+    (void)sqlite3_close(next);
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_close(catalog->connection);
+    catalog->connection = NULL;
+    rc = unlink_if_there(disk,
+                         path_journal); /* the old file's; it is not hot, for we have it open */
+    if (rc == 0)
+        rc = cn_disk_sync_dir(disk, "catalog");
+    if (rc == 0)
+        rc = cn_disk_rename(disk, path_next, path);
+    if (rc == 0)
+        rc = cn_disk_sync_dir(disk, "catalog");
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot replace %s", path);
+    return connection_open(catalog, path, &catalog->connection, err);
+}
+
+static int pragmas_set(struct cn_catalog *catalog, struct cn_err *err)
+{
+    return cn_sqlite_exec(catalog->connection,
+                          "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = PERSIST;"
+                          "PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;"
+                          "PRAGMA journal_size_limit = 1048576",
+                          err);
+}
+
+/* Brings the file to the present version. */
+static int version_settle(struct cn_catalog *catalog, struct cn_disk *disk, struct cn_err *err)
+{
+    int version = 0;
+    int rc = version_of(catalog, &version, err);
+    if (rc < 0)
+        return rc;
+    if (version > CATALOG_VERSION || version < 0)
+        return cn_err_set(err, CN_EVERSION,
+                          "catalog format %d is newer than the %d that this version reads", version,
+                          CATALOG_VERSION);
+    if (version == 0)
+        return schema_make(catalog->connection, err);
+    if (version == CATALOG_VERSION) /* C5: the byte that says so may be what is damaged */
+        return cn_diskvfs_sealed(catalog->connection)
+                   ? 0
+                   : cn_err_set(err, CN_ECORRUPT, "its pages have no checksums");
+    rc = catalog_upgrade(catalog, disk, err);
+    return rc < 0 ? rc : pragmas_set(catalog, err);
+}
+
 int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **result, struct cn_err *err)
 {
     struct cn_catalog *catalog = CN_NEW(struct cn_catalog);
     pthread_mutex_init(&catalog->lock, NULL);
     snprintf(catalog->vfs_name, sizeof(catalog->vfs_name), "cairn-disk-%p", (void *)catalog);
     catalog->vfs = cn_diskvfs_new(disk, catalog->vfs_name);
-    int version = 0;
     int rc = cn_disk_mkdirs(disk, "catalog");
     if (rc < 0) {
         rc = cn_err_errno(err, -rc, "cannot make the catalog folder");
         goto close_catalog;
     }
-    rc = sqlite3_open_v2("catalog/catalog.db", &catalog->connection,
-                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                         catalog->vfs_name);
-    rc = rc == SQLITE_OK ? 0 : cn_sqlite_error(catalog->connection, rc, err);
+    rc = connection_open(catalog, path, &catalog->connection, err);
     if (rc == 0)
-        rc = cn_sqlite_exec(catalog->connection,
-                            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = PERSIST;"
-                            "PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;"
-                            "PRAGMA journal_size_limit = 1048576",
-                            err);
+        rc = pragmas_set(catalog, err);
     if (rc == 0)
-        rc = version_of(catalog, &version, err);
-    if (rc == 0 && version > CATALOG_VERSION)
-        rc = cn_err_set(err, CN_EVERSION,
-                        "catalog format %d is newer than the %d that this version reads", version,
-                        CATALOG_VERSION);
-    if (rc == 0 && version == 0) {
-        rc = cn_sqlite_exec(catalog->connection, "BEGIN", err);
-        if (rc == 0)
-            rc = cn_sqlite_exec(catalog->connection, schema, err);
-        if (rc == 0)
-            rc = cn_sqlite_exec(catalog->connection, "COMMIT", err);
-    }
+        rc = version_settle(catalog, disk, err);
     if (rc == 0)
         rc = cn_sqlite_exec(catalog->connection, orders, err);
     if (rc == 0) {
@@ -714,4 +910,24 @@ void cn_catalog_close(struct cn_catalog *catalog)
     cn_diskvfs_free(catalog->vfs);
     pthread_mutex_destroy(&catalog->lock);
     cn_free(catalog);
+}
+
+/* ---- Checking ---- */
+
+int cn_catalog_check(struct cn_disk *disk, void (*bad)(void *data, uint32_t page_no), void *data,
+                     struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    uint8_t page[CN_PAGE_SIZE];
+    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &file);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot open %s", path);
+    int64_t size = cn_disk_size(file), got = 0;
+    for (uint32_t no = 1; (int64_t)no * CN_PAGE_SIZE <= size && got >= 0; no++) {
+        got = cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(no - 1) * CN_PAGE_SIZE);
+        if (got == CN_PAGE_SIZE && !cn_diskvfs_page_good(page, no))
+            bad(data, no);
+    }
+    cn_disk_close(file);
+    return got < 0 ? cn_err_errno(err, (int)-got, "cannot read %s", path) : 0;
 }

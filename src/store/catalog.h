@@ -15,6 +15,7 @@
 #include "store/record.h"
 
 struct cn_catalog;
+struct cn_sums_part;
 
 struct cn_catalog_entry {
     struct cn_object_key key;
@@ -94,22 +95,36 @@ struct cn_catalog_change {
     int64_t alarm_ms;
     const char *name; /* borrowed; NULL: what was there stays */
     uint16_t name_size;
+    /* Checksums of pages that were written (sums.h), whatever the LSN; borrowed. */
+    const struct cn_sums_part *parts;
+    size_t part_count;
+    bool sums_cut; /* there are none behind those of `sums_pages` pages */
+    uint32_t sums_pages;
 };
 
 struct cn_disk;
 struct cn_images;
 struct cn_log;
+struct cn_sums;
 
 int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **catalog, struct cn_err *err);
 /* Drops what was not flushed. */
 void cn_catalog_close(struct cn_catalog *catalog);
+/* Reads the whole file and calls back for every page that does not match its checksum; for one that
+ * is up to date (opened once) and not in use. */
+int cn_catalog_check(struct cn_disk *disk, void (*bad)(void *data, uint32_t page_no), void *data,
+                     struct cn_err *err);
 /* From now on every call first takes over the changes that wait in `images`. */
 void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images);
 /* Like cn_catalog_find() without taking changes over first: for loading an image, which has none
- * waiting, because with one it would be in memory. */
+ * waiting, because with one it would be in memory. The checksums of its pages come with it. */
 int cn_catalog_find_settled(struct cn_catalog *catalog, const struct cn_object_key *key,
                             struct cn_catalog_entry *entry,
-                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_err *err);
+                            char name_buffer[CN_OBJECT_NAME_MAX + 1], struct cn_sums *sums,
+                            struct cn_err *err);
+/* Only the checksums. */
+int cn_catalog_sums(struct cn_catalog *catalog, const struct cn_object_key *key,
+                    struct cn_sums *sums, struct cn_err *err);
 /* Enters a change, unless the entry has seen a later one. Not durable before a flush. */
 int cn_catalog_apply(struct cn_catalog *catalog, const struct cn_catalog_change *change,
                      struct cn_err *err);

@@ -18,6 +18,7 @@
 #include "store/pagediff.h"
 #include "store/segment.h"
 #include "store/store.h"
+#include "store/sums.h"
 
 enum { LIST_BATCH = 256 };
 
@@ -178,6 +179,12 @@ static int integrity(struct cn_database *db, char *finding, size_t finding_size,
     return rc;
 }
 
+static int ignore_page(void *data, uint32_t page_no, const uint8_t *page)
+{
+    (void)data, (void)page_no, (void)page;
+    return 0;
+}
+
 static void check_object(struct check *check, struct cn_store *store,
                          const struct cn_catalog_entry *entry)
 {
@@ -197,12 +204,24 @@ static void check_object(struct check *check, struct cn_store *store,
                 cn_database_size(db), entry->size);
     if (cn_database_alarm(db) != entry->alarm_ms)
         problem(check, "%s has another alarm than the catalog says", name);
-    if (entry->size > 0) {
-        if (integrity(db, finding, sizeof(finding), &err) < 0)
-            problem(check, "%s cannot be read: %s", name, err.text);
-        else if (strcmp(finding, "ok") != 0)
-            problem(check, "%s is damaged: %s", name, finding);
+    cn_database_close(db);
+    if (entry->size == 0)
+        return;
+    /* Every page against its checksum, also those that no table leads to; then their structure. */
+    uint32_t page_count;
+    uint64_t lsn;
+    if (cn_store_snapshot(store, &entry->key, ignore_page, NULL, &page_count, &lsn, &err) < 0) {
+        problem(check, "%s cannot be read: %s", name, err.text);
+        return;
     }
+    if (cn_database_open(store, &entry->key, &options, &db, &err) < 0) {
+        problem(check, "%s does not open: %s", name, err.text);
+        return;
+    }
+    if (integrity(db, finding, sizeof(finding), &err) < 0)
+        problem(check, "%s cannot be read: %s", name, err.text);
+    else if (strcmp(finding, "ok") != 0)
+        problem(check, "%s is damaged: %s", name, finding);
     cn_database_close(db);
 }
 
@@ -274,6 +293,11 @@ static int check_object_file(void *data, const char *path)
     return 0;
 }
 
+static void on_catalog_page(void *data, uint32_t page_no)
+{
+    problem(data, "catalog/catalog.db: page %" PRIu32 " does not match its checksum", page_no);
+}
+
 /* Recovers on an overlay and looks at what comes out. */
 static int check_databases(struct check *check, struct cn_err *err)
 {
@@ -303,18 +327,14 @@ static int check_databases(struct check *check, struct cn_err *err)
         problem(check, "the catalog cannot be read: %s", own.text);
     rc = 0;
     cn_store_close(store);
+    if (cn_catalog_check(overlay, on_catalog_page, check, &own) < 0)
+        problem(check, "the catalog cannot be read: %s", own.text);
 free_overlay:
     cn_disk_overlay_free(overlay);
     return rc;
 }
 
 /* ---- history and blobs ---- */
-
-static int ignore_page(void *data, uint32_t page_no, const uint8_t *page)
-{
-    (void)data, (void)page_no, (void)page;
-    return 0;
-}
 
 static void check_archive(struct check *check, const char *path, uint64_t first_lsn,
                           uint64_t *next_lsn)
@@ -362,6 +382,48 @@ static int check_history(struct check *check, struct cn_err *err)
         } else if (!has_ending(entries.items[i].name, ".tmp")) {
             problem(check, "%s is no file of ours", path);
         }
+    }
+    cn_disk_entries_fini(&entries);
+    return 0;
+}
+
+/* Databases that a reset took away, with the checksums behind their pages. */
+static void check_aside(struct check *check, const char *path)
+{
+    struct cn_disk_file *file;
+    struct cn_sums sums = {0};
+    struct cn_err err = {0};
+    uint8_t page[CN_PAGE_SIZE];
+    uint32_t page_count = 0;
+    if (cn_disk_open(check->disk, path, CN_DISK_READONLY, &file) < 0)
+        return; /* gone meanwhile */
+    int rc = cn_sums_read(&sums, file, &page_count, &err);
+    for (uint32_t no = 1; rc == 0 && no <= page_count; no++) {
+        int64_t got = cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(no - 1) * CN_PAGE_SIZE);
+        rc = got == CN_PAGE_SIZE ? cn_sums_check(&sums, no, page, &err)
+                                 : cn_err_set(&err, CN_ECORRUPT, "page %" PRIu32 " is missing", no);
+    }
+    if (rc < 0)
+        problem(check, "%s: %s", path, err.text);
+    cn_sums_fini(&sums);
+    cn_disk_close(file);
+}
+
+static int check_asides(struct check *check, struct cn_err *err)
+{
+    struct cn_disk_entries entries;
+    int rc = cn_disk_entries(check->disk, "aside", &entries);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list the folder aside");
+    for (size_t i = 0; i < entries.count; i++) {
+        struct cn_object_key key;
+        uint64_t lsn;
+        char path[CN_IMAGE_PATH_MAX + 16];
+        snprintf(path, sizeof(path), "aside/%.120s", entries.items[i].name);
+        if (cn_image_aside_parse(entries.items[i].name, &key, &lsn))
+            check_aside(check, path);
+        else
+            problem(check, "%s is damaged, or no file of ours", path);
     }
     cn_disk_entries_fini(&entries);
     return 0;
@@ -416,6 +478,8 @@ int cn_check(struct cn_disk *disk, struct cn_check_report *report, struct cn_err
         rc = check_log(&check, err);
     if (rc == 0)
         rc = check_history(&check, err);
+    if (rc == 0)
+        rc = check_asides(&check, err);
     if (rc == 0)
         rc = check_blobs(&check, err);
     return rc;

@@ -13,7 +13,8 @@
  * K2  A full disk delays a checkpoint and refuses commits; any other failure stops
  *     writes for good (cn_log_fail). Nothing is retried as if it had not failed.
  * K3  Steps repeated after a crash do no harm: files set aside are found by name, and
- *     segments below redo_lsn are handed over again. */
+ *     segments below redo_lsn are handed over again.
+ * K4  Damage of one file set aside is a line in the log, not the end of handing over. */
 #include "store/checkpoint.h"
 
 #include <errno.h>
@@ -121,6 +122,17 @@ static void aside_collect(void *data, const char *name, bool is_dir)
     snprintf(walk->names[walk->count++], CN_IMAGE_PATH_MAX, "%s", name);
 }
 
+/* K4: what is damaged cannot become history, and must not keep the log from being released: it is
+ * kept under another name, and moments before the reset are refused. */
+static int aside_give_up(struct cn_disk *disk, const char *path, const struct cn_err *why)
+{
+    char kept[CN_IMAGE_PATH_MAX + 16];
+    snprintf(kept, sizeof(kept), "%s.damaged", path);
+    cn_warn("a database that was taken away does not come into history: %s; kept as %s",
+            why ? why->text : "it is damaged", kept);
+    return cn_disk_rename(disk, path, kept);
+}
+
 /* Files set aside by resets that recovery no longer sees. */
 static int aside_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct cn_err *err)
 {
@@ -138,6 +150,10 @@ static int aside_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct c
         cn_image_aside_path(&key, lsn, path);
         if (history)
             rc = history->set_aside(history->data, &key, lsn, path, err);
+        if (rc == CN_ECORRUPT) {
+            rc = aside_give_up(disk, path, err);
+            continue;
+        }
         if (rc < 0)
             break;
         rc = cn_disk_unlink(disk, path);

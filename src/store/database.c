@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/diag.h"
 #include "base/mem.h"
 #include "store/database_private.h"
 #include "store/sqlite/engine.h"
@@ -45,6 +46,18 @@ static const char *const own_sql[CN_OWN_COUNT] = {
 
 /* ---- Errors ---- */
 
+/* Says which page is damaged, and what can be done; once in the log, too. */
+static bool damage_error(struct cn_database *db, struct cn_err *err)
+{
+    struct cn_err damage;
+    if (!db->file || !cn_vfs_damage_take(db->file, &damage))
+        return false;
+    cn_warn("%s", damage.text);
+    if (err)
+        (void)cn_err_set(err, CN_ECORRUPT, "%s: SQLITE_CORRUPT", damage.text);
+    return true;
+}
+
 int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
 {
     int primary = code & 0xff;
@@ -55,6 +68,8 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
         rc = cn_err_set(err, CN_ETIMEOUT, "the statement ran too long: SQLITE_INTERRUPT");
     else if (primary == SQLITE_INTERRUPT)
         rc = cn_err_set(err, CN_EABORTED, "the statement was interrupted: SQLITE_INTERRUPT");
+    else if (primary == SQLITE_CORRUPT && damage_error(db, err))
+        rc = CN_ECORRUPT;
     else
         rc = cn_sqlite_error(db->connection, code, err);
     if (db->in_transaction && sqlite3_get_autocommit(db->connection)) {

@@ -2,12 +2,26 @@
 /* store/diskvfs.c - SQLite on a struct cn_disk as it is: its own journal, its own syncs.
  *
  * One connection per file, so locks do nothing. A file that is made is synced
- * into its folder at once: SQLite relies on the name of a journal being durable. */
+ * into its folder at once: SQLite relies on the name of a journal being durable.
+ *
+ * S1  A database whose header reserves CN_DISKVFS_SEAL bytes per page has in them 4 zeros and the
+ * CRC of the page's number and of all that stands before it. A page of zeros was never written, and
+ * is good. S2  The seal is set in SQLite's own buffer (it never looks at reserved bytes), so the
+ * pages in its journal, which are those of its cache, have theirs; they are compared when a journal
+ * is played back. S3  A page that does not match is SQLITE_CORRUPT, for whoever reads that page. */
 #include <errno.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/mem.h"
+#include "store/record.h"
 #include "store/sqlite.h"
+
+enum {
+    HEADER_SIZE = 100,
+    HEADER_RESERVED = 20, /* the byte of a database's header that says how many are reserved */
+    CRC_AT = CN_PAGE_SIZE - 4,
+};
 
 struct cn_diskvfs {
     sqlite3_vfs base;
@@ -17,6 +31,9 @@ struct cn_diskvfs {
 struct disk_file {
     sqlite3_file base;
     struct cn_disk_file *file; /* owned */
+    bool journal;
+    bool sealed;          /* S1 */
+    struct disk_file *of; /* a journal's database, which is open for longer */
 };
 
 static struct cn_disk_file *file_of(sqlite3_file *file)
@@ -35,21 +52,106 @@ static int on_close(sqlite3_file *file)
     return SQLITE_OK;
 }
 
-static int on_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset)
+/* ---- Seals ---- */
+
+static uint32_t seal_of(const uint8_t *page, uint32_t page_no)
 {
-    int64_t got = cn_disk_read(file_of(file), bytes, (size_t)size, (uint64_t)offset);
+    uint8_t number[4] = {(uint8_t)page_no, (uint8_t)(page_no >> 8), (uint8_t)(page_no >> 16),
+                         (uint8_t)(page_no >> 24)};
+    return cn_crc32c(cn_crc32c(0, number, sizeof(number)), page, CRC_AT);
+}
+
+static bool is_zeros(const uint8_t *page)
+{
+    return page[0] == 0 && memcmp(page, page + 1, CN_PAGE_SIZE - 1) == 0;
+}
+
+bool cn_diskvfs_page_good(const uint8_t *page, uint32_t page_no)
+{
+    uint32_t crc;
+    memcpy(&crc, page + CRC_AT, sizeof(crc));
+    return crc == seal_of(page, page_no) || is_zeros(page);
+}
+
+void cn_diskvfs_page_seal(uint8_t *page, uint32_t page_no)
+{
+    memset(page + CRC_AT - 4, 0, 4);
+    uint32_t crc = seal_of(page, page_no);
+    memcpy(page + CRC_AT, &crc, sizeof(crc));
+}
+
+/* What the first page says; false for a file that has none yet. */
+static bool header_sealed(struct cn_disk_file *file)
+{
+    uint8_t header[HEADER_RESERVED + 1];
+    return cn_disk_read(file, header, sizeof(header), 0) == sizeof(header) &&
+           header[HEADER_RESERVED] == CN_DISKVFS_SEAL;
+}
+
+/* The whole page around a read of a part of it, compared. */
+static int read_page(struct disk_file *file, void *bytes, int size, sqlite3_int64 offset)
+{
+    uint8_t page[CN_PAGE_SIZE];
+    uint32_t page_no = (uint32_t)(offset / CN_PAGE_SIZE) + 1;
+    size_t at = (size_t)(offset % CN_PAGE_SIZE);
+    int64_t got = cn_disk_read(file->file, page, CN_PAGE_SIZE, (uint64_t)offset - at);
+    if (got < 0)
+        return SQLITE_IOERR_READ;
+    if (got < CN_PAGE_SIZE) { /* behind the end */
+        memset(bytes, 0, (size_t)size);
+        return SQLITE_IOERR_SHORT_READ;
+    }
+    if (!cn_diskvfs_page_good(page, page_no))
+        return SQLITE_CORRUPT;
+    memcpy(bytes, page + at, (size_t)size);
+    return SQLITE_OK;
+}
+
+/* S2: a page in a journal follows its number. */
+static bool journal_page_good(struct disk_file *file, const uint8_t *page, sqlite3_int64 offset)
+{
+    uint8_t number[4];
+    if (offset < 4 || cn_disk_read(file->file, number, 4, (uint64_t)offset - 4) != 4)
+        return true; /* SQLite will see that it is short */
+    uint32_t page_no = (uint32_t)number[0] << 24 | (uint32_t)number[1] << 16 |
+                       (uint32_t)number[2] << 8 | number[3];
+    return cn_diskvfs_page_good(page, page_no);
+}
+
+/* ---- File methods ---- */
+
+static int on_read(sqlite3_file *base, void *bytes, int size, sqlite3_int64 offset)
+{
+    struct disk_file *file = (struct disk_file *)base;
+    /* Before it looks for a journal SQLite reads the header alone, to guess the size of a page; it
+     * reads the page again when that has been played back. */
+    bool guess = offset == 0 && size == HEADER_SIZE;
+    if (file->sealed && !guess && offset % CN_PAGE_SIZE + size <= CN_PAGE_SIZE)
+        return read_page(file, bytes, size, offset);
+    int64_t got = cn_disk_read(file->file, bytes, (size_t)size, (uint64_t)offset);
     if (got < 0)
         return SQLITE_IOERR_READ;
     if (got < size) {
         memset((char *)bytes + got, 0, (size_t)(size - got));
         return SQLITE_IOERR_SHORT_READ;
     }
+    if (file->of && file->of->sealed && size == CN_PAGE_SIZE &&
+        !journal_page_good(file, bytes, offset))
+        return SQLITE_CORRUPT;
     return SQLITE_OK;
 }
 
-static int on_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset)
+static int on_write(sqlite3_file *base, const void *bytes, int size, sqlite3_int64 offset)
 {
-    int rc = cn_disk_write_all(file_of(file), bytes, (size_t)size, (uint64_t)offset);
+    struct disk_file *file = (struct disk_file *)base;
+    if (!file->journal && size == CN_PAGE_SIZE) {
+        uint8_t *page = (uint8_t *)bytes; /* SQLite's own: S2 */
+        if (offset == 0)
+            file->sealed = page[HEADER_RESERVED] == CN_DISKVFS_SEAL;
+        if (file->sealed)
+            cn_diskvfs_page_seal(page, (uint32_t)(offset / CN_PAGE_SIZE) + 1);
+    }
+    int rc = cn_disk_write_all(file->file, bytes, (size_t)size, (uint64_t)offset);
     return rc == 0 ? SQLITE_OK : rc == -ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
@@ -122,7 +224,18 @@ static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int f
     if (out_flags)
         *out_flags = flags;
     file->base.pMethods = &file_methods;
+    file->journal = flags & SQLITE_OPEN_MAIN_JOURNAL;
+    file->sealed = !file->journal && header_sealed(file->file);
+    file->of = file->journal ? (struct disk_file *)sqlite3_database_file_object(path) : NULL;
     return SQLITE_OK;
+}
+
+bool cn_diskvfs_sealed(sqlite3 *connection)
+{
+    struct disk_file *file = NULL;
+    return sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file) ==
+               SQLITE_OK &&
+           file->sealed;
 }
 
 static int on_delete(sqlite3_vfs *vfs, const char *path, int sync_dir)

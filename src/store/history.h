@@ -81,6 +81,11 @@ int cn_history_copy(struct cn_history *history, struct cn_store *store,
                     const struct cn_object_key *key, const char *bookmark, struct cn_disk *disk,
                     const char *path, struct cn_err *err);
 
+/* Writes pages of the object that the disk has spoilt anew, from the commits since they were last
+ * logged whole; *healed counts them. Restores and exports do it by themselves. */
+int cn_history_heal(struct cn_history *history, struct cn_store *store,
+                    const struct cn_object_key *key, uint32_t *healed, struct cn_err *err);
+
 /* Commits of an object, the latest first, before `before_lsn` (0: all), at most `limit`; returns
  * how many. A nonzero return of `each` ends it. Reaches as far back as history is kept. */
 struct cn_history_commit {

@@ -18,6 +18,13 @@
  *     the reset, so recovery can tell by its presence whether the rename happened.
  * I5  An image leaves memory only when it is closed, written, synced and in the catalog.
  * I6  One thread writes an image's file at a time (`busy`).
+ * I7  `sums` has the checksum of every page that the file has (up to file_limit). They change with
+ *     the pages, in the step in which written pages leave memory; so a page that is not in memory
+ *     has the checksum in `sums`, and it is compared whenever one is read from the file. The
+ * catalog keeps them: a checkpoint flushes it after it has written the pages, and whatever changed
+ * since the checkpoint is written anew by recovery, sums included, so that neither a crash nor the
+ * order of catalog and file matters. Those of a new database do not go to the catalog before the
+ *     old one's file is set aside (I4): until then recovery may need the old ones.
  *
  * Locks, outermost first: the catalog's, commit_gate, an image's, images->lock,
  * the log's. No disk operation happens under images->lock, and under an image's
@@ -35,6 +42,7 @@
 #include "store/catalog.h"
 #include "store/log.h"
 #include "store/pagediff.h"
+#include "store/store.h"
 
 /* ---- Memory ---- */
 
@@ -72,6 +80,7 @@ void cn_image_aside_free(struct cn_image *image, struct cn_aside *aside)
     if (!aside)
         return;
     pages_drop_all(image, &aside->pages);
+    cn_sums_fini(&aside->sums);
     cn_free(aside);
 }
 
@@ -97,6 +106,7 @@ static void image_free(struct cn_image *image)
         cn_disk_close(image->file);
     pages_drop_all(image, &image->pages);
     cn_image_aside_free(image, image->aside);
+    cn_sums_fini(&image->sums);
     cn_free(image->meta.name);
     pthread_mutex_destroy(&image->lock);
     cn_free(image);
@@ -123,12 +133,35 @@ void cn_image_settle_unlock(struct cn_image *image)
 
 /* ---- Opening ---- */
 
-/* Size from the file, metadata from the catalog. */
+/* The name of an object in messages. */
+static void key_text(const struct cn_object_key *key, char text[CN_IMAGE_PATH_MAX])
+{
+    int at = snprintf(text, CN_IMAGE_PATH_MAX, "%" PRIu32 "/", key->namespace_id);
+    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++)
+        at += snprintf(text + at, CN_IMAGE_PATH_MAX - (size_t)at, "%02x", key->id[i]);
+}
+
+/* The file must be as long as the catalog says: an image that is not in memory is in both. */
+static int size_check(const struct cn_image *image, bool exists, uint64_t expected, uint64_t size,
+                      struct cn_err *err)
+{
+    char name[CN_IMAGE_PATH_MAX];
+    if (size % CN_PAGE_SIZE == 0 && size / CN_PAGE_SIZE <= UINT32_MAX - 1 &&
+        size == (exists ? expected : 0))
+        return 0;
+    key_text(&image->key, name);
+    return cn_err_set(err, CN_ECORRUPT,
+                      "the database file of object %s is damaged: it has %" PRIu64
+                      " bytes instead of %" PRIu64,
+                      name, size, exists ? expected : 0);
+}
+
+/* Size from the file, metadata and checksums from the catalog. */
 static int image_load(struct cn_image *image, struct cn_catalog *catalog, struct cn_err *err)
 {
     char name[CN_OBJECT_NAME_MAX + 1];
-    struct cn_catalog_entry entry;
-    int found = cn_catalog_find_settled(catalog, &image->key, &entry, name, err);
+    struct cn_catalog_entry entry = {0};
+    int found = cn_catalog_find_settled(catalog, &image->key, &entry, name, &image->sums, err);
     if (found < 0)
         return found;
     if (found) {
@@ -140,19 +173,21 @@ static int image_load(struct cn_image *image, struct cn_catalog *catalog, struct
         }
     }
     struct cn_disk_file *file;
+    int64_t size = 0;
     int rc = cn_image_file_use(image, false, &file);
-    if (rc == -ENOENT)
-        return 0;
-    if (rc < 0)
+    if (rc < 0 && rc != -ENOENT)
         return cn_err_errno(err, -rc, "cannot open a database file");
-    int64_t size = cn_disk_size(file);
-    cn_image_file_done(image);
+    if (rc == 0) {
+        size = cn_disk_size(file);
+        cn_image_file_done(image);
+    }
     if (size < 0)
         return cn_err_errno(err, (int)-size, "cannot read the size of a database file");
-    if (size % CN_PAGE_SIZE != 0 || size / CN_PAGE_SIZE > UINT32_MAX - 1)
-        return cn_err_set(err, CN_ECORRUPT, "a database file of %" PRId64 " bytes is damaged",
-                          size);
+    rc = size_check(image, found, entry.size, (uint64_t)size, err);
+    if (rc < 0)
+        return rc;
     image->page_count = image->file_limit = (uint32_t)(size / CN_PAGE_SIZE);
+    cn_sums_fit(&image->sums, image->page_count);
     return 0;
 }
 
@@ -252,20 +287,39 @@ const struct cn_image_meta *cn_image_meta(const struct cn_image *image)
 
 /* ---- Reading ---- */
 
-/* A part of a page from the file, which has it (I3). */
+/* Says that the page on disk is not what was written, and what can be done. */
+static int page_damaged(const struct cn_image *image, uint32_t page_no, struct cn_err *err)
+{
+    char name[CN_IMAGE_PATH_MAX];
+    key_text(&image->key, name);
+    return cn_err_set(err, CN_ECORRUPT,
+                      "page %" PRIu32
+                      " of the database of object %s is damaged on disk: it does not"
+                      " match its checksum. History may still have it: \"cairn objects restore"
+                      " NAMESPACE %s --time TIME\" writes the page anew",
+                      page_no, name, strchr(name, '/') + 1);
+}
+
+/* A part of a page from the file, which has it (I3), compared with its checksum (I7). */
 static int file_read(struct cn_image *image, uint32_t page_no, uint32_t offset, uint32_t size,
-                     void *bytes, struct cn_err *err)
+                     uint32_t sum, void *bytes, struct cn_err *err)
 {
     struct cn_disk_file *file;
+    uint8_t scratch[CN_PAGE_SIZE];
+    uint8_t *page = size == CN_PAGE_SIZE ? bytes : scratch;
     int rc = cn_image_file_use(image, false, &file);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open a database file");
-    int64_t got = cn_disk_read(file, bytes, size, (uint64_t)(page_no - 1) * CN_PAGE_SIZE + offset);
+    int64_t got = cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(page_no - 1) * CN_PAGE_SIZE);
     cn_image_file_done(image);
     if (got < 0)
         return cn_err_errno(err, (int)-got, "cannot read a database file");
-    if (got < size)
+    if (got < CN_PAGE_SIZE)
         return cn_err_set(err, CN_ECORRUPT, "a database file ends before page %" PRIu32, page_no);
+    if (sum != CN_SUM_UNKNOWN && cn_sum_of(page) != sum)
+        return page_damaged(image, page_no, err);
+    if (page == scratch)
+        memcpy(bytes, scratch + offset, size);
     return 0;
 }
 
@@ -276,13 +330,14 @@ int cn_image_read(struct cn_image *image, uint32_t page_no, uint32_t offset, uin
     pthread_mutex_lock(&image->lock);
     struct cn_page *page = cn_pagemap_find(&image->pages, page_no);
     bool in_file = !page && page_no <= image->file_limit;
+    uint32_t sum = in_file ? cn_sums_get(&image->sums, page_no) : 0;
     if (page)
         memcpy(bytes, page->bytes + offset, size);
     pthread_mutex_unlock(&image->lock);
     /* Without the lock: a page leaves memory only after it was written, and only
      * our caller could commit a newer one. */
     if (in_file)
-        return file_read(image, page_no, offset, size, bytes, err);
+        return file_read(image, page_no, offset, size, sum, bytes, err);
     if (!page)
         memset(bytes, 0, size);
     return 0;
@@ -336,7 +391,8 @@ static int page_before(struct cn_image *image, uint32_t page_no, uint8_t scratch
     if (page)
         return 0;
     if (page_no <= image->file_limit)
-        return file_read(image, page_no, 0, CN_PAGE_SIZE, scratch, err);
+        return file_read(image, page_no, 0, CN_PAGE_SIZE, cn_sums_get(&image->sums, page_no),
+                         scratch, err);
     memset(scratch, 0, CN_PAGE_SIZE);
     return 0;
 }
@@ -421,8 +477,15 @@ static void install_reset(struct cn_image *image, uint64_t lsn)
 {
     if (image->page_count > 0) {
         struct cn_aside *aside = CN_NEW(struct cn_aside);
-        *aside = (struct cn_aside){image->pages, image->page_count, lsn};
+        *aside = (struct cn_aside){
+            .pages = image->pages,
+            .page_count = image->page_count,
+            .file_limit = image->file_limit,
+            .sums = image->sums,
+            .lsn = lsn,
+        };
         image->pages = (struct cn_pagemap){0};
+        image->sums = (struct cn_sums){.cut = true};
         CN_ASSERT(!image->aside);
         image->aside = aside;
     }
@@ -459,9 +522,9 @@ static void page_cut(void *data, const struct cn_page *page)
     atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
 }
 
-/* The catalog's entry is behind. Under images->lock. An image that waits already keeps
- * its place: a flush takes as many as waited when it began, the first ones. */
-static void changed_add(struct cn_image *image)
+/* An image that waits already keeps its place: a flush takes as many as waited when it began, the
+ * first ones. */
+void cn_image_changed_add(struct cn_image *image)
 {
     struct cn_images *images = image->images;
     if (image->changed)
@@ -489,8 +552,10 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
         install_reset(image, lsn);
     if (change->pages_after < image->page_count) {
         cn_pagemap_cut(&image->pages, change->pages_after, page_cut, image);
-        if (image->file_limit > change->pages_after)
+        if (image->file_limit > change->pages_after) {
             image->file_limit = change->pages_after;
+            cn_sums_resize(&image->sums, image->file_limit);
+        }
         if (image->shrunk_to > change->pages_after)
             image->shrunk_to = change->pages_after;
     }
@@ -523,7 +588,7 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
         cn_image_enlist(&images->large, &image->large_link, NULL);
         atomic_store_explicit(&images->has_large, true, memory_order_relaxed);
     }
-    changed_add(image);
+    cn_image_changed_add(image);
     pthread_mutex_unlock(&images->lock);
 }
 
@@ -612,11 +677,14 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
 
 /* ---- Catalog and snapshots ---- */
 
-/* The image's catalog entry; the name is a copy for the caller to free. */
-static void change_describe(struct cn_image *image, struct cn_catalog_change *change, char **name)
+/* The image's catalog entry; the name and the checksums are copies for the caller to free. */
+static void change_describe(struct cn_image *image, bool sums_lost,
+                            struct cn_catalog_change *change, char **name,
+                            struct cn_sums_part **parts)
 {
     pthread_mutex_lock(&image->lock);
     *name = image->meta.name ? cn_strndup(image->meta.name, image->meta.name_size) : NULL;
+    *parts = NULL;
     *change = (struct cn_catalog_change){
         .key = image->key,
         .lsn = image->lsn,
@@ -629,6 +697,14 @@ static void change_describe(struct cn_image *image, struct cn_catalog_change *ch
         .name = *name,
         .name_size = image->meta.name_size,
     };
+    if (sums_lost)
+        cn_sums_changed_all(&image->sums);
+    if (!image->aside) { /* else they come when it is done (I7) */
+        change->sums_cut = image->sums.cut;
+        change->sums_pages = image->sums.count;
+        change->part_count = cn_sums_take(&image->sums, parts);
+        change->parts = *parts;
+    }
     pthread_mutex_unlock(&image->lock);
 }
 
@@ -647,12 +723,16 @@ int cn_images_drain(struct cn_images *images, int max,
         image->changed = false;
         images->changed_count--;
         image->holds++;
+        bool sums_lost = image->sums_lost;
+        image->sums_lost = false;
         pthread_mutex_unlock(&images->lock);
 
         struct cn_catalog_change change;
+        struct cn_sums_part *parts;
         char *name;
-        change_describe(image, &change, &name);
+        change_describe(image, sums_lost, &change, &name, &parts);
         rc = each(data, &change, err);
+        cn_free(parts);
         cn_free(name);
         count++;
 
@@ -676,7 +756,8 @@ void cn_images_entered(struct cn_images *images, bool durable)
             cn_image_settle_unlock(image);
             pthread_mutex_lock(&images->lock);
         } else {
-            changed_add(image);
+            image->sums_lost = true;
+            cn_image_changed_add(image);
         }
     }
     pthread_mutex_unlock(&images->lock);
@@ -702,6 +783,90 @@ int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
     *page_count = image->page_count;
     *lsn = image->lsn ? image->lsn : cn_log_durable(images->config.log);
     pthread_mutex_unlock(&image->lock);
+    pthread_mutex_lock(&images->lock);
+    image->holds--;
+    cn_image_settle_unlock(image);
+    return rc;
+}
+
+/* ---- Pages that the disk has spoilt ---- */
+
+/* Whether the page must come from the file and does not match there; under the image's lock. */
+static int page_look(struct cn_image *image, uint32_t page_no, bool *damaged, struct cn_err *err)
+{
+    uint8_t scratch[CN_PAGE_SIZE];
+    struct cn_err own = {0};
+    *damaged = false;
+    if (page_no > image->file_limit || cn_pagemap_find(&image->pages, page_no))
+        return 0;
+    int rc = file_read(image, page_no, 0, CN_PAGE_SIZE, cn_sums_get(&image->sums, page_no), scratch,
+                       &own);
+    *damaged = rc == CN_ECORRUPT;
+    if (rc < 0 && !*damaged && err)
+        *err = own;
+    return *damaged ? 0 : rc;
+}
+
+/* Shows the page as if it were about to be written back; under the image's lock. Nothing is logged:
+ * it is what was committed. */
+static void page_show(struct cn_image *image, uint32_t page_no, const uint8_t *bytes)
+{
+    struct cn_images *images = image->images;
+    struct cn_page *page = cn_pagemap_add(&image->pages, page_no);
+    page->bytes = cn_image_page_new();
+    memcpy(page->bytes, bytes, CN_PAGE_SIZE);
+    page->lsn = image->lsn;
+    page->image_lsn = 0; /* its next change is logged whole */
+    atomic_fetch_add_explicit(&images->dirty_pages, 1, memory_order_relaxed);
+    pthread_mutex_lock(&images->lock);
+    cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
+    pthread_mutex_unlock(&images->lock);
+}
+
+static int page_heal(struct cn_image *image, uint32_t page_no, const struct cn_page_source *source,
+                     uint32_t *healed, struct cn_err *err)
+{
+    uint8_t bytes[CN_PAGE_SIZE];
+    bool damaged;
+    pthread_mutex_lock(&image->lock);
+    int rc = page_look(image, page_no, &damaged, err);
+    pthread_mutex_unlock(&image->lock);
+    if (rc < 0 || !damaged)
+        return rc;
+    rc = source->read(source->data, page_no, bytes, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&image->lock);
+    rc = page_look(image, page_no, &damaged, err); /* a commit may have replaced it meanwhile */
+    if (rc == 0 && damaged) {
+        if (cn_sums_get(&image->sums, page_no) == cn_sum_of(bytes)) {
+            page_show(image, page_no, bytes);
+            (*healed)++;
+        } else {
+            rc = page_damaged(image, page_no, err);
+        }
+    }
+    pthread_mutex_unlock(&image->lock);
+    return rc;
+}
+
+int cn_images_heal(struct cn_images *images, struct cn_catalog *catalog,
+                   const struct cn_object_key *key, const struct cn_page_source *source,
+                   uint32_t *healed, struct cn_err *err)
+{
+    struct cn_image *image;
+    *healed = 0;
+    int rc = image_hold(images, catalog, key, &image, err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t no = 1; rc == 0; no++) {
+        pthread_mutex_lock(&image->lock);
+        bool over = no > image->file_limit;
+        pthread_mutex_unlock(&image->lock);
+        if (over)
+            break;
+        rc = page_heal(image, no, source, healed, err);
+    }
     pthread_mutex_lock(&images->lock);
     image->holds--;
     cn_image_settle_unlock(image);

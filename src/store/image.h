@@ -27,6 +27,7 @@ struct cn_catalog;
 struct cn_catalog_change;
 struct cn_image;
 struct cn_log;
+struct cn_page_source;
 
 struct cn_images_config {
     struct cn_disk *disk;
@@ -118,6 +119,11 @@ int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
                       const struct cn_object_key *key,
                       int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
                       uint32_t *page_count, uint64_t *lsn, struct cn_err *err);
+
+/* See cn_store_heal(). */
+int cn_images_heal(struct cn_images *images, struct cn_catalog *catalog,
+                   const struct cn_object_key *key, const struct cn_page_source *source,
+                   uint32_t *healed, struct cn_err *err);
 
 /* Memory of a page. */
 uint8_t *cn_image_page_new(void);

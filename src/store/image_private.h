@@ -4,12 +4,15 @@
 #ifndef CN_STORE_IMAGE_PRIVATE_H
 #define CN_STORE_IMAGE_PRIVATE_H
 #include "store/image.h"
+#include "store/sums.h"
 
 /* The database as it was before a reset. */
 struct cn_aside {
     struct cn_pagemap pages;
     uint32_t page_count;
-    uint64_t lsn; /* of the reset */
+    uint32_t file_limit; /* I3, of the old file */
+    struct cn_sums sums; /* I7, of the old file */
+    uint64_t lsn;        /* of the reset */
 };
 
 struct cn_image {
@@ -20,6 +23,7 @@ struct cn_image {
     struct cn_pagemap pages;
     uint32_t page_count;    /* committed size */
     uint32_t file_limit;    /* I3 */
+    struct cn_sums sums;    /* I7 */
     uint32_t shrunk_to;     /* least page_count since write-back last collected pages */
     struct cn_aside *aside; /* owned, or NULL */
     uint64_t lsn;           /* of the last commit; 0: none since it is in memory */
@@ -35,6 +39,7 @@ struct cn_image {
     bool loaded;    /* size and metadata are known; set once */
     bool open;      /* a database owns it */
     bool changed;   /* in images->changed */
+    bool sums_lost; /* the catalog could not keep what it has taken of them */
     bool busy;      /* I6 */
     unsigned holds; /* threads that look at it */
 };
@@ -49,9 +54,15 @@ void cn_image_file_forget(struct cn_image *image);
 /* A page to be written; its bytes stay until it is. */
 struct cn_page_write {
     uint32_t page_no;
+    uint32_t sum;
     uint64_t lsn;
     uint8_t *bytes;
 };
+/* The checksums of the pages, into the writes; and from there, once they are written, to those of
+ * the file, which is `page_count` pages long now. */
+void cn_page_writes_sum(struct cn_page_write *writes, size_t count);
+void cn_page_writes_enter(const struct cn_page_write *writes, size_t count, uint32_t page_count,
+                          struct cn_sums *sums);
 int cn_page_write_order(const void *a, const void *b); /* for qsort */
 /* Cuts the file to `file_limit` pages, writes pages sorted by number, neighbours
  * together, and leaves it `page_count` pages long. */
@@ -68,6 +79,9 @@ void cn_image_settle_unlock(struct cn_image *image);
 
 /* Puts the image into a list of `images` unless it is in it; `count` may be NULL. */
 void cn_image_enlist(struct cn_list *list, struct cn_list *link, uint64_t *count);
+
+/* The catalog's entry is behind. Under images->lock. */
+void cn_image_changed_add(struct cn_image *image);
 
 /* The owner waits until an earlier reset is done, doing it if need be. */
 int cn_image_finish_reset(struct cn_image *image, struct cn_err *err);

@@ -42,7 +42,8 @@ struct object {
     bool unwritten;      /* pages or size are not in the file yet */
     struct cn_catalog_change change;
     bool changed;
-    char *name; /* owned; what change.name points to */
+    char *name;          /* owned; what change.name points to */
+    struct cn_sums sums; /* of the file (image.c, I7) */
 };
 
 struct redo {
@@ -54,17 +55,21 @@ struct redo {
 
 /* ---- Objects ---- */
 
-static struct object *object_get(struct redo *redo, const struct cn_object_key *key, bool *fresh)
+static int object_get(struct redo *redo, const struct cn_object_key *key, struct object **result,
+                      bool *fresh, struct cn_err *err)
 {
     struct object *object = cn_map_find(&redo->objects, key, sizeof(*key));
+    int rc = 0;
     *fresh = !object;
     if (!object) {
         object = CN_NEW(struct object);
         object->key = *key;
         object->file_limit = UINT32_MAX;
         (void)cn_map_set(&redo->objects, key, sizeof(*key), object);
+        rc = cn_catalog_sums(redo->catalog, key, &object->sums, err);
     }
-    return object;
+    *result = object;
+    return rc;
 }
 
 /* Frees the bytes of every page; with `forget`, the pages too. */
@@ -95,6 +100,7 @@ static int object_write(struct redo *redo, struct object *object, struct cn_disk
             return cn_err_errno(err, -rc, "cannot remove %s", path);
         object->unwritten = false;
         object->file_limit = UINT32_MAX;
+        cn_sums_resize(&object->sums, 0);
         return 0;
     }
     size_t count = 0;
@@ -106,6 +112,7 @@ static int object_write(struct redo *redo, struct object *object, struct cn_disk
                 (struct cn_page_write){.page_no = page->page_no, .bytes = page->bytes};
     }
     qsort(writes, count, sizeof(*writes), cn_page_write_order);
+    cn_page_writes_sum(writes, count);
     bool made;
     rc = cn_image_file_create(redo->disk, &object->key, &file, &made);
     if (rc == 0) {
@@ -115,6 +122,8 @@ static int object_write(struct redo *redo, struct object *object, struct cn_disk
         else
             cn_disk_close(file);
     }
+    if (rc == 0)
+        cn_page_writes_enter(writes, count, object->page_count, &object->sums);
     cn_free(writes);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot write %s", path);
@@ -135,8 +144,14 @@ static int redo_flush(struct redo *redo, struct cn_err *err)
         if (object->unwritten)
             rc = object_write(redo, object, NULL, err);
         if (rc == 0 && object->changed) {
+            struct cn_sums_part *parts;
             object->change.key = object->key;
+            object->change.sums_cut = object->sums.cut;
+            object->change.sums_pages = object->sums.count;
+            object->change.part_count = cn_sums_take(&object->sums, &parts);
+            object->change.parts = parts;
             rc = cn_catalog_apply(redo->catalog, &object->change, err);
+            cn_free(parts);
             object->changed = false;
         }
     }
@@ -150,6 +165,7 @@ static void redo_fini(struct redo *redo)
     while (cn_map_next(&redo->objects, &cursor, &entry)) {
         struct object *object = entry->value;
         object_drop_bytes(redo, object, true);
+        cn_sums_fini(&object->sums);
         cn_free(object->name);
         cn_free(object);
     }
@@ -165,6 +181,23 @@ static bool file_exists(struct cn_disk *disk, const char *path)
         return false;
     cn_disk_close(file);
     return true;
+}
+
+/* The checksums go with a file that is set aside. One that an older version wrote and nothing in
+ * the log has changed may have its trailer already: a crash came before it was renamed. */
+static int aside_seal(const struct object *object, struct cn_disk_file *file)
+{
+    uint32_t page_count = object->sums.count;
+    if (page_count == 0) {
+        struct cn_sums there = {0};
+        int64_t size = cn_disk_size(file);
+        int rc = size < 0 ? (int)size : cn_sums_read(&there, file, &page_count, NULL);
+        cn_sums_fini(&there);
+        if (size < 0 || (rc == 0 && size % CN_PAGE_SIZE != 0))
+            return size < 0 ? (int)size : 0;
+        page_count = (uint32_t)(size / CN_PAGE_SIZE);
+    }
+    return cn_sums_append(&object->sums, file, page_count);
 }
 
 /* V5 */
@@ -187,7 +220,9 @@ static int redo_reset(struct redo *redo, struct object *object, uint64_t lsn, st
             if (rc < 0)
                 return cn_err_errno(err, -rc, "cannot open %s", path);
         }
-        rc = cn_disk_sync_data(file);
+        rc = aside_seal(object, file);
+        if (rc == 0)
+            rc = cn_disk_sync_data(file);
         cn_disk_close(file);
         if (rc == 0)
             rc = cn_disk_rename(redo->disk, path, aside);
@@ -201,6 +236,7 @@ static int redo_reset(struct redo *redo, struct object *object, uint64_t lsn, st
     object_drop_bytes(redo, object, true);
     object->page_count = 0;
     object->file_limit = 0;
+    cn_sums_resize(&object->sums, 0);
     return 0;
 }
 
@@ -237,6 +273,9 @@ static int redo_page(struct redo *redo, struct object *object, const struct cn_c
             cn_disk_close(file);
             if (got != CN_PAGE_SIZE)
                 return cn_err_errno(err, got < 0 ? (int)-got : EIO, "cannot read %s", path);
+            rc = cn_sums_check(&object->sums, from->page_no, page->bytes, err);
+            if (rc < 0)
+                return rc;
         }
         rc = cn_pagediff_apply(page->bytes, CN_PAGE_SIZE, from->diff, from->diff_size);
     }
@@ -260,6 +299,8 @@ static void redo_cut(struct redo *redo, struct object *object, uint32_t page_cou
     cn_pagemap_cut(&object->pages, page_count, redo_drop, redo);
     if (object->file_limit > page_count)
         object->file_limit = page_count;
+    if (object->sums.count > page_count)
+        cn_sums_resize(&object->sums, page_count);
 }
 
 static void redo_meta(struct object *object, const struct cn_record *record,
@@ -304,7 +345,10 @@ static int redo_commit(struct redo *redo, const struct cn_record *record, struct
         return rc;
     }
     bool fresh;
-    struct object *object = object_get(redo, &commit.head.key, &fresh);
+    struct object *object;
+    rc = object_get(redo, &commit.head.key, &object, &fresh, err);
+    if (rc < 0)
+        return rc;
     if (commit.head.flags & CN_COMMIT_RESET) {
         rc = redo_reset(redo, object, lsn, err);
         if (rc < 0)

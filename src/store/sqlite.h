@@ -6,6 +6,8 @@
 #ifndef CN_STORE_SQLITE_H
 #define CN_STORE_SQLITE_H
 #include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/disk.h"
 #include "base/err.h"
@@ -38,5 +40,12 @@ int cn_sqlite_lock_check(sqlite3_file *file, int *held);
 struct cn_diskvfs;
 struct cn_diskvfs *cn_diskvfs_new(struct cn_disk *disk, const char *name);
 void cn_diskvfs_free(struct cn_diskvfs *vfs);
+
+/* A database with this many bytes reserved at the end of its pages (diskvfs.c) has a checksum in
+ * each: set when the page is written, compared when it is read. */
+#define CN_DISKVFS_SEAL 8
+bool cn_diskvfs_sealed(sqlite3 *connection); /* whether the main database has them */
+bool cn_diskvfs_page_good(const uint8_t *page, uint32_t page_no);
+void cn_diskvfs_page_seal(uint8_t *page, uint32_t page_no);
 
 #endif

@@ -16,41 +16,50 @@
 #include "store/sqlite.h"
 #include "store/store_private.h"
 
-enum { FORMAT_VERSION = 1 };
+enum { FORMAT_VERSION = 2 }; /* 1 had no checksums of pages */
 
 static const char format_path[] = "FORMAT";
 static const char format_words[] = "cairn data format ";
 
 /* ---- Format and lock ---- */
 
-/* Refuses a directory of a newer version, or one that is not ours. */
+static int format_write(struct cn_disk *disk, struct cn_err *err)
+{
+    char text[64];
+    int size = snprintf(text, sizeof(text), "%s%d\n", format_words, FORMAT_VERSION);
+    int rc = cn_disk_replace(disk, format_path, text, (size_t)size);
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write %s", format_path) : 0;
+}
+
+/* Refuses a directory of a newer version, or one that is not ours. One of an older version becomes
+ * one of this: the number changes first, so that an older program never opens what is half changed.
+ */
 static int format_check(struct cn_disk *disk, struct cn_err *err)
 {
-    char text[64] = {0};
+    char text[64] = {0}, again[64];
     struct cn_disk_file *file;
     int rc = cn_disk_open(disk, format_path, CN_DISK_READONLY, &file);
-    if (rc == -ENOENT) {
-        int size = snprintf(text, sizeof(text), "%s%d\n", format_words, FORMAT_VERSION);
-        rc = cn_disk_replace(disk, format_path, text, (size_t)size);
-        return rc < 0 ? cn_err_errno(err, -rc, "cannot write %s", format_path) : 0;
-    }
+    if (rc == -ENOENT)
+        return format_write(disk, err);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open %s", format_path);
     int64_t got = cn_disk_read(file, text, sizeof(text) - 1, 0);
     cn_disk_close(file);
     if (got < 0)
         return cn_err_errno(err, (int)-got, "cannot read %s", format_path);
-    int version;
-    if (strncmp(text, format_words, strlen(format_words)) != 0 ||
-        sscanf(text + strlen(format_words), "%d", &version) != 1)
+    int version = 0;
+    if (strncmp(text, format_words, strlen(format_words)) == 0)
+        (void)sscanf(text + strlen(format_words), "%d", &version);
+    snprintf(again, sizeof(again), "%s%d\n", format_words, version);
+    if (version < 1 || strcmp(text, again) != 0)
         return cn_err_set(err, CN_ECORRUPT,
-                          "%s does not begin with \"%s\": not a data directory of cairn",
+                          "%s is not \"%sN\": not a data directory of cairn, or damaged",
                           format_path, format_words);
     if (version > FORMAT_VERSION)
         return cn_err_set(err, CN_EVERSION,
                           "data format %d is newer than the %d that this version reads", version,
                           FORMAT_VERSION);
-    return 0;
+    return version < FORMAT_VERSION ? format_write(disk, err) : 0;
 }
 
 static int lock_take(struct cn_store *store, struct cn_err *err)
@@ -382,6 +391,12 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
     cn_image_close(image);
     cn_free(meta.name);
     return rc;
+}
+
+int cn_store_heal(struct cn_store *store, const struct cn_object_key *key,
+                  const struct cn_page_source *source, uint32_t *healed, struct cn_err *err)
+{
+    return cn_images_heal(&store->images, store->catalog, key, source, healed, err);
 }
 
 int cn_store_snapshot(struct cn_store *store, const struct cn_object_key *key,

@@ -126,6 +126,11 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
 int cn_store_snapshot(struct cn_store *store, const struct cn_object_key *key,
                       int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
                       uint32_t *page_count, uint64_t *lsn, struct cn_err *err);
+/* Compares every page that is in the object's file with its checksum, and asks `source` for those
+ * that do not match: they are written anew if they have the checksum that they should. *healed
+ * counts them. The object may be open. */
+int cn_store_heal(struct cn_store *store, const struct cn_object_key *key,
+                  const struct cn_page_source *source, uint32_t *healed, struct cn_err *err);
 
 /* Runs a checkpoint now and waits for it: afterwards the database files hold
  * everything that was durable when it was called. */

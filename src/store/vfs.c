@@ -27,6 +27,8 @@
 #include "base/mem.h"
 #include "store/image.h"
 
+enum { HEADER_SIZE = 100 }; /* of an SQLite database */
+
 struct cn_vfs {
     sqlite3_vfs base;
     struct cn_images *images;
@@ -45,6 +47,7 @@ struct cn_vfs_file {
     uint64_t lsn;                     /* of that record */
     const struct cn_image_meta *meta; /* borrowed during COMMIT */
     struct cn_err *refusal;           /* owned; NULL unless the log refused */
+    struct cn_err *damage;            /* owned; NULL unless a page did not match its checksum */
 };
 
 static struct cn_vfs_file *file_of(sqlite3_file *base)
@@ -68,6 +71,7 @@ static int on_close(sqlite3_file *base)
     struct cn_vfs_file *file = file_of(base);
     pending_drop(file);
     cn_free(file->refusal);
+    cn_free(file->damage);
     return SQLITE_OK;
 }
 
@@ -91,7 +95,19 @@ static int on_read(sqlite3_file *base, void *bytes, int size, sqlite3_int64 offs
         memset(bytes, 0, (size_t)size);
         return SQLITE_OK;
     }
-    int rc = cn_image_read(file->image, page_no, in_page, (uint32_t)size, bytes, NULL);
+    struct cn_err err;
+    int rc = cn_image_read(file->image, page_no, in_page, (uint32_t)size, bytes, &err);
+    if (rc == CN_ECORRUPT) {
+        if (!file->damage)
+            file->damage = CN_NEW(struct cn_err);
+        *file->damage = err;
+        if (offset == 0 && size == HEADER_SIZE) {
+            /* When it opens a database SQLite only guesses the size of its pages from this; whoever
+             * reads the page then is told. */
+            memset(bytes, 0, (size_t)size);
+            return SQLITE_OK;
+        }
+    }
     return rc == 0 ? SQLITE_OK : rc == CN_ECORRUPT ? SQLITE_CORRUPT : SQLITE_IOERR_READ;
 }
 
@@ -305,6 +321,17 @@ int cn_vfs_commit_end(struct cn_vfs_file *file, bool *logged, uint64_t *lsn, str
     cn_free(file->refusal);
     file->refusal = NULL;
     return rc;
+}
+
+bool cn_vfs_damage_take(struct cn_vfs_file *file, struct cn_err *err)
+{
+    if (!file->damage)
+        return false;
+    if (err)
+        *err = *file->damage;
+    cn_free(file->damage);
+    file->damage = NULL;
+    return true;
 }
 
 uint32_t cn_vfs_page_count(const struct cn_vfs_file *file)

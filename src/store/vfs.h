@@ -33,6 +33,9 @@ int cn_vfs_connect(struct cn_vfs *vfs, struct cn_image *image, bool reset, sqlit
 void cn_vfs_commit_begin(struct cn_vfs_file *file, const struct cn_image_meta *meta);
 int cn_vfs_commit_end(struct cn_vfs_file *file, bool *logged, uint64_t *lsn, struct cn_err *err);
 
+/* What is behind an SQLITE_CORRUPT: true, and why, if a page did not match its checksum. */
+bool cn_vfs_damage_take(struct cn_vfs_file *file, struct cn_err *err);
+
 /* Size in pages as the connection sees it. */
 uint32_t cn_vfs_page_count(const struct cn_vfs_file *file);
 

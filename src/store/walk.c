@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/diag.h"
 #include "base/mem.h"
 #include "store/archive.h"
 #include "store/history_private.h"
 #include "store/image.h"
 #include "store/pagediff.h"
 #include "store/segment.h"
+#include "store/sums.h"
 
 /* ---- sources: archives and live segments ---- */
 
@@ -202,23 +204,31 @@ static int undo_commit(struct cn_canvas *canvas, const struct cn_commit *commit,
     return rc;
 }
 
-/* Copies a plain database file that was set aside and is not archived yet. */
-static int copy_aside(struct cn_history *history, struct cn_canvas *canvas, const char *path)
+/* Copies a database file that was set aside and is not archived yet. -ENOENT: there is none. */
+static int copy_aside(struct cn_history *history, struct cn_canvas *canvas, const char *path,
+                      struct cn_err *err)
 {
     struct cn_disk_file *file;
+    struct cn_sums sums = {0};
     uint8_t page[CN_PAGE_SIZE];
+    uint32_t page_count = 0;
     int rc = cn_disk_open(history->config.disk, path, CN_DISK_READONLY, &file);
     if (rc < 0)
-        return rc;
-    for (uint32_t page_no = 1; rc == 0; page_no++) {
+        return cn_err_errno(err, -rc, "cannot open %s", path);
+    rc = cn_sums_read(&sums, file, &page_count, err);
+    for (uint32_t page_no = 1; rc == 0 && page_no <= page_count; page_no++) {
         int64_t count =
             cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(page_no - 1) * CN_PAGE_SIZE);
-        if (count != CN_PAGE_SIZE) {
-            rc = count < 0 ? (int)count : 0;
-            break;
-        }
-        rc = on_page(canvas, page_no, page);
+        if (count != CN_PAGE_SIZE)
+            rc = cn_err_errno(err, count < 0 ? (int)-count : EIO, "cannot read %s", path);
+        else
+            rc = cn_sums_check(&sums, page_no, page, err);
+        if (rc == 0)
+            rc = on_page(canvas, page_no, page);
     }
+    if (rc < 0)
+        cn_err_context(err, "%s", path);
+    cn_sums_fini(&sums);
     cn_disk_close(file);
     return rc;
 }
@@ -234,11 +244,9 @@ static int read_set_aside(struct cn_history *history, struct cn_canvas *canvas,
     int rc = canvas_resize(canvas, 0, err);
     if (rc < 0)
         return rc;
-    rc = copy_aside(history, canvas, aside_path);
-    if (rc == 0)
-        return 0;
+    rc = copy_aside(history, canvas, aside_path, err);
     if (rc != -ENOENT)
-        return cn_err_errno(err, -rc, "cannot read %s", aside_path);
+        return rc;
     return cn_archive_image_read(history->config.disk, image_path, on_page, canvas, &image, err);
 }
 
@@ -318,14 +326,131 @@ static int undo_records(struct cn_history *history, struct cn_store *store,
     return rc;
 }
 
+/* ---- a page that the disk has spoilt ---- */
+
+struct lost_page {
+    uint32_t page_no;
+    uint8_t page[CN_PAGE_SIZE]; /* the differences walked over so far, and in the end the page */
+    bool found, ended;
+};
+
+/* Looks at one commit, newest first: the page as a whole in it, changed by the differences behind
+ * it, is the page at present. */
+static int look_for_page(struct lost_page *lost, const struct cn_commit *commit, struct cn_err *err)
+{
+    struct cn_commit_page change;
+    uint8_t whole[CN_PAGE_SIZE];
+    int rc = 0;
+    for (size_t at = 0; cn_commit_page(commit, &at, &change) && rc == 0 && !lost->found;) {
+        if (change.page_no != lost->page_no)
+            continue;
+        if (change.image) {
+            rc = cn_pagediff_expand(whole, CN_PAGE_SIZE, change.image, change.image_size);
+            for (size_t i = 0; rc == 0 && i < CN_PAGE_SIZE; i++)
+                lost->page[i] ^= whole[i];
+            lost->found = rc == 0;
+        } else if (change.diff) {
+            rc = cn_pagediff_apply(lost->page, CN_PAGE_SIZE, change.diff, change.diff_size);
+        }
+    }
+    lost->ended = commit->head.flags & (CN_COMMIT_RESET | CN_COMMIT_DELETED);
+    return rc < 0 ? cn_err_set(err, rc, "page %" PRIu32 " is malformed", lost->page_no) : 0;
+}
+
+static int look_in_records(struct lost_page *lost, const struct cn_buf *records, uint64_t up_to,
+                           struct cn_err *err)
+{
+    size_t *offsets = NULL, count = 0, room = 0;
+    struct cn_record record;
+    struct cn_commit commit;
+    int rc = 0;
+    for (size_t at = 0; at < records->size;) {
+        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
+        CN_ASSERT(size > 0); /* checked when it was read */
+        if (count == room) {
+            room = room ? room * 2 : 64;
+            offsets = cn_realloc(offsets, room * sizeof(*offsets));
+        }
+        if (record.header.lsn <= up_to)
+            offsets[count++] = at;
+        at += size;
+    }
+    while (rc == 0 && count > 0 && !lost->found && !lost->ended) {
+        size_t at = offsets[--count];
+        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
+        rc = cn_commit_read(&record, &commit, err);
+        if (rc == 0)
+            rc = look_for_page(lost, &commit, err);
+    }
+    cn_free(offsets);
+    return rc;
+}
+
+struct healing {
+    struct cn_history *history;
+    struct cn_store *store;
+    const struct cn_object_key *key;
+};
+
+/* For struct cn_page_source: the page as the commits since it was last logged whole make it. */
+static int lost_page_read(void *data, uint32_t page_no, uint8_t page[CN_PAGE_SIZE],
+                          struct cn_err *err)
+{
+    struct healing *healing = data;
+    struct lost_page lost = {.page_no = page_no};
+    struct cn_buf records = {0};
+    int rc = 0;
+    for (uint64_t to = cn_store_durable(healing->store);
+         rc == 0 && to > 0 && !lost.found && !lost.ended;) {
+        uint64_t first_lsn;
+        rc = cn_history_read_source(healing->history, healing->key, to, &first_lsn, &records, err);
+        if (rc == 0)
+            rc = look_in_records(&lost, &records, to, err);
+        to = first_lsn - 1;
+    }
+    cn_buf_fini(&records);
+    if (rc == 0 && !lost.found)
+        rc = cn_err_set(err, CN_ENOTFOUND, "history does not reach back to page %" PRIu32, page_no);
+    if (rc == 0)
+        memcpy(page, lost.page, CN_PAGE_SIZE);
+    return rc;
+}
+
+int cn_history_heal(struct cn_history *history, struct cn_store *store,
+                    const struct cn_object_key *key, uint32_t *healed, struct cn_err *err)
+{
+    struct healing healing = {history, store, key};
+    struct cn_page_source source = {.data = &healing, .read = lost_page_read};
+    return cn_store_heal(store, key, &source, healed, err);
+}
+
+/* The present on the canvas. A page that the disk has spoilt is taken from history. */
+static int draw_present(struct cn_history *history, struct cn_store *store,
+                        const struct cn_object_key *key, struct cn_canvas *canvas, uint64_t *lsn,
+                        struct cn_err *err)
+{
+    uint32_t page_count, healed = 0;
+    struct cn_err lost = {0};
+    int rc = cn_store_snapshot(store, key, on_page, canvas, &page_count, lsn, err);
+    if (rc != CN_ECORRUPT)
+        return rc;
+    rc = cn_history_heal(history, store, key, &healed, &lost);
+    if (rc < 0) {
+        if (err)
+            cn_err_context(err, "%s", lost.text);
+        return CN_ECORRUPT;
+    }
+    cn_warn("%u damaged pages of an object's database were taken from history", healed);
+    return cn_store_snapshot(store, key, on_page, canvas, &page_count, lsn, err);
+}
+
 /* Draws the object as of `lsn` on the canvas. */
 int cn_history_draw(struct cn_history *history, struct cn_store *store,
                     const struct cn_object_key *key, uint64_t lsn, struct cn_canvas *canvas,
                     struct cn_err *err)
 {
     uint64_t present;
-    uint32_t page_count;
-    int rc = cn_store_snapshot(store, key, on_page, canvas, &page_count, &present, err);
+    int rc = draw_present(history, store, key, canvas, &present, err);
     if (rc == CN_ENOTFOUND) {
         present = cn_store_durable(store);
         rc = 0;

@@ -34,7 +34,8 @@ static struct cn_page_write *writes_collect(struct cn_pagemap *map, size_t *coun
     *lsn_max = 0;
     for (struct cn_page *page; (page = cn_pagemap_next(map, &cursor));) {
         page->pinned = true;
-        writes[(*count)++] = (struct cn_page_write){page->page_no, page->lsn, page->bytes};
+        writes[(*count)++] = (struct cn_page_write){
+            .page_no = page->page_no, .lsn = page->lsn, .bytes = page->bytes};
         if (page->lsn > *lsn_max)
             *lsn_max = page->lsn;
     }
@@ -63,6 +64,20 @@ static void writes_finish(struct cn_image *image, struct cn_page_write *writes, 
             cn_image_page_free(writes[i].bytes);
     }
     cn_free(writes);
+}
+
+void cn_page_writes_sum(struct cn_page_write *writes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        writes[i].sum = cn_sum_of(writes[i].bytes);
+}
+
+void cn_page_writes_enter(const struct cn_page_write *writes, size_t count, uint32_t page_count,
+                          struct cn_sums *sums)
+{
+    cn_sums_resize(sums, page_count); /* what was not written and is new is zeros */
+    for (size_t i = 0; i < count && writes[i].page_no <= page_count; i++)
+        cn_sums_set(sums, writes[i].page_no, writes[i].sum);
 }
 
 int cn_image_file_write(struct cn_disk_file *file, const struct cn_page_write *writes, size_t count,
@@ -127,7 +142,12 @@ static int aside_write(struct cn_image *image, struct cn_err *err)
     rc = cn_image_file_create(disk, &image->key, &file, &made);
     if (rc < 0)
         goto failed;
-    rc = cn_image_file_write(file, writes, count, aside->page_count, aside->page_count);
+    /* Nobody but us looks at what is set aside: its checksums need no lock. */
+    cn_page_writes_sum(writes, count);
+    rc = cn_image_file_write(file, writes, count, aside->file_limit, aside->page_count);
+    cn_page_writes_enter(writes, count, aside->page_count, &aside->sums);
+    if (rc == 0)
+        rc = cn_sums_append(&aside->sums, file, aside->page_count);
     bool written = rc == 0;
     if (rc == 0)
         rc = cn_disk_sync_data(file);
@@ -172,6 +192,7 @@ static int pages_write(struct cn_image *image, struct cn_err *err)
     int rc = wait_durable(images, lsn_max > image_lsn ? lsn_max : image_lsn, err);
     if (rc < 0)
         goto finish;
+    cn_page_writes_sum(writes, count);
     rc = cn_image_file_use(image, page_count > 0, &file);
     if (rc == 0) {
         rc = cn_image_file_write(file, writes, count, file_limit, page_count);
@@ -186,10 +207,19 @@ static int pages_write(struct cn_image *image, struct cn_err *err)
         cn_err_errno(err, -rc, "cannot write a database file");
 finish:
     pthread_mutex_lock(&image->lock);
-    writes_finish(image, writes, count, rc == 0);
-    if (rc == 0)
+    if (rc == 0) {
+        cn_page_writes_enter(writes, count, page_count, &image->sums);
         image->file_limit = image->shrunk_to < page_count ? image->shrunk_to : page_count;
+        cn_sums_resize(&image->sums, image->file_limit);
+    }
+    writes_finish(image, writes, count, rc == 0);
+    bool sums_changed = rc == 0 && cn_sums_changed(&image->sums);
     pthread_mutex_unlock(&image->lock);
+    if (sums_changed) {
+        pthread_mutex_lock(&images->lock);
+        cn_image_changed_add(image);
+        pthread_mutex_unlock(&images->lock);
+    }
     return rc;
 }
 

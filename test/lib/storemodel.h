@@ -59,6 +59,7 @@ struct model {
     uint64_t next_version;
     uint64_t commit_count;
     bool faults; /* the disk fails: any refusal by the store is fine */
+    bool spoilt; /* pages may be damaged: rows are read without a check of the whole first */
     /* Called before a commit with what the object is about to become; NULL: not. */
     void (*on_intent)(void *data, int object_index, const struct model_state *state);
     void *intent_data;

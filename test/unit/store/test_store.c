@@ -41,9 +41,9 @@ TEST(store, a_newer_or_foreign_directory_is_refused)
     struct simdisk *sim = simdisk_new();
     struct cn_err err;
     CHECK_INT(0, try_open(simdisk_disk(sim), &err));
-    CHECK_INT(0, cn_disk_replace(simdisk_disk(sim), "FORMAT", "cairn data format 2\n", 20));
+    CHECK_INT(0, cn_disk_replace(simdisk_disk(sim), "FORMAT", "cairn data format 3\n", 20));
     CHECK_INT(CN_EVERSION, try_open(simdisk_disk(sim), &err));
-    CHECK(strstr(err.text, "format 2 is newer") != NULL);
+    CHECK(strstr(err.text, "format 3 is newer") != NULL);
     CHECK_INT(0, cn_disk_replace(simdisk_disk(sim), "FORMAT", "something", 9));
     CHECK_INT(CN_ECORRUPT, try_open(simdisk_disk(sim), &err));
     simdisk_free(sim);
