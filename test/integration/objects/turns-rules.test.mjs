@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { WebSocket } from "ws";
 import { project, serve, tempDir } from "../lib/server.mjs";
-import { Rig, checkLog } from "../../stress/turns/rig.mjs";
+import { Rig, checkLog, evicted } from "../../stress/turns/rig.mjs";
 import { todo } from "./turns-todo.mjs";
 
 const cellOf = (op) => op.split(" ")[0];
@@ -70,6 +70,17 @@ rule("an object that was reset writes nothing when what it waited for is settled
   await rig.kill();
   await rig.start();
   for (let i = 0; i < 4; i++) assert.deepEqual((await rig.post(`/dump/z${i}`)).marks, []);
+});
+
+rule("a loop that an object has begun serves others when the object has left memory", async (t) => {
+  const rig = await started(t, { idle: 15 });
+  await rig.post("/beginLoop/l0", { group: "loop" });
+  await evicted(rig);
+  const cells = ["l1", "l2", "l3"];
+  assert.deepEqual(await Promise.all(cells.map((cell) => rig.post(`/useLoop/${cell}`, { group: "loop" }))), cells);
+  await rig.kill();
+  await rig.start();
+  for (const cell of cells) assert.deepEqual((await rig.post(`/dump/${cell}`)).marks, [`${cell} looped`]);
 });
 
 rule("alarms that wait for a shared promise", async (t) => {

@@ -5,8 +5,7 @@
 // the AsyncLocalStorage value is its own.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Rig, checkDump, checkLog } from "../../stress/turns/rig.mjs";
-import { ask } from "../admin/lib.mjs";
+import { Rig, checkDump, checkLog, evicted } from "../../stress/turns/rig.mjs";
 import { todo } from "./turns-todo.mjs";
 
 const OBJECTS = 5;
@@ -61,7 +60,7 @@ describe("after eviction", () => {
       const cells = Array.from({ length: 6 }, (_, i) => `${way.length}-${i}`);
       const answers = await Promise.all(cells.map((cell) => rig.post(`/run/${cell}/${encodeURIComponent(way)}`, { op: `${cell} x`, group: way })));
       assert.deepEqual(answers.map((answer) => answer.name), cells);
-      await rig.server.untilTrue(async () => /cairn_objects_live\{[^}]*Cell[^}]*\} 0\n/.test((await ask(rig.server, "GET", "/metrics")).text), "eviction");
+      await evicted(rig);
       for (const cell of cells) {
         const dump = await rig.post(`/dump/${cell}`);
         assert.deepEqual(dump.marks, [`${cell} x`]);

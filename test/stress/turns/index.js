@@ -8,7 +8,7 @@
 //     /ws/NAME                                a WebSocket
 import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";
 import { hooks, started, store, within } from "./hooks.js";
-import { SHARED_MS, cells, pause, room } from "./shared.js";
+import { Channel, SHARED_MS, cells, pause, room } from "./shared.js";
 import { foreign, ways } from "./ways.js";
 
 const all = { ...ways, ...foreign };
@@ -211,6 +211,24 @@ export class Cell extends DurableObject {
       if (/Too many subrequests/.test(error.message)) throw error;
     });
     return { name: this.name };
+  }
+  /** Begins a loop at module level that serves everybody, and outlives this instance. */
+  beginLoop(_, group) {
+    const jobs = room(group).thing("jobs", () => new Channel());
+    void (async () => {
+      for await (const job of jobs) {
+        await pause(1);
+        await room(group).memo("job");
+        job.resolve(job.name);
+      }
+    })();
+    return this.name;
+  }
+  async useLoop(_, group) {
+    const job = { name: this.name, ...Promise.withResolvers() };
+    room(group).thing("jobs", () => new Channel()).put(job);
+    await this.mark(`${await job.promise} looped`);
+    return this.name;
   }
   /** A row of a cursor that another object opened. */
   async openCursor() {

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import http from "node:http";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { ask } from "../../integration/admin/lib.mjs";
 import { project, root, serve, tempDir } from "../../integration/lib/server.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -97,6 +98,12 @@ export class Rig {
   log() {
     return [...this.earlier, ...records(this.server.exit ? "" : this.server.output)];
   }
+}
+
+/** Waits until no cell is in memory; asking one would begin a turn of it. */
+export async function evicted(rig) {
+  const none = async () => /cairn_objects_live\{[^}]*Cell[^}]*\} 0\n/.test((await ask(rig.server, "GET", "/metrics")).text);
+  await rig.server.untilTrue(none, "eviction");
 }
 
 /** The lines of a log that are JSON; the last may be cut off. */

@@ -168,7 +168,7 @@ export const ways = {
         return await room.memo("return");
       } finally {
         try {
-          await room.failure("return");
+          await room.failure("return fails");
         } catch {
           await cell.mark(op);
         }
