@@ -114,7 +114,7 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
         cn_jstarget_find(&lane->targets, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!target)
         return JSValueMakeNumber(ctx, -1);
-    if (target->home_serial != instance->serial || !instance->current)
+    if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT)
         return JSValueMakeNumber(ctx, 0);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;

@@ -150,7 +150,8 @@ static void free_broken(struct cn_object_lane *lane)
     CN_LIST_FOREACH(&lane->broken, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
-        if (!object->holds)
+        /* A class that lets go drops what holds it (a timer of an hour, say) itself. */
+        if (!object->holds || (object->class_ && object->class_->lets_go))
             cn_object_free(object);
     }
 }

@@ -126,6 +126,13 @@ static JSValueRef take_bytes(JSContextRef ctx, uint8_t **bytes, size_t size)
     return value;
 }
 
+/* I1 of instance.h. */
+static bool takes(const struct cn_instance *instance, const struct cn_dispatch *dispatch)
+{
+    return instance->state == CN_INSTANCE_CURRENT ||
+           (dispatch->serial && instance->state == CN_INSTANCE_RETIRED);
+}
+
 /* Gives the event to the prelude, which answers now or later. */
 static void run(struct cn_event *event)
 {
@@ -193,7 +200,7 @@ static void deliver(struct cn_dispatch *dispatch)
 {
     struct cn_lane *lane = dispatch->to;
     struct cn_instance *instance = find_instance(lane, dispatch);
-    if (!instance || instance->state != CN_INSTANCE_READY) {
+    if (!instance || !takes(instance, dispatch)) {
         fail_unsent(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED,
                     dispatch->serial ? "The worker that this stub belongs to has ended."
                                      : "The worker behind this service binding is not running.");
@@ -284,14 +291,6 @@ void cn_dispatch_step(struct cn_lane *lane)
 
 void cn_dispatch_stop(struct cn_lane *lane)
 {
-    struct cn_event *event;
-    uint32_t cursor = 0;
-    while ((event = cn_handles_next(&lane->events, &cursor))) {
-        if (event->http || event->state == CN_EVENT_ANSWERED)
-            continue;
-        event->done = true; /* so that its answer is its end */
-        cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping", NULL, 0);
-    }
     struct cn_list *node;
     lane->dispatching = true; /* what on_done sends now is not delivered any more */
     while ((node = cn_list_take_front(&lane->dispatches))) {

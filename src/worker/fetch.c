@@ -84,6 +84,9 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
         return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
                       "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];
+    if (instance->state != CN_INSTANCE_CURRENT) /* N2 */
+        return refuse(lane, CN_REFUSAL_STARTING, http, 503,
+                      "cairn: the worker is being restarted; try again\n");
     struct cn_event *event = cn_event_new(instance);
     if (!event)
         return refuse(lane, CN_REFUSAL_EVENTS, http, 503,
@@ -170,7 +173,8 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     }
     if (event->state == CN_EVENT_RUNNING)
         event->status = status;
-    event->outcome = status == 503 ? "exceededCpu" : "exception";
+    if (!event->outcome)
+        event->outcome = status == 503 ? "exceededCpu" : "exception";
     if (event->state == CN_EVENT_STREAMING) {
         cn_http_abort(event->http);
     } else if (event->instance->lane->options.show_errors) {

@@ -10,11 +10,25 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/value.h"
+#include "worker/dispatch.h"
 #include "worker/fetch.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 #include "worker/websocket.h"
+
+#define TO(state) (1u << (state))
+static const unsigned moves[CN_INSTANCE_STATES] = {
+    [CN_INSTANCE_STARTING] = TO(CN_INSTANCE_READY) | TO(CN_INSTANCE_FAILED),
+    [CN_INSTANCE_READY] = TO(CN_INSTANCE_CURRENT) | TO(CN_INSTANCE_RETIRED),
+    [CN_INSTANCE_CURRENT] = TO(CN_INSTANCE_RETIRED),
+};
+
+static void set_state(struct cn_instance *instance, enum cn_instance_state state)
+{
+    CN_ASSERT(moves[instance->state] & TO(state));
+    instance->state = state;
+}
 
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
 {
@@ -111,7 +125,6 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     instance->lane = lane;
     instance->script = cn_script_ref(script);
     instance->on_started = on_started;
-    instance->current = true;
     instance->watched = script->tail_count || lane->options.exporter;
     instance->metrics = cn_lane_metrics_worker(&lane->metrics, script->name);
     cn_list_init(&instance->events);
@@ -156,10 +169,81 @@ void cn_instance_publish(struct cn_instance *instance)
     context->ticks = 0;
 }
 
+/* --- the end --------------------------------------------------------------------------------- */
+
+const struct cn_ending cn_ending_reload = {
+    .object_faults = CN_FAULT_RESET | CN_FAULT_RETRYABLE,
+    .object_text = "Durable Object reset because its code was updated.",
+};
+const struct cn_ending cn_ending_memory = {
+    .object_faults = CN_FAULT_RESET | CN_FAULT_RETRYABLE,
+    .object_text = "Durable Object's isolate exceeded its memory limit and was reset.",
+    .event_text = "the worker stayed above its memory limit and was restarted",
+    .outcome = "exceededMemory",
+};
+const struct cn_ending cn_ending_stop = {
+    .object_faults = CN_FAULT_RETRYABLE,
+    .object_text = "the server is stopping",
+    .event_text = "the server is stopping",
+    .outcome = "canceled",
+};
+
+void cn_instance_install(struct cn_instance *instance)
+{
+    set_state(instance, CN_INSTANCE_CURRENT);
+}
+
+void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, const char *why)
+{
+    CN_LIST_FOREACH(&instance->events, node)
+    {
+        struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
+        event->done = true; /* so that its answer is its end */
+        event->outcome = outcome;
+        if (event->state == CN_EVENT_ANSWERED)
+            cn_fetch_settle(event);
+        else if (event->http)
+            cn_fetch_fail(event, 503, why, strlen(why));
+        else
+            cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
+    }
+}
+
+/* Objects live on one version of their code: the next call starts them anew (DO-LC-4). */
+static void reset_objects(struct cn_instance *instance, const struct cn_ending *ending)
+{
+    CN_LIST_FOREACH(&instance->objects, link)
+    {
+        struct cn_jsobject *js = CN_CONTAINER_OF(link, struct cn_jsobject, link);
+        cn_object_reset(js->object, ending->object_faults, CN_ECLOSED, "%s", ending->object_text);
+    }
+}
+
+void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending)
+{
+    if (instance->state == CN_INSTANCE_RETIRED || instance->state == CN_INSTANCE_FAILED)
+        return;
+    if (instance->state == CN_INSTANCE_STARTING) {
+        set_state(instance, CN_INSTANCE_FAILED); /* nobody waits for it any more */
+        return;
+    }
+    set_state(instance, CN_INSTANCE_RETIRED);
+    cn_websocket_instance_end(instance); /* DO-WS-13 */
+    reset_objects(instance, ending);
+    if (ending->event_text)
+        cn_instance_fail_events(instance, ending->outcome, ending->event_text);
+}
+
+bool cn_instance_is_over(const struct cn_instance *instance)
+{
+    return (instance->state == CN_INSTANCE_RETIRED || instance->state == CN_INSTANCE_FAILED) &&
+           cn_list_empty(&instance->events) && cn_list_empty(&instance->objects);
+}
+
 void cn_instance_free(struct cn_instance *instance)
 {
     cn_instance_publish(instance);
-    CN_ASSERT(cn_list_empty(&instance->events) && cn_list_empty(&instance->objects));
+    CN_ASSERT(cn_instance_is_over(instance)); /* I3 */
     cn_websocket_instance_free(instance);
     cn_ws_message_unref(instance->last_sent);
     cn_list_remove(&instance->link);
@@ -173,7 +257,7 @@ void cn_instance_started(struct cn_instance *instance, const char *failure)
     if (instance->state != CN_INSTANCE_STARTING)
         return;
     struct cn_err err;
-    instance->state = failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY;
+    set_state(instance, failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY);
     if (failure) {
         struct cn_buf explained = {0};
         cn_script_explain(instance->script, failure, strlen(failure), false, &explained);

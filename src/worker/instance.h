@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/instance.h - a script running on one lane: its global, its handlers.
  *
- *     STARTING ──► READY ──► (not current any more) ──► freed when no event is left
- *         └──────► FAILED
+ *     STARTING ──► READY ──► CURRENT ──► RETIRED ──► freed
+ *         │          └──────────────────────▲         ▲
+ *         └──────► FAILED ────────────────────────────┘
  *
- * Starting evaluates the bundle, which may await at its top level. Events come
- * only to instances that are READY.
+ * Starting evaluates the bundle, which may await at its top level. READY waits for the other
+ * scripts of its deployment.
+ *
+ * The end. Whatever ends an instance, cn_instance_retire() does it: a reload, a restart for
+ * memory, the end of the server. Its WebSockets close, its objects are reset, and its events fail
+ * or, if the ending says so, go on. A turn that was ended for its CPU time fails events in the same
+ * way (cn_instance_fail_events()), and what ends a single object is cn_object_reset() in all cases.
+ *
+ * I1  New events come to CURRENT instances only; what a script has lent (stubs) can be called as
+ *     long as its instance is there and has not FAILED.
+ * I2  An instance is retired outside of its own JavaScript, and freed outside of any (X2).
+ * I3  It is freed when it is RETIRED or FAILED and has no event and no object. What it has started
+ *     (timers, fetches, sockets, work on other threads) is cancelled then, its unclaimed WebSockets
+ *     are released, and what it has lent stays until it is given back (js/context.h X3).
  *
  * Threads:   the lane's.
  * Ownership: the lane's list. */
@@ -22,7 +35,23 @@ struct cn_runtime;
 struct cn_worker_metrics;
 struct cn_event;
 
-enum cn_instance_state { CN_INSTANCE_STARTING, CN_INSTANCE_READY, CN_INSTANCE_FAILED };
+enum cn_instance_state {
+    CN_INSTANCE_STARTING,
+    CN_INSTANCE_READY,
+    CN_INSTANCE_CURRENT,
+    CN_INSTANCE_RETIRED,
+    CN_INSTANCE_FAILED,
+    CN_INSTANCE_STATES
+};
+
+/* Why an instance ends, as its objects and its clients are told. */
+struct cn_ending {
+    unsigned object_faults; /* of enum cn_call_fault */
+    const char *object_text;
+    const char *event_text; /* NULL: events go on to their end */
+    const char *outcome;    /* of those that do not, for their traces */
+};
+extern const struct cn_ending cn_ending_reload, cn_ending_memory, cn_ending_stop;
 
 struct cn_instance {
     struct cn_lane *lane;
@@ -37,7 +66,6 @@ struct cn_instance {
     struct cn_list ends;             /* of struct cn_ws_end that are NEW: worker/websocket.h */
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
-    bool current;                    /* gets new events, or is about to */
     bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
@@ -57,7 +85,15 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
                                     struct cn_err *err);
 /* Adds what its turns have taken to the worker's counter. */
 void cn_instance_publish(struct cn_instance *instance);
-/* No event may be left. */
+/* I1: it gets the events of its script from now on. */
+void cn_instance_install(struct cn_instance *instance);
+/* Ends it, unless that has been done. */
+void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending);
+/* Every event that has no answer yet gets 503, or the same inside the server. `outcome` is static.
+ */
+void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, const char *why);
+/* I3 */
+bool cn_instance_is_over(const struct cn_instance *instance);
 void cn_instance_free(struct cn_instance *instance);
 /* Called from JavaScript through bindings/http.c: the bundle has been evaluated, or failed. */
 void cn_instance_started(struct cn_instance *instance, const char *failure);

@@ -43,34 +43,14 @@ static void post(struct cn_lane *lane, void (*deliver)(struct cn_mail *mail, voi
 
 /* --- deployments ----------------------------------------------------------------------------- */
 
-/* N2: frees instances that no event needs any more. */
+/* I3 of instance.h: frees those that nothing needs any more. */
 static void free_unused_instances(struct cn_lane *lane)
 {
     CN_LIST_FOREACH(&lane->instances, node)
     {
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (!instance->current && cn_list_empty(&instance->events) &&
-            cn_list_empty(&instance->objects))
+        if (cn_instance_is_over(instance))
             cn_instance_free(instance);
-    }
-}
-
-/* Objects live on one version of their code: those on an older one start anew at their next call
- * (DO-LC-4). */
-static void reset_old_objects(struct cn_lane *lane)
-{
-    CN_LIST_FOREACH(&lane->instances, node)
-    {
-        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (instance->current)
-            continue;
-        cn_websocket_instance_end(instance); /* DO-WS-13 */
-        CN_LIST_FOREACH(&instance->objects, link)
-        {
-            struct cn_jsobject *js = CN_CONTAINER_OF(link, struct cn_jsobject, link);
-            cn_object_reset(js->object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
-                            "Durable Object reset because its code was updated.");
-        }
     }
 }
 
@@ -84,7 +64,7 @@ static void finish_starting(struct cn_lane *lane)
     if (failed) {
         for (size_t i = 0; i < deployment->script_count; i++) {
             if (instances[i])
-                instances[i]->current = false;
+                cn_instance_retire(instances[i], &cn_ending_reload);
         }
         cn_free(instances);
         lane->options.on_deployed(lane, deployment, &lane->starting_err);
@@ -92,13 +72,14 @@ static void finish_starting(struct cn_lane *lane)
         return;
     }
     struct cn_deployment *before = lane->deployment;
-    for (size_t i = 0; before && i < before->script_count; i++)
-        lane->current[i]->current = false;
-    cn_free(lane->current);
+    struct cn_instance **old = lane->current;
     lane->deployment = deployment;
     lane->current = instances;
-    if (before)
-        reset_old_objects(lane);
+    for (size_t i = 0; i < deployment->script_count; i++)
+        cn_instance_install(instances[i]);
+    for (size_t i = 0; before && i < before->script_count; i++)
+        cn_instance_retire(old[i], &cn_ending_reload);
+    cn_free(old);
     if (before)
         cn_deployment_unref(before);
     if (lane->listening && lane->options.background)
@@ -111,6 +92,10 @@ static void on_instance_started(struct cn_instance *instance, const struct cn_er
     struct cn_lane *lane = instance->lane;
     if (err)
         lane->starting_err = *err;
+    for (size_t i = 0; err && i < lane->starting->script_count; i++) {
+        if (lane->starting_instances[i] == instance)
+            lane->starting_instances[i] = NULL; /* it may go before the others have started */
+    }
     if (--lane->starting_left == 0)
         finish_starting(lane);
 }
@@ -135,7 +120,8 @@ static void deliver_deploy(struct cn_mail *mail, void *data)
     for (size_t i = 0; i < count; i++) {
         struct cn_instance *instance =
             cn_instance_new(lane, deployment->scripts[i], on_instance_started, &lane->starting_err);
-        lane->starting_instances[i] = instance;
+        lane->starting_instances[i] =
+            instance && instance->state != CN_INSTANCE_FAILED ? instance : NULL;
         if (!instance)
             lane->starting_left--;
     }
@@ -151,25 +137,55 @@ void cn_lane_deploy(struct cn_lane *lane, struct cn_deployment *deployment)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static void on_replaced(struct cn_instance *instance, const struct cn_err *err)
+/* The place of the script in the current deployment, or -1. */
+static int place_of(const struct cn_lane *lane, const struct cn_script *script)
 {
-    if (err)
-        cn_error("%s", err->text);
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
+        if (lane->deployment->scripts[i] == script)
+            return (int)i;
+    }
+    return -1;
 }
 
-/* Ends every event of the instance that has no answer yet. */
-static void fail_events(struct cn_instance *instance, const char *why)
+/* An instance that takes the place of one that was ended has started, or not; by then there may be
+ * another deployment. */
+static void on_restarted(struct cn_instance *instance, const struct cn_err *err)
 {
-    CN_LIST_FOREACH(&instance->events, node)
+    struct cn_lane *lane = instance->lane;
+    int place = place_of(lane, instance->script);
+    if (err) {
+        cn_error("%s", err->text);
+    } else if (place >= 0 && lane->current[place]->state != CN_INSTANCE_CURRENT) {
+        lane->current[place] = instance;
+        cn_instance_install(instance);
+    } else {
+        cn_instance_retire(instance, &cn_ending_reload);
+    }
+}
+
+static bool is_starting(const struct cn_lane *lane, const struct cn_script *script)
+{
+    CN_LIST_FOREACH(&lane->instances, node)
     {
-        struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        event->done = true; /* so that its answer is its end */
-        if (event->state == CN_EVENT_ANSWERED)
-            cn_fetch_settle(event);
-        else if (event->http)
-            cn_fetch_fail(event, 503, why, strlen(why));
-        else
-            cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        if (instance->script == script && instance->state == CN_INSTANCE_STARTING)
+            return true;
+    }
+    return false;
+}
+
+/* Starts what has ended and has not been replaced. One that fails is tried again with the next tick
+ * of the house. */
+static void restart_ended(struct cn_lane *lane)
+{
+    struct cn_err err;
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
+        struct cn_script *script = lane->deployment->scripts[i];
+        if (lane->current[i]->state == CN_INSTANCE_CURRENT || is_starting(lane, script) ||
+            lane->stopping)
+            continue;
+        if (!cn_instance_new(lane, script, on_restarted, &err))
+            cn_error("%s", err.text);
     }
 }
 
@@ -187,28 +203,22 @@ static void fail_after_termination(struct cn_lane *lane)
         context->terminated = false;
         cn_error("worker %s used more than its CPU limit of %llu ms; its requests fail",
                  instance->script->name, (unsigned long long)instance->script->cpu_limit_ms);
-        fail_events(instance, "the script used more than its CPU limit");
+        cn_instance_fail_events(instance, "exceededCpu", "the script used more than its CPU limit");
     }
 }
 
-/* The script's global holds on to too much: fail what runs there and start it afresh. */
+/* The scripts' globals hold on to too much: ends what runs there and starts them afresh. Outside of
+ * turns. */
 static void replace_instances(struct cn_lane *lane)
 {
-    struct cn_err err;
-    for (size_t i = 0; i < lane->deployment->script_count; i++) {
-        struct cn_instance *old = lane->current[i];
-        struct cn_instance *fresh = cn_instance_new(lane, old->script, on_replaced, &err);
-        if (!fresh) {
-            cn_error("%s", err.text);
-            continue;
-        }
-        lane->current[i] = fresh;
-        old->current = false;
-        cn_websocket_instance_end(old);
-        fail_events(old, "the worker stayed above its memory limit and was restarted");
-    }
+    for (size_t i = 0; i < lane->deployment->script_count; i++)
+        cn_instance_retire(lane->current[i], &cn_ending_memory);
+    /* Objects that were reset go with a step; then nothing keeps the instances. */
+    if (lane->options.node)
+        cn_object_lane_step(&lane->object_lane);
     free_unused_instances(lane);
     cn_js_vm_collect(lane->vm);
+    restart_ended(lane);
 }
 
 /* Idle objects go before requests are refused: a quarter, half, all of them, the longest idle
@@ -337,6 +347,7 @@ static void on_house(uv_timer_t *timer)
     cn_fetch_sweep(lane);
     cn_websocket_lane_tick(lane);
     free_unused_instances(lane);
+    restart_ended(lane);
     cn_js_vm_pump(lane->vm);
     watch_memory(lane);
     /* What this function itself did in the VM is no activity. */
@@ -509,6 +520,12 @@ static void on_client_closed(void *data)
 /* Nothing is left that could call them: the instances can go, and then the loop ends. */
 static void finish_stop(struct cn_lane *lane)
 {
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        /* What the last turns of objects have begun meanwhile. */
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        cn_instance_fail_events(instance, cn_ending_stop.outcome, cn_ending_stop.event_text);
+    }
     cn_dispatch_stop(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
@@ -551,14 +568,8 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     lane->stopping = true;
     if (lane->options.background)
         lane->options.background->stop(lane);
-    /* Requests get on_abort, which answers them; what the scripts still do is given up. */
-    struct cn_event *event;
-    uint32_t cursor = 0;
-    while ((event = cn_handles_next(&lane->events, &cursor))) {
-        event->done = true;
-        if (event->state == CN_EVENT_ANSWERED)
-            cn_fetch_settle(event);
-    }
+    CN_LIST_FOREACH(&lane->instances, node)
+    cn_instance_retire(CN_CONTAINER_OF(node, struct cn_instance, link), &cn_ending_stop);
     cn_websocket_lane_abort(lane);
     cn_http_server_close(lane->http, on_http_closed, lane);
 }

@@ -9,7 +9,8 @@
  *
  * N1  A request runs from its first to its last byte on the instance it began
  *     with; a new deployment affects only requests that arrive after it.
- * N2  An instance is freed when it is not current and no event of it is left.
+ * N2  A script whose instance has ended and has no other yet answers 503: requests never come to
+ *     one that is not CURRENT (instance.h).
  *
  * Threads:   cn_lane_start/deploy/drain/stop from any; the callbacks run on the lane.
  * Ownership: struct cn_server. */

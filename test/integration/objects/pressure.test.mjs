@@ -82,3 +82,47 @@ test("DO-LC: new objects of a class are limited per minute if the configuration 
   for (let i = 0; i < 5; i++) assert.equal((await server.fetch(`/o${i}/save`)).status, 200); // they exist
   await server.kill();
 });
+
+test("I3: a restart for memory resets the objects that hold it, whatever they have under way", async () => {
+  const hog = `import { DurableObject } from "cloudflare:workers";
+export class Box extends DurableObject {
+  started = Math.random();
+  read() { return this.started; }
+  hog() { // a call that is never answered, a timer of an hour, a cursor, a socket
+    this.held = Array.from({ length: 12 }, () => new Uint8Array(8 << 20).fill(1));
+    setTimeout(() => {}, 3_600_000);
+    this.cursor = this.ctx.storage.sql.exec("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n LIMIT 100");
+    this.cursor.next();
+    this.socket = new WebSocketPair()[0];
+    this.socket.accept();
+    return new Promise(() => {});
+  }
+}
+export default {
+  async fetch(request, env) {
+    const [, name, method] = new URL(request.url).pathname.split("/");
+    return Response.json(await env.BOX.getByName(name)[method]());
+  },
+};
+`;
+  const dir = project({ "wrangler.toml": config("heap_bytes = 67108864"), "index.js": hog });
+  const server = await serve(dir, { lanes: 1 });
+  const before = await (await server.fetch("/a/read")).json();
+  const stuck = server.fetch("/a/hog");
+  await server.until(/over its limit of 64 MB; new requests get 503/);
+  await server.until(/the workers are restarted/);
+  const failed = await stuck;
+  assert.ok(failed.status >= 500, String(failed.status));
+  await server.untilTrue(async () => (await server.fetch("/b/read")).status === 200, "a restarted worker");
+  const again = await server.fetch("/a/read");
+  assert.equal(again.status, 200);
+  assert.notEqual(await again.json(), before);
+  // And it stays: the memory is free.
+  const warnings = server.output.split("new requests get 503").length;
+  for (let i = 0; i < 20; i++) {
+    assert.equal((await server.fetch("/a/read")).status, 200);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.equal(server.output.split("new requests get 503").length, warnings);
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+});
