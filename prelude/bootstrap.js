@@ -83,4 +83,5 @@ export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
 export { quiet } from "./workers/object/id.js";
 export { localReply } from "./workers/object/local.js";
+export { objectResume } from "./internal/gate.js";
 export { objectCreate, objectDeliver, objectDestroy, objectSocket } from "./workers/object/host.js";

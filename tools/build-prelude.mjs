@@ -14,6 +14,7 @@
 import { build } from "esbuild";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { declarations, followTurns, moveMap, namesFor } from "./bundler/turns.mjs";
 
 const [entry, out] = process.argv.slice(2);
 const folder = path.resolve("prelude");
@@ -122,9 +123,12 @@ async function bundle(options, plugins) {
   // esbuild's own function goes: a function within a function is parsed once more. The rest stays
   // on its lines, so that the source map is true but for the first one.
   const body = /^(?:"use strict";)?var __prelude=\(\(\)=>\{([^]*)\}\)\(\);\s*$/.exec(output(".js"))[1];
-  const script = `(function(__native,__options,__core){"use strict";${body}})\n`;
+  const names = namesFor(body);
+  const whole = `(function(__native,__options,__core){"use strict";${declarations(names, "__native.turns??={mark:__native.mark(),c:null}")}${body}})\n`;
+  const { script, insertions } = followTurns(whole, names);
   if (/[^\x00-\x7f]/.test(script)) throw new Error("the prelude must be ASCII");
-  return { script, map: output(".map"), modules: files.map((f) => nameOf(path.resolve(f))) };
+  const map = JSON.stringify(moveMap(JSON.parse(output(".map")), whole, insertions));
+  return { script, map, modules: files.map((f) => nameOf(path.resolve(f))) };
 }
 
 /** The names that modules export. */

@@ -1,32 +1,35 @@
-// The input gate of objects, as far as it concerns what they wait for.
+// The input gate of objects, as far as it concerns code that has waited.
 //
 // While an object is in a critical section (blockConcurrencyWhile, a transaction) no new event comes
-// in; src/object/ sees to that. But events that are under way have started timers, calls and
-// fetches, and what those bring must wait as well: a completion goes on only if its operation was
-// started after the innermost section was entered, that is by the section itself.
+// in; src/object/ sees to that. But events that are under way wait for promises, and must not go on
+// either: only the section's own code does. Sections are levels, the innermost of which is open:
 //
-// Operations and sections of an object are numbered together.
-// I1  A completion whose number is below that of the innermost section is put aside; it runs, in
-//     order of arrival, when every section above its number has ended.
+//     root level of the object ── active section ── its active section ── ...
+//
+// Code belongs to the level that its context names: events to the root, the callback of a section to
+// the section.
+//
+// I1  Code goes on only while its level has no active section. What cannot goes on is put aside, and goes
+//     on in order of arrival, each in a turn of its own, when it may.
+// I2  A level has one active section at a time: one that is begun while another is active, or while
+//     something waits for the level, waits in the same line.
+// I3  When a section has ended, its level is the one above, for code of it that goes on, and for a
+//     section of its own that has not ended.
 import { native } from "./native.js";
 import { reportException } from "./report.js";
+import { afterwards, closed, enter, here, levelOf, objectOf, setGate, withLevel } from "./turn.js";
 
-/** C writes: [0] the time (web/time.js), [1] the number of the object whose turn it is, or 0, [2] that of its trace, or 0. */
-const turn = native.clock();
-
-/** The number of the object whose turn it is, or 0. */
-export const currentObject = () => turn[1];
-
-/** The number of the trace that the turn adds to (trace.js), or 0: nobody watches. */
-export const currentTrace = () => turn[2];
-
-/** When the turn began, in milliseconds. */
-export const turnTime = () => turn[0];
+class Level {
+  active = null; // a level: the section under way
+  ended = false;
+  constructor(parent) {
+    this.parent = parent;
+  }
+}
 
 class Gate {
-  last = 0; // number given last
-  sections = []; // numbers of those under way, innermost last
-  deferred = []; // completions put aside: [number, function]
+  root = new Level(null);
+  waiting = []; // [context, function], in order
 }
 const gates = new Map(); // number of the object -> Gate
 
@@ -36,63 +39,69 @@ function gateOf(object) {
   return gate;
 }
 
-/** `callback` for a completion: it waits while the gate of the object that asks now is closed to it. */
-export function gated(callback) {
-  const object = turn[1];
-  if (object === 0) return callback;
-  const gate = gateOf(object);
-  const number = ++gate.last;
-  return (a, b, c, d) => {
-    if (gate.sections.length === 0 || number > gate.sections.at(-1)) callback(a, b, c, d);
-    else gate.deferred.push([number, () => callback(a, b, c, d)]);
-  };
+/** `callback` is called once code of the context may go on; never, if its object is gone. */
+function wait(context, callback) {
+  gates.get(objectOf(context))?.waiting.push([context, callback]);
 }
+setGate({ rootLevel: (object) => gateOf(object).root, wait });
 
-/** A section begins. Returns its number. */
-export function enterSection(object) {
-  native.objectLock(object);
-  const gate = gateOf(object);
-  gate.sections.push(++gate.last);
-  return gate.last;
-}
-
-export function leaveSection(object, number) {
-  const gate = gateOf(object);
-  gate.sections = gate.sections.filter((each) => each !== number);
-  native.objectUnlock(object);
-  // After what waited for the section itself.
-  if (gate.deferred.length > 0) Promise.resolve().then(() => resume(gate));
-}
-
-function resume(gate) {
-  const waiting = gate.deferred;
-  gate.deferred = [];
-  for (const entry of waiting) {
-    if (gate.sections.length > 0 && entry[0] < gate.sections.at(-1)) {
-      gate.deferred.push(entry);
-      continue;
-    }
-    try {
-      entry[1]();
-    } catch (error) {
-      reportException(error);
-    }
+/** C calls, in a turn of the object: the first that may goes on (I1). */
+export function objectResume(object) {
+  const waiting = gates.get(object)?.waiting ?? [];
+  const index = waiting.findIndex(([context]) => !closed(context));
+  if (index < 0) return;
+  const [[context, callback]] = waiting.splice(index, 1);
+  if (waiting.length > 0) native.objectKick(object);
+  if (!enter(context)) return;
+  try {
+    callback();
+  } catch (error) {
+    reportException(error);
   }
+}
+
+/** A context of the object: the one of now, or one of its root level if other code asks. */
+function contextIn(object) {
+  const context = here();
+  return objectOf(context) === object ? context : withLevel(context, gateOf(object).root, object);
+}
+
+/**
+ * Runs `work`, an async function, as a section of the object: soon, or when those before it have ended.
+ * @returns {Promise<unknown>} of its result
+ */
+export function runSection(object, work) {
+  const context = contextIn(object);
+  const section = new Level(null);
+  const begin = () => {
+    section.parent = levelOf(context);
+    section.parent.active = section;
+    native.objectLock(object);
+  };
+  const end = () => {
+    section.ended = true;
+    section.parent.active = section.active; // I3
+    if (section.active !== null) section.active.parent = section.parent;
+    native.objectUnlock(object);
+    if (gates.get(object)?.waiting.length > 0) native.objectKick(object);
+  };
+  return new Promise((resolve, reject) => {
+    const run = () => {
+      if (!enter(withLevel(context, section))) return;
+      afterwards(work(), (value) => { end(); resolve(value); }, (error) => { end(); reject(error); });
+    };
+    const level = levelOf(context);
+    if (level.active === null && !gateOf(object).waiting.some(([other]) => levelOf(other) === level)) {
+      begin();
+      // The callback begins when the code that asks has done what it can do now.
+      afterwards(Promise.resolve(), run);
+    } else {
+      wait(context, () => { begin(); run(); });
+    }
+  });
 }
 
 /** The object has left memory. */
 export function forgetGate(object) {
   gates.delete(object);
-}
-
-/**
- * The output gate (DO-TX-5): undefined if what the object whose turn it is has written is durable,
- * or there is no object; else a promise of that moment. It never settles if the object is reset.
- */
-export function outputGate() {
-  const object = turn[1];
-  if (object === 0 || native.outputOpen(object)) return undefined;
-  return new Promise((resolve, reject) => {
-    native.storageSync(object, false, gated((failure) => (failure === undefined ? resolve() : reject(new Error(failure)))));
-  });
 }

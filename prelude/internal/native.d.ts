@@ -6,8 +6,12 @@ export interface Native {
   monotonicTime(): number;
   randomFill(view: ArrayBufferView | ArrayBuffer): void;
   isProxy(value: unknown): boolean;
-  clock(): Float64Array;
   onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
+  // turn.c
+  clock(): Float64Array;
+  mark(): Float64Array;
+  turnSwitch(): boolean;
+  objectKick(object: number): void;
   // trace.c; only while there is a trace (currentTrace())
   traceEvent(subject: string, members: string): void;
   traceStatus(status: number): void;

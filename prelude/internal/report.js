@@ -2,7 +2,7 @@
 //
 // It becomes an "error" event on the global object, and a rejection an "unhandledrejection"
 // event; if no listener prevents the default, it is logged.
-import { currentTrace } from "./gate.js";
+import { currentTrace } from "./turn.js";
 import { native } from "./native.js";
 import inspection from "part:./inspect.js";
 import trace from "part:./trace.js";

@@ -1,51 +1,12 @@
 // node:async_hooks: AsyncLocalStorage and AsyncResource.
 //
-// The current frame (an immutable map from storages to values, or undefined for the empty one) is
-// a variable. Whoever defers a callback captures the frame; whoever runs it puts the frame back and
-// restores the one before. JavaScriptCore has no hook for `await`, so the bundler lowers the async
-// functions of a project that imports this module to generators that call then(); what remains is
-// to wrap then() here, when the module is first loaded, and callbacks of timers and microtasks
-// where those are started (prelude/web/timers.js).
-//
-// A1  Between callbacks, that is whenever the engine takes the next microtask or task, the frame is
-//     empty: every function here that sets it restores it before it returns.
-// A2  A callback that was deferred in the empty frame needs no wrapping, because of A1. Code that
-//     uses no AsyncLocalStorage therefore pays one comparison.
+// The values of storages are in the context of the code that runs (prelude/internal/turn.js), which
+// follows promises, `await`, timers and callbacks: as its frame, an immutable map from storages to
+// values, or undefined for the empty one.
 import { invalidArgType, validateFunction } from "./internal/errors.js";
-import { setCapture } from "./internal/internals.js";
+import { frames } from "./internal/internals.js";
 
-let frame; // undefined, or a Map that is never changed
-
-function runIn(next, callback, self, args) {
-  const before = frame;
-  frame = next;
-  try {
-    return Reflect.apply(callback, self, args);
-  } finally {
-    frame = before;
-  }
-}
-
-/** `callback` in the frame of now. */
-function capture(callback) {
-  const captured = frame;
-  if (captured === undefined || typeof callback !== "function") return callback;
-  return function (...args) {
-    return runIn(captured, callback, this, args);
-  };
-}
-
-{
-  const { then } = Promise.prototype;
-  const wrapped = {
-    then(onFulfilled, onRejected) {
-      if (frame === undefined) return Reflect.apply(then, this, [onFulfilled, onRejected]);
-      return Reflect.apply(then, this, [capture(onFulfilled), capture(onRejected)]);
-    },
-  };
-  Object.defineProperty(Promise.prototype, "then", { value: wrapped.then });
-}
-setCapture(capture);
+const runIn = frames.run;
 
 export class AsyncLocalStorage {
   #defaultValue;
@@ -64,7 +25,7 @@ export class AsyncLocalStorage {
   /** A function that runs `callback` in the frame of now. */
   static bind(callback) {
     validateFunction(callback, "fn");
-    const captured = frame;
+    const captured = frames.current();
     return Object.defineProperty(
       function (...args) {
         return runIn(captured, callback, this, args);
@@ -76,22 +37,23 @@ export class AsyncLocalStorage {
 
   /** A function that runs what it is given in the frame of now. */
   static snapshot() {
-    const captured = frame;
+    const captured = frames.current();
     return (callback, ...args) => runIn(captured, callback, undefined, args);
   }
 
   getStore() {
+    const frame = frames.current();
     return frame !== undefined && frame.has(this) ? frame.get(this) : this.#defaultValue;
   }
 
   run(store, callback, ...args) {
-    const next = new Map(frame);
+    const next = new Map(frames.current());
     next.set(this, store);
     return runIn(next, callback, undefined, args);
   }
 
   exit(callback, ...args) {
-    const next = new Map(frame);
+    const next = new Map(frames.current());
     next.delete(this);
     return runIn(next.size === 0 ? undefined : next, callback, undefined, args);
   }
@@ -108,7 +70,7 @@ export class AsyncLocalStorage {
 let lastId = 0;
 
 export class AsyncResource {
-  #frame = frame;
+  #frame = frames.current();
   #id = ++lastId;
   #type;
 

@@ -1,5 +1,5 @@
 // console: https://console.spec.whatwg.org/. Each call becomes one entry of the script's log.
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import inspection from "part:../internal/inspect.js";
 import trace from "part:../internal/trace.js";

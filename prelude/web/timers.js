@@ -1,16 +1,10 @@
 // setTimeout, setInterval and their clear functions; queueMicrotask.
-import { gated } from "../internal/gate.js";
+import { afterwards, gated } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { reportException } from "../internal/report.js";
 import { needsEvent } from "../internal/startup.js";
 
 let lastId = 0;
-
-/** Wraps every callback that is deferred here: how node:async_hooks keeps its context. */
-let capture = (callback) => callback;
-export function setCapture(wrap) {
-  capture = wrap;
-}
 
 function start(callback, delay, repeats, args) {
   if (typeof callback !== "function") {
@@ -18,18 +12,17 @@ function start(callback, delay, repeats, args) {
   }
   needsEvent();
   const id = ++lastId;
-  const run = capture(callback);
   let waiting = false; // a tick of an interval waits for the gate: one is enough
   const tick = () => {
     waiting = false;
     try {
-      run(...args);
+      callback(...args);
     } catch (error) {
       reportException(error);
     }
   };
   const deferrable = gated(tick);
-  native.timerStart(id, +delay || 0, repeats, deferrable === tick ? tick : () => {
+  native.timerStart(id, +delay || 0, repeats, !repeats ? deferrable : () => {
     if (waiting) return;
     waiting = true;
     deferrable();
@@ -51,18 +44,16 @@ export function clearInterval(id) {
 }
 
 const resolved = Promise.resolve();
-const { then } = Promise.prototype;
 
 export function queueMicrotask(callback) {
   if (typeof callback !== "function") {
     throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.");
   }
-  const run = capture(callback);
-  then.call(resolved, () => {
+  afterwards(resolved, gated(() => {
     try {
-      run();
+      callback();
     } catch (error) {
       reportException(error);
     }
-  });
+  }));
 }

@@ -1,5 +1,5 @@
 // The context of an event: what handlers receive as `ctx`.
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";

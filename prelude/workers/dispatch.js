@@ -1,5 +1,5 @@
 // Events come in here: C calls start() once and then a dispatch function per event.
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace, outputGate, turns } from "../internal/turn.js";
 import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setStarting } from "../internal/startup.js";
@@ -54,7 +54,7 @@ export function start(script, files, environment) {
   };
   setStarting(true);
   try {
-    const exports = script({ modules, files });
+    const exports = script({ modules, files, turns });
     if (typeof exports?.then === "function") exports.then(ready, failed);
     else ready(exports);
   } catch (error) {
@@ -129,6 +129,12 @@ function fail(handle, context, error) {
 }
 
 function finish(handle, context, response) {
+  const gate = outputGate(); // of a worker only if it has used the storage of an object
+  if (gate === undefined) send(handle, context, response);
+  else gate.then(() => send(handle, context, response), (error) => fail(handle, context, error));
+}
+
+function send(handle, context, response) {
   let sent;
   try {
     if (!(response instanceof Response)) {
@@ -178,6 +184,8 @@ function stream(handle, { status, statusText, headers, body }) {
   }
   return pumpTo(body, {
     write(chunk) {
+      const gate = outputGate();
+      if (gate !== undefined) return gate.then(() => this.write(chunk));
       let resume;
       const state = native.respondWrite(handle, chunk, (_, failure) => {
         resume[failure === undefined ? 0 : 1](failure && new Error(failure));

@@ -3,7 +3,7 @@
 //
 // A new kind of event is an entry of `kinds`: (entry, argument) => result, where `argument` is what
 // C has serialized (or undefined) and the result goes back to C serialized.
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace } from "../internal/turn.js";
 import { deserialize } from "../internal/serialize.js";
 import { contextAnswered, newContext, bindLifetime } from "./context.js";
 import { Entry } from "./entrypoint.js";

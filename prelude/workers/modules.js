@@ -1,5 +1,5 @@
 // The modules a script imports from the runtime rather than from its bundle.
-import { currentObject } from "../internal/gate.js";
+import { currentObject } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { needsEvent } from "../internal/startup.js";

@@ -9,8 +9,7 @@ import { describeError, reportException } from "../internal/report.js";
 import { deserialize, serialize } from "../internal/serialize.js";
 import * as nativeIds from "../web/crypto/native-ids.js";
 import names from "../node/names.json";
-import { setCapture } from "../web/timers.js";
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace, frames, gated } from "../internal/turn.js";
 import trace from "part:../internal/trace.js";
 import { modules } from "./modules.js";
 import * as timers from "./node-timers.js";
@@ -18,7 +17,7 @@ import * as timers from "./node-timers.js";
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, setCapture, timers,
+    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers,
     noteChannel: (channel, message) => {
       if (currentTrace() !== 0) trace().noteChannel(channel, message);
     },

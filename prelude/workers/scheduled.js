@@ -1,5 +1,5 @@
 // The event "scheduled": https://developers.cloudflare.com/workers/runtime-apis/handlers/scheduled/
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { finishInterface } from "../internal/interface.js";
 import trace from "part:../internal/trace.js";

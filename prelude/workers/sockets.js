@@ -5,7 +5,7 @@
 // the Connection and one common token; when all three are unreachable the token is collected, and
 // the connection is closed.
 import { finishInterface } from "../internal/interface.js";
-import { gated, outputGate } from "../internal/gate.js";
+import { gated, outputGate } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { needsEvent } from "../internal/startup.js";
 import { illegalConstructor, isObject } from "../internal/webidl.js";

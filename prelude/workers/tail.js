@@ -1,7 +1,7 @@
 // The event "tail": https://developers.cloudflare.com/workers/runtime-apis/handlers/tail/
 //
 // C has the traces of other workers' invocations as JSON (src/worker/trace.c).
-import { currentTrace } from "../internal/gate.js";
+import { currentTrace } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import trace from "part:../internal/trace.js";
 

@@ -5,7 +5,7 @@
 // for hibernation (then events go to methods of the object, and this object may be collected and
 // made anew), or used in a Response (then it belongs to whoever gets that).
 import { needsEvent } from "../internal/startup.js";
-import { currentObject, gated, outputGate } from "../internal/gate.js";
+import { currentObject, gated, outputGate } from "../internal/turn.js";
 import { compatibilityFlags, native } from "../internal/native.js";
 import { defineConstants, finishInterface } from "../internal/interface.js";
 import { deserialize, serialize } from "../internal/serialize.js";

@@ -33,6 +33,7 @@ extern const struct cn_js_native cn_native_ratelimit[];
 extern const struct cn_js_native cn_native_restore[];
 extern const struct cn_js_native cn_native_storage[];
 extern const struct cn_js_native cn_native_trace[];
+extern const struct cn_js_native cn_native_turn[];
 extern const struct cn_js_native cn_native_url[];
 extern const struct cn_js_native cn_native_webcrypto[];
 extern const struct cn_js_native cn_native_websocket[];
@@ -71,6 +72,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_storage,
     cn_native_timers,
     cn_native_trace,
+    cn_native_turn,
     cn_native_url,
     cn_native_webcrypto,
     cn_native_websocket,

@@ -44,15 +44,6 @@ static JSValueRef native_random_fill(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* clock() -> Float64Array over the VM's clock (js/vm.h), which outlives every context. */
-static JSValueRef native_clock(CN_JS_NATIVE_ARGS)
-{
-    struct cn_js_vm *vm = cn_js_vm_current();
-    return JSObjectMakeTypedArrayWithBytesNoCopy(ctx, kJSTypedArrayTypeFloat64Array, vm->clock,
-                                                 CN_JS_CLOCK_COUNT * sizeof(*vm->clock), NULL, NULL,
-                                                 exception);
-}
-
 /* isProxy(value) */
 static JSValueRef native_is_proxy(CN_JS_NATIVE_ARGS)
 {
@@ -75,7 +66,6 @@ const struct cn_js_native cn_native_console[] = {
     {"monotonicTime", native_monotonic_time},
     {"randomFill", native_random_fill},
     {"isProxy", native_is_proxy},
-    {"clock", native_clock},
     {"onUnhandledRejection", native_on_unhandled_rejection},
     {0},
 };

@@ -12,6 +12,7 @@
 #include "worker/event.h"
 #include "worker/fetch.h"
 #include "worker/instance.h"
+#include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 
@@ -45,7 +46,7 @@ void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const u
     dispatch->on_done = on_done;
     dispatch->origin = cn_lane_origin(dispatch->from);
     cn_js_pin_set(&dispatch->callback, cn_js_context_of(ctx), callback);
-    struct cn_object *object = dispatch->from->vm->owner;
+    struct cn_object *object = cn_jsclass_gate(dispatch->from);
     if (object)
         cn_object_output(object, &dispatch->output, on_gate); /* DO-TX-5 */
     else

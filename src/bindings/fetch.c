@@ -276,7 +276,7 @@ static const struct cn_lane *lane_of(const struct cn_runtime *runtime)
 static int add_parent(const struct cn_lane *lane, struct cn_client_header *headers, int count,
                       char text[56])
 {
-    if (!lane || !lane->options.exporter || !lane->vm->cause.trace)
+    if (!lane || !lane->options.exporter || !cn_js_cause(lane->vm).trace)
         return count;
     for (int i = 0; i < count; i++) {
         if (strcasecmp(headers[i].name, "traceparent") == 0)

@@ -133,7 +133,7 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
         call->name_size = target->name_size;
     }
     cn_js_pin_borrow(&jscall->callback, cn_js_context_of(ctx), instance->local_reply.value);
-    struct cn_object *from = lane->vm->owner;
+    struct cn_object *from = cn_jsclass_gate(lane);
     if (from)
         cn_object_output(from, &call->output, on_gate); /* DO-TX-5 */
     else

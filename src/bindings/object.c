@@ -176,7 +176,7 @@ static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t 
     jscall->call.drop = drop;
     jscall->call.origin = cn_lane_origin(lane);
     cn_js_pin_set(&jscall->callback, cn_js_context_of(ctx), callback);
-    struct cn_object *from = lane->vm->owner;
+    struct cn_object *from = cn_jsclass_gate(lane);
     if (from)
         cn_object_output(from, &jscall->call.output, on_open); /* DO-TX-5 */
     else

@@ -6,6 +6,7 @@
 #include "object/node.h"
 #include "object/object.h"
 #include "worker/instance.h"
+#include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 
@@ -99,7 +100,7 @@ void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRe
     call->call.data = waiting;
     call->call.caller = &lane->object_lane;
     call->call.origin = cn_lane_origin(lane);
-    struct cn_object *from = lane->vm->owner;
+    struct cn_object *from = cn_jsclass_gate(lane);
     if (from)
         cn_object_output(from, &call->call.output, on_gate);
     else

@@ -37,6 +37,14 @@ static JSValueRef throw_err(JSContextRef ctx, JSValueRef *exception, const struc
     return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err->text);
 }
 
+/* O4, O5: storage names its object, and whoever uses it, that object takes part in the turn. */
+static void touch(struct cn_lane *lane, struct cn_object *object)
+{
+    cn_object_touch(object);
+    if (lane->object_lane.strayed)
+        lane->vm->clock[CN_JS_STRAY] = 1;
+}
+
 /* The database of the object, or NULL with the exception set. `writes`: something may be written
  * that outputs wait for. */
 static struct cn_database *database(JSContextRef ctx, JSValueRef handle, bool writes,
@@ -49,6 +57,7 @@ static struct cn_database *database(JSContextRef ctx, JSValueRef handle, bool wr
                     "This instance of the Durable Object was reset; its storage cannot be used.");
         return NULL;
     }
+    touch(js->instance->lane, js->object);
     struct cn_database *db = cn_object_database(js->object, &err);
     if (!db)
         throw_err(ctx, exception, &err);
@@ -446,6 +455,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
                            CURSORS_MAX);
     struct cn_err err;
     struct cn_jsobject *js = cursor->js;
+    touch(lane, js->object);
     limit_time(ctx, js->object->db);
     int rc = cn_statement_step(cursor->statement, &err);
     cn_database_set_deadline(js->object->db, 0);
@@ -504,16 +514,20 @@ static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
 static JSValueRef native_transaction_begin(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (js)
+    if (js) {
+        touch(js->instance->lane, js->object);
         js->object->transactions++;
+    }
     return JSValueMakeUndefined(ctx);
 }
 
 static JSValueRef native_transaction_end(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (js && js->object->transactions)
+    if (js && js->object->transactions) {
+        touch(js->instance->lane, js->object); /* its turn commits */
         js->object->transactions--;
+    }
     return JSValueMakeUndefined(ctx);
 }
 
@@ -550,27 +564,37 @@ static void on_synced(struct cn_output *output, const struct cn_err *err)
     cn_free(sync);
 }
 
-/* storageSync(o, all, callback): when everything written by the end of this turn is durable;
+/* storageSync(o | 0, all, callback): when everything written by the end of this turn is durable;
  * without `all`, what may be unconfirmed does not count */
 static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (!js || js->object->state == CN_OBJECT_BROKEN)
+    struct cn_object *object =
+        js ? js->object : cn_object_lane_gate(&lane_of(ctx)->object_lane); /* O5 */
+    if (object && object->state == CN_OBJECT_BROKEN)
         return JSValueMakeUndefined(ctx);
     struct sync *sync = CN_NEW(struct sync);
     cn_js_pin_set(&sync->callback, cn_js_context_of(ctx), cn_js_arg(2));
-    if (JSValueToBoolean(ctx, cn_js_arg(1)))
-        cn_object_sync(js->object, &sync->output, on_synced);
+    if (!object)
+        on_synced(&sync->output, NULL);
+    else if (JSValueToBoolean(ctx, cn_js_arg(1)))
+        cn_object_sync(object, &sync->output, on_synced);
     else
-        cn_object_output(js->object, &sync->output, on_synced);
+        cn_object_output(object, &sync->output, on_synced);
     return JSValueMakeUndefined(ctx);
 }
 
-/* outputOpen(o) -> whether what it sends now would leave at once */
+/* outputOpen(o | 0) -> whether what it, or code of nobody's, sends now would leave at once */
 static JSValueRef native_output_open(CN_JS_NATIVE_ARGS)
 {
+    struct cn_lane *lane = lane_of(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    return JSValueMakeBoolean(ctx, js && cn_object_output_open(js->object));
+    if (js)
+        return JSValueMakeBoolean(ctx, cn_object_output_open(js->object));
+    bool open = !lane->object_lane.node || cn_object_lane_open(&lane->object_lane);
+    if (open)
+        lane->vm->clock[CN_JS_STRAY] = 0;
+    return JSValueMakeBoolean(ctx, open);
 }
 
 /* unconfirmedBegin(o) -> whether nothing is in the transaction that outputs must wait for;

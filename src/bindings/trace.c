@@ -13,7 +13,7 @@
 static struct cn_trace *current(JSContextRef ctx)
 {
     struct cn_lane *lane = ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
-    return cn_trace_find(lane, lane->vm->cause.trace);
+    return cn_trace_find(lane, cn_js_cause(lane->vm).trace);
 }
 
 /* ,"name": and the value of the argument as JSON text. */

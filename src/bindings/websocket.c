@@ -124,7 +124,7 @@ static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "wsSend: not a message");
     if (!message)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "The message is too large.");
-    struct cn_object *object = instance_of(ctx)->lane->vm->owner;
+    struct cn_object *object = cn_jsclass_gate(instance_of(ctx)->lane);
     int rc = object ? cn_object_socket_send(object, end, message) : cn_ws_end_send(end, message);
     bool kept = message == instance_of(ctx)->last_sent;
     cn_ws_message_unref(message);
@@ -147,7 +147,7 @@ static JSValueRef native_ws_close(CN_JS_NATIVE_ARGS)
                                 .clean = true,
                                 .reason = (const char *)reason->data,
                                 .reason_size = reason->size};
-    struct cn_object *object = instance_of(ctx)->lane->vm->owner;
+    struct cn_object *object = cn_jsclass_gate(instance_of(ctx)->lane);
     cn_ws_end_closing(end);
     if (object) {
         cn_object_socket_close(object, end, &close);

@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -153,7 +154,8 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     cn_list_init(&vm->loans);
     vm->data = data;
     vm->clock = cn_alloc_zero(CN_JS_CLOCK_COUNT * sizeof(*vm->clock));
-    vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
+    vm->clock[CN_JS_TIME] = (double)cn_clock_wall_ms(cn_clock_system());
+    vm->mark = cn_alloc_zero(sizeof(*vm->mark));
     /* The engine posts its timers to the thread's default GLib context at creation. */
     vm->glib = g_main_context_new();
     g_main_context_push_thread_default(vm->glib);
@@ -183,6 +185,7 @@ void cn_js_vm_free(struct cn_js_vm *vm)
     g_main_context_pop_thread_default(vm->glib);
     g_main_context_unref(vm->glib);
     cn_free(vm->clock);
+    cn_free(vm->mark);
     cn_free(vm);
     current = NULL;
 }
@@ -192,19 +195,102 @@ struct cn_js_vm *cn_js_vm_current(void)
     return current;
 }
 
+/* --- entering -------------------------------------------------------------------------------- */
+
+/* What an enter inside a turn has put aside: it is another context's, or for another owner. */
+struct cn_js_nested {
+    struct cn_js_nested *outer;
+    unsigned depth; /* of vm->entered, inside */
+    struct cn_js_context *context;
+    void *owner;
+    double mark;
+    double clock[CN_JS_CLOCK_COUNT];
+};
+
+struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm)
+{
+    const double *clock = vm->clock;
+    uint64_t request =
+        (uint64_t)clock[CN_JS_REQUEST_HIGH] << 32 | (uint32_t)clock[CN_JS_REQUEST_LOW];
+    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE],
+                                clock[CN_JS_UNSAMPLED] != 0};
+}
+
+/* V1. The number of the owner is the hooks' to write. */
+static void write_clock(struct cn_js_vm *vm, const struct cn_js_cause *cause)
+{
+    double *clock = vm->clock;
+    *vm->mark = 0;
+    clock[CN_JS_TRACE] = (double)cause->trace;
+    clock[CN_JS_REQUEST_HIGH] = (double)(cause->request >> 32);
+    clock[CN_JS_REQUEST_LOW] = (double)(uint32_t)cause->request;
+    clock[CN_JS_UNSAMPLED] = cause->unsampled;
+}
+
+/* The CPU time since the last change was for this trace. */
+static void count_cost(struct cn_js_vm *vm, double trace)
+{
+    uint64_t now = cn_clock_ticks();
+    if (trace != 0)
+        vm->on_turn_cost(vm->data, (uint64_t)trace, now - vm->cost_ticks);
+    vm->cost_ticks = now;
+}
+
+static void begin_turn(struct cn_js_context *context)
+{
+    struct cn_js_vm *vm = context->vm;
+    vm->budget_ns = context->budget_ns;
+    vm->terminated = vm->ending = false;
+    vm->ownerless = !vm->owner;
+    JSLock(context->ref);
+    cn_js_engine_lock_held(true);
+    vm->clock[CN_JS_TIME] = (double)cn_clock_wall_ms(cn_clock_system());
+    write_clock(vm, &vm->cause);
+    vm->cost_trace = (double)vm->cause.trace;
+    vm->turn_ticks = vm->cost_ticks = cn_clock_ticks();
+}
+
+static void begin_nested(struct cn_js_context *context)
+{
+    struct cn_js_vm *vm = context->vm;
+    struct cn_js_nested *nested = CN_NEW(struct cn_js_nested);
+    nested->outer = vm->nested;
+    nested->depth = vm->entered;
+    nested->context = vm->inside;
+    nested->owner = vm->owner;
+    nested->mark = *vm->mark;
+    memcpy(nested->clock, vm->clock, sizeof(nested->clock));
+    vm->nested = nested;
+    write_clock(vm, &(struct cn_js_cause){0});
+    vm->clock[CN_JS_OBJECT] = 0;
+    cn_js_switch(vm, NULL);
+}
+
+static void end_nested(struct cn_js_vm *vm)
+{
+    struct cn_js_nested *nested = vm->nested;
+    vm->nested = nested->outer;
+    vm->inside = nested->context;
+    *vm->mark = nested->mark;
+    double last = vm->clock[CN_JS_LAST_CONTEXT]; /* V2 */
+    memcpy(vm->clock, nested->clock, sizeof(nested->clock));
+    vm->clock[CN_JS_LAST_CONTEXT] = last;
+    cn_js_switch(vm, nested->owner);
+    cn_free(nested);
+}
+
 void cn_js_enter(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     CN_ASSERT(vm == current);
     if (vm->entered++ == 0) {
-        vm->budget_ns = context->budget_ns;
-        vm->terminated = vm->ending = false;
-        JSLock(context->ref);
-        cn_js_engine_lock_held(true);
-        vm->clock[0] = (double)cn_clock_wall_ms(cn_clock_system());
-        vm->clock[2] = (double)vm->cause.trace;
-        vm->turn_ticks = cn_clock_ticks();
+        if (vm->hooks && !vm->owner)
+            vm->hooks->begin(vm->data);
+        begin_turn(context);
+    } else if (vm->inside != context) {
+        begin_nested(context);
     }
+    vm->inside = context;
 }
 
 void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause)
@@ -231,6 +317,19 @@ bool cn_js_enter_for(struct cn_js_context *context, void *owner)
     return true;
 }
 
+void cn_js_switch(struct cn_js_vm *vm, void *owner)
+{
+    CN_ASSERT(vm == current && vm->entered);
+    count_cost(vm, vm->cost_trace);
+    vm->cost_trace = vm->clock[CN_JS_TRACE];
+    vm->ownerless |= !owner;
+    if (vm->owner == owner)
+        return;
+    vm->owner = owner;
+    if (vm->hooks)
+        vm->hooks->focus(vm->data, owner);
+}
+
 void cn_js_end_turn(struct cn_js_vm *vm)
 {
     CN_ASSERT(vm == current && vm->entered);
@@ -251,32 +350,42 @@ static void absorb_termination(struct cn_js_context *context)
     JSStringRelease(nothing);
 }
 
+/* The engine has ended the turn. Promises that its code waits for may never settle. */
+static void settle_termination(struct cn_js_context *context)
+{
+    struct cn_js_vm *vm = context->vm;
+    absorb_termination(context);
+    context->terminated |= vm->ownerless;
+    if (vm->hooks)
+        vm->hooks->terminated(vm->data, vm->owner);
+}
+
 void cn_js_leave(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     CN_ASSERT(vm == current && vm->entered > 0);
     if (vm->entered > 1) {
+        if (vm->nested && vm->nested->depth == vm->entered)
+            end_nested(vm);
         vm->entered--;
         return;
     }
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
     cn_js_engine_lock_held(false);
-    if (vm->terminated) {
-        absorb_termination(context);
-        context->terminated |= !vm->owner;
-    }
+    if (vm->terminated)
+        settle_termination(context);
+    count_cost(vm, vm->cost_trace);
     vm->entered = 0;
+    vm->inside = NULL;
     vm->turn_count++;
-    uint64_t ticks = cn_clock_ticks() - vm->turn_ticks;
-    context->ticks += ticks;
-    if (vm->cause.trace)
-        vm->on_turn_cost(vm->data, vm->cause.trace, ticks);
+    context->ticks += cn_clock_ticks() - vm->turn_ticks;
     vm->cause = (struct cn_js_cause){0};
-    void *owner = vm->owner;
+    write_clock(vm, &vm->cause);
+    vm->clock[CN_JS_OBJECT] = 0;
     vm->owner = NULL;
-    if (owner)
-        vm->hooks->leave(owner);
+    if (vm->hooks)
+        vm->hooks->end(vm->data);
     if (vm->on_turn_end)
         vm->on_turn_end(vm->data);
 }

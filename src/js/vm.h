@@ -9,11 +9,19 @@
  * Time: a turn that uses more CPU than its context's budget is ended by the engine
  * with an exception that JavaScript cannot catch; the VM lives on.
  *
- * Owners: a turn may be on behalf of somebody of the layer above (an object). Code
- * that waits for something (a timer, an answer) must go on for the same owner:
- * pins remember it (context.h), and cn_js_enter_pin() enters for it. The hooks tell
- * the owner when its turns begin and end, and when something waits for it. Pins
- * remember the cause of a turn as well.
+ * Who runs: a turn may be on behalf of somebody of the layer above (an object), the owner, and has
+ * a cause. The engine has no hook for `await`, so within one turn code of several owners may run: that
+ * which one of them waited for was brought by another. The prelude knows which (its contexts,
+ * prelude/internal/turn.js) and says so in `clock`, memory that both sides see:
+ *
+ * V1  When a turn begins, the clock says for whom and why, and `mark` is 0: no context that the
+ *     prelude knows. Whenever code of another owner or trace goes on, the prelude writes
+ *     its numbers and calls the guest, which sets `owner` (bindings/turn.c). So the
+ *     clock and `owner` are true whenever a native function is called.
+ * V2  Numbers of contexts (CN_JS_LAST_CONTEXT counts them) are never used again in a VM.
+ *
+ * What waits for something (a timer, an answer) is pinned, and pins remember owner and cause
+ * (context.h): cn_js_enter_pin() enters for them. The hooks tell the layer above.
  *
  * Threads:   a VM is created and used on one thread. The engine may finalize
  *            objects on others: finalizers only free() memory or post mail.
@@ -30,13 +38,30 @@
 struct cn_err;
 struct cn_js_context;
 
-#define CN_JS_CLOCK_COUNT 3
+/* The clock: numbers that C and the prelude share. */
+enum cn_js_clock {
+    CN_JS_TIME,         /* wall-clock milliseconds at the start of the turn */
+    CN_JS_OBJECT,       /* number of the owner, which the hooks know; 0: nobody */
+    CN_JS_TRACE,        /* of the cause, and the next three */
+    CN_JS_REQUEST_HIGH, /* its upper 32 bits, */
+    CN_JS_REQUEST_LOW,  /* and the lower ones */
+    CN_JS_UNSAMPLED,
+    CN_JS_LAST_CONTEXT, /* the number given last */
+    CN_JS_STRAY,        /* not 0: what leaves must wait though no object's gate says so */
+    CN_JS_CLOCK_COUNT,
+};
 
 struct cn_js_owner_hooks {
+    /* A turn begins, for nobody. */
+    void (*begin)(void *data);
     /* A turn begins. False: the owner is gone, do not enter. */
     bool (*enter)(void *owner);
-    /* It has ended, its microtasks drained. */
-    void (*leave)(void *owner);
+    /* The turn that was begun or entered has ended, its microtasks drained. */
+    void (*end)(void *data);
+    /* Within a turn, code goes on for `owner`, which the guest has looked at; NULL: for nobody. */
+    void (*focus)(void *data, void *owner);
+    /* Before that: the engine has ended it for its time, code of `culprit` (NULL: nobody's) running. */
+    void (*terminated)(void *data, void *culprit);
     /* A pin made in its turns exists, and is gone. */
     void (*hold)(void *owner);
     void (*unhold)(void *owner);
@@ -61,10 +86,12 @@ struct cn_js_vm {
     struct cn_js_context *house; /* stands for it in turns of the engine's own */
     unsigned entered;            /* depth of enter/leave */
     uint64_t turn_count;
-    uint64_t turn_ticks; /* cn_clock_ticks() when the running turn began */
-    /* [0]: wall-clock milliseconds at the start of the turn; [1]: a number for its owner, which the
-     * hooks write, 0: nobody; [2]: cause.trace. Contexts see them. */
+    uint64_t turn_ticks; /* cn_clock_ticks() when the running turn began, */
+    uint64_t cost_ticks; /* and when code of another trace began in it, */
+    double cost_trace;   /* which is this one */
+    /* By enum cn_js_clock; the prelude sees them. */
     double *clock;
+    double *mark; /* number of the prelude's context that runs; 0: none yet. Scripts see it too */
     uint64_t budget_ns;       /* CPU time the running turn may use; 0: no limit */
     uint64_t watched_turn;    /* the turn in which the engine last read its clock, */
     uint64_t watched_mono_ns; /* when it first did, */
@@ -74,8 +101,11 @@ struct cn_js_vm {
     bool ending;         /* the running turn is to be ended, whatever its budget */
     bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
-    void *owner;                           /* of the running turn; NULL: nobody's */
-    /* Of the running turn; set by whoever begins one, gone when it ends. */
+    void *owner;                           /* for whom code runs now; NULL: nobody */
+    bool ownerless;           /* code of nobody's has run in the running turn */
+    struct cn_js_context *inside; /* the context of the innermost enter */
+    struct cn_js_nested *nested;  /* what innermost ones have put aside; NULL: nothing */
+    /* Of the next turn: set by whoever begins one. In a turn cn_js_cause() knows it. */
     struct cn_js_cause cause;
     void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks); /* if it has a trace */
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
@@ -98,6 +128,10 @@ bool cn_js_enter_for(struct cn_js_context *context, void *owner);
 /* The same with a cause. Inside a turn already: the cause stays as it is. */
 void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause);
 void cn_js_leave(struct cn_js_context *context);
+/* Of the code that runs now. */
+struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm);
+/* Code of `owner` goes on (V1): the clock says so already. */
+void cn_js_switch(struct cn_js_vm *vm, void *owner);
 /* From a native function: the engine ends the turn soon, with an exception that JavaScript cannot
  * catch. Until then the script goes on. */
 void cn_js_end_turn(struct cn_js_vm *vm);

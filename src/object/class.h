@@ -25,6 +25,8 @@ struct cn_class {
     int (*create)(struct cn_object *object, void *class_data, void **instance, struct cn_err *err);
     /* An event. Ends, now or later, with exactly one of cn_call_reply() and cn_call_fail(). */
     void (*deliver)(struct cn_object *object, void *instance, struct cn_call *call);
+    /* After cn_object_kick(). May be NULL if that is never called. */
+    void (*resume)(struct cn_object *object, void *instance);
     /* The database is about to be closed: let go of statements. May be NULL. */
     void (*release)(struct cn_object *object, void *instance);
     /* The object leaves memory (evicted, reset, node stops). Calls still under way have been

@@ -20,6 +20,8 @@ void cn_object_rest(struct cn_object *object);
 
 /* The output gate: sends at once if durable, else holds. */
 void cn_lane_hold(struct cn_object_lane *lane, struct cn_output *output);
+/* Sends what is held and has become durable. */
+void cn_lane_release(struct cn_object_lane *lane);
 /* The object's inbox is to be looked at in the next step. */
 void cn_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
 /* There is something for the next step. */

@@ -81,6 +81,11 @@ static void release_all(struct cn_object_lane *lane)
     }
 }
 
+void cn_lane_release(struct cn_object_lane *lane)
+{
+    (void)release_held(lane, UINT32_MAX);
+}
+
 /* A log that has failed for good: every object whose writes it never took is ahead of the disk. */
 static void reset_unconfirmed(struct cn_object_lane *lane)
 {
@@ -173,7 +178,7 @@ static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
 
 void cn_object_lane_step(struct cn_object_lane *lane)
 {
-    if (lane->stepping || lane->current)
+    if (lane->stepping || lane->turn_depth)
         return; /* L1 */
     lane->stepping = true;
     unsigned budget = STEP_MAX;
@@ -303,6 +308,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     cn_list_init(&lane->idle);
     cn_list_init(&lane->waiting);
     cn_list_init(&lane->broken);
+    cn_list_init(&lane->turn);
     uint64_t seed;
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
@@ -347,7 +353,7 @@ static void on_closed(uv_handle_t *handle)
 
 void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_object_lane *lane))
 {
-    CN_ASSERT(!lane->current && !lane->stopping);
+    CN_ASSERT(!lane->turn_depth && !lane->stopping);
     lane->stopping = true;
     lane->stopped = stopped;
     /* What is held has been committed: it may still go out when the log is durable. */

@@ -85,7 +85,12 @@ struct cn_object_lane {
     uv_idle_t spin;                   /* runs `ready` when no turn does */
     void (*on_spin)(uv_idle_t *spin);
     uv_timer_t clock;          /* evictions and alarms */
-    struct cn_object *current; /* whose turn is running, or NULL */
+    unsigned turn_depth;       /* 0: no turn */
+    struct cn_list turn;       /* of struct cn_object that take part in the running turn */
+    struct cn_object *current; /* for whom code runs in it; NULL: nobody */
+    struct cn_object *stray;   /* one that was written to by others (O5); NULL: none, or gone */
+    bool strayed;              /* and that in the running turn */
+    uint64_t stray_lsn;        /* of the last commit with such a write; 0: it is durable */
     bool stepping;             /* cn_object_lane_step() is on the stack */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
@@ -97,7 +102,7 @@ struct cn_object_lane {
     size_t live_count;
     size_t socket_count;     /* WebSockets of its objects, and */
     size_t hibernated_count; /* those among them whose object is not in memory */
-    uint64_t turn_ticks;     /* when the running turn began */
+    uint64_t turn_ticks;     /* when code began to run for `current` */
     unsigned handle_count;   /* libuv handles to be closed */
     void (*stopped)(struct cn_object_lane *lane);
 };

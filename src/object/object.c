@@ -77,52 +77,176 @@ static void commit(struct cn_object *object)
     cn_alarm_committed(object);
 }
 
+/* G1, O5. */
+static uint64_t output_lsn(const struct cn_object *object, const struct cn_output *output)
+{
+    uint64_t lsn = output->all ? object->last_lsn : object->lsn;
+    return lsn > object->lane->stray_lsn ? lsn : object->lane->stray_lsn;
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+void cn_turn_begin(struct cn_object_lane *lane)
+{
+    lane->turn_depth++;
+}
+
+/* What has run since the last change of focus was for `current`. */
+static void count_ticks(struct cn_object_lane *lane)
+{
+    if (lane->current && lane->current->ns)
+        cn_counter_add(&cn_object_metrics(lane->current)->ticks,
+                       cn_clock_ticks() - lane->turn_ticks);
+}
+
+void cn_turn_focus(struct cn_object_lane *lane, struct cn_object *object)
+{
+    CN_ASSERT(lane->turn_depth && (!object || cn_object_in_turn(object)));
+    if (lane->current == object)
+        return;
+    count_ticks(lane);
+    lane->current = object;
+    if (object)
+        lane->turn_ticks = cn_clock_ticks();
+}
+
+bool cn_object_in_turn(const struct cn_object *object)
+{
+    return !cn_list_empty(&object->turn_link);
+}
+
+void cn_object_join(struct cn_object *object)
+{
+    CN_ASSERT(object->lane->turn_depth);
+    if (!cn_object_in_turn(object))
+        cn_list_push_back(&object->lane->turn, &object->turn_link);
+}
+
 void cn_object_enter(struct cn_object *object)
 {
-    struct cn_object_lane *lane = object->lane;
-    CN_ASSERT(!lane->current || lane->current == object);
-    lane->current = object;
-    if (object->entered++ == 0)
-        lane->turn_ticks = cn_clock_ticks();
+    cn_turn_begin(object->lane);
+    cn_object_join(object);
+    cn_turn_focus(object->lane, object);
 }
 
 void cn_object_leave(struct cn_object *object)
 {
-    struct cn_object_lane *lane = object->lane;
-    CN_ASSERT(lane->current == object && object->entered > 0);
-    if (object->entered > 1) {
-        object->entered--;
-        return;
-    }
-    if (object->state != CN_OBJECT_BROKEN)
-        commit(object);
-    object->entered = 0;
-    if (object->ns)
-        cn_counter_add(&cn_object_metrics(object)->ticks, cn_clock_ticks() - lane->turn_ticks);
-    object->outbox = NULL; /* complete: it is among the outputs */
-    lane->current = NULL;
-    bool broken = object->state == CN_OBJECT_BROKEN;
+    cn_turn_end(object->lane);
+}
+
+/* The outputs of an object whose commit has been made wait for the gate from now on. */
+static void give_outputs(struct cn_object_lane *lane, struct cn_object *object)
+{
     struct cn_list *node;
     while ((node = cn_list_take_front(&object->outputs))) {
         struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-        output->lsn = output->all ? object->last_lsn : object->lsn;
-        if (broken)
-            output->send(output, &object->broken_err);
-        else
-            cn_lane_hold(lane, output);
+        output->lsn = output_lsn(object, output);
+        cn_list_push_back(&lane->held, &output->link);
     }
-    cn_object_rest(object);
+}
+
+static void fail_outputs(struct cn_object *object)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&object->outputs))) {
+        struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
+        output->send(output, &object->broken_err);
+    }
+}
+
+/* Commits first, of all, then outputs: one may rest on another object's write. Only when no object is in
+ * the turn any more is anything sent, for that may begin another turn. */
+static void finish_turn(struct cn_object_lane *lane)
+{
+    struct cn_list done, broken, *node;
+    cn_list_init(&done);
+    cn_list_init(&broken);
+    while ((node = cn_list_take_front(&lane->turn))) {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
+        cn_list_push_back(&done, node);
+        if (object->state != CN_OBJECT_BROKEN)
+            commit(object);
+        if (lane->strayed && object->last_lsn > lane->stray_lsn)
+            lane->stray_lsn = object->last_lsn; /* O5 */
+    }
+    lane->strayed = false;
+    count_ticks(lane);
+    lane->current = NULL;
+    lane->turn_depth = 0;
+    while ((node = cn_list_take_front(&done))) {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
+        object->outbox = NULL; /* complete: it is among the outputs */
+        if (object->state == CN_OBJECT_BROKEN) {
+            cn_list_push_back(&broken, node);
+            continue;
+        }
+        give_outputs(lane, object);
+        cn_object_rest(object);
+    }
+    while ((node = cn_list_take_front(&broken))) {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
+        fail_outputs(object);
+        cn_object_rest(object);
+    }
+    cn_lane_release(lane);
+}
+
+void cn_turn_end(struct cn_object_lane *lane)
+{
+    CN_ASSERT(lane->turn_depth);
+    if (lane->turn_depth > 1)
+        lane->turn_depth--;
+    else if (cn_list_empty(&lane->turn))
+        lane->turn_depth = 0;
+    else
+        finish_turn(lane);
+}
+
+void cn_object_touch(struct cn_object *object)
+{
+    struct cn_object_lane *lane = object->lane;
+    if (lane->current == object)
+        return;
+    cn_object_join(object);
+    lane->stray = object;
+    lane->strayed = true;
+}
+
+bool cn_object_lane_open(struct cn_object_lane *lane)
+{
+    if (lane->strayed)
+        return false;
+    if (lane->stray_lsn && lane->stray_lsn <= cn_store_durable(cn_node_store(lane->node))) {
+        lane->stray_lsn = 0;
+        lane->stray = NULL;
+    }
+    return !lane->stray_lsn;
+}
+
+struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane)
+{
+    if (cn_object_lane_open(lane))
+        return NULL;
+    if (lane->stray) {
+        cn_object_join(lane->stray);
+        return lane->stray;
+    }
+    /* The object was reset since: nothing is left to hold by, and it is a matter of one sync. */
+    struct cn_err err;
+    (void)cn_store_wait(cn_node_store(lane->node), lane->stray_lsn, &err); /* a log that has failed says
+                                                                             so to everybody */
+    return NULL;
 }
 
 void cn_object_output(struct cn_object *object, struct cn_output *output,
                       void (*send)(struct cn_output *output, const struct cn_err *err))
 {
     output->send = send;
-    if (object->entered) {
+    if (cn_object_in_turn(object)) {
         cn_list_push_back(&object->outputs, &output->link);
         return;
     }
-    output->lsn = output->all ? object->last_lsn : object->lsn;
+    output->lsn = output_lsn(object, output);
     cn_lane_hold(object->lane, output);
 }
 
@@ -216,7 +340,16 @@ void cn_object_deliver_all(struct cn_object *object)
     if (object->delivering)
         return;
     object->delivering = true;
-    while (object->state == CN_OBJECT_RUNNING && !object->gate_locks) {
+    for (;;) {
+        if (object->kicked && object->state != CN_OBJECT_BROKEN) {
+            object->kicked = false;
+            cn_object_enter(object);
+            object->class_->resume(object, object->instance);
+            cn_object_leave(object);
+            continue;
+        }
+        if (object->state != CN_OBJECT_RUNNING || object->gate_locks)
+            break;
         struct cn_list *node = cn_list_take_front(&object->inbox);
         if (!node)
             break;
@@ -293,6 +426,12 @@ void cn_object_unlock(struct cn_object *object)
         cn_lane_wake(object->lane, object);
 }
 
+void cn_object_kick(struct cn_object *object)
+{
+    object->kicked = true;
+    cn_lane_wake(object->lane, object);
+}
+
 void cn_object_hold(struct cn_object *object)
 {
     if (object->holds++ == 0)
@@ -323,7 +462,7 @@ void cn_object_unwait(struct cn_object *object)
 void cn_object_rest(struct cn_object *object)
 {
     struct cn_object_lane *lane = object->lane;
-    if (object->entered || object->delivering)
+    if (cn_object_in_turn(object) || object->delivering)
         return;
     if (object->state == CN_OBJECT_BROKEN) {
         if (!object->doomed) {
@@ -386,6 +525,8 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     object->broken_err.code = code;
     object->broken_faults = faults;
     object->state = CN_OBJECT_BROKEN;
+    if (object->lane->stray == object)
+        object->lane->stray = NULL;
     /* The key is free at once: the next call starts a new instance, on the state that is
      * committed. This instance has no storage any more. */
     cn_map_take(&object->lane->objects, &object->key, sizeof(object->key));
@@ -413,6 +554,7 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     cn_list_init(&object->outputs);
     cn_list_init(&object->idle_link);
     cn_list_init(&object->wake_link);
+    cn_list_init(&object->turn_link);
     cn_map_set(&lane->objects, key, sizeof(*key), object);
     lane->live_count++;
     cn_object_socket_woken(object);
@@ -421,9 +563,11 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
 
 void cn_object_free(struct cn_object *object)
 {
-    CN_ASSERT(!object->entered && cn_list_empty(&object->running) &&
+    CN_ASSERT(!cn_object_in_turn(object) && cn_list_empty(&object->running) &&
               cn_list_empty(&object->inbox) && cn_list_empty(&object->outputs));
     struct cn_object_lane *lane = object->lane;
+    if (lane->stray == object)
+        lane->stray = NULL;
     cn_list_remove(&object->idle_link);
     cn_list_remove(&object->wake_link);
     if (object->state != CN_OBJECT_BROKEN)

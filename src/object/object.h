@@ -5,10 +5,13 @@
  *                               │            │
  *                               └── failed ──┴── reset ──► broken, then absent
  *
- * Turns. Code of an object runs between cn_object_enter() and cn_object_leave().
- * Leaving commits what was written (one transaction, with the alarm) and then
- * lets the turn's outputs go to the output gate. A commit that fails resets the
+ * Turns. A lane has one turn at a time; code runs in it for one object after the
+ * other, or for nobody. An object takes part from cn_object_join() on; when the turn
+ * ends, what each has written is committed (one transaction each, with the alarm),
+ * and then the outputs of all go to the output gate. A commit that fails resets the
  * object: its outputs of that turn fail, and so does everything it has under way.
+ * cn_object_enter() and cn_object_leave() are a turn of one object, or a part of the one
+ * that runs.
  *
  * Input gate. While it is locked (constructor, blockConcurrencyWhile) no call is
  * delivered; calls wait in the inbox, bounded by CN_OBJECT_INBOX_MAX and _BYTES_MAX, past which
@@ -18,7 +21,12 @@
  * O1  One live instance per key on the node: an object lives on the lane that the
  *     hash of its id names, in that lane's table.
  * O2  At most one turn at a time on a lane; calls are delivered in order of arrival.
- * O3  Nothing of a turn is durable unless all of it is.
+ * O3  Nothing that an object writes in a turn is durable unless all of it is.
+ * O4  What is written to an object is committed with a turn that it takes part in, whoever
+ *     writes: storage is reached through cn_object_touch().
+ * O5  Code that uses the storage of an object for which it does not run (cn_object_touch() finds
+ *     another one current, or none) is not held by that object's gate; so from then on everything
+ *     that leaves the lane waits for what is written there (cn_object_lane_gate(), `stray_lsn`).
  *
  * Threads:   the lane's.
  * Ownership: the lane's table. */
@@ -67,8 +75,8 @@ struct cn_object {
     unsigned sockets;       /* accept()ed WebSockets: they keep it as long as they are open */
     unsigned waits;         /* waitUntil() promises */
     unsigned transactions;  /* async transactions open: the turn's end does not commit */
-    unsigned entered;       /* depth of enter/leave */
-    struct cn_list outputs; /* of struct cn_output given in the running turn */
+    struct cn_list turn_link; /* in lane->turn while it takes part in the running turn */
+    struct cn_list outputs;   /* of struct cn_output given in the running turn */
     /* Among them: what the turn sends on WebSockets; or NULL. */
     struct cn_socket_outbox *outbox;
     uint64_t lsn;      /* of the last commit that outputs wait for, */
@@ -82,6 +90,7 @@ struct cn_object {
     uint64_t event_ms;        /* the last event came, or ended */
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
     struct cn_list wake_link; /* in lane->woken */
+    bool kicked;              /* its class has something to go on with: cn_object_kick() */
     bool doomed;              /* broken and in lane->broken */
     bool restoring;           /* waits for a restore before it starts (restore.h) */
     bool delivering;          /* cn_object_deliver_all() is on the stack */
@@ -98,8 +107,24 @@ struct cn_object {
 /* Its database, opened now if need be. NULL: it cannot be opened, `err` says why. */
 struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *err);
 
+/* A turn of the lane; may be nested, and the outermost end commits. */
+void cn_turn_begin(struct cn_object_lane *lane);
+void cn_turn_end(struct cn_object_lane *lane);
+/* Within a turn: the object takes part in it. */
+void cn_object_join(struct cn_object *object);
+bool cn_object_in_turn(const struct cn_object *object);
+/* Within a turn: code runs for `object` from now on, which has joined; NULL: for nobody. */
+void cn_turn_focus(struct cn_object_lane *lane, struct cn_object *object);
+/* A turn of the object. */
 void cn_object_enter(struct cn_object *object);
 void cn_object_leave(struct cn_object *object);
+/* Within a turn: its storage is about to be used (O4, O5). */
+void cn_object_touch(struct cn_object *object);
+/* Within a turn, code running for nobody: the object whose gate holds what leaves the lane now
+ * (O5), in the turn; NULL: nothing need wait. */
+struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane);
+/* Whether what leaves for nobody would leave at once. */
+bool cn_object_lane_open(struct cn_object_lane *lane);
 /* Inside a turn: hold it back as the gate demands. */
 void cn_object_output(struct cn_object *object, struct cn_output *output,
                       void (*send)(struct cn_output *output, const struct cn_err *err));
@@ -116,6 +141,9 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err);
 /* Input gate. Unlocking lets waiting calls in, after the running turn. */
 void cn_object_lock(struct cn_object *object);
 void cn_object_unlock(struct cn_object *object);
+
+/* Calls the class's `resume` in a turn of its own, soon. */
+void cn_object_kick(struct cn_object *object);
 
 /* Keep it in memory: something that its code has started is under way. Objects of a class that lets
  * go leave after idle_long_ms without an event all the same. */

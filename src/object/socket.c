@@ -473,7 +473,7 @@ static struct sent *outbox_add(struct cn_object *object, struct cn_ws_end *end)
 int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
                           struct cn_ws_message *message)
 {
-    CN_ASSERT(object->entered);
+    CN_ASSERT(cn_object_in_turn(object));
     if (object->outbox && object->outbox->bytes + message->size > OUTBOX_SIZE_MAX)
         return CN_EOVERLOADED;
     outbox_add(object, end)->message = cn_ws_message_ref(message);
@@ -484,7 +484,7 @@ int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
 void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
                             const struct cn_ws_close *close)
 {
-    CN_ASSERT(object->entered);
+    CN_ASSERT(cn_object_in_turn(object));
     struct cn_ws_item *item = cn_alloc(sizeof(*item) + close->reason_size);
     item->message = NULL;
     item->close = *close;

@@ -273,7 +273,7 @@ void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const c
 
 void cn_dispatch_step(struct cn_lane *lane)
 {
-    if (lane->dispatching || lane->vm->entered || lane->object_lane.current)
+    if (lane->dispatching || lane->vm->entered || lane->object_lane.turn_depth)
         return; /* D1; the idle handle comes back to it */
     lane->dispatching = true;
     struct cn_list *node;

@@ -34,7 +34,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
 {
     struct cn_instance *instance = runtime->data;
     const struct cn_object *object = instance->lane->object_lane.current;
-    uint64_t cause = instance->lane->vm->cause.request;
+    uint64_t cause = cn_js_cause(instance->lane->vm).request;
     char id[CN_OBJECT_HEX_SIZE + 1], request[17], trace_id[33], span[17];
     struct cn_diag_field fields[] = {{"worker", instance->script->name, 0},
                                      {"request", NULL, 0},
@@ -55,7 +55,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         cn_fetch_id_text(cause, request);
         fields[1].text = request;
     }
-    const struct cn_trace *trace = cn_trace_find(instance->lane, instance->lane->vm->cause.trace);
+    const struct cn_trace *trace = cn_trace_find(instance->lane, cn_js_cause(instance->lane->vm).trace);
     if (trace && instance->lane->options.exporter) {
         snprintf(trace_id, sizeof(trace_id), "%016" PRIx64 "%016" PRIx64, trace->origin.trace[0],
                  trace->origin.trace[1]);
@@ -154,6 +154,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     pin_entry(instance, &instance->object_deliver, "objectDeliver");
     pin_entry(instance, &instance->object_socket, "objectSocket");
     pin_entry(instance, &instance->object_destroy, "objectDestroy");
+    pin_entry(instance, &instance->object_resume, "objectResume");
     pin_entry(instance, &instance->local_reply, "localReply");
     pin_entry(instance, &instance->quiet, "quiet");
     instance->serial = ++lane->last_serial;

@@ -24,15 +24,44 @@ static bool owner_enter(void *owner)
     if (object->state == CN_OBJECT_BROKEN)
         return false;
     struct cn_jsobject *js = object->instance;
-    js->instance->lane->vm->clock[1] = (double)js->handle;
+    js->instance->lane->vm->clock[CN_JS_OBJECT] = (double)js->handle;
     cn_object_enter(object);
     return true;
 }
 
-static void owner_leave(void *owner)
+static void turn_begin(void *data)
 {
-    cn_js_vm_current()->clock[1] = 0;
-    cn_object_leave(owner);
+    struct cn_lane *lane = data;
+    cn_turn_begin(&lane->object_lane);
+}
+
+static void turn_end(void *data)
+{
+    struct cn_lane *lane = data;
+    cn_turn_end(&lane->object_lane);
+}
+
+static void turn_focus(void *data, void *owner)
+{
+    struct cn_lane *lane = data;
+    if (owner)
+        cn_object_join(owner);
+    cn_turn_focus(&lane->object_lane, owner);
+}
+
+/* The engine drops what was left to run in the turn: whoever took part in it may wait for ever. */
+static void turn_terminated(void *data, void *culprit)
+{
+    struct cn_lane *lane = data;
+    CN_LIST_FOREACH(&lane->object_lane.turn, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
+        cn_object_reset(object, CN_FAULT_RESET, CN_ELIMIT,
+                        object == culprit
+                            ? "Durable Object exceeded its CPU time limit and was reset."
+                            : "Durable Object reset: code that ran at the same time exceeded its "
+                              "CPU time limit.");
+    }
 }
 
 static void owner_hold(void *owner)
@@ -45,8 +74,22 @@ static void owner_unhold(void *owner)
     cn_object_unhold(owner);
 }
 
-const struct cn_js_owner_hooks cn_jsclass_hooks = {owner_enter, owner_leave, owner_hold,
-                                                   owner_unhold};
+const struct cn_js_owner_hooks cn_jsclass_hooks = {
+    .begin = turn_begin,
+    .enter = owner_enter,
+    .end = turn_end,
+    .focus = turn_focus,
+    .terminated = turn_terminated,
+    .hold = owner_hold,
+    .unhold = owner_unhold,
+};
+
+struct cn_object *cn_jsclass_gate(struct cn_lane *lane)
+{
+    if (lane->vm->owner || !lane->object_lane.node)
+        return lane->vm->owner;
+    return cn_object_lane_gate(&lane->object_lane);
+}
 
 /* --- the class ------------------------------------------------------------------------------- */
 
@@ -266,6 +309,21 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
 }
 
+/* Something that waited for the input gate goes on. */
+static void js_resume(struct cn_object *object, void *instance_)
+{
+    struct cn_jsobject *js = instance_;
+    struct cn_instance *instance = js->instance;
+    struct cn_js_context *context = instance->runtime->context;
+    struct cn_err err;
+    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, (double)js->handle)};
+    if (!cn_js_enter_for(context, object))
+        return;
+    int rc = call_and_leave(instance, &instance->object_resume, 1, argv, &err);
+    if (rc < 0)
+        cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
+}
+
 static void js_destroy(struct cn_object *object, void *instance_)
 {
     struct cn_jsobject *js = instance_;
@@ -321,6 +379,7 @@ static void js_failed(struct cn_object *object, void *instance, struct cn_call *
 
 const struct cn_class cn_jsclass = {.create = js_create,
                                     .deliver = js_deliver,
+                                    .resume = js_resume,
                                     .release = js_release,
                                     .destroy = js_destroy,
                                     .failed = js_failed,

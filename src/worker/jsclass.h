@@ -68,6 +68,9 @@ void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js);
 extern const struct cn_class cn_jsclass;
 extern const struct cn_js_owner_hooks cn_jsclass_hooks;
 
+/* The object whose gate holds what the code that runs now sends; NULL: it leaves at once. */
+struct cn_object *cn_jsclass_gate(struct cn_lane *lane);
+
 /* What cn_node_options.find_class is for JavaScript: the current instance whose script has the
  * class. */
 bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,

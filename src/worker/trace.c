@@ -257,9 +257,9 @@ void cn_trace_flush(struct cn_lane *lane)
 
 struct cn_origin cn_lane_origin(const struct cn_lane *lane)
 {
-    struct cn_origin origin = {.request = lane->vm->cause.request,
-                               .unsampled = lane->vm->cause.unsampled};
-    const struct cn_trace *trace = cn_trace_find(lane, lane->vm->cause.trace);
+    struct cn_origin origin = {.request = cn_js_cause(lane->vm).request,
+                               .unsampled = cn_js_cause(lane->vm).unsampled};
+    const struct cn_trace *trace = cn_trace_find(lane, cn_js_cause(lane->vm).trace);
     if (trace) {
         origin.trace[0] = trace->origin.trace[0];
         origin.trace[1] = trace->origin.trace[1];

@@ -7,8 +7,9 @@
 //
 // The script is a function expression
 //     (function(__cairn){ ...; return exports })
-// or, where a module awaits at its top level, an async one. `__cairn.modules` holds the modules
-// that the runtime provides, by specifier, `__cairn.files` the bytes of data and wasm imports.
+// or, where a module awaits at its top level, one that returns a promise of them. `__cairn.modules`
+// holds the modules that the runtime provides, by specifier, `__cairn.files` the bytes of data and wasm
+// imports, `__cairn.turns` what async functions need to come back to whoever they run for (turns.mjs).
 //
 // Written into the job's folder: HASH.js, HASH.js.map, a file per data or wasm import, and last
 // manifest.json, which names them and every input with its size and time. A manifest is therefore
@@ -21,6 +22,7 @@ import readline from "node:readline";
 import * as esbuild from "esbuild";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
+import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
 
 const TLA = /Top-level await is (currently )?not (supported|available)/;
 
@@ -80,63 +82,54 @@ async function bundle(job) {
     contexts.delete(job.out);
     entry = await open(job, key, false);
   }
-  let { awaits, lowers } = entry;
   try {
-    const built = await rebuild(job, entry);
-    lowers = entry.state.importsAsyncHooks;
-    if (lowers === entry.lowers) return built;
+    return await rebuild(job, entry);
   } catch (error) {
-    if (awaits || !error.errors?.some((e) => TLA.test(e.text))) throw error;
-    awaits = true;
+    if (entry.awaits || !error.errors?.some((e) => TLA.test(e.text))) throw error;
   }
-  // Once more, in another form; a second round at most asks for the third and last.
   await entry.context.dispose();
-  entry = await open(job, key, awaits, lowers);
-  const built = await rebuild(job, entry);
-  if (entry.state.importsAsyncHooks === entry.lowers) return built;
-  await entry.context.dispose();
-  return rebuild(job, await open(job, key, awaits, entry.state.importsAsyncHooks));
+  return rebuild(job, await open(job, key, true));
 }
 
-async function open(job, key, awaits, lowers = false) {
-  const state = { files: new Map(), inputs: new Set(), importsAsyncHooks: false };
-  const context = await esbuild.context(options(job, state, awaits, lowers));
-  const entry = { key, context, state, awaits, lowers };
+async function open(job, key, awaits) {
+  const state = { files: new Map(), inputs: new Set() };
+  const context = await esbuild.context(options(job, state, awaits));
+  const entry = { key, context, state, awaits };
   contexts.set(job.out, entry);
   return entry;
 }
 
 async function rebuild(job, { context, state, awaits }) {
   state.files.clear();
-  state.importsAsyncHooks = false;
   state.inputs.clear();
   const result = await context.rebuild();
   return { result, state, wrap: await wrapper(job, result, awaits) };
 }
 
-/** What stands before esbuild's output, on one line, and after it. */
+/**
+ * What stands before esbuild's output, on one line, and after it; DECLARED is replaced by what the
+ * rewritten script needs (turns.mjs).
+ */
 async function wrapper(job, result, awaits) {
-  if (awaits) return ['(async function(__cairn){"use strict";\n', "\nreturn __cairn.exports;\n})\n"];
+  if (awaits) return [`(function(__cairn){"use strict";${DECLARED}return(async()=>{\n`, "\nreturn __cairn.exports;\n})()})\n"];
   const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
   if (entry && entry[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8")))
     return serviceWorkerWrapper;
-  return ['(function(__cairn){"use strict";\n', "\nreturn __worker;\n})\n"];
+  return [`(function(__cairn){"use strict";${DECLARED}\n`, "\nreturn __worker;\n})\n"];
 }
 
 /** What the entry module exports, or null if it is not an ES module: only a bundle in that form has the list. */
 async function exportedNames(job, result) {
   const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
   if (entry?.[1].format !== "esm") return null;
-  const state = { files: new Map(), inputs: new Set(), importsAsyncHooks: false };
-  const { stdin, ...settings } = options(job, state, true, false);
+  const state = { files: new Map(), inputs: new Set() };
+  const { stdin, ...settings } = options(job, state, true);
   const list = await esbuild.build({ ...settings, entryPoints: [job.entry], sourcemap: false, minify: false });
   return Object.values(list.metafile.outputs).find((output) => output.entryPoint)?.exports ?? null;
 }
 
-function options(job, state, awaits, lowers) {
+function options(job, state, awaits) {
   const common = {
-    // The engine has no hook for `await`: AsyncLocalStorage follows promises only (prelude/node/async_hooks.js).
-    supported: lowers ? { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": true } : {},
     absWorkingDir: job.dir,
     bundle: true,
     write: false,
@@ -216,7 +209,6 @@ function provided(job, state) {
         ]);
       });
       build.onLoad({ filter: /.*/, namespace: "cairn-provided" }, ({ path: name }) => {
-        if (name === "node:async_hooks") state.importsAsyncHooks = true;
         // CommonJS on purpose: esbuild then reads each imported name from the object when it is
         // used, so that the bundle needs no list of names. A node: module's default export is what
         // require() of it gives; the others have none.
@@ -271,9 +263,13 @@ function load(type, file, bytes, state) {
 }
 
 async function write(job, result, state, [before, after], started, exports) {
-  const script = before + result.outputFiles.find((f) => f.path.endsWith(".js")).text + after;
-  const map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
+  const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
+  const names = namesFor(text);
+  const whole = before.replace(DECLARED, declarations(names, "__cairn.turns")) + text + after;
+  const { script, insertions } = followTurns(whole, names);
+  let map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line
+  map = moveMap(map, whole, insertions);
   // Names as the user knows them: relative to the project.
   map.sources = map.sources.map((s) => path.relative(job.dir, path.resolve(job.out, s)));
   const hash = createHash("sha256").update(script).digest("hex").slice(0, 16);

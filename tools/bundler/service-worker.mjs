@@ -1,5 +1,6 @@
 // The older syntax: a script without exports that calls addEventListener("fetch", ...). Its
 // handlers become methods of a default export, its bindings globals.
+import { DECLARED } from "./turns.mjs";
 
 export function usesServiceWorkerSyntax(source) {
   return /\baddEventListener\s*\(\s*["'`](fetch|scheduled)["'`]/.test(source);
@@ -51,6 +52,6 @@ function replay(handlers) {
 const oneLine = (f) => f.toString().replace(/\s*\n\s*/g, " ");
 
 export const serviceWorkerWrapper = [
-  `(function(__cairn){const __handlers=(${oneLine(record)})(__cairn);\n`,
+  `(function(__cairn){${DECLARED}const __handlers=(${oneLine(record)})(__cairn);\n`,
   `\nreturn (${oneLine(replay)})(__handlers);\n})\n`,
 ];

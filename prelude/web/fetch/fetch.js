@@ -6,7 +6,7 @@
 // that holds no more than the promise somebody is waiting for. The FetchSource, which is the body
 // of the Response, holds the Exchange. So a Response that is dropped unread can be collected, and
 // a FinalizationRegistry then closes its connection.
-import { gated, outputGate } from "../../internal/gate.js";
+import { gated, outputGate } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
 import { forgetAborted, whenAborted } from "../abort.js";

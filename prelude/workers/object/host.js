@@ -1,6 +1,7 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
-import { currentTrace, enterSection, forgetGate, leaveSection } from "../../internal/gate.js";
+import { forgetGate, runSection } from "../../internal/gate.js";
 import { compatibilityFlags, native, options } from "../../internal/native.js";
+import { currentTrace } from "../../internal/turn.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
@@ -78,9 +79,11 @@ class DurableObjectState {
     throw new Error(message);
   }
   /** Runs `callback` with the input gate closed; if `resets`, its failure resets the object. */
-  async #lock(callback, resets) {
+  #lock(callback, resets) {
+    return runSection(this.#object, () => this.#limited(callback, resets));
+  }
+  async #limited(callback, resets) {
     const object = this.#object;
-    const section = enterSection(object);
     let timer;
     try {
       const timeout = new Promise((_, reject) => {
@@ -99,7 +102,6 @@ class DurableObjectState {
       throw error;
     } finally {
       clearTimeout(timer);
-      leaveSection(object, section);
     }
   }
 }

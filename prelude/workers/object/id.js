@@ -1,5 +1,5 @@
 // DurableObjectId and DurableObjectNamespace: names become ids, ids become stubs.
-import { turnTime } from "../../internal/gate.js";
+import { turnTime } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { newStub } from "./stub.js";

@@ -5,7 +5,7 @@
 // result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
 // by the same mailbox and through the same gates as every other call. Values that are not plain, and
 // errors, travel as bytes.
-import { currentObject, gated } from "../../internal/gate.js";
+import { currentObject, gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 
 const STRING_MAX = 1 << 16; // longer ones count against the limit of a message (RPC-5): bytes

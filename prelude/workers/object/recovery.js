@@ -1,6 +1,6 @@
 // Point-in-time recovery: bookmarks, restores at the next start, snapshots for other objects.
 /* global DOMException */
-import { gated } from "../../internal/gate.js";
+import { gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { registerHostObject } from "../../internal/serialize.js";

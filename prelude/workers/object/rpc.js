@@ -5,7 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
-import { currentObject, currentTrace, gated } from "../../internal/gate.js";
+import { currentObject, currentTrace, gated } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";

@@ -1,5 +1,5 @@
 // The WebSockets of an object: the methods of ctx, and events on their way to its class.
-import { currentTrace } from "../../internal/gate.js";
+import { currentTrace } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";

@@ -3,7 +3,7 @@
 // Every operation completes within the turn, so promises are settled when they are returned and
 // nothing can come between (the input gate). What is written is committed when the turn ends, as
 // one transaction; what the object sends waits until that is durable (the output gate).
-import { gated } from "../../internal/gate.js";
+import { gated } from "../../internal/turn.js";
 import { native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";

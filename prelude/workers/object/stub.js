@@ -1,5 +1,5 @@
 // The stub of a Durable Object: fetch() and every method of its class.
-import { gated } from "../../internal/gate.js";
+import { gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
 import { deserialize } from "../../internal/serialize.js";

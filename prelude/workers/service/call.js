@@ -2,7 +2,7 @@
 
 /** Codes of src/base/err.h that services word in their own way. */
 export const OVERLOADED = -10002;
-import { gated } from "../../internal/gate.js";
+import { gated } from "../../internal/turn.js";
 import { needsEvent } from "../../internal/startup.js";
 
 /**

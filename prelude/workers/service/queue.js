@@ -1,6 +1,6 @@
 // Queues: env.QUEUE.send(), sendBatch(), metrics(), and the batch that a queue() handler gets.
 // https://developers.cloudflare.com/queues/configuration/javascript-apis/
-import { currentTrace } from "../../internal/gate.js";
+import { currentTrace } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { describeError } from "../../internal/report.js";

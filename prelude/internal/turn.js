@@ -1,0 +1,215 @@
+// Who runs: the context of the code that runs now, and how code that has waited comes back to its own.
+//
+// A context stands for a line of work: an event that came in, or a section of it (gate.js), with the
+// object it runs in, what caused it, and the values of AsyncLocalStorage. The engine has no hook for
+// `await`, so scripts and this prelude are rewritten (tools/bundler/turns.mjs): an async function
+// remembers the context it was called in and, wherever it resumes, goes back to it. Callbacks of
+// then(), timers and natives are bound where they are given.
+//
+// C knows of all this what stands in the clock (src/js/vm.h): the numbers of the object, the trace
+// and the request for which code runs. `mark` is the number of the context.
+//
+// T1  mark[0] is 0 when C begins a turn, and else the number of a context whose numbers are in the
+//     clock. The global whose context it is has it in turns.c.
+// T2  A context of an object that has left memory is never gone back to: its code ends where it waits.
+// T3  Code goes on in an object only while the input gate is open to its context (gate.js).
+// T4  Scripts see `turns`, the mark, and contexts, but not what is in a context: whatever they do to
+//     them, only their own code runs for another of their own, and natives name their objects
+//     themselves.
+import { native } from "./native.js";
+
+const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, LAST_CONTEXT = 6, STRAY = 7;
+const clock = native.clock();
+const { mark } = native.turns; // made where the prelude begins: its own code is rewritten too
+const { then } = Promise.prototype;
+const PromisePrototype = Promise.prototype;
+const { getPrototypeOf } = Object;
+const { apply } = Reflect;
+
+let enter, closed, frameOf, objectOf, levelOf, withLevel, withFrame, make;
+
+class Context {
+  n = ++clock[LAST_CONTEXT];
+  #object;
+  #trace;
+  #high;
+  #low;
+  #unsampled;
+  #level; // of the gate (gate.js); null: there is no object
+  #frame; // of AsyncLocalStorage: a Map that is never changed, or undefined
+  #gone = false;
+  constructor(object, trace, high, low, unsampled, level, frame) {
+    this.#object = object;
+    this.#trace = trace;
+    this.#high = high;
+    this.#low = low;
+    this.#unsampled = unsampled;
+    this.#level = level;
+    this.#frame = frame;
+  }
+  static {
+    /** The context of a turn that C has begun, or of nobody if it was another global's. */
+    make = () => {
+      if (mark[0] !== 0) {
+        const context = new Context(0, 0, 0, 0, 0, null, undefined);
+        enter(context);
+        return context;
+      }
+      const object = clock[OBJECT];
+      const context = new Context(object, clock[TRACE], clock[REQUEST_HIGH], clock[REQUEST_LOW], clock[UNSAMPLED], object === 0 ? null : rootLevel(object), undefined);
+      mark[0] = context.n;
+      return (turns.c = context);
+    };
+    /** The same at another level of an object, which may be another one, or with another frame. */
+    withLevel = (context, level, object = context.#object) =>
+      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, level, context.#frame);
+    withFrame = (context, frame) =>
+      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#level, frame);
+    frameOf = (context) => context.#frame;
+    objectOf = (context) => context.#object;
+    levelOf = (context) => {
+      let level = context.#level;
+      while (level !== null && level.ended) level = level.parent;
+      return (context.#level = level);
+    };
+    closed = (context) => {
+      let level = context.#level;
+      if (level === null) return false;
+      if (level.ended) level = levelOf(context);
+      return level.active !== null;
+    };
+    /** Code of the context goes on. False: its object is gone (T2). */
+    enter = (context) => {
+      if (context.#gone) return false;
+      const object = clock[OBJECT], trace = clock[TRACE];
+      if (context.#object !== object || context.#trace !== trace) {
+        clock[OBJECT] = context.#object;
+        clock[TRACE] = context.#trace;
+        if (!native.turnSwitch()) {
+          clock[OBJECT] = object;
+          clock[TRACE] = trace;
+          context.#gone = true;
+          return false;
+        }
+      }
+      clock[REQUEST_HIGH] = context.#high;
+      clock[REQUEST_LOW] = context.#low;
+      clock[UNSAMPLED] = context.#unsampled;
+      mark[0] = context.n;
+      turns.c = context;
+      return true;
+    };
+  }
+}
+
+let rootLevel, wait; // gate.js sets them
+export function setGate(parts) {
+  ({ rootLevel, wait } = parts);
+}
+
+/** The context of the code that runs now. */
+export const here = () => (mark[0] === turns.c.n ? turns.c : make());
+/** The same, if there is one already. */
+const known = () => (mark[0] === turns.c.n ? turns.c : null);
+export { closed, enter, levelOf, objectOf, withLevel };
+
+/** Goes back to a context. False: not now, open() says when. */
+function back(context) {
+  return !closed(context) && enter(context);
+}
+
+/** A promise of the moment at which the context has been entered. */
+function open(context) {
+  return new Promise((resolve) => {
+    if (closed(context)) wait(context, resolve);
+    // Else its object is gone: never (T2).
+  });
+}
+
+/** What is awaited: a thenable that is no promise gets its call of then() in the context of now. */
+function thenable(value) {
+  if ((typeof value !== "object" || value === null) && typeof value !== "function") return value;
+  if (getPrototypeOf(value) === PromisePrototype) return value;
+  const method = value.then;
+  if (typeof method !== "function") return value;
+  const context = here();
+  return { then: (resolve, reject) => run(context, () => apply(method, value, [resolve, reject])) };
+}
+
+/** Calls `callback` in the context, now or once it may. For what is called from nobody's code. */
+function run(context, callback) {
+  if (mark[0] === context.n || back(context)) return callback();
+  return apply(then, open(context), [callback]);
+}
+
+/** What rewritten code uses (tools/bundler/turns.mjs). `c`: the context that was entered last. */
+export const turns = Object.assign(native.turns, { c: new Context(0, 0, 0, 0, 0, null, undefined), make, back, open, thenable });
+
+/** Promise.prototype.then() without a context: for callbacks that enter one themselves. */
+export const afterwards = (promise, onFulfilled, onRejected) => apply(then, promise, [onFulfilled, onRejected]);
+
+function bound(callback, context) {
+  if (typeof callback !== "function") return callback;
+  return (value) => (mark[0] === context.n || back(context) ? callback(value) : apply(then, open(context), [() => callback(value)]));
+}
+
+Object.defineProperty(PromisePrototype, "then", {
+  value: {
+    then(onFulfilled, onRejected) {
+      const context = here();
+      return then.call(this, bound(onFulfilled, context), bound(onRejected, context));
+    },
+  }.then,
+});
+
+/**
+ * `callback` for something that happens later: it runs in the context of now, and waits while the
+ * gate is closed to it.
+ */
+export function gated(callback) {
+  const context = here();
+  return (a, b, c, d) => {
+    if (mark[0] === context.n || back(context)) callback(a, b, c, d);
+    else if (closed(context)) wait(context, () => callback(a, b, c, d));
+  };
+}
+
+/** The number of the object whose code runs, or 0. */
+export const currentObject = () => clock[OBJECT];
+
+/** The number of the trace that it adds to (trace.js), or 0: nobody watches. */
+export const currentTrace = () => clock[TRACE];
+
+/** When the turn began, in milliseconds. */
+export const turnTime = () => clock[TIME];
+
+/**
+ * The output gate (DO-TX-5): undefined if what the object whose code runs has written is durable,
+ * or there is no object; else a promise of that moment. It never settles if the object is reset.
+ */
+export function outputGate() {
+  const object = clock[OBJECT];
+  if ((object === 0 && clock[STRAY] === 0) || native.outputOpen(object)) return undefined;
+  return new Promise((resolve, reject) => {
+    native.storageSync(object, false, gated((failure) => (failure === undefined ? resolve() : reject(new Error(failure)))));
+  });
+}
+
+/** Of AsyncLocalStorage, for node:async_hooks. */
+export const frames = {
+  current() {
+    const context = known();
+    return context === null ? undefined : frameOf(context);
+  },
+  /** Calls `callback` with another frame, which its caller does not see. */
+  run(frame, callback, self, args) {
+    const before = here();
+    if (frameOf(before) === frame) return apply(callback, self, args);
+    enter(withFrame(before, frame));
+    try {
+      return apply(callback, self, args);
+    } finally {
+      enter(before);
+    }
+  },
+};

@@ -1,0 +1,234 @@
+// Makes async code come back to whoever it runs for.
+//
+// The engine has no hook for `await`: what follows one runs in whichever turn settles the promise, and
+// that may be another object's. So the finished script is rewritten, by insertions alone: an async
+// function remembers the context it was called in (prelude/internal/turn.js), and wherever it can
+// resume, it puts it back:
+//
+//     async function f(a) {                async function f(a) { const C = here;
+//       const x = await g(a);        =>      const x = (V = await W(g(a)), BACK, V);
+//       try { await h(x); }                  try { await W(h(x)), BACK; }
+//       catch { i(); }                       catch { BACK; i(); }
+//     }                                    }
+//
+// BACK compares one number if the context is still the same; else it enters it, or, while the input gate
+// of its object is closed to it, waits: `mark[0] === C.n || T.back(C) || await T.open(C)`. W gives
+// thenables that are no promises a then() that runs in the context of now.
+//
+// W1  Every place at which an async function can resume is followed by BACK before any code of the
+//     function runs: behind `await`, at the beginning of a catch or finally block whose statement
+//     can resume, in the body of `for await` and behind it. A function that only returns what it
+//     awaits runs no code, and is left alone.
+// W2  The body of an async generator runs for whoever asks for the next value: behind `yield` the context of
+//     now is remembered, not put back, for next() resumes it within the caller's own code.
+// W3  No promise and no microtask more than the program has, unless a gate is closed.
+// W4  Insertions have no line breaks: a position moves along its line only (moveMap).
+import { parse } from "acorn";
+import { decode, encode } from "@jridgewell/sourcemap-codec";
+
+/** What the rewritten code is called by, with a prefix that the script does not use. */
+export function namesFor(script) {
+  let prefix = "c$";
+  for (let i = 0; script.includes(prefix); i++) prefix = `c${i}$`;
+  return { turns: `${prefix}T`, mark: `${prefix}m`, context: `${prefix}c`, value: `${prefix}v` };
+}
+
+/** Stands in a wrapper for the declarations. */
+export const DECLARED = "/*declared*/";
+
+/** What the script needs in scope, given an expression for the prelude's object `turns`. */
+export const declarations = (names, turns) => `const ${names.turns}=${turns},${names.mark}=${names.turns}.mark;`;
+
+/**
+ * @param {string} script
+ * @param {ReturnType<typeof namesFor>} names
+ * @returns {{script: string, insertions: [number, string][]}} in order of position
+ */
+export function followTurns(script, names) {
+  if (!script.includes("async")) return { script, insertions: [] };
+  const tree = parse(script, { ecmaVersion: "latest", sourceType: "script", preserveParens: true, allowHashBang: true });
+  const insertions = new Walk(names).run(tree);
+  const parts = [];
+  let at = 0;
+  for (const [position, text] of insertions) {
+    parts.push(script.slice(at, position), text);
+    at = position;
+  }
+  parts.push(script.slice(at));
+  return { script: parts.join(""), insertions };
+}
+
+const isFunction = (node) =>
+  node.type === "FunctionDeclaration" || node.type === "FunctionExpression" || node.type === "ArrowFunctionExpression";
+
+class Walk {
+  constructor({ turns, mark, context, value }) {
+    this.here = `${mark}[0]===${turns}.c.n?${turns}.c:${turns}.make()`;
+    this.back = `${mark}[0]===${context}.n||${turns}.back(${context})||await ${turns}.open(${context})`;
+    this.wrap = `${turns}.thenable(`;
+    this.context = context;
+    this.value = value;
+    this.found = []; // [position, text], in the order of the walk
+    this.current = null; // the async function that is walked: {remembers, keeps}, or null
+  }
+
+  run(tree) {
+    this.node(tree, null);
+    // Stable: at one position, what was found first (the outer one's beginning) comes first.
+    return this.found.filter(([, text]) => text !== "").sort((a, b) => a[0] - b[0]);
+  }
+
+  insert(position, text) {
+    const entry = [position, text];
+    this.found.push(entry);
+    return entry;
+  }
+
+  /** Walks a node. Returns whether the function that it stands in can resume inside of it. */
+  node(node, parent) {
+    switch (node.type) {
+      case "FunctionDeclaration":
+      case "FunctionExpression":
+      case "ArrowFunctionExpression":
+        return this.function(node);
+      case "AwaitExpression":
+        return this.awaiting(node, parent);
+      case "YieldExpression":
+        return this.yielding(node);
+      case "TryStatement":
+        return this.trying(node);
+      case "ForOfStatement":
+        return node.await ? this.looping(node) : this.children(node);
+      default:
+        return this.children(node);
+    }
+  }
+
+  children(node) {
+    let resumes = false;
+    for (const key in node) {
+      const child = node[key];
+      if (child === null || typeof child !== "object") continue;
+      if (Array.isArray(child)) {
+        for (const each of child) if (each !== null && typeof each.type === "string") resumes = this.statement(each, node, true) || resumes;
+      } else if (typeof child.type === "string") {
+        resumes = this.statement(child, node, false) || resumes;
+      }
+    }
+    return resumes;
+  }
+
+  /** A child, and BACK behind it if it is a loop that awaits; `listed`: among others, so that more may follow. */
+  statement(node, parent, listed) {
+    let inner = node;
+    while (inner.type === "LabeledStatement") inner = inner.body;
+    if (inner.type !== "ForOfStatement" || !inner.await || parent.type === "LabeledStatement") return this.node(node, parent);
+    if (!listed) this.insert(node.start, "{");
+    this.node(node, parent);
+    this.insert(node.end, listed ? `${this.back};` : `${this.back};}`);
+    return true;
+  }
+
+  function(node) {
+    const outer = this.current;
+    this.current = null;
+    for (const parameter of node.params) this.node(parameter, node);
+    this.current = node.async ? { remembers: false, keeps: false, generator: node.generator } : null;
+    const { body } = node;
+    const isBlock = body.type === "BlockStatement";
+    const directives = isBlock ? body.body.filter((each) => each.directive !== undefined) : [];
+    const begin = this.insert(isBlock ? (directives.at(-1)?.end ?? body.start + 1) : body.start, "");
+    this.node(body, node);
+    if (this.current?.remembers) {
+      const { keeps, generator } = this.current;
+      const remember = `${generator ? "let" : "const"} ${this.context}=${this.here};${keeps ? `let ${this.value};` : ""}`;
+      begin[1] = isBlock ? (directives.length > 0 ? ";" : "") + remember : `{${remember}return `;
+      if (!isBlock) this.insert(body.end, "}");
+    }
+    this.current = outer;
+    return false;
+  }
+
+  awaiting(node, parent) {
+    let outer = parent;
+    const statement = outer.type === "ExpressionStatement";
+    const returned = (outer.type === "ReturnStatement" || outer === null || isFunction(outer)) && !this.current.generator;
+    const general = !statement && !returned;
+    if (general) this.insert(node.start, `(${this.value}=`);
+    const operand = node.argument;
+    this.insert(operand.start, this.wrap);
+    this.node(operand, node);
+    this.insert(operand.end, ")");
+    if (general) {
+      this.insert(node.end, `,${this.back},${this.value})`);
+      this.current.remembers = this.current.keeps = true;
+    } else if (statement) {
+      this.insert(node.end, `,${this.back}`);
+      this.current.remembers = true;
+    }
+    return true;
+  }
+
+  yielding(node) {
+    if (this.current === null) return this.children(node); // of a generator that is not async
+    this.insert(node.start, `(${this.value}=`);
+    this.children(node);
+    const after = node.delegate ? this.back : `${this.context}=${this.here}`;
+    this.insert(node.end, `,${after},${this.value})`);
+    this.current.remembers = this.current.keeps = true;
+    return true;
+  }
+
+  trying(node) {
+    let resumes = this.node(node.block, node);
+    if (node.handler) {
+      if (resumes) this.blockBegins(node.handler.body);
+      resumes = this.node(node.handler, node) || resumes;
+    }
+    if (node.finalizer) {
+      if (resumes) this.blockBegins(node.finalizer);
+      resumes = this.node(node.finalizer, node) || resumes;
+    }
+    return resumes;
+  }
+
+  blockBegins(block) {
+    this.insert(block.start + 1, `${this.back};`);
+    this.current.remembers = true;
+  }
+
+  looping(node) {
+    this.node(node.left, node);
+    this.node(node.right, node);
+    this.current.remembers = true;
+    if (node.body.type === "BlockStatement") {
+      this.blockBegins(node.body);
+      this.node(node.body, node);
+    } else {
+      this.insert(node.body.start, `{${this.back};`);
+      this.statement(node.body, node, true);
+      this.insert(node.body.end, "}");
+    }
+    return true;
+  }
+}
+
+/** The source map of a script, for the script with the insertions (W4). */
+export function moveMap(map, script, insertions) {
+  if (insertions.length === 0) return map;
+  const lines = decode(map.mappings);
+  let next = 0; // insertion
+  let begin = 0; // of the line
+  for (let line = 0; line < lines.length && next < insertions.length; line++) {
+    const newline = script.indexOf("\n", begin);
+    const end = newline < 0 ? script.length : newline;
+    let moved = 0;
+    for (const segment of lines[line]) {
+      while (next < insertions.length && insertions[next][0] <= begin + segment[0] && insertions[next][0] <= end) moved += insertions[next++][1].length;
+      segment[0] += moved;
+    }
+    while (next < insertions.length && insertions[next][0] <= end) next++;
+    begin = end + 1;
+  }
+  return { ...map, mappings: encode(lines) };
+}
