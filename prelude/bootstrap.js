@@ -3,6 +3,7 @@
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
 import "./internal/symbols.js";
+import "./internal/iteration.js";
 import { defineLazy, expose, exposeEnumerable, exposeLazily } from "./internal/interface.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";

@@ -28,8 +28,8 @@ static JSValueRef native_mark(CN_JS_NATIVE_ARGS)
     return shared(ctx, cn_js_vm_current()->mark, 1, exception);
 }
 
-/* turnSwitch() -> boolean: code of the object that the clock names, or of nobody, goes on. False: the
- * object is gone, and what it still had to do with it */
+/* turnSwitch() -> boolean: code of the object that the clock names, or of nobody, goes on. False:
+ * the object is gone, and what it still had to do with it */
 static JSValueRef native_turn_switch(CN_JS_NATIVE_ARGS)
 {
     struct cn_js_vm *vm = cn_js_vm_current();
@@ -37,7 +37,8 @@ static JSValueRef native_turn_switch(CN_JS_NATIVE_ARGS)
     double handle = vm->clock[CN_JS_OBJECT];
     struct cn_object *object = NULL;
     if (handle != 0) {
-        struct cn_jsobject *js = instance ? cn_handles_find(&instance->lane->objects, handle) : NULL;
+        struct cn_jsobject *js =
+            instance ? cn_handles_find(&instance->lane->objects, handle) : NULL;
         if (!js || js->instance != instance || js->object->state == CN_OBJECT_BROKEN)
             return JSValueMakeBoolean(ctx, false);
         object = js->object;

@@ -148,7 +148,8 @@ void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSVa
     *pin = (struct cn_js_pin){.context = context,
                               .value = value,
                               .owner = context->vm->owner,
-                              .cause = context->vm->entered ? cn_js_cause(context->vm) : context->vm->cause,
+                              .cause = context->vm->entered ? cn_js_cause(context->vm)
+                                                            : context->vm->cause,
                               .borrowed = true};
     cn_list_push_back(&context->pins, &pin->link);
     if (pin->owner)

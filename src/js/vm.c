@@ -212,8 +212,7 @@ struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm)
     const double *clock = vm->clock;
     uint64_t request =
         (uint64_t)clock[CN_JS_REQUEST_HIGH] << 32 | (uint32_t)clock[CN_JS_REQUEST_LOW];
-    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE],
-                                clock[CN_JS_UNSAMPLED] != 0};
+    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], clock[CN_JS_UNSAMPLED] != 0};
 }
 
 /* V1. The number of the owner is the hooks' to write. */

@@ -10,8 +10,8 @@
  * with an exception that JavaScript cannot catch; the VM lives on.
  *
  * Who runs: a turn may be on behalf of somebody of the layer above (an object), the owner, and has
- * a cause. The engine has no hook for `await`, so within one turn code of several owners may run: that
- * which one of them waited for was brought by another. The prelude knows which (its contexts,
+ * a cause. The engine has no hook for `await`, so within one turn code of several owners may run:
+ * that which one of them waited for was brought by another. The prelude knows which (its contexts,
  * prelude/internal/turn.js) and says so in `clock`, memory that both sides see:
  *
  * V1  When a turn begins, the clock says for whom and why, and `mark` is 0: no context that the
@@ -60,7 +60,8 @@ struct cn_js_owner_hooks {
     void (*end)(void *data);
     /* Within a turn, code goes on for `owner`, which the guest has looked at; NULL: for nobody. */
     void (*focus)(void *data, void *owner);
-    /* Before that: the engine has ended it for its time, code of `culprit` (NULL: nobody's) running. */
+    /* Before that: the engine has ended it for its time, code of `culprit` (NULL: nobody's)
+     * running. */
     void (*terminated)(void *data, void *culprit);
     /* A pin made in its turns exists, and is gone. */
     void (*hold)(void *owner);
@@ -102,9 +103,9 @@ struct cn_js_vm {
     bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* for whom code runs now; NULL: nobody */
-    bool ownerless;           /* code of nobody's has run in the running turn */
-    struct cn_js_context *inside; /* the context of the innermost enter */
-    struct cn_js_nested *nested;  /* what innermost ones have put aside; NULL: nothing */
+    bool ownerless;                        /* code of nobody's has run in the running turn */
+    struct cn_js_context *inside;          /* the context of the innermost enter */
+    struct cn_js_nested *nested;           /* what innermost ones have put aside; NULL: nothing */
     /* Of the next turn: set by whoever begins one. In a turn cn_js_cause() knows it. */
     struct cn_js_cause cause;
     void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks); /* if it has a trace */

@@ -154,8 +154,8 @@ static void fail_outputs(struct cn_object *object)
     }
 }
 
-/* Commits first, of all, then outputs: one may rest on another object's write. Only when no object is in
- * the turn any more is anything sent, for that may begin another turn. */
+/* Commits first, of all, then outputs: one may rest on another object's write. Only when no object
+ * is in the turn any more is anything sent, for that may begin another turn. */
 static void finish_turn(struct cn_object_lane *lane)
 {
     struct cn_list done, broken, *node;
@@ -233,8 +233,8 @@ struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane)
     }
     /* The object was reset since: nothing is left to hold by, and it is a matter of one sync. */
     struct cn_err err;
-    (void)cn_store_wait(cn_node_store(lane->node), lane->stray_lsn, &err); /* a log that has failed says
-                                                                             so to everybody */
+    (void)cn_store_wait(cn_node_store(lane->node), lane->stray_lsn, &err); /* a log that has failed
+                                                                             says so to everybody */
     return NULL;
 }
 

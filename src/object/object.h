@@ -70,11 +70,11 @@ struct cn_object {
     size_t inbox_bytes;     /* of their payloads */
     struct cn_list running; /* of struct cn_call, delivered and not answered */
     unsigned running_count;
-    unsigned gate_locks;    /* input gate: 0 open */
-    unsigned holds;         /* reasons to stay in memory: timers, calls */
-    unsigned sockets;       /* accept()ed WebSockets: they keep it as long as they are open */
-    unsigned waits;         /* waitUntil() promises */
-    unsigned transactions;  /* async transactions open: the turn's end does not commit */
+    unsigned gate_locks;      /* input gate: 0 open */
+    unsigned holds;           /* reasons to stay in memory: timers, calls */
+    unsigned sockets;         /* accept()ed WebSockets: they keep it as long as they are open */
+    unsigned waits;           /* waitUntil() promises */
+    unsigned transactions;    /* async transactions open: the turn's end does not commit */
     struct cn_list turn_link; /* in lane->turn while it takes part in the running turn */
     struct cn_list outputs;   /* of struct cn_output given in the running turn */
     /* Among them: what the turn sends on WebSockets; or NULL. */

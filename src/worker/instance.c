@@ -55,7 +55,8 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         cn_fetch_id_text(cause, request);
         fields[1].text = request;
     }
-    const struct cn_trace *trace = cn_trace_find(instance->lane, cn_js_cause(instance->lane->vm).trace);
+    const struct cn_trace *trace =
+        cn_trace_find(instance->lane, cn_js_cause(instance->lane->vm).trace);
     if (trace && instance->lane->options.exporter) {
         snprintf(trace_id, sizeof(trace_id), "%016" PRIx64 "%016" PRIx64, trace->origin.trace[0],
                  trace->origin.trace[1]);

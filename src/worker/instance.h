@@ -69,8 +69,8 @@ struct cn_instance {
     bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
-    struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, object_resume, local_reply,
-        quiet;
+    struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, object_resume,
+        local_reply, quiet;
     struct cn_worker_metrics *metrics; /* the lane's */
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */

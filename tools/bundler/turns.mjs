@@ -13,7 +13,8 @@
 //
 // BACK compares one number if the context is still the same; else it enters it, or, while the input gate
 // of its object is closed to it, waits: `mark[0] === C.n || T.back(C) || await T.open(C)`. W gives
-// thenables that are no promises a then() that runs in the context of now.
+// thenables that are no promises a then() that runs in the context of now. What `for await` walks over is
+// wrapped for a reason of its own (prelude/internal/iteration.js).
 //
 // W1  Every place at which an async function can resume is followed by BACK before any code of the
 //     function runs: behind `await`, at the beginning of a catch or finally block whose statement
@@ -66,10 +67,11 @@ class Walk {
     this.here = `${mark}[0]===${turns}.c.n?${turns}.c:${turns}.make()`;
     this.back = `${mark}[0]===${context}.n||${turns}.back(${context})||await ${turns}.open(${context})`;
     this.wrap = `${turns}.thenable(`;
+    this.iterable = `${turns}.iterable(`;
     this.context = context;
     this.value = value;
     this.found = []; // [position, text], in the order of the walk
-    this.current = null; // the async function that is walked: {remembers, keeps}, or null
+    this.current = null; // the async function that is walked, or null
   }
 
   run(tree) {
@@ -133,15 +135,15 @@ class Walk {
     const outer = this.current;
     this.current = null;
     for (const parameter of node.params) this.node(parameter, node);
-    this.current = node.async ? { remembers: false, keeps: false, generator: node.generator } : null;
+    this.current = node.async ? { remembers: false, kept: [], generator: node.generator } : null;
     const { body } = node;
     const isBlock = body.type === "BlockStatement";
     const directives = isBlock ? body.body.filter((each) => each.directive !== undefined) : [];
     const begin = this.insert(isBlock ? (directives.at(-1)?.end ?? body.start + 1) : body.start, "");
     this.node(body, node);
     if (this.current?.remembers) {
-      const { keeps, generator } = this.current;
-      const remember = `${generator ? "let" : "const"} ${this.context}=${this.here};${keeps ? `let ${this.value};` : ""}`;
+      const { kept, generator } = this.current;
+      const remember = `${generator ? "let" : "const"} ${this.context}=${this.here};${kept.length > 0 ? `let ${kept.join()};` : ""}`;
       begin[1] = isBlock ? (directives.length > 0 ? ";" : "") + remember : `{${remember}return `;
       if (!isBlock) this.insert(body.end, "}");
     }
@@ -149,19 +151,29 @@ class Walk {
     return false;
   }
 
+  /**
+   * A variable for the value of one `await`. None is used twice: the engine may take a variable itself
+   * for the value of an expression (of a switch, of what a loop walks over), and would see it change.
+   */
+  keep() {
+    const { kept } = this.current;
+    kept.push(`${this.value}${kept.length}`);
+    return kept.at(-1);
+  }
+
   awaiting(node, parent) {
-    let outer = parent;
-    const statement = outer.type === "ExpressionStatement";
-    const returned = (outer.type === "ReturnStatement" || outer === null || isFunction(outer)) && !this.current.generator;
+    const statement = parent.type === "ExpressionStatement";
+    const returned = (parent.type === "ReturnStatement" || isFunction(parent)) && !this.current.generator;
     const general = !statement && !returned;
-    if (general) this.insert(node.start, `(${this.value}=`);
+    const value = general ? this.keep() : null;
+    if (general) this.insert(node.start, `(${value}=`);
     const operand = node.argument;
-    this.insert(operand.start, this.wrap);
+    this.insert(operand.start, (operand.start === node.start + "await".length ? " " : "") + this.wrap);
     this.node(operand, node);
     this.insert(operand.end, ")");
     if (general) {
-      this.insert(node.end, `,${this.back},${this.value})`);
-      this.current.remembers = this.current.keeps = true;
+      this.insert(node.end, `,${this.back},${value})`);
+      this.current.remembers = true;
     } else if (statement) {
       this.insert(node.end, `,${this.back}`);
       this.current.remembers = true;
@@ -169,13 +181,22 @@ class Walk {
     return true;
   }
 
+  /** What is walked over asynchronously. */
+  walked(node, parent) {
+    this.insert(node.start, ` ${this.iterable}`);
+    this.node(node, parent);
+    this.insert(node.end, ")");
+  }
+
   yielding(node) {
     if (this.current === null) return this.children(node); // of a generator that is not async
-    this.insert(node.start, `(${this.value}=`);
-    this.children(node);
+    const value = this.keep();
+    this.insert(node.start, `(${value}=`);
+    if (node.delegate) this.walked(node.argument, node);
+    else this.children(node);
     const after = node.delegate ? this.back : `${this.context}=${this.here}`;
-    this.insert(node.end, `,${after},${this.value})`);
-    this.current.remembers = this.current.keeps = true;
+    this.insert(node.end, `,${after},${value})`);
+    this.current.remembers = true;
     return true;
   }
 
@@ -199,7 +220,7 @@ class Walk {
 
   looping(node) {
     this.node(node.left, node);
-    this.node(node.right, node);
+    this.walked(node.right, node);
     this.current.remembers = true;
     if (node.body.type === "BlockStatement") {
       this.blockBegins(node.body);
