@@ -58,10 +58,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "prelude: %s\n", err.text);
         return 1;
     }
-    JSObjectRef native = JSObjectMake(runtime->context->ref, NULL, NULL);
-    cn_bindings_install(runtime, native);
     cn_js_set(runtime->context->ref, JSContextGetGlobalObject(runtime->context->ref), "__native",
-              native);
+              runtime->context->natives);
     struct cn_trust *trust = cn_trust_new(NULL, &err);
     if (!trust) {
         fprintf(stderr, "trust: %s\n", err.text);
