@@ -1,4 +1,5 @@
-// A stand-in for the market's API: realistic listings that wander from minute to minute, and faults on demand.
+// A stand-in for the market's API: made-up listings that wander from minute to minute, and faults on demand. Every answer says that it is
+// one (x-stand-in), so that the page can.
 //
 //     node market/server.mjs [--port 8790]
 //     curl -X POST localhost:8790/control -d '{"fail":0.2,"status":503,"delayMs":50}'
@@ -46,7 +47,7 @@ export function startMarket(port = 0) {
   const control = { fail: 0, status: 503, retryAfter: null, delayMs: 0 };
   const asked = new Map();
   const answer = (response, status, value, headers = {}) => {
-    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.writeHead(status, { "content-type": "application/json", "x-stand-in": "true", ...headers });
     response.end(typeof value === "string" ? value : JSON.stringify(value));
   };
   const server = http.createServer((request, response) => {

@@ -1,7 +1,7 @@
 // The public API, and a few routes for whoever has the token.
 import { Hono, type Context } from "hono";
 import { HTTPException } from "hono/http-exception";
-import type { Snapshot } from "./coordinator";
+import type { Bundle } from "./coordinator";
 import { recentFailures, sparklines, trend } from "./database";
 import { coordinatorOf, type Env, snapshotKey } from "./env";
 import { sampleBatch } from "./sample";
@@ -9,7 +9,7 @@ import { sampleBatch } from "./sample";
 const HOUR = 3_600_000;
 const RANGES: Record<string, number> = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR, "30d": 720 * HOUR };
 const SLUG = /^[a-z0-9_]{1,64}$/;
-const SLUGS_MOST = 20_000;
+const SLUGS_MOST = 2_000; // of both lists together: their latest ticks are one value in storage, and one in KV
 
 export const app = new Hono<{ Bindings: Env }>();
 
@@ -25,13 +25,17 @@ const refuse = (status: 400 | 401 | 403 | 404, message: string): never => {
 };
 
 /** The bundle from KV; from the coordinator itself while there is none. */
-async function latest(env: Env): Promise<Snapshot & { source: "kv" | "object" }> {
-  const kept = await env.SNAPSHOTS.get<Snapshot>(snapshotKey(env.PLATFORM), "json");
-  if (kept) return { ...kept, source: "kv" };
-  return { ...(await coordinatorOf(env).snapshot()), source: "object" };
+async function latest(env: Env): Promise<{ dataSource: "kv" | "do"; updatedAt: number; latest: Bundle }> {
+  try {
+    const { value, metadata } = await env.KV.getWithMetadata<Bundle, { updatedAt: number }>(snapshotKey(env.PLATFORM), "json");
+    if (value && metadata) return { dataSource: "kv", updatedAt: metadata.updatedAt, latest: value };
+  } catch (error) {
+    console.warn("KV could not be read; the coordinator answers", error);
+  }
+  return { dataSource: "do", updatedAt: Date.now(), latest: await coordinatorOf(env).latest() };
 }
 
-app.get("/api/snapshot", async (c) => c.json(await latest(c.env), 200, { "cache-control": "public, max-age=15" }));
+app.get("/api/snapshot", async (c) => c.json({ platform: c.env.PLATFORM, ...(await latest(c.env)) }, 200, { "cache-control": "public, max-age=15" }));
 
 app.get("/api/weapons", async (c) => {
   const { listHot, listCold } = await coordinatorOf(c.env).state();
@@ -47,7 +51,7 @@ function time(c: Context, name: string, otherwise: number): number {
   const given = c.req.query(name);
   if (given === undefined) return otherwise;
   const value = /^\d+$/.test(given) ? Number(given) : Date.parse(given);
-  return Number.isFinite(value) ? value : refuse(400, `"${name}" must be a time: ISO 8601, or milliseconds since 1970.`);
+  return Math.abs(value) <= 8.64e15 ? value : refuse(400, `"${name}" must be a time: ISO 8601, or milliseconds since 1970.`);
 }
 
 app.get("/api/trends/:slug", async (c) => {
@@ -65,9 +69,9 @@ app.get("/api/trends/:slug", async (c) => {
 
 app.get("/api/health", async (c) => {
   const state = await coordinatorOf(c.env).state();
-  const failures = await recentFailures(c.env.DB, Date.now() - HOUR);
+  const failures = await recentFailures(c.env.DB, c.env.PLATFORM, Date.now() - HOUR);
   const { listHot, listCold, ...rest } = state;
-  return c.json({ ok: true, hot: listHot.length, cold: listCold.length, ...rest, failuresLastHour: failures.count, lastFailure: failures.last });
+  return c.json({ ok: true, hot: listHot.length, cold: listCold.length, ...rest, market: new URL(c.env.MARKET_URL).host, failuresLastHour: failures.count, failures: failures.weapons });
 });
 
 async function sameText(a: string, b: string): Promise<boolean> {
@@ -90,6 +94,8 @@ app.put("/admin/lists", async (c) => {
     if (!Array.isArray(value) || value.length > SLUGS_MOST || !value.every((slug) => typeof slug === "string" && SLUG.test(slug))) refuse(400, `"${name}" must be a list of at most ${SLUGS_MOST} weapons' names.`);
     return [...new Set(value as string[])];
   };
-  await coordinatorOf(c.env).setLists(list(hot, "hot"), list(cold, "cold"));
+  const lists = [list(hot, "hot"), list(cold, "cold")];
+  if (lists[0].length + lists[1].length > SLUGS_MOST) refuse(400, `Both lists together may have at most ${SLUGS_MOST} weapons.`);
+  await coordinatorOf(c.env).setLists(lists[0], lists[1]);
   return c.json({ ok: true });
 });

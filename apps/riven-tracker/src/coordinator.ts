@@ -6,11 +6,10 @@
 //     skips nothing.
 // C3  The database is written before the map: what a snapshot shows is in D1. Two results for the same minute
 //     are one row, so handing in twice does no harm.
-// C4  At most one KV write per SNAPSHOT_SECONDS, by alarm, and none if nothing changed.
-//
-// Everything is in storage and comes back after a restart.
+// C4  KV is written every SNAPSHOT_SECONDS at most, by alarm, and not if nothing changed.
+// C5  Everything is in storage, under the names of its fields, and comes back after a restart.
 import { DurableObject } from "cloudflare:workers";
-import { insertTicks, type Failure } from "./database";
+import { insertSamples, type Failure } from "./database";
 import { type Env, snapshotKey } from "./env";
 import type { Tick } from "./tick";
 import { weapons } from "./weapons";
@@ -22,15 +21,14 @@ export interface Batch {
 
 export interface Results {
   batch: number;
-  ticks: Tick[];
+  samples: Tick[];
   failures: Failure[];
+  /** The market said that it is a stand-in and its prices are made up. */
+  standIn: boolean;
 }
 
-export interface Snapshot {
-  platform: string;
-  updatedAt: number;
-  ticks: Tick[];
-}
+/** What KV has: the latest tick of every weapon by its slug. */
+export type Bundle = Record<string, Tick>;
 
 export interface State {
   cursorHot: number;
@@ -41,36 +39,36 @@ export interface State {
   leased: number;
   known: number;
   snapshotAt: number;
+  standIn: boolean;
 }
 
 const BATCH_SIZE = 5;
 const HOT_PER_BATCH = 3;
 const LEASE_MS = 120_000;
+const FIELDS = ["cursorHot", "cursorCold", "listHot", "listCold", "dirty", "latestBySlug", "batches", "snapshotAt", "standIn"] as const;
 
-export class Coordinator extends DurableObject<Env> {
-  private cursorHot: number;
-  private cursorCold: number;
-  private listHot: string[];
-  private listCold: string[];
-  private dirty: boolean;
+export class RivenCoordinatorDO extends DurableObject<Env> {
+  private cursorHot = 0;
+  private cursorCold = 0;
+  private listHot = weapons.hot;
+  private listCold = weapons.cold;
+  private dirty = false;
   private latestBySlug = new Map<string, Tick>();
-  private readonly kv = this.ctx.storage.kv;
+  private batches = 0;
+  private snapshotAt = 0;
+  private standIn = false;
   private readonly sql = this.ctx.storage.sql;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.sql.exec(`
-      CREATE TABLE IF NOT EXISTS latest (slug TEXT PRIMARY KEY, tick TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS leases (slug TEXT PRIMARY KEY, batch INTEGER NOT NULL, until INTEGER NOT NULL);
       CREATE INDEX IF NOT EXISTS leases_until ON leases (until);
       CREATE TABLE IF NOT EXISTS handed (slug TEXT PRIMARY KEY, period INTEGER NOT NULL);
     `);
-    this.cursorHot = this.kv.get<number>("cursorHot") ?? 0;
-    this.cursorCold = this.kv.get<number>("cursorCold") ?? 0;
-    this.listHot = this.kv.get<string[]>("listHot") ?? weapons.hot;
-    this.listCold = this.kv.get<string[]>("listCold") ?? weapons.cold;
-    this.dirty = this.kv.get<boolean>("dirty") ?? false;
-    for (const { slug, tick } of this.sql.exec<{ slug: string; tick: string }>("SELECT slug, tick FROM latest")) this.latestBySlug.set(slug, JSON.parse(tick));
+    ctx.blockConcurrencyWhile(async () => {
+      for (const [name, value] of await ctx.storage.get([...FIELDS])) Object.assign(this, { [name]: value });
+    });
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -83,12 +81,12 @@ export class Coordinator extends DurableObject<Env> {
 
   async state(): Promise<State> {
     const leased = this.sql.exec<{ n: number }>("SELECT count(*) AS n FROM leases").one().n;
-    const { cursorHot, cursorCold, listHot, listCold, dirty } = this;
-    return { cursorHot, cursorCold, listHot, listCold, dirty, leased, known: this.latestBySlug.size, snapshotAt: this.kv.get<number>("snapshotAt") ?? 0 };
+    const { cursorHot, cursorCold, listHot, listCold, dirty, snapshotAt, standIn } = this;
+    return { cursorHot, cursorCold, listHot, listCold, dirty, leased, known: this.latestBySlug.size, snapshotAt, standIn };
   }
 
-  async snapshot(): Promise<Snapshot> {
-    return { platform: this.env.PLATFORM, updatedAt: Date.now(), ticks: [...this.latestBySlug.values()] };
+  async latest(): Promise<Bundle> {
+    return Object.fromEntries(this.latestBySlug);
   }
 
   /** Replaces the lists. What is on none of them any more disappears from the snapshot; its history stays. */
@@ -96,24 +94,21 @@ export class Coordinator extends DurableObject<Env> {
     this.listHot = hot;
     this.listCold = cold.filter((slug) => !hot.includes(slug));
     this.cursorHot = this.cursorCold = 0;
-    for (const name of ["listHot", "listCold", "cursorHot", "cursorCold"] as const) this.kv.put(name, this[name]);
     const listed = new Set([...this.listHot, ...this.listCold]);
-    for (const slug of [...this.latestBySlug.keys()].filter((slug) => !listed.has(slug))) {
-      this.latestBySlug.delete(slug);
-      this.sql.exec("DELETE FROM latest WHERE slug = ?", slug);
-    }
+    for (const slug of [...this.latestBySlug.keys()].filter((slug) => !listed.has(slug))) this.latestBySlug.delete(slug);
     this.setDirty();
+    this.keep("listHot", "listCold", "cursorHot", "cursorCold", "latestBySlug");
   }
 
+  /** C4 */
   async alarm(): Promise<void> {
     if (!this.dirty) return;
     // What comes in while KV is being written makes it dirty again.
     this.dirty = false;
-    const snapshot = await this.snapshot();
-    this.kv.put("snapshotAt", snapshot.updatedAt);
-    this.kv.put("dirty", false);
+    this.snapshotAt = Date.now();
+    this.keep("dirty", "snapshotAt");
     try {
-      await this.env.SNAPSHOTS.put(snapshotKey(this.env.PLATFORM), JSON.stringify(snapshot));
+      await this.env.KV.put(snapshotKey(this.env.PLATFORM), JSON.stringify(await this.latest()), { metadata: { updatedAt: this.snapshotAt } });
     } catch (error) {
       console.warn("the snapshot was not written and will be tried again", error);
       this.setDirty();
@@ -124,16 +119,13 @@ export class Coordinator extends DurableObject<Env> {
   private nextBatch(): Batch {
     const now = Date.now();
     const period = Math.floor(now / (this.env.TICK_SECONDS * 1000));
-    const id = (this.kv.get<number>("batches") ?? 0) + 1;
     const slugs = this.expired(now);
     const take = (list: "Hot" | "Cold", wanted: number): void => {
       const slugsOfList = this[`list${list}`];
       for (let seen = 0; seen < slugsOfList.length && wanted > 0 && slugs.length < BATCH_SIZE; seen++) {
         const slug = slugsOfList[this[`cursor${list}`] % slugsOfList.length];
-        if (slugs.includes(slug) || this.isTaken(slug, period)) {
-          // The oldest of the list has had its turn in this minute, so all have.
-          break;
-        }
+        // The oldest of the list has had its turn in this minute, so all have.
+        if (slugs.includes(slug) || this.isTaken(slug, period)) break;
         this[`cursor${list}`] = (this[`cursor${list}`] + 1) % slugsOfList.length;
         slugs.push(slug);
         wanted--;
@@ -142,15 +134,14 @@ export class Coordinator extends DurableObject<Env> {
     take("Hot", HOT_PER_BATCH);
     take("Cold", BATCH_SIZE);
     take("Hot", BATCH_SIZE);
+    const id = this.batches + 1;
+    if (slugs.length === 0) return { id, slugs };
     for (const slug of slugs) {
       this.sql.exec("INSERT OR REPLACE INTO leases (slug, batch, until) VALUES (?, ?, ?)", slug, id, now + LEASE_MS);
       this.sql.exec("INSERT OR REPLACE INTO handed (slug, period) VALUES (?, ?)", slug, period);
     }
-    if (slugs.length) {
-      this.kv.put("batches", id);
-      this.kv.put("cursorHot", this.cursorHot);
-      this.kv.put("cursorCold", this.cursorCold);
-    }
+    this.batches = id;
+    this.keep("batches", "cursorHot", "cursorCold");
     return { id, slugs };
   }
 
@@ -166,24 +157,30 @@ export class Coordinator extends DurableObject<Env> {
     return this.sql.exec("SELECT 1 FROM handed WHERE slug = ? AND period = ?", slug, period).toArray().length > 0;
   }
 
-  private async appendResults({ batch, ticks, failures }: Results): Promise<{ written: number; failed: number }> {
-    await insertTicks(this.env.DB, ticks, failures); // C3
-    for (const tick of ticks) {
+  private async appendResults({ batch, samples, failures, standIn }: Results): Promise<{ written: number; failed: number }> {
+    await insertSamples(this.env.DB, samples, failures); // C3
+    for (const tick of samples) {
       const known = this.latestBySlug.get(tick.weapon_slug);
-      if (known && known.ts > tick.ts) continue;
-      this.latestBySlug.set(tick.weapon_slug, tick);
-      this.sql.exec("INSERT OR REPLACE INTO latest (slug, tick) VALUES (?, ?)", tick.weapon_slug, JSON.stringify(tick));
+      if (!known || known.ts <= tick.ts) this.latestBySlug.set(tick.weapon_slug, tick);
     }
-    for (const { weapon_slug } of [...ticks, ...failures]) this.sql.exec("DELETE FROM leases WHERE slug = ? AND batch = ?", weapon_slug, batch);
-    if (ticks.length) this.setDirty();
-    return { written: ticks.length, failed: failures.length };
+    for (const { weapon_slug } of [...samples, ...failures]) this.sql.exec("DELETE FROM leases WHERE slug = ? AND batch = ?", weapon_slug, batch);
+    if (samples.length) {
+      this.standIn = standIn;
+      this.setDirty();
+      this.keep("latestBySlug", "standIn");
+    }
+    return { written: samples.length, failed: failures.length };
   }
 
   /** C4: the alarm is set for the earliest moment at which KV may be written again. */
   private setDirty(): void {
     this.dirty = true;
-    this.kv.put("dirty", true);
-    const at = (this.kv.get<number>("snapshotAt") ?? 0) + this.env.SNAPSHOT_SECONDS * 1000;
-    this.ctx.storage.setAlarm(Math.max(at, Date.now()));
+    this.keep("dirty");
+    this.ctx.storage.setAlarm(Math.max(this.snapshotAt + this.env.SNAPSHOT_SECONDS * 1000, Date.now()));
+  }
+
+  /** C5. Not awaited: what a turn puts is one write, and answers wait for it. */
+  private keep(...names: (typeof FIELDS)[number][]): void {
+    this.ctx.storage.put(Object.fromEntries(names.map((name) => [name, this[name]])));
   }
 }

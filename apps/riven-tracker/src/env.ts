@@ -1,12 +1,11 @@
-import type { Coordinator } from "./coordinator";
+import type { RivenCoordinatorDO } from "./coordinator";
 
 export interface Env {
-  COORDINATOR: DurableObjectNamespace<Coordinator>;
+  COORDINATOR: DurableObjectNamespace<RivenCoordinatorDO>;
   DB: D1Database;
-  SNAPSHOTS: KVNamespace;
+  KV: KVNamespace;
   MARKET_URL: string;
   PLATFORM: string;
-  BATCHES_PER_RUN: number;
   TICK_SECONDS: number;
   SNAPSHOT_SECONDS: number;
   MARKET_TIMEOUT_MS: number;
@@ -15,5 +14,5 @@ export interface Env {
   ADMIN_TOKEN?: string;
 }
 
-export const coordinatorOf = (env: Env): DurableObjectStub<Coordinator> => env.COORDINATOR.getByName(env.PLATFORM);
+export const coordinatorOf = (env: Env): DurableObjectStub<RivenCoordinatorDO> => env.COORDINATOR.getByName(env.PLATFORM);
 export const snapshotKey = (platform: string): string => `riven:latest:${platform}`;

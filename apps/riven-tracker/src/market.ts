@@ -44,7 +44,13 @@ function retryAfter(response: Response): number | null {
   return seconds > 0 ? Math.min(seconds * 1000, BACKOFF_MOST_MS) : null;
 }
 
-async function ask(slug: string, env: Env): Promise<Listing[]> {
+export interface Answer {
+  listings: Listing[];
+  /** market/server.mjs says of itself that it is none. */
+  standIn: boolean;
+}
+
+async function ask(slug: string, env: Env): Promise<Answer> {
   const url = `${env.MARKET_URL}/auctions/search?type=riven&weapon_url_name=${encodeURIComponent(slug)}&sort_by=price_asc&buyout_policy=direct`;
   let response: Response;
   try {
@@ -66,11 +72,11 @@ async function ask(slug: string, env: Env): Promise<Listing[]> {
   } catch {
     throw new MarketError("the answer is no JSON");
   }
-  return parseListings(document, env.PLATFORM);
+  return { listings: parseListings(document, env.PLATFORM), standIn: response.headers.get("x-stand-in") === "true" };
 }
 
 /** Tries again with growing pauses where that may help: 429, 5xx, time-outs, broken answers. */
-export async function listingsOf(slug: string, env: Env): Promise<Listing[]> {
+export async function listingsOf(slug: string, env: Env): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask(slug, env);

@@ -2,7 +2,7 @@
 import type { Batch, Results } from "./coordinator";
 import { coordinatorOf, type Env } from "./env";
 import { listingsOf } from "./market";
-import { makeTick } from "./tick";
+import { isoTime, makeTick } from "./tick";
 
 async function ask<T>(env: Env, path: string, input?: unknown): Promise<T> {
   const response = await coordinatorOf(env).fetch(`http://coordinator${path}`, { method: "POST", body: input === undefined ? undefined : JSON.stringify(input) });
@@ -14,16 +14,18 @@ async function ask<T>(env: Env, path: string, input?: unknown): Promise<T> {
 export async function sampleBatch(env: Env): Promise<{ sampled: number; failed: number }> {
   const batch = await ask<Batch>(env, "/next-batch");
   if (batch.slugs.length === 0) return { sampled: 0, failed: 0 };
-  const results: Results = { batch: batch.id, ticks: [], failures: [] };
+  const results: Results = { batch: batch.id, samples: [], failures: [], standIn: false };
   await Promise.all(
     batch.slugs.map(async (slug) => {
       try {
-        results.ticks.push(makeTick(await listingsOf(slug, env), env.PLATFORM, slug, Date.now(), env.TICK_SECONDS));
+        const { listings, standIn } = await listingsOf(slug, env);
+        results.samples.push(makeTick(listings, env.PLATFORM, slug, Date.now(), env.TICK_SECONDS));
+        results.standIn ||= standIn;
       } catch (error) {
-        results.failures.push({ ts: Date.now(), platform: env.PLATFORM, weapon_slug: slug, reason: (error as Error).message });
+        results.failures.push({ ts: isoTime(Date.now()), platform: env.PLATFORM, weapon_slug: slug, reason: (error as Error).message });
       }
     }),
   );
   await ask(env, "/append-results", results);
-  return { sampled: results.ticks.length, failed: results.failures.length };
+  return { sampled: results.samples.length, failed: results.failures.length };
 }

@@ -22,5 +22,5 @@ export const examples: Example[] = [
 
 export const applications: Example[] = [
   { folder: "path-stats", title: "Path statistics", text: "Traffic through a queue into objects, D1, KV, Cache and an R2 archive, with a dashboard." },
-  { folder: "riven-tracker", title: "RivenTracker", text: "A market sampled minute by minute around one coordinator: D1, KV, cron, a page with trends." },
+  { folder: "riven-tracker", title: "RivenTracker", text: "A market sampled minute by minute around one coordinator: D1, KV, cron, a page with trends. Its prices are made up here: a stand-in answers for the market." },
 ];
