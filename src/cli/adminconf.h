@@ -26,4 +26,7 @@ int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_args *args,
                         struct cn_err *err);
 void cn_adminconf_fini(struct cn_adminconf *conf);
 
+/* Whether the token in the data directory is what was written; one that is not there is fine. */
+int cn_adminconf_check(const char *data, struct cn_err *err);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/crc32c.h"
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,7 +16,7 @@
 #include "store/catalog.h"
 #include "store/store.h"
 
-#define VERSION 1
+#define VERSION 2 /* 1 had no checksum */
 
 /* ---- the file ---- */
 
@@ -39,6 +40,7 @@ struct list {
     size_t count;
 };
 struct table {
+    const char *crc32c;
     int64_t version;
     struct list classes, scripts, forwards, expected;
 };
@@ -70,6 +72,7 @@ SCHEMA(expected, struct cn_class_expected,
     {.name = "from_class", .kind = CN_FIELD_STRING, .flags = CN_FIELD_REQUIRED,
      .offset = offsetof(struct cn_class_expected, from_name)});
 SCHEMA(table, struct table,
+    FIELD(CN_FIELD_STRING, table, crc32c),
     {.name = "version", .kind = CN_FIELD_INT, .flags = CN_FIELD_REQUIRED,
      .offset = offsetof(struct table, version)},
     LIST(classes, entry),
@@ -101,6 +104,36 @@ int cn_classes_read_file(struct cn_disk *disk, const char *name, struct cn_buf *
     return rc < 0 ? rc : 1;
 }
 
+/* ---- checksums of JSON ---- */
+
+/* A sealed text begins so; the CRC is that of everything behind it. It is JSON as before. */
+static const char seal_head[] = "{\n  \"crc32c\": \"";
+#define SEAL_SIZE (sizeof(seal_head) - 1 + 8 + 2)
+
+void cn_classes_seal(struct cn_buf *json)
+{
+    struct cn_buf sealed = {0};
+    CN_ASSERT(json->size > 0 && json->data[0] == '{');
+    cn_buf_printf(&sealed, "%s%08x\",", seal_head, cn_crc32c(0, json->data + 1, json->size - 1));
+    cn_buf_append(&sealed, json->data + 1, json->size - 1);
+    cn_buf_fini(json);
+    *json = sealed;
+}
+
+int cn_classes_unseal(const struct cn_buf *text, const char *name, struct cn_err *err)
+{
+    char want[SEAL_SIZE + 1];
+    if (text->size < SEAL_SIZE || memcmp(text->data, seal_head, sizeof(seal_head) - 1) != 0)
+        return 0;
+    snprintf(want, sizeof(want), "%s%08x\",", seal_head,
+             cn_crc32c(0, text->data + SEAL_SIZE, text->size - SEAL_SIZE));
+    if (memcmp(text->data, want, SEAL_SIZE) != 0)
+        return cn_err_set(err, CN_ECORRUPT, "%s is damaged: it does not match its checksum", name);
+    return 1;
+}
+
+/* ---- reading and writing ---- */
+
 int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err)
 {
     struct cn_buf text = {0};
@@ -110,6 +143,11 @@ int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_
     int rc = cn_classes_read_file(disk, CN_CLASSES_FILE, &text, err);
     if (rc <= 0)
         goto free_text;
+    int sealed = cn_classes_unseal(&text, CN_CLASSES_FILE, err);
+    if (sealed < 0) {
+        rc = sealed;
+        goto free_text;
+    }
     struct cn_confnode *root =
         cn_jsonc_parse(CN_CLASSES_FILE, (const char *)text.data, text.size, err);
     rc = root ? 0 : CN_ECORRUPT;
@@ -117,9 +155,13 @@ int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_
         rc = cn_err_set(err, CN_ECORRUPT, CN_CLASSES_FILE " is not a table");
     if (rc == 0)
         rc = cn_schema_read(&reader, &table_schema, root, "", &table, err);
-    if (rc == 0 && table.version != VERSION)
+    if (rc == 0 && (table.version < 1 || table.version > VERSION))
         rc = cn_err_set(err, CN_EVERSION, CN_CLASSES_FILE " has version %" PRId64 ", not %d",
                         table.version, VERSION);
+    if (rc == 0 && table.version == VERSION && !sealed)
+        rc = cn_err_set(err, CN_ECORRUPT,
+                        CN_CLASSES_FILE " is damaged: its checksum is missing (who edits it removes"
+                                        " \"crc32c\" and makes the version 1)");
     if (rc < 0) {
         cn_schema_fini(&table_schema, &table);
         cn_confnode_free(root);
@@ -197,6 +239,7 @@ int cn_classes_save(const struct cn_classes *classes, struct cn_disk *disk, stru
         cn_buf_append_byte(&json, '}');
     }
     cn_buf_append_str(&json, "\n  ]\n}\n");
+    cn_classes_seal(&json);
     int rc = cn_disk_replace(disk, CN_CLASSES_FILE, json.data, json.size);
     cn_buf_fini(&json);
     return rc < 0 ? cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE) : 0;

@@ -72,6 +72,11 @@ struct cn_classes {
     size_t text_count;
 };
 
+/* Puts a checksum into an object of JSON, as its first member; and compares it: 1 if it is right, 0
+ * if there is none, CN_ECORRUPT. */
+void cn_classes_seal(struct cn_buf *json);
+int cn_classes_unseal(const struct cn_buf *text, const char *name, struct cn_err *err);
+
 /* Reads a small file of the data directory. 1, or 0 if it is absent. */
 int cn_classes_read_file(struct cn_disk *disk, const char *name, struct cn_buf *text,
                          struct cn_err *err);

@@ -8,14 +8,48 @@
 
 #include "base/disk.h"
 #include "base/err.h"
+#include "cli/adminconf.h"
 #include "cli/args.h"
+#include "cli/classes.h"
 #include "cli/datadir.h"
+#include "object/secret.h"
+#include "service/points_scan.h"
 #include "store/check.h"
 
 static void print_problem(void *data, const char *text)
 {
     (void)data;
     printf("%s\n", text);
+}
+
+static void found(struct cn_check_report *report, const char *text)
+{
+    report->problem_count++;
+    print_problem(NULL, text);
+}
+
+static void on_points(void *data, const char *path, uint64_t holes)
+{
+    char text[640];
+    snprintf(text, sizeof(text), CN_POINTS_DIR "/%s: %" PRIu64 " damaged blocks", path, holes);
+    found(data, text);
+}
+
+/* What is not the store's: keys, the table of classes, data points. */
+static void check_others(struct cn_disk *disk, const char *path, struct cn_check_report *report)
+{
+    struct cn_err err = {0};
+    struct cn_classes classes;
+    if (cn_secret_check(disk, &err) < 0)
+        found(report, err.text);
+    if (cn_classes_load(&classes, disk, &err) < 0)
+        found(report, err.text);
+    else
+        cn_classes_fini(&classes);
+    if (cn_adminconf_check(path, &err) < 0)
+        found(report, err.text);
+    if (cn_points_check(disk, on_points, report, &err) < 0)
+        found(report, err.text);
 }
 
 int cn_cmd_check(const struct cn_args *args)
@@ -29,6 +63,8 @@ int cn_cmd_check(const struct cn_args *args)
         return 3;
     }
     int rc = cn_check(disk, &report, &err);
+    if (rc == 0)
+        check_others(disk, path, &report);
     cn_disk_system_free(disk);
     if (rc < 0) {
         fprintf(stderr, "cairn: %s: %s\n", path, err.text);

@@ -53,7 +53,9 @@ static void read_wishes(struct wishes *wishes, const struct cn_args *args, struc
     struct cn_buf text = {0};
     struct cn_confnode *root = NULL, *allow = NULL, *recover = NULL;
     *wishes = (struct wishes){0};
-    if (disk && cn_classes_read_file(disk, REQUEST_FILE, &text, NULL) == 1)
+    /* A wish that is damaged is none: it may name a class to be deleted. */
+    if (disk && cn_classes_read_file(disk, REQUEST_FILE, &text, NULL) == 1 &&
+        cn_classes_unseal(&text, REQUEST_FILE, NULL) == 1)
         root = cn_jsonc_parse(REQUEST_FILE, (const char *)text.data, text.size, NULL);
     if (root && root->kind == CN_CONF_TABLE) {
         allow = cn_confnode_find(root, "allow_delete");
@@ -89,6 +91,7 @@ int cn_deploy_leave_request(const struct cn_args *args, struct cn_disk *disk, st
     cn_buf_append_str(&json, ", \"recover\": ");
     cn_buf_append_json(&json, recover, strlen(recover));
     cn_buf_append_str(&json, "}\n");
+    cn_classes_seal(&json);
     int rc = cn_disk_replace(disk, REQUEST_FILE, json.data, json.size);
     cn_buf_fini(&json);
     return rc < 0 ? cn_err_errno(err, -rc, "cannot write " REQUEST_FILE) : 0;

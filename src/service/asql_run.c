@@ -209,6 +209,12 @@ static int take_points(struct run *run, struct cn_err *err)
     if (scan.damaged)
         cn_warn("analytics: %s has %llu damaged places, which were passed over",
                 plan->query->dataset, (unsigned long long)scan.damaged);
+    if (rc >= 0 && scan.holes) /* sums and counts would be wrong */
+        rc = cn_err_set(
+            err, CN_ECORRUPT,
+            "%llu blocks of %s are damaged: \"cairn check\" names their files, and without"
+            " those the rest can be asked",
+            (unsigned long long)scan.holes, plan->query->dataset);
     cn_points_scan_close(&scan);
     return rc < 0 ? rc : 0;
 }

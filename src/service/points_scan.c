@@ -142,6 +142,8 @@ static bool find_block(struct cn_points_scan *scan, struct cn_points_block *bloc
     for (; scan->offset + sizeof(*block) <= scan->size; scan->offset += 8) {
         if (read_head(scan, scan->offset, block, parts)) {
             scan->damaged += damaged;
+            scan->holes += damaged || scan->suspect;
+            scan->suspect = false;
             return true;
         }
         damaged = true;
@@ -225,13 +227,54 @@ int cn_points_scan_next(struct cn_points_scan *scan, struct cn_points_batch *bat
         if (!find_block(scan, &block, parts)) {
             cn_disk_close(scan->file);
             scan->file = NULL;
+            scan->suspect = false;
             continue;
         }
         bool fits = block.last_ms >= scan->first_ms && block.first_ms <= scan->last_ms;
         bool good = !fits || load_block(scan, &block, parts, batch);
         scan->offset += block.size;
         scan->damaged += !good;
+        scan->suspect = !good;
         if (fits && good)
             return 1;
     }
+}
+
+/* ---- checking ---- */
+
+static int check_dataset(struct cn_disk *disk, const char *dataset, cn_points_bad bad, void *data,
+                         struct cn_err *err)
+{
+    struct cn_points_scan scan;
+    struct cn_points_batch batch;
+    uint64_t all = (1ull << CN_POINTS_COLUMN_COUNT) - 1, told = 0;
+    int rc = cn_points_scan_open(&scan, disk, dataset, all, INT64_MIN / 2, INT64_MAX / 2, err);
+    if (rc < 0)
+        return rc == CN_ENOTFOUND ? 0 : rc;
+    do {
+        rc = cn_points_scan_next(&scan, &batch, err);
+        if (scan.holes > told) {
+            char path[512];
+            snprintf(path, sizeof(path), "%s/%s", dataset,
+                     scan.segments.items[scan.next_segment - 1].name);
+            bad(data, path, scan.holes - told);
+            told = scan.holes;
+        }
+    } while (rc > 0);
+    cn_points_scan_close(&scan);
+    return rc;
+}
+
+int cn_points_check(struct cn_disk *disk, cn_points_bad bad, void *data, struct cn_err *err)
+{
+    struct cn_disk_entries entries;
+    int rc = cn_disk_entries(disk, CN_POINTS_DIR, &entries);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list " CN_POINTS_DIR);
+    for (size_t i = 0; i < entries.count && rc >= 0; i++) {
+        if (entries.items[i].is_dir)
+            rc = check_dataset(disk, entries.items[i].name, bad, data, err);
+    }
+    cn_disk_entries_fini(&entries);
+    return rc < 0 ? rc : 0;
 }

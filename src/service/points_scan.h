@@ -3,12 +3,15 @@
  *
  * Only the columns that are asked for are read from blocks that are large, and only the blocks
  * (and files) that can have points of the time that is asked for. What is torn or damaged is
- * passed over and counted, never returned: each column has its checksum.
+ * passed over and counted, never returned: each column has its checksum. Whether that makes an
+ * answer wrong is for the caller to say: what a crash leaves at the end of a file was never
+ * promised.
  *
  * Threads:   any, also while the flusher appends; one scan on one thread.
  * Ownership: the caller's; a batch is valid until the next call. */
 #ifndef CN_SERVICE_POINTS_SCAN_H
 #define CN_SERVICE_POINTS_SCAN_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -38,6 +41,8 @@ struct cn_points_scan {
     uint64_t window_offset;
     struct cn_buf body; /* the columns of a large block */
     uint64_t damaged;   /* places that were passed over */
+    uint64_t holes;     /* those of them that blocks follow: no write that a crash cut short */
+    bool suspect;       /* the last thing in this file was damaged */
 };
 
 /* All points from first_ms to last_ms, both inclusive, and perhaps others. `columns` has a bit for
@@ -48,5 +53,10 @@ int cn_points_scan_open(struct cn_points_scan *scan, struct cn_disk *disk, const
 int cn_points_scan_next(struct cn_points_scan *scan, struct cn_points_batch *batch,
                         struct cn_err *err);
 void cn_points_scan_close(struct cn_points_scan *scan);
+
+/* Reads all points of all datasets, and calls back for each file that has holes: its path below
+ * CN_POINTS_DIR, and how many. */
+typedef void (*cn_points_bad)(void *data, const char *path, uint64_t holes);
+int cn_points_check(struct cn_disk *disk, cn_points_bad bad, void *data, struct cn_err *err);
 
 #endif

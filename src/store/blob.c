@@ -23,15 +23,20 @@ struct cn_blob_writer {
     struct cn_disk_file *file;
     struct cn_blob_id id;
     struct cn_buf buffer;
-    uint64_t written; /* bytes in the file; the body so far is that and the buffer */
-    uint32_t crc;
-    int failed; /* 0, or what every later call returns */
+    uint64_t written;   /* bytes in the file; the body so far is that and the buffer */
+    struct cn_buf sums; /* of the chunks that are complete */
+    uint32_t crc;       /* of the one that is not, */
+    size_t in_chunk;    /* and its bytes so far */
+    int failed;         /* 0, or what every later call returns */
 };
 
 struct cn_blob_reader {
     struct cn_disk_file *file;
     struct cn_blob_footer footer;
     struct cn_blob_id id;
+    uint32_t *sums;    /* owned; read with the first bytes */
+    uint8_t *chunk;    /* owned; the last chunk that was read for a part of it */
+    uint64_t chunk_no; /* which, +1; 0: none */
 };
 
 static void id_text(const struct cn_blob_id *id, char text[CN_BLOB_ID_SIZE * 2 + 1])
@@ -75,7 +80,7 @@ static char *final_path(const struct cn_blobs *blobs, const struct cn_blob_id *i
 
 static uint32_t footer_crc(const struct cn_blob_footer *footer)
 {
-    const size_t start = offsetof(struct cn_blob_footer, body_crc);
+    const size_t start = offsetof(struct cn_blob_footer, sums_crc);
     return cn_crc32c(0, (const uint8_t *)footer + start, sizeof(*footer) - start);
 }
 
@@ -164,12 +169,29 @@ static int flush_buffer(struct cn_blob_writer *writer)
     return rc;
 }
 
+/* Adds to the checksums of chunks. */
+static void sum_bytes(struct cn_blob_writer *writer, const uint8_t *at, size_t size)
+{
+    while (size > 0) {
+        size_t room = CN_BLOB_CHUNK - writer->in_chunk, part = size < room ? size : room;
+        writer->crc = cn_crc32c(writer->crc, at, part);
+        writer->in_chunk += part;
+        at += part;
+        size -= part;
+        if (writer->in_chunk == CN_BLOB_CHUNK) {
+            cn_buf_append(&writer->sums, &writer->crc, sizeof(writer->crc));
+            writer->crc = 0;
+            writer->in_chunk = 0;
+        }
+    }
+}
+
 int cn_blob_write(struct cn_blob_writer *writer, const void *bytes, size_t size, struct cn_err *err)
 {
     const uint8_t *at = bytes;
     if (size > CN_BLOB_SIZE_MAX - writer->written - writer->buffer.size)
         return cn_err_set(err, CN_ELIMIT, "a blob has at most 5 TiB");
-    writer->crc = cn_crc32c(writer->crc, bytes, size);
+    sum_bytes(writer, bytes, size);
     while (size > 0 && writer->failed == 0) {
         size_t room = BUFFER_SIZE - writer->buffer.size, part = size < room ? size : room;
         cn_buf_append(&writer->buffer, at, part);
@@ -187,6 +209,7 @@ static void writer_free(struct cn_blob_writer *writer)
 {
     cn_disk_close(writer->file);
     cn_buf_fini(&writer->buffer);
+    cn_buf_fini(&writer->sums);
     cn_free(writer);
 }
 
@@ -201,12 +224,15 @@ void cn_blob_abandon(struct cn_blob_writer *writer)
 int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct cn_err *err)
 {
     struct cn_blobs *blobs = writer->blobs;
+    if (writer->in_chunk > 0)
+        cn_buf_append(&writer->sums, &writer->crc, sizeof(writer->crc));
     struct cn_blob_footer footer = {
         .magic = CN_BLOB_MAGIC,
-        .body_crc = writer->crc,
+        .sums_crc = cn_crc32c(0, writer->sums.data, writer->sums.size),
         .size = writer->written + writer->buffer.size,
     };
     footer.crc = footer_crc(&footer);
+    cn_buf_append(&writer->buffer, writer->sums.data, writer->sums.size);
     cn_buf_append(&writer->buffer, &footer, sizeof(footer));
     int rc = writer->failed ? writer->failed : flush_buffer(writer);
     if (rc == 0)
@@ -241,6 +267,19 @@ int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct 
 
 /* ---- reading ---- */
 
+static uint64_t chunk_count(uint64_t size)
+{
+    return (size + CN_BLOB_CHUNK - 1) / CN_BLOB_CHUNK;
+}
+
+/* How long the file of a blob is. */
+static uint64_t file_size(const struct cn_blob_footer *footer)
+{
+    uint64_t sums =
+        footer->magic == CN_BLOB_MAGIC ? chunk_count(footer->size) * sizeof(uint32_t) : 0;
+    return footer->size + sums + sizeof(*footer);
+}
+
 static int footer_read(struct cn_blob_reader *reader, const char *path, struct cn_err *err)
 {
     struct cn_blob_footer *footer = &reader->footer;
@@ -249,12 +288,14 @@ static int footer_read(struct cn_blob_reader *reader, const char *path, struct c
         return cn_err_errno(err, (int)-size, "cannot read %s", path);
     if ((uint64_t)size < sizeof(*footer))
         return cn_err_set(err, CN_ECORRUPT, "%s is too short to be a blob", path);
-    uint64_t body = (uint64_t)size - sizeof(*footer);
-    int64_t count = cn_disk_read(reader->file, footer, sizeof(*footer), body);
+    int64_t count =
+        cn_disk_read(reader->file, footer, sizeof(*footer), (uint64_t)size - sizeof(*footer));
     if (count < 0)
         return cn_err_errno(err, (int)-count, "cannot read %s", path);
-    if (count != sizeof(*footer) || footer->magic != CN_BLOB_MAGIC ||
-        footer->crc != footer_crc(footer) || footer->size != body)
+    if (count != sizeof(*footer) ||
+        (footer->magic != CN_BLOB_MAGIC && footer->magic != CN_BLOB_MAGIC_1) ||
+        footer->crc != footer_crc(footer) || footer->size > CN_BLOB_SIZE_MAX ||
+        file_size(footer) != (uint64_t)size)
         return cn_err_set(err, CN_ECORRUPT, "%s has a damaged footer", path);
     return 0;
 }
@@ -291,17 +332,94 @@ uint64_t cn_blob_size(const struct cn_blob_reader *reader)
     return reader->footer.size;
 }
 
+static int damaged(const struct cn_blob_reader *reader, struct cn_err *err)
+{
+    char text[CN_BLOB_ID_SIZE * 2 + 1];
+    id_text(&reader->id, text);
+    return cn_err_set(err, CN_ECORRUPT, "blob %s is damaged: its checksum does not match", text);
+}
+
+static int read_exact(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                      struct cn_err *err)
+{
+    int64_t count = cn_disk_read(reader->file, bytes, size, offset);
+    if (count < 0)
+        return cn_err_errno(err, (int)-count, "cannot read a blob");
+    if ((size_t)count != size)
+        return cn_err_set(err, CN_ECORRUPT, "a blob is shorter than its footer says");
+    return 0;
+}
+
+static int sums_read(struct cn_blob_reader *reader, struct cn_err *err)
+{
+    size_t size = (size_t)chunk_count(reader->footer.size) * sizeof(uint32_t);
+    uint32_t *sums = cn_try_alloc(size + 1);
+    if (!sums)
+        return cn_err_set(err, CN_ENOMEM, "no memory for the checksums of a blob");
+    int rc = read_exact(reader, sums, size, reader->footer.size, err);
+    if (rc == 0 && cn_crc32c(0, sums, size) != reader->footer.sums_crc)
+        rc = damaged(reader, err);
+    if (rc < 0)
+        cn_free(sums);
+    else
+        reader->sums = sums;
+    return rc;
+}
+
+/* One whole chunk; its size. */
+static int64_t chunk_read(struct cn_blob_reader *reader, uint64_t number, uint8_t *bytes,
+                          struct cn_err *err)
+{
+    uint64_t left = reader->footer.size - number * CN_BLOB_CHUNK;
+    size_t size = left < CN_BLOB_CHUNK ? (size_t)left : CN_BLOB_CHUNK;
+    int rc = reader->sums ? 0 : sums_read(reader, err);
+    if (rc == 0)
+        rc = read_exact(reader, bytes, size, number * CN_BLOB_CHUNK, err);
+    if (rc == 0 && cn_crc32c(0, bytes, size) != reader->sums[number])
+        rc = damaged(reader, err);
+    return rc < 0 ? rc : (int64_t)size;
+}
+
+/* The chunk of which a part is wanted, kept for the next part. */
+static int chunk_hold(struct cn_blob_reader *reader, uint64_t number, struct cn_err *err)
+{
+    if (reader->chunk_no == number + 1)
+        return 0;
+    if (!reader->chunk)
+        reader->chunk = cn_alloc(CN_BLOB_CHUNK);
+    reader->chunk_no = 0;
+    int64_t size = chunk_read(reader, number, reader->chunk, err);
+    if (size < 0)
+        return (int)size;
+    reader->chunk_no = number + 1;
+    return 0;
+}
+
 int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
                      struct cn_err *err)
 {
     uint64_t left = offset < reader->footer.size ? reader->footer.size - offset : 0;
     size_t want = size < left ? size : (size_t)left;
-    int64_t count = cn_disk_read(reader->file, bytes, want, offset);
-    if (count < 0)
-        return cn_err_errno(err, (int)-count, "cannot read a blob");
-    if ((size_t)count != want)
-        return cn_err_set(err, CN_ECORRUPT, "a blob is shorter than its footer says");
-    return count;
+    uint8_t *out = bytes;
+    if (reader->footer.magic == CN_BLOB_MAGIC_1) {
+        int rc = read_exact(reader, bytes, want, offset, err);
+        return rc < 0 ? rc : (int64_t)want;
+    }
+    for (size_t done = 0; done < want;) {
+        uint64_t number = (offset + done) / CN_BLOB_CHUNK;
+        size_t at = (size_t)((offset + done) % CN_BLOB_CHUNK), part = CN_BLOB_CHUNK - at;
+        part = part < want - done ? part : want - done;
+        bool whole =
+            at == 0 && (part == CN_BLOB_CHUNK || offset + done + part == reader->footer.size);
+        int64_t rc =
+            whole ? chunk_read(reader, number, out + done, err) : chunk_hold(reader, number, err);
+        if (rc < 0)
+            return rc;
+        if (!whole)
+            memcpy(out + done, reader->chunk + at, part);
+        done += part;
+    }
+    return (int64_t)want;
 }
 
 int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err)
@@ -309,22 +427,18 @@ int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err)
     uint8_t *bytes = cn_alloc(BUFFER_SIZE);
     uint32_t crc = 0;
     int64_t count = 0;
-    for (uint64_t at = 0; at < reader->footer.size; at += (uint64_t)count) {
+    int rc = reader->footer.magic == CN_BLOB_MAGIC && !reader->sums ? sums_read(reader, err) : 0;
+    for (uint64_t at = 0; rc == 0 && at < reader->footer.size; at += (uint64_t)count) {
         count = cn_blob_read(reader, bytes, BUFFER_SIZE, at, err);
         if (count < 0)
-            break;
-        crc = cn_crc32c(crc, bytes, (size_t)count);
+            rc = (int)count;
+        else
+            crc = cn_crc32c(crc, bytes, (size_t)count);
     }
     cn_free(bytes);
-    if (count < 0)
-        return (int)count;
-    if (crc != reader->footer.body_crc) {
-        char text[CN_BLOB_ID_SIZE * 2 + 1];
-        id_text(&reader->id, text);
-        return cn_err_set(err, CN_ECORRUPT, "blob %s is damaged: its checksum does not match",
-                          text);
-    }
-    return 0;
+    if (rc == 0 && reader->footer.magic == CN_BLOB_MAGIC_1 && crc != reader->footer.sums_crc)
+        rc = damaged(reader, err);
+    return rc;
 }
 
 void cn_blob_close(struct cn_blob_reader *reader)
@@ -332,6 +446,8 @@ void cn_blob_close(struct cn_blob_reader *reader)
     if (!reader)
         return;
     cn_disk_close(reader->file);
+    cn_free(reader->sums);
+    cn_free(reader->chunk);
     cn_free(reader);
 }
 

@@ -15,8 +15,9 @@
  * says which are in use (cn_blobs_collect()). <id> is 32 hexadecimal digits, drawn at
  * random, <xx> the first two of them.
  *
- * The file is the body and, behind it, a struct cn_blob_footer with its size
- * and checksum, so that a blob can be checked without its index.
+ * The file is the body, behind it the checksums of its chunks, and a struct cn_blob_footer with its
+ * size: a blob can be checked without its index, and what is read of it is compared before it is
+ * given.
  *
  * Threads: any; one writer or reader from one thread at a time. Functions wait
  * for the disk: call them where that is allowed. */
@@ -31,7 +32,9 @@
 #include "base/err.h"
 
 #define CN_BLOB_ID_SIZE 16
-#define CN_BLOB_MAGIC 0x31424c42u     /* "BLB1" */
+#define CN_BLOB_MAGIC_1 0x31424c42u /* "BLB1": no checksums of chunks */
+#define CN_BLOB_MAGIC 0x32424c42u   /* "BLB2" */
+#define CN_BLOB_CHUNK (64u << 10)
 #define CN_BLOB_SIZE_MAX (5ull << 40) /* 5 TiB, as R2 */
 
 struct cn_blob_id {
@@ -41,8 +44,8 @@ struct cn_blob_id {
 /* Little-endian, at the end of the file. */
 struct cn_blob_footer {
     uint32_t magic;
-    uint32_t crc; /* CRC-32C of the two fields below */
-    uint32_t body_crc;
+    uint32_t crc;      /* CRC-32C of the fields below */
+    uint32_t sums_crc; /* of the checksums, 4 bytes per chunk; of the body, in BLB1 */
     uint32_t reserved;
     uint64_t size; /* of the body */
 };
@@ -78,10 +81,11 @@ void cn_blob_abandon(struct cn_blob_writer *writer);
 int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
                  struct cn_blob_reader **reader, struct cn_err *err);
 uint64_t cn_blob_size(const struct cn_blob_reader *reader);
-/* Returns the number of bytes read: fewer than asked only at the end. */
+/* Returns the number of bytes read: fewer than asked only at the end. CN_ECORRUPT: they are not
+ * those that were written. */
 int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
                      struct cn_err *err);
-/* Reads the whole body and compares its checksum. */
+/* Reads the whole body and compares its checksums. */
 int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err);
 void cn_blob_close(struct cn_blob_reader *reader);
 

@@ -29,7 +29,7 @@ describe("on loopback", () => {
   test("the rest needs the token, which only the server's user can read", async () => {
     assert.equal(statSync(path.join(server.data, "admin.token")).mode & 0o777, 0o600);
     assert.equal(statSync(path.join(server.data, "control.sock")).mode & 0o777, 0o600);
-    assert.match(token, /^[0-9a-f]{48}$/);
+    assert.match(token, /^cairn-[0-9a-f]{48}$/);
     await call(server, "x", "add", "one");
     for (const target of ["/api/namespaces", "/openapi.json", "/nothing", "/dashboard/", "/dashboard/../api/namespaces"]) {
       const answer = await ask({ port }, "GET", target);

@@ -238,6 +238,8 @@ test("DO-MIG-2: past the retention time the objects of a deleted class go for go
   const age = (days) => {
     const table = JSON.parse(readFileSync(file, "utf8"));
     table.classes[0].deleted_ms = Date.now() - days * 86_400_000;
+    delete table.crc32c; // as an older version wrote it, and as who edits it must
+    table.version = 1;
     writeFileSync(file, JSON.stringify(table));
   };
   const { namespace } = JSON.parse(readFileSync(file, "utf8")).classes[0];

@@ -56,7 +56,7 @@ static void write_number(struct cn_points *points, unsigned lane, uint32_t datas
 }
 
 struct seen {
-    uint64_t rows, damaged;
+    uint64_t rows, damaged, holes;
     double sum, third;
     uint64_t intervals;
 };
@@ -93,8 +93,21 @@ static struct seen look(struct simdisk *sim, int64_t first_ms, int64_t last_ms)
     }
     CHECK_INT(0, rc);
     seen.damaged = scan.damaged;
+    seen.holes = scan.holes;
     cn_points_scan_close(&scan);
     return seen;
+}
+
+struct found {
+    int count;
+    char path[128];
+};
+
+static void note_file(void *data, const char *path, uint64_t holes)
+{
+    struct found *found = data;
+    found->count += (int)holes;
+    snprintf(found->path, sizeof(found->path), "%s", path);
 }
 
 TEST(points, come_back_from_all_lanes_and_blocks)
@@ -217,12 +230,18 @@ TEST(points, damage_costs_the_block_that_has_it)
     struct seen seen = look(copy, 0, INT64_MAX);
     CHECK_INT(900, seen.rows);
     CHECK_INT(1, seen.damaged);
+    CHECK_INT(1, seen.holes);
     simdisk_free(copy);
     copy = simdisk_copy(sim);
     CHECK_INT(0, simdisk_damage(copy, path, 700, 0)); /* one of its columns */
     seen = look(copy, 0, INT64_MAX);
     CHECK_INT(900, seen.rows);
     CHECK_INT(1, seen.damaged);
+    CHECK_INT(1, seen.holes);
+    struct found found = {0};
+    CHECK_INT(0, cn_points_check(simdisk_disk(copy), note_file, &found, NULL));
+    CHECK_INT(1, found.count);
+    CHECK_STR("visits/19700101-00000001.seg", found.path);
     simdisk_free(copy);
     simdisk_free(sim);
 }

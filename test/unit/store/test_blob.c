@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/rand.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/test.h"
@@ -169,6 +170,85 @@ TEST(blob, damage_is_noticed)
     cn_blob_close(reader);
     CHECK_INT(0, simdisk_damage(sim, path, 20, 3));
     CHECK_INT(CN_ECORRUPT, cn_blob_open(blobs, &id, &reader, NULL));
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
+
+/* What is read is what was written, or an error: whole, in pieces, in ranges, of every length. */
+TEST(blob, a_flipped_bit_is_never_given)
+{
+    static uint8_t body[200000], back[200000];
+    static const size_t sizes[] = {1, 1000, 65535, 65536, 65537, 131072, 200000};
+    struct cn_rand rand;
+    cn_rand_init(&rand, test_seed());
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (uint8_t)cn_rand_next(&rand);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        struct simdisk *sim = simdisk_new();
+        struct cn_blobs *blobs = open_blobs(sim);
+        struct cn_blob_id id;
+        char path[64];
+        CHECK_INT(0, put(blobs, body, sizes[s], &id, NULL));
+        snprintf(path, sizeof(path), "blobs/%02x/", id.bytes[0]);
+        for (int i = 0; i < CN_BLOB_ID_SIZE; i++)
+            snprintf(path + strlen(path), 3, "%02x", id.bytes[i]);
+        for (int round = 0; round < 40; round++) {
+            struct cn_blob_reader *reader;
+            uint64_t length = sizes[s] + (sizes[s] + 65535) / 65536 * 4 + 24;
+            uint64_t at = cn_rand_below(&rand, length);
+            CHECK_INT(0, simdisk_damage(sim, path, at, (unsigned)(round % 8)));
+            if (cn_blob_open(blobs, &id, &reader, NULL) == 0) {
+                CHECK_INT(CN_ECORRUPT, cn_blob_verify(reader, NULL));
+                for (uint64_t from = cn_rand_below(&rand, sizes[s]); from < sizes[s];) {
+                    size_t piece = 1 + cn_rand_below(&rand, 100000);
+                    int64_t got = cn_blob_read(reader, back, piece, from, NULL);
+                    CHECK(got == CN_ECORRUPT ||
+                          (got > 0 && !memcmp(back, body + from, (size_t)got)));
+                    from += piece;
+                }
+                cn_blob_close(reader);
+            }
+            CHECK_INT(0, simdisk_damage(sim, path, at, (unsigned)(round % 8)));
+        }
+        struct cn_blob_reader *reader;
+        CHECK_INT(0, cn_blob_open(blobs, &id, &reader, NULL));
+        for (int round = 0; round < 20; round++) {
+            uint64_t from = cn_rand_below(&rand, sizes[s] + 10);
+            int64_t want = from < sizes[s] ? (int64_t)(sizes[s] - from) : 0;
+            CHECK_INT(want, cn_blob_read(reader, back, sizeof(back), from, NULL));
+            CHECK(memcmp(back, body + (want ? from : 0), (size_t)want) == 0);
+        }
+        CHECK_INT(0, cn_blob_verify(reader, NULL));
+        cn_blob_close(reader);
+        cn_blobs_close(blobs);
+        simdisk_free(sim);
+    }
+}
+
+/* The body and its CRC in the footer, as the first version wrote it. */
+TEST(blob, one_of_the_first_version_reads_back)
+{
+    static const char body[] = "written long ago";
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_id id = {.bytes = {0xab}};
+    struct cn_blob_footer footer = {.magic = CN_BLOB_MAGIC_1,
+                                    .sums_crc = cn_crc32c(0, body, sizeof(body)),
+                                    .size = sizeof(body)};
+    footer.crc = cn_crc32c(0, &footer.sums_crc, sizeof(footer) - 8);
+    uint8_t file[sizeof(body) + sizeof(footer)];
+    memcpy(file, body, sizeof(body));
+    memcpy(file + sizeof(body), &footer, sizeof(footer));
+    CHECK_INT(0, cn_disk_mkdirs(simdisk_disk(sim), "blobs/ab"));
+    CHECK_INT(0, cn_disk_replace(simdisk_disk(sim), "blobs/ab/ab000000000000000000000000000000",
+                                 file, sizeof(file)));
+    struct cn_blob_reader *reader;
+    char back[sizeof(body)];
+    CHECK_INT(0, cn_blob_open(blobs, &id, &reader, NULL));
+    CHECK_INT(0, cn_blob_verify(reader, NULL));
+    CHECK_INT(sizeof(body), cn_blob_read(reader, back, sizeof(back), 0, NULL));
+    CHECK_STR(body, back);
+    cn_blob_close(reader);
     cn_blobs_close(blobs);
     simdisk_free(sim);
 }

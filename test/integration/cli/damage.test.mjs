@@ -1,0 +1,47 @@
+// Files at the top of a data directory, and `cairn check`: a flipped bit in any of them is found, and a server does not
+// start on it; those of a version without checksums are taken and get them.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { cairn, project, serve, tempDir } from "../lib/server.mjs";
+
+const files = {
+  "wrangler.toml": 'name = "app"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[[durable_objects.bindings]]\nname = "D"\nclass_name = "D"\n[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["D"]\n',
+  "index.js": 'import { DurableObject } from "cloudflare:workers";\nexport class D extends DurableObject { async fetch() { return new Response(String(this.ctx.id)); } }\nexport default { fetch(r, env) { return env.D.getByName("one").fetch(r); } };',
+};
+const check = (data) => spawnSync(cairn, ["check", data], { encoding: "utf8" });
+
+test("SECRET, classes.json, admin.token, FORMAT: every flipped bit is found", async () => {
+  const data = tempDir(), dir = project(files);
+  const server = await serve(dir, { data, env: { CAIRN_ADMIN: "127.0.0.1:0" } });
+  const id = await (await server.fetch("/")).text();
+  await server.stop();
+  assert.equal(check(data).status, 0, check(data).stdout);
+  for (const name of ["SECRET", "classes.json", "admin.token", "FORMAT"]) {
+    const file = path.join(data, name), good = readFileSync(file);
+    for (let i = 0; i < 12; i++) {
+      const bytes = Buffer.from(good), at = i === 0 ? 0 : i === 1 ? good.length - 1 : Math.floor(Math.random() * good.length), bit = Math.floor(Math.random() * 8);
+      bytes[at] ^= 1 << bit;
+      writeFileSync(file, bytes);
+      const { status, stdout, stderr } = check(data);
+      assert.ok(status === 1 || status === 3, `${name}, byte ${at}, bit ${bit}: ${stdout}${stderr}`);
+      assert.match(stdout + stderr, new RegExp(name === "FORMAT" ? "FORMAT|format" : name));
+    }
+    await assert.rejects(serve(dir, { data, env: { CAIRN_ADMIN: "127.0.0.1:0" } }), `${name}: a server must not start on it`);
+    writeFileSync(file, good);
+  }
+  // As version 1 wrote them.
+  writeFileSync(path.join(data, "SECRET"), readFileSync(path.join(data, "SECRET")).subarray(0, 16));
+  const { crc32c, ...table } = JSON.parse(readFileSync(path.join(data, "classes.json"), "utf8"));
+  assert.match(crc32c, /^[0-9a-f]{8}$/);
+  writeFileSync(path.join(data, "classes.json"), JSON.stringify({ ...table, version: 1 }));
+  writeFileSync(path.join(data, "admin.token"), "0123456789abcdef0123456789abcdef0123456789abcdef\n");
+  assert.equal(check(data).status, 0);
+  const again = await serve(dir, { data, env: { CAIRN_ADMIN: "127.0.0.1:0" } });
+  assert.equal(await (await again.fetch("/")).text(), id, "the same secret");
+  await again.stop();
+  assert.equal(readFileSync(path.join(data, "SECRET")).length, 20);
+  assert.equal(check(data).status, 0);
+});
