@@ -17,3 +17,6 @@ const MESSAGE = "Disallowed operation called within global scope. Asynchronous I
 export function needsEvent() {
   if (starting) throw new Error(MESSAGE);
 }
+
+/** True while the script starts. */
+export const isStarting = () => starting;

@@ -1,6 +1,6 @@
 // node:diagnostics_channel
 import { invalidArgType, validateFunction } from "./internal/errors.js";
-import { noteChannel, reportException } from "./internal/internals.js";
+import { compatibilityFlags, noteChannel, reportException } from "./internal/internals.js";
 
 const channels = new Map();
 
@@ -79,7 +79,7 @@ export class TracingChannel {
     }
   }
   get hasSubscribers() {
-    return EVENTS.some((event) => this[event]?.hasSubscribers);
+    return EVENTS.some((event) => this[event] && has(this[event]));
   }
   subscribe(handlers) {
     for (const event of EVENTS) if (handlers[event]) this[event].subscribe(handlers[event]);
@@ -146,9 +146,18 @@ export class TracingChannel {
   }
 }
 
+// Before 2026-05-19 a function, as on the platform.
+if (!compatibilityFlags.has("diagnostics_channel_has_subscribers_getter")) {
+  for (const { prototype } of [Channel, TracingChannel]) {
+    const { get } = Object.getOwnPropertyDescriptor(prototype, "hasSubscribers");
+    Object.defineProperty(prototype, "hasSubscribers", { value: function hasSubscribers() { return Reflect.apply(get, this, []); }, writable: true, configurable: true });
+  }
+}
+const has = (channel) => (typeof channel.hasSubscribers === "function" ? channel.hasSubscribers() : channel.hasSubscribers);
+
 export default {
   channel,
-  hasSubscribers: (name) => channels.get(name)?.hasSubscribers ?? false,
+  hasSubscribers: (name) => channels.has(name) && has(channels.get(name)),
   subscribe: (name, subscriber) => channel(name).subscribe(subscriber),
   unsubscribe: (name, subscriber) => channel(name).unsubscribe(subscriber),
   tracingChannel: (nameOrChannels) => new TracingChannel(nameOrChannels),

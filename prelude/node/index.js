@@ -1,9 +1,6 @@
 // The modules of Node.js that a script can import, each evaluated when it is first asked for.
 // names.json is the same list for those who must not evaluate any of it: the bundler and the part of
 // the prelude that is in every context. A module's default export is what require() gives.
-//
-// STUBS can be imported; using anything of them throws and says why.
-import { stub } from "./internal/stub.js";
 
 const LOADERS = {
   __proto__: null,
@@ -27,7 +24,7 @@ const LOADERS = {
   "node:async_hooks": () => require("./async_hooks.js"),
   "node:buffer": () => require("./buffer.js"),
   "node:console": () => require("./console.js"),
-  "node:constants": () => ({ default: { ...require("./os.js").default.constants.signals, ...require("./fs.js").default.constants } }),
+  "node:constants": () => ({ default: Object.freeze(require("./data/constants.json")) }),
   "node:crypto": () => require("./crypto.js"),
   "node:diagnostics_channel": () => require("./diagnostics_channel.js"),
   "node:dns": () => require("./dns.js"),
@@ -61,27 +58,23 @@ const LOADERS = {
   "node:util": () => require("./util.js"),
   "node:util/types": () => ({ default: require("./util.js").default.types }),
   "node:zlib": () => require("./zlib.js"),
-};
-
-const STUBS = {
-  __proto__: null,
-  "node:child_process": ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync", "ChildProcess"],
-  "node:cluster": ["fork", "setupPrimary", "disconnect", "Worker"],
-  "node:dgram": ["createSocket", "Socket"],
-  "node:domain": ["create", "createDomain", "Domain"],
-  "node:http2": ["connect", "createServer", "createSecureServer", "getDefaultSettings", "Http2ServerRequest", "Http2ServerResponse"],
-  "node:inspector": ["open", "close", "url", "waitForDebugger", "Session"],
-  "node:inspector/promises": ["open", "close", "url", "waitForDebugger", "Session"],
-  "node:readline": ["createInterface", "clearLine", "clearScreenDown", "cursorTo", "moveCursor", "emitKeypressEvents", "Interface"],
-  "node:readline/promises": ["createInterface", "Interface", "Readline"],
-  "node:repl": ["start", "REPLServer"],
-  "node:sqlite": ["DatabaseSync", "StatementSync"],
-  "node:trace_events": ["createTracing", "getEnabledCategories"],
-  "node:tty": ["isatty", "ReadStream", "WriteStream"],
-  "node:v8": ["getHeapStatistics", "getHeapSpaceStatistics", "serialize", "deserialize", "setFlagsFromString", "Serializer", "Deserializer"],
-  "node:vm": ["createContext", "isContext", "runInContext", "runInNewContext", "runInThisContext", "compileFunction", "Script"],
-  "node:wasi": ["WASI"],
-  "node:worker_threads": ["Worker", "postMessageToThread", "receiveMessageOnPort", "moveMessagePortToContext", "markAsUntransferable"],
+  "node:child_process": () => ({ default: require("./nonfunctional.js").childProcess() }),
+  "node:cluster": () => require("./nonfunctional.js").cluster(),
+  "node:dgram": () => ({ default: require("./nonfunctional.js").dgram() }),
+  "node:domain": () => ({ default: require("./nonfunctional.js").domain() }),
+  "node:http2": () => ({ default: require("./nonfunctional.js").http2() }),
+  "node:inspector": () => ({ default: require("./nonfunctional.js").inspector(false) }),
+  "node:inspector/promises": () => ({ default: require("./nonfunctional.js").inspector(true) }),
+  "node:readline": () => ({ default: require("./nonfunctional.js").readline() }),
+  "node:readline/promises": () => ({ default: require("./nonfunctional.js").readlinePromises() }),
+  "node:repl": () => ({ default: require("./nonfunctional.js").repl() }),
+  "node:sqlite": () => ({ default: require("./nonfunctional.js").sqlite() }),
+  "node:trace_events": () => ({ default: require("./nonfunctional.js").traceEvents() }),
+  "node:tty": () => ({ default: require("./nonfunctional.js").tty() }),
+  "node:v8": () => ({ default: require("./nonfunctional.js").v8() }),
+  "node:vm": () => ({ default: require("./nonfunctional.js").vm() }),
+  "node:wasi": () => ({ default: require("./nonfunctional.js").wasi() }),
+  "node:worker_threads": () => ({ default: require("./nonfunctional.js").workerThreads() }),
 };
 
 const loaded = new Map();
@@ -93,11 +86,13 @@ const loaded = new Map();
 export function load(name) {
   let module = loaded.get(name);
   if (module === undefined) {
-    const { default: value, extras = {} } = LOADERS[name] ? LOADERS[name]() : { default: stub(name, STUBS[name]) };
+    const { default: value, extras = {} } = LOADERS[name]();
     for (const key of Object.keys(extras)) {
       if (!Object.hasOwn(value, key)) Object.defineProperty(value, key, { value: extras[key], writable: true, configurable: true, enumerable: false });
     }
-    module = Object.assign(Object.create(null), value, extras, { default: value });
+    module = Object.create(null);
+    for (const key of new Set([...Object.keys(value), ...Object.keys(extras)])) if (key !== "default") Object.defineProperty(module, key, { get: () => value[key], enumerable: true });
+    Object.defineProperty(module, "default", { value, enumerable: true });
     loaded.set(name, module);
   }
   return module;

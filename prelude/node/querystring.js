@@ -1,21 +1,31 @@
 // node:querystring
 import { Buffer } from "./buffer.js";
+import { nodeError } from "./internal/errors.js";
 
 const PLAIN = /^[\w!'()*.~-]*$/;
+
+/** Half a pair takes whatever follows it for its other half, as in Node.js. */
+function paired(text) {
+  let out = "";
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 0xd800 || code > 0xdfff) {
+      out += text[i];
+      continue;
+    }
+    if (++i >= text.length) throw nodeError(URIError, "ERR_INVALID_URI", "URI malformed");
+    out += String.fromCodePoint(0x10000 + (((code & 0x3ff) << 10) | (text.charCodeAt(i) & 0x3ff)));
+  }
+  return out;
+}
 
 export function escape(value) {
   const text = typeof value === "string" ? value : typeof value === "object" ? String(value) : `${value}`;
   if (PLAIN.test(text)) return text;
-  try {
-    return encodeURIComponent(text);
-  } catch {
-    const error = new URIError("URI malformed");
-    error.code = "ERR_INVALID_URI";
-    throw error;
-  }
+  return encodeURIComponent(text.isWellFormed() ? text : paired(text));
 }
 
-export function unescapeBuffer(text) {
+export function unescapeBuffer(text, decodeSpaces = false) {
   const source = Buffer.from(text, "utf8");
   const out = Buffer.alloc(source.length);
   let size = 0;
@@ -25,7 +35,7 @@ export function unescapeBuffer(text) {
       out[size++] = parseInt(hex, 16);
       i += 2;
     } else {
-      out[size++] = source[i];
+      out[size++] = decodeSpaces && source[i] === 43 ? 32 : source[i];
     }
   }
   return out.subarray(0, size);
@@ -75,7 +85,7 @@ export function parse(text, separator, equals, options) {
     }
   };
   let parts = text.split(sep);
-  const limit = options?.maxKeys ?? 1000;
+  const limit = typeof options?.maxKeys === "number" ? options.maxKeys : 1000;
   if (limit > 0) parts = parts.slice(0, limit);
   for (const part of parts) {
     if (part === "") continue;
@@ -89,5 +99,5 @@ export function parse(text, separator, equals, options) {
   return result;
 }
 
-const querystring = { escape, unescape, unescapeBuffer, stringify, parse, encode: stringify, decode: parse };
+const querystring = { decode: parse, encode: stringify, escape, parse, stringify, unescape, unescapeBuffer };
 export default querystring;

@@ -1,5 +1,5 @@
 // node:timers and node:timers/promises
-import { abortError, validateFunction } from "./internal/errors.js";
+import { abortError, invalidThis, validateAbortSignal, validateBoolean, validateFunction, validateNumber, validateObject } from "./internal/errors.js";
 import { timers } from "./internal/internals.js";
 
 const { clearTimeout, clearInterval, clearImmediate, Timeout, Immediate } = timers;
@@ -14,13 +14,23 @@ const checked = (name) => ({
 const setTimeout = checked("setTimeout");
 const setInterval = checked("setInterval");
 const setImmediate = checked("setImmediate");
+for (const f of [setTimeout, setInterval]) Object.defineProperty(f, "length", { value: 2, configurable: true });
+
+function checkOptions(options) {
+  validateObject(options, "options");
+  const { signal, ref = true } = options;
+  validateAbortSignal(signal, "options.signal");
+  validateBoolean(ref, "options.ref");
+  if (signal?.aborted) throw abortError(signal);
+  return signal;
+}
 
 /** A timer as a promise of `value`, which a signal may end. */
-function wait(begin, value, { signal } = {}) {
+function wait(begin, value, signal) {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(abortError(signal));
     const onAbort = () => {
-      timer.close();
+      timer.close?.();
+      clearImmediate(timer);
       reject(abortError(signal));
     };
     const timer = begin(() => {
@@ -28,25 +38,73 @@ function wait(begin, value, { signal } = {}) {
       resolve(value);
     });
     signal?.addEventListener("abort", onAbort, { once: true });
-    return undefined;
   });
 }
 
+const kScheduler = Symbol("kScheduler");
+class Scheduler {
+  [kScheduler] = true;
+  yield() {
+    if (!this?.[kScheduler]) throw invalidThis("Scheduler");
+    return promises.setImmediate();
+  }
+  wait(...args) {
+    if (!this?.[kScheduler]) throw invalidThis("Scheduler");
+    return globalThis.scheduler.wait(...args);
+  }
+}
+
 const promises = {
-  setTimeout: (delay, value, options) => wait((done) => setTimeout(done, delay), value, options),
-  setImmediate: (value, options) => wait((done) => setImmediate(done), value, options),
-  async *setInterval(delay, value, options) {
-    for (;;) {
-      await promises.setTimeout(delay, undefined, options);
-      yield value;
+  async setTimeout(delay, value = undefined, options = {}) {
+    if (delay !== undefined) validateNumber(delay, "delay");
+    const signal = checkOptions(options);
+    return wait((done) => setTimeout(done, delay), value, signal);
+  },
+  async setImmediate(value = undefined, options = {}) {
+    const signal = checkOptions(options);
+    return wait((done) => setImmediate(done), value, signal);
+  },
+  async *setInterval(delay, value = undefined, options = {}) {
+    if (delay !== undefined) validateNumber(delay, "delay");
+    const signal = checkOptions(options);
+    let due = 0;
+    let next = Promise.withResolvers();
+    const onAbort = () => {
+      clearInterval(interval);
+      next.reject(abortError(signal));
+    };
+    const interval = setInterval(() => {
+      due++;
+      next.resolve();
+    }, delay);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      for (;;) {
+        if (signal?.aborted) throw abortError(signal);
+        if (due === 0) {
+          await next.promise;
+          next = Promise.withResolvers();
+          next.promise.catch(() => {});
+        }
+        for (; due > 0; due--) yield value;
+      }
+    } finally {
+      clearInterval(interval);
+      signal?.removeEventListener("abort", onAbort);
     }
   },
-  scheduler: {
-    wait: (delay, options) => promises.setTimeout(delay, undefined, options),
-    yield: () => promises.setImmediate(),
-  },
+  scheduler: new Scheduler(),
 };
-Object.defineProperty(setTimeout, kCustom, { value: promises.setTimeout });
-Object.defineProperty(setImmediate, kCustom, { value: promises.setImmediate });
+for (const [f, length] of [[promises.setTimeout, 2], [promises.setImmediate, 1], [promises.setInterval, 2]]) Object.defineProperty(f, "length", { value: length, configurable: true });
+Object.defineProperty(setTimeout, kCustom, { value: promises.setTimeout, configurable: true });
+Object.defineProperty(setImmediate, kCustom, { value: promises.setImmediate, configurable: true });
+Object.defineProperty(setInterval, kCustom, { value: promises.setInterval, configurable: true });
 
-export default { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Timeout, Immediate, promises };
+export { promises };
+export const extras = { Timeout, Immediate };
+export default {
+  promises, setTimeout, clearTimeout, setImmediate, clearImmediate, setInterval, clearInterval,
+  active() {},
+  unenroll(timer) { clearTimeout(timer); },
+  enroll() { throw new Error("Not implemented. Please use setTimeout() instead."); },
+};

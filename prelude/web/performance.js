@@ -54,6 +54,7 @@ export class PerformanceEntry {
     return { name: this.name, entryType: this.entryType, startTime: this.startTime, duration: this.duration };
   }
 }
+const withDetail = (json, detail) => (detail === null || detail === undefined ? json : { ...json, detail });
 const detailOf = PerformanceEntry.detail;
 delete PerformanceEntry.detail;
 
@@ -69,10 +70,16 @@ export class PerformanceMark extends PerformanceEntry {
   get detail() {
     return detailOf(this);
   }
+  toJSON() {
+    return withDetail(super.toJSON(), this.detail);
+  }
 }
 export class PerformanceMeasure extends PerformanceEntry {
   get detail() {
     return detailOf(this);
+  }
+  toJSON() {
+    return withDetail(super.toJSON(), this.detail);
   }
 }
 

@@ -6,6 +6,7 @@ const dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
 export class Timeout {
   #id;
+  #ref = true; // a worker does not end: this is only told again
   #start; // starts the timer, again on refresh()
   constructor(start) {
     this.#start = start;
@@ -17,13 +18,15 @@ export class Timeout {
     return this;
   }
   unref() {
+    this.#ref = false;
     return this;
   }
   ref() {
+    this.#ref = true;
     return this;
   }
   hasRef() {
-    return true;
+    return this.#ref;
   }
   close() {
     web.clearTimeout(this.#id);
@@ -37,7 +40,30 @@ export class Timeout {
     this.close();
   }
 }
-export class Immediate extends Timeout {}
+export class Immediate {
+  #id;
+  #ref = true;
+  constructor(id) {
+    this.#id = id;
+  }
+  ref() {
+    this.#ref = true;
+    return this;
+  }
+  unref() {
+    this.#ref = false;
+    return this;
+  }
+  hasRef() {
+    return this.#ref;
+  }
+  [Symbol.toPrimitive]() {
+    return this.#id;
+  }
+  [dispose]() {
+    web.clearTimeout(this.#id);
+  }
+}
 
 export function setTimeout(callback, delay, ...args) {
   return new Timeout(() => web.setTimeout(callback, delay, ...args));
@@ -46,7 +72,7 @@ export function setInterval(callback, delay, ...args) {
   return new Timeout(() => web.setInterval(callback, delay, ...args));
 }
 export function setImmediate(callback, ...args) {
-  return new Immediate(() => web.setTimeout(callback, 0, ...args));
+  return new Immediate(web.setTimeout(callback, 0, ...args));
 }
 export const { clearTimeout, clearInterval } = web;
 export function clearImmediate(immediate) {

@@ -10,6 +10,7 @@ import { deserialize, serialize } from "../internal/serialize.js";
 import * as nativeIds from "../web/crypto/native-ids.js";
 import names from "../node/names.json";
 import { currentTrace, frames, gated } from "../internal/turn.js";
+import { isStarting, needsEvent } from "../internal/startup.js";
 import trace from "part:../internal/trace.js";
 import { modules } from "./modules.js";
 import * as timers from "./node-timers.js";
@@ -17,7 +18,7 @@ import * as timers from "./node-timers.js";
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers,
+    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, isStarting, needsEvent,
     noteChannel: (channel, message) => {
       if (currentTrace() !== 0) trace().noteChannel(channel, message);
     },

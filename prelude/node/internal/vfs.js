@@ -20,7 +20,7 @@ const TEXTS = {
   EACCES: ["permission denied", -13], EEXIST: ["file already exists", -17], EXDEV: ["cross-device link not permitted", -18],
   ENOTDIR: ["not a directory", -20], EISDIR: ["illegal operation on a directory", -21], EINVAL: ["invalid argument", -22],
   EMFILE: ["too many open files", -24], EFBIG: ["file too large", -27], ENOSPC: ["no space left on device", -28],
-  ENOTEMPTY: ["directory not empty", -39], ELOOP: ["too many symbolic links encountered", -40], ENOSYS: ["function not implemented", -38],
+  ENAMETOOLONG: ["name too long", -36], ENOTEMPTY: ["directory not empty", -39], ELOOP: ["too many symbolic links encountered", -40], ENOSYS: ["function not implemented", -38],
 };
 
 /** An error of a system call, as the platform has them: the message does not begin with the code. */
@@ -194,8 +194,8 @@ export function normalizePath(path, encoding = "utf8") {
     if (ArrayBuffer.isView(path) && path instanceof Uint8Array) text = Buffer.from(path).toString(encoding === "buffer" ? "utf8" : encoding);
     else if (typeof path !== "string") throw invalidArgType("path", ["string", "Buffer", "URL"], path);
     if (text.includes("\0")) throw invalidArgValue("path", text, "must not contain null bytes");
-    text = text.replace(/[#?]/g, encodeURIComponent).replace(/\/{2,}/g, "/");
-    url = new URL(text.startsWith("/") ? text : `${getCwd()}/${text}`, "file://");
+    if (!text.startsWith("/")) text = `${getCwd()}/${text}`;
+    url = new URL(text.replace(/[#?]/g, encodeURIComponent).replace(/\/{2,}/g, "/"), "file://");
   }
   if (url.protocol !== "file:") throw new TypeError("File path must be a file: URL");
   if (url.host !== "") throw new Error("File path must not have a host");
