@@ -98,7 +98,6 @@ export interface Native {
   // node.c: evaluates a part of the prelude (parts.js)
   preludePart(name: string, offset: number, length: number): (native: Native, options: object, core: (name: string) => object) => object;
   // node.c: evaluates the bundle of prelude/node/
-  eventsUnderWay(): number[];
   proxyDetails(object: object): [object, object] | undefined;
   nodeBundle(): (native: Native, internals: object) => { load(name: string): object };
   // node_crypto.c

@@ -5,8 +5,6 @@
 
 #include "base/err.h"
 #include "js/native.h"
-#include "worker/event.h"
-#include "worker/instance.h"
 #include "worker/runtime.h"
 
 /* From tools/embed.S. */
@@ -65,29 +63,7 @@ static JSValueRef native_proxy_details(CN_JS_NATIVE_ARGS)
     return JSObjectMakeArray(ctx, 2, details, exception);
 }
 
-/* How many events a script can be told of: the oldest ones. */
-#define EVENTS_MAX 64
-
-/* eventsUnderWay() -> the handles of the events of this worker that are under way, oldest first.
- * node:fs keeps /tmp as long as one of those that used it is among them. */
-static JSValueRef native_events_under_way(CN_JS_NATIVE_ARGS)
-{
-    JSValueRef handles[EVENTS_MAX];
-    size_t count = 0;
-    struct cn_instance *instance = cn_runtime_of(ctx)->data;
-    if (instance) {
-        struct cn_list *link;
-        for (link = instance->events.next; link != &instance->events && count < EVENTS_MAX;
-             link = link->next) {
-            struct cn_event *event = CN_CONTAINER_OF(link, struct cn_event, link);
-            handles[count++] = JSValueMakeNumber(ctx, (double)event->handle);
-        }
-    }
-    return JSObjectMakeArray(ctx, count, handles, exception);
-}
-
 const struct cn_js_native cn_native_node[] = {
-    {"eventsUnderWay", native_events_under_way},
     {"proxyDetails", native_proxy_details},
     {"nodeBundle", native_node_bundle},
     {"preludePart", native_prelude_part},

@@ -21,6 +21,8 @@ const peer = process.env.PEER || "jsrun";
 const verbose = !!process.env.VERBOSE;
 const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
 const COMPATIBILITY_DATE = "2026-10-01";
+// Without a configuration there are no flags but these.
+const JSRUN_OPTIONS = { compatibilityFlags: { enable_nodejs_process_v2: true, diagnostics_channel_has_subscribers_getter: true } };
 const FILE_TIMEOUT_MS = 120_000;
 const children = new Set();
 
@@ -98,7 +100,7 @@ async function bundle(file, out, server) {
 
 function runJsrun(script) {
   return new Promise((resolve) => {
-    const child = execFile(path.join(root, "build/jsrun"), [script], { timeout: FILE_TIMEOUT_MS, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+    const child = execFile(path.join(root, "build/jsrun"), [script, JSON.stringify(JSRUN_OPTIONS)], { timeout: FILE_TIMEOUT_MS, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
       children.delete(child);
       const line = stdout.split("\n").find((l) => l.startsWith("RESULTS "));
       if (line) resolve(JSON.parse(line.slice(8)));

@@ -1,7 +1,7 @@
 // The file system of a worker, in memory: /bundle (read only), /tmp, /dev.
 //
-// F1  What was written in /tmp is there until every event is over that was under way when /tmp was
-//     last used: an event finds it empty, unless it shares the worker with others that use it.
+// F1  Each request has a /tmp of its own, which is empty at first. Those of the REQUESTS_MAX requests
+//     that used theirs last are kept: how long a request goes on is not known here.
 // F2  All files together have at most SIZE_MAX bytes, and there are at most NODES_MAX of them: then
 //     ENOSPC. A path has at most 48 segments and 4096 characters.
 // F3  Names are compared decoded: "/tmp/%66oo" is "/tmp/foo", as in a file: URL.
@@ -9,9 +9,11 @@ import { Buffer } from "../buffer.js";
 import { getCwd } from "./cwd.js";
 import { invalidArgType, invalidArgValue, nodeError } from "./errors.js";
 import { native } from "./internals.js";
+import { request } from "./request.js";
 
 const SIZE_MAX = 64 * 1024 * 1024;
 const NODES_MAX = 100_000;
+const REQUESTS_MAX = 256;
 const LINKS_MAX = 256;
 const FD_FIRST = 3;
 
@@ -67,6 +69,7 @@ class File extends Node {
     super("file", writable);
   }
   truncate(length, syscall) {
+    if (size + length - this.size > SIZE_MAX) makeRoom(length - this.size);
     if (size + length - this.size > SIZE_MAX) throw fsError("EPERM", syscall, undefined, "File size limit exceeded");
     if (length > this.bytes.length) {
       const bytes = new Uint8Array(Math.max(length, Math.min(this.bytes.length * 2, length + 1024 * 1024)));
@@ -156,7 +159,7 @@ class Link extends Node {
 
 const root = new Directory(false).ref();
 const bundle = root.add("bundle", new Directory(false));
-root.add("tmp", new Directory());
+root.add("tmp", new Directory()); // replaced by tmp()
 const dev = root.add("dev", new Directory(false));
 const swallow = (bytes) => bytes.length;
 for (const [name, fill, write] of [
@@ -174,14 +177,32 @@ export function addBundled(name, bytes) {
   bundle.add(name, file);
 }
 
-let users = []; // F1: the events that were under way when /tmp was last used
-function refreshTmp() {
-  const now = native.eventsUnderWay();
-  if (now.length > 0) {
-    if (users.length > 0 && !users.some((event) => now.includes(event))) root.add("tmp", new Directory());
-    users = now;
+const folders = new Map(); // F1: request -> its /tmp, the one used last at the end
+function tmp() {
+  const id = request();
+  let folder = folders.get(id);
+  if (folder !== undefined && root.entries.get("tmp") === folder) return folder;
+  if (folder === undefined) {
+    folder = new Directory().ref();
+    if (folders.size >= REQUESTS_MAX) forget(folders.keys().next().value);
   }
-  return root.entries.get("tmp");
+  folders.delete(id);
+  folders.set(id, folder);
+  root.add("tmp", folder);
+  return folder;
+}
+/** Folders of requests that have long not used them go first. */
+function makeRoom(wanted) {
+  const mine = request();
+  for (const id of [...folders.keys()]) {
+    if (size + wanted <= SIZE_MAX) return;
+    if (id !== mine) forget(id);
+  }
+}
+function forget(id) {
+  const folder = folders.get(id);
+  folders.delete(id);
+  folder.unref();
 }
 
 // ---- paths
@@ -220,7 +241,7 @@ function resolve(path, syscall, follow = true, depth = 0) {
   let node = root;
   for (let i = 0; i < parts.length; i++) {
     if (node.kind !== "directory") return undefined;
-    node = node === root && parts[i] === "tmp" ? refreshTmp() : node.entries.get(parts[i]);
+    node = node === root && parts[i] === "tmp" ? tmp() : node.entries.get(parts[i]);
     if (node === undefined) return undefined;
     const last = i === parts.length - 1;
     if (node.kind === "symlink" && (follow || !last)) {
@@ -466,7 +487,7 @@ export function mkdir(path, recursive) {
   let node = root;
   let first;
   for (let i = 0; i < parts.length; i++) {
-    let next = node === root && parts[i] === "tmp" ? refreshTmp() : node.entries.get(parts[i]);
+    let next = node === root && parts[i] === "tmp" ? tmp() : node.entries.get(parts[i]);
     if (next?.kind === "symlink") next = resolve(next.target, "mkdir");
     if (next === undefined) {
       if (!node.writable) throw fsError("EPERM", "mkdir");
