@@ -109,7 +109,7 @@ static int finish(struct cn_js_context *context, JSValueRef value, JSValueRef ex
 static int evaluate(struct cn_js_context *context, JSStringRef source, const char *url,
                     JSValueRef *result, struct cn_err *err)
 {
-    JSStringRef url_ref = JSStringCreateWithUTF8CString(url);
+    JSStringRef url_ref = cn_js_string(url, strlen(url));
     JSValueRef exception = NULL;
     JSValueRef value = JSEvaluateScript(context->ref, source, NULL, url_ref, 1, &exception);
     JSStringRelease(source);
@@ -120,7 +120,7 @@ static int evaluate(struct cn_js_context *context, JSStringRef source, const cha
 int cn_js_evaluate(struct cn_js_context *context, const char *source, const char *url,
                    JSValueRef *result, struct cn_err *err)
 {
-    return evaluate(context, JSStringCreateWithUTF8CString(source), url, result, err);
+    return evaluate(context, cn_js_string(source, strlen(source)), url, result, err);
 }
 
 int cn_js_evaluate_static(struct cn_js_context *context, const char *source, size_t length,
@@ -128,9 +128,7 @@ int cn_js_evaluate_static(struct cn_js_context *context, const char *source, siz
 {
     JSStringRef string = cn_js_string8_static((const uint8_t *)source, length);
     if (!string) {
-        char *text = cn_strndup(source, length);
-        string = JSStringCreateWithUTF8CString(text);
-        cn_free(text);
+        string = cn_js_string(source, length);
     }
     return evaluate(context, string, url, result, err);
 }

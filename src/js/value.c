@@ -147,29 +147,35 @@ JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count)
     return make_string(ctx, JSStringCreateWithCharacters((const JSChar *)units, count));
 }
 
-JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length)
+JSStringRef cn_js_string(const char *text, size_t length)
 {
     JSStringRef narrow =
         is_ascii(text, length) ? cn_js_string8_new((const uint8_t *)text, length) : NULL;
     if (narrow)
-        return make_string(ctx, narrow);
+        return narrow;
     if (length <= SHORT_STRING && !memchr(text, 0, length) && cn_utf8_valid(text, length)) {
         char copy[SHORT_STRING + 1]; /* the engine wants a NUL at the end, and none before */
         memcpy(copy, text, length);
         copy[length] = 0;
-        return make_string(ctx, JSStringCreateWithUTF8CString(copy));
+        return JSStringCreateWithUTF8CString(copy);
     }
     uint16_t small[1024];
     uint16_t *units = length <= CN_ARRAY_COUNT(small) ? small : cn_alloc(length * sizeof(*units));
-    JSValueRef value = cn_js_utf16(ctx, units, cn_utf16_from_utf8(text, length, units));
+    JSStringRef string = JSStringCreateWithCharacters((const JSChar *)units,
+                                                      cn_utf16_from_utf8(text, length, units));
     if (units != small)
         cn_free(units);
-    return value;
+    return string;
+}
+
+JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length)
+{
+    return make_string(ctx, cn_js_string(text, length));
 }
 
 JSValueRef cn_js_text_z(JSContextRef ctx, const char *text)
 {
-    return make_string(ctx, JSStringCreateWithUTF8CString(text));
+    return cn_js_text(ctx, text, strlen(text)); /* V1: the engine's own conversion gives up */
 }
 
 JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length)

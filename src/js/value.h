@@ -34,9 +34,13 @@ double cn_js_to_number(JSContextRef ctx, JSValueRef value); /* NaN where it is n
  * JavaScript. False if `value` is something else. A detached buffer has size 0. */
 bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size);
 
-/* Into JavaScript. */
+/* Into JavaScript. Text comes from anywhere (a message of a library, a file, a client): bytes that
+ * are no UTF-8 become U+FFFD, and the rest stays.
+ * V1  No text is lost for a byte in it that is no UTF-8. */
 JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length);
 JSValueRef cn_js_text_z(JSContextRef ctx, const char *text);
+/* For functions of the engine that want one; the caller releases it. */
+JSStringRef cn_js_string(const char *text, size_t length);
 /* Each byte a character, U+0000 to U+00FF. */
 JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length);
 JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count);

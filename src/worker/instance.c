@@ -102,8 +102,8 @@ static void start(struct cn_instance *instance)
     JSValueRef function;
     int rc = cn_js_evaluate(context, script->source, script->url, &function, &err);
     if (rc == 0) {
-        JSStringRef json =
-            JSStringCreateWithUTF8CString(script->env_json ? script->env_json : "{}");
+        const char *env_json = script->env_json ? script->env_json : "{}";
+        JSStringRef json = cn_js_string(env_json, strlen(env_json));
         JSValueRef env = JSValueMakeFromJSONString(ctx, json);
         JSStringRelease(json);
         CN_ASSERT(env);

@@ -31,8 +31,8 @@ int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime *
         goto leave;
     JSObjectRef native = JSObjectMake(ctx, NULL, NULL);
     options->install(runtime, native);
-    JSStringRef json =
-        JSStringCreateWithUTF8CString(options->options_json ? options->options_json : "{}");
+    const char *options_json = options->options_json ? options->options_json : "{}";
+    JSStringRef json = cn_js_string(options_json, strlen(options_json));
     JSValueRef parsed = JSValueMakeFromJSONString(ctx, json);
     JSStringRelease(json);
     CN_ASSERT(parsed);

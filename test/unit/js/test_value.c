@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts on their way into JavaScript. */
+#include "js/value.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "js/context.h"
+#include "test/lib/test.h"
+
+static struct cn_js_vm *vm;
+static struct cn_js_context *context;
+
+static void begin(void)
+{
+    CHECK_INT(0, cn_js_setup(NULL));
+    vm = cn_js_vm_new(NULL);
+    context = cn_js_context_new(vm, NULL);
+    cn_js_enter(context);
+}
+
+static void end(void)
+{
+    cn_js_leave(context);
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+}
+
+static void check_text(const char *want, JSValueRef value)
+{
+    struct cn_buf text = {0};
+    cn_js_append_utf8(context->ref, value, &text);
+    CHECK_STR(want, cn_buf_text(&text));
+    cn_buf_fini(&text);
+}
+
+TEST(js_value, V1_a_byte_that_is_no_utf8_does_not_empty_the_text)
+{
+    begin();
+    JSContextRef ctx = context->ref;
+    check_text("no such file: b\xef\xbf\xbd"
+               "d",
+               cn_js_text_z(ctx, "no such file: b\xe4"
+                                 "d"));
+    check_text("\xef\xbf\xbd", cn_js_text_z(ctx, "\xff"));
+    check_text("\xc3\xa4 is fine", cn_js_text_z(ctx, "\xc3\xa4 is fine"));
+    check_text("", cn_js_text_z(ctx, ""));
+    end();
+}
+
+TEST(js_value, V1_errors_keep_their_message)
+{
+    begin();
+    JSContextRef ctx = context->ref;
+    JSValueRef error = cn_js_error(ctx, CN_JS_TYPE_ERROR, "cannot read %s: denied", "\xe9t\xe9");
+    check_text("TypeError: cannot read \xef\xbf\xbdt\xef\xbf\xbd: denied", error);
+    /* A long one is cut, perhaps inside a character. */
+    char text[2048];
+    memset(text, 'x', sizeof(text));
+    for (size_t at = 900; at + 2 < sizeof(text); at += 2)
+        memcpy(text + at, "\xc3\xa4", 2);
+    text[sizeof(text) - 1] = 0;
+    for (size_t skip = 0; skip < 2; skip++) {
+        JSValueRef value = cn_js_get(
+            ctx, (JSObjectRef)cn_js_error(ctx, CN_JS_ERROR, "%s", text + skip), "message");
+        struct cn_buf message = {0};
+        cn_js_append_utf8(ctx, value, &message);
+        CHECK(message.size > 1000);
+        cn_buf_fini(&message);
+    }
+    end();
+}
+
+TEST(js_value, V1_sources_and_json_are_read_however_they_are_written)
+{
+    begin();
+    struct cn_err err;
+    JSValueRef value;
+    CHECK_INT(0, cn_js_evaluate(context, "'a\xff' + 'b'", "bad\xff.js", &value, &err));
+    check_text("a\xef\xbf\xbd"
+               "b",
+               value);
+    end();
+}
