@@ -18,6 +18,8 @@
  * F3  A fetch lives until its request is over (on_done) and its handle is closed:
  *     by the read that delivers the end, by fetchClose(), or with the runtime.
  * F4  No callback runs after the handle was closed.
+ * F5  Bytes of a head are characters of the same number, in both directions, as in requests
+ *     that come in (http.c): a header that is passed on arrives as it was.
  *
  * Threads: the lane's. */
 #include <inttypes.h>
@@ -153,13 +155,15 @@ static void on_head(struct cn_client_request *request, const struct cn_client_he
     }
     struct cn_js_context *context = fetch->runtime->context;
     if (!cn_js_enter_pin(&fetch->callback)) {
+        cn_buf_fini(&block);
         handle_close(fetch, false); /* whoever asked is gone */
         return;
     }
+    /* Fetch has bytes of a head as characters of the same number: Latin-1 (F5). */
     JSValueRef values[] = {
         JSValueMakeNumber(context->ref, head->status),
-        cn_js_text_z(context->ref, head->reason),
-        cn_js_text(context->ref, cn_buf_text(&block), block.size),
+        cn_js_latin1(context->ref, (const uint8_t *)head->reason, strlen(head->reason)),
+        cn_js_latin1(context->ref, (const uint8_t *)cn_buf_text(&block), block.size),
     };
     cn_buf_fini(&block);
     tell(fetch, HEAD, CN_ARRAY_COUNT(values), values);
@@ -309,9 +313,8 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     double length = cn_js_to_number(ctx, cn_js_arg(4));
     char *method = cn_js_to_text(ctx, cn_js_arg(0), NULL);
     char *url = cn_js_to_text(ctx, cn_js_arg(1), NULL);
-    size_t block_size;
-    char *block = cn_js_to_text(ctx, cn_js_arg(2), &block_size);
-    struct cn_buf text = {0};
+    struct cn_buf text = {0}, block = {0};
+    cn_js_append_latin1(ctx, cn_js_arg(2), &block); /* F5 */
     struct cn_client_header headers[HEADERS_MAX + 1];
     char parent[56];
     struct cn_client_params params = {
@@ -332,7 +335,7 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
         params.body = bytes ? bytes : (const uint8_t *)"";
     }
     struct cn_err err = {0};
-    int count = headers_split(block, block_size, headers);
+    int count = headers_split((char *)block.data, block.size, headers);
     if (count < 0) {
         (void)cn_err_set(&err, CN_ELIMIT, "more than %d headers", HEADERS_MAX);
     } else {
@@ -342,7 +345,7 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     cn_buf_fini(&text);
     cn_free(method);
     cn_free(url);
-    cn_free(block);
+    cn_buf_fini(&block);
     if (!fetch->request) {
         cn_free(fetch);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);

@@ -2,10 +2,11 @@
 // answers that nobody reads, clients that go away.
 import assert from "node:assert/strict";
 import http from "node:http";
+import net from "node:net";
 import { after, before, test } from "node:test";
 import zlib from "node:zlib";
 import { startServer } from "../../conformance/server.mjs";
-import { project, serve } from "../lib/server.mjs";
+import { project, raw as rawRequest, serve } from "../lib/server.mjs";
 
 let server;
 let origin;
@@ -27,6 +28,10 @@ export default {
       case "/upper": { const r = await fetch(target); return new Response((await r.text()).toUpperCase(), r); }
       case "/coded": return new Response("text ".repeat(100), { headers: { "content-encoding": url.searchParams.get("coding") } });
       case "/manual": return new Response("as it is", { headers: { "content-encoding": "gzip" }, encodeBody: "manual" });
+      case "/header": {
+        const r = await fetch(url.searchParams.get("raw"), { headers: { "x-in": request.headers.get("x-in") } });
+        return new Response([...r.headers.get("x-out") + r.statusText].map((c) => c.charCodeAt(0)).join(), { headers: { "x-out": r.headers.get("x-out") } });
+      }
       case "/upload": return fetch(target, { method: "POST", body: request.body });
       case "/unread": { for (let i = 0; i < 200; i++) await fetch(target); return new Response("all sent"); }
       case "/wait": {
@@ -92,6 +97,19 @@ test("content-encoding makes the server code the body, unless encodeBody is manu
   assert.equal((await get("/manual")).body.toString(), "as it is");
 });
 
+test("F5: bytes of a head that are no ASCII pass as they are, both ways", async () => {
+  let asked = "";
+  const raw = net.createServer((socket) => socket.setEncoding("latin1").on("data", (text) => {
+    asked += text;
+    if (asked.includes("\r\n\r\n")) socket.end(Buffer.from("HTTP/1.1 200 caf\xe9\r\nx-out: \xfcb\xc3\xa9r\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", "latin1"));
+  }));
+  await new Promise((resolve) => raw.listen(0, "127.0.0.1", resolve));
+  const answer = await rawRequest(server.port, Buffer.from(`GET /header?raw=${encodeURIComponent(`http://127.0.0.1:${raw.address().port}/`)} HTTP/1.1\r\nhost: x\r\nx-in: na\xefve\r\nconnection: close\r\n\r\n`, "latin1"));
+  raw.close();
+  assert.match(asked, /^x-in: na\xefve\r$/m);
+  assert.match(answer, /^x-out: \xfcb\xc3\xa9r\r$/m);
+  assert.ok(answer.endsWith([..."\xfcb\xc3\xa9rcaf\xe9"].map((c) => c.charCodeAt(0)).join()), answer);
+});
 test("20 MB pass through", async () => {
   const { body } = await get(`/pass?${to("/chunks?n=320&size=65536&ms=0")}`);
   assert.equal(body.length, 320 * 65536);
