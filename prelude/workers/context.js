@@ -28,6 +28,8 @@ export class ExecutionContext {
   #answered = false;
   #props;
   #lifetime = null; // of the stubs it was given; null: of none
+  #failure = null; // [reason] of the first waitUntil() promise that was rejected
+  #settled = null; // [resolve, reject] of whoever waits for all of them
 
   constructor(key, handle, props) {
     if (key !== token) throw new TypeError("Illegal constructor");
@@ -39,12 +41,15 @@ export class ExecutionContext {
   waitUntil(promise) {
     this.#pending++;
     const settled = () => {
-      if (--this.#pending === 0 && this.#answered) this.#done();
+      if (--this.#pending !== 0) return;
+      if (this.#settled !== null) this.#settle();
+      if (this.#answered) this.#done();
     };
     // Anything may be given; what is not a promise is done already.
     Promise.resolve(promise).then(settled, (error) => {
       if (currentTrace() !== 0) trace().noteException(error);
       native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+      this.#failure ??= [error];
       settled();
     });
   }
@@ -77,6 +82,13 @@ export class ExecutionContext {
     return cacheContext;
   }
 
+  #settle() {
+    const [resolve, reject] = this.#settled;
+    this.#settled = null;
+    if (this.#failure === null) resolve();
+    else reject(this.#failure[0]);
+  }
+
   #done() {
     native.eventDone(this.#handle);
     this.#lifetime?.release();
@@ -87,6 +99,13 @@ export class ExecutionContext {
     context.#answered = true;
     if (context.#pending === 0) context.#done();
   }
+  /** A promise of the end of every waitUntil() promise, rejected like the first of them that was. */
+  static settled(context) {
+    return new Promise((resolve, reject) => {
+      context.#settled = [resolve, reject];
+      if (context.#pending === 0) context.#settle();
+    });
+  }
   /** `lifetime` (object/rpc.js) is released when the event is over, and ends if it is aborted. */
   static bind(context, lifetime) {
     context.#lifetime = lifetime;
@@ -94,6 +113,8 @@ export class ExecutionContext {
 }
 export const contextAnswered = ExecutionContext.answered;
 export const bindLifetime = ExecutionContext.bind;
+export const contextSettled = ExecutionContext.settled;
 delete ExecutionContext.answered;
+delete ExecutionContext.settled;
 delete ExecutionContext.bind;
 finishInterface(ExecutionContext);

@@ -5,7 +5,7 @@
 // C has serialized (or undefined) and the result goes back to C serialized.
 import { currentTrace } from "../internal/turn.js";
 import { deserialize } from "../internal/serialize.js";
-import { contextAnswered, newContext, bindLifetime } from "./context.js";
+import { contextAnswered, contextSettled, newContext, bindLifetime } from "./context.js";
 import { Entry } from "./entrypoint.js";
 import { decodeRequest, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
@@ -55,7 +55,9 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
     return answer(-handle, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
   }
   if (plainKinds[kind] !== undefined) {
-    native.eventReply(handle, await plainKinds[kind](entry, bytes), false);
+    const result = await plainKinds[kind](entry, bytes);
+    if (kind === "scheduled") await contextSettled(context); // they are part of the run, and of how it ended
+    native.eventReply(handle, result, false);
     return;
   }
   replyWith(-handle, await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes)));

@@ -17,6 +17,14 @@ export default {
   async scheduled(controller, env, ctx) {
     controller.noRetry();
     if (controller.cron === "throw" || controller.scheduledTime === 13) throw new Error("it threw");
+    if (controller.scheduledTime === 15) {
+      ctx.waitUntil(Promise.resolve("fine"));
+      const fail = (text) => { throw new Error(text); };
+      const first = scheduler.wait(50).then(() => fail("waited and failed"));
+      ctx.waitUntil(first.catch(() => {}).then(() => fail("failed later")));
+      ctx.waitUntil(first);
+      return;
+    }
     if (controller.scheduledTime === 14) await env.LOG.getByName("log").wait();
     ctx.waitUntil(env.LOG.getByName("log").add({ cron: controller.cron, time: controller.scheduledTime, type: controller.type, now: Date.now() }));
   },
@@ -50,6 +58,7 @@ test("CR-3 the latest missed run is made up at the start, once", async (t) => {
   server = await start(t, [hourly, "0 0 1 1 *"], { data, lanes: 2 });
   await server.untilTrue(async () => (await server.all()).length > 0, "the missed run");
   await server.until(/a run was missed and is made up/);
+  await server.untilTrue(async () => (await server.runs())[0]?.outcome === "ok", "the end of the run");
   await server.kill();
   server = await start(t, [hourly], { data });
   await server.untilTrue(async () => (await server.runs()).length > 0, "the list");
@@ -116,9 +125,13 @@ for (const lanes of [1, 2]) test(`CR-4 by hand in production, lanes: ${lanes}; t
   const failed = (await trigger({ scheduledTime: 13 })).json.result;
   assert.deepEqual([failed.outcome, failed.cron], ["exception", "0 0 1 1 *"], "the first without a choice");
   assert.match(failed.error, /it threw/);
-  const runs = await server.runs(); // as soon as it is answered
+  // The first waitUntil() promise that fails is how the run ended.
+  const waited = (await trigger({ scheduledTime: 15 })).json.result;
+  assert.equal(waited.outcome, "exception");
+  assert.match(waited.error, /waited and failed/);
+  const runs = (await server.runs()).filter((r) => r.id !== waited.id); // as soon as it is answered
   assert.deepEqual(runs.map((r) => [r.id, r.outcome, r.manual, r.scheduledTime]), [[failed.id, "exception", true, 13], [ok.id, "ok", true, 1700000000000]]);
-  assert.deepEqual((await schedules()).map((s) => s.last?.id), [failed.id, ok.id]);
+  assert.deepEqual((await schedules()).map((s) => s.last?.id), [waited.id, ok.id]);
   // refusals
   for (const [body, worker, status, pattern] of [
     [{ cron: "throw" }, "c", 400, /no cron trigger "throw"/], [{ cron: 1 }, "c", 400, /must be a string/], [{ scheduledTime: "now" }, "c", 400, /milliseconds/],
@@ -134,7 +147,7 @@ for (const lanes of [1, 2]) test(`CR-4 by hand in production, lanes: ${lanes}; t
   assert.match(run.stdout, /^c \(0 12 \* \* \*\): ok after \d+ ms\n$/);
   assert.equal((await command(data, "crons", "trigger", "c", "nonsense")).status, 1);
   assert.match((await command(data, "crons", "runs", "c")).stdout, /exception +.*it threw/);
-  assert.equal((await command(data, "crons", "runs", "c", "--json")).stdout.trim().split("\n").length, 3);
+  assert.equal((await command(data, "crons", "runs", "c", "--json")).stdout.trim().split("\n").length, 4);
   // a stop does not wait for ever for somebody who waits for a run
   const waiting = trigger({ scheduledTime: 14 }).then((a) => a.status, () => "cut");
   await server.untilTrue(async () => (await server.all()).includes("waits"), "the run");
