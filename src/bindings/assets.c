@@ -110,13 +110,16 @@ static void run_read(struct cn_js_work *work)
 {
     struct read_work *read = (struct read_work *)work;
     bool same;
-    uint64_t size;
-    int fd = cn_asset_open(read->assets, read->asset, &same, &size);
+    uint64_t begin, size;
+    int fd = cn_asset_open(read->assets, read->asset, &same, &begin, &size);
     read->result = -1;
     if (fd < 0)
         return;
-    if (same)
-        read->result = pread(fd, read->bytes, read->size, (off_t)read->offset);
+    if (same) {
+        uint64_t left = read->offset < size ? size - read->offset : 0;
+        read->result = pread(fd, read->bytes, read->size < left ? read->size : (size_t)left,
+                             (off_t)(begin + read->offset));
+    }
     close(fd);
 }
 

@@ -20,6 +20,7 @@
 #include "object/node.h"
 #include "service/points.h"
 #include "service/service.h"
+#include "service/cache.h"
 #include "worker/assets.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -277,6 +278,7 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
     }
     char *folder = cn_deploy_assets_folder(config);
     options.directory = folder;
+    options.copy_fd = cn_cache_file();
     int rc = cn_assets_load(&options, &script->assets, err);
     cn_free(folder);
     cn_free(rules);

@@ -138,8 +138,8 @@ static void respond_from_disk(struct cn_lane *lane, struct cn_assets *assets,
                               struct cn_http_request *http, struct cn_asset_answer *answer)
 {
     bool same;
-    uint64_t size;
-    int fd = cn_asset_open(assets, answer->asset, &same, &size);
+    uint64_t begin, size;
+    int fd = cn_asset_open(assets, answer->asset, &same, &begin, &size);
     if (fd < 0) {
         struct cn_http_head gone = {404, NULL, 0, NULL};
         (void)cn_http_respond(http, &gone, NULL, 0, NULL, NULL); /* it was removed meanwhile */
@@ -153,7 +153,7 @@ static void respond_from_disk(struct cn_lane *lane, struct cn_assets *assets,
                                   .assets = cn_assets_ref(assets),
                                   .loop = &lane->loop,
                                   .fd = fd,
-                                  .offset = answer->offset,
+                                  .offset = begin + answer->offset,
                                   .left = answer->size};
     http->data = transfer;
     http->on_abort = on_abort;

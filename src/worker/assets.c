@@ -45,6 +45,8 @@ void cn_assets_unref(struct cn_assets *assets)
     for (size_t i = 0; i < assets->options.first_count; i++)
         cn_free(assets->first[i]);
     cn_free(assets->first);
+    if (assets->options.copy_fd >= 0)
+        close(assets->options.copy_fd);
     cn_free(assets->directory);
     cn_free(assets);
 }
@@ -70,13 +72,31 @@ static int64_t mtime_of(const struct stat *info)
     return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
 }
 
-/* Reads the whole file, for its checksum and, if it is to be kept, its bytes. */
-static int read_file(int fd, struct cn_asset *asset, bool keep)
+/* A3 */
+static int copy_piece(struct cn_assets *assets, const uint8_t *bytes, size_t size)
+{
+    size_t done = 0;
+    while (assets->options.copy_fd >= 0 && done < size) {
+        ssize_t part = pwrite(assets->options.copy_fd, bytes + done, size - done,
+                              (off_t)(assets->copy_size + done));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part <= 0)
+            return part < 0 ? -errno : -EIO;
+        done += (size_t)part;
+    }
+    assets->copy_size += size;
+    return 0;
+}
+
+/* Reads the whole file, for its checksum and its bytes, which are kept or copied. */
+static int read_file(struct cn_assets *assets, int fd, struct cn_asset *asset, bool keep)
 {
     uint8_t *buffer = cn_try_alloc(keep ? asset->size + 1 : CHUNK_SIZE);
     if (!buffer)
         return -ENOMEM;
     uint64_t high = 1, low = 2, offset = 0;
+    asset->copied = assets->copy_size;
     for (;;) {
         size_t room = keep ? asset->size + 1 - offset : CHUNK_SIZE;
         uint8_t *at = keep ? buffer + offset : buffer;
@@ -89,6 +109,11 @@ static int read_file(int fd, struct cn_asset *asset, bool keep)
         }
         if (size == 0)
             break;
+        int rc = keep ? 0 : copy_piece(assets, at, (size_t)size);
+        if (rc < 0) {
+            cn_free(buffer);
+            return rc;
+        }
         high = cn_hash_bytes(high, at, (size_t)size);
         low = cn_hash_bytes(low, at, (size_t)size);
         offset += (uint64_t)size;
@@ -135,7 +160,7 @@ static int add_file(struct cn_assets *assets, const char *path, struct cn_err *e
         asset->type = cn_asset_type(path);
         bool keep = asset->size <= CN_ASSET_MEMORY_FILE_MAX &&
                     assets->memory_size + asset->size <= CN_ASSET_MEMORY_MAX;
-        rc = read_file(fd, asset, keep);
+        rc = read_file(assets, fd, asset, keep);
         if (rc == 0) {
             asset->path = cn_sprintf("/%s", path);
             assets->memory_size += keep ? asset->size : 0;
@@ -240,8 +265,12 @@ int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **o
                    struct cn_err *err)
 {
     char real[PATH_MAX];
-    if (!realpath(options->directory, real))
-        return cn_err_errno(err, errno, "assets: cannot open the folder %s", options->directory);
+    if (!realpath(options->directory, real)) {
+        int rc = cn_err_errno(err, errno, "assets: cannot open the folder %s", options->directory);
+        if (options->copy_fd >= 0)
+            close(options->copy_fd);
+        return rc;
+    }
     struct cn_assets *assets = CN_NEW(struct cn_assets);
     atomic_init(&assets->refs, 1);
     assets->options = *options;
@@ -261,8 +290,16 @@ int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **o
 }
 
 int cn_asset_open(const struct cn_assets *assets, const struct cn_asset *asset, bool *same,
-                  uint64_t *size)
+                  uint64_t *begin, uint64_t *size)
 {
+    *begin = 0;
+    if (assets->options.copy_fd >= 0) {
+        *same = true;
+        *begin = asset->copied;
+        *size = asset->size;
+        int copy = fcntl(assets->options.copy_fd, F_DUPFD_CLOEXEC, 0);
+        return copy < 0 ? -errno : copy;
+    }
     char *file = cn_sprintf("%s%s", assets->directory, asset->path);
     struct stat info;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

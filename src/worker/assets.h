@@ -3,7 +3,8 @@
  *
  * A deployment reads the folder once: names, sizes, checksums (which are the ETags), the files
  * `_headers`, `_redirects` and `.assetsignore`. Small files are kept in memory, up to a bound;
- * large ones are read from the disk as the client takes them.
+ * large ones are copied into one unnamed file of the deployment's own, and read from there as the
+ * client takes them.
  *
  *     cn_assets_load()                      deploying thread
  *     cn_assets_prefer_worker() no ──► cn_assets_answer() ──► asset_http.c, or bindings/assets.c
@@ -12,8 +13,10 @@
  * A1  A request's path is only ever looked up among the names found by the walk; it never reaches
  *     the file system. A file outside the folder is not served, whatever the path says, and a
  *     symbolic link that leads out of the folder is left out.
- * A2  An ETag is sent only with the bytes it was computed from: a file that has changed on the disk
- *     since the deployment goes out without one.
+ * A2  An ETag is sent only with the bytes it was computed from. Without a copy (`copy_fd`), a file
+ *     that has changed on the disk since the deployment goes out as it is, and without one.
+ * A3  A deployment that has its copy does not depend on the folder: whoever builds there changes
+ *     nothing that is served until the next deployment.
  *
  * Threads:   immutable once loaded, shared by all lanes.
  * Ownership: counted references, atomic. */
@@ -55,6 +58,7 @@ struct cn_assets_options {
         *first; /* run_worker_first = [...]: patterns, "!" before those that are not */
     size_t first_count;
     bool navigation; /* assets_navigation_prefers_asset_serving */
+    int copy_fd;     /* an empty file for the copy (A3), which becomes the assets'; -1: none */
 };
 
 struct cn_asset {
@@ -64,6 +68,7 @@ struct cn_asset {
     char etag[40];    /* with its quotes */
     const char *type; /* Content-Type, static; NULL: unknown */
     uint8_t *bytes;   /* owned; NULL: on disk */
+    uint64_t copied;  /* where it begins in the copy, if there is one */
 };
 
 /* Reads the folder. What is odd but can be lived with is logged. */
@@ -103,10 +108,10 @@ bool cn_assets_answer(const struct cn_assets *assets, const struct cn_asset_requ
                       struct cn_asset_answer *answer);
 void cn_asset_answer_fini(struct cn_asset_answer *answer);
 
-/* Opens a file that stays on disk: a descriptor to be closed. False in *same: it has changed since
- * (A2); *size is its size now. */
+/* Opens a file that stays on disk: a descriptor to be closed; its bytes begin at *begin. False in
+ * *same: it has changed since (A2); *size is its size now. */
 int cn_asset_open(const struct cn_assets *assets, const struct cn_asset *asset, bool *same,
-                  uint64_t *size);
+                  uint64_t *begin, uint64_t *size);
 
 /* Makes the answer one of a file that is now other than it was (A2). */
 void cn_asset_answer_changed(struct cn_asset_answer *answer, uint64_t size);

@@ -16,6 +16,7 @@ struct cn_assets {
     struct cn_map files; /* path -> struct cn_asset, owned */
     struct cn_asset_rules rules;
     size_t memory_size; /* of the bodies kept */
+    uint64_t copy_size; /* of the file options.copy_fd */
 };
 
 #endif
