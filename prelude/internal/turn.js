@@ -174,6 +174,17 @@ export function gated(callback) {
   };
 }
 
+/** The level of the code that runs now; null: there is no object. */
+export const currentLevel = () => levelOf(here());
+
+/** Calls `callback` at a level of the object whose turn it is, at once or when the gate is open to it. */
+export function runAt(level, callback) {
+  if (level === null) return callback();
+  const context = withLevel(here(), level);
+  if (back(context)) callback();
+  else if (closed(context)) wait(context, callback);
+}
+
 /** The number of the object whose code runs, or 0. */
 export const currentObject = () => clock[OBJECT];
 

@@ -190,6 +190,17 @@ void cn_js_pin_orphan(struct cn_js_context *context, void *owner)
     }
 }
 
+bool cn_js_context_waits(const struct cn_js_context *context, uint64_t request)
+{
+    CN_LIST_FOREACH(&context->pins, node)
+    {
+        const struct cn_js_pin *pin = CN_CONTAINER_OF(node, struct cn_js_pin, link);
+        if (pin->cause.request == request && !pin->orphan)
+            return true;
+    }
+    return false;
+}
+
 bool cn_js_enter_pin(struct cn_js_pin *pin)
 {
     if (!pin->context || pin->orphan)

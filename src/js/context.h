@@ -40,8 +40,11 @@ struct cn_js_context {
     JSObjectRef natives; /* what native functions are properties of, protected; NULL: none */
     uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
     uint64_t ticks;      /* cn_clock_ticks() of its turns; who publishes them begins anew */
-    bool terminated; /* a turn of nobody's was ended for its budget; who deals with it clears it */
-    void *data;      /* the owner's */
+    /* A turn was ended by the engine, which drops what was left to run in it: whoever waits for
+     * that waits for ever. Who deals with it clears it. */
+    bool cut;
+    uint64_t cut_request; /* for which the code ran that was ended, if nobody's; 0: an object's */
+    void *data;           /* the owner's */
 };
 
 struct cn_js_pin {
@@ -90,6 +93,8 @@ void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSVa
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
 /* `owner` goes: its pins stay, but nothing can be entered for them. */
 void cn_js_pin_orphan(struct cn_js_context *context, void *owner);
+/* Whether a pin exists that was made for this request: something will call back for it. */
+bool cn_js_context_waits(const struct cn_js_context *context, uint64_t request);
 /* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or
  * the pin is empty: then nothing was entered. */
 bool cn_js_enter_pin(struct cn_js_pin *pin);

@@ -240,7 +240,6 @@ static void begin_turn(struct cn_js_context *context)
     struct cn_js_vm *vm = context->vm;
     vm->budget_ns = context->budget_ns;
     vm->terminated = vm->ending = false;
-    vm->ownerless = !vm->owner;
     JSLock(context->ref);
     cn_js_engine_lock_held(true);
     vm->clock[CN_JS_TIME] = (double)cn_clock_wall_ms(cn_clock_system());
@@ -321,7 +320,6 @@ void cn_js_switch(struct cn_js_vm *vm, void *owner)
     CN_ASSERT(vm == current && vm->entered);
     count_cost(vm, vm->cost_trace);
     vm->cost_trace = vm->clock[CN_JS_TRACE];
-    vm->ownerless |= !owner;
     if (vm->owner == owner)
         return;
     vm->owner = owner;
@@ -349,12 +347,13 @@ static void absorb_termination(struct cn_js_context *context)
     JSStringRelease(nothing);
 }
 
-/* The engine has ended the turn. Promises that its code waits for may never settle. */
+/* The engine has ended the turn, and dropped the microtasks that were left. */
 static void settle_termination(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     absorb_termination(context);
-    context->terminated |= vm->ownerless;
+    context->cut = true;
+    context->cut_request = vm->owner ? 0 : cn_js_cause(vm).request;
     if (vm->hooks)
         vm->hooks->terminated(vm->data, vm->owner);
 }
@@ -427,5 +426,5 @@ void cn_js_vm_pump(struct cn_js_vm *vm)
     for (int i = 0; i < 16 && g_main_context_iteration(vm->glib, FALSE); i++)
         ;
     cn_js_leave(vm->house);
-    vm->house->terminated = false; /* it was no event's */
+    vm->house->cut = false; /* it was no event's */
 }

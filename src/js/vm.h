@@ -103,7 +103,6 @@ struct cn_js_vm {
     bool terminated;     /* the running turn, or the last one, was ended for its budget */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* for whom code runs now; NULL: nobody */
-    bool ownerless;                        /* code of nobody's has run in the running turn */
     struct cn_js_context *inside;          /* the context of the innermost enter */
     struct cn_js_nested *nested;           /* what innermost ones have put aside; NULL: nothing */
     /* Of the next turn: set by whoever begins one. In a turn cn_js_cause() knows it. */

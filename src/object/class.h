@@ -37,6 +37,9 @@ struct cn_class {
     void (*failed)(struct cn_object *object, void *instance, struct cn_call *call);
     /* Whether destroy() may come while there are holds: it then drops what they stand for. */
     bool lets_go;
+    /* Whether calls of the kind CN_CALL_OTHER are delivered although the input gate is closed: it
+     * makes them wait itself. */
+    bool gates_lent;
     /* Of its databases (store/database.h); NULL: the defaults, those of Durable Objects. */
     const struct cn_database_limits *limits;
 };

@@ -335,6 +335,19 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err)
     cn_object_unlock(object);
 }
 
+/* A turn for the call, which is in no list. */
+static void deliver(struct cn_object *object, struct cn_call *call)
+{
+    object->running_count++;
+    cn_list_push_back(&object->running, &call->link);
+    cn_object_enter(object);
+    if (call->kind == CN_CALL_VISIT)
+        cn_visit_deliver(object, call);
+    else
+        object->class_->deliver(object, object->instance, call);
+    cn_object_leave(object);
+}
+
 void cn_object_deliver_all(struct cn_object *object)
 {
     if (object->delivering)
@@ -356,14 +369,7 @@ void cn_object_deliver_all(struct cn_object *object)
         struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
         object->inbox_count--;
         object->inbox_bytes -= call->size;
-        object->running_count++;
-        cn_list_push_back(&object->running, &call->link);
-        cn_object_enter(object);
-        if (call->kind == CN_CALL_VISIT)
-            cn_visit_deliver(object, call);
-        else
-            object->class_->deliver(object, object->instance, call);
-        cn_object_leave(object);
+        deliver(object, call);
     }
     object->delivering = false;
     cn_object_rest(object);
@@ -378,6 +384,15 @@ static void start_or_restore(struct cn_object *object)
     start(object);
 }
 
+/* Calls of what the object has lent do not wait for the input gate here: the class knows whether
+ * the code that lent it is the one that keeps the gate closed, and waits for the answer. */
+static bool passes_gate(const struct cn_object *object, const struct cn_call *call)
+{
+    return call->kind == CN_CALL_OTHER && object->class_ && object->class_->gates_lent &&
+           object->instance && !object->delivering &&
+           (object->state == CN_OBJECT_RUNNING || object->state == CN_OBJECT_STARTING);
+}
+
 void cn_object_receive(struct cn_object *object, struct cn_call *call)
 {
     call->object = object;
@@ -390,6 +405,11 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
         object->name = call->name;
         object->name_size = call->name_size;
         call->name = NULL;
+    }
+    if (passes_gate(object, call)) {
+        deliver(object, call);
+        cn_object_rest(object);
+        return;
     }
     cn_list_push_back(&object->inbox, &call->link);
     object->inbox_count++;

@@ -156,11 +156,9 @@ static void run(struct cn_event *event)
     int rc = cn_js_call(context, (JSObjectRef)instance->dispatch_event.value, CN_ARRAY_COUNT(argv),
                         argv, NULL, &err);
     cn_js_leave(context);
-    if (context->vm->terminated) {
+    if (context->vm->terminated)
         rc = cn_err_set(&err, CN_ELIMIT, "The script used more than its CPU limit of %llu ms.",
                         (unsigned long long)instance->script->cpu_limit_ms);
-        context->terminated = false; /* it is this event's, which fails now */
-    }
     if (rc == 0)
         return;
     event = cn_event_find(lane, handle); /* it may be over already */

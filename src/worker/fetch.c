@@ -110,8 +110,6 @@ void cn_fetch_dispatch(struct cn_event *event)
     int rc = cn_instance_enter(instance, &instance->dispatch_fetch, 1, argv, &err);
     if (rc == 0)
         return;
-    if (rc == CN_ELIMIT)
-        instance->runtime->context->terminated = false; /* it is this event's, which fails now */
     /* The event may be over already. */
     event = cn_event_find(instance->lane, handle);
     if (!event)

@@ -195,19 +195,49 @@ void cn_instance_install(struct cn_instance *instance)
     set_state(instance, CN_INSTANCE_CURRENT);
 }
 
+static void fail_event(struct cn_event *event, const char *outcome, const char *why)
+{
+    event->done = true; /* so that its answer is its end */
+    event->outcome = outcome;
+    if (event->state == CN_EVENT_ANSWERED)
+        cn_fetch_settle(event);
+    else if (event->http)
+        cn_fetch_fail(event, 503, why, strlen(why));
+    else
+        cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
+}
+
 void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, const char *why)
 {
     CN_LIST_FOREACH(&instance->events, node)
+    fail_event(CN_CONTAINER_OF(node, struct cn_event, link), outcome, why);
+}
+
+void cn_instance_after_cut(struct cn_instance *instance)
+{
+    struct cn_js_context *context = instance->runtime->context;
+    if (!context->cut)
+        return;
+    context->cut = false;
+    CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        event->done = true; /* so that its answer is its end */
-        event->outcome = outcome;
         if (event->state == CN_EVENT_ANSWERED)
-            cn_fetch_settle(event);
-        else if (event->http)
-            cn_fetch_fail(event, 503, why, strlen(why));
-        else
-            cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
+            continue;
+        if (event->id == context->cut_request)
+            fail_event(event, "exceededCpu", "the script used more than its CPU limit");
+        else if (!cn_js_context_waits(context, event->id))
+            fail_event(event, "exceededCpu",
+                       "what the request waited for was lost: code of the worker that ran at the "
+                       "same time used more than its CPU limit, or was aborted");
+    }
+    CN_LIST_FOREACH(&instance->objects, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_jsobject, link)->object;
+        if (object->running_count && !object->holds)
+            cn_object_reset(object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ELIMIT,
+                            "Durable Object reset: what it waited for was lost, for code that ran "
+                            "at the same time exceeded its CPU time limit or was aborted.");
     }
 }
 

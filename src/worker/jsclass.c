@@ -49,19 +49,12 @@ static void turn_focus(void *data, void *owner)
     cn_turn_focus(&lane->object_lane, owner);
 }
 
-/* The engine drops what was left to run in the turn: whoever took part in it may wait for ever. */
 static void turn_terminated(void *data, void *culprit)
 {
-    struct cn_lane *lane = data;
-    CN_LIST_FOREACH(&lane->object_lane.turn, node)
-    {
-        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
-        cn_object_reset(object, CN_FAULT_RESET, CN_ELIMIT,
-                        object == culprit
-                            ? "Durable Object exceeded its CPU time limit and was reset."
-                            : "Durable Object reset: code that ran at the same time exceeded its "
-                              "CPU time limit.");
-    }
+    (void)data;
+    if (culprit)
+        cn_object_reset(culprit, CN_FAULT_RESET, CN_ELIMIT,
+                        "Durable Object exceeded its CPU time limit and was reset.");
 }
 
 static void owner_hold(void *owner)
@@ -383,7 +376,8 @@ const struct cn_class cn_jsclass = {.create = js_create,
                                     .release = js_release,
                                     .destroy = js_destroy,
                                     .failed = js_failed,
-                                    .lets_go = true};
+                                    .lets_go = true,
+                                    .gates_lent = true};
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -189,24 +189,6 @@ static void restart_ended(struct cn_lane *lane)
     }
 }
 
-/* A turn that no single event began (a timer, the arrival of something awaited) was ended for its
- * CPU time. Whose it was is not known, and the promises of that one will never settle: rather than
- * leave a client waiting, every event of the script fails. */
-static void fail_after_termination(struct cn_lane *lane)
-{
-    CN_LIST_FOREACH(&lane->instances, node)
-    {
-        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        struct cn_js_context *context = instance->runtime->context;
-        if (!context->terminated)
-            continue;
-        context->terminated = false;
-        cn_error("worker %s used more than its CPU limit of %llu ms; its requests fail",
-                 instance->script->name, (unsigned long long)instance->script->cpu_limit_ms);
-        cn_instance_fail_events(instance, "exceededCpu", "the script used more than its CPU limit");
-    }
-}
-
 /* The scripts' globals hold on to too much: ends what runs there and starts them afresh. Outside of
  * turns. */
 static void replace_instances(struct cn_lane *lane)
@@ -343,7 +325,8 @@ static void on_house(uv_timer_t *timer)
     struct cn_lane *lane = timer->data;
     publish(lane);
     collect_when_quiet(lane);
-    fail_after_termination(lane);
+    CN_LIST_FOREACH(&lane->instances, node)
+    cn_instance_after_cut(CN_CONTAINER_OF(node, struct cn_instance, link));
     cn_fetch_sweep(lane);
     cn_websocket_lane_tick(lane);
     free_unused_instances(lane);

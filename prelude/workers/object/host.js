@@ -24,7 +24,11 @@ const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
 /** Number of the object -> its host. */
 const hosts = new Map();
 setExportsOfObject((object) => hosts.get(object).exports, (object) => hosts.get(object)?.id);
-setSocketsOf((object) => hosts.get(object).sockets);
+setSocketsOf((object) => {
+  const host = hosts.get(object);
+  if (host === undefined) throw new Error("This instance of the Durable Object has left memory; its WebSockets cannot be used.");
+  return host.sockets;
+});
 
 let classes = {}; // the script's exports
 let environment;
@@ -109,7 +113,8 @@ installSockets(DurableObjectState.prototype, objectOf);
 finishInterface(DurableObjectState);
 
 class Host {
-  constructor(instance, id, answersCalls) {
+  constructor(object, instance, id, answersCalls) {
+    this.object = object;
     this.instance = instance;
     this.id = id; // in hexadecimal
     this.answersCalls = answersCalls;
@@ -117,7 +122,7 @@ class Host {
     this.ends = null;
   }
   get exports() {
-    return (this.given ??= new Exports());
+    return (this.given ??= new Exports(this.object));
   }
   /** Number of an end -> its WebSocket. */
   get sockets() {
@@ -130,7 +135,7 @@ export function objectCreate(object, className, hex, name) {
   try {
     const Class = classes[className];
     if (typeof Class !== "function") throw new TypeError(`The script exports no class "${className}".`);
-    const host = new Host(null, hex, Class.prototype instanceof DurableObject || compatibilityFlags.has("js_rpc"));
+    const host = new Host(object, null, hex, Class.prototype instanceof DurableObject || compatibilityFlags.has("js_rpc"));
     hosts.set(object, host);
     const state = new DurableObjectState(token, object, makeId(hex, name, parseInt(hex.slice(0, 2), 16) >> 4));
     host.instance = new Class(state, environment);

@@ -5,7 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
-import { currentObject, currentTrace, gated } from "../../internal/turn.js";
+import { currentLevel, currentObject, currentTrace, gated, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
@@ -37,7 +37,9 @@ let lastNumber = Math.floor(Math.random() * 2 ** 48);
 
 /** What an owner has given out. */
 export class Exports {
-  constructor() {
+  /** @param {number} object whose they are: while others use something of it, it stays in memory (15 minutes after its last event) */
+  constructor(object = 0) {
+    this.object = object;
     this.byNumber = new Map();
   }
   /** @param {Lifetime | null} lifetime lasts at least as long as what is given out */
@@ -46,7 +48,8 @@ export class Exports {
       throw Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true });
     }
     const number = ++lastNumber;
-    this.byNumber.set(number, { target, count: 1, lifetime });
+    this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel() });
+    if (this.object !== 0 && this.byNumber.size === 1) native.objectHold(this.object);
     lifetime?.hold();
     return number;
   }
@@ -58,6 +61,7 @@ export class Exports {
     const entry = this.byNumber.get(number);
     if (entry === undefined || --entry.count > 0) return;
     this.byNumber.delete(number);
+    if (this.object !== 0 && this.byNumber.size === 0) native.objectUnhold(this.object);
     try {
       entry.target?.[Symbol.dispose]?.();
     } catch (error) {
@@ -867,8 +871,9 @@ export function answerTarget(handle, exports, method, bytes) {
     failCall(handle, new Error(DISPOSED));
     return;
   }
+  // What a critical section has lent is called in it (gate.js).
   const path = method.slice(colon + 1);
-  answer(handle, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime);
+  runAt(entry.level, () => answer(handle, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime));
 }
 
 /** A call to something the worker itself has exported. */

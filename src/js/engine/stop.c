@@ -65,7 +65,7 @@ static const char *prove(struct cn_js_vm *vm)
         JSObjectCallAsFunction(vm->bare, (JSObjectRef)function, NULL, 1, &argument, NULL);
     cn_js_leave(&context);
     JSStringRelease(text);
-    if (!context.terminated)
+    if (!context.cut)
         return "a loop that is to be ended goes on";
     if (atomic_load_explicit(&requests, memory_order_relaxed) == before)
         return "the library does not call what is put in the place of its functions";
