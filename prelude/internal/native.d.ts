@@ -98,6 +98,14 @@ export interface Native {
   // node.c: evaluates a part of the prelude (parts.js)
   preludePart(name: string, offset: number, length: number): (native: Native, options: object, core: (name: string) => object) => object;
   // node.c: evaluates the bundle of prelude/node/
+  zlibOpen(mode: number, windowBits: number, level: number, memLevel: number, strategy: number, dictionary?: Uint8Array): object;
+  zlibOpenBrotli(mode: number, params: Int32Array): object | undefined;
+  zlibOpenZstd(mode: number, params: Int32Array, pledgedSize: number): object | undefined;
+  zlibWrite(handle: object, flush: number, input: Uint8Array, output: Uint8Array, state: Uint32Array): [number, string, string] | undefined;
+  zlibParams(handle: object, level: number, strategy: number): [number, string, string] | undefined;
+  zlibReset(handle: object): [number, string, string] | undefined;
+  zlibClose(handle: object): void;
+  zlibCrc32(bytes: Uint8Array, value: number): number;
   proxyDetails(object: object): [object, object] | undefined;
   nodeBundle(): (native: Native, internals: object) => { load(name: string): object };
   // node_crypto.c

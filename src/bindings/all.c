@@ -8,6 +8,7 @@ extern const struct cn_js_native cn_native_analytics[];
 extern const struct cn_js_native cn_native_assets[];
 extern const struct cn_js_native cn_native_cache[];
 extern const struct cn_js_native cn_native_compression[];
+extern const struct cn_js_native cn_native_node_zlib[];
 extern const struct cn_js_native cn_native_console[];
 extern const struct cn_js_native cn_native_dispatch[];
 extern const struct cn_js_native cn_native_timers[];
@@ -46,6 +47,7 @@ static const struct cn_js_native *const tables[] = {
     cn_native_assets,
     cn_native_cache,
     cn_native_compression,
+    cn_native_node_zlib,
     cn_native_console,
     cn_native_d1,
     cn_native_dispatch,

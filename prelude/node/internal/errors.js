@@ -84,8 +84,9 @@ export function outOfRange(name, range, value, replace = false) {
   } else {
     received = inspect(value);
   }
-  return nodeError(RangeError, "ERR_OUT_OF_RANGE",
-    `${replace ? name : `The value of "${name}" is out of range.`} It must be ${range}. Received ${received}`);
+  // Unlike other errors it does not name its code as a text.
+  return Object.assign(new RangeError(
+    `${replace ? name : `The value of "${name}" is out of range.`} It must be ${range}. Received ${received}`), { code: "ERR_OUT_OF_RANGE" });
 }
 
 /** A function of Node.js that has no meaning in a worker. */
