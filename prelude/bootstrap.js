@@ -31,6 +31,7 @@ import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 import cache from "part:./web/cache.js";
 import compression from "part:./web/compression.js";
+import disposable from "part:./web/disposable.js";
 import eventSource from "part:./web/event-source.js";
 import htmlRewriter from "part:./web/html-rewriter.js";
 import messageChannel from "part:./web/message-channel.js";
@@ -55,6 +56,9 @@ const interfaces = {
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 exposeLazily(cache, "Cache", "CacheStorage");
 exposeLazily(compression, "CompressionStream", "DecompressionStream");
+for (const name of ["DisposableStack", "AsyncDisposableStack", "SuppressedError"]) {
+  if (globalThis[name] === undefined) exposeLazily(disposable, name);
+}
 exposeLazily(eventSource, "EventSource");
 exposeLazily(htmlRewriter, "HTMLRewriter");
 exposeLazily(messageChannel, "MessageChannel", "MessagePort");

@@ -214,7 +214,7 @@ export interface Native {
   htmlRemove(rewriter: object, keepContent: boolean): void;
   htmlOnEndTag(rewriter: object, number: number): void;
   // dispatch.c: calls to workers; `h` is the handle of an event that did not come by HTTP
-  serviceCall(worker: string, isFetch: boolean, entrypoint: string | undefined, method: string | undefined,
+  serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined,
     props: Uint8Array | undefined, bytes: Uint8Array, callback: (faults: number, bytes?: Uint8Array, message?: string) => void): void;
   eventReply(h: number, bytes: Uint8Array, streams: boolean): void;
   eventEnd(h: number): void;

@@ -4,6 +4,7 @@ import { native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
 import trace from "part:../internal/trace.js";
+import extra from "part:./service/extra.js";
 import cache from "part:../web/cache.js";
 
 const token = Symbol("construct");
@@ -76,6 +77,10 @@ export class ExecutionContext {
 
   get exports() {
     return exportsOf();
+  }
+
+  mapVirtualHost(fetcher, port) {
+    return extra().mapVirtualHost(fetcher, port);
   }
 
   get cache() {

@@ -1,27 +1,28 @@
 // Events that do not come by HTTP (src/worker/dispatch.h): calls of other workers, and what the
 // server itself has for a handler.
 //
-// A new kind of event is an entry of `kinds`: (entry, argument) => result, where `argument` is what
-// C has serialized (or undefined) and the result goes back to C serialized.
+// A new kind of event is an entry of `kinds`: (entry, argument, handle), where `argument` is what was
+// serialized (or undefined); it answers by replyWith().
 import { currentTrace } from "../internal/turn.js";
 import { deserialize } from "../internal/serialize.js";
 import { contextAnswered, contextSettled, newContext, bindLifetime } from "./context.js";
 import { Entry } from "./entrypoint.js";
-import { decodeRequest, encodeResponse, isResponse } from "./object/fetch-values.js";
+import { decodeIncoming, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
 import { Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+import extra from "part:./service/extra.js";
 import queue from "part:./service/queue.js";
 import tail from "part:./tail.js";
 import trace from "part:../internal/trace.js";
 
 const kinds = {
-  async fetch(entry, parts) {
-    const request = decodeRequest(parts);
+  async fetch(entry, parts, handle) {
+    const { request, abort } = decodeIncoming(parts);
     if (currentTrace() !== 0) trace().noteRequest(request);
     const response = await entry.handle("fetch", request);
     if (currentTrace() !== 0 && isResponse(response)) trace().noteStatus(response.status);
-    return encodeResponse(response);
+    replyWith(-handle, encodeResponse(response), abort);
   },
 };
 
@@ -54,11 +55,16 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
     bindLifetime(context, lifetime);
     return answer(-handle, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
   }
+  if (kind === "handler") {
+    const args = deserialize(bytes);
+    replyWith(-handle, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args)));
+    return;
+  }
   if (plainKinds[kind] !== undefined) {
     const result = await plainKinds[kind](entry, bytes);
     if (kind === "scheduled") await contextSettled(context); // they are part of the run, and of how it ended
     native.eventReply(handle, result, false);
     return;
   }
-  replyWith(-handle, await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes)));
+  await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes), handle);
 }

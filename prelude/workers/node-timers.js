@@ -1,5 +1,6 @@
 // The timers of Node.js: objects instead of numbers. They are globals under nodejs_compat, and
 // what node:timers exports.
+import "../internal/symbols.js";
 import * as web from "../web/timers.js";
 
 const dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");

@@ -6,7 +6,10 @@ import trace from "part:../internal/trace.js";
 
 const token = Symbol("construct");
 
+let refusesRetry;
+
 class ScheduledController {
+  #noRetry = false;
   constructor(key, cron, scheduledTime) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.cron = cron;
@@ -15,11 +18,21 @@ class ScheduledController {
   get type() {
     return "scheduled";
   }
+  /** A run that fails is not repeated anyway; a service binding's caller is told. */
   noRetry() {
-    // A run that fails is not repeated anyway.
+    this.#noRetry = true;
+  }
+  static {
+    refusesRetry = (controller) => controller.#noRetry;
   }
 }
 finishInterface(ScheduledController);
+
+/** For a service binding's scheduled(): what the handler is shown, and whether it has said noRetry(). */
+export function makeScheduled(cron, scheduledTime) {
+  const shown = new ScheduledController(token, cron, scheduledTime);
+  return { shown, refusesRetry: () => refusesRetry(shown) };
+}
 
 export async function handleScheduled(entry, bytes) {
   const { cron, scheduledTime } = JSON.parse(native.utf8Decode(bytes));

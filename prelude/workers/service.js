@@ -2,11 +2,15 @@
 //
 // A call runs in the other script's global on the same lane, in a turn and with an instance of the
 // entrypoint of its own (src/worker/dispatch.h).
-import { native, options } from "../internal/native.js";
+import { compatibilityFlags, native, options } from "../internal/native.js";
 import { deserialize, serialize } from "../internal/serialize.js";
 import { makeStub, setServiceStub } from "./object/rpc.js";
 import { fetchBy } from "./object/stub.js";
 import { makeNamespace } from "./object/id.js";
+import extra from "part:./service/extra.js";
+
+const EXTRA_HANDLERS = compatibilityFlags.has("service_binding_extra_handlers");
+const HTTP_MEMBERS = !compatibilityFlags.has("fetcher_no_get_put_delete");
 
 /**
  * @param {{worker: string, entrypoint?: string, props?: object}} service whose calls get `props`
@@ -15,13 +19,15 @@ import { makeNamespace } from "./object/id.js";
 export function makeService(service, invoke = null) {
   const { worker, entrypoint, props } = service;
   const propsBytes = props === undefined ? undefined : serialize(props);
-  const send = (path, bytes, callback) => native.serviceCall(worker, false, entrypoint, path.join("."), propsBytes, bytes, callback);
-  const sendFetch = (bytes, callback) => native.serviceCall(worker, true, entrypoint, undefined, propsBytes, bytes, callback);
-  const refuseConnect = () => {
-    throw new TypeError("connect() on a service binding is not supported.");
-  };
+  const send = (path, bytes, callback) => native.serviceCall(worker, "rpc", entrypoint, path.join("."), propsBytes, bytes, callback);
+  const sendFetch = (bytes, callback) => native.serviceCall(worker, "fetch", entrypoint, undefined, propsBytes, bytes, callback);
+  const sendHandler = (method, bytes, callback) => native.serviceCall(worker, "handler", entrypoint, method, propsBytes, bytes, callback);
+  const fetch = (input, init) => fetchBy(sendFetch, input, init);
+  const fixed = { __proto__: null, fetch, connect: (address) => extra().connectTo(sendHandler, address) };
+  if (EXTRA_HANDLERS) Object.assign(fixed, extra().handlerMembers(sendHandler));
+  if (HTTP_MEMBERS) Object.assign(fixed, extra().httpMembers(fetch));
   return makeStub(send, {
-    fixed: { __proto__: null, fetch: (input, init) => fetchBy(sendFetch, input, init), connect: refuseConnect },
+    fixed,
     service,
     invoke,
   });

@@ -9,6 +9,7 @@ import { gated, outputGate } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { needsEvent } from "../internal/startup.js";
 import { illegalConstructor, isObject } from "../internal/webidl.js";
+import extra from "part:./service/extra.js";
 import { createByteStreamFromPull, createWritableFromSink } from "../web/streams/internal.js";
 
 const OPEN = 0;
@@ -127,6 +128,11 @@ export class Socket {
     this.#connection = connection;
     this.#secure = secure;
     this.#halfOpen = halfOpen;
+    if (!(connection instanceof Connection)) {
+      this.#readable = connection.readable;
+      this.#writable = connection.writable;
+      return;
+    }
     const hold = { connection, token: this.#token };
     dropped.register(hold.token, connection, connection);
     const forget = () => dropped.unregister(connection);
@@ -159,6 +165,7 @@ export class Socket {
   }
 
   close() {
+    if (!(this.#connection instanceof Connection)) return this.#connection.close();
     native.socketClose(this.#connection.id);
     return this.#connection.closed.promise;
   }
@@ -190,8 +197,20 @@ export class Socket {
 finishInterface(Socket);
 Object.defineProperty(Socket, "length", { value: 0, configurable: true });
 
+/** A socket whose other end is a worker's connect() handler; `over` settles when that has finished. */
+export function makeSocket({ readable, writable, opened, over }) {
+  const closed = quietResolvers();
+  over.then(() => closed.resolve(), (error) => closed.reject(error));
+  const close = async () => {
+    if (!readable.locked) await readable.cancel().catch(() => {});
+    if (!writable.locked) await writable.close().catch(() => {});
+    closed.resolve();
+  };
+  return new Socket(SECRET, { readable, writable, opened: { promise: Promise.resolve(opened) }, closed, close }, "off", false);
+}
+
 /** { hostname, port } of "host:port" or of such an object. */
-function parseAddress(address) {
+export function parseAddress(address) {
   if (isObject(address)) {
     const { hostname, port } = address;
     if (hostname === undefined || port === undefined) throw new TypeError("A socket address needs a hostname and a port.");
@@ -209,6 +228,8 @@ export function connect(address, options = {}) {
   const secure = options?.secureTransport === undefined ? "off" : `${options.secureTransport}`;
   if (!Object.hasOwn(SECURE, secure)) throw new TypeError(`Unsupported value in secureTransport socket option: ${secure}`);
   const halfOpen = !!options?.allowHalfOpen;
+  const mapped = extra.loaded()?.virtualHost(`${hostname}:${port}`) ?? null;
+  if (mapped !== null) return mapped.connect(address);
   const connection = new Connection();
   connection.id = native.socketConnect(hostname, port, SECURE[secure], halfOpen, gated(connection.receive));
   return new Socket(SECRET, connection, secure, halfOpen);

@@ -3,6 +3,8 @@
  * and the answers to all that worker/dispatch.h delivers.
  *
  * `h` is the handle of an event (worker/event.h). */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/call.h"
@@ -46,6 +48,8 @@ void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const u
     dispatch->on_done = on_done;
     dispatch->origin = cn_lane_origin(dispatch->from);
     cn_js_pin_set(&dispatch->callback, cn_js_context_of(ctx), callback);
+    if (dispatch->from == dispatch->to)
+        cn_js_pin_set_passive(&dispatch->callback); /* its event is on this lane, too */
     struct cn_object *object = cn_jsclass_gate(dispatch->from);
     if (object)
         cn_object_output(object, &dispatch->output, on_gate); /* DO-TX-5 */
@@ -58,7 +62,21 @@ static char *optional_text(JSContextRef ctx, JSValueRef value)
     return JSValueIsString(ctx, value) ? cn_js_to_text(ctx, value, NULL) : NULL;
 }
 
-/* serviceCall(worker, isFetch, entrypoint | undefined, method | undefined, props | undefined,
+/* The name of a kind of call, as the dispatch keeps it. */
+static const char *handler_of(JSContextRef ctx, JSValueRef value)
+{
+    static const char *const kinds[] = {"rpc", "fetch", "handler"};
+    char *name = cn_js_to_text(ctx, value, NULL);
+    const char *found = kinds[0];
+    for (size_t i = 0; i < CN_ARRAY_COUNT(kinds); i++) {
+        if (strcmp(name, kinds[i]) == 0)
+            found = kinds[i];
+    }
+    cn_free(name);
+    return found;
+}
+
+/* serviceCall(worker, "rpc" | "fetch" | "handler", entrypoint | undefined, method | undefined, props | undefined,
  * bytes, callback): as objectCall(). The worker runs on this lane. */
 static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
 {
@@ -71,7 +89,7 @@ static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
     struct cn_lane *lane = lane_of(ctx);
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
     dispatch->script = cn_js_to_text(ctx, cn_js_arg(0), NULL);
-    dispatch->handler = JSValueToBoolean(ctx, cn_js_arg(1)) ? "fetch" : "rpc";
+    dispatch->handler = handler_of(ctx, cn_js_arg(1));
     dispatch->entrypoint = optional_text(ctx, cn_js_arg(2));
     dispatch->method = optional_text(ctx, cn_js_arg(3));
     if (cn_js_bytes(ctx, cn_js_arg(4), &props, &props_size)) {

@@ -298,6 +298,7 @@ static JSValueRef native_on_abort(CN_JS_NATIVE_ARGS)
         return JSValueMakeBoolean(ctx, true);
     cn_js_pin_clear(&event->abort);
     cn_js_pin_set(&event->abort, cn_js_context_of(ctx), cn_js_arg(1));
+    cn_js_pin_set_passive(&event->abort);
     return JSValueMakeBoolean(ctx, false);
 }
 

@@ -554,11 +554,9 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
     cn_buf_append_str(&json, ",\"compatibilityFlags\":{");
     const struct cn_compat_flag *flag;
     for (size_t i = 0; (flag = cn_compat_at(i)); i++) {
-        bool on = flag->side == CN_COMPAT_BOTH
-                      ? cn_compat_is_on(flag->enable, config->compatibility_date,
-                                        config->compatibility_flags.items,
-                                        config->compatibility_flags.count)
-                      : flag->side == CN_COMPAT_ON;
+        bool on =
+            cn_compat_is_on(flag->enable, config->compatibility_date,
+                            config->compatibility_flags.items, config->compatibility_flags.count);
         cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
     }
     cn_buf_append_byte(&json, '}');

@@ -150,6 +150,7 @@ void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSVa
                                                             : context->vm->cause,
                               .borrowed = true};
     cn_list_push_back(&context->pins, &pin->link);
+    context->waiting++;
     if (pin->owner)
         context->vm->hooks->hold(pin->owner);
 }
@@ -161,6 +162,13 @@ void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValue
     pin->borrowed = false;
 }
 
+void cn_js_pin_set_passive(struct cn_js_pin *pin)
+{
+    CN_ASSERT(pin->context && !pin->passive);
+    pin->passive = true;
+    pin->context->waiting--;
+}
+
 void cn_js_pin_clear(struct cn_js_pin *pin)
 {
     if (!pin->context)
@@ -169,6 +177,8 @@ void cn_js_pin_clear(struct cn_js_pin *pin)
     if (!pin->borrowed)
         JSValueUnprotect(pin->context->ref, pin->value);
     cn_list_remove(&pin->link);
+    if (!pin->passive)
+        pin->context->waiting--;
     pin->context = NULL;
     pin->value = NULL;
     void *owner = pin->owner;

@@ -37,6 +37,7 @@ struct cn_js_context {
     JSGlobalContextRef ref;
     struct cn_list link; /* in vm->contexts */
     struct cn_list pins; /* of struct cn_js_pin */
+    size_t waiting;      /* of them those that are not passive */
     JSObjectRef natives; /* what native functions are properties of, protected; NULL: none */
     uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
     uint64_t ticks;      /* cn_clock_ticks() of its turns; who publishes them begins anew */
@@ -54,6 +55,7 @@ struct cn_js_pin {
     struct cn_js_cause cause; /* of that turn */
     bool orphan;              /* that one is gone */
     bool borrowed;            /* somebody else's pin keeps the value */
+    bool passive;             /* it promises nothing to come: worker/hung.h */
     struct cn_list link;
 };
 
@@ -90,6 +92,8 @@ void cn_js_loan_return(void *loan);
 void cn_js_pin_set(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
 /* The same for a value that another pin keeps for as long as the context lives. */
 void cn_js_pin_borrow(struct cn_js_pin *pin, struct cn_js_context *context, JSValueRef value);
+/* The pin is kept for something that may never happen. */
+void cn_js_pin_set_passive(struct cn_js_pin *pin);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
 /* `owner` goes: its pins stay, but nothing can be entered for them. */
 void cn_js_pin_orphan(struct cn_js_context *context, void *owner);

@@ -77,6 +77,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
 static void pin_entry(struct cn_instance *instance, struct cn_js_pin *pin, const char *name)
 {
     cn_js_pin_set(pin, instance->runtime->context, cn_runtime_entry(instance->runtime, name));
+    cn_js_pin_set_passive(pin);
 }
 
 /* {name: ArrayBuffer} of the files a bundle imports. */

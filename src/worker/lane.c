@@ -13,6 +13,7 @@
 #include "object/alarm.h"
 #include "worker/dispatch.h"
 #include "worker/fetch.h"
+#include "worker/hung.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
@@ -328,6 +329,7 @@ static void on_house(uv_timer_t *timer)
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_after_cut(CN_CONTAINER_OF(node, struct cn_instance, link));
     cn_fetch_sweep(lane);
+    cn_hung_sweep(lane);
     cn_websocket_lane_tick(lane);
     free_unused_instances(lane);
     restart_ended(lane);

@@ -42,6 +42,7 @@ int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime *
     if (rc < 0)
         goto leave;
     cn_js_pin_set(&runtime->entry, runtime->context, entry);
+    cn_js_pin_set_passive(&runtime->entry);
     cn_js_leave(runtime->context);
     *out = runtime;
     return 0;

@@ -2,10 +2,10 @@
 //
 // A request that came in over HTTP is a handle. Method, URL, headers and body are fetched from
 // the native request when they are first touched, and the AbortSignal is made when it is.
-import { native } from "../../internal/native.js";
+import { compatibilityFlags, native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
-import { AbortController, followSignal, isAbortSignal } from "../abort.js";
+import { AbortController, followSignal, isAbortSignal, whenAborted } from "../abort.js";
 import { DOMException } from "../dom-exception.js";
 import { isLocked } from "../streams/internal.js";
 import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
@@ -18,6 +18,8 @@ const METHODS = new Set([
   "PROPPATCH", "SEARCH", "UNLOCK", "ACL", "REPORT", "MKACTIVITY", "CHECKOUT", "MERGE", "MSEARCH", "NOTIFY", "SUBSCRIBE",
   "UNSUBSCRIBE", "QUERY", "PURGE", "MKCALENDAR", "LINK", "UNLINK", "BIND", "REBIND", "UNBIND",
 ]);
+/** Whether what aborts an incoming request aborts the requests that are made from it. */
+const PASSES_SIGNAL = compatibilityFlags.has("request_signal_passthrough");
 const CACHE_MODES = ["no-store", "no-cache", "reload"];
 
 class RequestState {
@@ -110,7 +112,11 @@ function headersOf(state) {
   return (state.headers ??= headersFromNative(state.handle));
 }
 function extra(state) {
-  return (state.extra ??= new RequestExtra());
+  if (state.extra === null) {
+    state.extra = new RequestExtra();
+    if (state.handle >= 0) state.extra.redirect = "manual";
+  }
+  return state.extra;
 }
 function contentType(state) {
   if (state.headers === null && state.handle >= 0) return native.requestHeader(state.handle, "content-type");
@@ -118,11 +124,16 @@ function contentType(state) {
   return listGet(names, values, "content-type");
 }
 
+/** Signals of incoming requests: they are there to be listened to, and end nothing by themselves. */
+const incoming = new WeakSet();
+const ignoresSignal = (signal) => !PASSES_SIGNAL && signal !== null && incoming.has(signal);
+
 function signalOf(state) {
   if (state.signal === null) {
     const controller = new AbortController();
     state.signal = controller.signal;
     if (state.handle >= 0) {
+      incoming.add(controller.signal);
       native.onAbort(state.handle, () => controller.abort(new DOMException("The client has disconnected", "AbortError")));
     }
   }
@@ -182,6 +193,9 @@ function applyInit(state, init) {
   }
 }
 
+/** Redirects of what comes in are the client's business: a handler that passes it on does not follow them. */
+const defaultRedirect = (state) => (state.handle >= 0 ? "manual" : "follow");
+
 /** Everything but the body. */
 function copyState(from) {
   const state = new RequestState(-1);
@@ -192,6 +206,7 @@ function copyState(from) {
   state.signal = from.signal;
   state.source = null;
   if (from.extra !== null) state.extra = Object.assign(new RequestExtra(), from.extra);
+  else if (from.handle >= 0) extra(state).redirect = "manual";
   return state;
 }
 
@@ -264,7 +279,10 @@ export class Request {
     const copy = copyState(state);
     cloneBody(withBody(state), copy);
     // Its signal follows the original's.
-    if (state.signal !== null || state.handle >= 0) copy.signal = followSignal(signalOf(state));
+    if (state.signal !== null || state.handle >= 0) {
+      copy.signal = followSignal(signalOf(state));
+      if (incoming.has(state.signal)) incoming.add(copy.signal);
+    }
     return new Request(INTERNAL, copy);
   }
 
@@ -278,7 +296,8 @@ export class Request {
     return headersOf(stateOf(this));
   }
   get redirect() {
-    return stateOf(this).extra?.redirect ?? "follow";
+    const state = stateOf(this);
+    return state.extra?.redirect ?? defaultRedirect(state);
   }
   get fetcher() {
     return stateOf(this).extra?.fetcher ?? null;
@@ -311,6 +330,25 @@ export function requestFromNative(handle) {
   return new Request(INTERNAL, new RequestState(handle));
 }
 
+/** The signal that ends a request made by a script, or null. */
+export function requestSignal(request) {
+  const { signal } = stateOf(request);
+  return ignoresSignal(signal) ? null : signal;
+}
+
+/** A request that has come from elsewhere in this server: `gone` aborts when whoever sent it has given it up. */
+export function requestFromPeer(url, init, gone) {
+  const request = new Request(url, { ...init, redirect: "manual" });
+  const controller = new AbortController();
+  const state = stateOf(request);
+  state.signal = controller.signal;
+  incoming.add(controller.signal);
+  const abort = () => controller.abort(new DOMException("The client has disconnected", "AbortError"));
+  if (gone?.aborted) abort();
+  else if (gone !== undefined) whenAborted(gone, abort);
+  return { request, abort };
+}
+
 /** Sets what `request.cf` shows. */
 export function requestSetCf(request, cf) {
   extra(stateOf(request)).cf = cf;
@@ -335,9 +373,10 @@ export function requestDetach(request) {
  */
 export function requestCopy(request) {
   const state = withBody(stateOf(request));
-  if (state.source !== null || state.stream !== null || state.used || state.signal !== null) return null;
+  if (state.source !== null || state.stream !== null || state.used || (state.signal !== null && !ignoresSignal(state.signal))) return null;
   if (state.extra !== null && state.extra.cf !== undefined) return null;
   const copy = copyState(state);
+  copy.signal = null;
   copy.extra = new RequestExtra();
   copy.extra.redirect = "manual";
   return new Request(INTERNAL, copy);
@@ -351,8 +390,8 @@ export function requestParts(request) {
     method: methodOf(state),
     url: urlOf(state),
     headers: headersOf(state),
-    signal: state.signal,
-    redirect: state.extra?.redirect ?? "follow",
+    signal: ignoresSignal(state.signal) ? null : state.signal,
+    redirect: state.extra?.redirect ?? defaultRedirect(state),
     cf: state.extra?.cf,
     cache: state.extra?.cache,
     fetcher: state.extra?.fetcher ?? null,

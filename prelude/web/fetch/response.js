@@ -9,6 +9,7 @@ import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
 import compression from "part:../compression.js";
+import reasons from "part:./reasons.js";
 import { isLocked, knownLength, nativeSource } from "../streams/internal.js";
 import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
 import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
@@ -30,7 +31,7 @@ class ResponseState {
     this.stream = null;
     this.used = false;
     this.status = status;
-    this.statusText = "";
+    this.statusText = null; // not given: that of the status
     this.code = code;
     this.names = null;
     this.values = null;
@@ -76,7 +77,7 @@ function applyInit(state, init) {
   let from = init;
   if (hasState(init)) {
     const other = stateOf(init);
-    from = { status: other.status, statusText: other.statusText, headers: undefined, ...other.extra };
+    from = { status: other.status, statusText: other.statusText ?? undefined, headers: undefined, ...other.extra };
     const { names, values } = lists(other);
     state.names = names.slice();
     state.values = values.slice();
@@ -220,7 +221,8 @@ export class Response {
     return stateOf(this).status;
   }
   get statusText() {
-    return stateOf(this).statusText;
+    const state = stateOf(this);
+    return state.statusText === null ? (state.status === 0 ? "" : reasons().reasonOf(state.status)) : state.statusText;
   }
   get headers() {
     const state = stateOf(this);
@@ -286,7 +288,8 @@ function encodeBody(state, coding) {
  * headers is a block of "name: value\r\n" lines or one of the HEADERS_ codes; body is null, a
  * string, a Uint8Array or a ReadableStream, of `length` bytes if that is known. The response counts as used.
  */
-export function responseParts(response) {
+/** @param {boolean} encodes false: the body stays as it is, whatever content-encoding says, for a receiver in this process */
+export function responseParts(response, encodes = true) {
   if (!hasState(response)) return null;
   const state = stateOf(response);
   if (bodyIsUsed(state)) throw bodyUsedError();
@@ -298,7 +301,7 @@ export function responseParts(response) {
   if (state.headers !== null || state.names !== null) {
     const { names, values } = lists(state);
     headers = headerBlock(names, values);
-    if (source !== null && names.includes("content-encoding")) {
+    if (encodes && source !== null && names.includes("content-encoding")) {
       source = encodeBody(state, listGet(names, values, "content-encoding").toLowerCase());
     }
   }
@@ -307,13 +310,22 @@ export function responseParts(response) {
   state.used = true;
   return {
     status: state.status,
-    statusText: state.statusText === "" ? undefined : state.statusText,
+    statusText: state.statusText === "" || state.statusText === null ? undefined : state.statusText,
     headers,
     body,
     length: whole ? null : knownLength(body),
     webSocket: state.extra === null ? null : state.extra.webSocket,
     encodeBody: state.extra === null ? "automatic" : state.extra.encodeBody,
+    cf: state.extra?.cf,
   };
+}
+
+/** Says where an answer came from; it is nobody else's yet. */
+export function responseCameFrom(response, url, redirected) {
+  const more = extra(stateOf(response));
+  more.url = url;
+  more.redirected = redirected;
+  return response;
 }
 
 /**
@@ -338,7 +350,7 @@ export function responseMove(response) {
 }
 
 /** A response that came from outside: fields as in ResponseState and ResponseExtra, body a source. */
-export function makeResponse({ status, statusText = "", names, values, source = null, ...rest }) {
+export function makeResponse({ status, statusText = null, names, values, source = null, ...rest }) {
   const state = new ResponseState(status, HEADERS_NONE);
   state.statusText = statusText;
   state.names = names;

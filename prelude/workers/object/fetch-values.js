@@ -2,9 +2,10 @@
 // arrived travels as a stream.
 import { Headers, isHeaders } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
-import { isRequest, isResponse, responseParts } from "../../web/fetch/internal.js";
+import { isRequest, isResponse, requestFromPeer, requestSignal, responseParts } from "../../web/fetch/internal.js";
 import { Response } from "../../web/fetch/response.js";
 import { receiveSocket, sendSocket } from "../websocket.js";
+import compression from "part:../../web/compression.js";
 
 export { isHeaders, isRequest, isResponse };
 
@@ -15,25 +16,44 @@ export function encodeRequest(request) {
     url: request.url,
     method: request.method,
     headers: [...request.headers],
+    redirect: request.redirect,
     body: request.body,
     cf: request.cf,
+    signal: requestSignal(request) ?? undefined,
   };
 }
 
-/** Redirects are the caller's business: what a handler passes on must not follow them. */
-export function decodeRequest({ url, method, headers, body, cf }) {
-  return new Request(url, { method, headers, redirect: "manual", body, cf });
+/** A request that was sent as a value. */
+export function decodeRequest({ url, method, headers, redirect, body, cf, signal }) {
+  return new Request(url, { method, headers, redirect, body, cf, signal });
+}
+
+/** A request that was sent to be answered: { request, abort }. abort() tells it that nobody waits any more. */
+export function decodeIncoming({ url, method, headers, body, cf, signal }) {
+  return requestFromPeer(url, { method, headers, body, cf }, signal);
 }
 
 const CODES = [[], [["content-type", "text/plain;charset=UTF-8"]], [["content-type", "application/json"]]];
 
+/** Bodies stay as their scripts see them: content-encoding is for those outside. */
 export function encodeResponse(response) {
   if (!isResponse(response)) throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
-  const { status, statusText, headers, body, webSocket } = responseParts(response);
-  return { status, statusText, headers, body, webSocket: sendSocket(webSocket) };
+  if (response.type === "error") throw new TypeError("Return value from serve handler must not be an error response (like Response.error())");
+  const { status, statusText, headers, body, webSocket, encodeBody, cf } = responseParts(response, false);
+  return { status, statusText, headers, body, webSocket: sendSocket(webSocket), encodeBody: encodeBody === "manual" ? encodeBody : undefined, cf };
 }
 
-export function decodeResponse({ status, statusText, headers, body, webSocket = null }) {
+const FORMATS = { gzip: "gzip", "x-gzip": "gzip", br: "brotli", deflate: "deflate" };
+
+/** What was sent in a content coding is read without it. */
+function decoded(body, pairs) {
+  const coding = pairs.find(([name]) => name.toLowerCase() === "content-encoding")?.[1].trim().toLowerCase();
+  const format = FORMATS[coding];
+  if (format === undefined) return body;
+  return new Response(body).body.pipeThrough(new (compression().DecompressionStream)(format));
+}
+
+export function decodeResponse({ status, statusText, headers, body, webSocket = null, encodeBody, cf }) {
   let pairs = headers;
   if (typeof headers === "number") pairs = CODES[headers];
   else if (typeof headers === "string") {
@@ -42,9 +62,9 @@ export function decodeResponse({ status, statusText, headers, body, webSocket = 
       return [line.slice(0, colon), line.slice(colon + 2)];
     });
   }
-  const init = { status, statusText, headers: pairs };
+  const init = { status, statusText, headers: pairs, cf };
   if (webSocket !== null) init.webSocket = receiveSocket(webSocket);
-  const made = new Response(body, init);
+  const made = new Response(encodeBody === "manual" && body !== null ? decoded(body, pairs) : body, init);
   // A string body alone would add a type that the sender did not give.
   if (typeof body === "string" && !pairs.some(([name]) => name.toLowerCase() === "content-type")) made.headers.delete("content-type");
   return made;

@@ -8,7 +8,7 @@ import { deserialize, serialize } from "../../internal/serialize.js";
 import { clearTimeout, setTimeout } from "../../web/timers.js";
 import { loopbackExports } from "../context.js";
 import { isResponse, responseMove } from "../../web/fetch/internal.js";
-import { decodeRequest, encodeResponse } from "./fetch-values.js";
+import { decodeIncoming, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
 import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
@@ -218,9 +218,10 @@ async function deliverLocalFetch(host, call, local) {
 
 async function deliverFetch(host, call, bytes) {
   try {
-    const response = await runFetch(host, decodeRequest(deserialize(bytes)));
+    const { request, abort } = decodeIncoming(deserialize(bytes));
+    const response = await runFetch(host, request);
     noteResponse(response);
-    replyWith(call, encodeResponse(response));
+    replyWith(call, encodeResponse(response), abort);
   } catch (error) {
     failCall(call, error);
   }

@@ -5,6 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
+import "../../internal/symbols.js";
 import { currentLevel, currentObject, currentTrace, gated, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
@@ -122,6 +123,7 @@ class CallContext {
     this.lifetime = lifetime; // of the event that sends or receives it; null: none that matters
     this.made = []; // [exports, number]: what was exported for this message
     this.received = []; // stubs that came in it and are the receiver's to dispose of
+    this.onStop = null; // called when the receiver gives up one of its streams
     this.streams = null; // promises of the ends of streams that were exported for it
   }
   export(target) {
@@ -153,7 +155,7 @@ class CallContext {
     if (value instanceof Disposable) return write(writer, TAG.DISPOSABLE, [value.value, value.dispose]);
     if (value instanceof RpcTarget) return write(writer, TAG.REFERENCE, this.reference(value));
     if (isReadableStream(value)) {
-      const source = new StreamSource(value);
+      const source = new StreamSource(value, this.onStop);
       (this.streams ??= []).push(source.pump);
       return write(writer, TAG.STREAM, this.reference(source));
     }
@@ -244,8 +246,9 @@ export function setServiceStub(make) {
 
 /** A stream on its way: the receiver pulls. */
 class StreamSource extends RpcTarget {
-  constructor(stream) {
+  constructor(stream, onStop) {
     super();
+    this.onStop = onStop;
     this.queue = [];
     this.wake = null;
     this.room = null;
@@ -266,6 +269,7 @@ class StreamSource extends RpcTarget {
     }).catch((error) => { this.failure = error; this.wake?.(); });
   }
   stop(reason) {
+    if (this.stopped === null) this.onStop?.();
     this.stopped = { reason };
     this.refuse?.(reason);
   }
@@ -303,22 +307,34 @@ function streamFrom(source) {
     if (chunk === null) source[Symbol.dispose]();
     return chunk;
   };
+  const failed = (cause) => {
+    throw new Error("ReadableStream received over RPC disconnected prematurely.", { cause });
+  };
   return createByteStreamFromPull(
-    () => source.pull().then(done),
+    () => source.pull().then(done, failed),
     (reason) => source.cancelled(reason).then(() => source[Symbol.dispose](), () => {}),
   );
 }
 
-/** A WritableStream of the sender: the receiver writes, one chunk at a time. */
+/** A WritableStream of the sender: the receiver writes, one chunk at a time. Without a close() it ends in an abort. */
 class StreamSink extends RpcTarget {
   #writer;
+  #closed = false;
   constructor(stream) {
     super();
     this.#writer = stream.getWriter();
   }
   write(chunk) { return this.#writer.write(chunk); }
-  close() { return this.#writer.close(); }
-  abort(reason) { return this.#writer.abort(reason); }
+  close() {
+    this.#closed = true;
+    return this.#writer.close();
+  }
+  /** The receiver has dropped it, or aborted it: its reason stays there, as on the platform. */
+  [Symbol.dispose]() {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#writer.abort(new Error("WritableStream received over RPC was disconnected because the remote execution context has ended.")).catch(() => {});
+  }
 }
 
 function sinkTo(sink) {
@@ -326,7 +342,7 @@ function sinkTo(sink) {
   return createWritableFromSink({
     write: (chunk) => sink.write(chunk),
     close: () => end(sink.close().then(() => {})),
-    abort: (reason) => end(sink.abort(reason).then(() => {})),
+    abort: () => sink[Symbol.dispose](),
   });
 }
 
@@ -606,9 +622,19 @@ export function serializeArguments(value) {
   return { bytes: serialize(value, context), context };
 }
 
+/** Calls a handler of a worker by name: `send` (method, bytes, callback) takes the arguments there. */
+export function callHandler(send, method, args) {
+  needsEvent();
+  return call(new StubState((path, bytes, callback) => send(method, bytes, callback), NO_PATH, null), NO_PATH, args);
+}
+
+/** What a stub stands for: {worker, entrypoint, props}; null: it is no worker's. */
+export const stubService = (value) => stubState(value)?.service ?? null;
+
 /** Answers with a value that leaves for good: what it holds by reference is the receiver's. */
-export function replyWith(handle, value) {
+export function replyWith(handle, value, onStop = null) {
   const context = new CallContext();
+  context.onStop = onStop;
   reply(handle, serialize(value, context), context);
 }
 

@@ -6,7 +6,8 @@ import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
-import { isRequest, requestCopy } from "../../web/fetch/internal.js";
+import { isRequest, requestCopy, requestSignal, responseCameFrom } from "../../web/fetch/internal.js";
+import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
@@ -38,12 +39,12 @@ export async function fetchBy(send, input, init, target = null) {
     const relative = typeof input === "string" && input.startsWith("/");
     request = new Request(relative ? BASE + input.slice(1) : input, init);
   }
-  if (request.redirect === "manual") return exchange(send, request, target);
+  if (request.redirect === "manual") return responseCameFrom(await exchange(send, request, target), request.url, false);
   for (let count = 0; ; count++) {
     const hasBody = request.body !== null;
     const response = await exchange(send, request, target);
     const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return response;
+    if (location === null) return responseCameFrom(response, request.url, count > 0);
     if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
     if (count === REDIRECTS_MAX) throw new TypeError(`Too many redirects: more than ${REDIRECTS_MAX}.`);
     request = redirected(request, response.status, new URL(location, request.url), hasBody);
@@ -88,14 +89,18 @@ function settleWith(bytes, resolve, reject) {
 function exchange(send, request, target) {
   const answer = target === null ? null : exchangeLocally(target, request);
   if (answer !== null) return answer;
-  const { signal } = request;
-  signal.throwIfAborted();
+  const signal = requestSignal(request);
+  signal?.throwIfAborted();
   const { bytes, context } = serializeArguments(encodeRequest(request));
   return new Promise((resolve, reject) => {
-    const onAbort = (reason) => reject(reason);
-    whenAborted(signal, onAbort);
+    // Whoever answers is told first, in the turns that follow this one.
+    const onAbort = (reason) => setTimeout(() => {
+      context.takeBack();
+      reject(reason);
+    }, 0);
+    if (signal !== null) whenAborted(signal, onAbort);
     send(bytes, gated((faults, result, message) => {
-      forgetAborted(signal, onAbort);
+      if (signal !== null) forgetAborted(signal, onAbort);
       context.takeBack();
       if (faults >= 0) reject(remoteError(faults, result, message));
       else settleWith(result, resolve, reject);

@@ -130,8 +130,9 @@ class Message {
   #timestamp;
   #verdict = 0; // the first of ack() and retry() counts
   #delay = -1;
-  constructor(key, [id, sent, attempts, type], bytes) {
+  constructor(key, [id, sent, attempts, type], bytes, body) {
     if (key !== token) throw new TypeError("Illegal constructor");
+    this.#body = body;
     this.id = id;
     this.attempts = attempts;
     this.#timestamp = sent;
@@ -188,6 +189,32 @@ class MessageBatch {
   }
 }
 finishInterface(MessageBatch);
+
+const V8 = 3; // index in TYPES
+
+/** A batch that a service binding's queue() brings; `messages` have their bodies. */
+export function makeBatch(queue, messages, metrics) {
+  const list = messages.map(({ id, timestamp, attempts, body }) => new Message(token, [id, timestamp, attempts, V8], null, body));
+  const { backlogCount = 0, backlogBytes = 0, oldestMessageTimestamp = 0 } = metrics ?? {};
+  return new MessageBatch(token, queue, list, [backlogCount, backlogBytes, +oldestMessageTimestamp]);
+}
+
+const retryOf = (delay) => (delay < 0 ? {} : { delaySeconds: delay });
+export const emptyResult = () => ({ ackAll: false, retryBatch: { retry: false }, explicitAcks: [], retryMessages: [] });
+
+/** What the handler has said about it, for the caller. */
+export function batchResult(batch) {
+  const result = emptyResult();
+  const all = batchVerdict(batch);
+  result.ackAll = all.verdict === ACK;
+  if (all.verdict === RETRY) result.retryBatch = { retry: true, ...retryOf(all.delay) };
+  for (const message of batch.messages) {
+    const { verdict, delay } = verdictOf(message);
+    if (verdict === ACK) result.explicitAcks.push(message.id);
+    else if (verdict === RETRY) result.retryMessages.push({ msgId: message.id, ...retryOf(delay) });
+  }
+  return result;
+}
 
 function unpack(bytes) {
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);

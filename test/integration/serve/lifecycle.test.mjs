@@ -93,7 +93,7 @@ test("two lanes share the port and serve alike", async () => {
 
 test("a script that awaits at its top level is ready when it is", async () => {
   const server = await serve(project({
-    "index.js": 'const value = await new Promise((r) => setTimeout(() => r("waited"), 50));\nexport default { fetch: () => new Response(value) };',
+    "index.js": 'const value = await crypto.subtle.digest("SHA-256", new Uint8Array(1 << 20)).then(() => "waited");\nexport default { fetch: () => new Response(value) };',
   }));
   assert.equal(await (await server.fetch("/")).text(), "waited");
   await server.stop();

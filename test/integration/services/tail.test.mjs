@@ -303,7 +303,7 @@ test("OB-2 a consumer that never ends holds nobody up: what finds no room is dro
   const make = (name, more, source) => project({ "wrangler.toml": `name = "${name}"\nmain = "index.js"\ncompatibility_date = "2026-03-01"\n${more}`, "index.js": source });
   const server = await serve([
     make("fast", '[[tail_consumers]]\nservice = "stuck"\n', "export default { fetch: () => new Response('hi') }"),
-    make("stuck", '[cairn]\nhosts = ["stuck.test"]\n', "export default { tail: () => new Promise(() => {}), fetch() {} }"),
+    make("stuck", '[cairn]\nhosts = ["stuck.test"]\n', "export default { tail: () => scheduler.wait(3_600_000), fetch() {} }"),
   ], { lanes: 1 });
   for (let i = 0; i < 15; i++) assert.deepEqual(new Set(await Promise.all(Array.from({ length: 50 }, () => server.text("/")))), new Set(["hi"]));
   const text = (await ask({ data: server.data }, "GET", "/metrics")).text;
