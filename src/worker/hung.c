@@ -84,7 +84,7 @@ void cn_hung_sweep(struct cn_lane *lane)
     CN_LIST_FOREACH(&lane->instances, node)
     {
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (instance->state != CN_INSTANCE_READY || instance->runtime->context->waiting > 0)
+        if (instance->state == CN_INSTANCE_STARTING || instance->runtime->context->waiting > 0)
             continue;
         struct cn_event *event = youngest(instance);
         if (event && !is_worked_for(lane, event))
