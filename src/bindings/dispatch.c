@@ -76,8 +76,8 @@ static const char *handler_of(JSContextRef ctx, JSValueRef value)
     return found;
 }
 
-/* serviceCall(worker, "rpc" | "fetch" | "handler", entrypoint | undefined, method | undefined, props | undefined,
- * bytes, callback): as objectCall(). The worker runs on this lane. */
+/* serviceCall(worker, "rpc" | "fetch" | "handler", entrypoint | undefined, method | undefined,
+ * props | undefined, bytes, callback): as objectCall(). The worker runs on this lane. */
 static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
 {
     uint8_t *bytes, *props;
