@@ -159,33 +159,71 @@ static void on_ready(struct cn_ws_end *end)
     pump(end->owner);
 }
 
-/* The conversation is over: forgets the socket. */
-static void socket_free(struct cn_object_socket *socket)
+#define TO(state) (1u << (state))
+static const unsigned moves[CN_OBJECT_SOCKET_STATES] = {
+    [CN_OBJECT_SOCKET_OPEN] = TO(CN_OBJECT_SOCKET_TOLD) | TO(CN_OBJECT_SOCKET_ENDING),
+    [CN_OBJECT_SOCKET_TOLD] = TO(CN_OBJECT_SOCKET_ENDING),
+};
+
+static void set_state(struct cn_object_socket *socket, enum cn_object_socket_state state)
+{
+    CN_ASSERT(moves[socket->state] & TO(state));
+    socket->state = state;
+}
+
+/* K6: it is not listed any more. */
+static void leave_set(struct cn_object_socket *socket)
 {
     struct cn_socket_set *set = socket->set;
-    struct cn_ws_end *end = socket->end;
-    if (socket->event)
-        socket->event->socket = NULL; /* it ends by itself */
     tags_remove(socket);
     cn_list_remove(&socket->link);
     set->count--;
     set->lane->socket_count--;
     if (!set->awake)
         set->lane->hibernated_count--;
+    socket->set = NULL;
+    set_free_if_unused(set);
+}
+
+/* Its close event is over. One that an object holds stays in the set, for its reset. */
+static void become_told(struct cn_object_socket *socket)
+{
+    set_state(socket, CN_OBJECT_SOCKET_TOLD);
+    if (socket->holder)
+        return;
+    leave_set(socket);
+    cn_list_push_back(&socket->lane->sockets_told, &socket->link);
+}
+
+/* The conversation is over: forgets the socket. It is ENDING. */
+static void socket_free(struct cn_object_socket *socket)
+{
+    struct cn_ws_end *end = socket->end;
+    CN_ASSERT(socket->state == CN_OBJECT_SOCKET_ENDING);
+    if (socket->event)
+        socket->event->socket = NULL; /* it ends by itself */
+    if (socket->set)
+        leave_set(socket);
+    cn_list_remove(&socket->link);
     struct cn_object *holder = socket->holder;
     cn_free(socket);
     cn_ws_end_release(end);
     if (holder && --holder->sockets == 0)
         cn_object_rest(holder);
-    set_free_if_unused(set);
+}
+
+static void socket_end(struct cn_object_socket *socket)
+{
+    set_state(socket, CN_OBJECT_SOCKET_ENDING);
+    socket_free(socket);
 }
 
 /* The other side is gone for good. What it sent before is still delivered. */
 static void on_gone(struct cn_ws_end *end)
 {
     struct cn_object_socket *socket = end->owner;
-    if (socket->close_delivered && !socket->event)
-        socket_free(socket);
+    if (socket->state == CN_OBJECT_SOCKET_TOLD)
+        socket_end(socket);
 }
 
 static const struct cn_ws_end_ops end_ops = {on_ready, NULL, on_gone};
@@ -218,6 +256,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
     struct cn_object_socket *socket =
         cn_alloc_zero(sizeof(*socket) + tag_count * sizeof(struct cn_socket_tag_link));
     socket->end = end;
+    socket->lane = object->lane;
     socket->set = set;
     socket->auto_reply = auto_reply;
     socket->accepted_ms = cn_clock_wall_ms(cn_node_clock(object->lane->node));
@@ -344,10 +383,10 @@ static void close_told(struct cn_object_socket *socket, const struct cn_ws_close
         struct cn_ws_close reply = {close->code, true, close->reason, close->reason_size, NULL};
         cn_ws_end_close(end, &reply);
     }
-    socket->close_delivered = true; /* not before: on_gone() may have run just now */
+    become_told(socket); /* not before: on_gone() may have run just now */
     /* Otherwise its own close is on the way, or may still come until the connection gives up. */
     if (cn_ws_end_closed(end) || end->peer->state == CN_WS_END_RELEASED)
-        socket_free(socket);
+        socket_end(socket);
 }
 
 /* Back from the object: K1, the next one may go. */
@@ -419,7 +458,8 @@ static void pump(struct cn_object_socket *socket)
 {
     struct cn_ws_end *end = socket->end;
     struct cn_ws_item *item;
-    while (!socket->event && !socket->close_delivered && (item = cn_ws_end_take(end))) {
+    while (!socket->event && socket->state == CN_OBJECT_SOCKET_OPEN &&
+           (item = cn_ws_end_take(end))) {
         if (answer_automatically(socket, item))
             cn_ws_item_free(item);
         else
@@ -441,8 +481,8 @@ static void outbox_send(struct cn_output *output, const struct cn_err *err)
         else if (!err && sent->end->state != CN_WS_END_RELEASED) {
             cn_ws_end_close(sent->end, &sent->close->close);
             struct cn_object_socket *socket = cn_object_socket_of(sent->end);
-            if (socket && socket->close_delivered && !socket->event)
-                socket_free(socket);
+            if (socket && socket->state == CN_OBJECT_SOCKET_TOLD)
+                socket_end(socket);
         }
         cn_ws_message_unref(sent->message);
         if (sent->close)
@@ -500,6 +540,7 @@ void cn_object_socket_lane_init(struct cn_object_lane *lane)
 {
     cn_map_init(&lane->socket_sets);
     cn_list_init(&lane->socket_events);
+    cn_list_init(&lane->sockets_told);
 }
 
 void cn_object_socket_lane_tick(struct cn_object_lane *lane)
@@ -537,7 +578,7 @@ void cn_object_socket_holder_reset(struct cn_object *object)
         struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
         if (socket->holder != object)
             continue;
-        socket->close_delivered = false; /* on_gone() leaves it to us */
+        set_state(socket, CN_OBJECT_SOCKET_ENDING); /* on_gone() leaves it to us */
         cn_ws_end_close(socket->end, &close);
         socket_free(socket); /* the set stays: the object is still there */
     }
@@ -562,9 +603,11 @@ void cn_object_socket_lane_fini(struct cn_object_lane *lane)
         struct cn_socket_set *set = entry->value;
         set->live = true; /* so that it stays until the last of them has gone */
         while (!cn_list_empty(&set->sockets))
-            socket_free(CN_CONTAINER_OF(set->sockets.next, struct cn_object_socket, link));
+            socket_end(CN_CONTAINER_OF(set->sockets.next, struct cn_object_socket, link));
         set->live = false;
         set_free_if_unused(set);
     }
     cn_map_fini(&lane->socket_sets);
+    while (!cn_list_empty(&lane->sockets_told))
+        socket_end(CN_CONTAINER_OF(lane->sockets_told.next, struct cn_object_socket, link));
 }

@@ -11,6 +11,9 @@
  * Two kinds: a hibernatable socket lets its object go; one that a program has
  * accept()ed keeps it in memory and ends with it.
  *
+ *     OPEN ──its close event is over──► TOLD ──closed, or the peer is gone──► ENDING ──► freed
+ *       └──the object was reset, the lane ends─────────────────────────────────▲
+ *
  * K1  Events of one socket are delivered in order, one at a time: the next one
  *     waits until the class has answered the one before.
  * K2  Every socket gets exactly one close event, and nothing after it.
@@ -19,6 +22,8 @@
  * K4  What an object sends leaves when its turn's writes are durable, in order.
  * K5  A holder is alive: an object that was reset takes no socket, and has none
  *     from the moment on. An end that is given to it closes as its others did.
+ * K6  A hibernatable socket is in its set, and listed, exactly while it is OPEN: during its
+ *     close event still, and never after. The program may yet close it.
  *
  * Threads:   the lane that owns the object.
  * Ownership: the lane owns sets, sets own sockets, a socket owns its end. */
@@ -50,16 +55,24 @@ struct cn_socket_tag_link {
     struct cn_object_socket *socket;
 };
 
+enum cn_object_socket_state {
+    CN_OBJECT_SOCKET_OPEN,
+    CN_OBJECT_SOCKET_TOLD,   /* K2: nothing comes any more; its own close may still leave */
+    CN_OBJECT_SOCKET_ENDING, /* whoever ends it frees it */
+    CN_OBJECT_SOCKET_STATES
+};
+
 struct cn_object_socket {
+    enum cn_object_socket_state state;
     struct cn_ws_end *end; /* owned; its `owner` is this struct */
-    struct cn_socket_set *set;
-    struct cn_list link;           /* in set->sockets */
+    struct cn_object_lane *lane;
+    struct cn_socket_set *set;     /* NULL: it has left it (K6) */
+    struct cn_list link;           /* in set->sockets, or in lane->sockets_told */
     struct cn_object *holder;      /* of an accept()ed one: whom it keeps; NULL: hibernatable */
     struct cn_socket_event *event; /* under way, or NULL */
     int64_t auto_response_ms;      /* wall clock of the last one; 0: never */
     int64_t accepted_ms;           /* wall clock */
     bool auto_reply;               /* answer the peer's close once its event is over */
-    bool close_delivered;          /* K2 */
     unsigned tag_count;
     struct cn_socket_tag_link tags[];
 };

@@ -142,7 +142,13 @@ describe("before 2026-03-17 and 2026-04-07", () => {
     const answered = await Client.open(server, "/room/old");
     assert.deepEqual(await answered.close(3000, "x"), [3000, "from the object"]);
     const left = await Client.open(server, "/room/old");
-    assert.equal((await left.close(3000, "leave it"))[0], 1006);
+    const gone = left.close(3000, "leave it");
+    // K6: it is listed in its webSocketClose, and not after.
+    await server.untilTrue(async () => (await json(server, "/room/old/log")).at(-1)?.startsWith("close 3000 leave it"), "webSocketClose");
+    assert.match((await json(server, "/room/old/log")).at(-1), /listed=true$/);
+    await server.untilTrue(async () => (await json(server, "/room/old/sockets")) === 0, "an empty list");
+    assert.equal(left.over, undefined, "the connection is still there");
+    assert.equal((await gone)[0], 1006);
   });
   test("DO-WS-12: a long reason is cut before 2026-03-03", async () => {
     const old = await serve(makeProject("2026-02-01"));

@@ -6,7 +6,7 @@
 #include "base/diag.h"
 #include "test/unit/object/world.h"
 
-enum { JOIN = 1, ACCEPT, COUNT, AUTO, TIMEOUT, RESET, RESET_ACCEPT, RESET_JOIN };
+enum { JOIN = 1, ACCEPT, COUNT, AUTO, TIMEOUT, RESET, RESET_ACCEPT, RESET_JOIN, MANUAL, CLOSE };
 
 static struct cn_ws_end *joining; /* the end that JOIN and ACCEPT take */
 static struct cn_text joining_tag;
@@ -29,6 +29,12 @@ static void taken_back(struct cn_call *call)
     parked = NULL;
 }
 
+static void count_one(struct cn_object_socket *socket, void *data)
+{
+    (void)socket;
+    (*(intptr_t *)data)++;
+}
+
 static void deliver_event(struct cn_object *object, struct cn_call *call)
 {
     struct cn_socket_event *event = call->payload;
@@ -45,6 +51,7 @@ static void deliver_event(struct cn_object *object, struct cn_call *call)
         cn_buf_printf(&seen, "e:%s", item->close.error);
     else
         cn_buf_printf(&seen, "c%u", item->close.code);
+    CHECK(event->socket->set); /* K6: in its close event still */
     if (event->kind == CN_SOCKET_MESSAGE && park) {
         park = false;
         parked = call;
@@ -54,12 +61,6 @@ static void deliver_event(struct cn_object *object, struct cn_call *call)
     if (event->kind == CN_SOCKET_MESSAGE)
         CHECK_INT(0, cn_object_socket_send(object, event->socket->end, item->message));
     cn_call_reply(call, NULL);
-}
-
-static void count_one(struct cn_object_socket *socket, void *data)
-{
-    (void)socket;
-    (*(intptr_t *)data)++;
 }
 
 static void room_deliver(struct cn_object *object, void *instance, struct cn_call *call)
@@ -73,10 +74,17 @@ static void room_deliver(struct cn_object *object, void *instance, struct cn_cal
     intptr_t count = 0;
     switch ((intptr_t)call->payload) {
     case JOIN:
+    case MANUAL: /* the program answers a close, or not */
     case ACCEPT:
-        cn_object_socket_accept(object, joining, (intptr_t)call->payload == JOIN, true,
-                                &joining_tag, joining_tag.size ? 1 : 0);
+        cn_object_socket_accept(object, joining, (intptr_t)call->payload != ACCEPT,
+                                (intptr_t)call->payload != MANUAL, &joining_tag,
+                                joining_tag.size ? 1 : 0);
         break;
+    case CLOSE: {
+        struct cn_ws_close close = {1000, true, "", 0, NULL};
+        cn_object_socket_close(object, joining, &close);
+        break;
+    }
     case COUNT:
         cn_object_socket_each(object, joining_tag.size ? &joining_tag : NULL, count_one, &count);
         break;
@@ -269,6 +277,62 @@ TEST(object_socket, K5_a_reset_object_takes_no_socket)
         hang_up(&b);
         world_close(&world);
     }
+}
+
+/* A client has closed, and the program does not answer: the socket is not listed any more, whether
+ * the object was awake or asleep; a close may still be sent. */
+TEST(object_socket, K6_a_socket_leaves_the_list_with_its_close_event)
+{
+    struct world world;
+    for (int asleep = 0; asleep < 2; asleep++) {
+        struct client a, b;
+        begin(&world);
+        joining_tag = (struct cn_text){"red", 3};
+        join(&world, &b, MANUAL);
+        join(&world, &a, MANUAL);
+        struct cn_ws_end *closing = joining;
+        if (asleep)
+            evict(&world);
+        CHECK_INT(2, world.lane.socket_count);
+        struct cn_ws_close close = {3000, true, "bye", 3, NULL};
+        cn_ws_end_close(a.end, &close);
+        UNTIL(&world, SEEN("c3000"));
+        joining_tag = (struct cn_text){0};
+        UNTIL(&world, ask(&world, "room", COUNT) == 1);
+        joining_tag = (struct cn_text){"red", 3};
+        CHECK_INT(1, ask(&world, "room", COUNT));
+        CHECK_INT(1, world.lane.socket_count);
+        CHECK(!a.gone && a.got.size == 0); /* the connection is still there */
+        evict(&world);
+        CHECK_INT(1, world.lane.hibernated_count);
+        if (asleep) {
+            joining = closing;
+            (void)ask(&world, "room", CLOSE);
+            UNTIL(&world, GOT(&a, "c1000"));
+            UNTIL(&world, a.gone);
+        }
+        hang_up(&a);
+        hang_up(&b);
+        joining_tag = (struct cn_text){0};
+        UNTIL(&world, ask(&world, "room", COUNT) == 0);
+        CHECK_INT(0, world.lane.socket_count);
+        world_close(&world);
+    }
+}
+
+TEST(object_socket, K6_a_lane_that_stops_lets_go_of_those_that_have_left)
+{
+    struct world world;
+    struct client a;
+    begin(&world);
+    join(&world, &a, MANUAL);
+    struct cn_ws_close close = {3000, true, "bye", 3, NULL};
+    cn_ws_end_close(a.end, &close);
+    UNTIL(&world, SEEN("c3000"));
+    UNTIL(&world, ask(&world, "room", COUNT) == 0);
+    world_close(&world);
+    CHECK(a.gone);
+    hang_up(&a);
 }
 
 TEST(object_socket, K1_events_of_one_socket_come_one_at_a_time)
