@@ -126,10 +126,23 @@ function open(context) {
   });
 }
 
+/** What a promise of the prelude that is no plain one has under this name: the one that it stands for. */
+export const INNER = Symbol("inner promise");
+
 /** What is awaited: a thenable that is no promise gets its call of then() in the context of now. */
 function thenable(value) {
-  if ((typeof value !== "object" || value === null) && typeof value !== "function") return value;
-  if (getPrototypeOf(value) === PromisePrototype) return value;
+  if (typeof value === "object") {
+    if (value === null || getPrototypeOf(value) === PromisePrototype) return value;
+  } else if (typeof value === "function") {
+    const inner = value[INNER];
+    if (inner !== undefined) return inner;
+  } else {
+    return value;
+  }
+  return foreign(value);
+}
+
+function foreign(value) {
   const method = value.then;
   if (typeof method !== "function") return value;
   const context = here();
@@ -139,18 +152,23 @@ function thenable(value) {
 /** Calls `callback` in the context, now or once it may. For what is called from nobody's code. */
 function run(context, callback) {
   if (mark[0] === context.n || back(context)) return callback();
-  return apply(then, open(context), [callback]);
+  return then.call(open(context), callback);
 }
 
 /** What rewritten code uses (tools/bundler/turns.mjs). `c`: the context that was entered last. */
 export const turns = Object.assign(native.turns, { c: new Context(0, 0, 0, 0, 0, null, undefined), make, back, open, thenable });
 
 /** Promise.prototype.then() without a context: for callbacks that enter one themselves. */
-export const afterwards = (promise, onFulfilled, onRejected) => apply(then, promise, [onFulfilled, onRejected]);
+export const afterwards = (promise, onFulfilled, onRejected) => then.call(promise, onFulfilled, onRejected);
+
+/** For such a callback: the context is entered, whether the gate is open to it or not. */
+export function resume(context) {
+  if (mark[0] !== context.n) enter(context);
+}
 
 function bound(callback, context) {
   if (typeof callback !== "function") return callback;
-  return (value) => (mark[0] === context.n || back(context) ? callback(value) : apply(then, open(context), [() => callback(value)]));
+  return (value) => (mark[0] === context.n || back(context) ? callback(value) : then.call(open(context), () => callback(value)));
 }
 
 Object.defineProperty(PromisePrototype, "then", {

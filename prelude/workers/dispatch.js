@@ -1,5 +1,5 @@
 // Events come in here: C calls start() once and then a dispatch function per event.
-import { currentTrace, outputGate, turns } from "../internal/turn.js";
+import { afterwards, currentTrace, here, outputGate, resume, turns } from "../internal/turn.js";
 import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setStarting } from "../internal/startup.js";
@@ -110,10 +110,14 @@ export function dispatchFetch(handle) {
   if (result instanceof Response) {
     finish(handle, context, result);
   } else {
-    Promise.resolve(result).then(
-      (response) => finish(handle, context, response),
-      (error) => fail(handle, context, error),
-    );
+    const turn = here();
+    afterwards(Promise.resolve(turns.thenable(result)), (response) => {
+      resume(turn);
+      finish(handle, context, response);
+    }, (error) => {
+      resume(turn);
+      fail(handle, context, error);
+    });
   }
 }
 

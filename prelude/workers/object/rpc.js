@@ -6,7 +6,7 @@
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
 import "../../internal/symbols.js";
-import { currentLevel, currentObject, currentTrace, gated, runAt } from "../../internal/turn.js";
+import { INNER, afterwards, currentLevel, currentObject, currentTrace, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
@@ -581,6 +581,7 @@ const NO_PATH = [];
 const resultHandler = {
   getPrototypeOf: ({ path }) => (path.length === 0 ? RpcPromise : RpcProperty).prototype,
   get({ promise, path }, key) {
+    if (key === INNER) return path.length === 0 ? promise : undefined;
     if (key === "then" && path.length === 0) return (fulfilled, rejected) => promise.then(fulfilled, rejected);
     if (key === "then" || key === "catch" || key === "finally") {
       const value = path.length === 0 ? promise : promise.then((root) => walk(root, path).value);
@@ -817,7 +818,14 @@ export function answerLocal(handle, target, local) {
   }
   if (result !== null && (typeof result === "object" || typeof result === "function")) {
     const promise = result instanceof Promise ? result : Promise.resolve(result);
-    promise.then((value) => replyLocal(handle, local, value), (error) => failCall(handle, error));
+    const context = here();
+    afterwards(promise, (value) => {
+      resume(context);
+      replyLocal(handle, local, value);
+    }, (error) => {
+      resume(context);
+      failCall(handle, error);
+    });
   } else {
     replyLocal(handle, local, result);
   }
