@@ -285,17 +285,18 @@ test: setup-test ## everything up to a green test run
 run: all ## build, then serve the examples and the applications
 	@tools/run-gallery $(B)/cairn
 
-# The binary, and beside it what bundling needs: our scripts and esbuild (with the package for this
-# platform). An installed cairn does not need the checkout.
+# The binary, and beside it what bundling needs: our scripts, esbuild (with the package for this
+# platform) and what turns.mjs uses. An installed cairn does not need the checkout.
 LIBDIR   = $(DESTDIR)$(PREFIX)/lib/cairn
+BUNDLER_PACKAGES = esbuild acorn @jridgewell/sourcemap-codec $(patsubst node_modules/%,%,$(wildcard node_modules/@esbuild/*))
 SHAREDIR = $(DESTDIR)$(PREFIX)/share
 install: all ## install below PREFIX (/usr/local)
-	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)/node_modules/@esbuild
+	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)
 	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
 	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
-	@rm -rf $(LIBDIR)/node_modules/esbuild $(LIBDIR)/node_modules/@esbuild/*
-	@cp -R node_modules/esbuild $(LIBDIR)/node_modules/
-	@cp -R node_modules/@esbuild/* $(LIBDIR)/node_modules/@esbuild/
+	@rm -rf $(LIBDIR)/node_modules/*
+	@install -d $(BUNDLER_PACKAGES:%=$(LIBDIR)/node_modules/%)
+	@for p in $(BUNDLER_PACKAGES); do cp -R node_modules/$$p/. $(LIBDIR)/node_modules/$$p/; done
 	@rm -rf $(B)/package/made && node tools/package/generate.mjs $(B)/cairn $(B)/package/made $(VERSION)
 	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	@install -m 644 $(B)/package/made/man/*.1 $(SHAREDIR)/man/man1/

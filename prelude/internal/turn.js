@@ -16,17 +16,20 @@
 // T4  Scripts see `turns`, the mark, and contexts, but not what is in a context: whatever they do to
 //     them, only their own code runs for another of their own, and natives name their objects
 //     themselves.
-import { native } from "./native.js";
+import { native, options } from "./native.js";
 
 const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, LAST_CONTEXT = 6, STRAY = 7;
 const clock = native.clock();
 const { mark } = native.turns; // made where the prelude begins: its own code is rewritten too
+/** What an invocation may do: open connections, write data points (AE-2). */
+const SUBREQUESTS_MAX = options.subrequests ?? Infinity;
+const POINTS_MAX = 250;
 const { then } = Promise.prototype;
 const PromisePrototype = Promise.prototype;
 const { getPrototypeOf } = Object;
 const { apply } = Reflect;
 
-let enter, closed, frameOf, objectOf, levelOf, withLevel, withFrame, make;
+let spendSubrequest, spendPoint, enter, closed, frameOf, objectOf, levelOf, withLevel, withFrame, make;
 
 class Context {
   n = ++clock[LAST_CONTEXT];
@@ -38,7 +41,11 @@ class Context {
   #level; // of the gate (gate.js); null: there is no object
   #frame; // of AsyncLocalStorage: a Map that is never changed, or undefined
   #gone = false;
-  constructor(object, trace, high, low, unsampled, level, frame) {
+  #root; // the context of the whole event: it has what was spent
+  #subrequests = 0;
+  #points = 0;
+  constructor(object, trace, high, low, unsampled, level, frame, root = null) {
+    this.#root = root ?? this;
     this.#object = object;
     this.#trace = trace;
     this.#high = high;
@@ -62,10 +69,12 @@ class Context {
     };
     /** The same at another level of an object, which may be another one, or with another frame. */
     withLevel = (context, level, object = context.#object) =>
-      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, level, context.#frame);
+      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, level, context.#frame, context.#root);
     withFrame = (context, frame) =>
-      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#level, frame);
+      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#level, frame, context.#root);
     frameOf = (context) => context.#frame;
+    spendSubrequest = (context) => ++context.#root.#subrequests <= SUBREQUESTS_MAX;
+    spendPoint = (context) => ++context.#root.#points <= POINTS_MAX;
     objectOf = (context) => context.#object;
     levelOf = (context) => {
       let level = context.#level;
@@ -201,6 +210,16 @@ export function runAt(level, callback) {
   const context = withLevel(here(), level);
   if (back(context)) callback();
   else if (closed(context)) wait(context, callback);
+}
+
+/** fetch(), connect() or new WebSocket(): throws if the invocation has done that too often. */
+export function takeSubrequest() {
+  if (!spendSubrequest(here())) throw new Error("Too many subrequests.");
+}
+
+/** The same for data points of Analytics Engine. */
+export function takePoint() {
+  if (!spendPoint(here())) throw new Error("Analytics Engine write limit exceeded.");
 }
 
 /** The number of the object whose code runs, or 0. */

@@ -5,7 +5,7 @@
 // the Connection and one common token; when all three are unreachable the token is collected, and
 // the connection is closed.
 import { finishInterface } from "../internal/interface.js";
-import { gated, outputGate } from "../internal/turn.js";
+import { gated, outputGate, takeSubrequest } from "../internal/turn.js";
 import { native } from "../internal/native.js";
 import { needsEvent } from "../internal/startup.js";
 import { illegalConstructor, isObject } from "../internal/webidl.js";
@@ -231,6 +231,7 @@ export function connect(address, options = {}) {
   const mapped = extra.loaded()?.virtualHost(`${hostname}:${port}`) ?? null;
   if (mapped !== null) return mapped.connect(address);
   const connection = new Connection();
+  takeSubrequest();
   connection.id = native.socketConnect(hostname, port, SECURE[secure], halfOpen, gated(connection.receive));
   return new Socket(SECRET, connection, secure, halfOpen);
 }

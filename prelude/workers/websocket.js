@@ -5,7 +5,7 @@
 // for hibernation (then events go to methods of the object, and this object may be collected and
 // made anew), or used in a Response (then it belongs to whoever gets that).
 import { needsEvent } from "../internal/startup.js";
-import { currentObject, gated, outputGate } from "../internal/turn.js";
+import { currentObject, gated, outputGate, takeSubrequest } from "../internal/turn.js";
 import { compatibilityFlags, native } from "../internal/native.js";
 import { defineConstants, finishInterface } from "../internal/interface.js";
 import { deserialize, serialize } from "../internal/serialize.js";
@@ -353,6 +353,7 @@ async function connect(url, headers, secure) {
   if (gate !== undefined) await gate;
   return new Promise((resolve, reject) => {
     const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
+    takeSubrequest();
     native.wsConnect(url.hostname, port, secure, url.host, url.pathname + url.search, headers, true, gated((result) => {
       if (typeof result === "string") reject(new TypeError(`WebSocket connection failed: ${result}`));
       else resolve({ status: result[0], ...splitHeaderLines(result[1]), w: result[2], body: result[3] });

@@ -10,16 +10,14 @@
 #include "js/native.h"
 #include "object/node.h"
 #include "service/points.h"
-#include "worker/allowance.h"
 #include "worker/runtime.h"
 
 /* analyticsWrite(dataset, index, blobs, blobCount, doubles: Float64Array): texts are strings or
- * bytes; throws if they are too long, or the points of this invocation too many. */
+ * bytes; throws if they are too long. */
 static JSValueRef native_analytics_write(CN_JS_NATIVE_ARGS)
 {
     struct cn_object_lane *lane = cn_jsservice_lane(ctx);
     struct cn_services *services = cn_node_data(lane->node);
-    struct cn_allowance *allowance = cn_allowance_current(cn_runtime_of(ctx)->data);
     struct cn_point point = {.time_ms = cn_clock_wall_ms(cn_node_clock(lane->node)),
                              .blob_count = (unsigned)cn_js_to_number(ctx, cn_js_arg(3))};
     size_t ends[1 + CN_POINT_BLOB_COUNT];
@@ -41,11 +39,8 @@ static JSValueRef native_analytics_write(CN_JS_NATIVE_ARGS)
         cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
                     "writeDataPoint(): Cumulative size of blobs exceeds %d bytes.",
                     CN_POINT_BLOB_SIZE_MAX);
-    else if (allowance->points_left == 0)
-        cn_js_throw(ctx, exception, CN_JS_ERROR, "Analytics Engine write limit exceeded.");
     if (*exception)
         goto free_texts;
-    allowance->points_left--;
 
     const char *text = cn_buf_text(&texts);
     point.index = (struct cn_point_text){text, ends[0]};

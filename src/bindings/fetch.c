@@ -303,8 +303,6 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     if (!runtime->client)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
-    if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
-        return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
     if (runtime->fetches.live == FETCHES_MAX)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "too many fetches at once (%d)",
                            FETCHES_MAX);

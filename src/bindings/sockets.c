@@ -23,7 +23,6 @@
 #include "base/mem.h"
 #include "js/native.h"
 #include "net/socket.h"
-#include "worker/allowance.h"
 #include "worker/runtime.h"
 
 #define INPUT_HIGH (256 * 1024)
@@ -183,8 +182,6 @@ static JSValueRef native_socket_connect(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
     if (!JSValueIsObject(ctx, cn_js_arg(4)))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "socketConnect: not a function");
-    if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
-        return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
     if (runtime->connections.live == CONNECTIONS_MAX)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "too many sockets at once (%d)",
                            CONNECTIONS_MAX);

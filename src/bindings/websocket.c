@@ -450,8 +450,6 @@ static JSValueRef native_ws_connect(CN_JS_NATIVE_ARGS)
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     if (!instance_of(ctx) || !runtime->sockets)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "there is no network here");
-    if (runtime->data && !cn_allowance_take_subrequest(runtime->data))
-        return cn_js_throw(ctx, exception, CN_JS_ERROR, "Too many subrequests.");
     struct cn_lane *lane = instance_of(ctx)->lane;
     char *host = cn_js_to_text(ctx, cn_js_arg(0), NULL);
     char *authority = cn_js_to_text(ctx, cn_js_arg(3), NULL);

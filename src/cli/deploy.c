@@ -163,8 +163,6 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
         return NULL;
     }
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
-    if (config->limits.subrequests)
-        script->subrequests_max = (uint64_t)config->limits.subrequests;
     script->source = (char *)cn_buf_take(&bundle->source);
     for (size_t i = 0; i < bundle->file_count; i++) {
         cn_script_add_file(script, bundle->files[i].name, bundle->files[i].bytes,

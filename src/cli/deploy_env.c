@@ -26,6 +26,8 @@
 #include "store/store.h"
 #include "worker/script.h"
 
+#define SUBREQUESTS_MAX 10000 /* of an invocation, unless the configuration says otherwise */
+
 /* ---- env ---------------------------------------------------------------------------- */
 
 static void append_version_metadata(struct cn_buf *json, const struct cn_bundle *bundle)
@@ -578,6 +580,8 @@ char *cn_deploy_options(const struct cn_config *config, const struct cn_script *
     cn_buf_append_byte(&json, ']');
     if (config->server.limits.object_block_ms)
         cn_buf_printf(&json, ",\"objectBlockMs\":%" PRId64, config->server.limits.object_block_ms);
+    cn_buf_printf(&json, ",\"subrequests\":%" PRId64,
+                  config->limits.subrequests ? config->limits.subrequests : SUBREQUESTS_MAX);
     if (config->tail_consumers.count)
         cn_buf_append_str(&json, ",\"tailed\":true");
     cn_buf_printf(&json, ",\"deleteAllDeletesAlarm\":%s}",

@@ -18,7 +18,6 @@ struct cn_event *cn_event_new(struct cn_instance *instance)
     event->instance = instance;
     event->id = cn_rand_next(&lane->rand);
     cn_list_push_back(&instance->events, &event->link);
-    cn_allowance_add(&instance->allowance, instance->script, ++instance->event_count);
     return event;
 }
 
@@ -37,6 +36,5 @@ void cn_event_free(struct cn_event *event)
     cn_js_pin_clear(&event->pipe);
     cn_js_pin_clear(&event->abort);
     cn_list_remove(&event->link);
-    event->instance->event_count--;
     cn_free(event);
 }

@@ -27,7 +27,6 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "js/context.h"
-#include "worker/allowance.h"
 #include "worker/script.h"
 
 struct cn_lane;
@@ -59,8 +58,6 @@ struct cn_instance {
     struct cn_runtime *runtime;
     struct cn_list link;             /* in lane->instances */
     struct cn_list events;           /* of struct cn_event */
-    size_t event_count;              /* of them */
-    struct cn_allowance allowance;   /* for all of them: event.h */
     struct cn_list objects;          /* of struct cn_jsobject, worker/jsclass.h */
     struct cn_list sockets;          /* of struct cn_jssocket, worker/websocket.h */
     struct cn_list ends;             /* of struct cn_ws_end that are NEW: worker/websocket.h */

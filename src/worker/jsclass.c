@@ -173,8 +173,6 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     struct cn_jsobject *js = CN_NEW(struct cn_jsobject);
     js->object = object;
     js->instance = instance;
-    cn_allowance_add(&js->allowance, instance->script,
-                     1); /* the constructor's, and the first call's */
     js->handle = cn_handles_add(&instance->lane->objects, js);
     if (!js->handle) {
         cn_free(js);
@@ -264,7 +262,6 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
-    cn_allowance_add(&js->allowance, instance->script, object->running_count);
     if (call->kind == CN_CALL_SOCKET) {
         deliver_socket(object, js, call);
         return;

@@ -21,7 +21,6 @@
 #include "object/call.h"
 #include "object/class.h"
 #include "object/node.h"
-#include "worker/allowance.h"
 
 struct cn_instance;
 struct cn_lane;
@@ -50,7 +49,6 @@ struct cn_jsobject {
     uint8_t *error; /* owned; serialized: what it was reset for, if code threw it; NULL: nothing */
     size_t error_size;
     uint64_t handle;
-    struct cn_allowance allowance; /* for its calls under way: event.h */
 };
 
 /* An SQL statement under way, known to JavaScript by number. It is in its object's list, so that it

@@ -16,7 +16,6 @@ struct cn_script *cn_script_new(void)
     struct cn_script *script = CN_NEW(struct cn_script);
     atomic_init(&script->refs, 1);
     pthread_mutex_init(&script->map_lock, NULL);
-    script->subrequests_max = CN_SUBREQUESTS_MAX_DEFAULT;
     return script;
 }
 

@@ -54,7 +54,6 @@ struct cn_script_consumer {
     unsigned visibility_ms; /* of a pull; 0: the default */
 };
 
-#define CN_SUBREQUESTS_MAX_DEFAULT 10000u
 
 struct cn_script {
     atomic_uint refs;
@@ -82,7 +81,6 @@ struct cn_script {
     size_t tail_count;
     double trace_rate;        /* the share of its invocations that become spans, 0 to 1 */
     uint64_t cpu_limit_ms;    /* per turn */
-    uint64_t subrequests_max; /* of an invocation: fetch(), connect(), WebSockets */
     struct cn_assets *assets; /* a reference; NULL: none */
     bool has_source;          /* false: nothing but assets */
 

@@ -6,7 +6,7 @@
 // that holds no more than the promise somebody is waiting for. The FetchSource, which is the body
 // of the Response, holds the Exchange. So a Response that is dropped unread can be collected, and
 // a FinalizationRegistry then closes its connection.
-import { gated, outputGate } from "../../internal/turn.js";
+import { gated, outputGate, takeSubrequest } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
 import { forgetAborted, whenAborted } from "../abort.js";
@@ -51,11 +51,11 @@ class Exchange {
 
   start(method, url, headers, body) {
     const isStream = typeof body === "object" && body !== null && !(body instanceof Uint8Array);
+    takeSubrequest();
     try {
       this.handle = native.fetchStart(method, url, headers, isStream ? undefined : body, -1, gated((what, a, b, c) => this.receive(what, a, b, c)));
     } catch (error) {
-      // The limit of an invocation has nothing to do with the network: workerd's words.
-      throw error.message === "Too many subrequests." ? error : networkError(error.message);
+      throw networkError(error.message);
     }
     if (this.signal !== null) whenAborted(this.signal, this.onAbort);
     if (isStream) this.upload(body);

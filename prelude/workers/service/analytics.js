@@ -1,4 +1,5 @@
 // Analytics Engine datasets: https://developers.cloudflare.com/analytics/analytics-engine/
+import { takePoint } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 
@@ -36,6 +37,7 @@ class AnalyticsEngineDataset {
     const blobs = list(point, "blobs", columnsMax).map(text);
     const doubles = list(point, "doubles", columnsMax);
     for (let i = 0; i < doubles.length; i++) doubles[i] = Number(doubles[i]);
+    takePoint();
     native.analyticsWrite(this.#dataset, indexes.length > 0 ? indexes[0] : "", blobs, blobs.length, new Float64Array(doubles));
   }
 }

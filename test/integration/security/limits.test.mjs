@@ -38,6 +38,10 @@ describe("subrequests of an invocation", () => {
     assert.deepEqual(await server.act("together", 20), { value: 5 });
     assert.deepEqual(await server.act("fetch", 5), { value: [5] });
   });
+  test("those under way at once have each their own", async () => {
+    const many = await Promise.all(Array.from({ length: 8 }, (_, i) => server.act("fetch", i % 2 ? 9 : 5)));
+    many.forEach((answer, i) => assert.deepEqual(answer, { value: i % 2 ? [5, "Too many subrequests."] : [5] }));
+  });
   test("sockets count too; calls of objects do not", async () => {
     assert.deepEqual(await server.act("connect"), { value: [5, "Too many subrequests."] });
     assert.deepEqual(await server.act("calls", 50), { value: 50 });
