@@ -12,13 +12,14 @@ import names from "../node/names.json";
 import { currentTrace, frames, gated } from "../internal/turn.js";
 import { isStarting, needsEvent } from "../internal/startup.js";
 import trace from "part:../internal/trace.js";
+import subtleCrypto from "part:../web/crypto/part.js";
 import { modules } from "./modules.js";
 import * as timers from "./node-timers.js";
 
 let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
-    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, isStarting, needsEvent,
+    compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, isStarting, needsEvent, subtleCrypto,
     noteChannel: (channel, message) => {
       if (currentTrace() !== 0) trace().noteChannel(channel, message);
     },

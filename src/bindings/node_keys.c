@@ -21,6 +21,7 @@
 
 #define INPUT_MAX (1u << 20) /* bytes of an encoded key */
 #define RSA_BITS_MAX 16384
+#define SPKAC_MAX (64 * 1024)
 
 static JSValueRef reason(JSContextRef ctx, const char *otherwise)
 {
@@ -60,8 +61,15 @@ static EVP_PKEY *key_arg(JSContextRef ctx, JSValueRef value, bool is_private)
                       : d2i_PUBKEY(NULL, &at, (long)size);
 }
 
+/* How a written key is encrypted; no cipher: not at all. */
+struct protection {
+    const char *cipher;
+    uint8_t *passphrase;
+    size_t size;
+};
+
 static JSValueRef encode(JSContextRef ctx, EVP_PKEY *key, bool is_private, const char *form,
-                         const char *structure)
+                         const char *structure, const struct protection *protection)
 {
     uint8_t *out = NULL;
     size_t size = 0;
@@ -69,7 +77,12 @@ static JSValueRef encode(JSContextRef ctx, EVP_PKEY *key, bool is_private, const
     OSSL_ENCODER_CTX *encoder =
         OSSL_ENCODER_CTX_new_for_pkey(key, selection, form, structure, NULL);
     JSValueRef value;
-    if (encoder && OSSL_ENCODER_to_data(encoder, &out, &size) == 1)
+    bool ready =
+        encoder &&
+        (!protection->cipher ||
+         (OSSL_ENCODER_CTX_set_cipher(encoder, protection->cipher, NULL) == 1 &&
+          OSSL_ENCODER_CTX_set_passphrase(encoder, protection->passphrase, protection->size) == 1));
+    if (ready && OSSL_ENCODER_to_data(encoder, &out, &size) == 1)
         value = cn_js_uint8array(ctx, out, size);
     else
         value = reason(ctx, "The key cannot be written in this form");
@@ -87,7 +100,8 @@ static JSValueRef describe(JSContextRef ctx, EVP_PKEY *key, bool is_private, JSV
     const char *type = EVP_PKEY_get0_type_name(key);
     JSValueRef items[4] = {
         cn_js_text_z(ctx, type ? type : ""),
-        encode(ctx, key, is_private, "DER", is_private ? "PrivateKeyInfo" : "SubjectPublicKeyInfo"),
+        encode(ctx, key, is_private, "DER", is_private ? "PrivateKeyInfo" : "SubjectPublicKeyInfo",
+               &(struct protection){0}),
         JSValueMakeNumber(ctx, EVP_PKEY_get_bits(key)),
         cn_js_text_z(ctx, curve),
     };
@@ -124,7 +138,8 @@ static JSValueRef native_node_key_public(CN_JS_NATIVE_ARGS)
     return value;
 }
 
-/* nodeKeyWrite(DER, isPrivate, "PEM" | "DER", structure) -> bytes, or a string */
+/* nodeKeyWrite(DER, isPrivate, "PEM" | "DER", structure, cipher, passphrase) -> bytes, or a string;
+ * without a cipher the key is not encrypted */
 static JSValueRef native_node_key_write(CN_JS_NATIVE_ARGS)
 {
     bool is_private = JSValueToBoolean(ctx, cn_js_arg(1));
@@ -133,7 +148,12 @@ static JSValueRef native_node_key_write(CN_JS_NATIVE_ARGS)
         return reason(ctx, "unsupported");
     char *form = cn_js_to_text(ctx, cn_js_arg(2), NULL);
     char *structure = cn_js_to_text(ctx, cn_js_arg(3), NULL);
-    JSValueRef value = encode(ctx, key, is_private, form, structure);
+    char *cipher =
+        JSValueIsString(ctx, cn_js_arg(4)) ? cn_js_to_text(ctx, cn_js_arg(4), NULL) : NULL;
+    struct protection protection = {.cipher = cipher};
+    (void)cn_js_bytes(ctx, cn_js_arg(5), &protection.passphrase, &protection.size);
+    JSValueRef value = encode(ctx, key, is_private, form, structure, &protection);
+    cn_free(cipher);
     cn_free(form);
     cn_free(structure);
     EVP_PKEY_free(key);
@@ -312,7 +332,35 @@ static JSValueRef native_node_key_generate(CN_JS_NATIVE_ARGS)
     return value;
 }
 
+/* nodeSpkac(what, text) -> what 0: whether its signature is right; 1: its public key as PEM, 2: its
+ * challenge, as bytes, or undefined */
+static JSValueRef native_node_spkac(CN_JS_NATIVE_ARGS)
+{
+    uint8_t *text;
+    size_t size;
+    int what = (int)cn_js_to_number(ctx, cn_js_arg(0));
+    if (!cn_js_bytes(ctx, cn_js_arg(1), &text, &size) || size > SPKAC_MAX)
+        return what == 0 ? JSValueMakeBoolean(ctx, false) : JSValueMakeUndefined(ctx);
+    while (size > 0 && strchr(" \n\r\t", text[size - 1]))
+        size--;
+    NETSCAPE_SPKI *spki = NETSCAPE_SPKI_b64_decode((const char *)text, (int)size);
+    EVP_PKEY *key = spki ? X509_PUBKEY_get(spki->spkac->pubkey) : NULL;
+    JSValueRef value = JSValueMakeUndefined(ctx);
+    if (what == 0)
+        value = JSValueMakeBoolean(ctx, key && NETSCAPE_SPKI_verify(spki, key) > 0);
+    else if (what == 1 && key)
+        value = encode(ctx, key, false, "PEM", "SubjectPublicKeyInfo", &(struct protection){0});
+    else if (what == 2 && spki)
+        value = cn_js_uint8array(ctx, ASN1_STRING_get0_data(spki->spkac->challenge),
+                                 (size_t)ASN1_STRING_length(spki->spkac->challenge));
+    ERR_clear_error();
+    EVP_PKEY_free(key);
+    NETSCAPE_SPKI_free(spki);
+    return value;
+}
+
 const struct cn_js_native cn_native_node_keys[] = {
+    {"nodeSpkac", native_node_spkac},
     {"nodeKeyRead", native_node_key_read},
     {"nodeKeyPublic", native_node_key_public},
     {"nodeKeyWrite", native_node_key_write},

@@ -1,6 +1,7 @@
 // Diffie-Hellman, with numbers and with elliptic curves, and primes of node:crypto.
 import { Buffer } from "../buffer.js";
-import { invalidArgType, invalidArgValue, nodeError, outOfRange, validateFunction } from "./errors.js";
+import { callable } from "./callable.js";
+import { invalidArgType, invalidArgValue, nodeError, outOfRange, validateBoolean, validateFunction, validateInt32, validateObject } from "./errors.js";
 import { native } from "./internals.js";
 import { asBuffer, bytesOf, derOf, KeyObject, output } from "./keys.js";
 
@@ -8,6 +9,7 @@ import { asBuffer, bytesOf, derOf, KeyObject, output } from "./keys.js";
 const GROUPS = { modp1: 768, modp2: 1024, modp5: 1536, modp14: 2048, modp15: 3072, modp16: 4096, modp17: 6144, modp18: 8192 };
 const FORMS = { compressed: 2, uncompressed: 4, hybrid: 6 };
 const BITS_MAX = 16384;
+const PRIME_BITS_MAX = 8192;
 
 const encoded = (value, encoding, name) => bytesOf(value, name, encoding);
 const noKey = (kind) => nodeError(Error, `ERR_CRYPTO_INVALID_KEYTYPE`, `No ${kind} key - did you forget to generate one?`);
@@ -48,9 +50,7 @@ class NumberExchange {
   computeSecret(otherKey, inputEncoding = undefined, outputEncoding = undefined) {
     if (this.#private === undefined) throw noKey("private");
     const other = encoded(otherKey, inputEncoding, "otherPublicKey");
-    const [a, p] = [other, this.#prime].map((bytes) => BigInt(`0x${asBuffer(bytes).toString("hex") || "0"}`));
-    if (a <= 1n) throw nodeError(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Supplied key is too small");
-    if (a >= p - 1n) throw nodeError(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Supplied key is too large");
+    this.#check(other, "Supplied key");
     return output(this.#power(other), outputEncoding);
   }
   getPrime(encoding = undefined) {
@@ -67,15 +67,23 @@ class NumberExchange {
     if (this.#private === undefined) throw noKey("private");
     return output(this.#private.slice(), encoding);
   }
+  /** A public number is between 1 and the prime less one, both left out. */
+  #check(key, what) {
+    const [a, p] = [key, this.#prime].map((bytes) => BigInt(`0x${asBuffer(bytes).toString("hex") || "0"}`));
+    if (a <= 1n) throw Object.assign(new Error(`${what} is too small`), { code: "ERR_CRYPTO_INVALID_KEYLEN" });
+    if (a >= p - 1n) throw Object.assign(new Error(`${what} is too large`), { code: "ERR_CRYPTO_INVALID_KEYLEN" });
+  }
   setPublicKey(key, encoding = undefined) {
-    this.#public = Uint8Array.from(encoded(key, encoding, "publicKey"));
+    const bytes = Uint8Array.from(encoded(key, encoding, "publicKey"));
+    this.#check(bytes, "Public key");
+    this.#public = bytes;
   }
   setPrivateKey(key, encoding = undefined) {
     this.#private = Uint8Array.from(encoded(key, encoding, "privateKey"));
   }
 }
 
-export class DiffieHellman extends NumberExchange {
+class DiffieHellmanClass extends NumberExchange {
   constructor(sizeOrPrime, primeEncoding = undefined, generator = undefined, generatorEncoding = undefined) {
     if (primeEncoding !== undefined && (typeof primeEncoding !== "string" || !Buffer.isEncoding(primeEncoding)) && primeEncoding !== "buffer") {
       [primeEncoding, generator, generatorEncoding] = [undefined, primeEncoding, generator];
@@ -86,10 +94,12 @@ export class DiffieHellman extends NumberExchange {
       base = Uint8Array.from([base >>> 24, base >>> 16, base >>> 8, base].map((byte) => byte & 0xff)).subarray(Math.clz32(base) >> 3);
     } else {
       base = encoded(base, generatorEncoding, "generator");
+      if (base.length > PRIME_BITS_MAX / 8) throw new RangeError("The generator is too large");
     }
     let prime;
     if (typeof sizeOrPrime === "number") {
-      if (!(Number.isInteger(sizeOrPrime) && sizeOrPrime >= 512 && sizeOrPrime <= BITS_MAX)) throw outOfRange("sizeOrKey", `>= 512 && <= ${BITS_MAX}`, sizeOrPrime);
+      validateInt32(sizeOrPrime, "sizeOrKey");
+      if (sizeOrPrime < 512 || sizeOrPrime > BITS_MAX) throw Object.assign(new Error("Invalid prime length"), { code: "ERR_CRYPTO_OPERATION_FAILED" });
       prime = native.nodePrime(false, sizeOrPrime, true);
     } else {
       prime = Uint8Array.from(encoded(sizeOrPrime, primeEncoding, "sizeOrKey"));
@@ -98,22 +108,24 @@ export class DiffieHellman extends NumberExchange {
   }
 }
 
-export class DiffieHellmanGroup extends NumberExchange {
+class DiffieHellmanGroupClass extends NumberExchange {
   constructor(name) {
     const prime = native.nodeDhGroup(GROUPS[name] ?? 0);
     if (prime === null) throw nodeError(Error, "ERR_CRYPTO_UNKNOWN_DH_GROUP", "Unknown DH group");
     super(prime, Uint8Array.of(2));
   }
 }
-delete DiffieHellmanGroup.prototype.setPublicKey;
 for (const method of ["setPublicKey", "setPrivateKey"]) {
-  Object.defineProperty(DiffieHellmanGroup.prototype, method, { value: undefined, configurable: true });
+  Object.defineProperty(DiffieHellmanGroupClass.prototype, method, { value: undefined, configurable: true });
 }
+
+export const DiffieHellman = callable(DiffieHellmanClass, "DiffieHellman");
+export const DiffieHellmanGroup = callable(DiffieHellmanGroupClass, "DiffieHellmanGroup");
 
 const curveName = (curve) => `${{ "P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1" }[curve] ?? curve}`;
 const invalidPoint = () => nodeError(Error, "ERR_CRYPTO_ECDH_INVALID_PUBLIC_KEY", "Public key is not valid for specified curve");
 
-export class ECDH {
+class ECDHClass {
   #curve;
   #private;
   #public;
@@ -137,7 +149,7 @@ export class ECDH {
   }
   getPublicKey(encoding = undefined, format = "uncompressed") {
     if (this.#public === undefined) throw noKey("public");
-    return ECDH.convertKey(this.#public, this.#curve, undefined, encoding, format ?? "uncompressed");
+    return ECDHClass.convertKey(this.#public, this.#curve, undefined, encoding, format ?? "uncompressed");
   }
   setPrivateKey(key, encoding = undefined) {
     const pair = native.nodeEcMultiply(this.#curve, encoded(key, encoding, "privateKey"));
@@ -151,6 +163,8 @@ export class ECDH {
     return output(point, outputEncoding);
   }
 }
+
+export const ECDH = callable(ECDHClass, "ECDH");
 
 export function diffieHellman({ privateKey, publicKey }, callback = undefined) {
   for (const [name, key] of [["private", privateKey], ["public", publicKey]]) {
@@ -167,15 +181,31 @@ export function diffieHellman({ privateKey, publicKey }, callback = undefined) {
 // ---- primes ----
 
 function numberBytes(value, name) {
-  if (typeof value !== "bigint") return value === undefined ? undefined : encoded(value, undefined, name);
+  if (typeof value !== "bigint") {
+    if (!ArrayBuffer.isView(value) && !(value instanceof ArrayBuffer)) throw invalidArgType(name, ["bigint", "ArrayBuffer", "TypedArray", "Buffer", "DataView"], value);
+    return encoded(value, undefined, name);
+  }
   if (value < 0n) throw outOfRange(name, ">= 0", value);
   const hex = value.toString(16);
   return Uint8Array.from(Buffer.from(hex.length % 2 ? `0${hex}` : hex, "hex"));
 }
 
 function primeArguments(size, options) {
-  if (!(Number.isInteger(size) && size >= 1 && size <= BITS_MAX)) throw outOfRange("size", `>= 1 && <= ${BITS_MAX}`, size);
-  return [size, !!options.safe, numberBytes(options.add, "options.add"), numberBytes(options.rem, "options.rem")];
+  validateInt32(size, "size", 1);
+  validateObject(options, "options");
+  const { safe = false, bigint = false, add, rem } = options;
+  validateBoolean(safe, "options.safe");
+  validateBoolean(bigint, "options.bigint");
+  if (size > PRIME_BITS_MAX) throw new RangeError(`generatePrime size exceeds maximum (${PRIME_BITS_MAX} bits)`);
+  const bytes = { add: add === undefined ? undefined : numberBytes(add, "options.add"), rem: rem === undefined ? undefined : numberBytes(rem, "options.rem") };
+  const number = (array) => BigInt(`0x${asBuffer(array).toString("hex") || "0"}`);
+  if (bytes.add !== undefined) {
+    const [by, rest] = [number(bytes.add), bytes.rem === undefined ? 0n : number(bytes.rem)];
+    // Primes that are a multiple apart must be able to exist.
+    if (by >= 2n ** BigInt(size)) throw Object.assign(new RangeError("invalid options.add"), { code: "ERR_OUT_OF_RANGE" });
+    if (by <= rest) throw Object.assign(new RangeError("invalid options.rem"), { code: "ERR_OUT_OF_RANGE" });
+  }
+  return [size, safe, bytes.add, bytes.rem];
 }
 const primeResult = (bytes, { bigint }) => {
   const buffer = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
@@ -185,14 +215,25 @@ const primeResult = (bytes, { bigint }) => {
 export const generatePrimeSync = (size, options = {}) => primeResult(native.nodePrime(false, ...primeArguments(size, options)), options);
 export function generatePrime(size, options, callback = options) {
   if (typeof options === "function") options = {};
+  const args = primeArguments(size, options);
   validateFunction(callback, "callback");
-  native.nodePrime(true, ...primeArguments(size, options)).then((bytes) => callback(null, primeResult(bytes, options)), callback);
+  native.nodePrime(true, ...args).then((bytes) => callback(null, primeResult(bytes, options)), callback);
 }
-export const checkPrimeSync = (candidate) => native.nodeIsPrime(false, numberBytes(candidate, "candidate"));
-export function checkPrime(candidate, options, callback = options) {
+function checkOptions(options) {
+  validateObject(options, "options");
+  if (options.checks !== undefined) validateInt32(options.checks, "options.checks", 0);
+}
+export function checkPrimeSync(candidate, options = {}) {
+  const bytes = numberBytes(candidate, "candidate");
+  checkOptions(options);
+  return native.nodeIsPrime(false, bytes);
+}
+export function checkPrime(candidate, options = {}, callback = undefined) {
+  const bytes = numberBytes(candidate, "candidate");
+  if (typeof options === "function") [options, callback] = [{}, options];
+  checkOptions(options);
   validateFunction(callback, "callback");
-  if (candidate === undefined) throw invalidArgType("candidate", "of type bigint or an instance of ArrayBuffer, TypedArray, Buffer, or DataView", candidate);
-  native.nodeIsPrime(true, numberBytes(candidate, "candidate")).then((isPrime) => callback(null, isPrime), callback);
+  native.nodeIsPrime(true, bytes).then((isPrime) => callback(null, isPrime), callback);
 }
 
 export default {

@@ -1,5 +1,5 @@
 // X509Certificate of node:crypto: https://nodejs.org/api/crypto.html#class-x509certificate
-import { invalidArgType, nodeError, validateString } from "./errors.js";
+import { invalidArgType, invalidArgValue, validateString } from "./errors.js";
 import { native } from "./internals.js";
 import { asBuffer, bytesOf, createPublicKey, derOf, KeyObject } from "./keys.js";
 
@@ -50,7 +50,7 @@ export class X509Certificate {
       throw invalidArgType("buffer", "of type string or an instance of Buffer, TypedArray, or DataView", buffer);
     }
     const fields = native.nodeX509Read(bytesOf(buffer, "buffer"));
-    if (fields === null) throw nodeError(Error, "ERR_OSSL_PEM_NO_START_LINE", "error:0480006C:PEM routines::no start line");
+    if (fields === null) throw invalidArgValue("buffer", buffer, "is not a certificate");
     [this.#der, this.#subject, this.#issuer, this.#altName, this.#infoAccess, this.#from, this.#to, this.#serial, this.#ca, this.#usage, this.#key] = fields;
   }
   get subject() {
@@ -63,7 +63,7 @@ export class X509Certificate {
     return this.#altName;
   }
   get infoAccess() {
-    return this.#infoAccess;
+    return this.#infoAccess === undefined ? undefined : `${this.#infoAccess}\n`;
   }
   get validFrom() {
     return this.#from;

@@ -1,4 +1,4 @@
 // What is evaluated at the first use of crypto.subtle, a CryptoKey or a DigestStream.
-export { CryptoKey, readKey, writeKey } from "./crypto-key.js";
+export { CryptoKey, dataOf, isCryptoKey, readKey, writeKey } from "./crypto-key.js";
 export { DigestStream } from "./digest-stream.js";
 export { SubtleCrypto, subtle } from "./subtle-crypto.js";
