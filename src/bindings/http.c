@@ -294,7 +294,7 @@ static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
 static JSValueRef native_on_abort(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeBoolean(ctx, false));
-    if (event->aborted)
+    if (cn_event_is_canceled(event))
         return JSValueMakeBoolean(ctx, true);
     cn_js_pin_clear(&event->abort);
     cn_js_pin_set(&event->abort, cn_js_context_of(ctx), cn_js_arg(1));
@@ -417,7 +417,7 @@ static int respond_bytes(JSContextRef ctx, struct cn_event *event, const struct 
 static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeBoolean(ctx, false));
-    if (event->state != CN_EVENT_RUNNING)
+    if (!cn_event_is_running(event))
         return JSValueMakeBoolean(ctx, false);
     struct head head;
     if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
@@ -451,7 +451,7 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
     EVENT_OR(JSValueMakeBoolean(ctx, false));
     struct cn_ws_end *end =
         cn_websocket_find(instance_of(ctx)->lane, cn_js_to_number(ctx, cn_js_arg(2)));
-    if (event->state != CN_EVENT_RUNNING)
+    if (!cn_event_is_running(event))
         return JSValueMakeBoolean(ctx, false);
     if (!end || end->state != CN_WS_END_NEW)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
@@ -481,7 +481,7 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
 static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeBoolean(ctx, false));
-    if (event->state != CN_EVENT_RUNNING)
+    if (!cn_event_is_running(event))
         return JSValueMakeBoolean(ctx, false);
     struct head head;
     if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
@@ -491,7 +491,7 @@ static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
     head_fini(&head);
-    event->state = CN_EVENT_STREAMING;
+    cn_event_begin(event);
     return JSValueMakeBoolean(ctx, true);
 }
 
@@ -516,7 +516,7 @@ static void on_drain(struct cn_http_request *http)
 static JSValueRef native_respond_write(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeNumber(ctx, -1));
-    if (event->state != CN_EVENT_STREAMING)
+    if (!cn_event_is_streaming(event))
         return JSValueMakeNumber(ctx, -1);
     uint8_t *bytes;
     size_t size;
@@ -629,7 +629,7 @@ static void pipe_run(struct cn_event *event)
 static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeBoolean(ctx, false));
-    if (event->state != CN_EVENT_STREAMING || event->read.context || event->pipe.context)
+    if (!cn_event_is_streaming(event) || event->read.context || event->pipe.context)
         return JSValueMakeBoolean(ctx, false);
     cn_js_pin_set(&event->pipe, cn_js_context_of(ctx), cn_js_arg(1));
     bool go_on = true;
@@ -646,7 +646,7 @@ static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
 static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
 {
     EVENT_OR(JSValueMakeUndefined(ctx));
-    if (event->state == CN_EVENT_STREAMING) {
+    if (cn_event_is_streaming(event)) {
         int rc = cn_http_end(event->http);
         cn_fetch_answered(event);
         if (rc == CN_EINVALID)

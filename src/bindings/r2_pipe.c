@@ -51,6 +51,14 @@ static struct cn_event *event_of(struct pipe *pipe)
     return event && event->source == pipe && event->pipe.context ? event : NULL;
 }
 
+/* E3 of event.h: the event has ended another way. A read that runs finds that out. */
+static void on_event_gone(void *source)
+{
+    struct pipe *pipe = source;
+    if (!pipe->reading)
+        free_pipe(pipe);
+}
+
 /* The client is gone: the pipe goes, now or when its read has ended. */
 static void on_abort(struct cn_http_request *http, int status)
 {
@@ -163,8 +171,8 @@ static JSValueRef native_respond_r2(CN_JS_NATIVE_ARGS)
     struct cn_event *event = cn_event_find(lane, cn_js_to_number(ctx, cn_js_arg(0)));
     struct cn_r2_reader *reader = cn_r2_reader_arg(ctx, cn_js_arg(1));
     double offset = cn_js_to_number(ctx, cn_js_arg(2)), size = cn_js_to_number(ctx, cn_js_arg(3));
-    if (!event || !event->http || !reader || event->state != CN_EVENT_STREAMING ||
-        event->pipe.context || event->source || !(size > 0))
+    if (!event || !event->http || !reader || !cn_event_is_streaming(event) || event->pipe.context ||
+        event->source || !(size > 0))
         return JSValueMakeBoolean(ctx, false);
     struct pipe *pipe = CN_NEW(struct pipe);
     pipe->lane = lane;
@@ -174,6 +182,7 @@ static JSValueRef native_respond_r2(CN_JS_NATIVE_ARGS)
     pipe->offset = (uint64_t)offset;
     pipe->left = (uint64_t)size;
     event->source = pipe;
+    event->source_gone = on_event_gone;
     event->http->on_abort = on_abort;
     cn_js_pin_set(&event->pipe, cn_js_context_of(ctx), cn_js_arg(4));
     read_next(pipe);

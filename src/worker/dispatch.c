@@ -164,10 +164,9 @@ static void run(struct cn_event *event)
     event = cn_event_find(lane, handle); /* it may be over already */
     if (!event)
         return;
-    event->done = true; /* so that its answer is its end */
-    if (event->state == CN_EVENT_ANSWERED)
-        cn_fetch_settle(event);
-    else
+    bool answered = cn_event_is_answered(event);
+    cn_fetch_done(event); /* so that its answer is its end */
+    if (!answered)
         cn_dispatch_fail(event, CN_FAULT_REMOTE, err.code, err.text, NULL, 0);
 }
 
@@ -231,7 +230,7 @@ static void answer(struct cn_event *event, const uint8_t *bytes, size_t size)
         dispatch->result_size = size;
     }
     if (strcmp(dispatch->handler, "target") == 0)
-        event->done = true; /* it has no context that could wait for more */
+        cn_event_leave(event); /* it has no context that could wait for more */
     go_back(dispatch);
 }
 
@@ -241,14 +240,14 @@ void cn_dispatch_reply(struct cn_event *event, const uint8_t *bytes, size_t size
         return;
     answer(event, bytes, size);
     if (streams)
-        event->state = CN_EVENT_STREAMING;
+        cn_event_begin(event);
     else
         cn_fetch_answered(event);
 }
 
 void cn_dispatch_end(struct cn_event *event)
 {
-    if (event->state == CN_EVENT_STREAMING && !event->http)
+    if (cn_event_is_streaming(event) && !event->http)
         cn_fetch_answered(event);
 }
 

@@ -8,6 +8,48 @@
 
 _Static_assert(CN_EVENTS_MAX <= CN_HANDLES_MAX, "each has a number");
 
+const char cn_event_canceled[] = "canceled";
+
+#define TO(state) (1u << (state))
+static const unsigned moves[CN_EVENT_STATES] = {
+    [CN_EVENT_RUNNING] = TO(CN_EVENT_STREAMING) | TO(CN_EVENT_ANSWERED) | TO(CN_EVENT_LEFT),
+    [CN_EVENT_STREAMING] = TO(CN_EVENT_ANSWERED) | TO(CN_EVENT_LEFT_STREAMING),
+    [CN_EVENT_ANSWERED] = TO(CN_EVENT_OVER),
+    [CN_EVENT_LEFT] = TO(CN_EVENT_LEFT_STREAMING) | TO(CN_EVENT_OVER),
+    [CN_EVENT_LEFT_STREAMING] = TO(CN_EVENT_OVER),
+};
+
+static void set_state(struct cn_event *event, enum cn_event_state state)
+{
+    CN_ASSERT(moves[event->state] & TO(state));
+    event->state = state;
+}
+
+void cn_event_begin(struct cn_event *event)
+{
+    CN_ASSERT(cn_event_is_running(event)); /* E2 */
+    set_state(event, event->state == CN_EVENT_LEFT ? CN_EVENT_LEFT_STREAMING : CN_EVENT_STREAMING);
+}
+
+void cn_event_complete(struct cn_event *event)
+{
+    if (cn_event_is_answered(event))
+        return;
+    bool left = event->state == CN_EVENT_LEFT || event->state == CN_EVENT_LEFT_STREAMING;
+    set_state(event, left ? CN_EVENT_OVER : CN_EVENT_ANSWERED);
+}
+
+void cn_event_leave(struct cn_event *event)
+{
+    static const enum cn_event_state next[CN_EVENT_STATES] = {
+        [CN_EVENT_RUNNING] = CN_EVENT_LEFT,
+        [CN_EVENT_STREAMING] = CN_EVENT_LEFT_STREAMING,
+        [CN_EVENT_ANSWERED] = CN_EVENT_OVER,
+    };
+    if (next[event->state])
+        set_state(event, next[event->state]);
+}
+
 struct cn_event *cn_event_new(struct cn_instance *instance)
 {
     struct cn_lane *lane = instance->lane;
@@ -28,7 +70,9 @@ struct cn_event *cn_event_find(const struct cn_lane *lane, double handle)
 
 void cn_event_free(struct cn_event *event)
 {
-    CN_ASSERT(!event->http);
+    CN_ASSERT(event->state == CN_EVENT_OVER && !event->http);
+    if (event->source)
+        event->source_gone(event->source); /* E3 */
     cn_handles_remove(&event->instance->lane->events, event->handle);
     cn_buf_fini(&event->early);
     cn_js_pin_clear(&event->read);

@@ -6,8 +6,16 @@
  * said that it is done with it, waitUntil() included. JavaScript holds a number (base/handles.h),
  * which finds nothing once the event is over.
  *
- *     running ──respond──► answered ──done──► freed
- *        └────── abort ───────┘
+ *     RUNNING ──► STREAMING ──► ANSWERED      down: the script has said that it is done
+ *        │  └──────────┼────────────▲ │
+ *        ▼             ▼              ▼       right: its response begins, and is complete
+ *      LEFT ────► LEFT_STREAMING ──► OVER ──► freed
+ *        └─────────────────────────────▲
+ *
+ * E1  An event that is OVER is freed before anything else runs. Until then its number finds it.
+ * E2  A response is begun once and completed once; `http` is there exactly until it is OVER, if the
+ *     event came so.
+ * E3  What feeds the response beside the script (`source`) is told when the event goes before it.
  *
  * Threads:   the lane's.
  * Ownership: its instance's list; the HTTP request is released with the event. */
@@ -30,9 +38,13 @@ struct cn_lane;
 #define CN_EVENTS_MAX (1u << 20) /* of a lane */
 
 enum cn_event_state {
-    CN_EVENT_RUNNING,   /* no response yet */
-    CN_EVENT_STREAMING, /* the response has begun */
-    CN_EVENT_ANSWERED,  /* the response is complete, or there is nobody to answer */
+    CN_EVENT_RUNNING,        /* no response yet */
+    CN_EVENT_STREAMING,      /* the response has begun */
+    CN_EVENT_ANSWERED,       /* the response is complete, or there is nobody to answer */
+    CN_EVENT_LEFT,           /* as RUNNING, and */
+    CN_EVENT_LEFT_STREAMING, /* as STREAMING, but the script is finished with it */
+    CN_EVENT_OVER,
+    CN_EVENT_STATES
 };
 
 enum cn_collect { CN_COLLECT_NOTHING, CN_COLLECT_BYTES, CN_COLLECT_TEXT };
@@ -44,8 +56,6 @@ struct cn_event {
     struct cn_dispatch *dispatch; /* but so; NULL once that is answered */
     struct cn_list link;          /* in instance->events */
     enum cn_event_state state;
-    bool done;            /* the script is finished with it */
-    bool aborted;         /* the client is gone */
     int status;           /* of the response; 0: none has begun */
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
@@ -54,13 +64,36 @@ struct cn_event {
     const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
     struct cn_buf early;  /* body bytes taken from the server before they were asked for */
-    enum cn_collect collect; /* the pending read wants all of the body */
-    struct cn_js_pin read;   /* callback of a pending body read */
-    struct cn_js_pin drain;  /* callback of a blocked write */
-    struct cn_js_pin pipe;   /* callback of a request body that is its own response */
-    void *source;            /* what feeds the pipe, if it is not the request; its own */
-    struct cn_js_pin abort;  /* callback for the request's AbortSignal */
+    enum cn_collect collect;           /* the pending read wants all of the body */
+    struct cn_js_pin read;             /* callback of a pending body read */
+    struct cn_js_pin drain;            /* callback of a blocked write */
+    struct cn_js_pin pipe;             /* callback of a request body that is its own response */
+    void *source;                      /* what feeds the pipe, if it is not the request; its own */
+    void (*source_gone)(void *source); /* E3 */
+    struct cn_js_pin abort;            /* callback for the request's AbortSignal */
 };
+
+/* The outcome of one whose client is gone. */
+extern const char cn_event_canceled[];
+
+static inline bool cn_event_is_canceled(const struct cn_event *event)
+{
+    return event->outcome == cn_event_canceled;
+}
+/* No response has begun. */
+static inline bool cn_event_is_running(const struct cn_event *event)
+{
+    return event->state == CN_EVENT_RUNNING || event->state == CN_EVENT_LEFT;
+}
+/* It has, and is not complete. */
+static inline bool cn_event_is_streaming(const struct cn_event *event)
+{
+    return event->state == CN_EVENT_STREAMING || event->state == CN_EVENT_LEFT_STREAMING;
+}
+static inline bool cn_event_is_answered(const struct cn_event *event)
+{
+    return event->state == CN_EVENT_ANSWERED || event->state == CN_EVENT_OVER;
+}
 
 /* Of its turns. */
 static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
@@ -72,6 +105,11 @@ static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
 struct cn_event *cn_event_new(struct cn_instance *instance);
 /* NULL if it is over. */
 struct cn_event *cn_event_find(const struct cn_lane *lane, double handle);
+/* Its response begins; is complete; the script is finished with it. What has been so already stays.
+ * One that is OVER by it is the caller's to free (fetch.h does). */
+void cn_event_begin(struct cn_event *event);
+void cn_event_complete(struct cn_event *event);
+void cn_event_leave(struct cn_event *event);
 void cn_event_free(struct cn_event *event);
 
 #endif

@@ -114,7 +114,7 @@ void cn_fetch_dispatch(struct cn_event *event)
     event = cn_event_find(instance->lane, handle);
     if (!event)
         return;
-    if (event->state != CN_EVENT_ANSWERED)
+    if (!cn_event_is_answered(event))
         cn_fetch_fail(event, rc == CN_ELIMIT ? 503 : 500, err.text, strlen(err.text));
     cn_fetch_done(event);
 }
@@ -165,15 +165,15 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0},
                                      {"request", reference, 0}};
     cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
-    if (event->state == CN_EVENT_ANSWERED) {
+    if (cn_event_is_answered(event)) {
         cn_buf_fini(&explained);
         return;
     }
-    if (event->state == CN_EVENT_RUNNING)
+    if (cn_event_is_running(event))
         event->status = status;
     if (!event->outcome)
         event->outcome = status == 503 ? "exceededCpu" : "exception";
-    if (event->state == CN_EVENT_STREAMING) {
+    if (cn_event_is_streaming(event)) {
         cn_http_abort(event->http);
     } else if (event->instance->lane->options.show_errors) {
         answer_error_page(event, status, reason, reason_size);
@@ -220,9 +220,9 @@ static void tap_request(const struct cn_event *event)
         {"status", status, 0},
         {"durationMs", duration, 0},
         {"outcome",
-         event->aborted         ? "canceled"
-         : event->status >= 500 ? "error"
-                                : "ok",
+         cn_event_is_canceled(event) ? cn_event_canceled
+         : event->status >= 500      ? "error"
+                                     : "ok",
          0},
     };
     size_t length = size < (int)sizeof(text) ? (size_t)size : sizeof(text) - 1;
@@ -232,7 +232,7 @@ static void tap_request(const struct cn_event *event)
 static void count(const struct cn_event *event)
 {
     struct cn_worker_metrics *metrics = event->instance->metrics;
-    int status = event->aborted || event->status < 100 ? 0 : event->status / 100;
+    int status = cn_event_is_canceled(event) || event->status < 100 ? 0 : event->status / 100;
     cn_counter_add(&metrics->statuses[status <= 5 ? status : 0], 1);
     cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - event->started_ns) / 1000);
     if (event->instance->lane->options.show_errors)
@@ -243,9 +243,11 @@ static void count(const struct cn_event *event)
 
 void cn_fetch_answered(struct cn_event *event)
 {
+    if (cn_event_is_answered(event))
+        return; /* E2 */
     if (event->started_ns)
         count(event);
-    event->state = CN_EVENT_ANSWERED;
+    cn_event_complete(event);
     event->answered_ms = uv_now(&event->instance->lane->loop);
     cn_js_pin_clear(&event->drain);
     cn_fetch_settle(event);
@@ -253,20 +255,20 @@ void cn_fetch_answered(struct cn_event *event)
 
 void cn_fetch_done(struct cn_event *event)
 {
-    event->done = true;
+    cn_event_leave(event);
     cn_fetch_settle(event);
 }
 
 void cn_fetch_settle(struct cn_event *event)
 {
-    if (!event->done || event->state != CN_EVENT_ANSWERED)
+    if (event->state != CN_EVENT_OVER)
         return;
     struct cn_lane *lane = event->instance->lane;
     struct cn_trace *trace = cn_trace_find(lane, event->trace);
     if (trace) {
-        if (event->http && !event->outcome)
+        if (event->http && (!event->outcome || cn_event_is_canceled(event)))
             trace->status = event->status;
-        cn_trace_end(lane, event->trace, event->aborted ? "canceled" : event->outcome);
+        cn_trace_end(lane, event->trace, event->outcome);
     }
     if (event->http) {
         event->http->data = NULL;
@@ -299,7 +301,7 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
     struct cn_event *event = http->data;
     if (!event)
         return;
-    event->aborted = true;
+    event->outcome = cn_event_canceled;
     struct cn_lane *lane = event->instance->lane;
     struct cn_js_context *context = event->instance->runtime->context;
     double handle = (double)event->handle;
@@ -326,7 +328,7 @@ void cn_fetch_sweep(struct cn_lane *lane)
     struct cn_event *event;
     uint32_t cursor = 0;
     while ((event = cn_handles_next(&lane->events, &cursor))) {
-        if (event->state != CN_EVENT_ANSWERED || event->done)
+        if (event->state != CN_EVENT_ANSWERED)
             continue;
         if (now - event->answered_ms > WAIT_UNTIL_MS_MAX) {
             struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};

@@ -24,7 +24,7 @@ static struct cn_event *youngest(struct cn_instance *instance)
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        if (event->state == CN_EVENT_RUNNING && !event->aborted)
+        if (cn_event_is_running(event) && !cn_event_is_canceled(event))
             found = event;
     }
     return found;
@@ -35,7 +35,7 @@ static bool has_event_of(struct cn_instance *instance, uint64_t request)
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        if (event->state == CN_EVENT_RUNNING && event->id == request)
+        if (cn_event_is_running(event) && event->id == request)
             return true;
     }
     return false;
@@ -67,7 +67,7 @@ static bool is_worked_for(const struct cn_lane *lane, const struct cn_event *eve
 
 static void fail(struct cn_event *event)
 {
-    event->done = true; /* nothing of it can run any more, so that its answer is its end */
+    cn_event_leave(event); /* nothing of it can run any more, so that its answer is its end */
     if (event->http) {
         cn_fetch_fail(event, 500, text, sizeof(text) - 1);
         return;

@@ -198,11 +198,12 @@ void cn_instance_install(struct cn_instance *instance)
 
 static void fail_event(struct cn_event *event, const char *outcome, const char *why)
 {
-    event->done = true; /* so that its answer is its end */
+    bool answered = cn_event_is_answered(event);
     event->outcome = outcome;
-    if (event->state == CN_EVENT_ANSWERED)
-        cn_fetch_settle(event);
-    else if (event->http)
+    cn_fetch_done(event); /* so that its answer is its end */
+    if (answered)
+        return;
+    if (event->http)
         cn_fetch_fail(event, 503, why, strlen(why));
     else
         cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
@@ -223,7 +224,7 @@ void cn_instance_after_cut(struct cn_instance *instance)
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        if (event->state == CN_EVENT_ANSWERED)
+        if (cn_event_is_answered(event))
             continue;
         if (event->id == context->cut_request)
             fail_event(event, "exceededCpu", "the script used more than its CPU limit");

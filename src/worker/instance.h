@@ -89,7 +89,8 @@ void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *en
 /* Soon after a turn of it was cut (js/context.h): whatever waits for nothing that could still come
  * is failed rather than left waiting. */
 void cn_instance_after_cut(struct cn_instance *instance);
-/* Every event that has no answer yet gets 503, or the same inside the server. `outcome` is static. */
+/* Every event that has no answer yet gets 503, or the same inside the server. `outcome` is static.
+ */
 void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, const char *why);
 /* I3 */
 bool cn_instance_is_over(const struct cn_instance *instance);
