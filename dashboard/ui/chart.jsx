@@ -1,4 +1,4 @@
-// Lines over time, drawn as SVG.
+// Lines over time, drawn as SVG, with both axes; the legend has the values of now, or of the moment under the pointer.
 import { useRef, useState } from "preact/hooks";
 import * as format from "../lib/format.js";
 
@@ -23,7 +23,7 @@ function pieces(points, value, x, y) {
   if (piece.length) out.push(piece);
   return out;
 }
-const draw = (piece) => (piece.length === 1 ? [piece[0], [piece[0][0] + 2, piece[0][1]]] : piece).map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+const draw = (piece) => piece.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("") + (piece.length === 1 ? "h0" : "");
 
 /** `series`: [{name, color, value(point), area}]; `unit` writes a value; `big` is what stands above. */
 export function Chart({ title, points, series, unit = format.short, base, big }) {
@@ -40,25 +40,38 @@ export function Chart({ title, points, series, unit = format.short, base, big })
     const { left, width } = box.current.getBoundingClientRect();
     setHover(start + ((event.clientX - left) / width) * span);
   };
+  // The arrow keys go from point to point.
+  const step = (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || !seen.length) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const now = shown ? seen.indexOf(shown) : seen.length;
+    setHover(seen[Math.min(seen.length - 1, Math.max(0, now + by))].at);
+  };
   return (
     <figure class="card chart">
       <figcaption><span>{title}</span><strong>{big}</strong></figcaption>
-      <div class="plot" ref={box} onPointerMove={move} onPointerLeave={() => setHover(undefined)}>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={title}>
+      <div class="frame">
+      <div class="axis y" aria-hidden="true">{[top, top / 2, 0].map((value) => <span key={value} style={{ top: `${(100 * y(value)) / HEIGHT}%` }}>{unit(value)}</span>)}</div>
+      <div class="plot" ref={box} tabIndex={0} role="img" aria-label={`${title}: ${series.map(({ name, value }) => `${name} ${unit(value(shown ?? seen.at(-1) ?? {}))}`).join(", ")}. Arrow keys go back in time.`}
+        onPointerMove={move} onPointerLeave={() => setHover(undefined)} onBlur={() => setHover(undefined)} onKeyDown={step}>
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
           <path class="grid" d={`M0 ${y(top)}H${WIDTH}M0 ${y(top / 2)}H${WIDTH}M0 ${HEIGHT}H${WIDTH}`} />
           {series.map(({ name, color, value, area }) => pieces(seen, value, x, y).map((piece, i) => (
             <g key={name + i} class={color}>
               {area && piece.length > 1 && <path class="area" d={`${draw(piece)}L${piece.at(-1)[0].toFixed(1)} ${HEIGHT}L${piece[0][0].toFixed(1)} ${HEIGHT}Z`} />}
-              <path class="line" d={draw(piece)} />
+              <path class={piece.length === 1 ? "line dot" : "line"} d={draw(piece)} />
             </g>)))}
           {shown && <path class="cross" d={`M${x(shown.at)} 0V${HEIGHT}`} />}
         </svg>
-        <span class="top">{unit(top)}</span>
         {seen.length < 2 && <span class="wait">waiting for data</span>}
+      </div>
+      <div class="axis x" aria-hidden="true">{[start, start + span / 2, end].map((at) => <span key={at}>{format.clock(at)}</span>)}</div>
       </div>
       <div class="legend">
         {series.map(({ name, color, value }) => <span key={name} class={color}><i />{name} <b>{unit(value(shown ?? seen.at(-1) ?? {}))}</b></span>)}
-        <time>{shown ? format.clock(shown.at) : span === SPAN_MAX_MS ? "10 min" : `${Math.round(span / 1000)} s`}</time>
+        <time>{shown ? `at ${format.clock(shown.at)}` : "now"}</time>
       </div>
     </figure>
   );

@@ -121,7 +121,7 @@ export function Loaded({ of, rows, children }) {
 
 /**
  * A table. A column: {title, cell(row), sort (its name in `order`), and how it looks: right, wide, mono, minor (not on a phone)}. Rows open with a click, Enter or, where they have
- * an address (`link`), as a link does.
+ * an address (`link`), as a link does. On a phone every row is a few lines, its columns one after the other with their titles.
  */
 export function Table({ columns, rows, rowKey, link, onOpen, order, onOrder, stale, caption }) {
   const open = (row, event) => {
@@ -133,11 +133,11 @@ export function Table({ columns, rows, rowKey, link, onOpen, order, onOrder, sta
   const style = (column) => ["right", "wide", "mono", "minor"].filter((name) => column[name]).join(" ");
   const direction = (column) => (order?.by !== column.sort ? undefined : order.desc ? "descending" : "ascending");
   return (
-    <div class={`table-box ${stale ? "stale" : ""}`}>
+    <div class={`table-box stack ${stale ? "stale" : ""}`}>
       <table>
         {caption && <caption>{caption}</caption>}
         <thead><tr>{columns.map((column) => (
-          <th key={column.title} scope="col" class={style(column)} aria-sort={column.sort && direction(column)}>
+          <th key={column.title} scope="col" class={`${style(column)} ${column.sort && onOrder ? "sorts" : ""}`} aria-sort={column.sort && direction(column)}>
             {column.sort && onOrder ? <button type="button" onClick={() => onOrder(column.sort)}>{column.title}</button> : column.title}
           </th>))}
         </tr></thead>
@@ -147,7 +147,7 @@ export function Table({ columns, rows, rowKey, link, onOpen, order, onOrder, sta
             onKeyDown={(event) => { if (event.key === "Enter" && event.target === event.currentTarget) open(row, event); }}>
             {columns.map((column, k) => {
               const content = column.cell(row);
-              return <td key={column.title} class={style(column)}>
+              return <td key={column.title} class={style(column)} data-title={column.title}>
                 {k === 0 && link ? <a href={link(row)} tabIndex={-1}>{content}</a> : content}
               </td>;
             })}

@@ -93,11 +93,13 @@ async function flush() {
   if (batch.length === 0) return;
   const events = batch;
   batch = [];
-  if (values.verify) await expect(events);
   while (flying.size >= IN_FLIGHT) await Promise.race(flying);
   const early = began + (1000 * sent) / rate - Date.now();
   if (early > 0) await new Promise((resolve) => setTimeout(resolve, early));
-  const flight = client.ask("POST", "/admin/events", { events }).finally(() => flying.delete(flight));
+  const flight = (async () => {
+    if (values.verify) await expect(events);
+    await client.ask("POST", "/admin/events", { events });
+  })().finally(() => flying.delete(flight));
   flying.add(flight);
   sent += events.length;
   progress();

@@ -7,6 +7,7 @@
 import { DurableObject } from "cloudflare:workers";
 
 export const SHARDS_LEAST = 10;
+export const SHARDS_FIRST = 100;
 export const SHARDS_MOST = 1000;
 const REPORT_AFTER_MS = 1000;
 
@@ -54,13 +55,17 @@ export class Total extends DurableObject<Env> {
     this.sql.exec("CREATE TABLE IF NOT EXISTS shards (shard INTEGER PRIMARY KEY, value INTEGER NOT NULL)");
   }
 
-  /** Over how many shards the counter is spread. It only grows: what a shard has counted stays there. */
+  /**
+   * Over how many shards the counter is spread: 100 to begin with; measure, then change. It only grows once it counts: what a shard has
+   * counted stays there.
+   */
   async shardCount(): Promise<number> {
-    return this.ctx.storage.kv.get<number>("shards") ?? SHARDS_LEAST;
+    return this.ctx.storage.kv.get<number>("shards") ?? SHARDS_FIRST;
   }
 
   async grow(count: number): Promise<number> {
-    const now = await this.shardCount();
+    const untouched = this.sql.exec("SELECT 1 FROM shards LIMIT 1").toArray().length === 0 && this.ctx.storage.kv.get("shards") === undefined;
+    const now = untouched ? 0 : await this.shardCount();
     if (count > now) this.ctx.storage.kv.put("shards", count);
     return Math.max(now, count);
   }

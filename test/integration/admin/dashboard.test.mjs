@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import WebSocket from "ws";
-import { closeBrowser, fits, noBrowser, withPage } from "../lib/browser.mjs";
+import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
 import { root, serve } from "../lib/server.mjs";
 import { adminPort, ask } from "./lib.mjs";
 import { fill } from "./shop/fill.mjs";
@@ -82,18 +82,48 @@ describe("the dashboard", { skip: noBrowser }, () => {
     ["#/logs", ["All workers"]],
     ["#/nothing", ["There is no such view"]],
   ];
-  for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]])
-    test(`every view shows what is there: ${colorScheme}, ${width} wide`, () => withPage({ width, colorScheme }, async (page) => {
+  for (const { width, colorScheme } of VIEWS)
+    test(`every view shows what is there, and axe-core finds nothing serious: ${colorScheme}, ${width} wide`, () => withPage({ width, colorScheme }, async (page) => {
       await open(page);
       const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       assert.equal(back, colorScheme === "dark" ? "rgb(18, 20, 22)" : "rgb(246, 246, 244)");
       for (const [place, texts] of views()) {
         await page.evaluate((place) => { location.hash = place; }, place);
         for (const text of texts) await shows(page, text);
-        assert.ok(await fits(page), `${place} is wider than ${width}`);
         assert.equal(await page.locator("main .state.bad").count(), 0, place);
+        await inspect(page, `dashboard-${place.replace(/[^a-z0-9]+/gi, "-").slice(2, 40)}`);
       }
     }));
+
+  test("on a phone, Objects and Cron show every column: nothing is cut off", () => withPage({ width: 390, colorScheme: "light" }, async (page) => {
+    for (const [place, texts] of [["#/objects", ["alice@example.com", "shop/Cart", "16 KiB", "ago"]], ["#/crons", ["*/5 * * * *", "Run now", "never"]]]) {
+      await open(page, place);
+      for (const text of texts) await shows(page, text, "td");
+      const cut = await page.evaluate(() => [...document.querySelectorAll("main td")].filter((cell) => {
+        const box = cell.getBoundingClientRect();
+        return box.width > 0 && (box.right > innerWidth || box.left < 0 || cell.scrollWidth > cell.clientWidth + 1);
+      }).map((cell) => cell.textContent));
+      assert.deepEqual(cut, [], place);
+      assert.ok(await page.evaluate(() => document.querySelector(".table-box").scrollWidth <= document.querySelector(".table-box").clientWidth), `${place} scrolls sideways`);
+    }
+    await page.click("text=Run now");
+    await shows(page, "hand", "td");
+  }));
+
+  test("charts have both axes, and the time and values under the pointer and the keys", () => withPage({ width: 1280 }, async (page) => {
+    await open(page);
+    const chart = page.locator(".chart").nth(5);
+    await page.waitForFunction(() => /MiB/.test(document.querySelectorAll(".chart")[5].querySelector(".axis.y").textContent));
+    assert.match(await chart.locator(".axis.x").textContent(), /^(\d\d:\d\d:\d\d){3}$/);
+    await page.waitForFunction(() => document.querySelectorAll(".chart")[5].querySelector(".line"));
+    await chart.locator(".plot").hover();
+    await page.waitForFunction(() => /^at \d\d:\d\d:\d\d$/.test(document.querySelectorAll(".chart")[5].querySelector("time").textContent));
+    assert.match(await chart.locator(".legend").textContent(), /resident \d.* MiB/);
+    await page.mouse.move(0, 0);
+    await chart.locator(".plot").focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForFunction(() => /^at /.test(document.querySelectorAll(".chart")[5].querySelector("time").textContent));
+  }));
 
   test("keys: g and a letter, / to search, j and k, Enter, Escape, ?, t", () => withPage({}, async (page) => {
     await open(page);

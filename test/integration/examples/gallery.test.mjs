@@ -5,8 +5,9 @@ import { readdirSync, existsSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import test, { after, before, describe } from "node:test";
-import { closeBrowser, fits, noBrowser, withPage } from "../lib/browser.mjs";
+import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
 import { root, serve, tempDir } from "../lib/server.mjs";
+import { load } from "../lib/typescript.mjs";
 
 const projects = readdirSync(path.join(root, "examples"))
   .filter((name) => name !== "hello" && existsSync(path.join(root, "examples", name, "wrangler.toml")))
@@ -77,14 +78,42 @@ describe("APIs", () => {
     assert.deepEqual([next.value.owner, next.value.token], ["b", 2]);
   });
 
-  test("sharded-counter counts every request once, over all shards", async () => {
+  test("sharded-counter counts every request once, over 100 shards to begin with", async () => {
     await Promise.all(Array.from({ length: 200 }, () => call("sharded-counter", "/counters/t/add", {})));
     assert.equal((await call("sharded-counter", "/counters/t?exact")).value.total, 200);
-    assert.deepEqual((await call("sharded-counter", "/counters/t/shards", { count: 40 })).value, { shards: 40 });
+    assert.equal((await call("sharded-counter", "/counters/t")).value.shards, 100);
+    assert.deepEqual((await call("sharded-counter", "/counters/t/shards", { count: 140 })).value, { shards: 140 });
     await Promise.all(Array.from({ length: 100 }, () => call("sharded-counter", "/counters/t/add", { by: 2 })));
     await server.untilTrue(async () => (await call("sharded-counter", "/counters/t")).value.total === 400, "the reported total");
-    assert.ok((await call("sharded-counter", "/counters/t")).value.values.slice(10).some((value) => value > 0));
+    assert.ok((await call("sharded-counter", "/counters/t")).value.values.slice(100).some((value) => value > 0));
+    assert.deepEqual((await call("sharded-counter", "/counters/t/shards", { count: 10 })).value, { shards: 140 }); // what is there stays
+    assert.deepEqual((await call("sharded-counter", "/counters/few/shards", { count: 10 })).value, { shards: 10 });
     assert.equal((await call("sharded-counter", "/counters/t/shards", { count: 5000 })).status, 400);
+  });
+
+  test("unique-shards: every writer has an object by newUniqueId(), nobody guesses one, reading has all", async () => {
+    const writers = await Promise.all(Array.from({ length: 12 }, async () => (await call("unique-shards", "/journals/t/writers", {})).value.writer));
+    assert.equal(new Set(writers).size, 12);
+    for (const writer of writers) assert.match(writer, /^[0-9a-f]{64}$/);
+    await Promise.all(writers.flatMap((writer) => [1, 2, 3].map((n) => call("unique-shards", `/journals/t/writers/${writer}`, { text: `entry ${n}` }))));
+    const { shards, entries, latest } = (await call("unique-shards", "/journals/t")).value;
+    assert.deepEqual([shards, entries, latest.length], [12, 36, 5]);
+    for (const wrong of ["0".repeat(64), "../x", writers[0].slice(1)]) assert.equal((await call("unique-shards", `/journals/t/writers/${encodeURIComponent(wrong)}`, { text: "x" })).status, 404, wrong);
+    assert.equal((await call("unique-shards", `/journals/other/writers/${writers[0]}`, { text: "x" })).status, 404); // another journal's
+  });
+
+  test("retrying-client: .retryable is tried again with growing pauses, .overloaded is not, and a payment counts once", async () => {
+    const pay = (id, fails) => call("retrying-client", "/accounts/t/pay", { id, amount: 10, fails });
+    assert.deepEqual((await pay("a", 0)).value, { balance: 10, attempts: 1 });
+    assert.deepEqual((await pay("b", 3)).value, { balance: 20, attempts: 4 });
+    const given = await pay("c", 9);
+    assert.deepEqual([given.status, given.headers["retry-after"], given.value.error], [503, "1", "Tried five times: The answer was lost on its way."]);
+    assert.deepEqual((await call("retrying-client", "/accounts/t")).value, { balance: 30 }); // it was written all the same, once
+    const { answered, overloaded, failed } = (await call("retrying-client", "/accounts/flooded/flood", {})).value;
+    assert.deepEqual([answered + overloaded, failed], [10_500, 0]);
+    assert.ok(overloaded > 0, "nothing was overloaded");
+    const { backOff } = await load(path.join(root, "examples/retrying-client/src/retry.ts"));
+    assert.deepEqual([1, 2, 3, 4, 20].map((attempt) => [backOff(attempt, 0), backOff(attempt, 1)]), [[50, 100], [100, 200], [200, 400], [400, 800], [2500, 5000]]);
   });
 
   test("sessions begin, are visited, end by themselves and on request", async () => {
@@ -191,13 +220,28 @@ describe("pages", { skip: noBrowser }, () => {
       await page.click("#many");
       await page.waitForFunction(() => document.getElementById("exact").textContent === "500" && document.getElementById("total").textContent === "500");
       await page.click("#grow");
-      await page.waitForFunction(() => document.getElementById("count").textContent === "20");
+      await page.waitForFunction(() => document.getElementById("count").textContent === "200");
+    },
+    "unique-shards": async (page) => {
+      await page.click("#write button.main");
+      await page.waitForFunction(() => /saw a cairn/.test(document.getElementById("latest").textContent));
+      await page.click("#ten");
+      await page.waitForFunction(() => document.getElementById("entries").textContent === "101");
+    },
+    "retrying-client": async (page) => {
+      await page.click("#pay");
+      await page.waitForFunction(() => document.getElementById("attempts").textContent === "3");
+      await page.click("#again");
+      await page.waitForFunction(() => document.getElementById("attempts").textContent === "1");
+      assert.equal(await page.textContent("#balance"), "10");
+      await page.click("#flood");
+      await page.waitForFunction(() => /\d/.test(document.getElementById("overloaded").textContent));
     },
     sessions: async (page) => {
       await page.click("#login button");
       await page.waitForFunction(() => document.getElementById("who").textContent === "ada");
       await page.click("#visit");
-      await page.waitForFunction(() => /^1 visits/.test(document.getElementById("detail").textContent));
+      await page.waitForFunction(() => /^1 visit since/.test(document.getElementById("detail").textContent));
       await page.click("#logout");
       await page.waitForFunction(() => document.getElementById("who").textContent === "not logged in");
     },
@@ -269,17 +313,25 @@ describe("pages", { skip: noBrowser }, () => {
       await page.waitForURL((address) => address.host.startsWith("localhost"));
     }));
 
+  test("every example has a visit", () => assert.deepEqual(Object.keys(visits).sort(), projects.filter((name) => name !== "gallery").sort()));
+
   for (const [folder, visit] of Object.entries(visits))
-    test(`${folder} works, on a phone's width too`, () =>
-      withPage({ width: 380, colorScheme: "dark", expected: folder === "rate-limiting" ? /429/ : undefined }, async (page) => {
+    test(`${folder} works; it fits a phone and a desk, light and dark, and axe-core finds nothing serious`, () =>
+      withPage({ width: 390, colorScheme: "dark", expected: folder === "rate-limiting" ? /429/ : undefined }, async (page) => {
         await page.goto(url(folder));
         await visit(page);
-        assert.ok(await fits(page), "wider than a phone");
-        if (process.env.SCREENSHOTS) {
-          await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${folder}-phone.png`), fullPage: true });
-          await page.emulateMedia({ colorScheme: "light" });
-          await page.setViewportSize({ width: 1100, height: 750 });
-          await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${folder}.png`), fullPage: true });
+        for (const { width, colorScheme } of VIEWS) {
+          await page.emulateMedia({ colorScheme });
+          await page.setViewportSize({ width, height: 800 });
+          await inspect(page, folder);
         }
       }));
+
+  test("the gallery itself, in every view", async () => {
+    for (const view of VIEWS)
+      await withPage(view, async (page) => {
+        await page.goto(server.url);
+        await inspect(page, "gallery");
+      });
+  });
 });
