@@ -1,5 +1,5 @@
 // A day of events through two kill -9, then to the archive and back, twice: the counts are exact each time. CAIRN_TEST_FULL=1
-// (`make path-stats-million`) does it with a million and says what it took; otherwise with some thousand.
+// (`make path-stats-million`) does it with a million and says what it took; otherwise with some thousand. EVENTS=… and STRATEGY=single are for figures.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test, { after, before, describe } from "node:test";
@@ -7,7 +7,7 @@ import { run } from "../lib/cairn.mjs";
 import { app, DAY, dateOf, daysAgo, event, PathStats } from "./path-stats-lib.mjs";
 
 const full = Boolean(process.env.CAIRN_TEST_FULL);
-const total = full ? 1_000_000 : 6_000;
+const total = Number(process.env.EVENTS ?? (full ? 1_000_000 : 6_000));
 const patience = full ? 3_600_000 : 90_000;
 const strategy = process.env.STRATEGY ?? "objects";
 

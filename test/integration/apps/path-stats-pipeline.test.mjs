@@ -270,6 +270,34 @@ describe("path-stats: snapshots and days", () => {
   });
 });
 
+describe("path-stats: what is recorded", () => {
+  const stats = new PathStats();
+  before(() => stats.start({ vars: { FIELDS: "status" } }));
+  after(() => stats.stop());
+
+  test("fields, share and rate of what is recorded are settings", async () => {
+    const since = Date.now() - 1000;
+    await stats.server.fetch("/site/few-fields", { headers: { "user-agent": "secret agent" } });
+    await stats.server.untilTrue(async () => (await stats.json("/paths/stats?path=/site/few-fields")).total.requests === 1, "the request");
+    const text = await (await stats.fetch(`/paths/events/export?from=${since}&to=${Date.now() + HOUR}`)).text();
+    const { method, status, response_time, client_ip_hash, user_agent, country } = JSON.parse(text);
+    assert.deepEqual([method, status, response_time, client_ip_hash, user_agent, country], [null, 200, null, null, null, null]);
+    await stats.restart({ vars: { SAMPLE_RATIO: 0 } });
+    await stats.server.fetch("/site/not-sampled");
+    await stats.restart({ vars: { EVENTS_PER_SECOND: 3 } });
+    let sent = 0;
+    await stats.server.untilTrue(async () => {
+      for (let n = 0; n < 50; n++, sent++) await stats.server.fetch("/site/flood");
+      return (await stats.json("/paths/metrics")).queue.dropped > 0;
+    }, "dropped events", 30_000);
+    await stats.untilQuiet();
+    let counted = 0;
+    await stats.server.untilTrue(async () => (counted = (await stats.json("/paths/stats?path=/site/flood")).total.requests) > 0, "those that were recorded");
+    assert.ok(counted < sent, `${counted} of ${sent}`);
+    assert.equal((await stats.json("/paths/stats?path=/site/not-sampled")).total.requests, 0);
+  });
+});
+
 describe("path-stats: the change-over", () => {
   const stats = new PathStats({ VERIFY_SHARE: 0.5 });
   before(() => stats.start());
