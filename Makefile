@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE flips engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -200,6 +200,16 @@ fuzz: setup ## run every fuzz target for FUZZ_SECONDS (60)
 	  [ $${PIPESTATUS[0]:-0} -eq 0 ] || exit 1; done
 	@$(MAKE) --no-print-directory build/jsrun
 	@node test/fuzz/js/run.mjs $(FUZZ_SECONDS)
+	@$(MAKE) --no-print-directory fuzz-server
+
+# The whole server under sanitizers, as a client sees it; TARGET=http|websocket|s3|admin for one. Then bits of its files.
+TARGET ?=
+SAN_SERVER = build/san-address-undefined/cairn
+fuzz-server: ## fuzz the server from outside, under sanitizers, for FUZZ_SECONDS (60) per kind of request; then its files
+	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined $(SAN_SERVER)
+	@CAIRN=$(abspath $(SAN_SERVER)) node test/fuzz/server/run.mjs $(FUZZ_SECONDS) $(TARGET)
+	@$(if $(TARGET),:,CAIRN=$(abspath $(SAN_SERVER)) $(SAN_ENV) node test/flips/flips.mjs --seconds $(FUZZ_SECONDS))
+SAN_ENV = ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 Malloc=1
 $(B)/replay/%: test/fuzz/%.c test/fuzz/replay.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -214,8 +224,9 @@ crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
 
 FLIPS ?= 1500
-flips: $(B)/unit/store/test_damage ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
+flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
 	@CAIRN_FLIPS=$(FLIPS) $< flipped
+	@CAIRN=$(abspath $(B)/cairn) node test/flips/flips.mjs --count 300
 
 STRESS ?= --seconds 60
 # JavaScriptCore takes its memory from malloc() under a sanitizer, and is not asked for leaks.

@@ -14,6 +14,7 @@ const TEXTS = {
   InvalidRange: [416, "The requested range is not satisfiable."],
   MalformedXML: [400, "The XML you provided was not well-formed."],
   PreconditionFailed: [412, "At least one of the pre-conditions you specified did not hold."],
+  InvalidDigest: [400, "The Content-MD5 you specified is not valid."],
   BadDigest: [400, "The checksum you specified did not match what was received."],
   NotImplemented: [501, "This operation is not implemented."],
   BucketAlreadyOwnedByYou: [409, "The bucket exists already."],
@@ -29,7 +30,11 @@ const CODES = { 10003: "AccessDenied", 10011: "EntityTooSmall", 10020: "KeyTooLo
 const escape = (text) => `${text}`.replace(/[&<>"'\r]/g, (c) => `&#${c.charCodeAt(0)};`);
 const xml = (text, status = 200) => new Response(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`, { status, headers: { "content-type": "application/xml" } });
 const unescape = (text) => text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(amp|lt|gt|quot|apos));/gi, (all, decimal, hex, name) =>
-  name ? { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }[name.toLowerCase()] : String.fromCodePoint(parseInt(decimal ?? hex, decimal ? 10 : 16)));
+  name ? { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }[name.toLowerCase()] : characterOf(parseInt(decimal ?? hex, decimal ? 10 : 16)));
+function characterOf(code) {
+  if (code > 0x10ffff) throw failure("MalformedXML");
+  return String.fromCodePoint(code);
+}
 /** The texts of every <name> in a document. */
 const elements = (text, name) => [...text.matchAll(new RegExp(`<${name}>([^]*?)</${name}>`, "g"))].map((match) => match[1]);
 const element = (text, name) => { const [first] = elements(text, name); return first === undefined ? undefined : unescape(first.trim()); };
@@ -59,6 +64,11 @@ const bytesOf = (base64) => {
   } catch {
     throw failure("InvalidArgument", "A header field is not base64.");
   }
+};
+const digestOf = (base64) => {
+  const bytes = bytesOf(base64);
+  if (bytes.length !== 16) throw failure("InvalidDigest");
+  return bytes;
 };
 const hexOf = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const SSEC = "x-amz-server-side-encryption-customer-";
@@ -133,7 +143,7 @@ async function putObject({ bucket, env, key, headers, body, sha256 }) {
   if (headers.has("if-match") || headers.has("if-none-match")) options.onlyIf = headers;
   const md5 = headers.get("content-md5");
   if (sha256 !== undefined) options.sha256 = sha256;
-  else if (md5 !== null) options.md5 = bytesOf(md5);
+  else if (md5 !== null) options.md5 = digestOf(md5);
   const object = await bucket.put(key, body ?? "", options);
   if (object === null) throw failure("PreconditionFailed");
   return new Response(null, { headers: { etag: object.httpEtag, ...ssecHeaders(object.ssecKeyMd5) } });

@@ -334,7 +334,7 @@ int cn_http_parse_head(const struct cn_http_scan *scan, char *head,
                        const struct cn_http_limits *limits, struct cn_http_message *message)
 {
     struct cn_http_header *headers = message->headers;
-    *message = (struct cn_http_message){.headers = headers};
+    *message = (struct cn_http_message){.headers = headers, .host = {"", 0}};
     struct parse parse = {.message = message, .capacity = scan->header_count};
     llhttp_init(&parse.llhttp, HTTP_REQUEST, &settings);
     int rc = llhttp_execute(&parse.llhttp, head, scan->pos);

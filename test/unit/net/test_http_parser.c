@@ -88,7 +88,7 @@ TEST(http_parser, knows_who_keeps_the_connection)
     CHECK(!message.keep_alive);
     CHECK_INT(0, status_of("GET / HTTP/1.0\r\n\r\n"));
     CHECK(!message.keep_alive);
-    CHECK_INT(0, message.host.size);
+    CHECK(message.host.size == 0 && message.host.data != NULL); /* who looks for a port in it may */
     CHECK_INT(0, status_of("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
     CHECK(message.keep_alive);
     CHECK_INT(0, status_of("GET /ws HTTP/1.1\r\n" HOST "Connection: keep-alive, Upgrade\r\n"
