@@ -16,6 +16,8 @@
 // T4  Scripts see `turns`, the mark, and contexts, but not what is in a context: whatever they do to
 //     them, only their own code runs for another of their own, and natives name their objects
 //     themselves.
+// T5  Functions of the engine that settle a promise are nobody's code: they are called whatever has become
+//     of the context in which they were given.
 import { native, options } from "./native.js";
 
 const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, LAST_CONTEXT = 6, STRAY = 7;
@@ -175,19 +177,31 @@ export function resume(context) {
   if (mark[0] !== context.n) enter(context);
 }
 
+/** Whether it is a function of the engine that only settles a promise. */
+const settles = (callback) => callback.name === "" && apply(toString, callback, []) === SETTLES;
+const { toString } = Function.prototype;
+let SETTLES;
+new Promise((resolve) => { SETTLES = apply(toString, resolve, []); });
+
+// T5: the engine calls then() itself, for what a promise is resolved with, while anybody's code runs; the
+// context is then not that of whoever waits, and must not keep it from going on.
 function bound(callback, context) {
   if (typeof callback !== "function") return callback;
-  return (value) => (mark[0] === context.n || back(context) ? callback(value) : then.call(open(context), () => callback(value)));
+  return (value) => (mark[0] === context.n || back(context) || settles(callback) ? callback(value) : then.call(open(context), () => callback(value)));
 }
 
-Object.defineProperty(PromisePrototype, "then", {
-  value: {
-    then(onFulfilled, onRejected) {
-      const context = here();
-      return then.call(this, bound(onFulfilled, context), bound(onRejected, context));
-    },
-  }.then,
-});
+const { finally: whenSettled } = PromisePrototype;
+const methods = {
+  then(onFulfilled, onRejected) {
+    const context = here();
+    return then.call(this, bound(onFulfilled, context), bound(onRejected, context));
+  },
+  // Bound itself: what the engine gives to then() for it looks like what settles a promise.
+  finally(onFinally) {
+    return whenSettled.call(this, bound(onFinally, here()));
+  },
+};
+for (const name of ["then", "finally"]) Object.defineProperty(PromisePrototype, name, { value: methods[name] });
 
 /**
  * `callback` for something that happens later: it runs in the context of now, and waits while the

@@ -30,6 +30,8 @@ const BEFORE = ["nothing", "json", "text", "timer", "kv", "rpc", "fetch", "share
 const RELOADED = /reset because its code was updated|was reset; its storage cannot be used|RPC stub|disposed|never be settled|code was updated|shutting down|no longer/i;
 /** to what an object that is reset was asked, */
 const RESET = /meant to reset|was reset; its storage cannot be used/;
+/** to whoever waited for others while an object was reset, for microtasks that were left are lost with its turn, */
+const LOST = /what (it|the request) waited for was lost/;
 /** and to the use of an object's ctx when that instance has left memory. Everything else is a fault. */
 const GONE = /was reset; its storage cannot be used|has left memory/;
 
@@ -45,6 +47,8 @@ class Run {
     this.era = 0; // between two kills; each has objects of its own
     this.counts = { calls: 0, acknowledged: 0, kills: 0, reloads: 0, messages: 0 };
     this.reloading = 0;
+    this.pausing = false; // nobody asks for more
+    this.under = 0; // calls and WebSockets under way
     this.begin();
   }
   begin() {
@@ -52,6 +56,14 @@ class Run {
     this.outside = []; // {cell, op} written on its ctx from elsewhere, acknowledged
     this.counted = new Map(); // cell -> history for verify()
     this.sockets = [];
+  }
+  /** Whether objects are reset in this era. */
+  get resets() {
+    return !this.quiet.includes("reset") && this.era % 3 !== 1;
+  }
+  /** Whether it ends when everything has been answered, and not in the middle, so that what hangs is seen (T6). */
+  get drains() {
+    return this.quiet.includes("kill") || this.era % 3 !== 0;
   }
   fault(kind, text) {
     this.faults.push({ kind, text });
@@ -68,7 +80,7 @@ class Run {
       if (this.rig.up) this.fault("ended", `the server ended (${code ?? signal}): ${server.stderr.split("\n").filter((line) => !line.startsWith("{")).slice(-15).join("\n")}`);
     });
     const ready = await this.rig.post("/ready");
-    const wanted = (list) => list.filter((name) => name.includes(this.waysPattern));
+    const wanted = (list) => list.filter((name) => name.includes(this.waysPattern) && !ready.loops.includes(name));
     this.ways = wanted([...ready.ways, ...ready.foreign]);
     this.foreign = new Set(ready.foreign);
     this.waits = ready.waits.filter((name) => name !== "lent");
@@ -98,25 +110,30 @@ class Run {
     }
     if (what < 0.94) return { kind: "shared", way: "handlers", cell: "h", op: `h ${op}`, target: `/shared/h`, body: { op: `h ${op}`, group: "handlers" } };
     if (what < 0.96) return { kind: "late", way: "handlers", cell: "h", op: `h ${op}`, target: `/late/h`, body: { op: `h ${op}`, group: "handlers" } };
-    if (what < 0.98 || this.quiet.includes("reset")) return { kind: "tell", way: "tell", cell, op: name, target: `/tell/${cell}`, body: { op: name } };
+    if (what < 0.98 || !this.resets) return { kind: "tell", way: "tell", cell, op: name, target: `/tell/${cell}`, body: { op: name } };
     const fragile = `e${this.era}r${Math.floor(next() * RESETS)}`;
     const method = pick(["waitFor", "waitFor", "reset"]);
     return { kind: method, way: method, cell: fragile, op: `${fragile} ${op}`, target: `/${method}/${fragile}`, body: { op: `${fragile} ${op}`, group: "fragile" } };
   }
 
+  /** Resolves when something may be asked for. */
+  async ready(goesOn) {
+    while ((!this.rig.up || this.pausing) && goesOn()) await sleep(5);
+  }
   async client(id, goesOn) {
     const next = random(this.seed * 1000 + id);
     for (let i = 0; goesOn(); i++) {
-      while (!this.rig.up && goesOn()) await sleep(5);
+      await this.ready(goesOn);
       if (!goesOn()) return;
       const chosen = this.choose(next, `${id}.${i}`);
-      const era = this.era, reloads = this.reloading;
+      const era = this.era, reloads = this.reloading; // odd: it is reloaded now
       const entry = { op: chosen.op, method: chosen.way, begin: performance.now(), end: Infinity };
       if (chosen.kind === "count") {
         if (!this.counted.has(chosen.cell)) this.counted.set(chosen.cell, []);
         this.counted.get(chosen.cell).push(entry);
       }
       this.counts.calls++;
+      this.under++;
       try {
         const answer = await this.rig.post(chosen.target, chosen.body);
         entry.end = performance.now();
@@ -125,6 +142,7 @@ class Run {
         entry.error = error.message;
         if (this.era === era && this.rig.up) this.failed(chosen, error, this.reloading !== reloads || reloads % 2 === 1);
       }
+      this.under--;
     }
   }
   answered(chosen, entry, answer) {
@@ -149,6 +167,7 @@ class Run {
     if (/no answer/.test(message)) return this.fault("hung", `${op} (${way}): ${message}`);
     if (/ECONN|EPIPE|aborted|socket hang up/.test(message)) return; // it was killed, or ended by itself, which is noted
     if (reloaded && RELOADED.test(message)) return;
+    if (this.resets && LOST.test(message)) return;
     if (/^e\d+r/.test(op) && RESET.test(message)) return;
     if (/outside|foreign|tell/.test(kind) && GONE.test(message)) return;
     this.fault("error", `${op} (${way}): ${message}`);
@@ -158,12 +177,13 @@ class Run {
   async listener(id, goesOn) {
     const next = random(this.seed * 2000 + id);
     for (let i = 0; goesOn(); ) {
-      while (!this.rig.up && goesOn()) await sleep(5);
+      await this.ready(goesOn);
       if (!goesOn()) return;
+      this.under++;
       const era = this.era, cell = this.cell(id % CELLS), name = `${id % 3 === 0 ? "plain" : "h"}${id}.${i}`;
       const socket = new WebSocket(`ws://127.0.0.1:${this.rig.server.port}/ws/${cell}?id=${name}`);
       const state = { cell, name, opened: Infinity, heard: new Set(), open: false };
-      const pending = new Map(); // op -> way
+      const pending = new Map(); // op -> {way, reloads}
       const closed = new Promise((resolve) => socket.on("close", resolve).on("error", resolve));
       socket.on("message", (data) => this.era === era && this.heard(state, pending, JSON.parse(data)));
       socket.on("open", () => {
@@ -171,21 +191,24 @@ class Run {
         this.sockets.push(state);
       });
       await Promise.race([closed, new Promise((resolve) => socket.on("open", resolve))]);
-      while (socket.readyState === WebSocket.OPEN && this.rig.up && goesOn()) {
+      while (socket.readyState === WebSocket.OPEN && this.rig.up && !this.pausing && goesOn()) {
         const way = this.ways[Math.floor(next() * this.ways.length)], op = `${cell} w${id}.${i++}`;
-        pending.set(op, way);
+        pending.set(op, { way, reloads: this.reloading });
         socket.send(JSON.stringify({ op, way, group: `${way} ${Math.floor(next() * 2)}` }));
         await Promise.race([closed, sleep(next() * 60)]); // sometimes long enough for it to hibernate
         if (next() < 0.02) break;
       }
-      // Those that are still to come: a socket that stays open answers everything.
-      for (const until = Date.now() + 10_000; pending.size > 0 && socket.readyState === WebSocket.OPEN && this.rig.up; await sleep(10)) {
+      // Those that are still to come: a socket that stays open answers everything, but an object that is
+      // reset, for whatever reason, forgets the messages that it works on.
+      const due = () => [...pending].filter(([, { reloads }]) => !this.resets && this.reloading === reloads);
+      for (const until = Date.now() + 10_000; due().length > 0 && socket.readyState === WebSocket.OPEN && this.rig.up; await sleep(10)) {
         if (Date.now() < until) continue;
-        for (const [op, way] of pending) this.fault("hung", `${op} (${way}) was not answered on its WebSocket`);
+        for (const [op, { way }] of due()) this.fault("hung", `${op} (${way}) was not answered on its WebSocket`);
         break;
       }
       state.open = false;
       socket.terminate();
+      this.under--;
       await sleep(20);
     }
   }
@@ -194,7 +217,7 @@ class Run {
     const { cell, name } = state;
     if (message.name !== cell || (message.id !== undefined && message.id !== name)) return this.fault("socket", `the socket ${name} of ${cell} got ${JSON.stringify(message).slice(0, 200)}`);
     if (message.told !== undefined) return void state.heard.add(message.told);
-    const way = pending.get(message.op);
+    const way = pending.get(message.op)?.way;
     if (!pending.delete(message.op)) return this.fault("socket", `the socket ${name} of ${cell} got the answer to ${message.op}, which it has not asked or has got`);
     if (message.error !== undefined) return this.failed({ op: message.op, way, kind: this.foreign.has(way) ? "foreign" : "run" }, { message: message.error }, true);
     for (const text of message.faults ?? []) this.fault(/AsyncLocalStorage/.test(text) ? "als" : "other", `${text} (${way})`);
@@ -219,21 +242,22 @@ class Run {
     for (const reload of this.quiet.includes("reload") ? [] : [next() * 0.5, 0.5 + next() * 0.4]) {
       await sleep(Math.max(0, until - ERA_MS * (1 - reload) - Date.now()));
       this.reloading++; // odd while it reloads, and what was under way ends
-      await Promise.race([this.rig.reload().catch(() => {}), sleep(3000)]);
+      await Promise.race([this.rig.reload().catch(() => {}), sleep(15_000)]);
       await sleep(200);
       this.reloading++;
       this.counts.reloads++;
     }
     await sleep(Math.max(0, until - Date.now()));
+    if (this.drains) await this.drain();
     clearInterval(release);
-    if (this.quiet.includes("kill")) await this.settle();
     await this.rig.kill();
     this.counts.kills++;
+    this.pausing = false;
   }
-  /** Lets what is under way end, for a run without kills. */
-  async settle() {
-    this.rig.up = false;
-    await sleep(1500);
+  /** Lets what is under way end. */
+  async drain() {
+    this.pausing = true;
+    while (this.under > 0 && this.rig.up) await sleep(10);
   }
 
   /** T1, T2, T4 for what the objects of this era have. The server has been started again. */

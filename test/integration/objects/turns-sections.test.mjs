@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Rig } from "../../stress/turns/rig.mjs";
-import { todo } from "./turns-todo.mjs";
 
 const CALLS = 8;
 const BEFORE = ["nothing", "json", "text", "timer", "kv", "rpc", "fetch", "shared", "storage", "section", "lent"];
@@ -32,14 +31,14 @@ for (const [lanes, hooks] of [[1, false], [2, true]]) {
     const expected = { n: CALLS, numbers: Array.from({ length: CALLS }, (_, i) => i + 1), faults: [] };
     // Functions that a section lends are called in it.
     for (const [before, insides, name] of [...BEFORE.map((each) => [each, waits.filter((inside) => inside !== "lent"), `after ${each}`]), ["nothing", ["lent"], "a call of a function that it has lent"]]) {
-      await t.test(`sections: ${name}`, { todo: todo("sections", name) }, () => {
+      await t.test(`sections: ${name}`, () => {
         for (const inside of insides) assert.deepEqual(results.get(`${before} ${inside}`.replaceAll(" ", "-")), expected, `waiting for ${inside}`);
       });
     }
   });
 }
 
-test("sections: 25 requests with a body, as they come", { todo: todo("sections", "25 requests") }, async (t) => {
+test("sections: 25 requests with a body, as they come", async (t) => {
   const rig = new Rig();
   t.after(() => rig.end());
   await rig.start();

@@ -5,7 +5,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
-import { todo } from "./turns-todo.mjs";
 import { cases, run } from "./turns/syntax.js";
 
 const source = readFileSync(new URL("turns/syntax.js", import.meta.url), "utf8");
@@ -39,7 +38,7 @@ for (const [hooks, minify] of [[false, false], [false, true], [true, false]]) {
     after(() => server?.kill());
     for (const name of Object.keys(cases)) {
       const suite = hooks ? "syntax with hooks" : "syntax";
-      test(`${suite}: ${name}`, { todo: todo(suite, name) }, async () => {
+      test(`${suite}: ${name}`, async () => {
         const expected = await run(name);
         const path = `/${encodeURIComponent(name)}`;
         const ask = (cell) => server.text(path + cell, { signal: AbortSignal.timeout(5000) });

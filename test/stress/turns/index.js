@@ -9,7 +9,7 @@
 import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";
 import { hooks, started, store, within } from "./hooks.js";
 import { Channel, SHARED_MS, cells, pause, room } from "./shared.js";
-import { foreign, ways } from "./ways.js";
+import { foreign, loops, ways } from "./ways.js";
 
 const all = { ...ways, ...foreign };
 
@@ -212,23 +212,32 @@ export class Cell extends DurableObject {
     });
     return { name: this.name };
   }
-  /** Begins a loop at module level that serves everybody, and outlives this instance. */
+  /** Begins a loop at module level that serves everybody. */
   beginLoop(_, group) {
     const jobs = room(group).thing("jobs", () => new Channel());
     void (async () => {
-      for await (const job of jobs) {
-        await pause(1);
-        await room(group).memo("job");
-        job.resolve(job.name);
-      }
+      for await (const job of jobs) job.taken(this.name);
     })();
     return this.name;
   }
+  /** Who takes a job from the loop, or null if nobody does while microtasks run. */
   async useLoop(_, group) {
-    const job = { name: this.name, ...Promise.withResolvers() };
-    room(group).thing("jobs", () => new Channel()).put(job);
-    await this.mark(`${await job.promise} looped`);
+    let by = null;
+    room(group).thing("jobs", () => new Channel()).put({ taken: (name) => { by = name; } });
+    for (let i = 0; i < 20; i++) await null;
+    return by;
+  }
+  /** A promise that follows one that another settles; the next ones wait for it. */
+  passOn(_, group) {
+    const held = room(group).thing("followed", () => Promise.withResolvers());
+    room(group).thing("following", () => new Promise((resolve) => resolve(held.promise)));
     return this.name;
+  }
+  async follow(op, group) {
+    room(group).thing("followed").resolve();
+    await room(group).thing("following");
+    await this.mark(op);
+    return { op, name: this.name };
   }
   /** A row of a cursor that another object opened. */
   async openCursor() {
@@ -339,7 +348,7 @@ export default {
     const url = new URL(request.url);
     const [, what, name, detail] = url.pathname.split("/").map(decodeURIComponent);
     if (what === "slow") return env.SELF.fetch(request);
-    if (what === "ready") return Response.json({ started, ways: Object.keys(ways), foreign: Object.keys(foreign), waits: Object.keys(waits), outside: Object.keys(outside) });
+    if (what === "ready") return Response.json({ started, ways: Object.keys(ways), foreign: Object.keys(foreign), loops, waits: Object.keys(waits), outside: Object.keys(outside) });
     const stub = env.CELL.getByName(name);
     if (what === "ws") return stub.fetch(new Request(`https://cell/ws${url.search}`, request));
     try {
@@ -375,7 +384,8 @@ async function answer(what, stub, name, detail, { op, group, by, before, inside,
     case "alarm":
       return stub.alarmIn(op, group);
     case "waitFor":
-      return stub.waitFor(op, group);
+    case "follow":
+      return stub[what](op, group);
     case "shared":
       await room(group).memo("handlers");
       console.log(`@end ${op}`);

@@ -773,3 +773,12 @@ export const foreign = {
     });
   },
 };
+
+/**
+ * Those in which code of one works for others when its own event has ended. An object that leaves memory takes
+ * such code along (prelude/internal/turn.js, T2), so they are for objects that stay.
+ */
+export const loops = [
+  "a queue that one of them works off", "read() of a shared stream", "a generator that objects share",
+  "a task in a queue that one of them works off", "a transaction of another", "transactionSync of another", "blockConcurrencyWhile of another", "waitUntil of another",
+];
