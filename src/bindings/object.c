@@ -421,7 +421,7 @@ static JSValueRef native_object_end(CN_JS_NATIVE_ARGS)
 static JSValueRef native_object_alive(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    return JSValueMakeBoolean(ctx, js && js->object->state != CN_OBJECT_BROKEN);
+    return JSValueMakeBoolean(ctx, js && !cn_object_is_broken(js->object));
 }
 
 /* objectLock(o), objectUnlock(o): the input gate */

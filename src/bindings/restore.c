@@ -43,7 +43,7 @@ static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle, JSValue
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
     struct cn_jsobject *js =
         cn_handles_find(&instance->lane->objects, cn_js_to_number(ctx, handle));
-    if (js && js->object->state != CN_OBJECT_BROKEN)
+    if (js && !cn_object_is_broken(js->object))
         return js->object;
     cn_js_throw(ctx, exception, CN_JS_ERROR,
                 "This instance of the Durable Object was reset; its storage cannot be used.");

@@ -52,7 +52,7 @@ static struct cn_database *database(JSContextRef ctx, JSValueRef handle, bool wr
 {
     struct cn_jsobject *js = object_arg(ctx, handle);
     struct cn_err err;
-    if (!js || js->object->state == CN_OBJECT_BROKEN) {
+    if (!js || cn_object_is_broken(js->object)) {
         cn_js_throw(ctx, exception, CN_JS_ERROR,
                     "This instance of the Durable Object was reset; its storage cannot be used.");
         return NULL;
@@ -571,7 +571,7 @@ static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_object *object =
         js ? js->object : cn_object_lane_gate(&lane_of(ctx)->object_lane); /* O5 */
-    if (object && object->state == CN_OBJECT_BROKEN)
+    if (object && cn_object_is_broken(object))
         return JSValueMakeUndefined(ctx);
     struct sync *sync = CN_NEW(struct sync);
     cn_js_pin_set(&sync->callback, cn_js_context_of(ctx), cn_js_arg(2));

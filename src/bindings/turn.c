@@ -39,7 +39,7 @@ static JSValueRef native_turn_switch(CN_JS_NATIVE_ARGS)
     if (handle != 0) {
         struct cn_jsobject *js =
             instance ? cn_handles_find(&instance->lane->objects, handle) : NULL;
-        if (!js || js->instance != instance || js->object->state == CN_OBJECT_BROKEN)
+        if (!js || js->instance != instance || cn_object_is_broken(js->object))
             return JSValueMakeBoolean(ctx, false);
         object = js->object;
     }
@@ -54,7 +54,7 @@ static JSValueRef native_object_kick(CN_JS_NATIVE_ARGS)
     struct cn_jsobject *js =
         instance ? cn_handles_find(&instance->lane->objects, cn_js_to_number(ctx, cn_js_arg(0)))
                  : NULL;
-    if (js && js->object->state != CN_OBJECT_BROKEN)
+    if (js && !cn_object_is_broken(js->object))
         cn_object_kick(js->object);
     return JSValueMakeUndefined(ctx);
 }

@@ -36,7 +36,7 @@ static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle)
 {
     struct cn_jsobject *js =
         cn_handles_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
-    return js && js->object->state != CN_OBJECT_BROKEN ? js->object : NULL;
+    return js && !cn_object_is_broken(js->object) ? js->object : NULL;
 }
 
 static JSValueRef array_of(JSContextRef ctx, size_t count, const JSValueRef values[])

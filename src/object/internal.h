@@ -13,6 +13,8 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call);
 void cn_object_deliver_all(struct cn_object *object);
 /* The restore that had to come first is over, or has failed. */
 void cn_object_restored(struct cn_object *object, const struct cn_err *err);
+/* A visitor has its database from now on: calls wait. */
+void cn_object_suspend(struct cn_object *object);
 /* A visit has ended: starts the object if calls wait for it, else lets it go. */
 void cn_object_resume(struct cn_object *object);
 /* Puts an object that has nothing to do on the list of idle ones. */

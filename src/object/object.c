@@ -17,11 +17,28 @@
 #include "store/database.h"
 #include "store/store.h"
 
+#define TO(state) (1u << (state))
+#define ENDS (TO(CN_OBJECT_BROKEN) | TO(CN_OBJECT_GONE))
+static const unsigned moves[CN_OBJECT_STATES] = {
+    [CN_OBJECT_NEW] = TO(CN_OBJECT_RESTORING) | TO(CN_OBJECT_SUSPENDED) | ENDS,
+    [CN_OBJECT_RESTORING] = TO(CN_OBJECT_NEW) | TO(CN_OBJECT_STARTING) | ENDS,
+    [CN_OBJECT_STARTING] = TO(CN_OBJECT_RUNNING) | ENDS,
+    [CN_OBJECT_RUNNING] = ENDS,
+    [CN_OBJECT_SUSPENDED] = TO(CN_OBJECT_NEW) | ENDS,
+    [CN_OBJECT_BROKEN] = TO(CN_OBJECT_GONE),
+};
+
+static void set_state(struct cn_object *object, enum cn_object_state state)
+{
+    CN_ASSERT(moves[object->state] & TO(state));
+    object->state = state;
+}
+
 struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *err)
 {
     if (object->db)
         return object->db;
-    if (object->state == CN_OBJECT_BROKEN) {
+    if (cn_object_is_broken(object)) {
         cn_err_set(err, CN_ECLOSED, "the object was reset");
         return NULL;
     }
@@ -164,7 +181,7 @@ static void finish_turn(struct cn_object_lane *lane)
     while ((node = cn_list_take_front(&lane->turn))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
         cn_list_push_back(&done, node);
-        if (object->state != CN_OBJECT_BROKEN)
+        if (!cn_object_is_broken(object))
             commit(object);
         if (lane->strayed && object->last_lsn > lane->stray_lsn)
             lane->stray_lsn = object->last_lsn; /* O5 */
@@ -176,7 +193,7 @@ static void finish_turn(struct cn_object_lane *lane)
     while ((node = cn_list_take_front(&done))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
         object->outbox = NULL; /* complete: it is among the outputs */
-        if (object->state == CN_OBJECT_BROKEN) {
+        if (cn_object_is_broken(object)) {
             cn_list_push_back(&broken, node);
             continue;
         }
@@ -278,6 +295,7 @@ static void start(struct cn_object *object)
                         "no worker provides the class of namespace %s", object->ns->name);
         return;
     }
+    set_state(object, CN_OBJECT_STARTING);
     object->class_ = class_;
     cn_counter_add(&cn_object_metrics(object)->started, 1);
     cn_counter_add(&cn_object_metrics(object)->live, 1);
@@ -308,8 +326,7 @@ static void drop_alarm_calls(struct cn_object *object)
 
 void cn_object_restored(struct cn_object *object, const struct cn_err *err)
 {
-    object->restoring = false;
-    if (object->state == CN_OBJECT_STARTING) {
+    if (object->state == CN_OBJECT_RESTORING) {
         if (err)
             cn_object_reset(object, CN_FAULT_RETRYABLE, err->code,
                             "the object could not be restored: %s", err->text);
@@ -317,6 +334,8 @@ void cn_object_restored(struct cn_object *object, const struct cn_err *err)
             drop_alarm_calls(object);
         if (!err && object->inbox_count)
             start(object);
+        else if (!err)
+            set_state(object, CN_OBJECT_NEW);
         cn_object_deliver_all(object);
     }
     cn_object_unhold(object);
@@ -331,7 +350,7 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err)
                         err->code, "%s", err->text);
         return;
     }
-    object->state = CN_OBJECT_RUNNING;
+    set_state(object, CN_OBJECT_RUNNING);
     cn_object_unlock(object);
 }
 
@@ -354,7 +373,7 @@ void cn_object_deliver_all(struct cn_object *object)
         return;
     object->delivering = true;
     for (;;) {
-        if (object->kicked && object->state != CN_OBJECT_BROKEN) {
+        if (object->kicked && !cn_object_is_broken(object)) {
             object->kicked = false;
             cn_object_enter(object);
             object->class_->resume(object, object->instance);
@@ -377,11 +396,9 @@ void cn_object_deliver_all(struct cn_object *object)
 
 static void start_or_restore(struct cn_object *object)
 {
-    object->restoring = true;
-    if (cn_restore_before_start(object))
-        return;
-    object->restoring = false;
-    start(object);
+    set_state(object, CN_OBJECT_RESTORING); /* before: it may be over at once */
+    if (!cn_restore_before_start(object))
+        start(object);
 }
 
 /* Calls of what the object has lent do not wait for the input gate here: the class knows whether
@@ -414,9 +431,15 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
     cn_list_push_back(&object->inbox, &call->link);
     object->inbox_count++;
     object->inbox_bytes += call->size;
-    if (object->state == CN_OBJECT_STARTING && !object->class_ && !object->restoring)
+    if (object->state == CN_OBJECT_NEW)
         start_or_restore(object);
     cn_object_deliver_all(object);
+}
+
+void cn_object_suspend(struct cn_object *object)
+{
+    set_state(object, CN_OBJECT_SUSPENDED);
+    cn_object_hold(object); /* V2 of visit.h */
 }
 
 void cn_object_resume(struct cn_object *object)
@@ -427,7 +450,7 @@ void cn_object_resume(struct cn_object *object)
         cn_object_free(object);
         return;
     }
-    object->state = CN_OBJECT_STARTING;
+    set_state(object, CN_OBJECT_NEW);
     start_or_restore(object);
     cn_object_deliver_all(object);
 }
@@ -484,15 +507,12 @@ void cn_object_rest(struct cn_object *object)
     struct cn_object_lane *lane = object->lane;
     if (cn_object_in_turn(object) || object->delivering)
         return;
-    if (object->state == CN_OBJECT_BROKEN) {
-        if (!object->doomed) {
-            object->doomed = true;
-            cn_list_remove(&object->idle_link);
-            cn_list_push_back(&lane->broken, &object->idle_link);
-            cn_lane_kick(lane);
-        }
-        return;
+    if (object->state == CN_OBJECT_BROKEN && cn_list_empty(&object->idle_link)) {
+        cn_list_push_back(&lane->broken, &object->idle_link);
+        cn_lane_kick(lane);
     }
+    if (cn_object_is_broken(object))
+        return;
     if (object->running_count || object->inbox_count || object->gate_locks ||
         object->transactions || object->sockets)
         return;
@@ -534,7 +554,7 @@ static void close_database(struct cn_object *object)
 
 void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
 {
-    if (object->state == CN_OBJECT_BROKEN)
+    if (cn_object_is_broken(object))
         return;
     if (object->ns)
         cn_counter_add(&cn_object_metrics(object)->resets, 1);
@@ -544,7 +564,8 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     va_end(args);
     object->broken_err.code = code;
     object->broken_faults = faults;
-    object->state = CN_OBJECT_BROKEN;
+    set_state(object, CN_OBJECT_BROKEN);
+    cn_list_remove(&object->idle_link);
     if (object->lane->stray == object)
         object->lane->stray = NULL;
     /* The key is free at once: the next call starts a new instance, on the state that is
@@ -590,12 +611,11 @@ void cn_object_free(struct cn_object *object)
         lane->stray = NULL;
     cn_list_remove(&object->idle_link);
     cn_list_remove(&object->wake_link);
-    if (object->state != CN_OBJECT_BROKEN)
+    if (!cn_object_is_broken(object))
         cn_map_take(&lane->objects, &object->key, sizeof(object->key));
     if (object->state == CN_OBJECT_RUNNING)
         cn_counter_add(&cn_object_metrics(object)->evicted, 1);
-    object->state = CN_OBJECT_BROKEN; /* what destroy() drops does not bring it back on a list */
-    object->doomed = true;
+    set_state(object, CN_OBJECT_GONE); /* what destroy() drops does not bring it back on a list */
     close_database(object);
     if (object->class_ && object->instance)
         object->class_->destroy(object, object->instance);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object/object.h - one live object: identity, database, gates, events under way.
  *
- *     absent ──first call──► STARTING ──► RUNNING ──idle──► evicted (= absent)
- *                               │            │
- *                               └── failed ──┴── reset ──► broken, then absent
+ *     absent ──► NEW ──► RESTORING ──► STARTING ──► RUNNING ──┬─evicted──► GONE ──► absent
+ *                │ ▲ ◄──────┘              │             │     │             ▲
+ *                ▼ │                       └──failed─────┴─reset──► BROKEN ──┘
+ *            SUSPENDED                                         from every state before it
+ *
+ * An object whose call has come is restored first, if that was asked for, and then started. BROKEN
+ * has no key, no database, no calls and no sockets any more; it is freed when its last turn has
+ * ended and nothing holds it, or its class lets go.
  *
  * Turns. A lane has one turn at a time; code runs in it for one object after the
  * other, or for nobody. An object takes part from cn_object_join() on; when the turn
@@ -27,6 +32,8 @@
  * O5  Code that uses the storage of an object for which it does not run (cn_object_touch() finds
  *     another one current, or none) is not held by that object's gate; so from then on everything
  *     that leaves the lane waits for what is written there (cn_object_lane_gate(), `stray_lsn`).
+ * O6  A broken object stays so: nothing is delivered to it, committed or accepted for it. Its key
+ * may have another instance from then on.
  *
  * Threads:   the lane's.
  * Ownership: the lane's table. */
@@ -49,10 +56,14 @@ struct cn_socket_outbox;
 #define CN_OBJECT_INBOX_BYTES_MAX (128u << 20)
 
 enum cn_object_state {
-    CN_OBJECT_STARTING, /* `create` has not finished */
+    CN_OBJECT_NEW,       /* the next call starts it */
+    CN_OBJECT_RESTORING, /* waits for a restore before it starts (restore.h) */
+    CN_OBJECT_STARTING,  /* `create` has not finished */
     CN_OBJECT_RUNNING,
-    CN_OBJECT_BROKEN,    /* reset: leaves memory when its last turn ends */
     CN_OBJECT_SUSPENDED, /* a visitor has its database (object/visit.h); calls wait */
+    CN_OBJECT_BROKEN,    /* reset: leaves memory when its last turn ends; then in lane->broken */
+    CN_OBJECT_GONE,      /* being freed */
+    CN_OBJECT_STATES
 };
 
 struct cn_object {
@@ -91,8 +102,6 @@ struct cn_object {
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
     struct cn_list wake_link; /* in lane->woken */
     bool kicked;              /* its class has something to go on with: cn_object_kick() */
-    bool doomed;              /* broken and in lane->broken */
-    bool restoring;           /* waits for a restore before it starts (restore.h) */
     bool delivering;          /* cn_object_deliver_all() is on the stack */
     /* Alarms (alarm.c). */
     bool alarm_running; /* alarm() is under way */
@@ -103,6 +112,12 @@ struct cn_object {
     struct cn_err broken_err; /* why it was reset */
     unsigned broken_faults;
 };
+
+/* O6 */
+static inline bool cn_object_is_broken(const struct cn_object *object)
+{
+    return object->state >= CN_OBJECT_BROKEN;
+}
 
 /* Its database, opened now if need be. NULL: it cannot be opened, `err` says why. */
 struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *err);

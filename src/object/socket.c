@@ -246,7 +246,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
                                                  const struct cn_text *tags, size_t tag_count)
 {
     CN_ASSERT(tag_count <= CN_SOCKET_TAGS_MAX);
-    if (object->state == CN_OBJECT_BROKEN) { /* K5 */
+    if (cn_object_is_broken(object)) { /* K5 */
         struct cn_ws_close close = reset_close(object);
         cn_ws_end_close(end, &close);
         cn_ws_end_release(end);

@@ -48,8 +48,7 @@ void cn_visit_deliver(struct cn_object *object, struct cn_call *call)
 static void suspend(struct cn_visit *visit)
 {
     struct cn_object *object = cn_object_new(visit->lane, visit->call.ns, &visit->key);
-    object->state = CN_OBJECT_SUSPENDED;
-    cn_object_hold(object); /* V2 */
+    cn_object_suspend(object);
     visit->suspended = true;
     finish(visit, 0);
 }
@@ -68,7 +67,7 @@ static void deliver_begin(struct cn_mail *mail, void *data)
     } else if (object->state == CN_OBJECT_SUSPENDED) { /* V1 */
         finish(visit, cn_err_set(&visit->err, CN_ELOCKED,
                                  "another administrative operation has the object"));
-    } else if (object->restoring) {
+    } else if (object->state == CN_OBJECT_RESTORING) {
         finish(visit, cn_err_set(&visit->err, CN_ELOCKED, "the object is being restored"));
     } else if (visit->exclusive) {
         cn_object_reset(object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED, "%s",

@@ -444,8 +444,7 @@ static void destroy(struct cn_object *object, void *instance)
     struct shard *shard = instance;
     uint64_t lsn = object->lsn > shard->start_lsn ? object->lsn : shard->start_lsn;
     /* One that was reset may have been ahead of what stays. */
-    cn_kvcache_end(shard->cache, &object->key,
-                   object->state == CN_OBJECT_BROKEN ? UINT64_MAX : lsn);
+    cn_kvcache_end(shard->cache, &object->key, cn_object_is_broken(object) ? UINT64_MAX : lsn);
     cn_service_sql_fini(&shard->sql);
     cn_free(shard);
 }

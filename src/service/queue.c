@@ -185,7 +185,7 @@ static void on_transferred(struct cn_service_call *call)
         cn_warn("queue %s cannot take dead letters yet: %s", call->call.ns->name,
                 call->call.err.text);
     cn_list_remove(&transfer->link);
-    if (object && object->state != CN_OBJECT_BROKEN) {
+    if (object && !cn_object_is_broken(object)) {
         cn_object_enter(object);
         for (size_t i = 0; i < transfer->count && rc == 0; i++) {
             if (failed) {
@@ -757,7 +757,7 @@ static void deliver_request(struct cn_queue *queue, struct cn_queue_call *call)
         break;
     case CN_QUEUE_RECEIVE:
         pump(queue); /* what is due now counts */
-        if (queue->object->state == CN_OBJECT_BROKEN)
+        if (cn_object_is_broken(queue->object))
             return;
         answer = receive(queue, call) == 1;
         break;

@@ -21,7 +21,7 @@
 static bool owner_enter(void *owner)
 {
     struct cn_object *object = owner;
-    if (object->state == CN_OBJECT_BROKEN)
+    if (cn_object_is_broken(object))
         return false;
     struct cn_jsobject *js = object->instance;
     js->instance->lane->vm->clock[CN_JS_OBJECT] = (double)js->handle;
