@@ -80,6 +80,13 @@ defineLazy(globalThis, "performance", () => performance().performance, true);
 installGlobalScope();
 installTime();
 installWebAssembly();
+// A lane never waits: everybody on it would.
+Object.defineProperty(Atomics, "wait", {
+  value: function wait() {
+    throw new TypeError("Atomics.wait cannot be called in this context");
+  },
+  writable: true, enumerable: false, configurable: true,
+});
 installNode();
 
 // What C calls.

@@ -137,19 +137,33 @@ const etagMatches = (list, etag) => list.split(",").some((each) => {
   return one === "*" || one === etag.replace(/^W\//, "");
 });
 
+/** The time of an HTTP date (RFC 9110, 5.6.7, the preferred form); NaN: it is none. */
+const httpDate = (text) => (/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text ?? "") ? Date.parse(text) : NaN);
+
 /** Whether the reader has it already. */
 function notModified(request, headers) {
   const noneMatch = request.headers.get("if-none-match");
   const etag = headers.get("etag");
   if (noneMatch !== null) return etag !== null && etagMatches(noneMatch, etag);
-  const since = Date.parse(request.headers.get("if-modified-since") ?? "");
-  const modified = Date.parse(headers.get("last-modified") ?? "");
+  const since = httpDate(request.headers.get("if-modified-since"));
+  const modified = httpDate(headers.get("last-modified"));
   return modified <= since;
 }
 
-/** [first, length] of a Range that can be honoured, null, or undefined if it lies outside. */
-function rangeOf(request, size) {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(request.headers.get("range")?.trim() ?? "");
+const RANGES_MAX = 32;
+
+/** A list of [first, length] of a Range that can be honoured, null, or undefined if all lie outside. */
+function rangesOf(request, size) {
+  const match = /^bytes=(.+)$/.exec(request.headers.get("range")?.trim() ?? "");
+  const list = match === null ? [] : match[1].split(",");
+  if (list.length === 0 || list.length > RANGES_MAX) return null;
+  const ranges = list.map((each) => rangeOf(each.trim(), size));
+  if (ranges.includes(null)) return null;
+  const inside = ranges.filter((range) => range !== undefined);
+  return inside.length === 0 ? undefined : inside;
+}
+function rangeOf(text, size) {
+  const match = /^(\d*)-(\d*)$/.exec(text);
   if (match === null || (match[1] === "" && match[2] === "")) return null;
   if (match[1] === "") {
     const length = Math.min(size, +match[2]);
@@ -173,6 +187,34 @@ function streamOf(body, offset, length) {
   }, undefined, null, length);
 }
 
+/** multipart/byteranges: https://www.rfc-editor.org/rfc/rfc9110#section-14.6 */
+function severalRanges(ranges, headers, body, size) {
+  const boundary = `cairn-${crypto.randomUUID()}`;
+  const type = headers.get("content-type");
+  const parts = [];
+  for (const [offset, length] of ranges) {
+    const about = `--${boundary}\r\n${type === null ? "" : `Content-Type: ${type}\r\n`}Content-Range: bytes ${offset}-${offset + length - 1}/${size}\r\n\r\n`;
+    parts.push(utf8Encode(about), [offset, length], utf8Encode("\r\n"));
+  }
+  parts.push(utf8Encode(`--${boundary}--`));
+  const total = parts.reduce((sum, part) => sum + (Array.isArray(part) ? part[1] : part.byteLength), 0);
+  let reader = null;
+  const pull = async () => {
+    while (parts.length > 0) {
+      if (!Array.isArray(parts[0])) return parts.shift();
+      reader ??= streamOf(body, ...parts[0]).getReader();
+      const { done, value } = await reader.read();
+      if (!done) return value;
+      reader = null;
+      parts.shift();
+    }
+    return null;
+  };
+  headers.set("content-type", `multipart/byteranges; boundary=${boundary}`);
+  headers.set("content-length", String(total));
+  return new Response(createByteStreamFromPull(pull, undefined, null, total), { status: 206, headers });
+}
+
 /** The kept response for a request, or undefined. */
 export function lookUp(key, request) {
   const found = native.cacheGet(key);
@@ -186,11 +228,13 @@ export function lookUp(key, request) {
   headers.set("age", String(age(headers) + Math.floor((Date.now() - stored) / 1000)));
   const nullBody = status === 204 || status === 205 || status === 304;
   if (status === 200 && notModified(request, headers)) return new Response(null, { status: 304, headers });
-  const range = status === 200 ? rangeOf(request, size) : null;
-  if (range === undefined) {
+  const ranges = status === 200 ? rangesOf(request, size) : null;
+  if (ranges === undefined) {
     headers.set("content-range", `bytes */${size}`);
     return new Response(null, { status: 416, headers });
   }
+  if (ranges !== null && ranges.length > 1) return severalRanges(ranges, headers, body, size);
+  const range = ranges === null ? null : ranges[0];
   const [offset, length] = range ?? [0, size];
   if (range !== null) headers.set("content-range", `bytes ${offset}-${offset + length - 1}/${size}`);
   if (range !== null || headers.has("content-length")) headers.set("content-length", String(length));
@@ -198,7 +242,7 @@ export function lookUp(key, request) {
   return new Response(content, { status: range === null ? status : 206, headers });
 }
 
-const keyOf = (cache, request) => `${cache}\0${request.url.split("#")[0]}`;
+const keyOf = (cache, request) => `${cache}\0${request.cf?.cacheKey ?? request.url.split("#")[0]}`;
 
 class Cache {
   #name;

@@ -332,9 +332,13 @@ static int run_to_last(struct cn_database *db, struct cn_buf *sql, struct cn_sta
         at += used;
         left -= used;
         if (!*statement)
-            continue;
-        if (cn_sql_blank(at, left))
+            break; /* only white space may follow the last one, as on the platform */
+        if (strspn(at, " \t\n\v\f\r") == left)
             return 0;
+        if (cn_statement_parameter_count(*statement) > 0)
+            return cn_err_set(err, CN_ESQL,
+                              "When executing multiple SQL statements in a single call, only the "
+                              "last statement can have parameters.");
         rc = run_through(*statement, rows_read, rows_written, err);
         if (rc < 0)
             return rc;

@@ -106,6 +106,9 @@ int cn_js_setup(struct cn_err *err)
     /* A call in tail position would vanish from stacks: `return f()` is how most code is written.
      */
     setenv("JSC_useTailCalls", "0", 0);
+    /* Scripts know the type; one that could wait for another thread is not there (the prelude
+     * takes Atomics.wait away). */
+    setenv("JSC_useSharedArrayBuffer", "1", 0);
     /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
     setenv("JSC_usePollingTraps", "1", 0);

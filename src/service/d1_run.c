@@ -31,7 +31,8 @@ struct totals {
     int64_t rowid;
     uint64_t rows_read, rows_written;
     int64_t changes;
-    bool writes; /* one of its statements can */
+    bool writes;  /* one of its statements can */
+    bool defines; /* one of them makes, changes or drops tables and the like */
 };
 
 static uint64_t now_ns(void)
@@ -242,6 +243,7 @@ static void add_totals(struct totals *totals, struct cn_statement *statement)
     totals->rows_written += cn_statement_rows_written(statement);
     totals->changes += cn_statement_changes(statement);
     totals->writes |= cn_statement_writes(statement);
+    totals->defines |= cn_statement_defines(statement);
 }
 
 /* Runs a statement whose rows nobody wants. */
@@ -277,7 +279,12 @@ static int find_last(struct run *run, const char *sql, size_t size, struct cn_st
             return 0;
         }
         struct cn_d1_query none = {0};
-        rc = bind_values(run, statement, &none, err);
+        if (cn_statement_parameter_count(statement) > 0)
+            rc = cn_err_set(err, CN_ESQL,
+                            "When executing multiple SQL statements in a single call, only the "
+                            "last statement can have parameters.");
+        else
+            rc = bind_values(run, statement, &none, err);
         if (rc == 0)
             rc = skip_rows(run, statement, err);
         if (rc == 0)
@@ -307,7 +314,9 @@ static void append_meta(struct run *run, const struct totals *totals)
         run->size = cn_database_size(run->db);
     uint64_t tenths_us = (now_ns() - totals->begin_ns) / 100;
     int64_t rowid = cn_database_last_rowid(run->db);
-    bool changed = totals->changes || rowid != totals->rowid || run->size != totals->size;
+    /* What writes without changing a row changes the schema. */
+    bool changed = totals->changes || rowid != totals->rowid || run->size != totals->size ||
+                   (totals->writes && totals->defines);
     const int64_t values[] = {(int64_t)(tenths_us / 10000),
                               totals->changes,
                               rowid,

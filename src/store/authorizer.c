@@ -11,34 +11,35 @@
  * RENAME does not tell the authorizer the new name, nor a virtual table what it makes. Such a
  * statement runs in a savepoint and is undone if the schema then has one reserved name more
  * (statement.c). */
+#include <string.h>
 #include <strings.h>
 
 #include "base/assert.h"
 #include "store/database_private.h"
 
-enum pragma_argument { NEVER, MAY };
+enum pragma_argument { NEVER, BOOLEAN, MAY };
 
 static const struct {
     const char *name;
     enum pragma_argument argument;
 } pragmas[] = {
-    {"case_sensitive_like", MAY},
+    {"case_sensitive_like", BOOLEAN},
     {"data_version", NEVER},
-    {"defer_foreign_keys", MAY},
+    {"defer_foreign_keys", BOOLEAN},
     {"foreign_key_check", MAY},
     {"foreign_key_list", MAY},
-    {"foreign_keys", MAY},
-    {"ignore_check_constraints", MAY},
+    {"foreign_keys", BOOLEAN},
+    {"ignore_check_constraints", BOOLEAN},
     {"index_info", MAY},
     {"index_list", MAY},
     {"index_xinfo", MAY},
-    {"legacy_alter_table", MAY},
+    {"legacy_alter_table", BOOLEAN},
     {"optimize", MAY},
     {"page_count", NEVER},
     {"page_size", NEVER},
     {"quick_check", MAY},
-    {"recursive_triggers", MAY},
-    {"reverse_unordered_selects", MAY},
+    {"recursive_triggers", BOOLEAN},
+    {"reverse_unordered_selects", BOOLEAN},
     {"table_info", MAY},
     {"table_list", MAY},
     {"table_xinfo", MAY},
@@ -59,6 +60,35 @@ static bool is_ours(const char *name)
     return name && strncasecmp(name, "_cf_", 4) == 0;
 }
 
+/* What would tell how SQLite was built, or load code into it. */
+static bool is_hidden_function(const char *name)
+{
+    static const char *const names[] = {
+        "load_extension", "sqlite_compileoption_get", "sqlite_compileoption_used",
+        "sqlite_offset",  "sqlite_source_id",         "sqlite_version",
+    };
+    for (size_t i = 0; name && i < CN_ARRAY_COUNT(names); i++) {
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_boolean(const char *text)
+{
+    static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
+    size_t size = strlen(text);
+    if (size >= 2 && (*text == '\'' || *text == '"') && text[size - 1] == *text) {
+        text++;
+        size -= 2;
+    }
+    for (size_t i = 0; i < CN_ARRAY_COUNT(words); i++) {
+        if (size == strlen(words[i]) && strncasecmp(text, words[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int check_pragma(struct cn_database *db, const char *name, const char *argument)
 {
     for (size_t i = 0; i < CN_ARRAY_COUNT(pragmas); i++) {
@@ -66,6 +96,8 @@ static int check_pragma(struct cn_database *db, const char *name, const char *ar
             continue;
         if (argument && pragmas[i].argument == NEVER)
             return deny(db, "this pragma can be read but not set");
+        if (argument && pragmas[i].argument == BOOLEAN && !is_boolean(argument))
+            return deny(db, "this pragma takes true or false");
         if (is_ours(argument))
             return deny(db, cn_authorizer_reserved);
         return SQLITE_OK;
@@ -91,8 +123,10 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
     switch (action) {
     case SQLITE_TRANSACTION:
     case SQLITE_SAVEPOINT:
-        return deny(db, "transactions are not begun or ended in SQL: use storage.transaction() or "
-                        "storage.transactionSync()");
+        return deny(db,
+                    "To execute a transaction, please use the state.storage.transaction() or "
+                    "state.storage.transactionSync() APIs instead of the SQL BEGIN TRANSACTION or "
+                    "SAVEPOINT statements.");
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
         return deny(db, "other databases cannot be attached");
@@ -113,9 +147,7 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
     case SQLITE_FUNCTION:
-        return second && strcasecmp(second, "load_extension") == 0
-                   ? deny(db, "extensions cannot be loaded")
-                   : SQLITE_OK;
+        return is_hidden_function(second) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_ALTER_TABLE:
         db->makes_names = true;
         return is_ours(second) ? deny(db, cn_authorizer_reserved) : SQLITE_OK;

@@ -128,6 +128,8 @@ int cn_statement_bind_blob(struct cn_statement *statement, int index, const void
  * lost, and the next step returns CN_ECLOSED. */
 int cn_statement_step(struct cn_statement *statement, struct cn_err *err);
 void cn_statement_reset(struct cn_statement *statement);
+/* Whether it makes, changes or drops a table or the like. */
+bool cn_statement_defines(struct cn_statement *statement);
 bool cn_statement_writes(const struct cn_statement *statement);
 
 enum cn_sql_type { CN_SQL_NULL, CN_SQL_INT, CN_SQL_REAL, CN_SQL_TEXT, CN_SQL_BLOB };
@@ -148,6 +150,8 @@ uint64_t cn_statement_rows_read(struct cn_statement *statement);
 uint64_t cn_statement_rows_written(struct cn_statement *statement);
 /* Rows inserted, updated or deleted since the last reset, by its triggers too. */
 int64_t cn_statement_changes(const struct cn_statement *statement);
+/* How much white space and how many comments a text of SQL begins with. */
+size_t cn_sql_skip_space(const char *sql, size_t size);
 /* True if there is nothing but white space, comments and semicolons. */
 bool cn_sql_blank(const char *sql, size_t size);
 /* Bytes of the first statement of a script, with its semicolon. */

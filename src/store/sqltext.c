@@ -26,6 +26,11 @@ static size_t skip_space(const char *sql, size_t size, size_t at)
     return at;
 }
 
+size_t cn_sql_skip_space(const char *sql, size_t size)
+{
+    return skip_space(sql, size, 0);
+}
+
 bool cn_sql_blank(const char *sql, size_t size)
 {
     size_t at = skip_space(sql, size, 0);

@@ -307,6 +307,18 @@ bool cn_statement_writes(const struct cn_statement *statement)
     return statement->writes;
 }
 
+bool cn_statement_defines(struct cn_statement *statement)
+{
+    static const char *const words[] = {"CREATE", "DROP", "ALTER"};
+    const char *sql = statement->stmt ? sqlite3_sql(statement->stmt) : NULL;
+    size_t at = sql ? cn_sql_skip_space(sql, strlen(sql)) : 0;
+    for (size_t i = 0; sql && i < CN_ARRAY_COUNT(words); i++) {
+        if (strncasecmp(sql + at, words[i], strlen(words[i])) == 0)
+            return statement->writes;
+    }
+    return false;
+}
+
 int cn_statement_column_count(struct cn_statement *statement)
 {
     return sqlite3_column_count(statement->stmt);

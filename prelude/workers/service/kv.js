@@ -40,8 +40,8 @@ function checkKey(method, key) {
 /** The type of a get, from its second argument. */
 function checkOptions(method, options, types) {
   const { type = "text", cacheTtl } = typeof options === "string" ? { type: options } : options ?? {};
-  if (cacheTtl !== undefined && !(cacheTtl >= CACHE_TTL_MIN)) {
-    throw failed(method, 400, `Invalid cache_ttl of ${cacheTtl}. Cache TTL must be at least ${CACHE_TTL_MIN}.`);
+  if (cacheTtl !== undefined && !(toInteger(cacheTtl) >= CACHE_TTL_MIN)) {
+    throw failed(method, 400, `Invalid cache_ttl of ${toInteger(cacheTtl)}. Cache TTL must be at least ${CACHE_TTL_MIN}.`);
   }
   if (!types.includes(type)) {
     if (types === BULK_TYPES) throw failed(method, 400, `"${type}" is not a valid type. Use "json" or "text"`);
@@ -107,24 +107,27 @@ async function getBulk(ns, keys, options, pick) {
 
 // --- put ---------------------------------------------------------------------------------------
 
+/** As Web IDL has it for int: what is no number is 0. */
+const toInteger = (value) => Math.trunc(Number(value)) || 0;
+
 /** [seconds, whether they count from now]; zero: never. */
 function checkExpiration({ expiration, expirationTtl }) {
   if (expirationTtl !== undefined && expirationTtl !== null) {
-    const ttl = Math.trunc(Number(expirationTtl));
-    if (!(ttl > 0)) throw failed("PUT", 400, `Invalid expiration_ttl of ${expirationTtl}. Please specify integer greater than 0.`);
+    const ttl = toInteger(expirationTtl);
+    if (!(ttl > 0)) throw failed("PUT", 400, `Invalid expiration_ttl of ${ttl}. Please specify integer greater than 0.`);
     if (ttl < EXPIRATION_TTL_MIN) {
-      throw failed("PUT", 400, `Invalid expiration_ttl of ${expirationTtl}. Expiration TTL must be at least ${EXPIRATION_TTL_MIN}.`);
+      throw failed("PUT", 400, `Invalid expiration_ttl of ${ttl}. Expiration TTL must be at least ${EXPIRATION_TTL_MIN}.`);
     }
     return [checkRange("expiration_ttl", ttl), true];
   }
   if (expiration === undefined || expiration === null) return [0, false];
-  const time = Math.trunc(Number(expiration));
+  const time = toInteger(expiration);
   const now = Math.floor(Date.now() / 1000);
   if (!(time > now)) {
-    throw failed("PUT", 400, `Invalid expiration of ${expiration}. Please specify integer greater than the current number of seconds since the UNIX epoch.`);
+    throw failed("PUT", 400, `Invalid expiration of ${time}. Please specify integer greater than the current number of seconds since the UNIX epoch.`);
   }
   if (time < now + EXPIRATION_TTL_MIN) {
-    throw failed("PUT", 400, `Invalid expiration of ${expiration}. Expiration times must be at least ${EXPIRATION_TTL_MIN} seconds in the future.`);
+    throw failed("PUT", 400, `Invalid expiration of ${time}. Expiration times must be at least ${EXPIRATION_TTL_MIN} seconds in the future.`);
   }
   return [checkRange("expiration", time), false];
 }
@@ -238,8 +241,8 @@ async function mergeLists(ns, prefix, after, limit) {
 function checkLimit(limit) {
   if (limit === undefined || limit === null) return LIST_MAX;
   const number = Math.trunc(Number(limit));
-  if (!(number >= 1)) throw failed("LIST", 400, `Invalid key_count_limit of ${limit}. Please specify an integer greater than 0.`);
-  if (number > LIST_MAX) throw failed("LIST", 400, `Invalid key_count_limit of ${limit}. Please specify an integer less than ${LIST_MAX}.`);
+  if (!(number >= 1)) throw failed("GET", 400, `Invalid key_count_limit of ${limit}. Please specify an integer greater than 0.`);
+  if (number > LIST_MAX) throw failed("GET", 400, `Invalid key_count_limit of ${limit}. Please specify an integer less than ${LIST_MAX}.`);
   return number;
 }
 

@@ -31,7 +31,7 @@ const TEXTS = {
   10022: "MaxKeys params must be positive integer <= 1000.",
   10024: "The specified multipart upload does not exist.",
   10025: "One or more of the specified parts could not be found.",
-  10039: "The requested range is not satisfiable.",
+  10039: "The requested range is not satisfiable",
   10048: "There was a problem with the multipart upload: all parts but the last must have the same size.",
   100100: "Your proposed upload exceeds the maximum allowed object size.",
 };
@@ -47,7 +47,7 @@ const inside = (method) => (failure) => problem(method, 10001, failure);
 
 function checkKey(method, key) {
   key = `${key}`;
-  if (key === "" || key.includes("\0") || utf8Encode(key).length > KEY_BYTES_MAX) throw problem(method, 10020);
+  if (key.includes("\0") || utf8Encode(key).length > KEY_BYTES_MAX) throw problem(method, 10020);
   return key;
 }
 
@@ -280,11 +280,9 @@ class R2Object {
     this.httpEtag = `"${fields.etag}"`;
     this.checksums = new R2Checksums(token, fields.checksums);
     this.uploaded = new Date(fields.uploaded);
-    if (fields.http !== undefined) {
-      const { cacheExpiry, ...http } = fields.http;
-      this.httpMetadata = cacheExpiry === undefined ? http : { ...http, cacheExpiry: new Date(cacheExpiry) };
-    }
-    if (fields.custom !== undefined) this.customMetadata = fields.custom;
+    const { cacheExpiry, ...http } = fields.http ?? {};
+    this.httpMetadata = cacheExpiry === undefined ? http : { ...http, cacheExpiry: new Date(cacheExpiry) };
+    this.customMetadata = fields.custom ?? {};
     if (range !== undefined) this.range = range;
     this.storageClass = fields.storageClass;
     if (fields.ssec !== undefined) this.ssecKeyMd5 = fields.ssec;
@@ -413,7 +411,8 @@ class R2Bucket {
     const found = await callService((callback) => native.r2Get(this.#ns, false, key, undefined, ssec.md5, callback), inside(method));
     if (found === null) return null;
     if (found[3] !== 0) throw badKey(method, ssec, JSON.parse(found[0]).ssec);
-    return makeObject(found[0]);
+    const fields = JSON.parse(found[0]);
+    return new R2Object(token, fields, { offset: 0, length: fields.size });
   }
 
   async get(key, options) {
@@ -474,7 +473,7 @@ class R2Bucket {
     let isPrefix = false;
     if (cursor !== undefined && cursor !== null) {
       const text = decodeCursor(`${cursor}`);
-      if (text === null) throw problem(method, 10001, "The cursor is not valid.");
+      if (text === null) return { objects: [], truncated: false, delimitedPrefixes: [] }; // as the platform has it
       after = text.slice(1);
       isPrefix = text[0] === "p";
     }
