@@ -1,7 +1,7 @@
 // Blob and File: https://w3c.github.io/FileAPI/
 //
 // A blob is a Uint8Array that nobody changes; a slice is a view of the same memory.
-import { native } from "../internal/native.js";
+import { compatibilityFlags, native } from "../internal/native.js";
 import { finishInterface } from "../internal/interface.js";
 import { registerHostObject } from "../internal/serialize.js";
 import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject, toUSVString } from "../internal/webidl.js";
@@ -10,22 +10,35 @@ const INTERNAL = Symbol("internal");
 let dataOf;
 export let isBlob;
 
+const SIZE_MAX = 128 << 20;
+const REFUSES_RESIZABLE = compatibilityFlags.has("no_resizable_array_buffer_in_blob");
+
+const isBuffer = (part) => part instanceof ArrayBuffer || (typeof SharedArrayBuffer === "function" && part instanceof SharedArrayBuffer);
+
+/** What is not bytes yet, as text: its conversion may run code, which may change what is. */
+function converted(part) {
+  if (typeof part === "string" || isBlob(part)) return part;
+  if (!ArrayBuffer.isView(part) && !isBuffer(part)) return `${part}`;
+  if (REFUSES_RESIZABLE && (isBuffer(part) ? part : part.buffer).resizable) throw new TypeError("Cannot create a Blob with a resizable ArrayBuffer");
+  return part;
+}
+
 function partBytes(part) {
   if (typeof part === "string") return native.utf8Encode(part);
   if (ArrayBuffer.isView(part)) return new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
-  if (part instanceof ArrayBuffer) return new Uint8Array(part);
-  if (isBlob(part)) return blobBytes(part);
-  return native.utf8Encode(`${part}`);
+  if (isBuffer(part)) return new Uint8Array(part);
+  return blobBytes(part);
 }
 
 function join(parts) {
   const pieces = [];
   let size = 0;
-  for (const part of parts) {
+  for (const part of Array.from(parts, converted)) {
     const piece = partBytes(part);
     pieces.push(piece);
     size += piece.length;
   }
+  if (size > SIZE_MAX) throw new RangeError(`Blob size ${size} exceeds limit ${SIZE_MAX}`);
   const bytes = new Uint8Array(size);
   let at = 0;
   for (const piece of pieces) {

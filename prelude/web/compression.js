@@ -1,4 +1,5 @@
 // CompressionStream and DecompressionStream: https://compression.spec.whatwg.org/
+import { concat } from "./streams/internal.js";
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
 import { ByteTransform } from "./streams/byte-transform.js";
@@ -23,11 +24,14 @@ const BROTLI_QUALITY = 5;
 
 const status = new Uint32Array(1);
 
+const HELD_MAX = 64;
+
 class Codec {
   constructor(kind, isDecoder) {
     this.handle = native.codecOpen(kind, kind === ENCODERS.brotli ? BROTLI_QUALITY : ZLIB_LEVEL);
     this.isDecoder = isDecoder;
     this.status = new Uint32Array(1); // of asynchronous runs
+    this.held = null; // output that is too little for a chunk
   }
 
   transform(bytes, output) {
@@ -46,7 +50,7 @@ class Codec {
     let input = bytes;
     for (;;) {
       try {
-        output.push(native.codecRun(this.handle, input, mode, status));
+        this.emit(native.codecRun(this.handle, input, mode, status), mode, output);
       } catch (error) {
         throw this.failure(error);
       }
@@ -62,7 +66,7 @@ class Codec {
     let input = bytes;
     do {
       try {
-        output.push(await native.codecRunAsync(this.handle, input, RUN, this.status));
+        this.emit(await native.codecRunAsync(this.handle, input, RUN, this.status), RUN, output);
       } catch (error) {
         throw this.failure(error);
       }
@@ -70,6 +74,21 @@ class Codec {
       input = undefined;
       await output.wait();
     } while (this.status[0] & MORE);
+  }
+
+  /** A compressor's header alone is no chunk: it goes with what follows. */
+  emit(bytes, mode, output) {
+    if (this.isDecoder) {
+      output.push(bytes);
+      return;
+    }
+    let all = bytes;
+    if (this.held !== null) {
+      all = concat([this.held, bytes], this.held.length + bytes.length);
+      this.held = null;
+    }
+    if (mode !== END && all.length < HELD_MAX) this.held = all.length === 0 ? null : all;
+    else output.push(all);
   }
 
   failure(error) {

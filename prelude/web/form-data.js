@@ -22,6 +22,24 @@ function makeEntry(method, args) {
   return [name, fileFromBytes(blobBytes(value), filename ?? name, value.type, modified)];
 }
 
+/** Follows the list as it changes: one that has come to its end goes on when there is more. */
+class FormDataIterator {
+  #list;
+  #pick;
+  #at = 0;
+  constructor(list, pick) {
+    this.#list = list;
+    this.#pick = pick;
+  }
+  next() {
+    const list = this.#list();
+    if (this.#at >= list.length) return { done: true, value: undefined };
+    return { done: false, value: this.#pick(list[this.#at++]) };
+  }
+}
+Object.setPrototypeOf(FormDataIterator.prototype, Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]())));
+Object.defineProperty(FormDataIterator.prototype, Symbol.toStringTag, { value: "FormData Iterator", configurable: true });
+
 export class FormData {
   #entries = [];
 
@@ -75,19 +93,22 @@ export class FormData {
     entries[at] = entry;
     this.#entries = entries.filter((e, i) => i <= at || e[0] !== entry[0]);
   }
-  *entries() {
-    for (let i = 0; i < formDataEntries(this).length; i++) yield [this.#entries[i][0], this.#entries[i][1]];
+  entries() {
+    formDataEntries(this);
+    return new FormDataIterator(() => this.#entries, (entry) => [entry[0], entry[1]]);
   }
-  *keys() {
-    for (let i = 0; i < formDataEntries(this).length; i++) yield this.#entries[i][0];
+  keys() {
+    formDataEntries(this);
+    return new FormDataIterator(() => this.#entries, (entry) => entry[0]);
   }
-  *values() {
-    for (let i = 0; i < formDataEntries(this).length; i++) yield this.#entries[i][1];
+  values() {
+    formDataEntries(this);
+    return new FormDataIterator(() => this.#entries, (entry) => entry[1]);
   }
   forEach(callback, thisArg = undefined) {
-    const entries = formDataEntries(this);
+    formDataEntries(this);
     if (typeof callback !== "function") throw parameterError("forEach", "FormData", 1, "function");
-    for (let i = 0; i < entries.length; i++) callback.call(thisArg, entries[i][1], entries[i][0], this);
+    for (let i = 0; i < this.#entries.length; i++) callback.call(thisArg, this.#entries[i][1], this.#entries[i][0], this);
   }
 }
 finishInterface(FormData);

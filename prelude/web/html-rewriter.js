@@ -3,12 +3,13 @@
 // C tokenizes, matches selectors and writes the output (src/bindings/html_rewriter.h); here its
 // events become calls of handlers. A token object is valid while its handler runs: `token` is
 // its shared record, whose `handle` is null afterwards.
+import { TextDecoder } from "./encoding/text-decoder.js";
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
 import { Response } from "./fetch/response.js";
 import { ByteTransform } from "./streams/byte-transform.js";
 import { INTERNAL, illegalConstructor, isObject, markHandled, resolved, then } from "./streams/common.js";
-import { isReadableStream, readAllText } from "./streams/internal.js";
+import { isReadableStream, readAllBytes } from "./streams/internal.js";
 import { pipe } from "./streams/pipe.js";
 import { recordOf, streamObject } from "./streams/readable.js";
 
@@ -37,22 +38,25 @@ const invalid = () =>
     "This content token is no longer valid. Content tokens are only valid during the execution of the relevant content handler.",
   );
 
+/** All of a stream, which must be UTF-8. */
+async function readText(stream) {
+  const text = native.utf8DecodeStrict(await readAllBytes(stream));
+  if (text === null) throw new TypeError("Parser error: Invalid UTF-8");
+  return text;
+}
+
 /** What a token object refers to, while its handler runs. */
 class Token {
   constructor(session, isLast) {
     this.session = session;
     this.handle = session.handle;
     this.isLast = isLast;
+    this.changes = 0; // of its attributes
     this.tasks = null; // insertions that wait for a stream, and those after them
   }
 
-  insert(place, content, options, what) {
+  insert(place, content, options) {
     const isHtml = isObject(options) && !!options.html;
-    if (content === undefined) {
-      throw new TypeError(
-        `Failed to execute '${what}': parameter 1 is not of type 'string or JsReadableStream or Response'.`,
-      );
-    }
     const stream = content instanceof Response ? content.body : isReadableStream(content) ? content : null;
     if (stream === null && this.tasks === null) {
       const text = content instanceof Response ? "" : `${content}`;
@@ -62,7 +66,7 @@ class Token {
     const { handle } = this;
     this.tasks ??= [];
     this.tasks.push(async () => {
-      native.htmlInsert(handle, place, stream === null ? `${content}` : await readAllText(stream), isHtml);
+      native.htmlInsert(handle, place, stream === null ? `${content}` : await readText(stream), isHtml);
     });
   }
 
@@ -97,7 +101,10 @@ function defineInsertions(face, places) {
   for (const name of Object.keys(places)) {
     const methods = {
       [name](content, options = undefined) {
-        ContentToken.of(this).insert(places[name], content, options, `${name}' on '${face.name}`);
+        if (arguments.length === 0) {
+          throw new TypeError(`Failed to execute '${name}' on '${face.name}': parameter 1 is not of type 'string or JsReadableStream or Response'.`);
+        }
+        ContentToken.of(this).insert(places[name], content, options);
         return this;
       },
     };
@@ -137,7 +144,7 @@ class Element extends ContentToken {
     const flat = native.htmlAttributes(handleOf(this));
     const pairs = [];
     for (let i = 0; i < flat.length; i += 2) pairs.push([flat[i], flat[i + 1]]);
-    return new AttributesIterator(INTERNAL, pairs);
+    return new AttributesIterator(INTERNAL, pairs, ContentToken.of(this));
   }
   get namespaceURI() {
     return native.htmlString(handleOf(this), NAMESPACE);
@@ -150,10 +157,12 @@ class Element extends ContentToken {
   }
   setAttribute(name, value) {
     native.htmlSetAttribute(handleOf(this), `${name}`, `${value}`);
+    ContentToken.of(this).changes++;
     return this;
   }
   removeAttribute(name) {
     native.htmlRemoveAttribute(handleOf(this), `${name}`);
+    ContentToken.of(this).changes++;
     return this;
   }
   removeAndKeepContent() {
@@ -220,19 +229,24 @@ for (const face of [Element, EndTag, Text, Comment]) defineRemoval(face);
 
 class AttributesIterator {
   #pairs;
+  #token;
+  #changes;
   #at = 0;
-  constructor(key, pairs) {
+  constructor(key, pairs, token) {
     if (key !== INTERNAL) throw illegalConstructor();
     this.#pairs = pairs;
+    this.#token = token;
+    this.#changes = token.changes;
   }
   next() {
+    if (this.#token.changes !== this.#changes) {
+      throw new TypeError("The attributes of this element have been modified during iteration. You must create a new iterator after modifying attributes.");
+    }
     if (this.#at === this.#pairs.length) return { value: undefined, done: true };
     return { value: this.#pairs[this.#at++], done: false };
   }
-  [Symbol.iterator]() {
-    return this;
-  }
 }
+Object.setPrototypeOf(AttributesIterator.prototype, Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]())));
 
 /** One document on its way through: the worker of a ByteTransform. */
 class Session {
@@ -322,6 +336,16 @@ function registration(selector, handlers, names) {
   return result;
 }
 
+function checkCharset(type) {
+  const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type ?? "")?.[1];
+  if (label === undefined) return;
+  try {
+    new TextDecoder(label);
+  } catch {
+    throw new TypeError("Parser error: Unknown character encoding has been provided.");
+  }
+}
+
 class HTMLRewriter {
   #registrations = [];
 
@@ -348,6 +372,7 @@ class HTMLRewriter {
     if (!(response instanceof Response)) {
       throw new TypeError("Failed to execute 'transform' on 'HTMLRewriter': parameter 1 is not of type 'Response'.");
     }
+    checkCharset(response.headers.get("content-type"));
     const { body } = response;
     if (body === null) return new Response(null, response);
     const rewriting = new ByteTransform(new Session([...registrations]));

@@ -28,6 +28,12 @@ function transferOf(object) {
   throw new TypeError("Object is not transferable");
 }
 
+/** The copy of an object that is cloned as a whole, or undefined; request.js sets it. */
+let copyOf = () => undefined;
+export function setCopyOf(copy) {
+  copyOf = copy;
+}
+
 /** A value's clone, with the objects of `transfer` moved instead of copied. */
 export function cloneWithTransfer(value, transfer) {
   const moves = new Map();
@@ -40,7 +46,13 @@ export function cloneWithTransfer(value, transfer) {
   const externals = [];
   const indexes = new Map(); // transferred object -> where its successor will be in externals
   const write = (object, writer) => {
-    if (!moves.has(object)) return false;
+    if (!moves.has(object)) {
+      const copy = copyOf(object);
+      if (copy === undefined) return false;
+      writer.byte(TRANSFERRED);
+      writer.external(copy);
+      return true;
+    }
     if (!indexes.has(object)) indexes.set(object, externals.push(undefined) - 1);
     writer.byte(TRANSFERRED);
     writer.uint(indexes.get(object));

@@ -184,7 +184,7 @@ static const struct cn_compat_flag flags[] = {
     {"workflows_preserve_non_retryable_error_message", "workflows_replace_non_retryable_error_message", "2026-05-14", NULL, NULL, OFF},
     {"web_socket_auto_reply_to_close", "web_socket_manual_reply_to_close", "2026-04-07", NULL, NULL, BOTH},
     {"enable_ctx_version_metadata", NULL, NULL, NULL, NULL, OFF},
-    {"no_resizable_array_buffer_in_blob", "resizable_array_buffer_in_blob", NULL, NULL, NULL, ON},
+    {"no_resizable_array_buffer_in_blob", "resizable_array_buffer_in_blob", NULL, NULL, NULL, BOTH},
     {"diagnostics_channel_has_subscribers_getter", "no_diagnostics_channel_has_subscribers_getter", "2026-05-19", NULL, NULL, BOTH},
     {"workflows_step_rollback", NULL, NULL, NULL, NULL, OFF},
     {"python_process_pth_files", "disable_python_process_pth_files", "2026-05-26", NULL, NULL, OFF},

@@ -15,11 +15,12 @@ export function register(name, params, implementation) {
 /** { name, ...members, implementation } */
 export function normalize(algorithm, operation) {
   if (!isObject(algorithm)) algorithm = { name: `${algorithm}` };
-  if (algorithm.name === undefined) throw new TypeError("Missing required member 'name' of the algorithm.");
-  const entry = registry.get(`${algorithm.name}`.toLowerCase());
+  const { name } = algorithm; // read once: it may be a getter
+  if (name === undefined) throw new TypeError("Missing required member 'name' of the algorithm.");
+  const entry = registry.get(`${name}`.toLowerCase());
   const read = entry?.params[operation];
   if (read === undefined) {
-    throw new DOMException(`Unrecognized or unimplemented algorithm "${algorithm.name}" for ${operation}.`, "NotSupportedError");
+    throw new DOMException(`Unrecognized or unimplemented algorithm "${name}" for ${operation}.`, "NotSupportedError");
   }
   const normal = read(algorithm);
   normal.name = entry.name;
@@ -52,32 +53,33 @@ export function integer(value, name, max) {
 }
 
 export function requiredInteger(algorithm, name, max) {
-  if (algorithm[name] === undefined) throw missing(name);
-  return integer(algorithm[name], name, max);
+  const value = algorithm[name];
+  if (value === undefined) throw missing(name);
+  return integer(value, name, max);
 }
 
 /** A copy of the bytes of a BufferSource. */
 export function bytesOf(value, what = "parameter") {
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
-  if (value instanceof ArrayBuffer) return new Uint8Array(value).slice();
-  throw new TypeError(`The provided value of '${what}' is not of type 'BufferSource'.`);
+  return viewOf(value, what).slice();
 }
 
-/** The same bytes, not copied: for those that are used before anybody else runs. */
+/** The same bytes, not copied: for those that are used before anybody else runs. A detached buffer has none. */
 export function viewOf(value, what) {
-  if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof ArrayBuffer) return value.detached ? new Uint8Array() : new Uint8Array(value);
+  if (ArrayBuffer.isView(value)) return value.buffer.detached ? new Uint8Array() : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   throw new TypeError(`The provided value of '${what}' is not of type 'BufferSource'.`);
 }
 
 export function requiredBytes(algorithm, name) {
-  if (algorithm[name] === undefined) throw missing(name);
-  return bytesOf(algorithm[name], name);
+  const value = algorithm[name];
+  if (value === undefined) throw missing(name);
+  return bytesOf(value, name);
 }
 
 export function requiredText(algorithm, name) {
-  if (algorithm[name] === undefined) throw missing(name);
-  return `${algorithm[name]}`;
+  const value = algorithm[name];
+  if (value === undefined) throw missing(name);
+  return `${value}`;
 }
 
 /** { hash: { name } } */

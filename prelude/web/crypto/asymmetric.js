@@ -63,6 +63,7 @@ function rsa(name) {
   };
   const implementation = {
     async generateKey({ modulusLength, publicExponent, hash }, extractable, usages) {
+      checkExponent(publicExponent);
       checkUsages(usages, [...side.publicUsages, ...side.privateUsages]);
       const options = { background: true, n: [KIND.RSA, modulusLength], buffers: [publicExponent] };
       const [pkcs8, spki] = await call(OP.generate, options);
@@ -225,17 +226,28 @@ function elliptic(name, side, use) {
 elliptic("ECDSA", sides.sign, "sig");
 elliptic("ECDH", sides.agree, "enc");
 
+/** Others are a mistake, or would never end. */
+function checkExponent(bytes) {
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const value = BigInt(`0x${digits === "" ? "0" : digits}`);
+  if (value !== 3n && value !== 65537n) throw operationError(`The "publicExponent" must be either 3 or 65537, but got ${value}.`);
+}
+
 // ---- Ed25519, X25519 ----
 
 const OKP_PARTS = ["x", "d"];
 
 function okp(name, side, use) {
-  const kind = KIND[name];
+  // The name that the platform had before there was a standard.
+  const isOld = name === "NODE-ED25519";
+  const curve = isOld ? "Ed25519" : name;
+  const kind = KIND[curve];
+  const about = isOld ? { name, namedCurve: name } : { name };
   const implementation = {
     generateKey(algorithm, extractable, usages) {
       checkUsages(usages, [...side.publicUsages, ...side.privateUsages]);
       const [pkcs8, spki] = call(OP.generate, { n: [kind] });
-      return makePair({ algorithm: { name }, extractable, usages, pkcs8, spki, ...side });
+      return makePair({ algorithm: about, extractable, usages, pkcs8, spki, ...side });
     },
     importKey(format, material, algorithm, extractable, usages) {
       const isPrivate = format === "pkcs8" || (format === "jwk" && material.d !== undefined);
@@ -243,25 +255,25 @@ function okp(name, side, use) {
       let data;
       if (format === "jwk") {
         checkJwk(material, { kty: "OKP", use, usages, extractable });
-        if (material.crv !== name) throw dataError(`The JWK's "crv" must be "${name}", not "${material.crv}".`);
-        if (name === "Ed25519" && material.alg !== undefined && material.alg !== "Ed25519") checkAlg(material, "EdDSA");
+        if (material.crv !== curve) throw dataError(`The JWK's "crv" must be "${curve}", not "${material.crv}".`);
+        if (curve === "Ed25519" && material.alg !== undefined && material.alg !== "Ed25519") checkAlg(material, "EdDSA");
         const names = isPrivate ? OKP_PARTS : OKP_PARTS.slice(0, 1);
         data = importParts(kind, isPrivate, names.map((part) => partBytes(material, part)));
       } else {
         data = format === "raw" ? importRaw(kind, material) : importDer(format, kind, material);
       }
-      return makeImported({ side, isPrivate, usages, extractable, algorithm: { name }, data });
+      return makeImported({ side, isPrivate, usages, extractable, algorithm: about, data });
     },
     exportKey(format, key) {
       if (format === "raw") return exportRaw(kind, key);
       if (format !== "jwk") return exportDer(format, key);
-      const fields = { kty: "OKP", crv: name };
+      const fields = { kty: "OKP", crv: curve };
       keyParts(kind, key.type === "private", dataOf(key)).forEach((bytes, i) => (fields[OKP_PARTS[i]] = partText(bytes)));
       return jwkOf(key, fields);
     },
   };
   const operations = { generateKey: none, importKey: none, exportKey: none };
-  if (name === "Ed25519") {
+  if (curve === "Ed25519") {
     Object.assign(operations, { sign: none, verify: none });
     Object.assign(implementation, signing(name, () => kind, () => undefined));
   } else {
@@ -271,4 +283,5 @@ function okp(name, side, use) {
   register(name, operations, implementation);
 }
 okp("Ed25519", sides.sign, "sig");
+okp("NODE-ED25519", sides.sign, "sig");
 okp("X25519", sides.agree, "enc");

@@ -81,8 +81,8 @@ export class SubtleCrypto {
   static async #operate(self, count, operation, algorithm, key, data) {
     SubtleCrypto.#check(self);
     need(count, 3, operation);
+    const normal = normalize(algorithm, operation); // before the bytes: its getters may change them
     const bytes = viewOf(data, "data");
-    const normal = normalize(algorithm, operation);
     checkKey(toKey(key), normal, operation);
     return toBuffer(await normal.implementation[operation](normal, key, bytes));
   }
@@ -102,9 +102,9 @@ export class SubtleCrypto {
   async verify(algorithm, key, signature, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 4, "verify");
+    const normal = normalize(algorithm, "verify");
     const signatureBytes = viewOf(signature, "signature");
     const bytes = viewOf(data, "data");
-    const normal = normalize(algorithm, "verify");
     checkKey(toKey(key), normal, "verify");
     return normal.implementation.verify(normal, key, signatureBytes, bytes);
   }
@@ -157,8 +157,9 @@ export class SubtleCrypto {
     const usages = toUsages(keyUsages);
     const isBytes = keyData instanceof ArrayBuffer || ArrayBuffer.isView(keyData);
     if (form === "jwk" && (isBytes || !isObject(keyData))) throw new TypeError("The key data is not a JsonWebKey.");
+    const normal = normalize(algorithm, "importKey");
     const material = form === "jwk" ? toJsonWebKey(keyData) : bytesOf(keyData, "keyData");
-    return importMaterial(form, material, normalize(algorithm, "importKey"), !!extractable, usages);
+    return importMaterial(form, material, normal, !!extractable, usages);
   }
 
   async exportKey(format, key) {
@@ -186,10 +187,10 @@ export class SubtleCrypto {
     need(arguments.length, 7, "unwrapKey");
     const form = toFormat(format);
     const usages = toUsages(keyUsages);
-    const bytes = bytesOf(wrappedKey, "wrappedKey");
     const operation = supports(unwrapAlgorithm, "unwrapKey") ? "unwrapKey" : "decrypt";
     const normal = normalize(unwrapAlgorithm, operation);
     const importType = normalize(unwrappedKeyAlgorithm, "importKey");
+    const bytes = bytesOf(wrappedKey, "wrappedKey");
     checkKey(toKey(unwrappingKey), normal, "unwrapKey");
     let material = await normal.implementation[operation](normal, unwrappingKey, bytes);
     if (form === "jwk") {

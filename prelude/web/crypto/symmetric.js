@@ -34,15 +34,27 @@ const isAesLength = (bits) => bits === 128 || bits === 192 || bits === 256;
 
 const ivParams = (algorithm) => ({ iv: requiredBytes(algorithm, "iv") });
 const lengthParams = (algorithm) => ({ length: requiredInteger(algorithm, "length", 0xffff) });
+/** The platform reads it, whoever needs it. */
+const lengthRead = (algorithm) => {
+  void algorithm.length;
+  return {};
+};
+const hashRead = (algorithm) => {
+  void algorithm.hash;
+  return {};
+};
 const ctrParams = (algorithm) => ({
   counter: requiredBytes(algorithm, "counter"),
   length: requiredInteger(algorithm, "length", 0xff),
 });
-const gcmParams = (algorithm) => ({
-  iv: requiredBytes(algorithm, "iv"),
-  additionalData: algorithm.additionalData === undefined ? new Uint8Array() : bytesOf(algorithm.additionalData, "additionalData"),
-  tagLength: algorithm.tagLength === undefined ? 128 : integer(algorithm.tagLength, "tagLength", 0xff),
-});
+const gcmParams = (algorithm) => {
+  const { iv, additionalData, tagLength } = algorithm; // each read once: they may be getters
+  return {
+    iv: requiredBytes({ iv }, "iv"),
+    additionalData: additionalData === undefined ? new Uint8Array() : bytesOf(additionalData, "additionalData"),
+    tagLength: tagLength === undefined ? 128 : integer(tagLength, "tagLength", 0xff),
+  };
+};
 
 /** What differs between the modes: the parameters of one call. */
 const modes = {
@@ -57,6 +69,7 @@ const modes = {
   },
   "AES-GCM"({ iv, additionalData, tagLength }) {
     if (![32, 64, 96, 104, 112, 120, 128].includes(tagLength)) throw operationError(`AES-GCM: a tag of ${tagLength} bits is not allowed.`);
+    if (iv.byteLength === 0) throw operationError("AES-GCM IV must not be empty.");
     return { iv, aad: additionalData, bits: tagLength };
   },
   "AES-KW": () => ({}),
@@ -66,6 +79,9 @@ function aes(name) {
   const usages = name === "AES-KW" ? ["wrapKey", "unwrapKey"] : ["encrypt", "decrypt", "wrapKey", "unwrapKey"];
   const jwkAlg = (bytes) => `A${bytes.byteLength * 8}${name.slice(4)}`;
   const run = (encrypt) => (algorithm, key, data) => {
+    if (name === "AES-GCM" && !encrypt && data.byteLength * 8 < algorithm.tagLength) {
+      throw operationError(`Ciphertext length of ${data.byteLength * 8} bits must be greater than or equal to the size of the AES-GCM tag length of ${algorithm.tagLength} bits.`);
+    }
     const { iv = new Uint8Array(), aad = new Uint8Array(), bits = 0 } = modes[name](algorithm);
     return call(OP.cipher, { background: isLong(data), n: [CIPHER[name], encrypt, bits], buffers: [dataOf(key), data, iv, aad] });
   };
@@ -80,7 +96,7 @@ function aes(name) {
     importKey(format, material, algorithm, extractable, wanted) {
       checkUsages(wanted, usages);
       const data = secretBytes(format, material, { use: "enc", usages: wanted, extractable, alg: jwkAlg });
-      if (!isAesLength(data.byteLength * 8)) throw dataError(`An AES key has 128, 192 or 256 bits, not ${data.byteLength * 8}.`);
+      if (!isAesLength(data.byteLength * 8)) throw dataError(`Imported AES key length must be 128, 192, or 256 bits but provided ${data.byteLength * 8}.`);
       return make(data, extractable, wanted);
     },
     exportKey: (format, key) => exportSecret(format, key, jwkAlg(dataOf(key))),
@@ -89,7 +105,7 @@ function aes(name) {
       return length;
     },
   };
-  const operations = { generateKey: lengthParams, importKey: none, exportKey: none, getKeyLength: lengthParams };
+  const operations = { generateKey: lengthParams, importKey: lengthRead, exportKey: none, getKeyLength: lengthParams };
   if (name === "AES-KW") {
     Object.assign(operations, { wrapKey: none, unwrapKey: none });
     Object.assign(implementation, { wrapKey: run(1), unwrapKey: run(0) });
@@ -158,4 +174,4 @@ const hmac = {
   verify: (algorithm, key, signature, data) =>
     call(OP.hmacVerify, { background: isLong(data), n: [HASH[key.algorithm.hash.name]], buffers: [dataOf(key), data, signature] }),
 };
-register("HMAC", { generateKey: hmacParams, importKey: hmacParams, exportKey: none, getKeyLength: hmacParams, sign: none, verify: none }, hmac);
+register("HMAC", { generateKey: hmacParams, importKey: hmacParams, exportKey: none, getKeyLength: hmacParams, sign: hashRead, verify: hashRead }, hmac);

@@ -244,7 +244,15 @@ export function installBody(prototype, stateOf, contentType) {
 }
 
 /** A MIME type as Blob.type shows it: essence in lower case, parameters without blanks around. */
-function serializeType(type) {
+/** The last value that is a type: https://fetch.spec.whatwg.org/#concept-header-extract-mime-type */
+function lastType(list) {
+  if (!list.includes(",")) return list;
+  const types = (list.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []).filter((type) => /^\s*[^\s/;]+\/[^\s/;]+\s*(?:;|$)/.test(type) && !/^\s*\*\/\*/.test(type));
+  return types.at(-1) ?? "";
+}
+
+function serializeType(given) {
+  const type = lastType(given);
   const [essence, ...parameters] = type.split(";");
   let out = essence.trim().toLowerCase();
   for (const parameter of parameters) {

@@ -16,7 +16,13 @@ function randomBoundary() {
   return `----formdata-${text}`;
 }
 
-const escapeName = (name) => name.replace(/[\r\n"]/g, (c) => (c === '"' ? "%22" : c === "\n" ? "%0A" : "%0D"));
+const escapeName = (name) => checkName(name).replace(/[\r\n"]/g, (c) => (c === '"' ? "%22" : c === "\n" ? "%0A" : "%0D"));
+
+/** The platform's parser would take what follows for a part of it. */
+function checkName(name) {
+  if (name.endsWith("\\")) throw new TypeError("Name or filename can't end with backslash");
+  return name;
+}
 
 /** { bytes, boundary } of a FormData. */
 export function encodeMultipart(form) {
@@ -76,6 +82,8 @@ export function parseFormData(bytes, type) {
     return parseMultipart(bytes, boundary);
   }
   if (essence === "application/x-www-form-urlencoded") {
+    const charset = headerParameters(type).get("charset");
+    if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw new TypeError(`Non-utf-8 application/x-www-form-urlencoded body: ${charset}`);
     const form = new FormData();
     for (const [name, value] of new URLSearchParams(native.utf8Decode(bytes))) formDataPush(form, name, value);
     return form;

