@@ -13,11 +13,11 @@ test("the interface", () => {
 
 test("defaults", () => {
   const r = new Response();
-  assertEquals([r.status, r.statusText, r.ok, r.type, r.url, r.redirected, r.body, r.bodyUsed], [200, "", true, "default", "", false, null, false]);
+  assertEquals([r.status, r.statusText, r.ok, r.type, r.url, r.redirected, r.body, r.bodyUsed], [200, "OK", true, "default", "", false, null, false]);
   assertEquals([r.webSocket, r.cf], [null, undefined]);
   assertEquals([...r.headers], []);
   assert(r.headers === r.headers);
-});
+}, { differs: { workerd: "it has become empty in some versions" } });
 
 test("takes status, statusText and headers", () => {
   const r = new Response(null, { status: 404, statusText: "Nope", headers: { A: "b" } });
