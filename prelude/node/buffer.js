@@ -2,13 +2,15 @@
 // what the package lacks is here.
 import * as package_ from "buffer";
 import { native } from "./internal/internals.js";
-import { invalidArgType, nodeError, outOfRange } from "./internal/errors.js";
+import { methods as numbers } from "./internal/buffer-numbers.js";
+import { invalidArgType, invalidArgValue, nodeError, outOfRange, specificType, validateInteger, validateNumber, validateString } from "./internal/errors.js";
 
-export const { Buffer, SlowBuffer, INSPECT_MAX_BYTES, kMaxLength } = package_.default ?? package_;
-const kStringMaxLength = 0x1fffffff;
+export const { Buffer, INSPECT_MAX_BYTES } = package_.default ?? package_;
+export const kMaxLength = 2 ** 31 - 1;
+const kStringMaxLength = 536870888;
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
 
-const { from, byteLength } = Buffer;
+const { byteLength } = Buffer;
 const { toString, equals, indexOf, lastIndexOf, includes, fill } = Buffer.prototype;
 
 /** Known encodings by any of their spellings; undefined for others. */
@@ -87,13 +89,100 @@ function bytesOfText(text, encoding) {
   }
 }
 
-Buffer.from = function (value, encodingOrOffset, length) {
-  if (typeof value === "string") return asBuffer(bytesOfText(value, encodingOrOffset));
-  return from(value, encodingOrOffset, length);
+const badFirst = (value) =>
+  nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `The first argument must be of type string or an instance of Buffer, TypedArray, ArrayBuffer, SharedArrayBuffer, or Array or an Array-like Object. Received ${specificType(value)}`);
+const outside = (name) => nodeError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", `"${name}" is outside of buffer bounds`);
+const isArrayBuffer = (value) => value instanceof ArrayBuffer || (typeof SharedArrayBuffer === "function" && value instanceof SharedArrayBuffer);
+
+function fromArrayBuffer(buffer, offset, length) {
+  let start = +(offset ?? 0);
+  if (Number.isNaN(start)) start = 0;
+  const room = buffer.byteLength - start;
+  if (room < 0 || start < 0) throw outside("offset");
+  let size = length === undefined ? room : +length;
+  if (!(size > 0)) size = 0;
+  if (size > room) throw outside("length");
+  return asBuffer(new Uint8Array(buffer, start, size));
+}
+
+Buffer.from = function from(value, encodingOrOffset, length) {
+  if (typeof value === "string") return asBuffer(bytesOfText(value, typeof encodingOrOffset === "string" ? encodingOrOffset : undefined));
+  if (value === null || typeof value !== "object") throw badFirst(value);
+  if (isArrayBuffer(value)) return fromArrayBuffer(value, encodingOrOffset, length);
+  if (ArrayBuffer.isView(value) || Array.isArray(value)) return asBuffer(Uint8Array.from(value));
+  const primitive = value.valueOf?.();
+  if (primitive !== null && primitive !== undefined && primitive !== value && (typeof primitive === "string" || typeof primitive === "object")) return Buffer.from(primitive, encodingOrOffset, length);
+  if (value.length !== undefined) return asBuffer(typeof value.length === "number" ? Uint8Array.from(Array.from(value)) : new Uint8Array(0));
+  if (value.type === "Buffer" && Array.isArray(value.data)) return asBuffer(Uint8Array.from(value.data));
+  const convert = value[Symbol.toPrimitive];
+  if (typeof convert === "function") {
+    const text = convert.call(value, "string");
+    if (typeof text === "string") return Buffer.from(text, encodingOrOffset);
+  }
+  throw badFirst(value);
+};
+
+function checkSize(size) {
+  validateNumber(size, "size");
+  if (Number.isNaN(size)) throw invalidArgValue("size", size, "is invalid", RangeError);
+  if (size > kMaxLength) throw outOfRange("size", `0 to ${kMaxLength}`, size);
+  if (size < 0) throw new RangeError(`Invalid typed array length: ${size}`);
+}
+Buffer.alloc = function alloc(size, value = undefined, encoding = undefined) {
+  checkSize(size);
+  const buffer = asBuffer(new Uint8Array(size));
+  if (value === undefined || value === 0 || size === 0) return buffer;
+  if (encoding !== undefined && typeof encoding !== "string") throw invalidArgType("encoding", "of type string", encoding);
+  if (ArrayBuffer.isView(value) && value.byteLength === 0) throw invalidArgValue("value", "zero-length");
+  return buffer.fill(value, encoding);
+};
+Buffer.allocUnsafe = function allocUnsafe(size) {
+  checkSize(size);
+  return asBuffer(new Uint8Array(size));
+};
+Buffer.allocUnsafeSlow = function allocUnsafeSlow(size) {
+  checkSize(size);
+  return asBuffer(new Uint8Array(size));
+};
+function SlowBuffer(size) {
+  checkSize(size);
+  return asBuffer(new Uint8Array(size));
+}
+Object.setPrototypeOf(SlowBuffer.prototype, Uint8Array.prototype);
+Object.setPrototypeOf(SlowBuffer, Uint8Array);
+const isBytes = (value) => ArrayBuffer.isView(value) && value instanceof Uint8Array;
+Buffer.concat = function concat(list, length = undefined) {
+  if (!Array.isArray(list)) throw invalidArgType("list", "an (Buffer|Uint8Array)[]", list);
+  if (list.length === 0) return asBuffer(new Uint8Array(0));
+  const wrong = list.find((item) => !isBytes(item));
+  if (wrong !== undefined || list.includes(undefined)) throw invalidArgType("list", "an (Buffer|Uint8Array)[]", wrong);
+  // Sizes are taken once: a getter may change them while we copy.
+  const sizes = list.map((item) => item.length);
+  let total = length;
+  if (total === undefined) total = sizes.reduce((sum, size) => sum + size, 0);
+  else validateInteger(total, "length", 0);
+  const out = asBuffer(new Uint8Array(total));
+  let at = 0;
+  for (let i = 0; i < list.length && at < total; i++) {
+    const part = list[i].subarray(0, Math.min(sizes[i], total - at));
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+};
+Buffer.compare = function compare(a, b) {
+  if (!isBytes(a)) throw invalidArgType("a", ["Buffer", "Uint8Array"], a);
+  if (!isBytes(b)) throw invalidArgType("b", ["Buffer", "Uint8Array"], b);
+  const size = Math.min(a.length, b.length);
+  for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
+  return Math.sign(a.length - b.length);
 };
 Buffer.isEncoding = (encoding) => typeof encoding === "string" && encoding !== "" && encodingName(encoding) !== undefined;
 Buffer.byteLength = function (value, encoding) {
-  if (typeof value !== "string") return byteLength(value);
+  if (typeof value !== "string") {
+    if (ArrayBuffer.isView(value) || isArrayBuffer(value)) return value.byteLength;
+    throw invalidArgType("string", ["string", "Buffer", "ArrayBuffer"], value);
+  }
   const name = encodingName(encoding) ?? "utf8";
   if (name === "latin1" || name === "ascii") return value.length;
   if (name === "utf16le") return value.length * 2;
@@ -104,12 +193,16 @@ Buffer.byteLength = function (value, encoding) {
   }
   return byteLength(value, "utf8");
 };
-Buffer.copyBytesFrom = function (view, offset = 0, length = view.length - offset) {
+Buffer.copyBytesFrom = function copyBytesFrom(view, offset = 0, length = undefined) {
+  if (!ArrayBuffer.isView(view)) throw invalidArgType("view", ["TypedArray"], view);
+  validateInteger(offset, "offset", 0);
+  if (length === undefined) length = Math.max(0, view.length - offset);
+  else validateInteger(length, "length", 0);
   const part = view.subarray(offset, offset + length);
   return Buffer.from(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
 };
 Buffer.of = (...items) => asBuffer(Uint8Array.of(...items));
-Buffer.poolSize = 8192;
+Buffer.poolSize = 0; // there is no pool: every buffer has its own memory
 
 function clamp(value, otherwise, max) {
   if (value === undefined) return otherwise;
@@ -119,6 +212,7 @@ function clamp(value, otherwise, max) {
 
 Object.assign(Buffer.prototype, {
   toString(encoding, start, end) {
+    if (encoding === null) throw unknownEncoding(encoding);
     const first = clamp(start, 0, this.length);
     const last = clamp(end, this.length, this.length);
     if (last <= first) return "";
@@ -141,12 +235,14 @@ Object.assign(Buffer.prototype, {
         return toString.call(part, name);
     }
   },
-  write(text, offset, length, encoding) {
-    if (typeof text !== "string") throw invalidArgType("argument", "of type string", text);
-    if (typeof offset === "string") [offset, encoding] = [undefined, offset];
+  write(value, offset, length, encoding) {
+    const text = typeof value === "string" ? value : String(value);
+    if (typeof offset === "string") [offset, length, encoding] = [undefined, undefined, offset];
     else if (typeof length === "string") [length, encoding] = [undefined, length];
     offset ??= 0;
-    if (offset > this.length || offset < 0) throw outOfRange("offset", `>= 0 && <= ${this.length}`, offset);
+    validateInteger(offset, "offset", 0, this.length);
+    if (length === null) throw invalidArgType("length", "of type number", length);
+    if (length !== undefined) validateInteger(length, "length", 0, this.length);
     const room = Math.min(length ?? Infinity, this.length - offset);
     const name = encodingName(encoding);
     if (name === "utf8") {
@@ -159,20 +255,65 @@ Object.assign(Buffer.prototype, {
     this.set(bytes.subarray(0, size), offset);
     return size;
   },
+  compare(target, targetStart = 0, targetEnd = undefined, start = 0, end = undefined) {
+    if (!isBytes(target)) throw invalidArgType("target", ["Buffer", "Uint8Array"], target);
+    const check = (value, name, max) => {
+      validateInteger(value, name, 0, max);
+      return value;
+    };
+    check(targetStart, "targetStart", 2147483647);
+    const [tEnd, sEnd] = [check(targetEnd ?? target.length, "targetEnd", target.length), check(end ?? this.length, "sourceEnd", this.length)];
+    check(start, "sourceStart", 2147483647);
+    if (start >= sEnd) return targetStart >= tEnd ? 0 : -1;
+    if (targetStart >= tEnd) return 1;
+    return Buffer.compare(this.subarray(start, sEnd), target.subarray(targetStart, tEnd));
+  },
+  copy(target, targetStart = 0, sourceStart = 0, sourceEnd = this.length) {
+    if (!isBytes(target)) throw invalidArgType("target", ["Buffer", "Uint8Array"], target);
+    const number = (value, name) => {
+      const n = Math.trunc(+value) || 0;
+      if (n < 0) throw outOfRange(name, ">= 0", n);
+      return n;
+    };
+    const to = number(targetStart, "targetStart");
+    const first = number(sourceStart, "sourceStart");
+    const last = Math.min(number(sourceEnd, "sourceEnd"), this.length);
+    if (to >= target.length || first >= last) return 0;
+    const size = Math.min(last - first, target.length - to);
+    Uint8Array.prototype.set.call(target, this.subarray(first, first + size), to);
+    return size;
+  },
   equals(other) {
-    if (!(other instanceof Uint8Array)) throw invalidArgType("otherBuffer", "an instance of Buffer or Uint8Array", other);
+    if (!(other instanceof Uint8Array)) throw invalidArgType("b", ["Buffer", "Uint8Array"], other);
     return equals.call(this, Buffer.isBuffer(other) ? other : Buffer.from(other.buffer, other.byteOffset, other.byteLength));
   },
   fill(value, offset, end, encoding) {
-    if (typeof value !== "string") return fill.call(this, value, offset, end, encoding);
-    if (typeof offset === "string") [offset, encoding] = [undefined, offset];
+    if (typeof offset === "string") [offset, end, encoding] = [undefined, undefined, offset];
     else if (typeof end === "string") [end, encoding] = [undefined, end];
-    const bytes = bytesOfText(value, encoding);
+    if (encoding !== undefined) {
+      validateString(encoding, "encoding");
+      if (encodingName(encoding) === undefined) throw unknownEncoding(encoding);
+    }
     const first = offset ?? 0;
     const last = end ?? this.length;
-    if (first < 0 || last > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, first < 0 ? first : last);
-    if (bytes.length === 0) return fill.call(this, 0, first, last);
-    for (let i = first; i < last; i++) this[i] = bytes[(i - first) % bytes.length];
+    if (offset === null) throw invalidArgType("start", "of type number", offset);
+    validateNumber(first, "start");
+    validateNumber(last, "end");
+    if (last < 0 || last > this.length) throw outOfRange("end", `0 to ${this.length}`, last);
+    if (first < 0 || first > last) throw outOfRange("start", "0 to end", first);
+    if (typeof value === "string" && value !== "") {
+      const bytes = bytesOfText(value, encoding);
+      if (bytes.length === 0) throw new TypeError("The text is not valid hex");
+      for (let i = first; i < last; i++) this[i] = bytes[(i - first) % bytes.length];
+      return this;
+    }
+    if (isBytes(value)) {
+      if (value.length === 0) throw invalidArgValue("value", value);
+      const bytes = Uint8Array.from(value);
+      for (let i = first; i < last; i++) this[i] = bytes[(i - first) % bytes.length];
+      return this;
+    }
+    Uint8Array.prototype.fill.call(this, typeof value === "string" ? 0 : +value & 255, first, last);
     return this;
   },
   [inspectSymbol]() {
@@ -185,7 +326,17 @@ Object.assign(Buffer.prototype, {
 for (const [name, original] of Object.entries({ indexOf, lastIndexOf, includes })) {
   Buffer.prototype[name] = function (value, offset, encoding) {
     if (typeof offset === "string") [offset, encoding] = [undefined, offset];
-    return original.call(this, typeof value === "string" ? Buffer.from(value, encoding) : value, offset);
+    if (typeof value !== "string" && typeof value !== "number" && !isBytes(value)) {
+      throw invalidArgType("value", ["number", "string", "Buffer", "Uint8Array"], value);
+    }
+    const bytes = typeof value === "string" ? Buffer.from(value, encoding) : typeof value === "number" ? value & 255 : asBuffer(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+    if (typeof bytes !== "number" && bytes.length === 0) {
+      // Nothing is found anywhere: at the offset, as far as there is one.
+      const at = Math.trunc(+offset);
+      const start = Number.isNaN(at) ? (name === "lastIndexOf" ? this.length : 0) : Math.min(this.length, Math.max(0, at < 0 ? this.length + at : at));
+      return name === "includes" ? true : start;
+    }
+    return original.call(this, bytes, offset);
   };
 }
 for (const [short, name] of [["latin1", "latin1"], ["utf8", "utf8"], ["hex", "hex"], ["base64", "base64"], ["base64url", "base64url"], ["ascii", "ascii"], ["ucs2", "utf16le"]]) {
@@ -195,6 +346,19 @@ for (const [short, name] of [["latin1", "latin1"], ["utf8", "utf8"], ["hex", "he
 for (const key of Object.keys(Buffer.prototype)) {
   const descriptor = Object.getOwnPropertyDescriptor(Buffer.prototype, key);
   if (descriptor.configurable) Object.defineProperty(Buffer.prototype, key, { ...descriptor, enumerable: false });
+}
+for (const [name, value] of Object.entries(numbers)) Object.defineProperty(Buffer.prototype, name, { value, writable: true, configurable: true });
+const badSwap = (bits) => nodeError(RangeError, "ERR_INVALID_BUFFER_SIZE", `Buffer size must be a multiple of ${bits}-bits`);
+for (const bits of [16, 32, 64]) {
+  const size = bits / 8;
+  Object.defineProperty(Buffer.prototype, `swap${bits}`, {
+    value: { [`swap${bits}`]() {
+      if (this.length % size !== 0) throw badSwap(bits);
+      for (let i = 0; i < this.length; i += size) this.subarray(i, i + size).reverse();
+      return this;
+    } }[`swap${bits}`],
+    writable: true, configurable: true,
+  });
 }
 // Names that Node.js has in two spellings.
 for (const name of Object.getOwnPropertyNames(Buffer.prototype)) {
@@ -221,11 +385,18 @@ export default {
   INSPECT_MAX_BYTES,
   isAscii: (input) => viewOf(input).every((byte) => byte < 128),
   isUtf8: (input) => native.utf8Valid(viewOf(input)),
-  resolveObjectURL: () => undefined,
+  resolveObjectURL() {
+    throw new Error("resolveObjectURL is not implemented");
+  },
   transcode(source, fromEncoding, toEncoding) {
+    if (!ArrayBuffer.isView(source)) throw invalidArgType("source", ["ArrayBufferView"], source);
     for (const encoding of [fromEncoding, toEncoding]) {
       if (encodingName(encoding) === undefined) throw unknownEncoding(encoding);
     }
-    return Buffer.from(Buffer.from(viewOf(source)).toString(fromEncoding), toEncoding);
+    const text = Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString(fromEncoding);
+    const target = encodingName(toEncoding);
+    // Characters that the encoding does not have become question marks.
+    if (target === "latin1" || target === "ascii") return Buffer.from(text.replace(target === "ascii" ? /[^\0-\x7f]/gu : /[^\0-\xff]/gu, "?"), target);
+    return Buffer.from(text, toEncoding);
   },
 };
