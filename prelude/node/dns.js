@@ -1,8 +1,8 @@
 // node:dns over HTTPS: the platform resolves names through its own resolver, and so does this. The
 // answers are those of a DNS server that speaks JSON (RFC 8427's cousin, as 1.1.1.1 has it).
-import { nodeError, validateString } from "./internal/errors.js";
-import { unsupported } from "./internal/stub.js";
+import { invalidArgType, invalidArgValue, nodeError, notImplemented, validateBoolean, validateFunction, validateNumber, validateOneOf, validateString } from "./internal/errors.js";
 
+const { isIP } = require("./net.js");
 const SERVER = "https://cloudflare-dns.com/dns-query";
 const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, NAPTR: 35, CAA: 257 };
 
@@ -56,8 +56,31 @@ promises.resolve = (hostname, type = "A") => {
   if (!Object.hasOwn(parsers, type)) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", `The argument 'rrtype' is invalid. Received '${type}'`);
   return resolver(type)(hostname);
 };
-promises.lookup = async (hostname, options = {}) => {
-  const { family = 0, all = false } = typeof options === "number" ? { family: options } : options;
+/** What lookup() takes: {family, all}; wrong arguments throw at once. */
+function lookupOptions(hostname, options) {
+  if (hostname && typeof hostname !== "string") throw invalidArgType("hostname", "of type string", hostname);
+  if (typeof options === "number") {
+    validateOneOf(options, "family", [0, 4, 6]);
+    return { family: options, all: false };
+  }
+  if (options !== undefined && options !== null && typeof options !== "object") throw invalidArgType("options", ["integer", "object"], options);
+  const { family: given = 0, all = false, hints, verbatim, order: wanted } = options ?? {};
+  if (hints !== undefined && hints !== null) {
+    validateNumber(hints, "options.hints");
+    if ((hints & ~(1024 | 256 | 2048)) !== 0) throw invalidArgValue("hints", hints);
+  }
+  const family = given === "IPv4" ? 4 : given === "IPv6" ? 6 : given ?? 0;
+  validateOneOf(family, "options.family", [0, 4, 6]);
+  validateBoolean(all ?? false, "options.all");
+  if (verbatim !== undefined && verbatim !== null) validateBoolean(verbatim, "options.verbatim");
+  if (wanted !== undefined && wanted !== null) validateOneOf(wanted, "options.order", ["verbatim", "ipv4first", "ipv6first"]);
+  return { family, all: all ?? false };
+}
+promises.lookup = (hostname, options = {}) => resolveBoth(hostname, lookupOptions(hostname, options));
+async function resolveBoth(hostname, { family, all }) {
+  if (!hostname) return all ? [] : { address: null, family: family === 6 ? 6 : 4 };
+  const version = isIP(hostname);
+  if (version !== 0) return all ? [{ address: hostname, family: version }] : { address: hostname, family: version };
   const found = [];
   let failure;
   for (const [type, version] of [["A", 4], ["AAAA", 6]]) {
@@ -71,30 +94,32 @@ promises.lookup = async (hostname, options = {}) => {
   }
   if (found.length === 0) throw failure.code === "ECONNREFUSED" ? failure : dnsError("ENOTFOUND", "getaddrinfo", hostname);
   return all ? found : found[0];
-};
+}
 promises.reverse = async (address) => {
   if (!/^\d+\.\d+\.\d+\.\d+$/.test(address)) throw dnsError("EINVAL", "getHostByAddr", address);
   return promises.resolvePtr(`${address.split(".").toReversed().join(".")}.in-addr.arpa`);
 };
-promises.getServers = () => [];
-promises.setServers = unsupported("dns.setServers()");
-promises.lookupService = unsupported("dns.lookupService()");
-promises.resolveAny = unsupported("dns.resolveAny()");
-promises.resolveNaptr = unsupported("dns.resolveNaptr()");
+const absent = (name) => ({ [name]() { throw notImplemented(`dns.${name}`); } })[name];
+promises.getServers = () => ["1.1.1.1", "2606:4700:4700::1111", "1.0.0.1", "2606:4700:4700::1001"];
+for (const name of ["setServers", "lookupService", "resolveAny", "resolveNaptr"]) promises[name] = absent(name);
 let order = "verbatim";
 promises.getDefaultResultOrder = () => order;
-promises.setDefaultResultOrder = (value) => void (order = value);
+promises.setDefaultResultOrder = (value) => {
+  validateOneOf(value, "dnsOrder", ["verbatim", "ipv4first", "ipv6first"]);
+  order = value;
+};
 
 /** The same with a callback as the last argument. */
 const callbackForm = (name) => (...args) => {
   const callback = args.pop();
-  if (typeof callback !== "function") throw nodeError(TypeError, "ERR_INVALID_ARG_TYPE", 'The "callback" argument must be of type function.');
+  if (name === "lookup") lookupOptions(args[0], args[1]);
+  validateFunction(callback, "callback");
   promises[name](...args).then(
     (value) => (name === "lookup" && !Array.isArray(value) ? callback(null, value.address, value.family) : callback(null, value)),
     (error) => callback(error),
   );
 };
-const codes = Object.fromEntries(["NODATA", "FORMERR", "SERVFAIL", "NOTFOUND", "NOTIMP", "REFUSED", "BADQUERY", "BADNAME", "TIMEOUT", "CONNREFUSED", "CANCELLED"].map((code) => [code, `E${code}`]));
+const codes = Object.fromEntries(["ADDRGETNETWORKPARAMS", "BADFAMILY", "BADFLAGS", "BADHINTS", "BADNAME", "BADQUERY", "BADRESP", "BADSTR", "CANCELLED", "CONNREFUSED", "DESTRUCTION", "EOF", "FILE", "FORMERR", "LOADIPHLPAPI", "NODATA", "NOMEM", "NONAME", "NOTFOUND", "NOTIMP", "NOTINITIALIZED", "REFUSED", "SERVFAIL", "TIMEOUT"].map((code) => [code, code === "EOF" ? "EOF" : `E${code}`]));
 const module = { ...codes, ADDRCONFIG: 1024, ALL: 256, V4MAPPED: 2048, promises: { ...promises, ...codes } };
 for (const name of [...Object.keys(METHODS), "resolve", "lookup", "reverse"]) module[name] = callbackForm(name);
 for (const name of ["getServers", "setServers", "lookupService", "resolveAny", "resolveNaptr", "getDefaultResultOrder", "setDefaultResultOrder"]) module[name] = promises[name];

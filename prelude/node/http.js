@@ -3,10 +3,10 @@
 import { Buffer } from "./buffer.js";
 import { EventEmitter } from "./events.js";
 import { Server, ServerResponse } from "./http_server.js";
-import { invalidArgType, nodeError } from "./internal/errors.js";
-import { IncomingMessage, OutgoingMessage, STATUS_CODES, validateHeaderName, validateHeaderValue } from "./internal/http_messages.js";
+import { invalidArgType, nodeError, validateNumber, validateObject, validateOneOf } from "./internal/errors.js";
+import { checkPath, isToken, IncomingMessage, OutgoingMessage, STATUS_CODES, validateHeaderName, validateHeaderValue } from "./internal/http_messages.js";
 
-const METHODS = ["ACL", "BIND", "CHECKOUT", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LINK", "LOCK", "M-SEARCH", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL", "MOVE", "NOTIFY", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH", "PURGE", "PUT", "QUERY", "REBIND", "REPORT", "SEARCH", "SOURCE", "SUBSCRIBE", "TRACE", "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE"];
+export const METHODS = ["ACL", "BIND", "CHECKOUT", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LINK", "LOCK", "M-SEARCH", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL", "MOVE", "NOTIFY", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH", "PURGE", "PUT", "QUERY", "REBIND", "REPORT", "SEARCH", "SOURCE", "SUBSCRIBE", "TRACE", "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE"];
 
 /** Options of request() as one object: (url[, options][, callback]) or (options[, callback]). */
 function requestArguments(defaults, args) {
@@ -21,25 +21,49 @@ function requestArguments(defaults, args) {
   return { options: { ...defaults, ...options, ...args[0] }, callback };
 }
 
+/** What a module takes for granted. */
+class Defaults {
+  constructor(protocol, agent) {
+    this.protocol = protocol;
+    this.agent = agent;
+  }
+}
+const hasHost = (headers) => (Array.isArray(headers) ? headers.some((name, i) => i % 2 === 0 && `${name}`.toLowerCase() === "host") : Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "host"));
+
 export class ClientRequest extends OutgoingMessage {
   #chunks = [];
   #controller = new AbortController();
   #timer;
   aborted = false;
   reusedSocket = false;
-  constructor(defaults, args) {
-    const { options, callback } = requestArguments(defaults, args);
+  constructor(...args) {
+    const defaults = args[0] instanceof Defaults ? args.shift() : new Defaults("http:", () => undefined);
+    const { options, callback } = requestArguments({ protocol: defaults.protocol }, args.filter((arg) => arg !== undefined));
     super({ autoDestroy: false });
     this.protocol = options.protocol ?? "http:";
-    if (this.protocol !== "http:" && this.protocol !== "https:") {
-      throw nodeError(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${this.protocol}" not supported. Expected "http:"`);
+    if (this.protocol !== (options.agent?.protocol ?? defaults.protocol)) {
+      throw nodeError(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${this.protocol}" not supported. Expected "${options.agent?.protocol ?? defaults.protocol}"`);
     }
-    this.method = (options.method ?? "GET").toUpperCase();
-    this.path = options.path ?? "/";
-    if (/[\0-\x20]/.test(this.path)) throw nodeError(TypeError, "ERR_UNESCAPED_CHARACTERS", "Request path contains unescaped characters");
-    this.host = options.hostname ?? options.host ?? "localhost";
-    const port = options.port ? `:${options.port}` : "";
-    this.#url = `${this.protocol}//${this.host}${port}${this.path.startsWith("/") ? "" : "/"}${this.path}`;
+    const { agent } = options;
+    if (agent !== undefined && agent !== null && agent !== false && typeof agent.addRequest !== "function") throw invalidArgType("options.agent", "an Agent-like Object, undefined, or false", agent);
+    this.agent = agent === undefined || agent === null ? defaults.agent() : agent === false ? new Agent() : agent;
+    if (options.method !== undefined && options.method !== null) {
+      if (typeof options.method !== "string") throw invalidArgType("options.method", "of type string", options.method);
+      if (!isToken(options.method)) throw nodeError(TypeError, "ERR_INVALID_HTTP_TOKEN", `Method must be a valid HTTP token ["${options.method}"]`);
+    }
+    this.method = (options.method || "GET").toUpperCase();
+    this.path = checkPath(options.path || "/");
+    for (const name of ["hostname", "host"]) {
+      const host = options[name];
+      if (host !== undefined && host !== null && typeof host !== "string") throw invalidArgType(`options.${name}`, "of type string, undefined, or null", host);
+    }
+    if (options.timeout !== undefined) validateNumber(options.timeout, "timeout");
+    if (options.insecureHTTPParser !== undefined && typeof options.insecureHTTPParser !== "boolean") throw invalidArgType("options.insecureHTTPParser", "of type boolean", options.insecureHTTPParser);
+    this.host = options.hostname || options.host || "localhost";
+    const usual = this.protocol === "https:" ? 443 : 80;
+    const port = options.port ?? options.defaultPort ?? this.agent?.defaultPort ?? usual;
+    this.#origin = `${this.protocol}//${this.host.includes(":") && !this.host.startsWith("[") ? `[${this.host}]` : this.host}${Number(port) === usual || !port ? "" : `:${port}`}`;
+    if (options.setHost !== false && !hasHost(options.headers)) this.setHeader("Host", `${this.host}${Number(port) === usual || !port ? "" : `:${port}`}`);
     const headers = options.headers ?? {};
     if (Array.isArray(headers)) for (let i = 0; i + 1 < headers.length; i += 2) this.setHeader(headers[i], headers[i + 1]);
     else for (const name of Object.keys(headers)) this.setHeader(name, headers[name]);
@@ -48,8 +72,12 @@ export class ClientRequest extends OutgoingMessage {
     if (options.timeout) this.setTimeout(options.timeout);
     options.signal?.addEventListener("abort", () => this.destroy(options.signal.reason), { once: true });
   }
-  #url;
+  #origin;
   flushHeaders() {}
+  onSocket() {}
+  clearTimeout(callback = undefined) {
+    this.setTimeout(0, callback);
+  }
   setNoDelay() {}
   setSocketKeepAlive() {}
   setTimeout(delay, callback = undefined) {
@@ -77,15 +105,18 @@ export class ClientRequest extends OutgoingMessage {
   }
   async #send() {
     const headers = this.fetchHeaders();
+    headers.delete("host");
     this.headersSent = true;
     const hasBody = this.method !== "GET" && this.method !== "HEAD" && this.#chunks.length > 0;
     try {
-      const response = await fetch(this.#url, {
+      // It may have been changed since it was checked.
+      const path = checkPath(this.path);
+      const response = await fetch(`${this.#origin}${path.startsWith("/") ? "" : "/"}${path}`, {
         method: this.method, headers, redirect: "manual", signal: this.#controller.signal,
         body: hasBody ? Buffer.concat(this.#chunks) : undefined,
       });
       clearTimeout(this.#timer);
-      const message = new IncomingMessage(response);
+      const message = IncomingMessage.from(response);
       message.req = this;
       this.res = message;
       if (!this.emit("response", message)) message.resume();
@@ -96,30 +127,73 @@ export class ClientRequest extends OutgoingMessage {
   }
 }
 
+/** Connections are the server's to keep: an agent has its settings, and gives names. */
 export class Agent extends EventEmitter {
-  constructor(options = {}) {
+  static defaultMaxSockets = Infinity;
+  defaultPort = 80;
+  protocol = "http:";
+  requests = {};
+  sockets = {};
+  freeSockets = {};
+  totalSocketCount = 0;
+  agentKeepAliveTimeoutBuffer = 1000;
+  constructor(options = undefined) {
     super();
-    this.options = { ...options };
-    Object.assign(this, { maxSockets: Infinity, maxFreeSockets: 256, keepAlive: !!options.keepAlive, sockets: {}, requests: {}, freeSockets: {} });
+    if (options !== undefined && options !== null) validateObject(options, "options");
+    this.options = Object.assign(Object.create(null), options);
+    this.options.noDelay ??= true;
+    this.options.path = null;
+    this.keepAliveMsecs = this.options.keepAliveMsecs || 1000;
+    this.keepAlive = this.options.keepAlive || false;
+    this.maxSockets = this.options.maxSockets || Agent.defaultMaxSockets;
+    this.maxFreeSockets = this.options.maxFreeSockets || 256;
+    this.scheduling = this.options.scheduling || "lifo";
+    this.maxTotalSockets = this.options.maxTotalSockets;
+    validateOneOf(this.scheduling, "scheduling", ["fifo", "lifo"]);
+    if (this.maxTotalSockets !== undefined) validateNumber(this.maxTotalSockets, "maxTotalSockets", 1);
+    else this.maxTotalSockets = Infinity;
   }
+  getName(options = {}) {
+    let name = `${options.host || "localhost"}:${options.port || ""}:${options.localAddress || ""}`;
+    if (options.family === 4 || options.family === 6) name += `:${options.family}`;
+    if (options.socketPath) name += `:${options.socketPath}`;
+    return name;
+  }
+  createConnection(_options, _callback) {
+    throw nodeError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The createConnection method is not implemented");
+  }
+  addRequest() {}
+  createSocket() {}
+  removeSocket() {}
+  keepSocketAlive() { return true; }
+  reuseSocket() {}
   destroy() {}
 }
 
 /** node:http and node:https differ in the protocol only. */
 export function makeModule(protocol, port) {
-  const defaults = { protocol };
+  const defaults = new Defaults(protocol, () => module.globalAgent);
   const request = (...args) => {
     if (args.length === 0) throw invalidArgType("url", "of type string or an instance of URL", undefined);
-    return new ClientRequest(defaults, args);
+    return new ClientRequest(defaults, ...args);
   };
   const get = (...args) => {
     const sent = request(...args);
     sent.end();
     return sent;
   };
-  const globalAgent = Object.assign(new Agent({ keepAlive: true }), { protocol, defaultPort: port });
+  const AgentOf = protocol === "http:" ? Agent : { Agent: class extends Agent {
+    constructor(options = undefined) {
+      super(options);
+      this.defaultPort = 443;
+      this.protocol = "https:";
+      this.maxCachedSessions = this.options.maxCachedSessions ?? 100;
+    }
+  } }.Agent;
+  const globalAgent = Object.assign(new AgentOf({ keepAlive: true, scheduling: "lifo", timeout: 5000 }), { protocol, defaultPort: port });
   const createServer = (options, listener) => new Server(options, listener);
-  return { request, get, Agent, globalAgent, createServer, Server };
+  const module = { request, get, Agent: AgentOf, globalAgent, createServer, Server };
+  return module;
 }
 
 export default {
@@ -133,7 +207,8 @@ export default {
   maxHeaderSize: 16384,
   validateHeaderName,
   validateHeaderValue,
-  setMaxIdleHTTPParsers() {},
+  setMaxIdleHTTPParsers(_max) {},
+  _connectionListener() {},
   WebSocket: globalThis.WebSocket,
   CloseEvent: globalThis.CloseEvent,
   MessageEvent: globalThis.MessageEvent,

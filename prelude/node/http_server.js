@@ -209,7 +209,7 @@ export class Server extends EventEmitter {
 function serve(server, request) {
   const { promise, resolve } = Promise.withResolvers();
   const url = new URL(request.url);
-  const message = new IncomingMessage(request);
+  const message = IncomingMessage.from(request);
   message.method = request.method;
   message.url = url.pathname + url.search;
   message.headers.host ??= url.host;

@@ -30,7 +30,7 @@ function load(name) {
 /** Makes the modules importable, and the globals of Node.js visible where the project wants them. */
 export function installNode() {
   for (const name of names) defineLazy(modules, name, () => load(name), true);
-  if (!compatibilityFlags.has("nodejs_compat")) return;
+  if (!compatibilityFlags.has("nodejs_compat") && !compatibilityFlags.has("nodejs_compat_v2")) return;
   defineLazy(globalThis, "Buffer", () => load("node:buffer").default.Buffer, false);
   defineLazy(globalThis, "process", () => load("node:process").default, false);
   defineLazy(globalThis, "global", () => globalThis, false);

@@ -1,7 +1,9 @@
 // What both sides of node:http are made of: messages that come in, headers of those that go out.
-import { Readable, Writable } from "readable-stream";
+import stream from "../stream.js";
 import { Buffer } from "../buffer.js";
-import { nodeError } from "./errors.js";
+import { invalidArgType, invalidArgValue, nodeError } from "./errors.js";
+
+const { Readable, Writable } = stream;
 
 export const STATUS_CODES = {
   100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created", 202: "Accepted",
@@ -21,41 +23,122 @@ export const STATUS_CODES = {
 };
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
-export function validateHeaderName(name) {
-  if (typeof name !== "string" || !TOKEN.test(name)) throw nodeError(TypeError, "ERR_INVALID_HTTP_TOKEN", `Header name must be a valid HTTP token ["${name}"]`);
+export const isToken = (text) => typeof text === "string" && TOKEN.test(text);
+export const hasInvalidChar = (text) => /[^\t\x20-\x7e\x80-\xff]/.test(`${text}`);
+
+export function validateHeaderName(name, label = "Header name") {
+  if (!isToken(name)) throw nodeError(TypeError, "ERR_INVALID_HTTP_TOKEN", `${label} must be a valid HTTP token ["${name}"]`);
 }
 export function validateHeaderValue(name, value) {
   if (value === undefined) throw nodeError(TypeError, "ERR_HTTP_INVALID_HEADER_VALUE", `Invalid value "undefined" for header "${name}"`);
-  if (/[^\t\x20-\x7e\x80-\xff]/.test(`${value}`)) throw nodeError(TypeError, "ERR_INVALID_CHAR", `Invalid character in header content ["${name}"]`);
+  if (hasInvalidChar(value)) throw nodeError(TypeError, "ERR_INVALID_CHAR", `Invalid character in header content ["${name}"]`);
 }
+
+/** Headers of which a message has one; more of them are left out. */
+const SINGLE = new Set(["age", "authorization", "content-length", "content-type", "etag", "expires", "from", "host", "if-modified-since", "if-unmodified-since", "last-modified", "location", "max-forwards", "proxy-authorization", "referer", "retry-after", "server", "user-agent"]);
 
 export class IncomingMessage extends Readable {
   httpVersion = "1.1";
   httpVersionMajor = 1;
   httpVersionMinor = 1;
   complete = false;
+  joinDuplicateHeaders = false;
+  aborted = false;
+  upgrade = null;
+  url = "";
+  method = null;
+  statusCode = null;
+  statusMessage = null;
+  rawHeaders = [];
   rawTrailers = [];
-  trailers = {};
-  #reader;
-  /** `message` is a Response (to a client) or a Request (to a server). */
-  constructor(message) {
-    super();
-    this.statusCode = message.status ?? null;
-    this.statusMessage = message.status === undefined ? null : message.statusText || STATUS_CODES[message.status] || "";
-    this.url = message.url;
-    this.headers = {};
-    this.rawHeaders = [];
-    for (const [name, value] of message.headers) {
-      this.rawHeaders.push(name, value);
-      if (name === "set-cookie") (this.headers[name] ??= []).push(value);
-      else this.headers[name] = this.headers[name] === undefined ? value : `${this.headers[name]}, ${value}`;
+  #socket;
+  #reader = null;
+  #headers;
+  #distinct;
+  #trailers;
+  /** `socket` is of no use in a worker: messages with something in them are made by from(). */
+  constructor(socket = undefined) {
+    super({ autoDestroy: true, ...(socket?.readableHighWaterMark ? { highWaterMark: socket.readableHighWaterMark } : {}) });
+    this.#socket = socket;
+  }
+  /** A message of a Response (to a client) or a Request (to a server). */
+  static from(message, socket = undefined) {
+    const made = new IncomingMessage(socket);
+    made.statusCode = message.status ?? null;
+    made.statusMessage = message.status === undefined ? null : message.statusText || STATUS_CODES[message.status] || "";
+    made.method = message.status === undefined ? message.method : null;
+    made.url = message.status === undefined ? message.url : "";
+    for (const [name, value] of message.headers) made.rawHeaders.push(name, value);
+    made.#reader = message.body?.getReader() ?? null;
+    return made;
+  }
+  get socket() {
+    return this.#socket;
+  }
+  set socket(value) {
+    this.#socket = value;
+  }
+  get connection() {
+    return this.#socket;
+  }
+  set connection(value) {
+    this.#socket = value;
+  }
+  get headers() {
+    if (this.#headers === undefined) {
+      this.#headers = {};
+      for (let i = 0; i < this.rawHeaders.length; i += 2) this._addHeaderLine(this.rawHeaders[i], this.rawHeaders[i + 1], this.#headers);
     }
-    this.#reader = message.body?.getReader() ?? null;
+    return this.#headers;
+  }
+  set headers(value) {
+    this.#headers = value;
   }
   get headersDistinct() {
-    return Object.fromEntries(Object.entries(this.headers).map(([name, value]) => [name, [value].flat()]));
+    if (this.#distinct === undefined) {
+      this.#distinct = {};
+      for (let i = 0; i < this.rawHeaders.length; i += 2) this._addHeaderLineDistinct(this.rawHeaders[i], this.rawHeaders[i + 1], this.#distinct);
+    }
+    return this.#distinct;
   }
-  setTimeout() {
+  set headersDistinct(value) {
+    this.#distinct = value;
+  }
+  get trailers() {
+    return (this.#trailers ??= {});
+  }
+  set trailers(value) {
+    this.#trailers = value;
+  }
+  get trailersDistinct() {
+    return {};
+  }
+  /** One line more in `dest`: what may be there once keeps the first value. */
+  _addHeaderLine(field, value, dest) {
+    const name = field.toLowerCase();
+    if (name === "set-cookie") {
+      if (dest[name] === undefined) dest[name] = [value];
+      else dest[name].push(value);
+    } else if (dest[name] === undefined) {
+      dest[name] = value;
+    } else if (!SINGLE.has(name) || this.joinDuplicateHeaders) {
+      dest[name] += `${name === "cookie" ? "; " : ", "}${value}`;
+    }
+  }
+  _addHeaderLines(headers, count) {
+    this.rawHeaders = headers;
+    for (let i = 0; i < count; i += 2) this._addHeaderLine(headers[i], headers[i + 1], this.headers);
+  }
+  _addHeaderLineDistinct(field, value, dest) {
+    const name = field.toLowerCase();
+    if (dest[name] === undefined) dest[name] = [value];
+    else dest[name].push(value);
+  }
+  _dump() {
+    if (!this.readableEnded) this.resume();
+  }
+  setTimeout(delay, callback = undefined) {
+    if (callback) this.on("timeout", callback);
     return this;
   }
   _read() {
@@ -70,9 +153,25 @@ export class IncomingMessage extends Readable {
     }, (error) => this.destroy(error));
   }
   _destroy(error, callback) {
+    if (!this.readableEnded || !this.complete) {
+      this.aborted = true;
+      this.emit("aborted");
+    }
     if (this.#reader !== null && !this.complete) this.#reader.cancel(error).catch(() => {});
-    callback(error);
+    queueMicrotask(() => callback(error));
   }
+}
+
+function checkName(name) {
+  if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
+}
+
+/** The path of a request: what could name another host is refused. */
+export function checkPath(path) {
+  const text = `${path}`;
+  if (/[^\x21-\xff]/.test(text)) throw nodeError(TypeError, "ERR_UNESCAPED_CHARACTERS", "Request path contains unescaped characters");
+  if (/^[\\/]{2}/.test(text) || /^\\/.test(text) || /^[a-z][a-z\d+.-]*:/i.test(text)) throw invalidArgValue("options.path", text, "must not name another host");
+  return text;
 }
 
 /** The headers of a request or a response that is being written. */
@@ -80,6 +179,18 @@ export class OutgoingMessage extends Writable {
   #headers = new Map(); // lower-case name -> [name, value]
   headersSent = false;
   sendDate = false;
+  chunkedEncoding = false;
+  shouldKeepAlive = true;
+  useChunkedEncodingByDefault = true;
+  maxRequestsOnConnectionReached = false;
+  strictContentLength = false;
+  socket = null;
+  outputData = [];
+  outputSize = 0;
+  _header = null;
+  _removedConnection = false;
+  _removedContLen = false;
+  _removedTE = false;
   constructor(options = undefined) {
     super(options);
   }
@@ -94,14 +205,25 @@ export class OutgoingMessage extends Writable {
     return this;
   }
   setHeaders(headers) {
-    for (const [name, value] of headers) this.setHeader(name, value);
+    if (this.headersSent) throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot set headers after they are sent to the client");
+    if (!headers || Array.isArray(headers) || typeof headers.keys !== "function" || typeof headers.get !== "function") throw invalidArgType("headers", ["Headers", "Map"], headers);
+    const cookies = [];
+    for (const [name, value] of headers) {
+      if (name === "set-cookie") cookies.push(...[value].flat());
+      else this.setHeader(name, value);
+    }
+    if (cookies.length > 0) this.setHeader("set-cookie", cookies);
     return this;
   }
   appendHeader(name, value) {
+    if (this.headersSent) throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot append headers after they are sent to the client");
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
     const before = this.getHeader(name);
     return this.setHeader(name, before === undefined ? value : [before, value].flat());
   }
   getHeader(name) {
+    checkName(name);
     return this.#headers.get(name.toLowerCase())?.[1];
   }
   getHeaders() {
@@ -114,14 +236,25 @@ export class OutgoingMessage extends Writable {
     return [...this.#headers.values()].map(([name]) => name);
   }
   hasHeader(name) {
+    checkName(name);
     return this.#headers.has(name.toLowerCase());
   }
   removeHeader(name) {
+    checkName(name);
     if (this.headersSent) throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot remove headers after they are sent to the client");
     this.#headers.delete(name.toLowerCase());
   }
-  setTimeout() {
+  setTimeout(delay, callback = undefined) {
+    if (callback) this.on("timeout", callback);
     return this;
+  }
+  flushHeaders() {}
+  addTrailers() {}
+  get connection() {
+    return this.socket ?? null;
+  }
+  set connection(value) {
+    this.socket = value;
   }
   /** As Fetch has them. */
   fetchHeaders() {
