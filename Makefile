@@ -66,7 +66,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -201,6 +201,7 @@ fuzz: setup ## run every fuzz target for FUZZ_SECONDS (60)
 	@$(MAKE) --no-print-directory build/jsrun
 	@node test/fuzz/js/run.mjs $(FUZZ_SECONDS)
 	@$(MAKE) --no-print-directory fuzz-server
+	@$(MAKE) --no-print-directory fuzz-script
 
 # The whole server under sanitizers, as a client sees it; TARGET=http|websocket|s3|admin for one. Then bits of its files.
 TARGET ?=
@@ -210,6 +211,22 @@ fuzz-server: ## fuzz the server from outside, under sanitizers, for FUZZ_SECONDS
 	@CAIRN=$(abspath $(SAN_SERVER)) node test/fuzz/server/run.mjs $(FUZZ_SECONDS) $(TARGET)
 	@$(if $(TARGET),:,CAIRN=$(abspath $(SAN_SERVER)) $(SAN_ENV) node test/flips/flips.mjs --seconds $(FUZZ_SECONDS))
 SAN_ENV = ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 Malloc=1
+# A server whose prelude lends its natives to scripts, for the fuzzer of the whole server alone.
+$(B)/open/prelude.o: tools/embed.S build/prelude.js
+	@mkdir -p $(@D)
+	$(call say,AS,$@)
+	$(Q)sed '1s/{"use strict";/{"use strict";globalThis.__native=__native;/' build/prelude.js > $(@D)/prelude.js
+	$(Q)$(CC) -DNAME=cn_prelude -DFILE='"$(@D)/prelude.js"' -c $< -o $@
+$(B)/cairn-open: $(B)/obj/cli/main.o $(B)/open/prelude.o $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDLIBS_ALL)
+SCRIPT_SERVER := SAN=address,undefined build/san-address-undefined/cairn-open
+SCRIPT ?=
+fuzz-script: ## a hostile script against the whole server, for FUZZ_SECONDS; SCRIPT="--seed N"
+	@$(MAKE) --no-print-directory $(SCRIPT_SERVER)
+	@CAIRN=$(abspath build/san-address-undefined/cairn-open) node test/fuzz/script/run.mjs $(FUZZ_SECONDS) $(SCRIPT)
+fuzz-script-quick: $(B)/cairn-open ## the same on the usual build for some seconds: part of make test
+	@CAIRN=$(abspath $(B)/cairn-open) node test/fuzz/script/run.mjs 10 --seed 1
 $(B)/replay/%: test/fuzz/%.c test/fuzz/replay.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -289,8 +306,8 @@ path-stats-million: $(B)/cairn ## a million events through apps/path-stats: two 
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
-	@for tests in unit replay crash-quick test-web 'test-web PEER=cairn' integration; do \
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
+	@for tests in unit replay crash-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications

@@ -192,9 +192,9 @@ export interface Native {
   // webcrypto.c: numbers as in web/crypto/native-ids.js; a string says why it failed
   crypto(operation: number, background: boolean, n0: number, n1: number, n2: number, n3: number, ...buffers: BufferSource[]):
     Uint8Array | boolean | [Uint8Array, Uint8Array] | string | Promise<Uint8Array | boolean | [Uint8Array, Uint8Array] | string>;
-  digestStart(hash: number, state: Uint8Array): void;
-  digestUpdate(state: Uint8Array, bytes: BufferSource): void;
-  digestFinish(state: Uint8Array): Uint8Array;
+  digestStart(hash: number): object;
+  digestUpdate(state: object, bytes: BufferSource): void;
+  digestFinish(state: object): Uint8Array;
   timingSafeEqual(a: BufferSource, b: BufferSource): boolean;
   // html.c: events, places and wants are the enums of html_rewriter.h
   htmlCheck(selector: string): void;

@@ -25,6 +25,8 @@ void cn_multipart_fini(struct cn_multipart *parser)
 static size_t find_delimiter(const struct cn_multipart *parser, size_t from)
 {
     CN_ASSERT(from <= parser->size);
+    if (from == parser->size)
+        return SIZE_MAX;
     const uint8_t *found =
         memmem(parser->bytes + from, parser->size - from, parser->needle.data, parser->needle.size);
     return found ? (size_t)(found - parser->bytes) : SIZE_MAX;

@@ -52,6 +52,8 @@ static void push(JSContextRef ctx, JSObjectRef list, unsigned index, JSValueRef 
 static JSValueRef native_asset_fetch(CN_JS_NATIVE_ARGS)
 {
     struct cn_assets *assets = assets_of(ctx);
+    if (!assets)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such binding.");
     struct cn_buf texts[4] = {0};
     for (int i = 0; i < 4; i++) {
         if (i == 3)
@@ -142,6 +144,8 @@ static JSValueRef finish_read(struct cn_js_work *work, JSContextRef ctx, JSValue
 static JSValueRef native_asset_read(CN_JS_NATIVE_ARGS)
 {
     struct cn_assets *assets = assets_of(ctx);
+    if (!assets)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such binding.");
     size_t path_size;
     char *path = cn_js_to_text(ctx, cn_js_arg(0), &path_size);
     const struct cn_asset *asset = cn_assets_find(assets, path, path_size);

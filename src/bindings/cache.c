@@ -81,17 +81,25 @@ static JSValueRef native_cache_delete(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, found);
 }
 
+#define TEXTS_MAX 10000
+
 /* The texts of an array, each with its NUL; the prelude has seen to it that none has one inside. */
 static void append_texts(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
 {
     if (!JSValueIsObject(ctx, value))
         return;
-    JSObjectRef list = (JSObjectRef)value;
-    unsigned count = (unsigned)cn_js_to_number(ctx, cn_js_get(ctx, list, "length"));
+    unsigned count = cn_js_length(ctx, value, TEXTS_MAX);
     for (unsigned i = 0; i < count; i++) {
-        cn_js_append_utf8(ctx, JSObjectGetPropertyAtIndex(ctx, list, i, NULL), out);
+        cn_js_append_utf8(ctx, cn_js_at(ctx, value, i), out);
         cn_buf_append_byte(out, 0);
     }
+}
+
+/* Up to some thousand years. */
+static int64_t seconds_ms(JSContextRef ctx, JSValueRef value)
+{
+    double ms = cn_js_to_number(ctx, value) * 1000;
+    return ms > 1e14 ? (int64_t)1e14 : ms > 0 ? (int64_t)ms : 0;
 }
 
 /* cachePut(key, status, head, seconds, bytes | entry, place, tags: string[]) -> false: it is too
@@ -102,12 +110,12 @@ static JSValueRef native_cache_put(CN_JS_NATIVE_ARGS)
     make_key(ctx, cn_js_arg(0), &key);
     struct cn_cache_entry *entry = cn_cache_entry_new(key.data, key.size);
     cn_buf_fini(&key);
-    entry->status = (int)cn_js_to_number(ctx, cn_js_arg(1));
+    entry->status = cn_js_to_int32(ctx, cn_js_arg(1));
     cn_js_append_latin1(ctx, cn_js_arg(2), &head);
     entry->head_size = head.size;
     entry->head = (char *)cn_buf_take(&head);
     entry->stored_ms = now_ms();
-    entry->expires_ms = entry->stored_ms + (int64_t)(cn_js_to_number(ctx, cn_js_arg(3)) * 1000);
+    entry->expires_ms = entry->stored_ms + seconds_ms(ctx, cn_js_arg(3));
     entry->place = cn_js_to_text(ctx, cn_js_arg(5), NULL);
     struct cn_buf tags = {0};
     append_texts(ctx, cn_js_arg(6), &tags);

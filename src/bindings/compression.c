@@ -50,7 +50,7 @@ static const struct cn_js_handle_type codec_type = {.name = "codec", .free = on_
 
 static int int_arg(JSContextRef ctx, JSValueRef value, int fallback)
 {
-    return JSValueIsNumber(ctx, value) ? (int)cn_js_to_number(ctx, value) : fallback;
+    return JSValueIsNumber(ctx, value) ? cn_js_to_int32(ctx, value) : fallback;
 }
 
 static JSValueRef native_codec_open(CN_JS_NATIVE_ARGS)

@@ -14,9 +14,9 @@ static JSValueRef native_log(CN_JS_NATIVE_ARGS)
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     struct cn_buf text = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &text);
+    uint32_t level = cn_js_to_uint32(ctx, cn_js_arg(0));
     if (runtime->log)
-        runtime->log(runtime, (int)cn_js_to_number(ctx, cn_js_arg(0)), cn_buf_text(&text),
-                     text.size);
+        runtime->log(runtime, level <= 3 ? (int)level : 3, cn_buf_text(&text), text.size);
     cn_buf_fini(&text);
     return JSValueMakeUndefined(ctx);
 }
@@ -55,8 +55,10 @@ static JSValueRef native_is_proxy(CN_JS_NATIVE_ARGS)
  * the turn have run and nobody has handled it. */
 static JSValueRef native_on_unhandled_rejection(CN_JS_NATIVE_ARGS)
 {
-    JSGlobalContextSetUnhandledRejectionCallback(JSContextGetGlobalContext(ctx),
-                                                 (JSObjectRef)cn_js_arg(0), exception);
+    JSObjectRef callback = cn_js_object(ctx, cn_js_arg(0));
+    if (callback && JSObjectIsFunction(ctx, callback))
+        JSGlobalContextSetUnhandledRejectionCallback(JSContextGetGlobalContext(ctx), callback,
+                                                     exception);
     return JSValueMakeUndefined(ctx);
 }
 

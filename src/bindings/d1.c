@@ -43,21 +43,24 @@ static bool add_value(JSContextRef ctx, struct cn_d1_call *call, JSValueRef valu
     }
 }
 
+#define QUERY_WORDS_MAX (1u << 22)
+
 /* Reads [sql, count, value..., sql, count, ...]. */
-static bool add_queries(JSContextRef ctx, struct cn_d1_call *call, JSObjectRef list)
+static bool add_queries(JSContextRef ctx, struct cn_d1_call *call, JSValueRef list)
 {
     struct cn_buf scratch = {0};
-    unsigned at = 0, length = (unsigned)cn_js_to_number(ctx, cn_js_get(ctx, list, "length"));
+    unsigned at = 0, length = cn_js_length(ctx, list, QUERY_WORDS_MAX);
     bool ok = true;
     while (at < length && ok) {
         cn_buf_clear(&scratch);
-        cn_js_append_utf8(ctx, JSObjectGetPropertyAtIndex(ctx, list, at, NULL), &scratch);
+        cn_js_append_utf8(ctx, cn_js_at(ctx, list, at), &scratch);
         cn_d1_call_query(call, (char *)scratch.data, scratch.size);
-        unsigned count =
-            (unsigned)cn_js_to_number(ctx, JSObjectGetPropertyAtIndex(ctx, list, at + 1, NULL));
+        unsigned count = cn_js_to_uint32(ctx, cn_js_at(ctx, list, at + 1));
         at += 2;
+        if (count > length - at)
+            ok = false;
         for (unsigned i = 0; i < count && ok; i++)
-            ok = add_value(ctx, call, JSObjectGetPropertyAtIndex(ctx, list, at++, NULL), &scratch);
+            ok = add_value(ctx, call, cn_js_at(ctx, list, at++), &scratch);
     }
     cn_buf_fini(&scratch);
     return ok;
@@ -84,9 +87,14 @@ static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base
  * [JSON, bookmark]. `queries` is [sql, count, value..., sql, count, ...]. */
 static JSValueRef native_query(CN_JS_NATIVE_ARGS)
 {
-    struct cn_d1_call *call = cn_d1_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
-                                             (enum cn_d1_format)cn_js_to_number(ctx, cn_js_arg(2)));
-    if (!add_queries(ctx, call, (JSObjectRef)cn_js_arg(1))) {
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$d1/", exception);
+    uint32_t format = cn_js_to_uint32(ctx, cn_js_arg(2));
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
+    if (format >= CN_D1_FORMATS)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
+    struct cn_d1_call *call = cn_d1_call_new(ns, (enum cn_d1_format)format);
+    if (!add_queries(ctx, call, cn_js_arg(1))) {
         cn_service_call_free(&call->base);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
     }

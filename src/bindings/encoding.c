@@ -27,6 +27,8 @@ static JSValueRef native_utf8_decode(CN_JS_NATIVE_ARGS)
     size_t size;
     if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "utf8Decode: not a buffer");
+    if (size > CN_JS_STRING_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, CN_JS_STRING_TOO_LONG);
     return cn_js_text(ctx, (const char *)bytes, size);
 }
 
@@ -47,6 +49,8 @@ static JSValueRef native_latin1_decode(CN_JS_NATIVE_ARGS)
     size_t size;
     if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "latin1Decode: not a buffer");
+    if (size > CN_JS_STRING_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, CN_JS_STRING_TOO_LONG);
     return cn_js_latin1(ctx, bytes, size);
 }
 
@@ -59,6 +63,8 @@ static JSValueRef native_utf8_decode_strict(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "utf8DecodeStrict: not a buffer");
     if (!cn_utf8_valid((const char *)bytes, size))
         return JSValueMakeNull(ctx);
+    if (size > CN_JS_STRING_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, CN_JS_STRING_TOO_LONG);
     return cn_js_text(ctx, (const char *)bytes, size);
 }
 
@@ -120,6 +126,8 @@ static JSValueRef native_latin1_slice(CN_JS_NATIVE_ARGS)
     double start = cn_js_to_number(ctx, cn_js_arg(1)), end = cn_js_to_number(ctx, cn_js_arg(2));
     if (!(start >= 0 && start <= end && end <= (double)size))
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "latin1Slice: out of bounds");
+    if (end - start > CN_JS_STRING_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, CN_JS_STRING_TOO_LONG);
     return cn_js_latin1(ctx, bytes + (size_t)start, (size_t)(end - start));
 }
 
@@ -169,13 +177,18 @@ static JSValueRef native_text_decode(CN_JS_NATIVE_ARGS)
     if (!cn_js_bytes(ctx, cn_js_arg(1), &state_bytes, &state_size) || state_size != 16 ||
         !cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "textDecode: not a buffer");
+    uint32_t encoding = cn_js_to_uint32(ctx, cn_js_arg(0));
+    if (encoding >= cn_encoding_count())
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "textDecode: no such encoding");
+    if (size > CN_JS_STRING_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, CN_JS_STRING_TOO_LONG);
     memcpy(&state, state_bytes, sizeof(state));
     uint16_t *units = cn_try_alloc(cn_decode_bound(size) * sizeof(*units));
     if (!units)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "Out of memory.");
-    int64_t count = cn_text_decode((int)cn_js_to_number(ctx, cn_js_arg(0)), &state, bytes, size,
-                                   JSValueToBoolean(ctx, cn_js_arg(3)),
-                                   JSValueToBoolean(ctx, cn_js_arg(4)), units);
+    int64_t count =
+        cn_text_decode((int)encoding, &state, bytes, size, JSValueToBoolean(ctx, cn_js_arg(3)),
+                       JSValueToBoolean(ctx, cn_js_arg(4)), units);
     memcpy(state_bytes, &state, sizeof(state));
     JSValueRef result = count >= 0 ? cn_js_utf16(ctx, units, (size_t)count) : JSValueMakeNull(ctx);
     cn_free(units);

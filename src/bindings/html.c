@@ -41,6 +41,18 @@ static struct cn_html_rewriter *rewriter_of(JSContextRef ctx, JSValueRef value,
     if (!rewriter)                                                                 \
     return JSValueMakeUndefined(ctx)
 
+#define IS(event) (1u << (event))
+#define ANY_TOKEN                                                                         \
+    (IS(CN_HTML_ELEMENT) | IS(CN_HTML_TEXT) | IS(CN_HTML_COMMENT) | IS(CN_HTML_DOCTYPE) | \
+     IS(CN_HTML_END_TAG))
+
+/* Then this, with what the current token must be: methods may be called on another kind of token,
+ * and after it is gone. */
+#define NEED_TOKEN(events)                               \
+    if (!(IS(rewriter->event) & (events)))               \
+    return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, \
+                       "Illegal invocation: not the current token")
+
 static JSValueRef undefined_or_throw(JSContextRef ctx, int rc, const struct cn_err *err,
                                      JSValueRef *exception)
 {
@@ -76,7 +88,9 @@ static JSValueRef native_html_open(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_on(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
-    unsigned wants = (unsigned)cn_js_to_number(ctx, cn_js_arg(2));
+    if (rewriter->depth > 0)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "the rewriter has begun");
+    unsigned wants = cn_js_to_uint32(ctx, cn_js_arg(2));
     struct cn_err err;
     if (!JSValueIsString(ctx, cn_js_arg(1)))
         return undefined_or_throw(ctx, cn_html_rewriter_on(rewriter, NULL, 0, wants, &err), &err,
@@ -108,6 +122,8 @@ static JSValueRef native_html_feed(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_next(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    if (rewriter->depth == 0)
+        return JSValueMakeNumber(ctx, CN_HTML_NEED_INPUT);
     struct cn_err err;
     uint32_t handler = 0;
     int event = cn_html_rewriter_next(rewriter, &handler, &err);
@@ -134,8 +150,16 @@ static JSValueRef native_html_output(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_string(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    static const unsigned tokens[] = {IS(CN_HTML_ELEMENT) | IS(CN_HTML_END_TAG),
+                                      IS(CN_HTML_TEXT) | IS(CN_HTML_COMMENT),
+                                      IS(CN_HTML_ELEMENT),
+                                      IS(CN_HTML_DOCTYPE),
+                                      IS(CN_HTML_DOCTYPE),
+                                      IS(CN_HTML_DOCTYPE)};
     struct cn_html_span span;
-    switch ((int)cn_js_to_number(ctx, cn_js_arg(1))) {
+    uint32_t which = cn_js_to_uint32(ctx, cn_js_arg(1));
+    NEED_TOKEN(which < CN_ARRAY_COUNT(tokens) ? tokens[which] : 0);
+    switch (which) {
     case 0: {
         struct cn_buf lower = {0};
         span = cn_html_tag_name(rewriter);
@@ -165,6 +189,7 @@ static JSValueRef native_html_string(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_removed(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(ANY_TOKEN);
     return JSValueMakeBoolean(ctx, cn_html_is_removed(rewriter));
 }
 
@@ -172,6 +197,7 @@ static JSValueRef native_html_removed(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(IS(CN_HTML_ELEMENT));
     const struct cn_html_edit *edits;
     size_t count = cn_html_attributes(rewriter, &edits);
     JSObjectRef array = JSObjectMakeArray(ctx, 0, NULL, exception);
@@ -191,6 +217,7 @@ static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(IS(CN_HTML_ELEMENT));
     size_t size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &size);
     const struct cn_html_edit *edit = cn_html_attribute_find(rewriter, name, size);
@@ -201,6 +228,7 @@ static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(IS(CN_HTML_ELEMENT));
     struct cn_err err;
     size_t name_size, value_size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &name_size);
@@ -214,6 +242,7 @@ static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_remove_attribute(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(IS(CN_HTML_ELEMENT));
     size_t size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &size);
     cn_html_attribute_remove(rewriter, name, size);
@@ -225,12 +254,13 @@ static JSValueRef native_html_remove_attribute(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_set(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    bool name = cn_js_to_number(ctx, cn_js_arg(1)) == 0;
+    NEED_TOKEN(name ? IS(CN_HTML_ELEMENT) | IS(CN_HTML_END_TAG) : IS(CN_HTML_COMMENT));
     struct cn_err err;
     size_t size;
     char *text = cn_js_to_text(ctx, cn_js_arg(2), &size);
-    int rc = cn_js_to_number(ctx, cn_js_arg(1)) == 0
-                 ? cn_html_set_name(rewriter, text, size, &err)
-                 : cn_html_set_comment(rewriter, text, size, &err);
+    int rc = name ? cn_html_set_name(rewriter, text, size, &err)
+                  : cn_html_set_comment(rewriter, text, size, &err);
     cn_free(text);
     return undefined_or_throw(ctx, rc, &err, exception);
 }
@@ -238,9 +268,19 @@ static JSValueRef native_html_set(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_insert(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    static const unsigned tokens[] = {
+        [CN_HTML_BEFORE] = ANY_TOKEN,
+        [CN_HTML_AFTER] = ANY_TOKEN,
+        [CN_HTML_PREPEND] = IS(CN_HTML_ELEMENT),
+        [CN_HTML_APPEND] = IS(CN_HTML_ELEMENT) | IS(CN_HTML_DOCUMENT_END),
+        [CN_HTML_REPLACE] = ANY_TOKEN,
+        [CN_HTML_INNER] = IS(CN_HTML_ELEMENT),
+    };
+    uint32_t place = cn_js_to_uint32(ctx, cn_js_arg(1));
+    NEED_TOKEN(place < CN_ARRAY_COUNT(tokens) ? tokens[place] : 0);
     size_t size;
     char *text = cn_js_to_text(ctx, cn_js_arg(2), &size);
-    cn_html_insert(rewriter, (enum cn_html_place)cn_js_to_number(ctx, cn_js_arg(1)), text, size,
+    cn_html_insert(rewriter, (enum cn_html_place)place, text, size,
                    JSValueToBoolean(ctx, cn_js_arg(3)));
     cn_free(text);
     return JSValueMakeUndefined(ctx);
@@ -249,6 +289,7 @@ static JSValueRef native_html_insert(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_remove(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(ANY_TOKEN);
     cn_html_remove(rewriter, JSValueToBoolean(ctx, cn_js_arg(1)));
     return JSValueMakeUndefined(ctx);
 }
@@ -256,8 +297,9 @@ static JSValueRef native_html_remove(CN_JS_NATIVE_ARGS)
 static JSValueRef native_html_on_end_tag(CN_JS_NATIVE_ARGS)
 {
     GET_REWRITER();
+    NEED_TOKEN(IS(CN_HTML_ELEMENT));
     struct cn_err err;
-    int rc = cn_html_on_end_tag(rewriter, (uint32_t)cn_js_to_number(ctx, cn_js_arg(1)), &err);
+    int rc = cn_html_on_end_tag(rewriter, cn_js_to_uint32(ctx, cn_js_arg(1)), &err);
     return undefined_or_throw(ctx, rc, &err, exception);
 }
 

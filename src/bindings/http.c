@@ -30,12 +30,20 @@ static struct cn_instance *instance_of(JSContextRef ctx)
     return cn_runtime_of(ctx)->data;
 }
 
+/* An event of the script that asks: another's number says nothing to it. */
 static struct cn_event *event_of(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_event_find(instance_of(ctx)->lane, cn_js_to_number(ctx, handle));
+    struct cn_instance *instance = instance_of(ctx);
+    struct cn_event *event = cn_event_find(instance->lane, cn_js_to_number(ctx, handle));
+    return event && event->instance == instance ? event : NULL;
 }
 
+/* One that has come by HTTP. */
 #define EVENT_OR(result)                                  \
+    struct cn_event *event = event_of(ctx, cn_js_arg(0)); \
+    if (!event || !event->http)                           \
+    return (result)
+#define ANY_EVENT_OR(result)                              \
     struct cn_event *event = event_of(ctx, cn_js_arg(0)); \
     if (!event)                                           \
     return (result)
@@ -323,13 +331,13 @@ static bool head_parse(JSContextRef ctx, struct head *head, JSValueRef status, J
 {
     head->reason = (struct cn_buf){0};
     head->text = (struct cn_buf){0};
-    head->head = (struct cn_http_head){.status = (int)cn_js_to_number(ctx, status)};
+    head->head = (struct cn_http_head){.status = cn_js_to_int32(ctx, status)};
     if (JSValueIsString(ctx, reason)) {
         cn_js_append_latin1(ctx, reason, &head->reason);
         head->head.reason = cn_buf_text(&head->reason);
     }
     if (JSValueIsNumber(ctx, block)) {
-        size_t set = (size_t)cn_js_to_number(ctx, block);
+        size_t set = cn_js_to_uint64(ctx, block);
         if (set < CN_ARRAY_COUNT(header_sets)) {
             head->head.headers = header_sets[set];
             head->head.header_count = set ? 1 : 0;
@@ -487,7 +495,7 @@ static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
     if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
         return bad_response(ctx, exception, &head, CN_EINVALID);
     event->status = head.head.status;
-    int rc = cn_http_begin(event->http, &head.head, (int64_t)cn_js_to_number(ctx, cn_js_arg(4)));
+    int rc = cn_http_begin(event->http, &head.head, cn_js_to_int64(ctx, cn_js_arg(4)));
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
     head_fini(&head);
@@ -659,7 +667,7 @@ static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
 /* eventFail(h, reason, overloaded): the handler threw, or its body did */
 static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    ANY_EVENT_OR(JSValueMakeUndefined(ctx));
     struct cn_buf reason = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
     int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
@@ -674,7 +682,7 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 /* eventDone(h): nothing of the event runs any more */
 static JSValueRef native_event_done(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    ANY_EVENT_OR(JSValueMakeUndefined(ctx));
     cn_fetch_done(event);
     return JSValueMakeUndefined(ctx);
 }

@@ -8,13 +8,16 @@
 #include "object/node.h"
 #include "service/kvcache.h"
 
+/* NULL: *exception is set. */
 static struct cn_kv_call *call_for_key(JSContextRef ctx, enum cn_kv_op op, JSValueRef ns,
-                                       JSValueRef key)
+                                       JSValueRef key, JSValueRef *exception)
 {
+    struct cn_namespace *found = cn_jsservice_namespace(ctx, ns, "$kv/", exception);
+    if (!found)
+        return NULL;
     struct cn_buf text = {0};
     cn_js_append_utf8(ctx, key, &text);
-    struct cn_kv_call *call =
-        cn_kv_call_new(cn_jsservice_namespace(ctx, ns), op, text.data, text.size);
+    struct cn_kv_call *call = cn_kv_call_new(found, op, text.data, text.size);
     cn_buf_fini(&text);
     return call;
 }
@@ -68,7 +71,9 @@ static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *base)
  * not called; else undefined. */
 static JSValueRef native_get(CN_JS_NATIVE_ARGS)
 {
-    struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1));
+    struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     bool as_bytes = JSValueToBoolean(ctx, cn_js_arg(2));
     struct cn_clock *clock = cn_node_clock(call->base.call.ns->node);
     if (cn_kvcache_get(cache_of(call), call, cn_clock_wall_ms(clock) / 1000)) {
@@ -88,11 +93,13 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
     struct cn_buf body = {0};
     if (!cn_jsservice_body(ctx, cn_js_arg(2), &body))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "kvNamespacePut: no body");
-    struct cn_kv_call *call = call_for_key(ctx, CN_KV_PUT, cn_js_arg(0), cn_js_arg(1));
+    struct cn_kv_call *call = call_for_key(ctx, CN_KV_PUT, cn_js_arg(0), cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     call->value_size = body.size;
     call->value = cn_buf_take(&body);
     call->base.call.size = call->value_size;
-    call->expires_s = (int64_t)cn_js_to_number(ctx, cn_js_arg(3));
+    call->expires_s = cn_js_to_int64(ctx, cn_js_arg(3));
     call->ttl = JSValueToBoolean(ctx, cn_js_arg(4));
     if (JSValueIsString(ctx, cn_js_arg(5)))
         cn_js_append_utf8(ctx, cn_js_arg(5), &call->metadata);
@@ -104,7 +111,10 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
 /* kvNamespaceDelete(ns, key, callback) */
 static JSValueRef native_delete(CN_JS_NATIVE_ARGS)
 {
-    struct cn_kv_call *call = call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1));
+    struct cn_kv_call *call =
+        call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     cn_kvcache_drop(cache_of(call), call);
     cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
     return JSValueMakeUndefined(ctx);
@@ -122,12 +132,17 @@ static JSValueRef convert_list(JSContextRef ctx, struct cn_service_call *base)
  * whether the shard has more] */
 static JSValueRef native_list(CN_JS_NATIVE_ARGS)
 {
-    struct cn_kv_call *call = cn_kv_list_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
-                                             (unsigned)cn_js_to_number(ctx, cn_js_arg(1)));
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$kv/", exception);
+    uint32_t shard = cn_js_to_uint32(ctx, cn_js_arg(1));
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
+    if (shard >= CN_KV_SHARDS)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "There is no such shard.");
+    struct cn_kv_call *call = cn_kv_list_new(ns, shard);
     cn_js_append_utf8(ctx, cn_js_arg(2), &call->key);
     if (JSValueIsString(ctx, cn_js_arg(3)))
         cn_js_append_utf8(ctx, cn_js_arg(3), &call->after);
-    call->limit = (unsigned)cn_js_to_number(ctx, cn_js_arg(4));
+    call->limit = cn_js_to_uint32(ctx, cn_js_arg(4));
     cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_list);
     return JSValueMakeUndefined(ctx);
 }

@@ -31,7 +31,7 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
     struct cn_instance *instance = instance_of(ctx);
     struct cn_lane *lane = instance->lane;
     struct cn_namespace *ns =
-        cn_node_namespace_find(lane->options.node, (uint32_t)cn_js_to_number(ctx, cn_js_arg(0)));
+        cn_node_namespace_find(lane->options.node, cn_js_to_uint32(ctx, cn_js_arg(0)));
     size_t hex_size, name_size = 0;
     char *hex = cn_js_to_text(ctx, cn_js_arg(1), &hex_size);
     struct cn_object_key key;
@@ -65,8 +65,8 @@ static void tell(struct cn_jscall *jscall, int faults)
     }
     if (faults >= 0)
         argv[3] = cn_js_text_z(ctx, jscall->call.err.text);
-    JSObjectCallAsFunction(ctx, (JSObjectRef)jscall->callback.value, NULL, CN_ARRAY_COUNT(argv),
-                           argv, NULL); /* it reports itself */
+    cn_js_invoke(ctx, jscall->callback.value, CN_ARRAY_COUNT(argv), argv,
+                 NULL); /* it reports itself */
 }
 
 /* S1 where the caller, an object, was reset. */
@@ -119,8 +119,8 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
     jscall->home_serial = instance->serial;
-    jscall->slot = (uint32_t)cn_js_to_number(ctx, cn_js_arg(1));
-    call->kind = (enum cn_call_kind)cn_js_to_number(ctx, cn_js_arg(2));
+    jscall->slot = cn_js_to_uint32(ctx, cn_js_arg(1));
+    call->kind = (enum cn_call_kind)cn_js_to_uint32(ctx, cn_js_arg(2));
     call->ns = target->ns;
     call->key = target->key;
     call->caller = &lane->object_lane;

@@ -200,7 +200,7 @@ static JSValueRef native_node_ec_point(CN_JS_NATIVE_ARGS)
     EC_GROUP *group = group_arg(ctx, cn_js_arg(0));
     EC_POINT *point = group ? point_arg(ctx, group, cn_js_arg(1)) : NULL;
     if (point)
-        value = point_value(ctx, group, point, (int)cn_js_to_number(ctx, cn_js_arg(2)));
+        value = point_value(ctx, group, point, cn_js_to_int32(ctx, cn_js_arg(2)));
     ERR_clear_error();
     EC_POINT_free(point);
     EC_GROUP_free(group);

@@ -190,8 +190,8 @@ static JSValueRef native_node_sign(CN_JS_NATIVE_ARGS)
         return reason(ctx, "unsupported");
     EVP_MD_CTX *md_ctx = EVP_MD_CTX_new();
     EVP_PKEY_CTX *pkey_ctx = NULL;
-    int padding = (int)cn_js_to_number(ctx, cn_js_arg(3));
-    int salt = (int)cn_js_to_number(ctx, cn_js_arg(4));
+    int padding = cn_js_to_int32(ctx, cn_js_arg(3));
+    int salt = cn_js_to_int32(ctx, cn_js_arg(4));
     JSValueRef value;
     if ((verifies ? EVP_DigestVerifyInit(md_ctx, &pkey_ctx, md, NULL, key)
                   : EVP_DigestSignInit(md_ctx, &pkey_ctx, md, NULL, key)) != 1 ||
@@ -241,7 +241,7 @@ static JSValueRef native_node_rsa(CN_JS_NATIVE_ARGS)
     if (!key)
         return reason(ctx, "unsupported");
     EVP_PKEY_CTX *pkey_ctx = EVP_PKEY_CTX_new(key, NULL);
-    int padding = (int)cn_js_to_number(ctx, cn_js_arg(4));
+    int padding = cn_js_to_int32(ctx, cn_js_arg(4));
     char *hash = cn_js_to_text(ctx, cn_js_arg(5), NULL);
     const EVP_MD *md = EVP_get_digestbyname(hash);
     cn_free(hash);

@@ -175,13 +175,12 @@ static bool fits(X509 *certificate, enum question question, JSContextRef ctx, JS
 static JSValueRef native_node_x509_ask(CN_JS_NATIVE_ARGS)
 {
     X509 *certificate = certificate_arg(ctx, cn_js_arg(0));
-    enum question question = (enum question)cn_js_to_number(ctx, cn_js_arg(1));
+    enum question question = (enum question)cn_js_to_uint32(ctx, cn_js_arg(1));
     bool answer = false;
     if (certificate && question <= ASK_IP) {
         size_t length;
         char *text = cn_js_to_text(ctx, cn_js_arg(2), &length);
-        answer = matches(certificate, question, text, length,
-                         (unsigned)cn_js_to_number(ctx, cn_js_arg(3)));
+        answer = matches(certificate, question, text, length, cn_js_to_uint32(ctx, cn_js_arg(3)));
         cn_free(text);
     } else if (certificate) {
         answer = fits(certificate, question, ctx, cn_js_arg(2));

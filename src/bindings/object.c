@@ -37,12 +37,17 @@ static struct cn_instance *instance_of(JSContextRef ctx)
 static struct cn_namespace *namespace_arg(JSContextRef ctx, JSValueRef value)
 {
     struct cn_instance *instance = instance_of(ctx);
-    uint32_t id = (uint32_t)cn_js_to_number(ctx, value);
+    uint32_t id = cn_js_to_uint32(ctx, value);
     for (size_t i = 0; i < instance->script->namespace_count; i++) {
         if (instance->script->namespaces[i]->id == id)
             return instance->script->namespaces[i];
     }
     return cn_node_namespace_find(instance->lane->options.node, id);
+}
+
+static JSValueRef no_namespace(JSContextRef ctx, JSValueRef *exception)
+{
+    return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such namespace.");
 }
 
 static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
@@ -66,11 +71,14 @@ static JSValueRef hex_value(JSContextRef ctx, const uint8_t id[CN_OBJECT_ID_SIZE
 static JSValueRef native_id_from_name(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    uint32_t jurisdiction = cn_js_to_uint32(ctx, cn_js_arg(2));
+    if (!ns || jurisdiction >= CN_JURISDICTION_COUNT)
+        return no_namespace(ctx, exception);
     struct cn_buf *name = &instance_of(ctx)->lane->scratch;
     cn_buf_clear(name);
     cn_js_append_utf8(ctx, cn_js_arg(1), name);
     uint8_t id[CN_OBJECT_ID_SIZE];
-    cn_id_from_name(&ns->keys, (enum cn_jurisdiction)cn_js_to_number(ctx, cn_js_arg(2)),
+    cn_id_from_name(&ns->keys, (enum cn_jurisdiction)jurisdiction,
                     name->data ? (const char *)name->data : "", name->size, id);
     return hex_value(ctx, id);
 }
@@ -79,8 +87,11 @@ static JSValueRef native_id_from_name(CN_JS_NATIVE_ARGS)
 static JSValueRef native_id_unique(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    uint32_t jurisdiction = cn_js_to_uint32(ctx, cn_js_arg(1));
+    if (!ns || jurisdiction >= CN_JURISDICTION_COUNT)
+        return no_namespace(ctx, exception);
     uint8_t id[CN_OBJECT_ID_SIZE];
-    cn_id_unique(&ns->keys, (enum cn_jurisdiction)cn_js_to_number(ctx, cn_js_arg(1)), id);
+    cn_id_unique(&ns->keys, (enum cn_jurisdiction)jurisdiction, id);
     return hex_value(ctx, id);
 }
 
@@ -102,6 +113,8 @@ static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
     uint8_t id[CN_OBJECT_ID_SIZE];
+    if (!ns)
+        return no_namespace(ctx, exception);
     if (!id_arg(ctx, cn_js_arg(1), id))
         return JSValueMakeNumber(ctx, -1);
     if (!cn_id_valid(&ns->keys, id))
@@ -128,8 +141,7 @@ bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_e
         argv[1] = cn_js_uint8array_take(ctx, *result, size);
         *result = NULL;
     }
-    JSObjectRef function = (JSObjectRef)callback->value;
-    JSObjectCallAsFunction(ctx, function, NULL, 3, argv, NULL); /* it reports itself */
+    cn_js_invoke(ctx, callback->value, 3, argv, NULL); /* it reports itself */
     cn_js_pin_clear(callback);
     cn_js_leave(context);
     return true;
@@ -207,7 +219,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
-    call->kind = (enum cn_call_kind)cn_js_to_number(ctx, cn_js_arg(3));
+    call->kind = (enum cn_call_kind)cn_js_to_uint32(ctx, cn_js_arg(3));
     call->ns = ns;
     call->key.namespace_id = ns->id;
     memcpy(call->key.id, id, sizeof(id));
@@ -400,8 +412,7 @@ static JSValueRef native_object_reset(CN_JS_NATIVE_ARGS)
         cn_alarm_give_up(js->object);
     keep_error(ctx, js, cn_js_arg(4));
     char *message = cn_js_to_text(ctx, cn_js_arg(2), NULL);
-    cn_object_reset(js->object, (unsigned)cn_js_to_number(ctx, cn_js_arg(1)), CN_EABORTED, "%s",
-                    message);
+    cn_object_reset(js->object, cn_js_to_uint32(ctx, cn_js_arg(1)), CN_EABORTED, "%s", message);
     cn_free(message);
     return JSValueMakeUndefined(ctx);
 }

@@ -22,21 +22,24 @@ static JSValueRef convert_metrics(JSContextRef ctx, struct cn_service_call *base
  * too large. */
 static JSValueRef native_queue_send(CN_JS_NATIVE_ARGS)
 {
-    struct cn_queue_call *call =
-        cn_queue_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_QUEUE_SEND);
-    JSObjectRef bodies = (JSObjectRef)cn_js_arg(1), types = (JSObjectRef)cn_js_arg(2),
-                delays = (JSObjectRef)cn_js_arg(3);
-    size_t count = (size_t)cn_js_to_number(ctx, cn_js_get(ctx, bodies, "length"));
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$queue/", exception);
+    JSValueRef bodies = cn_js_arg(1), types = cn_js_arg(2), delays = cn_js_arg(3);
+    uint32_t count = cn_js_length(ctx, bodies, CN_QUEUE_BATCH_COUNT_MAX + 1);
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
+    if (count > CN_QUEUE_BATCH_COUNT_MAX)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "There are more than %d messages.",
+                           CN_QUEUE_BATCH_COUNT_MAX);
+    struct cn_queue_call *call = cn_queue_call_new(ns, CN_QUEUE_SEND);
     call->messages = cn_alloc_zero((count + 1) * sizeof(*call->messages));
     for (unsigned i = 0; i < count; i++) {
         struct cn_queue_message *message = &call->messages[call->count++];
         message->offset = call->bodies.size;
-        cn_jsservice_body(ctx, JSObjectGetPropertyAtIndex(ctx, bodies, i, NULL), &call->bodies);
+        cn_jsservice_body(ctx, cn_js_at(ctx, bodies, i), &call->bodies);
         message->size = call->bodies.size - message->offset;
-        message->type = (enum cn_queue_type)cn_js_to_number(
-            ctx, JSObjectGetPropertyAtIndex(ctx, types, i, NULL));
-        message->delay_s =
-            (int64_t)cn_js_to_number(ctx, JSObjectGetPropertyAtIndex(ctx, delays, i, NULL));
+        uint32_t type = cn_js_to_uint32(ctx, cn_js_at(ctx, types, i));
+        message->type = type < CN_QUEUE_TYPES ? (enum cn_queue_type)type : (enum cn_queue_type)0;
+        message->delay_s = cn_js_to_int64(ctx, cn_js_at(ctx, delays, i));
         if (message->size > CN_QUEUE_MESSAGE_SIZE_MAX) {
             cn_js_throw(ctx, exception, CN_JS_ERROR,
                         "message length of %zu bytes exceeds limit of %d", message->size,
@@ -57,8 +60,10 @@ static JSValueRef native_queue_send(CN_JS_NATIVE_ARGS)
 /* queueMetrics(ns, callback): callback([count, bytes, oldest]) */
 static JSValueRef native_queue_metrics(CN_JS_NATIVE_ARGS)
 {
-    struct cn_queue_call *call =
-        cn_queue_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_QUEUE_METRICS);
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$queue/", exception);
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
+    struct cn_queue_call *call = cn_queue_call_new(ns, CN_QUEUE_METRICS);
     cn_jsservice_send(ctx, &call->base, cn_js_arg(1), convert_metrics);
     return JSValueMakeUndefined(ctx);
 }

@@ -13,11 +13,14 @@ static char *text_or_null(JSContextRef ctx, JSValueRef value)
     return JSValueIsString(ctx, value) ? cn_js_to_text(ctx, value, NULL) : NULL;
 }
 
+/* NULL: *exception is set. */
 static struct cn_r2_call *new_call(JSContextRef ctx, JSValueRef ns, enum cn_r2_op op,
-                                   JSValueRef key)
+                                   JSValueRef key, JSValueRef *exception)
 {
-    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, ns), op);
-    cn_js_append_utf8(ctx, key, &call->key);
+    struct cn_namespace *found = cn_jsservice_namespace(ctx, ns, "$r2/", exception);
+    struct cn_r2_call *call = found ? cn_r2_call_new(found, op) : NULL;
+    if (call && key)
+        cn_js_append_utf8(ctx, key, &call->key);
     return call;
 }
 
@@ -34,13 +37,13 @@ static void read_condition(JSContextRef ctx, JSValueRef value, struct cn_r2_cond
         return;
     JSValueRef parts[5];
     for (unsigned i = 0; i < 5; i++)
-        parts[i] = JSObjectGetPropertyAtIndex(ctx, (JSObjectRef)value, i, NULL);
+        parts[i] = cn_js_at(ctx, value, i);
     only_if->match = text_or_null(ctx, parts[0]);
     only_if->none_match = text_or_null(ctx, parts[1]);
     if (JSValueIsNumber(ctx, parts[2]))
-        only_if->after_ms = (int64_t)cn_js_to_number(ctx, parts[2]);
+        only_if->after_ms = cn_js_to_int64(ctx, parts[2]);
     if (JSValueIsNumber(ctx, parts[3]))
-        only_if->before_ms = (int64_t)cn_js_to_number(ctx, parts[3]);
+        only_if->before_ms = cn_js_to_int64(ctx, parts[3]);
     only_if->seconds = JSValueToBoolean(ctx, parts[4]);
 }
 
@@ -54,7 +57,7 @@ static bool read_body(JSContextRef ctx, JSValueRef blob, JSValueRef size, JSValu
     if (cn_r2_blob_arg(ctx, blob, &id)) {
         body->segments = CN_NEW(struct cn_r2_segment);
         body->count = 1;
-        body->size = (uint64_t)cn_js_to_number(ctx, size);
+        body->size = cn_js_to_uint64(ctx, size);
         *body->segments = (struct cn_r2_segment){id, body->size};
         return true;
     }
@@ -90,7 +93,9 @@ static JSValueRef native_r2_get(CN_JS_NATIVE_ARGS)
 {
     struct cn_r2_call *call =
         new_call(ctx, cn_js_arg(0), JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_R2_GET : CN_R2_HEAD,
-                 cn_js_arg(2));
+                 cn_js_arg(2), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     read_condition(ctx, cn_js_arg(3), &call->only_if);
     call->ssec = text_or_null(ctx, cn_js_arg(4));
     cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_get);
@@ -108,11 +113,13 @@ static JSValueRef convert_put(JSContextRef ctx, struct cn_service_call *base)
  * callback) */
 static JSValueRef native_r2_put(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_PUT, cn_js_arg(1));
-    JSObjectRef made = (JSObjectRef)cn_js_arg(2);
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_PUT, cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
+    JSValueRef made = cn_js_arg(2);
     JSValueRef parts[5];
     for (unsigned i = 0; i < 5; i++)
-        parts[i] = JSObjectGetPropertyAtIndex(ctx, made, i, NULL);
+        parts[i] = cn_js_at(ctx, made, i);
     if (!read_body(ctx, parts[0], parts[1], parts[4], &call->body)) {
         cn_service_call_free(&call->base);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2Put: there is no body");
@@ -131,7 +138,9 @@ static JSValueRef native_r2_put(CN_JS_NATIVE_ARGS)
 /* r2Delete(ns, keys, callback): each key is followed by U+0000 */
 static JSValueRef native_r2_delete(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_DELETE, cn_js_arg(1));
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_DELETE, cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
     return JSValueMakeUndefined(ctx);
 }
@@ -149,7 +158,9 @@ static JSValueRef convert_list(JSContextRef ctx, struct cn_service_call *base)
 /* r2List(ns, prefix, delimiter, after | null, afterIsPrefix, limit, http, custom, callback) */
 static JSValueRef native_r2_list(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)), CN_R2_LIST);
+    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_LIST, NULL, exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     cn_js_append_utf8(ctx, cn_js_arg(1), &call->prefix);
     cn_js_append_utf8(ctx, cn_js_arg(2), &call->delimiter);
     if (JSValueIsString(ctx, cn_js_arg(3))) {
@@ -158,7 +169,7 @@ static JSValueRef native_r2_list(CN_JS_NATIVE_ARGS)
     }
     cn_buf_text(&call->prefix);
     call->after_prefix = JSValueToBoolean(ctx, cn_js_arg(4));
-    call->limit = (unsigned)cn_js_to_number(ctx, cn_js_arg(5));
+    call->limit = cn_js_to_uint32(ctx, cn_js_arg(5));
     call->include_http = JSValueToBoolean(ctx, cn_js_arg(6));
     call->include_custom = JSValueToBoolean(ctx, cn_js_arg(7));
     cn_jsservice_send(ctx, &call->base, cn_js_arg(8), convert_list);
@@ -168,9 +179,11 @@ static JSValueRef native_r2_list(CN_JS_NATIVE_ARGS)
 /* r2Note(ns, blob, announce, callback): the blob is on its way, or its put has failed */
 static JSValueRef native_r2_note(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call =
-        cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
-                       JSValueToBoolean(ctx, cn_js_arg(2)) ? CN_R2_ANNOUNCE : CN_R2_FORGET);
+    struct cn_r2_call *call = new_call(
+        ctx, cn_js_arg(0), JSValueToBoolean(ctx, cn_js_arg(2)) ? CN_R2_ANNOUNCE : CN_R2_FORGET,
+        NULL, exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     if (!read_body(ctx, cn_js_arg(1), JSValueMakeNumber(ctx, 0), JSValueMakeUndefined(ctx),
                    &call->body)) {
         cn_service_call_free(&call->base);
@@ -193,7 +206,10 @@ static JSValueRef convert_upload(JSContextRef ctx, struct cn_service_call *base)
 /* r2UploadCreate(ns, key, http, custom, class, ssec, callback) */
 static JSValueRef native_r2_upload_create(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_CREATE, cn_js_arg(1));
+    struct cn_r2_call *call =
+        new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_CREATE, cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     call->http = text_or_null(ctx, cn_js_arg(2));
     call->custom = text_or_null(ctx, cn_js_arg(3));
     call->storage_class = text_or_null(ctx, cn_js_arg(4));
@@ -205,9 +221,12 @@ static JSValueRef native_r2_upload_create(CN_JS_NATIVE_ARGS)
 /* r2UploadPart(ns, key, upload, number, blob, size, etag, ssec, callback) */
 static JSValueRef native_r2_upload_part(CN_JS_NATIVE_ARGS)
 {
-    struct cn_r2_call *call = new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_PART, cn_js_arg(1));
+    struct cn_r2_call *call =
+        new_call(ctx, cn_js_arg(0), CN_R2_UPLOAD_PART, cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     call->upload = text_or_null(ctx, cn_js_arg(2));
-    call->part = (unsigned)cn_js_to_number(ctx, cn_js_arg(3));
+    call->part = cn_js_to_uint32(ctx, cn_js_arg(3));
     call->etag = text_or_null(ctx, cn_js_arg(6));
     call->ssec = text_or_null(ctx, cn_js_arg(7));
     if (!call->upload ||
@@ -223,8 +242,11 @@ static JSValueRef native_r2_upload_part(CN_JS_NATIVE_ARGS)
 static JSValueRef native_r2_upload_end(CN_JS_NATIVE_ARGS)
 {
     bool completes = JSValueIsString(ctx, cn_js_arg(3));
-    struct cn_r2_call *call = new_call(
-        ctx, cn_js_arg(0), completes ? CN_R2_UPLOAD_COMPLETE : CN_R2_UPLOAD_ABORT, cn_js_arg(1));
+    struct cn_r2_call *call =
+        new_call(ctx, cn_js_arg(0), completes ? CN_R2_UPLOAD_COMPLETE : CN_R2_UPLOAD_ABORT,
+                 cn_js_arg(1), exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     call->upload = text_or_null(ctx, cn_js_arg(2));
     call->parts = text_or_null(ctx, cn_js_arg(3));
     call->etag = text_or_null(ctx, cn_js_arg(4));
@@ -237,8 +259,10 @@ static JSValueRef native_r2_upload_end(CN_JS_NATIVE_ARGS)
 static JSValueRef native_r2_uploads(CN_JS_NATIVE_ARGS)
 {
     bool parts = JSValueIsString(ctx, cn_js_arg(2));
-    struct cn_r2_call *call = cn_r2_call_new(cn_jsservice_namespace(ctx, cn_js_arg(0)),
-                                             parts ? CN_R2_UPLOAD_PARTS : CN_R2_UPLOAD_LIST);
+    struct cn_r2_call *call = new_call(
+        ctx, cn_js_arg(0), parts ? CN_R2_UPLOAD_PARTS : CN_R2_UPLOAD_LIST, NULL, exception);
+    if (!call)
+        return JSValueMakeUndefined(ctx);
     if (parts)
         cn_js_append_utf8(ctx, cn_js_arg(1), &call->key);
     call->upload = text_or_null(ctx, cn_js_arg(2));

@@ -21,9 +21,14 @@ static JSValueRef native_rate_limit(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
                            "limit(): the key is longer than %d bytes", CN_RATELIMIT_KEY_SIZE_MAX);
     }
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$ratelimit/", exception);
+    if (!ns) {
+        cn_buf_fini(&key);
+        return JSValueMakeUndefined(ctx);
+    }
     struct cn_ratelimit_call *call = cn_ratelimit_call_new(
-        cn_jsservice_namespace(ctx, cn_js_arg(0)), key.data ? key.data : (uint8_t *)"", key.size,
-        (uint64_t)cn_js_to_number(ctx, cn_js_arg(2)), (unsigned)cn_js_to_number(ctx, cn_js_arg(3)));
+        ns, key.data ? key.data : (uint8_t *)"", key.size, cn_js_to_uint64(ctx, cn_js_arg(2)),
+        cn_js_to_uint32(ctx, cn_js_arg(3)));
     cn_buf_fini(&key);
     cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert);
     return JSValueMakeUndefined(ctx);

@@ -28,7 +28,7 @@ static void on_done(struct cn_restore_request *request, const struct cn_err *err
         JSContextRef ctx = context->ref;
         JSValueRef argv[2] = {JSValueMakeUndefined(ctx), JSValueMakeUndefined(ctx)};
         argv[err ? 1 : 0] = cn_js_text_z(ctx, err ? err->text : request->bookmark);
-        JSObjectCallAsFunction(ctx, (JSObjectRef)asked->callback.value, NULL, 2, argv, NULL);
+        cn_js_invoke(ctx, asked->callback.value, 2, argv, NULL);
         cn_js_pin_clear(&asked->callback);
         cn_js_leave(context);
     } else {
@@ -72,7 +72,7 @@ static JSValueRef native_bookmark_at(CN_JS_NATIVE_ARGS)
 {
     struct cn_object *object = object_arg(ctx, cn_js_arg(0), exception);
     if (object)
-        cn_restore_bookmark_at(object, (int64_t)cn_js_to_number(ctx, cn_js_arg(1)),
+        cn_restore_bookmark_at(object, cn_js_to_int64(ctx, cn_js_arg(1)),
                                request_new(ctx, cn_js_arg(2)));
     return JSValueMakeUndefined(ctx);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bindings/service.h"
 
-#include "base/assert.h"
+#include <string.h>
+
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/object.h"
@@ -9,6 +10,7 @@
 #include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/script.h"
 
 /* The caller's side of a call: its `data`. */
 struct waiting {
@@ -26,12 +28,18 @@ struct cn_object_lane *cn_jsservice_lane(JSContextRef ctx)
     return &lane_of(ctx)->object_lane;
 }
 
-struct cn_namespace *cn_jsservice_namespace(JSContextRef ctx, JSValueRef number)
+struct cn_namespace *cn_jsservice_namespace(JSContextRef ctx, JSValueRef number, const char *prefix,
+                                            JSValueRef *exception)
 {
-    struct cn_namespace *ns =
-        cn_node_namespace_find(lane_of(ctx)->options.node, (uint32_t)cn_js_to_number(ctx, number));
-    CN_ASSERT(ns); /* bindings are made for namespaces that exist, and those stay */
-    return ns;
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    uint32_t id = cn_js_to_uint32(ctx, number);
+    struct cn_namespace *ns = cn_script_is_granted(instance->script, id)
+                                  ? cn_node_namespace_find(instance->lane->options.node, id)
+                                  : NULL;
+    if (ns && strncmp(ns->name, prefix, strlen(prefix)) == 0)
+        return ns;
+    cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such binding.");
+    return NULL;
 }
 
 bool cn_jsservice_body(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
@@ -74,7 +82,7 @@ static void on_done(struct cn_service_call *call)
     } else if (waiting->convert) {
         argv[0] = waiting->convert(ctx, call);
     }
-    JSObjectCallAsFunction(ctx, (JSObjectRef)waiting->callback.value, NULL, argc, argv, NULL);
+    cn_js_invoke(ctx, waiting->callback.value, argc, argv, NULL);
     free_call(call);
     cn_js_leave(context);
 }

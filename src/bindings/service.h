@@ -26,8 +26,10 @@ typedef JSValueRef (*cn_jsservice_convert)(JSContextRef ctx, struct cn_service_c
 void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRef callback,
                        cn_jsservice_convert convert);
 
-/* The namespace with the number that the binding was made with (binding.ns). Must exist. */
-struct cn_namespace *cn_jsservice_namespace(JSContextRef ctx, JSValueRef number);
+/* The namespace with the number that a binding of this script was made with (binding.ns), of the
+ * service whose namespaces begin so ("$kv/"). NULL: it has no such binding, and *exception is set. */
+struct cn_namespace *cn_jsservice_namespace(JSContextRef ctx, JSValueRef number, const char *prefix,
+                                            JSValueRef *exception);
 /* The objects of the lane that runs. */
 struct cn_object_lane *cn_jsservice_lane(JSContextRef ctx);
 

@@ -81,7 +81,7 @@ static void tell(struct connection *connection, int what, const char *first, con
         second ? cn_js_text_z(ctx, second) : JSValueMakeNull(ctx),
     };
     /* The prelude's function throws nothing. */
-    JSObjectCallAsFunction(ctx, (JSObjectRef)connection->callback.value, NULL, 3, argv, NULL);
+    cn_js_invoke(ctx, connection->callback.value, 3, argv, NULL);
 }
 
 static JSValueRef take_input(struct connection *connection, JSContextRef ctx)
@@ -190,7 +190,7 @@ static JSValueRef native_socket_connect(CN_JS_NATIVE_ARGS)
     struct cn_socket_params params = {
         .host = host,
         .port = port > 0 && port <= 65535 ? (uint16_t)port : 0,
-        .secure = (enum cn_socket_secure)cn_js_to_number(ctx, cn_js_arg(2)),
+        .secure = (enum cn_socket_secure)cn_js_to_uint32(ctx, cn_js_arg(2)),
         .allow_half_open = JSValueToBoolean(ctx, cn_js_arg(3)),
     };
     struct cn_err err;

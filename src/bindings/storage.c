@@ -126,7 +126,7 @@ static JSValueRef native_kv_delete(CN_JS_NATIVE_ARGS)
 
 struct listing {
     JSContextRef ctx;
-    JSObjectRef function;
+    JSValueRef function;
     JSValueRef exception;
 };
 
@@ -136,9 +136,8 @@ static int on_pair(void *data, struct cn_bytes key, struct cn_bytes value)
     JSContextRef ctx = listing->ctx;
     JSValueRef argv[2] = {cn_js_text(ctx, key.data, key.size),
                           cn_js_uint8array(ctx, value.data, value.size)};
-    JSValueRef result =
-        JSObjectCallAsFunction(ctx, listing->function, NULL, 2, argv, &listing->exception);
-    return listing->exception || JSValueToBoolean(ctx, result) ? 1 : 0;
+    JSValueRef result = cn_js_invoke(ctx, listing->function, 2, argv, &listing->exception);
+    return !result || listing->exception || JSValueToBoolean(ctx, result) ? 1 : 0;
 }
 
 static struct cn_bytes optional_key(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
@@ -160,9 +159,9 @@ static JSValueRef native_kv_list(CN_JS_NATIVE_ARGS)
         .end = optional_key(ctx, cn_js_arg(3), &end),
         .prefix = optional_key(ctx, cn_js_arg(4), &prefix),
         .reverse = JSValueToBoolean(ctx, cn_js_arg(5)),
-        .limit = (int64_t)cn_js_to_number(ctx, cn_js_arg(6)),
+        .limit = cn_js_to_int64(ctx, cn_js_arg(6)),
     };
-    struct listing listing = {ctx, (JSObjectRef)cn_js_arg(7), NULL};
+    struct listing listing = {ctx, cn_js_arg(7), NULL};
     struct cn_err err;
     int rc = cn_kvtable_list(db, &range, on_pair, &listing, &err);
     cn_buf_fini(&start);
@@ -508,7 +507,7 @@ static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
 {
     DATABASE_OR_THROW;
     struct cn_err err;
-    int level = (int)cn_js_to_number(ctx, cn_js_arg(1));
+    int level = cn_js_to_int32(ctx, cn_js_arg(1));
     int rc = JSValueToBoolean(ctx, cn_js_arg(2)) ? cn_database_savepoint_release(db, level, &err)
                                                  : cn_database_savepoint_rollback(db, level, &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
@@ -558,8 +557,7 @@ static void on_synced(struct cn_output *output, const struct cn_err *err)
         struct cn_js_context *context = sync->callback.context;
         JSValueRef argv[1] = {err ? cn_js_text_z(context->ref, err->text)
                                   : JSValueMakeUndefined(context->ref)};
-        JSObjectCallAsFunction(context->ref, (JSObjectRef)sync->callback.value, NULL, 1, argv,
-                               NULL);
+        cn_js_invoke(context->ref, sync->callback.value, 1, argv, NULL);
         cn_js_pin_clear(&sync->callback);
         cn_js_leave(context);
     } else {
@@ -642,9 +640,8 @@ static JSValueRef native_alarm_set(CN_JS_NATIVE_ARGS)
     (void)db;
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_err err;
-    int64_t alarm_ms = JSValueIsNull(ctx, cn_js_arg(1))
-                           ? CN_ALARM_NONE
-                           : (int64_t)cn_js_to_number(ctx, cn_js_arg(1));
+    int64_t alarm_ms =
+        JSValueIsNull(ctx, cn_js_arg(1)) ? CN_ALARM_NONE : cn_js_to_int64(ctx, cn_js_arg(1));
     if (cn_object_alarm_set(js->object, alarm_ms, &err) < 0)
         return throw_err(ctx, exception, &err);
     return JSValueMakeUndefined(ctx);

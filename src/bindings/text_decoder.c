@@ -796,6 +796,11 @@ int cn_encoding_find(const char *name)
     return -1;
 }
 
+size_t cn_encoding_count(void)
+{
+    return CN_ARRAY_COUNT(encodings);
+}
+
 int64_t cn_text_decode(int encoding, struct cn_decoder_state *state, const uint8_t *bytes,
                        size_t size, bool flush, bool fatal, uint16_t *out)
 {

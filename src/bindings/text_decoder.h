@@ -25,6 +25,7 @@ struct cn_decoder_state {
 
 /* Number of the encoding with this lower-case name, or -1. UTF-8 is not among them. */
 int cn_encoding_find(const char *name);
+size_t cn_encoding_count(void);
 
 /* The most UTF-16 units that `size` bytes can give. */
 static inline size_t cn_decode_bound(size_t size)

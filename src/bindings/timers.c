@@ -55,12 +55,12 @@ static void on_timer(uv_timer_t *handle)
         timer_stop(timer); /* whoever set it is gone */
         return;
     }
-    JSObjectRef function = (JSObjectRef)timer->function.value;
+    JSValueRef function = timer->function.value;
     JSValueProtect(context->ref, function);
     if (!timer->repeats)
         timer_stop(timer);
     /* The prelude's function catches and reports what the user's throws. */
-    JSObjectCallAsFunction(context->ref, function, NULL, 0, NULL, NULL);
+    cn_js_invoke(context->ref, function, 0, NULL, NULL);
     JSValueUnprotect(context->ref, function);
     cn_js_leave(context);
 }

@@ -57,7 +57,7 @@ static JSValueRef native_status(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     if (trace)
-        trace->status = (int)cn_js_to_number(ctx, cn_js_arg(0));
+        trace->status = cn_js_to_int32(ctx, cn_js_arg(0));
     return JSValueMakeUndefined(ctx);
 }
 

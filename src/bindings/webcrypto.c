@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/webcrypto.h"
+#include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"
@@ -285,30 +286,38 @@ static JSValueRef native_crypto(CN_JS_NATIVE_ARGS)
     return cn_js_work_start(runtime->context, runtime->loop, &job->work);
 }
 
-static bool state_of(JSContextRef ctx, JSValueRef value, uint8_t **state)
+/* A digest that is being made. It is not in JavaScript's memory: a state that a script has made up
+ * would lead the library astray. */
+struct digest {
+    struct cn_js_handle handle;
+    uint8_t state[CN_CRYPTO_STATE_SIZE];
+};
+static const struct cn_js_handle_type digest_type = {"digest", cn_free};
+
+static uint8_t *state_of(JSContextRef ctx, JSValueRef value)
 {
-    size_t size;
-    return cn_js_bytes(ctx, value, state, &size) && size == CN_CRYPTO_STATE_SIZE;
+    struct digest *digest = cn_js_handle_find(ctx, value, &digest_type);
+    return digest ? digest->state : NULL;
 }
 
-/* digestStart(hash, state), digestUpdate(state, bytes), digestFinish(state) -> Uint8Array;
- * `state` is a Uint8Array of 256 bytes */
+/* digestStart(hash) -> state, digestUpdate(state, bytes), digestFinish(state) -> Uint8Array */
 static JSValueRef native_digest_start(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *state;
+    struct digest *digest = CN_NEW(struct digest);
     struct cn_err err;
-    if (!state_of(ctx, cn_js_arg(1), &state) ||
-        cn_crypto_digest_start((enum cn_crypto_hash)cn_js_to_number(ctx, cn_js_arg(0)), state,
-                               &err) < 0)
+    if (cn_crypto_digest_start((enum cn_crypto_hash)cn_js_to_uint32(ctx, cn_js_arg(0)),
+                               digest->state, &err) < 0) {
+        cn_free(digest);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "digestStart: bad arguments");
-    return JSValueMakeUndefined(ctx);
+    }
+    return cn_js_handle_make(ctx, &digest->handle, &digest_type, sizeof(*digest));
 }
 
 static JSValueRef native_digest_update(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *state, *bytes;
+    uint8_t *state = state_of(ctx, cn_js_arg(0)), *bytes;
     size_t size;
-    if (!state_of(ctx, cn_js_arg(0), &state) || !cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
+    if (!state || !cn_js_bytes(ctx, cn_js_arg(1), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "digestUpdate: not a buffer");
     cn_crypto_digest_update(state, (struct cn_bytes){bytes, size});
     return JSValueMakeUndefined(ctx);
@@ -316,9 +325,9 @@ static JSValueRef native_digest_update(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_digest_finish(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *state;
+    uint8_t *state = state_of(ctx, cn_js_arg(0));
     struct cn_buf out = {0};
-    if (!state_of(ctx, cn_js_arg(0), &state))
+    if (!state)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "digestFinish: not a state");
     cn_crypto_digest_finish(state, &out);
     return bytes_value(ctx, &out);

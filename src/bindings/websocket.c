@@ -143,7 +143,7 @@ static JSValueRef native_ws_close(CN_JS_NATIVE_ARGS)
     struct cn_buf *reason = &instance_of(ctx)->lane->scratch;
     cn_buf_clear(reason);
     cn_js_append_utf8(ctx, cn_js_arg(2), reason);
-    struct cn_ws_close close = {.code = (uint16_t)cn_js_to_number(ctx, cn_js_arg(1)),
+    struct cn_ws_close close = {.code = (uint16_t)cn_js_to_uint32(ctx, cn_js_arg(1)),
                                 .clean = true,
                                 .reason = (const char *)reason->data,
                                 .reason_size = reason->size};
@@ -234,16 +234,15 @@ static JSValueRef native_ws_abandon(CN_JS_NATIVE_ARGS)
 
 /* --- an object's sockets ---------------------------------------------------------------------- */
 
-/* The strings of an array as texts in `buf`; false: more than `max`. */
+/* The strings of an array as texts in `buf`, `max` at most: the prelude has refused more. */
 static size_t texts_of(JSContextRef ctx, JSValueRef value, struct cn_buf *buf,
                        struct cn_text texts[], size_t max)
 {
-    JSObjectRef array = (JSObjectRef)value;
-    size_t count = (size_t)cn_js_to_number(ctx, cn_js_get(ctx, array, "length"));
+    size_t count = cn_js_length(ctx, value, (uint32_t)max);
     size_t ends[CN_SOCKET_TAGS_MAX];
-    CN_ASSERT(count <= max && max <= CN_SOCKET_TAGS_MAX);
+    CN_ASSERT(max <= CN_SOCKET_TAGS_MAX);
     for (size_t i = 0; i < count; i++) {
-        cn_js_append_utf8(ctx, JSObjectGetPropertyAtIndex(ctx, array, (unsigned)i, NULL), buf);
+        cn_js_append_utf8(ctx, cn_js_at(ctx, value, (unsigned)i), buf);
         ends[i] = buf->size;
     }
     for (size_t i = 0; i < count; i++) {
@@ -370,7 +369,7 @@ static JSValueRef native_socket_event_timeout(CN_JS_NATIVE_ARGS)
 {
     struct cn_object *object = object_arg(ctx, cn_js_arg(0));
     if (object && JSValueIsNumber(ctx, cn_js_arg(1)))
-        cn_object_socket_set_event_timeout(object, (unsigned)cn_js_to_number(ctx, cn_js_arg(1)));
+        cn_object_socket_set_event_timeout(object, cn_js_to_uint32(ctx, cn_js_arg(1)));
     return JSValueMakeNumber(ctx, object ? cn_object_socket_event_timeout(object) : 0);
 }
 
@@ -435,8 +434,7 @@ static void on_connected(const struct cn_ws_client_result *result, void *data)
                                   : JSValueMakeNull(ctx)};
         argument = array_of(ctx, CN_ARRAY_COUNT(values), values);
     }
-    JSObjectRef function = (JSObjectRef)outgoing->callback.value;
-    JSObjectCallAsFunction(ctx, function, NULL, 1, &argument, NULL); /* it throws nothing */
+    cn_js_invoke(ctx, outgoing->callback.value, 1, &argument, NULL); /* it throws nothing */
     cn_js_pin_clear(&outgoing->callback);
     cn_free(outgoing);
     cn_js_leave(context);
@@ -458,7 +456,7 @@ static JSValueRef native_ws_connect(CN_JS_NATIVE_ARGS)
     cn_js_append_latin1(ctx, cn_js_arg(5), &headers);
     struct cn_ws_client_params params = {
         .host = host,
-        .port = (uint16_t)cn_js_to_number(ctx, cn_js_arg(1)),
+        .port = (uint16_t)cn_js_to_uint32(ctx, cn_js_arg(1)),
         .secure = JSValueToBoolean(ctx, cn_js_arg(2)),
         .authority = authority,
         .target = target,

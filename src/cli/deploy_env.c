@@ -301,7 +301,7 @@ static void begin_binding(struct cn_buf *json, const char *name, const char *typ
 
 struct binding_list {
     struct cn_buf *json;
-    const struct cn_script *script;
+    struct cn_script *script;
     struct cn_node *node; /* NULL: none */
 };
 
@@ -379,6 +379,7 @@ static int begin_service(struct binding_list *list, const char *binding, const c
         cn_info("%s: %s \"%s\" is new here", binding, service, id);
     begin_binding(list->json, binding, type);
     cn_buf_printf(list->json, ",\"ns\":%u", ns->id);
+    cn_script_grant(list->script, ns->id);
     return 0;
 }
 
@@ -545,7 +546,7 @@ bool cn_deploy_wants_node(const struct cn_config *config)
     return false;
 }
 
-char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script,
+char *cn_deploy_options(const struct cn_config *config, struct cn_script *script,
                         struct cn_node *node, struct cn_err *err)
 {
     struct cn_buf json = {0};

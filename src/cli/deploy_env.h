@@ -59,7 +59,7 @@ int cn_deploy_observability(struct cn_script *script, const struct cn_config *co
 
 /* __options of the prelude: the date, the flags that cairn honours and that are on, the bindings.
  * Makes the namespaces of services. After cn_deploy_objects(). NULL: failed. */
-char *cn_deploy_options(const struct cn_config *config, const struct cn_script *script,
+char *cn_deploy_options(const struct cn_config *config, struct cn_script *script,
                         struct cn_node *node, struct cn_err *err);
 
 #endif

@@ -17,7 +17,7 @@
 
 /* Adds every bucket once: {"name":NAME,"type":"s3_bucket","ns":N}. */
 static int add_buckets(const struct cn_config *config, struct cn_node *node, struct cn_map *seen,
-                       struct cn_buf *json, struct cn_err *err)
+                       struct cn_script *script, struct cn_buf *json, struct cn_err *err)
 {
     for (size_t i = 0; i < config->r2_buckets.count; i++) {
         const char *name = config->r2_buckets.items[i].bucket_name;
@@ -33,6 +33,7 @@ static int add_buckets(const struct cn_config *config, struct cn_node *node, str
         cn_buf_append_str(json, seen->count > 1 ? ",{\"name\":" : "{\"name\":");
         cn_buf_append_json(json, name, strlen(name));
         cn_buf_printf(json, ",\"type\":\"s3_bucket\",\"ns\":%u}", ns->id);
+        cn_script_grant(script, ns->id);
     }
     return 0;
 }
@@ -60,11 +61,13 @@ int cn_deploy_s3(const struct cn_project *projects, size_t count, struct cn_node
     struct cn_map seen;
     cn_map_init(&seen);
     cn_buf_append_str(&options, "{\"compatibilityDate\":\"2026-01-01\",\"bindings\":[");
+    struct cn_script *script = cn_script_new();
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = add_buckets(projects[i].config, node, &seen, &options, err);
+        rc = add_buckets(projects[i].config, node, &seen, script, &options, err);
     cn_map_fini(&seen);
     if (rc < 0) {
+        cn_script_unref(script);
         cn_buf_fini(&options);
         return rc;
     }
@@ -76,7 +79,6 @@ int cn_deploy_s3(const struct cn_project *projects, size_t count, struct cn_node
     cn_buf_append_byte(&env, '}');
     cn_buf_text(&options);
     cn_buf_text(&env);
-    struct cn_script *script = cn_script_new();
     script->name = cn_strdup("$s3");
     script->url = cn_strdup("s3.js");
     script->source = cn_strdup("(function(c){return{default:c.modules[\"cairn:s3\"].handler}})");

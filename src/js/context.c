@@ -78,7 +78,7 @@ int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct 
 {
     JSContextRef ctx = context->ref;
     struct cn_buf text = {0};
-    cn_js_append_utf8(ctx, exception, &text);
+    cn_js_append_any(ctx, exception, &text);
     if (JSValueIsObject(ctx, exception)) {
         JSValueRef stack = cn_js_get(ctx, (JSObjectRef)exception, "stack");
         if (JSValueIsString(ctx, stack)) {
@@ -227,10 +227,10 @@ void cn_js_pin_call(struct cn_js_pin *pin, size_t argc, const JSValueRef argv[])
         cn_js_pin_clear(pin);
         return;
     }
-    JSObjectRef function = (JSObjectRef)pin->value;
+    JSValueRef function = pin->value;
     JSValueProtect(context->ref, function);
     cn_js_pin_clear(pin);
-    JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, NULL);
+    cn_js_invoke(context->ref, function, argc, argv, NULL);
     JSValueUnprotect(context->ref, function);
     cn_js_leave(context);
 }

@@ -60,6 +60,12 @@ static void append_string(JSStringRef string, struct cn_buf *out)
 
 void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
 {
+    if (!JSValueIsObject(ctx, value))
+        cn_js_append_any(ctx, value, out);
+}
+
+void cn_js_append_any(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
+{
     JSStringRef string = JSValueToStringCopy(ctx, value, NULL);
     if (!string)
         return;
@@ -82,7 +88,7 @@ JSStringRef cn_js_ascii(JSContextRef ctx, JSValueRef value, const uint8_t **text
 
 void cn_js_append_latin1(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
 {
-    JSStringRef string = JSValueToStringCopy(ctx, value, NULL);
+    JSStringRef string = JSValueIsObject(ctx, value) ? NULL : JSValueToStringCopy(ctx, value, NULL);
     if (!string)
         return;
     size_t length = JSStringGetLength(string);
@@ -113,7 +119,37 @@ char *cn_js_to_text(JSContextRef ctx, JSValueRef value, size_t *length)
 
 double cn_js_to_number(JSContextRef ctx, JSValueRef value)
 {
-    return JSValueToNumber(ctx, value, NULL);
+    return JSValueIsObject(ctx, value) ? NAN : JSValueToNumber(ctx, value, NULL);
+}
+
+#define EXACT_MAX 9007199254740992.0 /* 2^53 */
+
+static double clamped(JSContextRef ctx, JSValueRef value, double min, double max)
+{
+    double number = cn_js_to_number(ctx, value);
+    if (isnan(number))
+        return min > 0 ? min : 0;
+    return number < min ? min : number > max ? max : number;
+}
+
+uint32_t cn_js_to_uint32(JSContextRef ctx, JSValueRef value)
+{
+    return (uint32_t)clamped(ctx, value, 0, UINT32_MAX);
+}
+
+int32_t cn_js_to_int32(JSContextRef ctx, JSValueRef value)
+{
+    return (int32_t)clamped(ctx, value, INT32_MIN, INT32_MAX);
+}
+
+uint64_t cn_js_to_uint64(JSContextRef ctx, JSValueRef value)
+{
+    return (uint64_t)clamped(ctx, value, 0, EXACT_MAX);
+}
+
+int64_t cn_js_to_int64(JSContextRef ctx, JSValueRef value)
+{
+    return (int64_t)clamped(ctx, value, -EXACT_MAX, EXACT_MAX);
 }
 
 bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size)
@@ -144,6 +180,8 @@ static JSValueRef make_string(JSContextRef ctx, JSStringRef string)
 
 JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count)
 {
+    if (count > CN_JS_STRING_MAX)
+        return JSValueMakeUndefined(ctx);
     return make_string(ctx, JSStringCreateWithCharacters((const JSChar *)units, count));
 }
 
@@ -170,6 +208,8 @@ JSStringRef cn_js_string(const char *text, size_t length)
 
 JSValueRef cn_js_text(JSContextRef ctx, const char *text, size_t length)
 {
+    if (length > CN_JS_STRING_MAX)
+        return JSValueMakeUndefined(ctx);
     return make_string(ctx, cn_js_string(text, length));
 }
 
@@ -180,6 +220,8 @@ JSValueRef cn_js_text_z(JSContextRef ctx, const char *text)
 
 JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length)
 {
+    if (length > CN_JS_STRING_MAX)
+        return JSValueMakeUndefined(ctx);
     JSStringRef narrow = cn_js_string8_new(bytes, length);
     if (narrow)
         return make_string(ctx, narrow);
@@ -215,8 +257,37 @@ JSValueRef cn_js_uint8array(JSContextRef ctx, const void *bytes, size_t size)
     return cn_js_uint8array_take(ctx, cn_memdup(bytes, size), size);
 }
 
-JSValueRef cn_js_get(JSContextRef ctx, JSObjectRef object, const char *name)
+JSObjectRef cn_js_object(JSContextRef ctx, JSValueRef value)
 {
+    return value && JSValueIsObject(ctx, value) ? (JSObjectRef)value : NULL;
+}
+
+JSValueRef cn_js_at(JSContextRef ctx, JSValueRef array, unsigned index)
+{
+    JSObjectRef object = cn_js_object(ctx, array);
+    JSValueRef exception = NULL;
+    JSValueRef value = object ? JSObjectGetPropertyAtIndex(ctx, object, index, &exception) : NULL;
+    return exception || !value ? JSValueMakeUndefined(ctx) : value;
+}
+
+uint32_t cn_js_length(JSContextRef ctx, JSValueRef array, uint32_t max)
+{
+    uint32_t length = cn_js_to_uint32(ctx, cn_js_get(ctx, array, "length"));
+    return length < max ? length : max;
+}
+
+JSValueRef cn_js_invoke(JSContextRef ctx, JSValueRef function, size_t argc, const JSValueRef argv[],
+                        JSValueRef *exception)
+{
+    JSObjectRef object = cn_js_object(ctx, function);
+    return object ? JSObjectCallAsFunction(ctx, object, NULL, argc, argv, exception) : NULL;
+}
+
+JSValueRef cn_js_get(JSContextRef ctx, JSValueRef value_of, const char *name)
+{
+    JSObjectRef object = cn_js_object(ctx, value_of);
+    if (!object)
+        return JSValueMakeUndefined(ctx);
     JSStringRef name_ref = JSStringCreateWithUTF8CString(name);
     JSValueRef exception = NULL;
     JSValueRef value = JSObjectGetProperty(ctx, object, name_ref, &exception);

@@ -407,9 +407,9 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
     cn_js_enter(context);
     JSObjectRef stats = JSGetMemoryUsageStatistics(context->ref);
     memory->heap_bytes =
-        (size_t)cn_js_to_number(context->ref, cn_js_get(context->ref, stats, "heapSize"));
+        cn_js_to_uint64(context->ref, cn_js_get(context->ref, stats, "heapSize"));
     memory->capacity_bytes =
-        (size_t)cn_js_to_number(context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
+        cn_js_to_uint64(context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
     cn_js_leave(context);
 }
 

@@ -36,6 +36,7 @@ enum cn_d1_format {
     CN_D1_ROWS,    /* column names, and rows as arrays */
     CN_D1_COUNT,   /* no rows; one answer for all queries */
 };
+#define CN_D1_FORMATS 3
 
 struct cn_d1_value {
     enum cn_sql_type type;

@@ -417,10 +417,13 @@ static void take_rows(struct cn_points *points, struct lane_buffer *lane, struct
     for (size_t at = 0; at < rows.size;) {
         struct row row;
         memcpy(&row, rows.data + at, sizeof(row));
-        /* Set before its number was given to anyone who writes. */
+        /* Set before its number was given to anyone who writes; a made-up one is nobody's. */
         struct dataset *dataset = points->datasets[row.dataset];
-        add_row(dataset, &row, rows.data + at + sizeof(row));
+        if (dataset)
+            add_row(dataset, &row, rows.data + at + sizeof(row));
         at += sizeof(row) + row.size;
+        if (!dataset)
+            continue;
         if (dataset->row_count == CN_POINTS_BLOCK_ROWS_MAX || dataset->bytes > BLOCK_BYTES_MAX)
             write_block(points, dataset);
     }

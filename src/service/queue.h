@@ -48,6 +48,7 @@ enum cn_queue_op {
 };
 
 enum cn_queue_type { CN_QUEUE_JSON, CN_QUEUE_TEXT, CN_QUEUE_BYTES, CN_QUEUE_V8 };
+#define CN_QUEUE_TYPES 4
 
 /* A message on its way in or out. */
 struct cn_queue_message {

@@ -41,6 +41,7 @@ void cn_script_unref(struct cn_script *script)
         cn_free(script->classes[i].name);
     cn_free(script->classes);
     cn_free(script->namespaces);
+    cn_free(script->granted);
     cn_free(script->consumers);
     for (size_t i = 0; i < script->tail_count; i++)
         cn_free(script->tails[i]);
@@ -129,6 +130,21 @@ size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns
         cn_realloc(script->namespaces, (script->namespace_count + 1) * sizeof(*script->namespaces));
     script->namespaces[script->namespace_count] = ns;
     return script->namespace_count++;
+}
+
+void cn_script_grant(struct cn_script *script, uint32_t namespace_id)
+{
+    script->granted =
+        cn_realloc(script->granted, (script->granted_count + 1) * sizeof(*script->granted));
+    script->granted[script->granted_count++] = namespace_id;
+}
+
+bool cn_script_is_granted(const struct cn_script *script, uint32_t namespace_id)
+{
+    for (size_t i = 0; i < script->granted_count; i++)
+        if (script->granted[i] == namespace_id)
+            return true;
+    return false;
 }
 
 struct cn_deployment *cn_deployment_new(void)

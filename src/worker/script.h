@@ -72,6 +72,8 @@ struct cn_script {
     size_t class_count;
     struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
     size_t namespace_count;
+    uint32_t *granted; /* owned array: the namespaces of services that its bindings name */
+    size_t granted_count;
     struct cn_script_consumer *consumers; /* owned array */
     size_t consumer_count;
     char **crons; /* owned: cron expressions as written, valid */
@@ -103,6 +105,9 @@ void cn_script_add_route(struct cn_script *script, const char *pattern);
 void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns);
 /* Returns the index by which the script's binding names it. */
 size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns);
+/* Bindings of the script name this namespace of a service; natives reach no other. */
+void cn_script_grant(struct cn_script *script, uint32_t namespace_id);
+bool cn_script_is_granted(const struct cn_script *script, uint32_t namespace_id);
 
 struct cn_deployment {
     atomic_uint refs;

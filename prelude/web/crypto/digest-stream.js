@@ -8,12 +8,9 @@ import { normalize } from "./algorithms.js";
 import { makeCrc } from "./crc.js";
 import { HASH } from "./native-ids.js";
 
-const STATE_SIZE = 256; // CN_CRYPTO_STATE_SIZE
-
 function makeDigest(algorithm) {
   const { name } = normalize(algorithm, "digest");
-  const state = new Uint8Array(STATE_SIZE);
-  native.digestStart(HASH[name], state);
+  const state = native.digestStart(HASH[name]);
   return { update: (bytes) => native.digestUpdate(state, bytes), finish: () => native.digestFinish(state).buffer };
 }
 

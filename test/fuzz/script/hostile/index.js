@@ -1,0 +1,193 @@
+// A worker that is everybody's enemy. GET /run?seed=N&count=M makes M calls that follow from the seed:
+// of natives (if the build lends them, as globalThis.__native), of everything that is public, on the
+// right receivers and on wrong ones. What it does goes to the answer; the server has to survive.
+import { DurableObject, WorkerEntrypoint, RpcTarget } from "cloudflare:workers";
+import { connect } from "cloudflare:sockets";
+import * as buffer from "node:buffer";
+import * as crypto_ from "node:crypto";
+import * as stream from "node:stream";
+import * as util from "node:util";
+import * as zlib from "node:zlib";
+import { random as randomOf } from "./random.js";
+import { Values } from "./values.js";
+
+const native = globalThis.__native;
+const natives = native ? Reflect.ownKeys(native).filter((k) => typeof native[k] === "function").sort() : [];
+// These are meant to end or to hold the process's work: calling them says nothing.
+const excluded = new Set(["native.gc"]);
+const pristine = snapshot();
+
+/** What can be patched, as it was. */
+function snapshot() {
+  const found = [];
+  const prototypes = [Object, Function, Array, String, Number, Boolean, Symbol, RegExp, Date, Map, Set, WeakMap, WeakSet, Promise, ArrayBuffer, DataView, Uint8Array, Error]
+    .map((c) => c.prototype).concat([Object.getPrototypeOf(Uint8Array.prototype), Object.getPrototypeOf([][Symbol.iterator]()), Object.getPrototypeOf(new Map()[Symbol.iterator]()), Reflect, JSON, Object, Promise, Array, Math]);
+  for (const object of prototypes)
+    for (const key of Reflect.ownKeys(object)) {
+      const descriptor = Object.getOwnPropertyDescriptor(object, key);
+      if (descriptor.configurable && key !== "constructor" && (typeof descriptor.value === "function" || descriptor.get)) found.push([object, key, descriptor]);
+    }
+  return found;
+}
+const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+const { apply, construct, ownKeys } = Reflect;
+const restore = () => { for (let i = 0; i < pristine.length; i++) defineProperty(pristine[i][0], pristine[i][1], pristine[i][2]); };
+
+/** Everything public that can be called: [name, holder, key]. */
+function surface(roots) {
+  const found = [], seen = new Set();
+  const walk = (object, name, depth) => {
+    if (object === null || (typeof object !== "object" && typeof object !== "function") || seen.has(object) || depth > 4) return;
+    seen.add(object);
+    for (const key of ownKeys(object)) {
+      if (object === globalThis && (key === "__native" || key === "globalThis" || key === "self")) continue;
+      const descriptor = getOwnPropertyDescriptor(object, key);
+      const label = `${name}.${String(key)}`;
+      if (descriptor.get) found.push({ label: `get ${label}`, call: (receiver, args) => apply(descriptor.get, receiver, args) });
+      if (descriptor.set) found.push({ label: `set ${label}`, call: (receiver, args) => apply(descriptor.set, receiver, args) });
+      let value = descriptor.value;
+      if (descriptor.get) try { value = apply(descriptor.get, object, []); } catch { continue; }
+      if (typeof value === "function") {
+        found.push({ label, call: (receiver, args) => apply(value, receiver ?? object, args), holder: object });
+        if (value.prototype) found.push({ label: `new ${label}`, call: (receiver, args) => construct(value, args), constructs: true });
+      }
+      walk(value, label, depth + 1);
+    }
+    const proto = getPrototypeOf(object);
+    if (proto !== null) walk(proto, `${name}.[proto]`, depth + 1);
+  };
+  for (const [name, root] of Object.entries(roots)) walk(root, name, 0);
+  return found;
+}
+
+let api = null;
+let turns = 0;
+const kept = []; // results of earlier calls, of earlier requests too: stale things
+const keep = (value) => {
+  if (value === undefined || value === null || typeof value === "boolean") return;
+  if (kept.length < 400) kept.push(value);
+  else kept[(turns += 7) % kept.length] = value;
+};
+
+async function instances(env, ctx, request) {
+  const stub = env.OBJECT.get(env.OBJECT.idFromName("a"));
+  const pair = new WebSocketPair();
+  const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, true, ["encrypt", "decrypt"]);
+  return [
+    env, ctx, request, env.KV, env.DB, env.R2, env.QUEUE, env.AE, env.OBJECT, stub, stub.id, env.DB.prepare("SELECT 1"), pair, pair[0], pair[1], key,
+    new Response("x"), new Request("http://a/", { method: "POST", body: "y" }), new Headers({ a: "b" }), new URL("http://a/b?c"), new URLSearchParams("a=b"), new Blob(["x"]), new File(["x"], "f"),
+    new FormData(), new ReadableStream(), new TransformStream(), new WritableStream(), new TextDecoder(), new TextEncoder(), new TextDecoder("shift_jis"), new CompressionStream("gzip"), new DecompressionStream("deflate"),
+    new AbortController(), AbortSignal.timeout(5), new HTMLRewriter(), new EventTarget(), new Event("x"), new MessageChannel().port1, caches.default, crypto.subtle, new URLPattern({ pathname: "/:a" }),
+    new RpcTarget(), new IdentityTransformStream(), new FixedLengthStream(4), new DOMException("x"), performance, navigator, scheduler,
+    new ReadableStream({ type: "bytes" }).getReader({ mode: "byob" }), new WritableStream().getWriter(), buffer.Buffer.from("x"), new stream.Readable({ read() {} }), zlib.createGzip(), crypto_.createHash("sha256"), crypto_.createHmac("sha1", "k"),
+  ];
+}
+
+function trapsOf(random, values, env) {
+  const detach = () => { for (let i = 0; i < kept.length; i++) if (kept[i] instanceof Uint8Array && kept[i].buffer instanceof ArrayBuffer && random.chance(0.2)) try { kept[i].buffer.transfer(); } catch {} };
+  return [
+    () => { throw new Error("trap"); },
+    () => { throw null; },
+    () => undefined,
+    () => 7,
+    detach,
+    () => { // re-enters
+      if (native && random.chance(0.5)) try { keep(native[random.pick(natives)](...values().values(3))); } catch {}
+    },
+    () => { const op = api && random.pick(api); if (op) try { keep(op.call(values().value(), values().values(3))); } catch {} },
+    () => { kept.length = Math.min(kept.length, 50); },
+    () => { for (let i = 0; i < 300; i++) new ArrayBuffer(10000); },
+  ];
+}
+
+/** Builtins that spy, lie or throw, until restore(). */
+function patch(random, values) {
+  for (let i = random.below(4) + 1; i > 0; i--) {
+    const [object, key, descriptor] = random.pick(pristine);
+    const original = descriptor.value ?? descriptor.get;
+    const lie = function (...args) {
+      if (random.chance(0.02)) keep(this);
+      if (args.length > 0 && random.chance(0.02)) keep(args[0]);
+      if (random.chance(0.01)) throw new Error("patched");
+      if (random.chance(0.01)) return values.number();
+      return new.target ? construct(original, args) : apply(original, this, args);
+    };
+    try { defineProperty(object, key, descriptor.get ? { ...descriptor, get: lie } : { ...descriptor, value: lie }); } catch {}
+  }
+}
+
+async function run(seed, count, env, ctx, request, only) {
+  const random = randomOf(seed);
+  const log = [];
+  const values = new Values(random, kept, []);
+  values.traps = trapsOf(random, () => values, env);
+  const receivers = await instances(env, ctx, request);
+  api ??= surface({
+    globalThis, env, ctx, buffer, crypto_, stream, util, zlib, connect, DurableObject, WorkerEntrypoint, RpcTarget,
+    ...Object.fromEntries(receivers.map((r, i) => [`i${i}`, r])),
+  }).filter((op) => !/setTimeout|setInterval|sleep|\.exit$|\.abort$|gc$|kill/.test(op.label));
+  const patched = random.chance(0.3);
+  if (patched) patch(random, values);
+  try {
+    for (let i = 0; i < count; i++) {
+      let label = "", result;
+      try {
+        if (natives.length > 0 && random.chance(0.5)) {
+          const name = only && natives.includes(only) ? only : random.pick(natives);
+          if (excluded.has(`native.${name}`)) continue;
+          const args = values.values(7);
+          label = `native.${name}`;
+          if (__trace) console.log(`${seed}:${i} ${label}`);
+          result = native[name](...args);
+        } else {
+          const op = random.pick(api);
+          label = op.label;
+          if (excluded.has(label)) continue;
+          const receiver = random.chance(0.6) ? random.pick(receivers) : random.chance(0.5) ? op.holder : values.value();
+          const args = values.values(4);
+          if (__trace) console.log(`${seed}:${i} ${label}`);
+          result = op.call(receiver, args);
+        }
+        keep(result);
+        if (result && typeof result === "object" && random.chance(0.3)) Promise.resolve(result).then(keep, () => {});
+        log.push(label);
+      } catch (error) {
+        log.push(`${label}!`);
+        if (random.chance(0.05)) keep(error);
+      }
+      if (random.chance(0.02)) await Promise.race([Promise.resolve(result).catch(() => {}), null]);
+    }
+  } finally {
+    restore();
+  }
+  return log;
+}
+
+let __trace = false;
+const swallow = (event) => event.preventDefault?.();
+addEventListener("unhandledrejection", swallow);
+
+export class Thing extends DurableObject {
+  async run(seed, count) {
+    return (await run(seed, count, this.env, this.ctx, new Request("http://object/"))).length;
+  }
+  async fetch() { return new Response("object"); }
+  async alarm() {}
+  async webSocketMessage() {}
+}
+export class Entry extends WorkerEntrypoint {
+  ping() { return "pong"; }
+}
+
+export default {
+  async fetch(request, env, ctx) {
+    const url = new URL(request.url);
+    if (url.pathname === "/ping") return new Response("pong");
+    if (url.pathname === "/natives") return Response.json(natives);
+    __trace = url.searchParams.has("trace");
+    for (const name of (url.searchParams.get("skip") ?? "").split(",")) excluded.add(name);
+    const seed = Number(url.searchParams.get("seed")), count = Number(url.searchParams.get("count"));
+    if (url.pathname === "/object") return new Response(String(await env.OBJECT.get(env.OBJECT.idFromName(`o${seed % 5}`)).run(seed, count)));
+    return Response.json((await run(seed, count, env, ctx, request, url.searchParams.get("only"))).length);
+  },
+};

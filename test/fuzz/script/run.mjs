@@ -1,0 +1,132 @@
+// The whole server against a script that is its enemy: hostile/index.js.
+//
+//     node test/fuzz/script/run.mjs SECONDS [--seed N] [--trace] [--only NATIVE]
+//
+// The binary is CAIRN (make fuzz: one with sanitizers, whose prelude lends its natives to the script). Each request
+// makes some hundred calls that follow from its seed; another worker beside it must go on answering. The process is
+// asked to reload now and then. What ends it is a finding: its seed is printed and can be given again. Because what a request
+// leaves behind matters for the next ones, a finding may need those before it: they are printed too.
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const root = path.join(here, "../../..");
+const binary = process.env.CAIRN ?? path.join(root, "build/cairn");
+const argument = (name) => { const i = process.argv.indexOf(name); return i < 0 ? undefined : process.argv[i + 1]; };
+const seconds = Number(process.argv[2] ?? 10);
+const first = Number(argument("--seed") ?? Date.now() % 2 ** 31);
+const trace = process.argv.includes("--trace"), only = argument("--only");
+const calls = Number(argument("--count") ?? 200);
+// Goes on after a finding, without what was called last.
+const survey = process.argv.includes("--survey");
+const skipped = [];
+
+const data = mkdtempSync(path.join(os.tmpdir(), "cairn-fuzz-server-"));
+const innocent = path.join(data, "innocent");
+mkdirSync(innocent);
+writeFileSync(path.join(innocent, "wrangler.toml"), 'name = "innocent"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[cairn]\nhosts = ["innocent"]\n');
+writeFileSync(path.join(innocent, "index.js"), 'export default { fetch: () => new Response("fine") };');
+
+class Server {
+  constructor() {
+    this.text = "";
+    this.child = spawn(binary, ["serve", path.join(here, "hostile"), innocent, "--listen", "127.0.0.1:0", "--lanes", "1", "--data", path.join(data, "data")], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, CAIRN_ADMIN: "off", ASAN_OPTIONS: "detect_leaks=0:allow_user_segv_handler=1:abort_on_error=1:allocator_may_return_null=1", UBSAN_OPTIONS: "print_stacktrace=1:abort_on_error=1", Malloc: "1" },
+    });
+    this.ended = new Promise((resolve) => this.child.on("close", (code, signal) => resolve({ code, signal })));
+    this.ready = new Promise((resolve, reject) => {
+      const take = (bytes) => {
+        this.text = (this.text + bytes).slice(-200_000);
+        const match = /ready on (http\S+)/.exec(this.text);
+        if (match) resolve((this.url = match[1]));
+      };
+      this.child.stdout.on("data", take);
+      this.child.stderr.on("data", take);
+      this.ended.then(() => reject(new Error(`the server did not start:\n${this.text}`)));
+    });
+  }
+  async ask(target, host = "hostile") {
+    const timeout = AbortSignal.timeout(60_000);
+    const http = await import("node:http");
+    return new Promise((resolve, reject) => {
+      const request = http.get(this.url + target, { headers: { host }, signal: timeout }, (response) => {
+        let text = "";
+        response.on("data", (bytes) => (text += bytes));
+        response.on("end", () => resolve({ status: response.statusCode, text }));
+        response.on("error", reject);
+      });
+      request.on("error", reject);
+    });
+  }
+}
+
+let broken = 0, executions = 0, requests = 0, refused = 0, restarts = 0;
+const history = [];
+function fail(server, seed, why) {
+  console.log(`FOUND at seed ${seed}: ${why}`);
+  console.log(`seeds before it: ${history.slice(-20).join(" ")}`);
+  const at = server.text.search(/==\d+==ERROR|runtime error:|CN_ASSERT|assert|terminate called|RELEASE_ASSERT/i);
+  console.log(at >= 0 ? server.text.slice(Math.max(0, at - 200), at + 5000) : server.text.slice(-3000));
+  console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${only ? ` --only ${only}` : ""}`);
+  server.child.kill("SIGKILL");
+  if (survey) throw new Error("again");
+  rmSync(data, { recursive: true, force: true });
+  process.exit(1);
+}
+
+let server = new Server();
+await server.ready;
+const end = Date.now() + seconds * 1000;
+for (let seed = first; Date.now() < end; seed++) {
+  try {
+    await step(seed);
+  } catch (error) {
+    if (!survey || error.message !== "again") throw error;
+    const last = /.*\d+:\d+ (.*)/.exec(server.text.split("\n").filter((line) => / \d+:\d+ /.test(line)).at(-1))?.[1];
+    console.log(`== last: ${last}\n`);
+    skipped.push(last);
+    rmSync(path.join(data, "data"), { recursive: true, force: true });
+    server = new Server();
+    await server.ready;
+  }
+}
+async function step(seed) {
+  history.push(seed);
+  const where = seed % 4 === 3 ? "/object" : "/run";
+  let answer;
+  try {
+    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`);
+  } catch (error) {
+    const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
+    if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
+    if (error.name === "AbortError" || error.name === "TimeoutError") fail(server, seed, "no answer within a minute");
+    refused++; // a native of connections may have closed ours
+    return;
+  }
+  requests++;
+  executions += calls;
+  if (answer.status !== 200) refused++;
+  // The script has broken itself for good: it starts afresh.
+  broken = answer.status === 200 ? 0 : broken + 1;
+  if (broken === 3) server.child.kill("SIGHUP"), restarts++;
+  try {
+    const beside = await server.ask("/", "innocent");
+    if (beside.status !== 200 && beside.status !== 503) fail(server, seed, `the other worker answers ${beside.status}: ${beside.text.slice(0, 200)}`);
+  } catch (error) {
+    const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
+    if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
+    fail(server, seed, `the other worker does not answer: ${error.message}`);
+  }
+  if (requests % 40 === 39) server.child.kill("SIGHUP"), restarts++;
+}
+if (requests > 20 && refused > requests / 2) fail(server, "the end", `${refused} of ${requests} requests were not answered with 200`);
+server.child.kill("SIGTERM");
+const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 60_000))]);
+if (!ended) fail(server, "the end", "SIGTERM does not end the process");
+if (ended.signal || ended.code !== 0) fail(server, "the end", `the process ended with ${JSON.stringify(ended)}`);
+rmSync(data, { recursive: true, force: true });
+console.log(`hostile script: ${executions} calls in ${requests} requests (${refused} without 200), ${restarts} reloads, seeds ${first} to ${history.at(-1)}: nothing found`);
