@@ -41,7 +41,8 @@ struct settings {
     struct cn_tls_context *tls;
     struct cn_trust *trust;
     struct cn_egress *egress;
-    struct cn_data data; /* Durable Objects; not opened if no project has any */
+    struct cn_egress *proxies; /* denies those that are trusted */
+    struct cn_data data;       /* Durable Objects; not opened if no project has any */
     struct cn_monitor monitor;
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
@@ -153,6 +154,10 @@ static int choose(const struct cn_args *args, const struct cn_config *config, bo
                                      server->egress.allow.items, server->egress.allow.count, err);
     if (!settings->egress)
         return cn_err_context(err, "[cairn.egress]");
+    settings->proxies =
+        cn_egress_new(server->trusted_proxies.items, server->trusted_proxies.count, NULL, 0, err);
+    if (!settings->proxies)
+        return cn_err_context(err, "[cairn] trusted_proxies");
     settings->trust = cn_trust_new(NULL, err);
     return settings->trust ? 0 : err->code;
 }
@@ -230,6 +235,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
         .tls = settings->tls,
         .trust = settings->trust,
         .egress = settings->egress,
+        .proxies = settings->proxies,
         .node = settings->data.node,
         .admin = &settings->admin,
         .otlp = settings->otlp,
@@ -258,6 +264,7 @@ static int run(const struct cn_args *args, bool development)
     cn_tls_context_unref(settings.tls);
     cn_trust_free(settings.trust);
     cn_egress_free(settings.egress);
+    cn_egress_free(settings.proxies);
     cn_free(settings.host);
     return rc < 0 ? 1 : 0;
 }

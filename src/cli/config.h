@@ -179,7 +179,8 @@ struct cn_config_server {
     int64_t lanes;
     bool sandbox;
     struct cn_strings sandbox_write;
-    struct cn_strings hosts; /* host names that this project answers for */
+    struct cn_strings hosts;           /* host names that this project answers for */
+    struct cn_strings trusted_proxies; /* ranges (net/egress.h) whose X-Forwarded-For is believed */
     bool websocket_compression, websocket_compression_set; /* not set: on */
     struct {
         const char *cert, *key;

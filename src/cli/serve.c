@@ -333,6 +333,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .tls = options->tls,
         .trust = options->trust,
         .egress = options->egress,
+        .proxies = options->proxies,
         .node = options->node,
         .exporter = cn_otlp_exporter(options->otlp),
         .heap_bytes_max = options->heap_bytes_max,

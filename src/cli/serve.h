@@ -36,6 +36,7 @@ struct cn_serve_options {
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
     struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
+    struct cn_egress *proxies;            /* borrowed; denies the proxies that are trusted */
     struct cn_egress *egress;             /* borrowed; NULL: scripts may connect to every address */
     struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
     struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */

@@ -84,10 +84,11 @@ struct cn_lane_options {
     int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
-    struct cn_tls_context *tls;               /* NULL: plain HTTP */
-    struct cn_trust *trust;                   /* for fetch; NULL: the system's */
-    struct cn_egress *egress;                 /* where it may go; NULL: everywhere */
-    struct cn_node *node;                     /* for Durable Objects; NULL: none */
+    struct cn_tls_context *tls; /* NULL: plain HTTP */
+    struct cn_trust *trust;     /* for fetch; NULL: the system's */
+    struct cn_egress *proxies;  /* denies the proxies that are trusted; NULL: none is */
+    struct cn_egress *egress;   /* where it may go; NULL: everywhere */
+    struct cn_node *node;       /* for Durable Objects; NULL: none */
     const struct cn_trace_exporter *exporter; /* NULL: none */
     size_t heap_bytes_max;                    /* watermark of the JavaScript heap */
     bool show_errors; /* dev: error pages with the stack instead of a reference */

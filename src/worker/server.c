@@ -133,6 +133,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .tls = options->tls,
             .trust = options->trust,
             .egress = options->egress,
+            .proxies = options->proxies,
             .node = options->node,
             .exporter = options->exporter,
             .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,

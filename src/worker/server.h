@@ -30,9 +30,10 @@ struct cn_server_options {
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
     struct cn_tls_context *tls;
-    struct cn_trust *trust;   /* certificates that fetch() believes; NULL: no fetch */
-    struct cn_egress *egress; /* addresses it may connect to; NULL: all */
-    struct cn_node *node;     /* for Durable Objects; NULL: none */
+    struct cn_trust *trust;    /* certificates that fetch() believes; NULL: no fetch */
+    struct cn_egress *proxies; /* denies the proxies that are trusted; NULL: none is */
+    struct cn_egress *egress;  /* addresses it may connect to; NULL: all */
+    struct cn_node *node;      /* for Durable Objects; NULL: none */
     const struct cn_trace_exporter *exporter; /* of spans; borrowed; NULL: none */
     size_t heap_bytes_max;                    /* per lane; 0: 512 MB */
     bool show_errors;

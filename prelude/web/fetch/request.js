@@ -146,6 +146,19 @@ function signalOf(state) {
   return state.signal;
 }
 
+/** `cf` of what comes in: what is known of the connection, and placeholders (docs/compatibility.md). */
+function connectionOf(state) {
+  return {
+    colo: "LOCAL",
+    country: "XX",
+    httpProtocol: "HTTP/1.1",
+    clientAcceptEncoding: native.requestHeader(state.handle, "accept-encoding") ?? "",
+    requestPriority: "",
+    tlsVersion: "",
+    tlsCipher: "",
+  };
+}
+
 function normalizeMethod(value) {
   const method = `${value}`;
   const upper = method.toUpperCase();
@@ -312,7 +325,9 @@ export class Request {
     return signalOf(stateOf(this));
   }
   get cf() {
-    return stateOf(this).extra?.cf;
+    const state = stateOf(this);
+    const given = state.extra?.cf;
+    return given === undefined && state.handle >= 0 ? (extra(state).cf = connectionOf(state)) : given;
   }
   get integrity() {
     stateOf(this);

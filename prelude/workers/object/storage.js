@@ -321,9 +321,6 @@ export class DurableObjectStorage {
     let result;
     try {
       result = callback();
-      if (typeof result?.then === "function" && result instanceof Promise) {
-        throw new TypeError("The callback of transactionSync() must not be async: it returned a promise.");
-      }
     } catch (error) {
       native.savepointEnd(this.#object, level, false);
       throw error;

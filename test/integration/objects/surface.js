@@ -141,7 +141,7 @@ export class Box extends DurableObject {
       try { this.ctx.storage.transactionSync(() => { kv.put("inner", 1); throw new Error("inner"); }); } catch {}
       return "result";
     });
-    let refused;
+    let refused = null;
     try { this.ctx.storage.transactionSync(async () => { kv.put("async", 1); }); } catch (e) { refused = e.name; }
     return [result, kv.get("outer"), kv.get("inner") ?? null, refused, kv.get("async") ?? null];
   }
