@@ -15,7 +15,7 @@ import { cairn, project, serve, tempDir } from "../integration/lib/server.mjs";
 
 const files = {
   "wrangler.json": JSON.stringify({
-    name: "app", main: "index.js", compatibility_date: "2026-01-01",
+    name: "app", main: "index.js", compatibility_date: "2026-01-01", no_bundle: true,
     durable_objects: { bindings: [{ name: "CELL", class_name: "Cell" }] }, migrations: [{ tag: "v1", new_sqlite_classes: ["Cell"] }],
     kv_namespaces: [{ binding: "KV", id: "kv" }], d1_databases: [{ binding: "DB", database_name: "db", database_id: "db" }],
     r2_buckets: [{ binding: "R2", bucket_name: "files" }], analytics_engine_datasets: [{ binding: "POINTS", dataset: "visits" }],
@@ -132,7 +132,7 @@ export async function flip({ data, dir, expected }, random, only) {
   const kind = names[random(names.length)], choice = kinds.get(kind), original = choice[random(choice.length)];
   const at = random(statSync(original).size), bit = random(8);
   const copy = tempDir();
-  cpSync(data, copy, { recursive: true, filter: (file) => !file.endsWith(".sock") });
+  cpSync(data, copy, { recursive: true, preserveTimestamps: true, filter: (file) => !file.endsWith(".sock") });
   const file = path.join(copy, path.relative(data, original)), bytes = readFileSync(file);
   bytes[at] ^= 1 << bit;
   writeFileSync(file, bytes);
