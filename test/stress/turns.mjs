@@ -12,11 +12,11 @@
 // T6  Nothing hangs, and the server does not end.
 //
 //     node test/stress/turns.mjs [--seconds 60] [--lanes 1,2] [--seed N] [--hooks off,on] [--sync MS]
-//         [--ways PATTERN] [--quiet reload,kill,reset,sockets] [--plant lose|cross|section|log|socket] [--all]
+//         [--ways PATTERN] [--quiet reload,kill,reset,sockets] [--kinds run,count,...] [--plant lose|cross|section|log|socket] [--all]
 //
 // The seed decides what the clients do, not how threads are scheduled. `--sync` makes the disk slow,
-// `--ways` takes only ways whose name has it, `--quiet` leaves something out, `--all` prints every fault,
-// `--plant` breaks a promise on purpose, which must be found.
+// `--ways` takes only ways whose name has it, `--quiet` leaves something out, `--kinds` asks for nothing else,
+// `--all` prints every fault, `--plant` breaks a promise on purpose, which must be found.
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import { random } from "../lib/random.mjs";
@@ -39,8 +39,8 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const cellOf = (op) => op.split(" ")[0];
 
 class Run {
-  constructor({ seed, lanes, hooks, sync, ways = "", quiet = [], plant = "" }) {
-    Object.assign(this, { seed, quiet, waysPattern: ways });
+  constructor({ seed, lanes, hooks, sync, ways = "", quiet = [], kinds = [], plant = "" }) {
+    Object.assign(this, { seed, quiet, kinds, waysPattern: ways });
     this.rig = new Rig({ lanes, hooks, sync, connections: CLIENTS * 2, extra: { vars: { PLANT: plant } } });
     this.faults = []; // {kind, text}
     this.errors = new Map(); // message -> count
@@ -110,7 +110,10 @@ class Run {
     }
     if (what < 0.94) return { kind: "shared", way: "handlers", cell: "h", op: `h ${op}`, target: `/shared/h`, body: { op: `h ${op}`, group: "handlers" } };
     if (what < 0.96) return { kind: "late", way: "handlers", cell: "h", op: `h ${op}`, target: `/late/h`, body: { op: `h ${op}`, group: "handlers" } };
-    if (what < 0.98 || !this.resets) return { kind: "tell", way: "tell", cell, op: name, target: `/tell/${cell}`, body: { op: name } };
+    if (what < 0.98 || !this.resets) {
+      const heard = this.cell(Math.floor(next() * SOCKETS)); // one of those that have WebSockets
+      return { kind: "tell", way: "tell", cell: heard, op: `${heard} ${op}`, target: `/tell/${heard}`, body: { op: `${heard} ${op}` } };
+    }
     const fragile = `e${this.era}r${Math.floor(next() * RESETS)}`;
     const method = pick(["waitFor", "waitFor", "reset"]);
     return { kind: method, way: method, cell: fragile, op: `${fragile} ${op}`, target: `/${method}/${fragile}`, body: { op: `${fragile} ${op}`, group: "fragile" } };
@@ -125,7 +128,8 @@ class Run {
     for (let i = 0; goesOn(); i++) {
       await this.ready(goesOn);
       if (!goesOn()) return;
-      const chosen = this.choose(next, `${id}.${i}`);
+      let chosen = this.choose(next, `${id}.${i}`);
+      while (this.kinds.length > 0 && !this.kinds.includes(chosen.kind)) chosen = this.choose(next, `${id}.${i}`);
       const era = this.era, reloads = this.reloading; // odd: it is reloaded now
       const entry = { op: chosen.op, method: chosen.way, begin: performance.now(), end: Infinity };
       if (chosen.kind === "count") {
@@ -287,10 +291,10 @@ class Run {
 
   async go(seconds) {
     const next = random(this.seed);
-    const end = Date.now() + seconds * 1000;
-    const goesOn = () => Date.now() < end && this.faults.length < 5000;
     try {
       await this.start();
+      const end = Date.now() + seconds * 1000;
+      const goesOn = () => Date.now() < end && this.faults.length < 5000;
       const clients = Array.from({ length: CLIENTS }, (_, id) => this.client(id, goesOn));
       if (!this.quiet.includes("sockets")) clients.push(...Array.from({ length: SOCKETS }, (_, id) => this.listener(id, goesOn)));
       while (goesOn()) {
@@ -339,7 +343,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const [i, count] of lanes.entries()) {
     const on = hooks[i % hooks.length] === "on";
     const result = await stressTurns({
-      seconds: Number(option("seconds", 60)), lanes: count, hooks: on, sync: Number(option("sync", 0)), ways: option("ways"), plant: option("plant"), quiet: option("quiet", "").split(","), ...(seed && { seed: Number(seed) }),
+      seconds: Number(option("seconds", 60)), lanes: count, hooks: on, sync: Number(option("sync", 0)), ways: option("ways"), plant: option("plant"), quiet: option("quiet", "").split(","), kinds: option("kinds")?.split(","), ...(seed && { seed: Number(seed) }),
     });
     report(result, { title: `${count} lanes, ${on ? "with" : "without"} node:async_hooks`, all: process.argv.includes("--all") });
     bad ||= result.faults.length > 0;

@@ -1,7 +1,8 @@
 // The short form of `make stress`: the promises hold at random, and the check finds what breaks them.
 import assert from "node:assert/strict";
-import test from "node:test";
+import test, { describe } from "node:test";
 import { stress } from "../../stress/objects.mjs";
+import { stressTurns } from "../../stress/turns.mjs";
 
 for (const lanes of [1, 2]) {
   test(`random calls, evictions and kills, ${lanes} lanes: nothing lost, torn, reordered or interleaved`, async (t) => {
@@ -18,3 +19,26 @@ for (const [plant, found] of [["gate", /read gave|numbers are not|counter says/]
     assert.match(faults.join("\n"), found, `seed ${seed}`);
   });
 }
+
+const texts = (faults) => faults.slice(0, 5).map(({ kind, text }) => `${kind}: ${text}`);
+
+for (const [lanes, hooks] of [[1, false], [2, true]]) {
+  test(`what objects share, at random, under evictions, reloads, resets and a kill, ${lanes} lanes, ${hooks ? "with" : "without"} node:async_hooks`, async (t) => {
+    const { seed, faults, counts } = await stressTurns({ seconds: 10, lanes, hooks });
+    t.diagnostic(`seed ${seed}, ${JSON.stringify(counts)}`);
+    assert.deepEqual(texts(faults), [], `seed ${seed}`);
+    assert.ok(counts.acknowledged >= 20, `only ${counts.acknowledged} calls were acknowledged`);
+  });
+}
+
+describe("the check of what objects share finds a planted fault", { concurrency: 2 }, () => {
+  for (const [plant, kinds, found] of [
+    ["lose", ["run"], /lost: .* was acknowledged and is lost/], ["cross", ["run"], /foreign: .* has /], ["section", ["count"], /section: .* two in one section|counter: /],
+    ["log", ["run"], /log: the line .* is logged as of the object/], ["socket", ["tell"], /socket: .* has not heard it/],
+  ]) {
+    test(plant, async () => {
+      const { seed, faults, counts } = await stressTurns({ seconds: 4, plant, kinds, quiet: ["reload", "reset", "kill"] });
+      assert.match(texts(faults).join("\n"), found, `seed ${seed}, ${JSON.stringify(counts)}`);
+    });
+  }
+});

@@ -90,8 +90,8 @@ export class Cell extends DurableObject {
     this.#look("marked", op, settings);
   }
   /** Whether a promise is to be broken on purpose, so that the check is seen to find it. */
-  #planted(what) {
-    return this.env.PLANT === what && Math.random() < 0.05;
+  #planted(what, share = 0.1) {
+    return this.env.PLANT === what && Math.random() < share;
   }
   /** Says where it is: a line of the log, and its AsyncLocalStorage value. */
   #look(where, op, { log = true, als = true } = {}) {
@@ -114,7 +114,7 @@ export class Cell extends DurableObject {
       if (request !== undefined && before === "json") await request.json();
       else if (request !== undefined && before === "text") await request.text();
       else if (before in waits) await waits[before](this, "before");
-      const section = this.#planted("section") ? (run) => run() : (run) => this.ctx.blockConcurrencyWhile(run);
+      const section = this.#planted("section", 0.5) ? (run) => run() : (run) => this.ctx.blockConcurrencyWhile(run);
       const n = await section(async () => {
         if (++this.#inside !== 1) this.fault(`${op}: two in one section`);
         const seen = this.n;
