@@ -3,7 +3,9 @@
 // A1  An event that was taken is durable here before the consumer acknowledges it; it leaves when D1 has counted it.
 // A2  What is here and counted already (the process ended between D1's commit and ours) does not count twice: D1 has its mark
 //     (src/count.ts). So nothing here needs to be remembered, and an object whose hour is over is empty.
-// A3  Every tenth update writes at once and renews the snapshot in KV; the others are written together, FLUSH_MS later.
+// A3  An object is emptied only if nothing is in `taken`; what is there decides, not a flag: an alarm that the end of the process
+//     cut off comes again and finds its work.
+// A4  Every tenth update writes at once and renews the snapshot in KV; the others are written together, FLUSH_MS later.
 import { DurableObject } from "cloudflare:workers";
 import { countGroups } from "./count";
 import { databaseOf, type Env } from "./env";
@@ -12,6 +14,7 @@ import { flushMeters } from "./meters";
 import { splitKey, type Stats } from "./stats";
 import { refreshSnapshot } from "./tiers";
 
+const TABLE = "CREATE TABLE IF NOT EXISTS taken (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event TEXT NOT NULL)";
 const FLUSH_MS = 2_000;
 const AT_ONCE = 2_000;
 const RETRY_MS = 5_000;
@@ -35,7 +38,7 @@ export class AggregatorDO extends DurableObject<Env> {
   /** No `await`: all of it is one turn, so one transaction. A1 */
   private aggregateEvents(events: TrafficEvent[]): void {
     if (events.length === 0) return;
-    this.sql.exec("CREATE TABLE IF NOT EXISTS taken (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event TEXT NOT NULL)");
+    this.sql.exec(TABLE);
     this.sql.exec("INSERT INTO taken (id, event) SELECT value ->> 'id', value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING", JSON.stringify(events));
     const nextCount = (this.kv.get<number>("updateCount") ?? 0) + 1;
     this.kv.put("updateCount", nextCount);
@@ -46,7 +49,7 @@ export class AggregatorDO extends DurableObject<Env> {
   }
 
   async alarm(): Promise<void> {
-    if (!this.kv.get("waiting")) return this.ctx.storage.deleteAll();
+    if (this.isEmpty()) return this.ctx.storage.deleteAll(); // A3
     this.kv.delete("waiting"); // what comes in from here on sets a new alarm
     try {
       await this.flush();
@@ -62,6 +65,11 @@ export class AggregatorDO extends DurableObject<Env> {
     }
     if (!this.kv.get("waiting")) await this.ctx.storage.setAlarm(Date.now() + EMPTY_AFTER_MS);
     flushMeters(this.env, this.ctx);
+  }
+
+  private isEmpty(): boolean {
+    this.sql.exec(TABLE);
+    return this.sql.exec("SELECT 1 FROM taken LIMIT 1").toArray().length === 0;
   }
 
   private async flush(): Promise<void> {

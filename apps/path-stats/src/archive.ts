@@ -198,22 +198,18 @@ export async function oldestDay(env: Env): Promise<string | null> {
   return found.filter((date) => date !== null).sort()[0] ?? null;
 }
 
-/** What the life of an archive asks for on a day: JSON lines become Parquet after some months, and after a year all of it goes. */
-export async function ageArchives(env: Env, today: string): Promise<{ converted: string[]; removed: string[] }> {
-  const done = { converted: [] as string[], removed: [] as string[] };
-  for (const { date, ...archive } of await listArchives(env)) {
-    const days = (Date.parse(today) - Date.parse(date)) / DAY;
-    if (Number(env.ARCHIVE_DAYS) && days > Number(env.ARCHIVE_DAYS)) {
-      await env.R2_BUCKET.delete(archive.path);
-      await env.KV.delete(METADATA_PREFIX + date);
-      done.removed.push(date);
-    } else if (archive.format === "jsonl.gz" && days > Number(env.PARQUET_AFTER_DAYS)) {
-      const key = archive.path.replace(/jsonl\.gz$/, "parquet"); // what a run that was cut off left there is written over
-      const metadata = await writeFile(env, date, key, "parquet", readFile(env.R2_BUCKET, archive.path), archive.recordCount);
-      await keepMetadata(env, date, { ...metadata, archivedAt: archive.archivedAt });
-      await env.R2_BUCKET.delete(archive.path);
-      done.converted.push(date);
-    }
+/** What the life of an archive asks for on a day: JSON lines become Parquet after some months, and after a year it goes. */
+export async function ageArchive(env: Env, date: string, archive: ArchiveMetadata, today: string): Promise<"converted" | "removed" | null> {
+  const days = (Date.parse(today) - Date.parse(date)) / DAY;
+  if (Number(env.ARCHIVE_DAYS) && days > Number(env.ARCHIVE_DAYS)) {
+    await env.R2_BUCKET.delete(archive.path);
+    await env.KV.delete(METADATA_PREFIX + date);
+    return "removed";
   }
-  return done;
+  if (archive.format !== "jsonl.gz" || days <= Number(env.PARQUET_AFTER_DAYS)) return null;
+  const key = archive.path.replace(/jsonl\.gz$/, "parquet"); // what a run that was cut off left there is written over
+  const metadata = await writeFile(env, date, key, "parquet", readFile(env.R2_BUCKET, archive.path), archive.recordCount);
+  await keepMetadata(env, date, { ...metadata, archivedAt: archive.archivedAt });
+  await env.R2_BUCKET.delete(archive.path);
+  return "converted";
 }

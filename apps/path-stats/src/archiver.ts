@@ -1,7 +1,7 @@
 // Archiving takes longer than a request may, and must not be done twice at a time: one object does it, a day after the other, by alarm.
 // What was asked for is durable; after a restart it goes on (R3 of src/archive.ts).
 import { DurableObject } from "cloudflare:workers";
-import { ageArchives, type ArchiveMetadata, deleteDay, detailCount, nextKey, readMetadata, writeDay } from "./archive";
+import { ageArchive, type ArchiveMetadata, deleteDay, detailCount, listArchives, nextKey, readMetadata, writeDay } from "./archive";
 import type { Env } from "./env";
 
 export interface Job {
@@ -25,6 +25,8 @@ const RETRY_MS = 30_000;
 const JOBS_KEPT = 100;
 const AGE = "age";
 
+const newJob = (date: string): Job => ({ date, state: "pending", key: null, replaces: [], recordCount: 0, size: 0, deleted: 0, attempts: 0, error: null, requestedAt: Date.now(), endedAt: null });
+
 export class ArchiverDO extends DurableObject<Env> {
   private readonly sql = this.ctx.storage.sql;
 
@@ -37,7 +39,7 @@ export class ArchiverDO extends DurableObject<Env> {
   async request(date: string): Promise<Job> {
     const known = this.find(date);
     const underWay = known !== null && ["pending", "writing", "deleting"].includes(known.state);
-    const job: Job = underWay ? known : { date, state: "pending", key: null, replaces: [], recordCount: 0, size: 0, deleted: 0, attempts: 0, error: null, requestedAt: Date.now(), endedAt: null };
+    const job = underWay ? known : newJob(date);
     this.keep(job, Date.now());
     await this.ctx.storage.setAlarm(Date.now());
     return job;
@@ -57,12 +59,26 @@ export class ArchiverDO extends DurableObject<Env> {
     for (let due: Job | null; (due = this.nextDue()); ) await this.run(due);
     const today = this.ctx.storage.kv.get<string>(AGE);
     if (today) {
-      const { converted, removed } = await ageArchives(this.env, today);
-      if (converted.length || removed.length) console.log(`archives: ${converted.length} became Parquet, ${removed.length} removed`);
+      await this.ageAll(today);
       this.ctx.storage.kv.delete(AGE);
     }
     const next = this.sql.exec<{ due: number | null }>("SELECT min(due) AS due FROM jobs").one().due;
     if (next !== null) await this.ctx.storage.setAlarm(Math.max(next, Date.now()));
+  }
+
+  /** One that fails is a failed job, so an alert, and keeps none of the others from their turn; the next night tries it again. */
+  private async ageAll(today: string): Promise<void> {
+    for (const { date, ...archive } of await listArchives(this.env)) {
+      const known = this.find(date);
+      try {
+        const done = await ageArchive(this.env, date, archive, today);
+        if (done) console.log(`the archive of ${date} was ${done}`);
+        if (done && known?.state === "failed") this.keep({ ...known, state: "done", error: null }, null);
+      } catch (error) {
+        console.error(`the archive of ${date} could not be brought to its next age`, error);
+        this.keep({ ...(known ?? newJob(date)), state: "failed", error: (error as Error).message, endedAt: Date.now() }, null);
+      }
+    }
   }
 
   private async run(job: Job): Promise<void> {

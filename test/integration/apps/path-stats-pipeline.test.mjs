@@ -162,7 +162,7 @@ describe("path-stats: snapshots and days", () => {
   };
   const both = (text) => ["path-stats", "path-stats-2"].flatMap((name) => sql(name, text));
 
-  test("the snapshot in KV is renewed by every tenth update of an object, not by the first nine (A3)", async () => {
+  test("the snapshot in KV is renewed by every tenth update of an object, not by the first nine (A4)", async () => {
     await earlyInAMinute();
     await kv("DELETE", "paths:snapshot:latest"); // if the cron handler has run
     const hour = Math.floor(Date.now() / HOUR) * HOUR - HOUR;

@@ -52,6 +52,19 @@ for (const strategy of ["objects", "single"])
       await stats.untilCounted(at, total + 1);
     });
 
+    test(`${strategy}: killed while what was taken is being written, nothing is lost (A1, A2, A3)`, async () => {
+      const day = daysAgo(2);
+      for (let round = 0; round < 6; round++) {
+        const { counted } = await stats.counts(day);
+        await stats.send(Array.from({ length: 400 }, (_, n) => event(round * 400 + n, day, { every: 1000, paths: 60 })));
+        // The first are counted: others are being written, or wait for it.
+        await stats.server.untilTrue(async () => (await stats.counts(day)).counted > counted, "the first of them", 60_000);
+        await stats.server.kill();
+        await stats.start();
+      }
+      await stats.untilCounted(day, 2_400);
+    });
+
     test(`${strategy}: a replay from the archive counts nothing twice, however often, after restarts and when nothing is left but the marks (K1, K3)`, async () => {
       const old = daysAgo(5);
       const rows = 600;
@@ -72,7 +85,7 @@ for (const strategy of ["objects", "single"])
       }
       // Statistics in full agree too, not only their sum.
       const { total: all } = await stats.json("/paths/stats?hours=240&path=/p/1");
-      assert.equal(all.requests, rows / 20 + total / 20);
+      assert.equal(all.requests, rows / 20 + total / 20 + 2_400 / 60);
     });
 
     test(`${strategy}: --verify fails when a day has more than the file and what was there`, async () => {
