@@ -84,7 +84,7 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
         return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
                       "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];
-    if (instance->state != CN_INSTANCE_CURRENT) /* N2 */
+    if (!instance) /* N2 */
         return refuse(lane, CN_REFUSAL_STARTING, http, 503,
                       "cairn: the worker is being restarted; try again\n");
     struct cn_event *event = cn_event_new(instance);

@@ -104,7 +104,7 @@ bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns
                 continue;
             *class_ = &cn_jsclass;
             *class_data = lane->current[i];
-            return lane->current[i]->state == CN_INSTANCE_CURRENT; /* N2 of lane.h */
+            return lane->current[i] != NULL; /* N2 of lane.h */
         }
     }
     return false;

@@ -78,8 +78,10 @@ static void finish_starting(struct cn_lane *lane)
     lane->current = instances;
     for (size_t i = 0; i < deployment->script_count; i++)
         cn_instance_install(instances[i]);
-    for (size_t i = 0; before && i < before->script_count; i++)
-        cn_instance_retire(old[i], &cn_ending_reload);
+    for (size_t i = 0; before && i < before->script_count; i++) {
+        if (old[i])
+            cn_instance_retire(old[i], &cn_ending_reload);
+    }
     cn_free(old);
     if (before)
         cn_deployment_unref(before);
@@ -148,6 +150,15 @@ static int place_of(const struct cn_lane *lane, const struct cn_script *script)
     return -1;
 }
 
+/* N2: nothing reaches it as the script's instance from here on, and it may be freed. */
+static void retire_current(struct cn_lane *lane, size_t place, const struct cn_ending *ending)
+{
+    struct cn_instance *instance = lane->current[place];
+    lane->current[place] = NULL;
+    if (instance)
+        cn_instance_retire(instance, ending);
+}
+
 /* An instance that takes the place of one that was ended has started, or not; by then there may be
  * another deployment. */
 static void on_restarted(struct cn_instance *instance, const struct cn_err *err)
@@ -156,7 +167,7 @@ static void on_restarted(struct cn_instance *instance, const struct cn_err *err)
     int place = place_of(lane, instance->script);
     if (err) {
         cn_error("%s", err->text);
-    } else if (place >= 0 && lane->current[place]->state != CN_INSTANCE_CURRENT) {
+    } else if (place >= 0 && !lane->current[place]) {
         lane->current[place] = instance;
         cn_instance_install(instance);
     } else {
@@ -182,8 +193,7 @@ static void restart_ended(struct cn_lane *lane)
     struct cn_err err;
     for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
         struct cn_script *script = lane->deployment->scripts[i];
-        if (lane->current[i]->state == CN_INSTANCE_CURRENT || is_starting(lane, script) ||
-            lane->stopping)
+        if (lane->current[i] || is_starting(lane, script) || lane->stopping)
             continue;
         if (!cn_instance_new(lane, script, on_restarted, &err))
             cn_error("%s", err.text);
@@ -195,7 +205,7 @@ static void restart_ended(struct cn_lane *lane)
 static void replace_instances(struct cn_lane *lane)
 {
     for (size_t i = 0; i < lane->deployment->script_count; i++)
-        cn_instance_retire(lane->current[i], &cn_ending_memory);
+        retire_current(lane, i, &cn_ending_memory);
     /* Objects that were reset go with a step; then nothing keeps the instances. */
     if (lane->options.node)
         cn_object_lane_step(&lane->object_lane);
@@ -553,6 +563,8 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     lane->stopping = true;
     if (lane->options.background)
         lane->options.background->stop(lane);
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++)
+        retire_current(lane, i, &cn_ending_stop);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_retire(CN_CONTAINER_OF(node, struct cn_instance, link), &cn_ending_stop);
     cn_websocket_lane_abort(lane);

@@ -127,10 +127,10 @@ struct cn_lane {
     uv_idle_t dispatch_spin;                   /* runs while there are any */
     bool dispatching;                          /* cn_dispatch_step() is on the stack */
     struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
-    struct cn_instance **current;              /* one per script of the deployment */
-    uint32_t last_serial;                      /* given to an instance */
-    struct cn_list instances;                  /* of all struct cn_instance, old ones too */
-    struct cn_deployment *starting;            /* being started, or NULL */
+    struct cn_instance **current;   /* one per script of the deployment: CURRENT, or NULL (N2) */
+    uint32_t last_serial;           /* given to an instance */
+    struct cn_list instances;       /* of all struct cn_instance, old ones too */
+    struct cn_deployment *starting; /* being started, or NULL */
     struct cn_instance **starting_instances;
     size_t starting_left;
     struct cn_err starting_err;

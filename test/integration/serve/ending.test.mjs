@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import net from "node:net";
 import { test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
+import { Client } from "../websockets/lib.mjs";
 
 const MB = 1 << 20;
 
@@ -108,4 +109,141 @@ test("X1: reloads with stubs, pairs and registered values that nobody has ended 
     }
   }
   assert.deepEqual(await server.stop(), { code: 0, signal: null });
+});
+
+const everything = `import { DurableObject, RpcTarget } from "cloudflare:workers";
+class Target extends RpcTarget { hold() { return new Promise(() => {}); } }
+const busy = new Set();
+const chunk = new Uint8Array(65536).fill(7);
+const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(chunk) }, { highWaterMark: 0 });
+export class Thing extends DurableObject {
+  state() { return this.ctx.storage.kv.get("saved") ?? 0; }
+  async save() { const n = this.state() + 1; this.ctx.storage.kv.put("saved", n); return n; }
+  give() { return new Target(); }
+  hold() { return new Promise(() => {}); }
+  async all() { // timers, a cursor, a transaction, pairs, accepted and not, stubs, a lent function, an alarm
+    setTimeout(() => {}, 3_600_000);
+    setInterval(() => this.ctx.storage.kv.get("saved"), 5);
+    this.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (v)");
+    for (let i = 0; i < 10; i++) this.ctx.storage.sql.exec("INSERT INTO t VALUES (?)", i);
+    this.cursor = this.ctx.storage.sql.exec("SELECT v FROM t");
+    this.cursor.next();
+    this.pairs = [new WebSocketPair(), new WebSocketPair()];
+    this.pairs[0][0].accept();
+    this.other = this.env.THING.getByName("other").hold();
+    this.other.catch(() => {});
+    this.lent = this.env.THING.getByName("other").take(() => new Promise(() => {}));
+    this.lent.catch(() => {});
+    busy.add("object");
+    return new Promise(() => {});
+  }
+  async half() { // a transaction that stays open
+    await this.ctx.storage.transaction(async (txn) => { await txn.put("saved", 99); busy.add("transaction"); await scheduler.wait(3_600_000); });
+  }
+  ring() { return this.ctx.storage.setAlarm(Date.now()); }
+  async take(f) { return f(); }
+  async alarm() { busy.add("alarm"); await new Promise(() => {}); }
+  spin() { for (;;); }
+  abort() { this.ctx.abort("asked to"); }
+  fetch() {
+    const [client, server] = Object.values(new WebSocketPair());
+    this.ctx.acceptWebSocket(server);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+  async webSocketMessage(socket, message) { if (message === "hang") await new Promise(() => {}); socket.send(message); }
+}
+export default {
+  async fetch(request, env, ctx) {
+    const url = new URL(request.url);
+    const thing = env.THING.getByName(url.searchParams.get("name") ?? "thing");
+    switch (url.pathname) {
+      case "/busy": return Response.json([...busy].sort());
+      case "/save": return Response.json(await thing.save());
+      case "/state": return Response.json(await thing.state());
+      case "/all": ctx.waitUntil(scheduler.wait(20_000)); return Response.json(await thing.all());
+      case "/alarm": return Response.json(await thing.ring());
+      case "/half": return Response.json(await thing.half());
+      case "/spin": return Response.json(await thing.spin());
+      case "/abort": return Response.json(await thing.abort());
+      case "/stub": { const target = await env.THING.getByName("giver").give(); busy.add("stub"); await target.hold(); }
+      case "/down": busy.add("down"); return new Response(endless());
+      case "/up": { const reader = request.body.getReader(); await reader.read(); busy.add("up"); await reader.read(); for (;;) if ((await reader.read()).done) return new Response("all"); }
+      case "/socket": {
+        if (url.searchParams.has("object")) return thing.fetch(request);
+        const [client, server] = Object.values(new WebSocketPair());
+        server.accept();
+        server.addEventListener("message", (event) => server.send(event.data));
+        return new Response(null, { status: 101, webSocket: client });
+      }
+      case "/r2/put": await env.BUCKET.put("big", new Uint8Array(${4 * MB}).fill(9)); return new Response("ok");
+      case "/r2": busy.add("r2"); return new Response((await env.BUCKET.get("big")).body);
+      case "/queue": await env.QUEUE.send("hold"); return new Response("ok");
+    }
+    return new Response("?", { status: 404 });
+  },
+  async queue(batch) { busy.add("queue"); await new Promise((resolve) => setTimeout(resolve, 3_600_000)); },
+};
+`;
+const everythingConfig = `name = "all"\nmain = "index.js"\ncompatibility_date = "2026-05-01"
+[[durable_objects.bindings]]\nname = "THING"\nclass_name = "Thing"
+[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Thing"]
+[[r2_buckets]]\nbinding = "BUCKET"\nbucket_name = "bucket"
+[[queues.producers]]\nbinding = "QUEUE"\nqueue = "q"
+[[queues.consumers]]\nqueue = "q"\nmax_batch_timeout = 0
+[limits]\ncpu_ms = 300\n`;
+
+let rounds = 0;
+/** Begins one of everything that an instance can have under way; \`end\` cuts what the clients hold. */
+async function beginEverything(server) {
+  const open = [];
+  const pending = (target) => server.fetch(target).catch(() => {});
+  for (const target of ["/all", "/stub", `/half?name=half${rounds}`]) pending(target);
+  for (const target of ["/down", "/r2"]) open.push(new SlowReader(server.port, target));
+  const upload = net.connect(server.port, "127.0.0.1");
+  upload.on("error", () => {});
+  upload.write(`POST /up HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n${"u".repeat(100_000)}`);
+  await server.text("/queue");
+  await server.text(`/alarm?name=alarm${rounds++}`); // one whose last run was cut off waits before the next
+  const sockets = [await Client.open(server, "/socket"), await Client.open(server, "/socket?object=1&name=room")];
+  for (const socket of sockets) assert.equal(await socket.ask("hello"), "hello");
+  sockets[1].send("hang");
+  let busy;
+  await server.untilTrue(async () => (busy = await (await server.fetch("/busy")).json()).length === 8, "everything under way").catch((error) => { error.message += busy; throw error; });
+  return {
+    end: () => {
+      upload.destroy();
+      for (const each of open) { each.socket.on("error", () => {}); each.socket.destroy(); }
+      for (const each of sockets) each.socket.terminate();
+    },
+  };
+}
+
+test("I2 I3: an instance ends with everything under way: abort(), its CPU limit, a reload, the end of the server", async (t) => {
+  const server = await serve(project({ "wrangler.toml": everythingConfig, "index.js": everything }), { lanes: 1 });
+  t.after(() => server.kill());
+  await server.text("/r2/put");
+  let saved = 0;
+  const save = async () => {
+    await server.untilTrue(async () => (await server.fetch("/save?name=safe")).status === 200 && ++saved, "an answer");
+    assert.equal(await (await server.fetch("/state?name=safe")).json(), saved);
+  };
+  await save();
+  for (const way of ["abort", "spin", "reload"]) {
+    const under = await beginEverything(server);
+    if (way === "reload") await reload(server);
+    else assert.ok((await server.fetch(`/${way}`)).status >= 500);
+    await save();
+    assert.equal(await (await server.fetch("/state")).json(), 0); // it has started anew
+    // A transaction that was open when its object ended is undone.
+    if (way === "reload") assert.equal(await (await server.fetch(`/state?name=half${rounds - 1}`)).json(), 0);
+    under.end();
+    await save();
+    if (way !== "reload") await reload(server); // for a count of its own
+  }
+  await beginEverything(server);
+  server.signal("SIGTERM");
+  await server.until(/finishing the requests under way/);
+  server.signal("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null }, server.output);
+  assert.doesNotMatch(server.output, /assertion failed|Sanitizer|runtime error/);
 });

@@ -212,7 +212,7 @@ static int read_all(struct rig *rig, const struct flip *flip, char *why, size_t 
                       flip->at, flip->bit, i, rig->model.why);
         if (rc < 0) {
             errors++;
-            snprintf(why, why_size, "%s", rig->model.why);
+            snprintf(why, why_size, "%.*s", (int)why_size - 1, rig->model.why);
         }
     }
     rig->model.why[0] = 0;
