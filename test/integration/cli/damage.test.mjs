@@ -2,7 +2,7 @@
 // start on it; those of a version without checksums are taken and get them.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { cairn, project, serve, tempDir } from "../lib/server.mjs";
@@ -44,4 +44,44 @@ test("SECRET, classes.json, admin.token, FORMAT: every flipped bit is found", as
   await again.stop();
   assert.equal(readFileSync(path.join(data, "SECRET")).length, 20);
   assert.equal(check(data).status, 0);
+});
+
+test("a damaged page is an error for its object alone, and the way back that the message names works", async () => {
+  const data = tempDir(), dir = project({
+    "wrangler.toml": files["wrangler.toml"],
+    "index.js": `import { DurableObject } from "cloudflare:workers";
+export class D extends DurableObject {
+  fill() { this.ctx.storage.sql.exec("CREATE TABLE t(v)"); for (let i = 0; i < 20; i++) this.ctx.storage.sql.exec("INSERT INTO t VALUES(?)", String(i).repeat(1000)); return String(this.ctx.id); }
+  read() { return this.ctx.storage.sql.exec("SELECT count(*) AS n, sum(length(v)) AS s FROM t").one(); }
+}
+export default { async fetch(r, env) {
+  const [, what, name] = new URL(r.url).pathname.split("/");
+  try { return Response.json(await env.D.getByName(name)[what]()); } catch (e) { return new Response(String(e), { status: 500 }); }
+} };`,
+  });
+  let server = await serve(dir, { data });
+  const id = await (await server.fetch("/fill/one")).json();
+  await server.fetch("/fill/two");
+  const right = await (await server.fetch("/read/one")).text();
+  await server.stop();
+  const [folder] = readdirSync(path.join(data, "objects")).map((each) => path.join(data, "objects", each, id.slice(0, 2))).filter((each) => existsSync(path.join(each, `${id}.db`)));
+  const file = path.join(folder, `${id}.db`), bytes = readFileSync(file);
+  bytes[3 * 4096 + 2000] ^= 4;
+  writeFileSync(file, bytes);
+  const { status, stdout } = check(data);
+  assert.equal(status, 1);
+  assert.match(stdout, /page 4 of the database of object .* does not match its checksum/);
+
+  server = await serve(dir, { data });
+  const answer = await server.fetch("/read/one");
+  assert.equal(answer.status, 500);
+  const message = await answer.text();
+  assert.match(message, new RegExp(`page 4 .* damaged.*cairn objects restore NAMESPACE ${id} --time`));
+  assert.equal((await server.fetch("/read/two")).status, 200);
+  // What the message says, on the running server.
+  const restored = spawnSync(cairn, ["objects", "restore", "app/D", id, "--time", String(Date.now() - 1), "--data", data], { encoding: "utf8" });
+  assert.equal(restored.status, 0, restored.stdout + restored.stderr);
+  assert.equal(await (await server.fetch("/read/one")).text(), right);
+  await server.stop();
+  assert.equal(check(data).status, 0, check(data).stdout);
 });
