@@ -1,9 +1,9 @@
 // node:net on connect() of cloudflare:sockets.
 import { Duplex } from "readable-stream";
 import { Buffer } from "./buffer.js";
-import { invalidArgType, nodeError } from "./internal/errors.js";
+import { invalidArgType, invalidArgValue, missingArgs, nodeError, notImplemented, validateNumber } from "./internal/errors.js";
+import { EventEmitter } from "./events.js";
 import { modules } from "./internal/internals.js";
-import { unsupported } from "./internal/stub.js";
 
 const V4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 export const isIPv4 = (text) => V4.test(`${text}`);
@@ -31,8 +31,9 @@ export class Socket extends Duplex {
     const [first, host] = args;
     const options = typeof first === "object" ? first : { port: first, host };
     if (options.path !== undefined) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", "Sockets of the file system are not available in this runtime.");
-    const port = Number(options.port);
-    if (!Number.isInteger(port) || port < 0 || port > 65535) throw nodeError(RangeError, "ERR_SOCKET_BAD_PORT", `Port should be >= 0 and < 65536. Received ${options.port}.`);
+    if (options.port === undefined || options.port === null) throw missingArgs(["options", "port", "path"]);
+    const port = typeof options.port === "string" && options.port.trim() === "" ? NaN : Number(options.port);
+    if (!Number.isInteger(port) || port < 0 || port > 65535) throw nodeError(Error, "ERR_SOCKET_BAD_PORT", `Port should be >= 0 and < 65536. Received ${typeof options.port}.`);
     const connect = modules["cloudflare:sockets"]?.connect;
     if (connect === undefined) throw nodeError(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", "This runtime has no cloudflare:sockets, which node:net needs.");
     if (callback) this.once("connect", callback);
@@ -101,6 +102,7 @@ export class Socket extends Duplex {
     callback(error);
   }
   setTimeout(delay, callback = undefined) {
+    validateNumber(delay, "msecs", 0);
     this.#timeout = delay;
     if (callback) this.once("timeout", callback);
     this.#touch();
@@ -126,20 +128,31 @@ export function connect(...args) {
 
 export class BlockList {
   #rules = [];
+  #texts = [];
+  /** What it blocks, as texts. */
+  get rules() {
+    return [...this.#texts];
+  }
+  #note(kind, text, what) {
+    this.#texts.push(`${what}: ${kind === "ipv4" ? "IPv4" : "IPv6"} ${text}`);
+  }
   #check(address, family) {
     if (isIP(address) === 0) throw invalidArgType("address", "an IP address", address);
     return (family ?? (isIPv4(address) ? "ipv4" : "ipv6")).toLowerCase();
   }
   addAddress(address, family) {
     const kind = this.#check(address, family);
+    this.#note(kind, address, "Address");
     this.#rules.push((other, otherKind) => kind === otherKind && toNumber(other) === toNumber(address));
   }
   addRange(start, end, family) {
     const kind = this.#check(start, family);
+    this.#note(kind, `${start}-${end}`, "Range");
     this.#rules.push((other, otherKind) => kind === otherKind && toNumber(other) >= toNumber(start) && toNumber(other) <= toNumber(end));
   }
   addSubnet(net, prefix, family) {
     const kind = this.#check(net, family);
+    this.#note(kind, `${net}/${prefix}`, "Subnet");
     const shift = BigInt((kind === "ipv4" ? 32 : 128) - prefix);
     this.#rules.push((other, otherKind) => kind === otherKind && toNumber(other) >> shift === toNumber(net) >> shift);
   }
@@ -159,24 +172,68 @@ function toNumber(address) {
   return all.reduce((sum, part) => sum * 65536n + BigInt(`0x${part}`), 0n);
 }
 
+/** Connections do not come to a worker: a server can be made, not listened with. */
+export class Server extends EventEmitter {
+  constructor(options = undefined, listener = undefined) {
+    super();
+    if (typeof options === "function") [options, listener] = [{}, options];
+    const { allowHalfOpen = false, pauseOnConnect = false, noDelay = false, keepAlive = false, keepAliveInitialDelay = 0 } = options ?? {};
+    Object.assign(this, { allowHalfOpen, pauseOnConnect, noDelay, keepAlive, keepAliveInitialDelay });
+    if (typeof listener === "function") this.on("connection", listener);
+  }
+  listen() {
+    throw notImplemented("net.Server.listen");
+  }
+  address() {
+    return null;
+  }
+  get listening() {
+    return false;
+  }
+  close(callback = undefined) {
+    if (typeof callback === "function") queueMicrotask(() => callback(nodeError(Error, "ERR_SERVER_NOT_RUNNING", "Server is not running.")));
+    return this;
+  }
+  getConnections(callback) {
+    queueMicrotask(() => callback(null, 0));
+    return this;
+  }
+  ref() { return this; }
+  unref() { return this; }
+  async [Symbol.asyncDispose]() {}
+}
+
+class SocketAddress {
+  constructor({ address = undefined, port = 0, family = "ipv4", flowlabel = 0 } = {}) {
+    const given = address ?? (family === "ipv6" ? "::" : "127.0.0.1");
+    if (isIP(given) !== (family === "ipv6" ? 6 : 4)) throw nodeError(TypeError, "ERR_INVALID_ADDRESS", "Invalid socket address");
+    Object.assign(this, { address: given, port, family, flowlabel });
+  }
+  static isSocketAddress(value) {
+    return value instanceof SocketAddress;
+  }
+  toJSON() {
+    return { address: this.address, port: this.port, family: this.family, flowlabel: this.flowlabel };
+  }
+}
+
+/** [options, callback] of the arguments of connect(). */
+function normalizeArgs(args) {
+  const callback = typeof args.at(-1) === "function" ? args.at(-1) : null;
+  const [first, second] = args;
+  if (first !== null && typeof first === "object") return [first, callback];
+  if (typeof first === "string" && Number.isNaN(Number(first))) return [{ path: first }, callback];
+  return [{ port: first, ...(typeof second === "string" ? { host: second } : {}) }, callback];
+}
+
 export default {
-  Socket,
-  Stream: Socket,
-  connect,
-  createConnection: connect,
-  isIP,
-  isIPv4,
-  isIPv6,
-  BlockList,
-  SocketAddress: class SocketAddress {
-    constructor({ address = "127.0.0.1", port = 0, family = "ipv4", flowlabel = 0 } = {}) {
-      Object.assign(this, { address, port, family, flowlabel });
-    }
-  },
-  createServer: unsupported("createServer() of node:net"),
-  Server: unsupported("Server of node:net"),
+  BlockList, SocketAddress, Stream: Socket, Server, Socket, connect, createConnection: connect,
+  createServer: (options, listener) => new Server(options, listener),
   getDefaultAutoSelectFamily: () => false,
-  setDefaultAutoSelectFamily() {},
+  setDefaultAutoSelectFamily(value) {
+    if (typeof value !== "boolean") throw invalidArgValue("val", value);
+  },
   getDefaultAutoSelectFamilyAttemptTimeout: () => 250,
-  setDefaultAutoSelectFamilyAttemptTimeout() {},
+  setDefaultAutoSelectFamilyAttemptTimeout(_value) {},
+  isIP, isIPv4, isIPv6, _normalizeArgs: normalizeArgs,
 };

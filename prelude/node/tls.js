@@ -102,7 +102,7 @@ export function checkServerIdentity(hostname, cert) {
     reason = "Cert does not contain a DNS name";
   }
   if (good) return undefined;
-  return Object.assign(nodeError(Error, "ERR_TLS_CERT_ALTNAME_INVALID", `Hostname/IP does not match certificate's altnames: ${reason}`), { reason, host: hostname, cert });
+  return Object.assign(nodeError(Error, "ERR_TLS_CERT_ALTNAME_INVALID", reason), { reason, host: hostname, cert });
 }
 
 /** Names of protocols in the form of ALPN, put into `out.ALPNProtocols`. */

@@ -1,5 +1,5 @@
 // node:url: the standard's classes, and the parser that Node.js had before them.
-import { invalidArgType, nodeError, validateString } from "./internal/errors.js";
+import { invalidArgType, missingArgs, nodeError, validateString } from "./internal/errors.js";
 import { native } from "./internal/internals.js";
 import querystring from "./querystring.js";
 
@@ -35,33 +35,61 @@ Url.prototype.parse = function (text, parseQuery, slashesDenoteHost) {
     rest = rest.slice(scheme[0].length);
   }
   const isScript = this.protocol === "javascript:";
-  if (!isScript && rest.startsWith("//") && (slashesDenoteHost || scheme || /^\/\/[^@/]+@[^@/]+/.test(rest))) {
+  const slashes = !isScript && rest.startsWith("//") && (slashesDenoteHost || scheme || /^\/\/[^@/]+@[^@/]+/.test(rest));
+  if (slashes) {
     this.slashes = true;
-    const end = rest.slice(2).search(/[/]/);
-    let authority = end < 0 ? rest.slice(2) : rest.slice(2, end + 2);
-    rest = end < 0 ? "" : rest.slice(end + 2);
-    const at = authority.lastIndexOf("@");
-    if (at >= 0) {
-      this.auth = decodeURIComponent(authority.slice(0, at));
-      authority = authority.slice(at + 1);
-    }
-    const port = /:(\d*)$/.exec(authority);
-    if (port) {
-      if (port[1] !== "") this.port = port[1];
-      authority = authority.slice(0, port.index);
-    }
-    this.hostname = authority.toLowerCase();
-    if (/[^\x00-\x7f]/.test(this.hostname)) this.hostname = native.domainToASCII(this.hostname) ?? "";
-    if (/[\s<>"`{}|\\^]/.test(this.hostname)) throw nodeError(TypeError, "ERR_INVALID_URL", "Invalid URL");
-    this.host = this.hostname + (this.port ? `:${this.port}` : "");
-    if (/^\[.*\]$/.test(this.hostname)) this.hostname = this.hostname.slice(1, -1);
+    rest = rest.slice(2);
   }
+  // Schemes that are not known to have slashes have a host without them.
+  if (!isScript && (slashes || (scheme && !SLASHED.has(this.protocol)))) rest = this.takeHost(rest);
   if (rest !== "") this.pathname = isScript ? rest : escapeUnsafe(rest);
   if (SLASHED.has(this.protocol) && this.hostname && !this.pathname) this.pathname = "/";
   if (this.pathname !== null || this.search !== null) this.path = (this.pathname ?? "") + (this.search ?? "");
   this.href = this.format();
   return this;
 };
+
+/** Characters that end a host, whatever comes after them. */
+const HOST_END = /[\t\n\r "#%/;<>?\\^`{|}']/;
+
+/** Takes user, host and port off the front of a text; gives what is left. */
+Object.defineProperty(Url.prototype, "takeHost", {
+  value(text) {
+    let rest = text;
+    const stop = rest.search(/[/?#]/);
+    const at = (stop < 0 ? rest : rest.slice(0, stop)).lastIndexOf("@");
+    if (at >= 0) {
+      this.auth = decodeURIComponent(rest.slice(0, at));
+      rest = rest.slice(at + 1);
+    }
+    const end = rest.search(HOST_END);
+    let authority = end < 0 ? rest : rest.slice(0, end);
+    rest = end < 0 ? "" : rest.slice(end);
+    const port = /:(\d*)$/.exec(authority);
+    if (port) {
+      if (port[1] !== "") this.port = port[1];
+      authority = authority.slice(0, port.index);
+    }
+    const bracketed = /^\[.*\]$/.test(authority);
+    if (!bracketed) {
+      // What no name has begins the path.
+      const wrong = authority.search(/[^a-z0-9._+\-\u0080-\uffff\0-\x1f]/i);
+      if (wrong >= 0) {
+        rest = `/${authority.slice(wrong)}${this.port !== null && port ? `:${port[1]}` : ""}${rest}`;
+        this.port = null;
+        authority = authority.slice(0, wrong);
+      }
+    }
+    let hostname = authority.length > 255 ? "" : authority.toLowerCase();
+    if (/[^\x00-\x7f]/.test(hostname)) hostname = native.domainToASCII(hostname) ?? "";
+    if (/[\0-\x1f]/.test(hostname) || (authority !== "" && hostname === "")) throw Object.assign(nodeError(Error, "ERR_INVALID_URL", "Invalid URL"), { input: text });
+    this.hostname = hostname;
+    this.host = hostname + (this.port ? `:${this.port}` : "");
+    if (bracketed) this.hostname = hostname.slice(1, -1);
+    return rest;
+  },
+  configurable: true,
+});
 
 function escapeUnsafe(text) {
   return text.replace(/[\s"'<>`{}|\\^]/g, (c) => (c === "'" ? "%27" : encodeURIComponent(c)));
@@ -125,14 +153,16 @@ export function resolve(from, to) {
 }
 
 export function fileURLToPath(url) {
+  if (typeof url !== "string" && !(url instanceof URL)) throw invalidArgType("path", ["string", "URL"], url);
   const parsed = typeof url === "string" ? new URL(url) : url;
-  if (parsed?.protocol !== "file:") throw nodeError(TypeError, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
-  if (parsed.hostname !== "") throw nodeError(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
-  if (/%2f/i.test(parsed.pathname)) throw nodeError(TypeError, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
+  if (parsed?.protocol !== "file:") throw nodeError(Error, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
+  if (parsed.hostname !== "") throw nodeError(Error, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
+  if (/%2f/i.test(parsed.pathname)) throw nodeError(Error, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
   return decodeURIComponent(parsed.pathname);
 }
 
 export function pathToFileURL(path) {
+  validateString(path, "filepath");
   const absolute = require("./path.js").default.resolve("/", path);
   const escaped = absolute.replace(/[%\\\n\r\t?#]/g, (c) => encodeURIComponent(c));
   return new URL(`file://${escaped}${path.endsWith("/") && !escaped.endsWith("/") ? "/" : ""}`);
@@ -153,11 +183,17 @@ export function urlToHttpOptions(url) {
   return options;
 }
 
+function withDomain(args, run) {
+  if (args.length === 0) throw missingArgs("domain");
+  return run(`${args[0]}`);
+}
+
 export default {
   URL, URLSearchParams, Url, parse, format, resolve, fileURLToPath, pathToFileURL, urlToHttpOptions,
   ...(globalThis.URLPattern ? { URLPattern: globalThis.URLPattern } : {}),
   resolveObject: (from, to) => parse(resolve(from, to)),
-  domainToASCII: (domain) => (URL.canParse(`ws://${domain}`) ? new URL(`ws://${domain}`).hostname : ""),
-  domainToUnicode: (domain) => (URL.canParse(`ws://${domain}`) ? native.domainToUnicode(new URL(`ws://${domain}`).hostname) : ""),
+  domainToASCII: (...args) => withDomain(args, (domain) => (URL.canParse(`ws://${domain}`) ? new URL(`ws://${domain}`).hostname : "")),
+  domainToUnicode: (...args) => withDomain(args, (domain) => (URL.canParse(`ws://${domain}`) ? native.domainToUnicode(new URL(`ws://${domain}`).hostname) : "")),
+  toPathIfFileURL: (value) => (value instanceof URL ? fileURLToPath(value) : value),
   fileURLToPathBuffer: (url) => require("./buffer.js").Buffer.from(fileURLToPath(url)),
 };
