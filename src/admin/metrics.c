@@ -117,6 +117,29 @@ static void read_process(struct cn_metrics_sink *sink)
     read_engine(sink);
 }
 
+/* The account (base/account.h). */
+static void read_account(struct cn_metrics_sink *sink)
+{
+    uint64_t used = cn_account_used(), known = 0;
+    family(sink, "cairn_memory_bytes", CN_METRIC_GAUGE, "Memory of the process by kind.");
+    for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++) {
+        uint64_t bytes = cn_account_kind_bytes(i);
+        sample(sink, "kind", cn_account_kind_names[i], bytes);
+        known += bytes;
+    }
+    sample(sink, "kind", "other", used > known ? used - known : 0);
+    single(sink, "cairn_memory_used_bytes", CN_METRIC_GAUGE,
+           "Memory of the process that is its own.", used);
+    single(sink, "cairn_memory_limit_bytes", CN_METRIC_GAUGE, "What it may have; 0: any.",
+           cn_account_limit());
+    single(sink, "cairn_memory_level", CN_METRIC_GAUGE,
+           "How short memory is: 0 calm, to 6, when the largest is reset.", cn_account_level());
+    family(sink, "cairn_memory_relief_total", CN_METRIC_COUNTER,
+           "What gave way for want of memory, by step.");
+    for (unsigned i = CN_ACCOUNT_CALM + 1; i < CN_ACCOUNT_LEVEL_COUNT; i++)
+        sample(sink, "step", cn_account_level_names[i], cn_account_relief_count(i));
+}
+
 /* --- lanes and workers ----------------------------------------------------------------------- */
 
 static void read_lane_family(struct cn_metrics_sink *sink, const struct cn_server *server,
@@ -192,7 +215,7 @@ static const char *const status_names[] = {"none", "1xx", "2xx", "3xx", "4xx", "
 /* A worker's numbers over all lanes. */
 struct worker_sums {
     const char *name; /* the first lane's that has it */
-    uint64_t statuses[CN_ARRAY_COUNT(status_names)], exceptions, limits, ticks;
+    uint64_t statuses[CN_ARRAY_COUNT(status_names)], exceptions, limits, ticks, memory;
     struct sums latency;
 };
 
@@ -219,6 +242,7 @@ static void add_worker(struct worker_sums *sums, const struct cn_worker_metrics 
     sums->exceptions += cn_counter_get(&worker->exceptions);
     sums->limits += cn_counter_get(&worker->limits);
     sums->ticks += cn_counter_get(&worker->ticks);
+    sums->memory += cn_counter_get(&worker->memory);
     add_histogram(&sums->latency, &worker->latency);
 }
 
@@ -251,6 +275,10 @@ static void read_workers(struct cn_metrics_sink *sink, const struct cn_server *s
            "Time in JavaScript, that of its objects included.");
     for (size_t w = 0; w < all.count; w++)
         sample_seconds(sink, "worker", all.items[w].name, ticks_seconds(all.items[w].ticks));
+    family(sink, "cairn_worker_memory_bytes", CN_METRIC_GAUGE,
+           "Memory that it and its objects hold in JavaScript.");
+    for (size_t w = 0; w < all.count; w++)
+        sample(sink, "worker", all.items[w].name, all.items[w].memory);
     family(sink, "cairn_request_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a request's head to the end of its answer.");
     for (size_t w = 0; w < all.count; w++)
@@ -531,6 +559,7 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
     read_process(sink);
     if (sources->server) {
         read_workers(sink, sources->server);
+        read_account(sink);
         read_lanes(sink, sources->server);
     }
     if (sources->node) {

@@ -126,6 +126,14 @@ void cn_free_kept(void)
     pthread_mutex_unlock(&kept.lock);
 }
 
+size_t cn_kept_bytes(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    size_t bytes = kept.bytes;
+    pthread_mutex_unlock(&kept.lock);
+    return bytes;
+}
+
 void *cn_try_realloc(void *ptr, size_t size)
 {
     return realloc(ptr, size ? size : 1);

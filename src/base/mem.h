@@ -18,6 +18,7 @@ void *cn_try_alloc(size_t size);          /* NULL on failure */
 void *cn_try_alloc_large(size_t size);
 void cn_free_large(void *ptr); /* any block; keeps a few large ones for the next, from any thread */
 void cn_free_kept(void);
+size_t cn_kept_bytes(void);
 void *cn_try_realloc(void *ptr, size_t size);
 void cn_free(void *ptr); /* NULL is fine */
 char *cn_strdup(const char *text);

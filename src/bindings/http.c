@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/account.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "js/native.h"
@@ -273,7 +274,9 @@ static void call_reader(struct cn_event *event, JSValueRef value, int status)
     JSValueRef argv[2] = {value, JSValueMakeUndefined(context->ref)};
     if (status < 0)
         argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT ? "The request body is too large"
-                                                                 : "The request body ended early");
+                                             : status == CN_EOVERLOADED
+                                                 ? "There is no memory for the request body"
+                                                 : "The request body ended early");
     struct cn_err err;
     (void)cn_instance_enter(event->instance, &function, 2, argv, &err); /* it reports itself */
     cn_js_pin_clear(&function);
@@ -282,6 +285,7 @@ static void call_reader(struct cn_event *event, JSValueRef value, int status)
 static void finish_read(struct cn_event *event, int status)
 {
     struct cn_js_context *context = event->read.context;
+    cn_event_gathered(event); /* it becomes the script's */
     cn_js_enter_cause(context, &event->read.cause);
     call_reader(event, early_value(context->ref, event, event->collect == CN_COLLECT_TEXT), status);
     cn_js_leave(context);
@@ -360,16 +364,45 @@ static JSValueRef native_request_text(CN_JS_NATIVE_ARGS)
     return whole_or_undefined(ctx, event, true);
 }
 
+/* Memory is short, and the body would take more: the client is told at once, the script after it.
+ */
+static void give_up_body(struct cn_event *event)
+{
+    static const char text[] = "the server is short of memory; the request body was not taken";
+    struct cn_lane *lane = event->instance->lane;
+    uint64_t handle = event->handle;
+    cn_account_relieved(CN_ACCOUNT_RELIEVE_BODIES, 1);
+    cn_buf_fini(&event->early);
+    cn_event_gathered(event);
+    if (cn_event_is_running(event))
+        cn_fetch_fail(event, 503, text, sizeof(text) - 1);
+    event = cn_event_find(lane, (double)handle);
+    if (event && event->read.context)
+        finish_read(event, CN_EOVERLOADED);
+}
+
+/* Adds to what has been taken of the body. False: there is no memory for it. */
+static bool gather(struct cn_event *event, const uint8_t *bytes, size_t size)
+{
+    if (!cn_account_take(CN_ACCOUNT_BODIES, size))
+        return false;
+    event->gathered += size;
+    cn_buf_append(&event->early, bytes, size);
+    return true;
+}
+
 static void on_collect(struct cn_http_request *http, int status, const uint8_t *bytes, size_t size)
 {
     struct cn_event *event = http->data;
     if (!event || !event->read.context)
         return;
     for (;;) {
-        if (status == CN_HTTP_READ_DATA)
-            cn_buf_append(&event->early, bytes, size);
         if (status != CN_HTTP_READ_DATA)
             break;
+        if (!gather(event, bytes, size)) {
+            give_up_body(event);
+            return;
+        }
         status = cn_http_request_read(http, &bytes, &size, on_collect);
         if (status == CN_HTTP_READ_PENDING)
             return;
@@ -385,6 +418,7 @@ static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
     if (event->read.context)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
     cn_js_pin_set(&event->read, cn_js_context_of(ctx), cn_js_arg(2));
+    event->give_up = give_up_body;
     event->collect = JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_COLLECT_TEXT : CN_COLLECT_BYTES;
     const uint8_t *bytes = NULL;
     size_t size = 0;

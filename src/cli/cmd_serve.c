@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "admin/otlp.h"
+#include "base/account.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -27,17 +28,25 @@
 #include "net/tls.h"
 #include "net/trust.h"
 #include "service/cache.h"
+#include "service/kvcache.h"
+#include "store/sqlite_memory.h"
+#include "store/store.h"
 
 #define LANES_MAX 256
+
+/* How long a turn of `cairn dev` may hold its lane by the clock on the wall. */
+#define DEV_WALL_MS 10000
 
 struct settings {
     char *host; /* owned */
     uint16_t port;
-    int listen_fd; /* passed by the service manager; 0: none */
+    int *listen_fds; /* owned; passed to the process (cli/service.h); NULL: none */
+    size_t listen_count;
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
     size_t heap_bytes_max; /* 0: the default */
+    unsigned stuck_ms;     /* 0: the default */
     struct cn_tls_context *tls;
     struct cn_trust *trust;
     struct cn_egress *egress;
@@ -52,12 +61,10 @@ struct settings {
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
                          bool development, struct settings *settings, struct cn_err *err)
 {
-    int passed;
-    int rc = cn_service_socket(&passed, &settings->host, &settings->port, err);
-    if (rc < 0 || passed > 0) {
-        settings->listen_fd = passed;
+    int rc = cn_service_sockets(&settings->listen_fds, &settings->listen_count, &settings->host,
+                                &settings->port, err);
+    if (rc < 0 || settings->listen_count)
         return rc;
-    }
     if (args->listen)
         return cn_address_parse(args->listen, &settings->host, &settings->port, err);
     if (config->server.listen && !args->ip && !args->port)
@@ -127,6 +134,9 @@ static void choose_limits(const struct cn_config *config, struct settings *setti
     if (config->server.limits.connections)
         limits->connection_count_max = (unsigned)config->server.limits.connections;
     settings->heap_bytes_max = (size_t)config->server.limits.heap_bytes;
+    settings->stuck_ms = (unsigned)config->server.limits.stuck_ms;
+    uint64_t memory = (uint64_t)config->server.limits.memory_bytes;
+    cn_account_set_limit(memory ? memory : cn_account_default(""));
     settings->websockets = (struct cn_ws_options){
         .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
         .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
@@ -169,6 +179,60 @@ static void tell_if_open(const char *data)
     if (stat(data, &info) == 0 && (info.st_mode & 077))
         cn_warn("others can read the data directory (mode %03o): chmod 700 %s",
                 (unsigned)info.st_mode & 0777, data);
+}
+
+/* --- what the account of memory (base/account.h) asks ---------------------------------------- */
+
+static uint64_t cache_bytes(void *data)
+{
+    (void)data;
+    struct cn_cache_stats stats;
+    cn_cache_stats(&stats);
+    return stats.memory_bytes + cn_kept_bytes();
+}
+
+static void cache_forget(void *data)
+{
+    (void)data;
+    cn_cache_forget();
+}
+
+static uint64_t kv_bytes(void *data)
+{
+    struct cn_kvcache_stats stats;
+    cn_kvcache_stats(data, &stats);
+    return stats.bytes;
+}
+
+static void kv_forget(void *data)
+{
+    cn_kvcache_forget(data);
+}
+
+static uint64_t sqlite_bytes(void *data)
+{
+    (void)data;
+    return cn_sqlite_memory_bytes();
+}
+
+static uint64_t store_bytes(void *data)
+{
+    return cn_store_memory(data);
+}
+
+static void add_sources(const struct settings *settings)
+{
+    struct cn_account_source cache = {CN_ACCOUNT_CACHES, cache_bytes, cache_forget, NULL};
+    struct cn_account_source sqlite = {CN_ACCOUNT_SQLITE, sqlite_bytes, NULL, NULL};
+    struct cn_account_source kv = {CN_ACCOUNT_CACHES, kv_bytes, kv_forget,
+                                   settings->data.services.kv_cache};
+    struct cn_account_source store = {CN_ACCOUNT_LOG, store_bytes, NULL, settings->data.store};
+    cn_account_source_add(&cache);
+    cn_account_source_add(&sqlite);
+    if (kv.data)
+        cn_account_source_add(&kv);
+    if (store.data)
+        cn_account_source_add(&store);
 }
 
 static int serve(const struct cn_args *args, bool development, struct cn_deployer *deployer,
@@ -222,16 +286,20 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     char *cache = cn_sprintf("%s/cache", deployer->projects[0].data);
     cn_cache_setup(cache);
     cn_free(cache);
+    add_sources(settings);
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options options = {
         .host = settings->host,
         .port = settings->port,
-        .listen_fd = settings->listen_fd,
+        .listen_fds = settings->listen_fds,
+        .listen_count = settings->listen_count,
         .lane_count = settings->lane_count,
         .limits = settings->limits,
         .websockets = settings->websockets,
         .heap_bytes_max = settings->heap_bytes_max,
+        .stuck_ms = settings->stuck_ms,
+        .wall_ms = development ? DEV_WALL_MS : 0,
         .tls = settings->tls,
         .trust = settings->trust,
         .egress = settings->egress,
@@ -256,6 +324,7 @@ static int run(const struct cn_args *args, bool development)
     int rc = serve(args, development, &deployer, &settings, &err);
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
+    cn_account_sources_clear();
     cn_otlp_stop(settings.otlp);
     cn_data_close(&settings.data);
     cn_adminconf_fini(&settings.adminconf);
@@ -266,6 +335,7 @@ static int run(const struct cn_args *args, bool development)
     cn_egress_free(settings.egress);
     cn_egress_free(settings.proxies);
     cn_free(settings.host);
+    cn_free(settings.listen_fds);
     return rc < 0 ? 1 : 0;
 }
 

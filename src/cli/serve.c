@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "admin/admin.h"
@@ -21,6 +22,9 @@
 #include "worker/server.h"
 
 #define DRAIN_MS_DEFAULT 30000
+#define STOP_MS 10000         /* for the lanes to end, once what runs was cut */
+#define RESTART_DRAIN_MS 3000 /* for requests of other lanes, when one is stuck */
+#define RELOAD_TURN_MS 500    /* cairn dev: a turn older than this makes way for new code */
 
 /* A thread in cn_serve_deploy(); on its stack. */
 struct waiter {
@@ -51,6 +55,7 @@ struct cn_serve {
     struct cn_list waiting;          /* of struct waiter: for the reload under way */
     bool draining;
     bool stopping;
+    int *kept;            /* owned; listening sockets for the process that comes after, or NULL */
     struct cn_err result; /* code 0: all went well */
 };
 
@@ -141,6 +146,8 @@ static struct cn_deployment *take_served(void *data)
 
 static void deploy(struct cn_serve *serve)
 {
+    if (serve->options.wall_ms && serve->listening)
+        cn_server_end_turns(serve->server, RELOAD_TURN_MS);
     serve->deploying = cn_deployment_ref(serve->loaded);
     cn_server_deploy(serve->server, serve->loaded);
 }
@@ -191,7 +198,9 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
 
 static void on_drained(struct cn_server *server)
 {
-    stop(cn_server_data(server));
+    struct cn_serve *serve = cn_server_data(server);
+    if (!serve->kept) /* a stuck lane that drains after all is restarted nonetheless */
+        stop(serve);
 }
 
 static void on_load(uv_work_t *work)
@@ -253,6 +262,8 @@ static void stop(struct cn_serve *serve)
     if (serve->stopping)
         return;
     serve->stopping = true;
+    cn_server_end_turns(serve->server, 0);
+    cn_server_end_by(serve->server, STOP_MS); /* V1 */
     refuse_all(serve);
     uv_close((uv_handle_t *)&serve->asked, NULL);
     if (serve->options.on_stop)
@@ -284,7 +295,38 @@ static void on_end_signal(uv_signal_t *handle, int number)
     cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
     unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
     uv_timer_start(&serve->drain_timer, on_drain_timeout, drain_ms, 0);
+    cn_server_end_by(serve->server, drain_ms + STOP_MS);
     cn_server_drain(serve->server);
+}
+
+/* --- a lane that does not come back --------------------------------------------------------- */
+
+static void on_restart(uv_timer_t *timer)
+{
+    struct cn_serve *serve = timer->data;
+    struct cn_err err;
+    /* Does not return if all goes well. */
+    (void)cn_service_restart(serve->kept, serve->options.lane_count, &err);
+    cn_error("the server cannot start itself anew (%s) and ends", err.text);
+    _exit(1);
+}
+
+static void on_stuck(struct cn_server *server)
+{
+    struct cn_serve *serve = cn_server_data(server);
+    if (serve->draining || serve->stopping)
+        return; /* V1 */
+    serve->draining = true;
+    cn_error("the server starts itself anew to get the lane back; other requests have %u s to "
+             "finish, the address stays open, what was acknowledged is on disk",
+             RESTART_DRAIN_MS / 1000);
+    cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
+    serve->kept = cn_alloc_zero(serve->options.lane_count * sizeof(*serve->kept));
+    for (unsigned i = 0; i < serve->options.lane_count;
+         i++) /* V2: draining closes the lanes' own */
+        serve->kept[i] = dup(cn_server_listener(server, i));
+    uv_timer_start(&serve->drain_timer, on_restart, RESTART_DRAIN_MS, 0);
+    cn_server_drain(server);
 }
 
 static void on_hangup(uv_signal_t *handle, int number)
@@ -326,7 +368,8 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .loop = &serve->loop,
         .host = options->host,
         .port = options->port,
-        .listen_fd = options->listen_fd,
+        .listen_fds = options->listen_fds,
+        .listen_count = options->listen_count,
         .lane_count = options->lane_count,
         .limits = options->limits,
         .websockets = options->websockets,
@@ -337,6 +380,9 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .node = options->node,
         .exporter = cn_otlp_exporter(options->otlp),
         .heap_bytes_max = options->heap_bytes_max,
+        .stuck_ms = options->stuck_ms,
+        .wall_ms = options->wall_ms,
+        .on_stuck = on_stuck,
         .show_errors = options->show_errors,
         .install = cn_bindings_install,
         .background = &cn_background,

@@ -8,6 +8,14 @@
  *               SIGTERM, SIGINT: drain up to 30 s, then stop ◄───────────────┘
  *               (a second signal stops at once)
  *
+ * A lane that is stuck in a call that nothing can interrupt (worker/watchdog.h) ends only with the
+ * process. So the process starts anew in its place: the other lanes finish what they can, then it
+ * executes itself with the listening sockets open, so that clients who connect meanwhile wait and
+ * are not refused. What was acknowledged is on disk, as after a crash; nothing else is promised.
+ *
+ * V1  SIGTERM ends the process within the time to drain and STOP_MS, whatever the lanes do.
+ * V2  The sockets listen from the start of the first process to the end of the last.
+ *
  * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
  * a thread of libuv's pool after the first time. */
 #ifndef CN_CLI_SERVE_H
@@ -31,7 +39,8 @@ struct cn_trust;
 struct cn_serve_options {
     const char *host;
     uint16_t port;
-    int listen_fd; /* borrowed: a socket that listens there already; 0: none */
+    const int *listen_fds; /* borrowed: sockets that listen there already, */
+    size_t listen_count;   /* one for each lane, or one for all; 0: none */
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
@@ -43,8 +52,10 @@ struct cn_serve_options {
     const struct cn_admin_options *admin; /* borrowed */
     struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
     size_t heap_bytes_max;                /* per lane; 0: the default */
-    bool show_errors;                     /* dev */
-    unsigned drain_ms;                    /* 0: 30 s */
+    unsigned stuck_ms; /* CPU time past its limit, then a restart; 0: the default */
+    unsigned wall_ms;  /* a turn may last so long; 0: any time (dev) */
+    bool show_errors;  /* dev */
+    unsigned drain_ms; /* 0: 30 s */
     /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
     int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
     /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */

@@ -3,14 +3,18 @@
  * it has opened for us (LISTEN_FDS), and how far we are (NOTIFY_SOCKET). Without one, nothing. */
 #ifndef CN_CLI_SERVICE_H
 #define CN_CLI_SERVICE_H
+#include <stddef.h>
 #include <stdint.h>
 
 struct cn_err;
 
-/* The listening TCP socket that was passed to this process: its descriptor, with its address in
- * *host (owned) and *port; -1: none was passed. More than one, or another kind, is an error.
- * The variables are removed, so that children do not take them for theirs. */
-int cn_service_socket(int *fd, char **host, uint16_t *port, struct cn_err *err);
+/* The listening TCP sockets that were passed to this process: their descriptors (owned, NULL: none)
+ * and their number, with their address in *host (owned) and *port. A service manager passes one;
+ * more, or another kind, is an error. A process before this one (cn_service_restart()) passes one
+ * for each lane. The variables are removed, so that children do not take them for theirs. */
+int cn_service_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err);
+/* This program again, with the same arguments and these sockets. Returns only if it fails. */
+int cn_service_restart(const int *fds, size_t count, struct cn_err *err);
 
 /* Tells the manager, e.g. "READY=1". */
 void cn_service_tell(const char *state);

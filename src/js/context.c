@@ -52,6 +52,7 @@ void cn_js_context_free(struct cn_js_context *context)
      * of, for ever: another global's function takes its place. */
     JSGlobalContextSetUnhandledRejectionCallback(context->ref, context->vm->nothing, NULL);
     JSGlobalContextRelease(context->ref);
+    cn_js_meter_end(&context->meter);
     cn_free(context);
 }
 

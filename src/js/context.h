@@ -45,7 +45,9 @@ struct cn_js_context {
      * that waits for ever. Who deals with it clears it. */
     bool cut;
     uint64_t cut_request; /* for which the code ran that was ended, if nobody's; 0: an object's */
-    void *data;           /* the owner's */
+    struct cn_js_meter meter; /* of turns that are nobody's */
+    enum cn_js_end end;       /* why its last turn that was ended was */
+    void *data;               /* the owner's */
 };
 
 struct cn_js_pin {

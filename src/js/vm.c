@@ -2,6 +2,7 @@
 #include "js/vm.h"
 
 #include <glib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,12 +14,13 @@
 #include "js/engine/clock.h"
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
+#include "js/engine/names.h"
 #include "js/engine/patch.h"
 #include "js/value.h"
 
 /* The engine looks at the budget whenever this much CPU time has gone by. With its own clock it
  * counts anew at every microtask: then it has to be less than what many of them take. */
-#define WATCH_INTERVAL_SECONDS 0.05
+#define WATCH_INTERVAL_SECONDS 0.01
 #define WATCH_INTERVAL_OWN_CLOCK_SECONDS 0.005
 /* CPU time of what the engine has deferred, in one go. */
 #define PUMP_NS_MAX 1000000000u
@@ -36,7 +38,7 @@ static uint64_t thread_cpu_ns(void)
 /* A turn cannot have used its budget of CPU before it has lasted that long, and the monotonic clock
  * is no system call, as the thread's CPU clock is (0.3 us). Past that, half of the budget counts as
  * used and the rest is measured: a turn that others kept from running is not ended for it. */
-static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
+static enum cn_js_end over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
 {
     if (vm->watched_turn != vm->turn_count) {
         vm->watched_turn = vm->turn_count;
@@ -44,13 +46,17 @@ static bool over_budget(struct cn_js_vm *vm, uint64_t now_mono_ns)
         vm->cpu_deadline_ns = 0;
     }
     if (vm->ending)
-        return true;
+        return CN_JS_END_ASKED;
+    struct cn_js_pulse *pulse = vm->pulse;
+    if (atomic_load_explicit(&pulse->unwanted, memory_order_relaxed) ==
+        atomic_load_explicit(&pulse->running, memory_order_relaxed) + 1)
+        return atomic_load_explicit(&pulse->why, memory_order_relaxed);
     if (!vm->budget_ns || now_mono_ns - vm->watched_mono_ns < vm->budget_ns)
-        return false;
+        return CN_JS_END_NONE;
     uint64_t cpu_ns = thread_cpu_ns();
     if (!vm->cpu_deadline_ns)
         vm->cpu_deadline_ns = cpu_ns + vm->budget_ns / 2;
-    return cpu_ns >= vm->cpu_deadline_ns;
+    return cpu_ns >= vm->cpu_deadline_ns ? CN_JS_END_CPU : CN_JS_END_NONE;
 }
 
 static bool should_terminate(JSContextRef ctx, void *context);
@@ -113,6 +119,7 @@ int cn_js_setup(struct cn_err *err)
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
     setenv("JSC_usePollingTraps", "1", 0);
     cn_js_engine_clock_setup(is_overdue);
+    cn_js_engine_names_setup(is_overdue);
     int rc = cn_js_engine_setup(try_out, err);
     if (rc < 0)
         return rc;
@@ -135,8 +142,11 @@ static bool should_terminate(JSContextRef ctx, void *context)
 {
     (void)ctx;
     struct cn_js_vm *vm = context;
-    if (over_budget(vm, cn_clock_mono_ns(cn_clock_system())))
+    enum cn_js_end end = over_budget(vm, cn_clock_mono_ns(cn_clock_system()));
+    if (end && !vm->terminated) {
         vm->terminated = true;
+        vm->end = end;
+    }
     vm->hurried = false;
     /* The engine asks once for each limit that was set. */
     watch(vm);
@@ -147,6 +157,16 @@ static JSValueRef do_nothing(JSContextRef ctx, JSObjectRef function, JSObjectRef
                              size_t argc, const JSValueRef argv[], JSValueRef *exception)
 {
     return JSValueMakeUndefined(ctx);
+}
+
+/* The heap is past its bound, in the middle of a turn. */
+static void on_over(void *data)
+{
+    struct cn_js_vm *vm = data;
+    if (!vm->entered)
+        return;
+    cn_js_unwant(vm->pulse, atomic_load_explicit(&vm->pulse->running, memory_order_relaxed),
+                 CN_JS_END_MEMORY);
 }
 
 struct cn_js_vm *cn_js_vm_new(void *data)
@@ -170,6 +190,8 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->house = CN_NEW(struct cn_js_context);
     *vm->house = (struct cn_js_context){.vm = vm, .ref = vm->bare, .budget_ns = PUMP_NS_MAX};
     vm->watched_turn = UINT64_MAX;
+    vm->pulse = &vm->own_pulse;
+    vm->alloc = cn_js_alloc_open(0, on_over, vm);
     current = vm;
     watch(vm);
     cn_js_engine_prove(vm);
@@ -190,6 +212,7 @@ void cn_js_vm_free(struct cn_js_vm *vm)
     cn_free(vm->clock);
     cn_free(vm->mark);
     cn_free(vm);
+    cn_js_alloc_close();
     current = NULL;
 }
 
@@ -238,11 +261,22 @@ static void count_cost(struct cn_js_vm *vm, double trace)
     vm->cost_ticks = now;
 }
 
+/* What is allocated from now on is the owner's, or the context's. */
+static void set_meter(struct cn_js_vm *vm)
+{
+    cn_js_alloc_switch(vm->meter ? vm->meter : &vm->inside->meter);
+}
+
 static void begin_turn(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     vm->budget_ns = context->budget_ns;
     vm->terminated = vm->ending = false;
+    cn_js_alloc_begin(vm->meter ? vm->meter : &context->meter);
+    struct cn_js_pulse *pulse = vm->pulse;
+    atomic_store_explicit(&pulse->budget_ns, vm->budget_ns, memory_order_relaxed);
+    atomic_store_explicit(&pulse->context, context, memory_order_relaxed);
+    atomic_store_explicit(&pulse->running, vm->turn_count + 1, memory_order_release);
     JSLock(context->ref);
     cn_js_engine_lock_held(true);
     vm->clock[CN_JS_TIME] = (double)cn_clock_wall_ms(cn_clock_system());
@@ -277,6 +311,7 @@ static void end_nested(struct cn_js_vm *vm)
     memcpy(vm->clock, nested->clock, sizeof(nested->clock));
     vm->clock[CN_JS_LAST_CONTEXT] = last;
     cn_js_switch(vm, nested->owner);
+    set_meter(vm);
     cn_free(nested);
 }
 
@@ -292,6 +327,8 @@ void cn_js_enter(struct cn_js_context *context)
         begin_nested(context);
     }
     vm->inside = context;
+    if (vm->nested)
+        set_meter(vm);
 }
 
 void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause)
@@ -328,6 +365,7 @@ void cn_js_switch(struct cn_js_vm *vm, void *owner)
     vm->owner = owner;
     if (vm->hooks)
         vm->hooks->focus(vm->data, owner);
+    set_meter(vm);
 }
 
 void cn_js_end_turn(struct cn_js_vm *vm)
@@ -356,6 +394,7 @@ static void settle_termination(struct cn_js_context *context)
     struct cn_js_vm *vm = context->vm;
     absorb_termination(context);
     context->cut = true;
+    context->end = vm->end;
     context->cut_request = vm->owner ? 0 : cn_js_cause(vm).request;
     if (vm->hooks)
         vm->hooks->terminated(vm->data, vm->owner);
@@ -374,12 +413,15 @@ void cn_js_leave(struct cn_js_context *context)
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
     cn_js_engine_lock_held(false);
+    atomic_store_explicit(&vm->pulse->running, 0, memory_order_release);
     if (vm->terminated)
         settle_termination(context);
     count_cost(vm, vm->cost_trace);
     vm->entered = 0;
     vm->inside = NULL;
     vm->turn_count++;
+    cn_js_alloc_end();
+    vm->meter = NULL;
     context->ticks += cn_clock_ticks() - vm->turn_ticks;
     vm->cause = (struct cn_js_cause){0};
     write_clock(vm, &vm->cause);
@@ -389,6 +431,36 @@ void cn_js_leave(struct cn_js_context *context)
         vm->hooks->end(vm->data);
     if (vm->on_turn_end)
         vm->on_turn_end(vm->data);
+}
+
+void cn_js_unwant(struct cn_js_pulse *pulse, uint64_t turn, enum cn_js_end why)
+{
+    /* Kept with one added, so that 0 is no turn. The first reason stays. */
+    if (turn == 0 || atomic_load_explicit(&pulse->unwanted, memory_order_relaxed) == turn + 1)
+        return;
+    atomic_store_explicit(&pulse->why, why, memory_order_relaxed);
+    atomic_store_explicit(&pulse->unwanted, turn + 1, memory_order_release);
+}
+
+const char *cn_js_end_text(enum cn_js_end end, uint64_t cpu_limit_ms)
+{
+    static _Thread_local char text[96];
+    switch (end) {
+    case CN_JS_END_MEMORY:
+        return "took more memory than there may be";
+    case CN_JS_END_WALL:
+        return "held its lane for too long";
+    case CN_JS_END_STOP:
+        return "was still running when it had to make way";
+    case CN_JS_END_ASKED:
+        return "was ended";
+    case CN_JS_END_NONE:
+    case CN_JS_END_CPU:
+        break;
+    }
+    snprintf(text, sizeof(text), "used more than its CPU limit of %llu ms",
+             (unsigned long long)cpu_limit_ms);
+    return text;
 }
 
 static struct cn_js_context *any_context(struct cn_js_vm *vm)

@@ -28,11 +28,13 @@
  * Ownership: the lane. Contexts must be freed before the VM. */
 #ifndef CN_JS_VM_H
 #define CN_JS_VM_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
+#include "js/engine/alloc.h"
 #include "js/jsc.h"
 
 struct cn_err;
@@ -49,6 +51,16 @@ enum cn_js_clock {
     CN_JS_LAST_CONTEXT, /* the number given last */
     CN_JS_STRAY,        /* not 0: what leaves must wait though no object's gate says so */
     CN_JS_CLOCK_COUNT,
+};
+
+/* Why a turn was ended before its time. */
+enum cn_js_end {
+    CN_JS_END_NONE,
+    CN_JS_END_CPU,    /* it used up its CPU time */
+    CN_JS_END_MEMORY, /* it took more memory than there may be */
+    CN_JS_END_WALL,   /* it lasted for too long (cairn dev) */
+    CN_JS_END_STOP,   /* the server stops, or its code was replaced */
+    CN_JS_END_ASKED,  /* a native function wanted it: cn_js_end_turn() */
 };
 
 struct cn_js_owner_hooks {
@@ -76,6 +88,15 @@ struct cn_js_cause {
     bool unsampled; /* no trace is wanted */
 };
 
+/* What a watchdog on another thread sees of a VM, and may ask of it. */
+struct cn_js_pulse {
+    _Atomic uint64_t running;                /* the number of the running turn; 0: none */
+    _Atomic uint64_t budget_ns;              /* CPU time that it may use; 0: any */
+    _Atomic(struct cn_js_context *) context; /* whose it is; good while it runs */
+    _Atomic uint64_t unwanted;               /* the turn that is to end, */
+    _Atomic int why;                         /* and the reason: enum cn_js_end */
+};
+
 struct cn_js_vm {
     JSContextGroupRef group;
     struct cn_list contexts;     /* of struct cn_js_context */
@@ -100,11 +121,16 @@ struct cn_js_vm {
         cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
     bool hurried;        /* the engine was told to ask at once, and has not yet */
     bool ending;         /* the running turn is to be ended, whatever its budget */
-    bool terminated;     /* the running turn, or the last one, was ended for its budget */
+    bool terminated;     /* the running turn, or the last one, was ended before its time */
+    struct cn_js_pulse *pulse; /* `own_pulse`, or that of the lane, which outlives the VM */
+    struct cn_js_pulse own_pulse;
+    enum cn_js_end end;                    /* of the last turn that was ended */
+    unsigned alloc;                        /* its number in engine/alloc.h */
     const struct cn_js_owner_hooks *hooks; /* NULL while there are no owners */
     void *owner;                           /* for whom code runs now; NULL: nobody */
-    struct cn_js_context *inside;          /* the context of the innermost enter */
-    struct cn_js_nested *nested;           /* what innermost ones have put aside; NULL: nothing */
+    struct cn_js_meter *meter;    /* the owner's, which the hooks set; NULL: the context's */
+    struct cn_js_context *inside; /* the context of the innermost enter */
+    struct cn_js_nested *nested;  /* what innermost ones have put aside; NULL: nothing */
     /* Of the next turn: set by whoever begins one. In a turn cn_js_cause() knows it. */
     struct cn_js_cause cause;
     void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks); /* if it has a trace */
@@ -135,6 +161,11 @@ void cn_js_switch(struct cn_js_vm *vm, void *owner);
 /* From a native function: the engine ends the turn soon, with an exception that JavaScript cannot
  * catch. Until then the script goes on. */
 void cn_js_end_turn(struct cn_js_vm *vm);
+
+/* From any thread: ends the turn with this number (`running`), if it still runs. */
+void cn_js_unwant(struct cn_js_pulse *pulse, uint64_t turn, enum cn_js_end why);
+/* For a person: "used more than its CPU limit of 50 ms". Borrowed until the thread's next call. */
+const char *cn_js_end_text(enum cn_js_end end, uint64_t cpu_limit_ms);
 
 struct cn_js_memory {
     size_t heap_bytes;     /* live objects and what they hold outside the heap */

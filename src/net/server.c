@@ -254,6 +254,44 @@ void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_st
     stats->connection_count = (uint32_t)cn_stream_lane_count(server->lane);
 }
 
+size_t cn_http_server_bytes(const struct cn_http_server *server)
+{
+    size_t bytes = 0;
+    CN_LIST_FOREACH(&server->conns, link)
+    {
+        const struct conn *conn = CN_CONTAINER_OF(link, struct conn, link);
+        bytes += conn->state == CONN_CLOSED ? 0 : cn_stream_queued(conn->stream);
+    }
+    return bytes;
+}
+
+/* NULL: less than `least` waits for everyone. */
+static struct conn *slowest(struct cn_http_server *server, size_t least)
+{
+    struct conn *found = NULL;
+    CN_LIST_FOREACH(&server->conns, link)
+    {
+        struct conn *conn = CN_CONTAINER_OF(link, struct conn, link);
+        size_t bytes = conn->state == CONN_CLOSED ? 0 : cn_stream_queued(conn->stream);
+        if (bytes < least)
+            continue;
+        found = conn;
+        least = bytes + 1;
+    }
+    return found;
+}
+
+size_t cn_http_server_relieve(struct cn_http_server *server, uint64_t bytes)
+{
+    size_t count = 0;
+    struct conn *conn;
+    for (uint64_t freed = 0; freed < bytes && (conn = slowest(server, CN_HTTP_SLOW_MIN)); count++) {
+        freed += cn_stream_queued(conn->stream);
+        conn_kill(conn, CN_EOVERLOADED);
+    }
+    return count;
+}
+
 const char *server_date(struct cn_http_server *server)
 {
     uint64_t now_ms = uv_now(server->loop);

@@ -96,6 +96,12 @@ struct cn_http_stats {
     uint32_t busy_count;       /* requests whose response is not complete */
 };
 void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_stats *stats);
+/* What waits for clients that read slowly. */
+size_t cn_http_server_bytes(const struct cn_http_server *server);
+/* Memory is short: cuts the connections for which most waits, until `bytes` have been given back or
+ * none has as much as CN_HTTP_SLOW_MIN waiting. Returns how many. */
+#define CN_HTTP_SLOW_MIN (256u << 10)
+size_t cn_http_server_relieve(struct cn_http_server *server, uint64_t bytes);
 
 /* --- the request ------------------------------------------------------------------------ */
 

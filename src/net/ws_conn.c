@@ -10,8 +10,10 @@
  *     to do so too: closing at once could reset the connection and destroy our
  *     close frame before it is read.
  * W3  `end` is set until the conversation is over. What comes later is ignored.
- * W4  A message is not taken when output_size_max bytes wait already: the peer
- *     does not read, and gets 1013. */
+ * W4  When more than output_size_max bytes wait for a peer it does not read, and gets 1013.
+ * W5  No more than OUTPUT_HIGH and a message are in the stream; the rest waits in the end's
+ *     queue, where a broadcast is one message for all, and from where it can go at once: a peer
+ *     that is given up gets what the stream has already, whole, and then its close. */
 #include "net/ws_conn.h"
 
 #include <string.h>
@@ -28,6 +30,7 @@
 #include "net/ws_frame.h"
 
 #define TICK_MS 1000
+#define OUTPUT_HIGH (256u << 10)
 #define COPY_MAX (CN_STREAM_RESERVE_MAX - CN_WS_HEAD_MAX)
 
 struct cn_ws_lane {
@@ -53,6 +56,7 @@ struct cn_ws {
     struct cn_ws_terms terms;
     bool pinged; /* and nothing has been heard since */
     bool close_sent, close_received;
+    bool timed; /* its program has closed it: the rest and the close have close_timeout_ms */
 };
 
 static void end_ready(struct cn_ws_end *end);
@@ -144,6 +148,12 @@ static void ws_free(struct cn_ws *ws)
 static size_t io_queued(const struct cn_ws *ws)
 {
     return ws->stream ? cn_stream_queued(ws->stream) : ws->pending.size;
+}
+
+/* All that waits for the peer (W5). */
+static size_t waiting(const struct cn_ws *ws)
+{
+    return io_queued(ws) + (ws->end ? ws->end->queue_bytes : 0);
 }
 
 static void io_write(struct cn_ws *ws, const void *bytes, size_t size)
@@ -281,31 +291,43 @@ static void refuse(struct cn_ws *ws, uint16_t code, const char *problem)
     finish(ws);
 }
 
-static void overflow(struct cn_ws *ws)
+/* The peer does not read, and what waits for it is wanted back: W4, or memory is short. */
+static void give_up(struct cn_ws *ws, const char *reason)
 {
-    static const char reason[] = "the messages are not read fast enough";
     uint16_t port;
     cn_warn("a WebSocket was closed with 1013: %zu bytes wait for a client that does not read (%s)",
-            io_queued(ws), ws->stream ? cn_stream_remote(ws->stream, &port) : "outgoing");
-    send_close(ws, CN_WS_TRY_LATER, reason, sizeof(reason) - 1);
-    struct cn_ws_close close = {CN_WS_TRY_LATER, false, reason, sizeof(reason) - 1, NULL};
+            waiting(ws), ws->stream ? cn_stream_remote(ws->stream, &port) : "outgoing");
+    send_close(ws, CN_WS_TRY_LATER, reason, strlen(reason));
+    struct cn_ws_close close = {CN_WS_TRY_LATER, false, reason, strlen(reason), NULL};
     cn_ws_end_cut(ws->end, &close);
     ws->close_received = true;
-    let_go(ws);
+    let_go(ws); /* with its queue */
     arm_closing(ws);
 }
 
-/* Something for the wire. */
+/* More waits than the stream takes (W5). */
+static void wait_for_room(struct cn_ws *ws)
+{
+    if (waiting(ws) > ws->lane->options.output_size_max && !ws->close_sent) {
+        give_up(ws, "the messages are not read fast enough"); /* W4 */
+        return;
+    }
+    if (cn_ws_end_closed(ws->end->peer) && !ws->timed) {
+        ws->timed = true;
+        arm_closing(ws);
+    }
+    if (ws->stream)
+        cn_stream_want_drain(ws->stream); /* a socket of ours tells by itself */
+}
+
+/* Something for the wire, or room on it. */
 static void end_ready(struct cn_ws_end *end)
 {
     struct cn_ws *ws = end->owner;
     struct cn_ws_item *item;
-    while (ws->end && (item = cn_ws_end_take(end))) {
+    while (ws->end && io_queued(ws) < OUTPUT_HIGH && (item = cn_ws_end_take(end))) {
         if (item->message) {
-            size_t queued = io_queued(ws);
-            if (queued > 0 && queued + item->message->size > ws->lane->options.output_size_max)
-                overflow(ws); /* W4 */
-            else if (!ws->close_sent)
+            if (!ws->close_sent)
                 send_message(ws, item->message);
         } else if (item->close.code == CN_WS_ABNORMAL) {
             cut(ws, NULL);
@@ -318,6 +340,8 @@ static void end_ready(struct cn_ws_end *end)
         }
         cn_ws_item_free(item);
     }
+    if (ws->end && !cn_list_empty(&end->queue))
+        wait_for_room(ws);
 }
 
 static void end_hold(struct cn_ws_end *end, bool hold)
@@ -409,9 +433,17 @@ static void on_stream_closed(struct cn_stream *stream)
     ws_free(cn_stream_owner(stream));
 }
 
+static void on_stream_drain(struct cn_stream *stream)
+{
+    struct cn_ws *ws = cn_stream_owner(stream);
+    if (ws->end)
+        end_ready(ws->end);
+}
+
 static const struct cn_stream_callbacks stream_callbacks = {
     .on_data = on_stream_data,
     .on_end = on_stream_end,
+    .on_drain = on_stream_drain,
     .on_closed = on_stream_closed,
 };
 
@@ -563,6 +595,8 @@ static void on_socket_drain(struct cn_socket *socket, void *data)
     if (ws->pending.size > 0 &&
         cn_socket_write(socket, ws->pending.data, ws->pending.size, &err) != CN_EOVERLOADED)
         cn_buf_fini(&ws->pending);
+    if (ws->end)
+        end_ready(ws->end);
     if (ws->close_sent && ws->close_received && ws->pending.size == 0)
         cn_socket_end(socket);
 }
@@ -599,6 +633,45 @@ void cn_ws_adopt(struct cn_ws_lane *lane, struct cn_socket *socket, const struct
     join(ws, end);
     if (size > 0)
         receive(ws, bytes, size);
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+size_t cn_ws_lane_bytes(const struct cn_ws_lane *lane)
+{
+    size_t bytes = 0;
+    CN_LIST_FOREACH(&lane->open, node)
+    bytes += waiting(CN_CONTAINER_OF(node, struct cn_ws, link));
+    CN_LIST_FOREACH(&lane->closing, node)
+    bytes += waiting(CN_CONTAINER_OF(node, struct cn_ws, link));
+    return bytes;
+}
+
+/* The one for whom most waits. NULL: less than `least` waits for everyone. */
+static struct cn_ws *slowest(struct cn_ws_lane *lane, size_t least)
+{
+    struct cn_ws *found = NULL;
+    CN_LIST_FOREACH(&lane->open, node)
+    {
+        struct cn_ws *ws = CN_CONTAINER_OF(node, struct cn_ws, link);
+        size_t bytes = ws->end && !ws->close_sent ? waiting(ws) : 0;
+        if (bytes < least)
+            continue;
+        found = ws;
+        least = bytes + 1;
+    }
+    return found;
+}
+
+size_t cn_ws_lane_relieve(struct cn_ws_lane *lane, uint64_t bytes)
+{
+    size_t count = 0;
+    struct cn_ws *ws;
+    for (uint64_t freed = 0; freed < bytes && (ws = slowest(lane, CN_WS_SLOW_MIN)); count++) {
+        freed += waiting(ws);
+        give_up(ws, "memory is short, and the messages are not read fast enough");
+    }
+    return count;
 }
 
 /* --- time --------------------------------------------------------------------------------- */

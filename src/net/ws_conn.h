@@ -44,6 +44,12 @@ struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *o
 /* Goes when its last connection has, and the loop has closed its timer. */
 void cn_ws_lane_free(struct cn_ws_lane *lane);
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane);
+/* What waits for their peers. A message for many is counted for each. */
+size_t cn_ws_lane_bytes(const struct cn_ws_lane *lane);
+/* Memory is short: closes those that read slowest with 1013 until `bytes` have been given back, or
+ * none has as much as CN_WS_SLOW_MIN waiting. Returns how many. */
+#define CN_WS_SLOW_MIN (64u << 10)
+size_t cn_ws_lane_relieve(struct cn_ws_lane *lane, uint64_t bytes);
 /* Closes every connection with 1012 (service restart), and later ones as soon as they open. */
 void cn_ws_lane_shutdown(struct cn_ws_lane *lane);
 /* Cuts every connection now: the ends see 1006. */

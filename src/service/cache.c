@@ -133,6 +133,22 @@ static void drop(struct cn_list *garbage)
         cn_cache_entry_unref(CN_CONTAINER_OF(node, struct cn_cache_entry, used));
 }
 
+void cn_cache_forget(void)
+{
+    struct cn_list garbage;
+    cn_list_init(&garbage);
+    lock();
+    while (!cn_list_empty(&cache.memory)) {
+        struct cn_cache_entry *entry =
+            CN_CONTAINER_OF(cache.memory.next, struct cn_cache_entry, used);
+        unlist(entry);
+        cn_list_push_back(&garbage, &entry->used);
+        cache.stats.evictions++;
+    }
+    unlock();
+    drop(&garbage);
+}
+
 bool cn_cache_put(struct cn_cache_entry *entry)
 {
     if (entry->size > CN_CACHE_BODY_MAX || memory_of(entry) > CN_CACHE_MEMORY_MAX / 4) {

@@ -79,6 +79,9 @@ struct cn_cache_purge {
  * many. */
 size_t cn_cache_purge(const struct cn_cache_purge *purge);
 
+/* Memory is short: entries whose bodies are in memory go. */
+void cn_cache_forget(void);
+
 struct cn_cache_stats {
     uint64_t hits, misses, evictions, entries, memory_bytes, disk_bytes;
 };

@@ -93,6 +93,17 @@ void cn_kvcache_free(struct cn_kvcache *cache)
     cn_free(cache);
 }
 
+void cn_kvcache_forget(struct cn_kvcache *cache)
+{
+    for (size_t i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = &cache->stripes[i];
+        pthread_mutex_lock(&stripe->lock);
+        CN_LIST_FOREACH(&stripe->recent, node)
+        remove_entry(stripe, CN_CONTAINER_OF(node, struct entry, link));
+        pthread_mutex_unlock(&stripe->lock);
+    }
+}
+
 static struct birth *birth_of(struct cn_kvcache *cache, const struct cn_object_key *key)
 {
     return &cache->births[cn_hash_bytes(1, key, sizeof(*key)) % BIRTHS];

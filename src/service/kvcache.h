@@ -46,6 +46,9 @@ void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call);
 void cn_kvcache_start(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
 void cn_kvcache_end(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
 
+/* Memory is short: it starts empty again. */
+void cn_kvcache_forget(struct cn_kvcache *cache);
+
 struct cn_kvcache_stats {
     uint64_t hits, misses, entries, bytes;
 };

@@ -644,6 +644,14 @@ uint64_t cn_log_checkpoint_start(struct cn_log *log)
     return boundary;
 }
 
+uint64_t cn_log_pending(struct cn_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t bytes = log->pending;
+    pthread_mutex_unlock(&log->lock);
+    return bytes;
+}
+
 uint64_t cn_log_live_size(struct cn_log *log)
 {
     pthread_mutex_lock(&log->lock);

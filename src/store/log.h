@@ -74,6 +74,8 @@ uint64_t cn_log_durable(const struct cn_log *log);
 uint64_t cn_log_appended(const struct cn_log *log);
 /* Writes and syncs what was appended, in the caller's thread; only if `manual`. */
 void cn_log_flush(struct cn_log *log);
+/* Bytes that wait in memory (L6). */
+uint64_t cn_log_pending(struct cn_log *log);
 /* Blocks until `lsn` is durable; negative if the log has failed before. */
 int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err);
 /* 0, or CN_EREADONLY with the reason why appends are refused. */

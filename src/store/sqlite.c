@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "store/sqlite_memory.h"
 
 int cn_sqlite_setup(struct cn_err *err)
 {
+    (void)cn_sqlite_memory_setup(); /* refused if SQLite has started already, with it */
     int rc = sqlite3_initialize();
     return rc == SQLITE_OK ? 0 : cn_err_set(err, CN_ESQL, "SQLite does not start: error %d", rc);
 }

@@ -446,3 +446,9 @@ void cn_store_stats(struct cn_store *store, struct cn_store_stats *stats)
     stats->open_files = store->images.open_files;
     pthread_mutex_unlock(&store->images.lock);
 }
+
+uint64_t cn_store_memory(struct cn_store *store)
+{
+    return cn_log_pending(store->log) +
+           (uint64_t)atomic_load(&store->images.dirty_pages) * CN_PAGE_SIZE;
+}

@@ -154,5 +154,7 @@ struct cn_store_stats {
     uint64_t recovered_records; /* by the last open */
 };
 void cn_store_stats(struct cn_store *store, struct cn_store_stats *stats);
+/* Memory of the log and of committed pages that are not in their files yet. */
+uint64_t cn_store_memory(struct cn_store *store);
 
 #endif

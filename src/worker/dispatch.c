@@ -157,8 +157,8 @@ static void run(struct cn_event *event)
                         argv, NULL, &err);
     cn_js_leave(context);
     if (context->vm->terminated)
-        rc = cn_err_set(&err, CN_ELIMIT, "The script used more than its CPU limit of %llu ms.",
-                        (unsigned long long)instance->script->cpu_limit_ms);
+        rc = cn_err_set(&err, CN_ELIMIT, "The script %s.",
+                        cn_js_end_text(context->vm->end, instance->script->cpu_limit_ms));
     if (rc == 0)
         return;
     event = cn_event_find(lane, handle); /* it may be over already */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/event.h"
 
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "worker/instance.h"
@@ -68,11 +69,19 @@ struct cn_event *cn_event_find(const struct cn_lane *lane, double handle)
     return cn_handles_find(&lane->events, handle);
 }
 
+void cn_event_gathered(struct cn_event *event)
+{
+    cn_account_add(CN_ACCOUNT_BODIES, -(int64_t)event->gathered);
+    event->gathered = 0;
+    event->give_up = NULL;
+}
+
 void cn_event_free(struct cn_event *event)
 {
     CN_ASSERT(event->state == CN_EVENT_OVER && !event->http);
     if (event->source)
         event->source_gone(event->source); /* E3 */
+    cn_event_gathered(event);
     cn_handles_remove(&event->instance->lane->events, event->handle);
     cn_buf_fini(&event->early);
     cn_js_pin_clear(&event->read);

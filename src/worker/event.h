@@ -63,7 +63,10 @@ struct cn_event {
     bool unsampled;       /* its caller wants no trace kept */
     const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
+    size_t gathered;      /* of `early`: counted in the account */
     struct cn_buf early;  /* body bytes taken from the server before they were asked for */
+    /* While its body is gathered in `early`: memory is short, answer 503. NULL: it is not. */
+    void (*give_up)(struct cn_event *event);
     enum cn_collect collect;           /* the pending read wants all of the body */
     struct cn_js_pin read;             /* callback of a pending body read */
     struct cn_js_pin drain;            /* callback of a blocked write */
@@ -110,6 +113,8 @@ struct cn_event *cn_event_find(const struct cn_lane *lane, double handle);
 void cn_event_begin(struct cn_event *event);
 void cn_event_complete(struct cn_event *event);
 void cn_event_leave(struct cn_event *event);
+/* What was gathered of its body is counted no longer: it was given on, or goes. */
+void cn_event_gathered(struct cn_event *event);
 void cn_event_free(struct cn_event *event);
 
 #endif

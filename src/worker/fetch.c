@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/diag.h"
@@ -80,13 +81,18 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
         return lane->options.background->scheduled(lane, script, http);
     if (script->assets && cn_asset_request(lane, script, http))
         return;
-    if (lane->over_memory)
-        return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
-                      "cairn: the worker is out of memory; try again\n");
     struct cn_instance *instance = lane->current[index];
     if (!instance) /* N2 */
         return refuse(lane, CN_REFUSAL_STARTING, http, 503,
                       "cairn: the worker is being restarted; try again\n");
+    if (instance->over_memory)
+        return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
+                      "cairn: the worker is out of memory; try again\n");
+    if (cn_account_level() >= CN_ACCOUNT_RELIEVE_REQUESTS) {
+        cn_account_relieved(CN_ACCOUNT_RELIEVE_REQUESTS, 1);
+        return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
+                      "cairn: the server is short of memory; try again\n");
+    }
     struct cn_event *event = cn_event_new(instance);
     if (!event)
         return refuse(lane, CN_REFUSAL_EVENTS, http, 503,

@@ -112,10 +112,11 @@ static void start(struct cn_instance *instance)
         rc = cn_js_call(context, cn_runtime_entry(instance->runtime, "start"), 3, argv, NULL, &err);
     }
     cn_js_leave(context);
+    char ended[160];
+    snprintf(ended, sizeof(ended), "while starting, the script %s",
+             cn_js_end_text(context->vm->end, script->cpu_limit_ms));
     if (rc < 0 && instance->state == CN_INSTANCE_STARTING)
-        cn_instance_started(instance, context->vm->terminated
-                                          ? "the script used more than its CPU limit while starting"
-                                          : err.text);
+        cn_instance_started(instance, context->vm->terminated ? ended : err.text);
 }
 
 struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *script,
@@ -221,13 +222,17 @@ void cn_instance_after_cut(struct cn_instance *instance)
     if (!context->cut)
         return;
     context->cut = false;
+    char why[160];
+    const char *outcome = context->end == CN_JS_END_MEMORY ? "exceededMemory" : "exceededCpu";
+    snprintf(why, sizeof(why), "the script %s",
+             cn_js_end_text(context->end, instance->script->cpu_limit_ms));
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
         if (cn_event_is_answered(event))
             continue;
         if (event->id == context->cut_request)
-            fail_event(event, "exceededCpu", "the script used more than its CPU limit");
+            fail_event(event, outcome, why);
         else if (!cn_js_context_waits(context, event->id))
             fail_event(event, "exceededCpu",
                        "what the request waited for was lost: code of the worker that ran at the "
@@ -312,7 +317,7 @@ int cn_instance_enter(struct cn_instance *instance, struct cn_js_pin *function, 
     int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
     cn_js_leave(context);
     if (outermost && vm->terminated)
-        rc = cn_err_set(err, CN_ELIMIT, "the script used more than its CPU limit of %llu ms",
-                        (unsigned long long)instance->script->cpu_limit_ms);
+        rc = cn_err_set(err, CN_ELIMIT, "the script %s",
+                        cn_js_end_text(vm->end, instance->script->cpu_limit_ms));
     return rc;
 }

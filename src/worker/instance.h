@@ -63,6 +63,7 @@ struct cn_instance {
     struct cn_list ends;             /* of struct cn_ws_end that are NEW: worker/websocket.h */
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
+    bool over_memory;                /* gets no new requests: relief.h */
     bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/jsclass.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/diag.h"
 #include "base/mem.h"
 #include "js/value.h"
 #include "object/alarm.h"
@@ -25,6 +27,7 @@ static bool owner_enter(void *owner)
         return false;
     struct cn_jsobject *js = object->instance;
     js->instance->lane->vm->clock[CN_JS_OBJECT] = (double)js->handle;
+    js->instance->lane->vm->meter = &js->meter;
     cn_object_enter(object);
     return true;
 }
@@ -44,17 +47,21 @@ static void turn_end(void *data)
 static void turn_focus(void *data, void *owner)
 {
     struct cn_lane *lane = data;
+    struct cn_object *object = owner;
+    struct cn_jsobject *js = object ? object->instance : NULL;
+    lane->vm->meter = js ? &js->meter : NULL;
     if (owner)
         cn_object_join(owner);
     cn_turn_focus(&lane->object_lane, owner);
 }
 
+static void reset_for_limit(struct cn_object *object, enum cn_js_end end);
+
 static void turn_terminated(void *data, void *culprit)
 {
-    (void)data;
+    struct cn_lane *lane = data;
     if (culprit)
-        cn_object_reset(culprit, CN_FAULT_RESET, CN_ELIMIT,
-                        "Durable Object exceeded its CPU time limit and was reset.");
+        reset_for_limit(culprit, lane->vm->end);
 }
 
 static void owner_hold(void *owner)
@@ -152,6 +159,13 @@ static bool enter_for_call(struct cn_object *object, struct cn_instance *instanc
     return false;
 }
 
+static const char *limit_text(enum cn_js_end end)
+{
+    return end == CN_JS_END_MEMORY ? "Durable Object exceeded its memory limit and was reset."
+           : end == CN_JS_END_CPU  ? "Durable Object exceeded its CPU time limit and was reset."
+                                   : "Durable Object was reset: its turn had to make way.";
+}
+
 /* Calls a function of the prelude, inside JavaScript already, and leaves it: the turn ends. */
 static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *function, size_t argc,
                           const JSValueRef argv[], struct cn_err *err)
@@ -160,9 +174,36 @@ static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *functi
     int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
     cn_js_leave(context);
     if (context->vm->terminated)
-        return cn_err_set(err, CN_ELIMIT,
-                          "Durable Object exceeded its CPU time limit and was reset.");
+        return cn_err_set(err, CN_ELIMIT, "%s", limit_text(context->vm->end));
     return rc;
+}
+
+void cn_jsobject_describe(struct cn_jsobject *js, char *text, size_t size)
+{
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    struct cn_object *object = js->object;
+    bool named = object->name && object->name_size <= CN_OBJECT_NAME_MAX;
+    cn_id_to_hex(object->key.id, hex);
+    snprintf(text, size, "object %s%s%.*s%s of class %s", hex, named ? " (\"" : "",
+             named ? (int)object->name_size : 0, named ? object->name : "", named ? "\")" : "",
+             class_name(js->instance, object->ns));
+}
+
+/* Callers hear of it; who looks at the log should too, and an alarm or a message has no caller. */
+static void reset_for_limit(struct cn_object *object, enum cn_js_end end)
+{
+    struct cn_jsobject *js = object->instance;
+    const char *text = limit_text(end);
+    char name[256], line[400];
+    if (object->state == CN_OBJECT_BROKEN)
+        return;
+    cn_jsobject_describe(js, name, sizeof(name));
+    int size = snprintf(line, sizeof(line), "%s: %s", name, text);
+    struct cn_diag_field fields[] = {{"worker", js->instance->script->name, 0}};
+    cn_diag_fields(CN_DIAG_ERROR, fields, 1, line,
+                   size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1);
+    cn_counter_add(&js->instance->metrics->limits, 1);
+    cn_object_reset(object, CN_FAULT_RESET, CN_ELIMIT, "%s", text);
 }
 
 static int js_create(struct cn_object *object, void *class_data, void **out, struct cn_err *err)
@@ -173,6 +214,7 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     struct cn_jsobject *js = CN_NEW(struct cn_jsobject);
     js->object = object;
     js->instance = instance;
+    js->meter.parent = &context->meter;
     js->handle = cn_handles_add(&instance->lane->objects, js);
     if (!js->handle) {
         cn_free(js);
@@ -328,6 +370,7 @@ static void js_destroy(struct cn_object *object, void *instance_)
     cn_js_leave(context);
     cn_handles_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);
+    cn_js_meter_end(&js->meter);
     cn_free(js->error);
     cn_free(js);
 }

@@ -49,6 +49,7 @@ struct cn_jsobject {
     uint8_t *error; /* owned; serialized: what it was reset for, if code threw it; NULL: nothing */
     size_t error_size;
     uint64_t handle;
+    struct cn_js_meter meter; /* of its turns */
 };
 
 /* An SQL statement under way, known to JavaScript by number. It is in its object's list, so that it
@@ -59,6 +60,9 @@ struct cn_jscursor {
     struct cn_statement *statement;
     uint64_t handle;
 };
+
+/* For lines that name it: "object 12ab... ("its name") of class Room". */
+void cn_jsobject_describe(struct cn_jsobject *js, char *text, size_t size);
 
 void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor);
 void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js);

@@ -2,6 +2,7 @@
 #include "worker/lane.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -15,14 +16,14 @@
 #include "worker/fetch.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
+#include "worker/relief.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 #include "worker/websocket.h"
 
 #define HOUSE_INTERVAL_MS 1000
+#define HEAP_SLACK (32u << 20)
 #define QUIET_TURNS_MAX 50 /* between two ticks */
-/* How long a script may stay above the memory watermark before its global is replaced. */
-#define OVER_MEMORY_SECONDS_MAX 10
 
 struct lane_mail {
     struct cn_mail mail;
@@ -200,36 +201,21 @@ static void restart_ended(struct cn_lane *lane)
     }
 }
 
-/* The scripts' globals hold on to too much: ends what runs there and starts them afresh. Outside of
- * turns. */
-static void replace_instances(struct cn_lane *lane)
+void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance)
 {
-    for (size_t i = 0; i < lane->deployment->script_count; i++)
-        retire_current(lane, i, &cn_ending_memory);
-    /* Objects that were reset go with a step; then nothing keeps the instances. */
+    size_t at = 0, count = lane->deployment ? lane->deployment->script_count : 0;
+    while (at < count && lane->current[at] != instance)
+        at++;
+    if (at < count)
+        retire_current(lane, at, &cn_ending_memory);
+    else
+        cn_instance_retire(instance, &cn_ending_memory); /* unless that has been done */
+    /* Objects that were reset go with a step; then nothing keeps the instance. */
     if (lane->options.node)
         cn_object_lane_step(&lane->object_lane);
     free_unused_instances(lane);
     cn_js_vm_collect(lane->vm);
     restart_ended(lane);
-}
-
-/* Idle objects go before requests are refused: a quarter, half, all of them, the longest idle
- * first, until it is enough. */
-static void evict_for_memory(struct cn_lane *lane, struct cn_js_memory *memory)
-{
-    size_t evicted = 0, now = 0;
-    for (size_t share = 4; share && memory->heap_bytes > lane->options.heap_bytes_max; share /= 2) {
-        now = cn_object_lane_evict(&lane->object_lane, lane->object_lane.live_count / share);
-        if (!now)
-            continue;
-        evicted += now;
-        cn_js_vm_collect(lane->vm);
-        cn_js_vm_memory(lane->vm, memory);
-    }
-    if (evicted)
-        cn_info("lane %u: memory is short; %zu idle objects were evicted", lane->options.index,
-                evicted);
 }
 
 /* The turns of its instances, by worker. */
@@ -269,44 +255,6 @@ static void publish(struct cn_lane *lane)
     cn_counter_set(&metrics->hibernated, lane->object_lane.hibernated_count);
 }
 
-static void watch_memory(struct cn_lane *lane)
-{
-    /* The engine counts by going through its heap: a large one is looked at less often, so that
-     * this takes a hundredth of the time at most. */
-    if (lane->memory_pause) {
-        lane->memory_pause--;
-        return;
-    }
-    struct cn_js_memory memory;
-    uint64_t began = uv_hrtime();
-    cn_js_vm_memory(lane->vm, &memory);
-    uint64_t pause = (uv_hrtime() - began) / (HOUSE_INTERVAL_MS * 10000u);
-    lane->memory_pause = lane->over_memory ? 0 : pause < 10 ? (unsigned)pause : 10;
-    cn_counter_set(&lane->metrics.heap_bytes, memory.heap_bytes);
-    cn_counter_set(&lane->metrics.heap_capacity, memory.capacity_bytes);
-    if (memory.heap_bytes > lane->options.heap_bytes_max) {
-        cn_js_vm_collect(lane->vm);
-        cn_js_vm_memory(lane->vm, &memory);
-    }
-    if (lane->object_lane.node)
-        evict_for_memory(lane, &memory);
-    if (memory.heap_bytes <= lane->options.heap_bytes_max) {
-        if (lane->over_memory)
-            cn_info("lane %u: memory is below its limit again", lane->options.index);
-        lane->over_memory = 0;
-        return;
-    }
-    if (lane->over_memory++ == 0)
-        cn_warn("lane %u: the JavaScript heap holds %zu MB, over its limit of %zu MB; new requests "
-                "get 503",
-                lane->options.index, memory.heap_bytes >> 20, lane->options.heap_bytes_max >> 20);
-    if (lane->over_memory > OVER_MEMORY_SECONDS_MAX && lane->deployment) {
-        cn_error("lane %u: memory did not fall; the workers are restarted", lane->options.index);
-        replace_instances(lane);
-        lane->over_memory = 0;
-    }
-}
-
 /* Collects once the lane has become quiet: memory goes back, and no request pays for it. One that
  * mostly waits is quiet enough, if collecting takes a hundredth of its time at most. */
 static void collect_when_quiet(struct cn_lane *lane)
@@ -344,7 +292,7 @@ static void on_house(uv_timer_t *timer)
     free_unused_instances(lane);
     restart_ended(lane);
     cn_js_vm_pump(lane->vm);
-    watch_memory(lane);
+    cn_relief_tick(lane);
     /* What this function itself did in the VM is no activity. */
     if (lane->collect_turns == lane->house_turns)
         lane->collect_turns = lane->vm->turn_count;
@@ -363,12 +311,27 @@ static void started(struct cn_lane *lane, int status)
 static void on_turn_end(void *data)
 {
     struct cn_lane *lane = data;
+    cn_relief_turn(lane);
     if (!cn_list_empty(&lane->traces_ended))
         cn_trace_flush(lane);
     if (!cn_list_empty(&lane->dispatches))
         cn_dispatch_step(lane);
     if (lane->options.node)
         cn_object_lane_step(&lane->object_lane);
+}
+
+static void deliver_relief(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    cn_free(mail);
+    atomic_store(&lane->relieving, false);
+    cn_relief_step(lane);
+}
+
+void cn_lane_relieve(struct cn_lane *lane)
+{
+    if (!atomic_exchange(&lane->relieving, true))
+        post(lane, deliver_relief, NULL);
 }
 
 static int lane_open(struct cn_lane *lane)
@@ -390,6 +353,10 @@ static int lane_open(struct cn_lane *lane)
     lane->dispatch_spin.data = lane;
     lane->vm = cn_js_vm_new(lane);
     lane->vm->on_turn_end = on_turn_end;
+    lane->vm->pulse = &lane->pulse;
+    lane->alloc = lane->vm->alloc;
+    /* Garbage included, and room for what a turn may still do before it is ended. */
+    cn_js_alloc_bound(lane->options.heap_bytes_max / 2 * 3 + HEAP_SLACK);
     cn_trace_lane_init(lane);
     if (lane->options.node) {
         lane->vm->hooks = &cn_jsclass_hooks;
@@ -537,6 +504,7 @@ static void finish_stop(struct cn_lane *lane)
     if (lane->sockets)
         cn_sockets_close(lane->sockets, on_client_closed, lane);
     uv_close((uv_handle_t *)&lane->house, NULL);
+    cn_relief_end(lane);
     uv_close((uv_handle_t *)&lane->dispatch_spin, NULL);
     cn_mailbox_close(&lane->mailbox, NULL);
 }
@@ -571,9 +539,13 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     cn_http_server_close(lane->http, on_http_closed, lane);
 }
 
-void cn_lane_stop(struct cn_lane *lane)
+void cn_lane_stop_begin(struct cn_lane *lane)
 {
     post(lane, deliver_stop, NULL);
+}
+
+void cn_lane_stop_wait(struct cn_lane *lane)
+{
     uv_thread_join(&lane->thread);
     uv_sem_destroy(&lane->start_sem);
 }

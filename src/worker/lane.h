@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/account.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -80,7 +81,7 @@ struct cn_lane_background {
 };
 
 struct cn_lane_options {
-    unsigned index;
+    unsigned index, lane_count;
     int listen_fd; /* from cn_http_bind(); becomes the lane's; -1: none */
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
@@ -107,6 +108,8 @@ struct cn_lane {
     uv_loop_t loop;
     struct cn_mailbox mailbox;
     struct cn_js_vm *vm;
+    struct cn_js_pulse pulse; /* of `vm`, for the watchdog */
+    unsigned alloc;           /* its number in js/engine/alloc.h */
     struct cn_http_server *http;
     struct cn_client *client;
     struct cn_sockets *sockets;
@@ -134,12 +137,18 @@ struct cn_lane {
     struct cn_instance **starting_instances;
     size_t starting_left;
     struct cn_err starting_err;
-    uv_timer_t house;       /* every second: memory, old events, the engine's timers */
-    uint64_t house_turns;   /* vm->turn_count at the last tick, */
-    uint64_t collect_turns; /* and at the last collection */
-    uint64_t collect_pause; /* ticks until a lane that is not wholly quiet collects again */
-    unsigned over_memory;   /* seconds above the watermark */
-    unsigned memory_pause;  /* seconds until it is looked at again */
+    uv_timer_t house;          /* every second: memory, old events, the engine's timers */
+    uint64_t house_turns;      /* vm->turn_count at the last tick, */
+    uint64_t collect_turns;    /* and at the last collection */
+    uint64_t collect_pause;    /* ticks until a lane that is not wholly quiet collects again */
+    unsigned over_memory;      /* seconds above the watermark */
+    unsigned memory_pause;     /* seconds until it is looked at again */
+    _Atomic bool relieving;    /* mail of cn_lane_relieve() is under way: relief.h */
+    _Atomic bool reset_wanted; /* and the largest of the lane is to start anew */
+    bool heap_wanted;          /* the heap has passed its bound: cn_relief_turn() */
+    uint64_t heap_pause_ns;    /* uv_hrtime() until which that waits for the next tick */
+    uint64_t collected_ms, slow_closed_ms; /* loop time of the last */
+    uint64_t told[CN_ACCOUNT_KIND_COUNT];  /* to the account, by this lane */
     struct cn_lane_metrics metrics;
     struct cn_buf scratch;   /* for bytes on their way through a single call */
     double sql_out[4];       /* what a call of SQL says beside its row (bindings/storage.c) */
@@ -162,11 +171,17 @@ int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, s
 /* Starts instances of every script; on success they become current and the old ones finish.
  * Takes over the caller's reference. */
 void cn_lane_deploy(struct cn_lane *lane, struct cn_deployment *deployment);
+/* From any thread, while the lane runs: memory is short (relief.h). */
+void cn_lane_relieve(struct cn_lane *lane);
+/* On the lane, outside of turns: the instance holds on to too much and ends; if it was current,
+ * another takes its place. */
+void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance);
 /* Starts accepting connections. */
 void cn_lane_listen(struct cn_lane *lane);
 /* Stops accepting and calls on_drained when no request is left. */
 void cn_lane_drain(struct cn_lane *lane);
-/* Ends everything, joins the thread. */
-void cn_lane_stop(struct cn_lane *lane);
+/* Ends everything; and joins the thread. */
+void cn_lane_stop_begin(struct cn_lane *lane);
+void cn_lane_stop_wait(struct cn_lane *lane);
 
 #endif

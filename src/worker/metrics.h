@@ -28,6 +28,7 @@ struct cn_worker_metrics {
     struct cn_counter exceptions;   /* handlers that threw */
     struct cn_counter limits;       /* ended for CPU time or memory */
     struct cn_counter ticks;        /* cn_clock_ticks() of its turns; once a second */
+    struct cn_counter memory;       /* bytes that it and its objects hold; a gauge */
     struct cn_histogram latency;    /* us from the request's head to the answer's last byte */
 };
 

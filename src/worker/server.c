@@ -16,6 +16,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "net/server.h"
+#include "worker/watchdog.h"
 
 struct cn_server {
     struct cn_server_options options;
@@ -26,6 +27,7 @@ struct cn_server {
     struct cn_deployment *deploying;
     struct cn_err deploy_err;
     unsigned drain_left;
+    struct cn_watchdog *watchdog; /* owned */
     void (*stop_cb)(void *data);
     void *stop_data;
 };
@@ -91,12 +93,47 @@ static void on_lane_drained(struct cn_lane *lane)
         cn_free(answer);
 }
 
-/* The lanes accept from one socket, which somebody else keeps open. */
+static void deliver_stuck(struct cn_mail *mail, void *data)
+{
+    struct cn_server *server = data;
+    cn_free(mail);
+    if (server->options.on_stuck)
+        server->options.on_stuck(server);
+}
+
+/* On the watchdog's thread. */
+static void on_stuck(void *data)
+{
+    struct cn_server *server = data;
+    struct cn_mail *mail = CN_NEW(struct cn_mail);
+    mail->deliver = deliver_stuck;
+    if (!cn_mailbox_send(&server->mailbox, mail))
+        cn_free(mail);
+}
+
+void cn_server_end_turns(struct cn_server *server, unsigned age_ms)
+{
+    cn_watchdog_end_turns(server->watchdog, age_ms, CN_JS_END_STOP);
+}
+
+void cn_server_end_by(struct cn_server *server, unsigned ms)
+{
+    cn_watchdog_end_by(server->watchdog, ms);
+}
+
+int cn_server_listener(const struct cn_server *server, unsigned lane)
+{
+    return server->lanes[lane].options.listen_fd;
+}
+
+/* The lanes accept from sockets that somebody else has opened: each from its own, or all from one.
+ */
 static int share_socket(const struct cn_server_options *options, int *fds, unsigned count,
                         uint16_t *port, struct cn_err *err)
 {
     for (unsigned i = 0; i < count; i++) {
-        fds[i] = fcntl(options->listen_fd, F_DUPFD_CLOEXEC, 3);
+        size_t from = options->listen_count == count ? i : 0;
+        fds[i] = fcntl(options->listen_fds[from], F_DUPFD_CLOEXEC, 3);
         if (fds[i] < 0) {
             int saved = errno;
             while (i-- > 0)
@@ -116,7 +153,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
     server->options = *options;
     unsigned count = options->lane_count;
     int *fds = cn_alloc_zero(count * sizeof(*fds));
-    int rc = options->listen_fd
+    int rc = options->listen_count
                  ? share_socket(options, fds, count, &server->port, err)
                  : cn_http_bind(options->host, options->port, fds, count, &server->port, err);
     if (rc < 0)
@@ -127,6 +164,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
     for (unsigned i = 0; i < count; i++) {
         struct cn_lane_options lane = {
             .index = i,
+            .lane_count = count,
             .listen_fd = fds[i],
             .limits = options->limits,
             .websockets = options->websockets,
@@ -146,12 +184,21 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
         };
         rc = cn_lane_start(&server->lanes[i], &lane, err);
         if (rc < 0) {
-            while (i-- > 0)
-                cn_lane_stop(&server->lanes[i]);
+            while (i-- > 0) {
+                cn_lane_stop_begin(&server->lanes[i]);
+                cn_lane_stop_wait(&server->lanes[i]);
+            }
             goto close_fds;
         }
     }
     cn_free(fds);
+    struct cn_watchdog_options watchdog = {.lanes = server->lanes,
+                                           .lane_count = count,
+                                           .stuck_ms = options->stuck_ms,
+                                           .wall_ms = options->wall_ms,
+                                           .on_stuck = on_stuck,
+                                           .data = server};
+    server->watchdog = cn_watchdog_start(&watchdog);
     *out = server;
     return 0;
 close_fds:
@@ -227,7 +274,10 @@ static void on_mailbox_closed(struct cn_mailbox *mailbox)
 void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data)
 {
     for (unsigned i = 0; i < server->options.lane_count; i++)
-        cn_lane_stop(&server->lanes[i]);
+        cn_lane_stop_begin(&server->lanes[i]);
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_stop_wait(&server->lanes[i]);
+    cn_watchdog_stop(server->watchdog); /* last: a lane that does not end is its matter */
     cn_free(server->lanes);
     server->stop_cb = cb;
     server->stop_data = data;

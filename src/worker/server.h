@@ -24,8 +24,9 @@ struct cn_server;
 struct cn_server_options {
     uv_loop_t *loop; /* of the owner */
     const char *host;
-    uint16_t port; /* 0: any free one */
-    int listen_fd; /* borrowed: a listening socket at that address instead; 0: none */
+    uint16_t port;         /* 0: any free one */
+    const int *listen_fds; /* borrowed: listening sockets at that address instead, */
+    size_t listen_count;   /* one for each lane, or one for all; 0: none */
     unsigned lane_count;
     struct cn_http_limits limits;
     struct cn_ws_options websockets;
@@ -36,6 +37,8 @@ struct cn_server_options {
     struct cn_node *node;      /* for Durable Objects; NULL: none */
     const struct cn_trace_exporter *exporter; /* of spans; borrowed; NULL: none */
     size_t heap_bytes_max;                    /* per lane; 0: 512 MB */
+    unsigned stuck_ms, wall_ms;                 /* watchdog.h */
+    void (*on_stuck)(struct cn_server *server); /* a lane hangs for good: on the owner's loop */
     bool show_errors;
     void (*install)(struct cn_runtime *runtime, JSObjectRef native);
     const struct cn_lane_background *background; /* NULL: none */
@@ -57,6 +60,12 @@ void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment
 /* Accepts connections from now on; once, after the first deployment. */
 void cn_server_listen(struct cn_server *server);
 void cn_server_drain(struct cn_server *server);
+/* Ends the turns that have lasted for `age_ms` (watchdog.h). */
+void cn_server_end_turns(struct cn_server *server, unsigned age_ms);
+/* The process ends in `ms`, whatever the lanes do. */
+void cn_server_end_by(struct cn_server *server, unsigned ms);
+/* The listening sockets, one per lane, for a process that takes this one's place. Borrowed. */
+int cn_server_listener(const struct cn_server *server, unsigned lane);
 /* Ends what is left and frees the server. Does not return before the lanes have ended;
  * `cb` runs on the owner's loop when the last handle there is closed. */
 void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data);

@@ -19,9 +19,11 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "js/engine/alloc.h"
 #include "js/engine/clock.h"
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
+#include "js/engine/names.h"
 #include "js/engine/stop.h"
 #include "js/engine/string8.h"
 
@@ -37,7 +39,8 @@ static const char *const known_builds[] = {
 /* In the order in which they are proven. */
 static struct cn_js_patch_status patches[] = {
     {.patch = &cn_js_patch_strings}, {.patch = &cn_js_patch_lock},   {.patch = &cn_js_patch_stop},
-    {.patch = &cn_js_patch_clock},   {.patch = &cn_js_patch_memory},
+    {.patch = &cn_js_patch_clock},   {.patch = &cn_js_patch_memory}, {.patch = &cn_js_patch_alloc},
+    {.patch = &cn_js_patch_names},
 };
 
 static char build_id[65];
@@ -149,7 +152,8 @@ static void find_symbols(struct cn_js_patch_status *status)
         if (!functions[i])
             missing = patch->symbols[i];
     }
-    patch->found(functions);
+    if (patch->found)
+        patch->found(functions);
     if (missing && status->on)
         turn_off(status, "the library has no %s", missing);
 }

@@ -55,7 +55,7 @@ for (const lanes of [1, 2]) {
       if ((await response.json()) !== before) fresh++;
     }
     assert.ok(fresh > 0);
-    assert.doesNotMatch(server.output, /new requests get 503/);
+    assert.doesNotMatch(server.output, /new requests of worker w get 503/);
     await server.stop();
   });
 }
@@ -109,8 +109,8 @@ export default {
   const server = await serve(dir, { lanes: 1 });
   const before = await (await server.fetch("/a/read")).json();
   const stuck = server.fetch("/a/hog");
-  await server.until(/over its limit of 64 MB; new requests get 503/);
-  await server.until(/the workers are restarted/);
+  await server.until(/over its limit of 64 MB; new requests of worker w get 503/);
+  await server.until(/held \d+ MB and is restarted/);
   const failed = await stuck;
   assert.ok(failed.status >= 500, String(failed.status));
   await server.untilTrue(async () => (await server.fetch("/b/read")).status === 200, "a restarted worker");
@@ -118,11 +118,11 @@ export default {
   assert.equal(again.status, 200);
   assert.notEqual(await again.json(), before);
   // And it stays: the memory is free.
-  const warnings = server.output.split("new requests get 503").length;
+  const warnings = server.output.split("new requests of worker w get 503").length;
   for (let i = 0; i < 20; i++) {
     assert.equal((await server.fetch("/a/read")).status, 200);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  assert.equal(server.output.split("new requests get 503").length, warnings);
+  assert.equal(server.output.split("new requests of worker w get 503").length, warnings);
   assert.deepEqual(await server.stop(), { code: 0, signal: null });
 });

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* js/engine/alloc.h - whose memory it is that the engine takes.
+ *
+ * A VM has one heap for every script and object of its lane, and the engine does not say who holds
+ * what. So its allocation functions are passed on through here: every 128 KB or so one allocation
+ * is noted, with all the bytes since the last one and with the meter of the running turn; when it
+ * is freed they are taken off again. What a meter shows is therefore what was allocated in its
+ * turns and is still there, to about 128 KB; large blocks (typed arrays, strings, arrays) exactly.
+ *
+ *     turn of an object ──► its meter ┐ what an object leaves behind when it ends
+ *     turn of a script ───► its meter ◄┘ (in globals of the script) becomes the script's
+ *
+ * M1  What is noted is taken off once, when it is freed, from whoever has it then: a meter that
+ *     ends leaves its bytes to its parent, and one without a parent to nobody.
+ * M2  A single block that would bring the heap of its VM past its bound, or the process past its
+ *     limit, is refused if the engine can take that (it throws a RangeError): it could be
+ *     filled in one call that nothing can interrupt.
+ * M3  If the heap of a VM passes its bound in a turn, in however small pieces, the turn is told
+ *     (`on_over`, once per turn, on its thread; it must only set a flag).
+ * M4  Switched off, or with another library, nothing is noted, nothing refused, and meters show 0.
+ *
+ * Threads:   allocations are noted on any; a VM's meters belong to its lane.
+ * Ownership: a meter is embedded in what it measures, and ended before that goes. */
+#ifndef CN_JS_ENGINE_ALLOC_H
+#define CN_JS_ENGINE_ALLOC_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "js/engine/patch.h"
+
+struct cn_js_meter {
+    uint32_t tag; /* 0: nothing was noted for it yet */
+    struct cn_js_meter *parent;
+};
+
+#define CN_JS_ALLOC_VM_MAX 256
+
+extern const struct cn_js_patch cn_js_patch_alloc;
+
+bool cn_js_alloc_on(void);
+/* For the table of patches, and tests: off, allocations are passed on and nothing else. */
+void cn_js_alloc_use(bool on);
+
+/* The calling thread has a VM from now on, whose heap may have `bound` bytes (0: any number);
+ * and has none any more. Returns its number. */
+unsigned cn_js_alloc_open(size_t bound, void (*on_over)(void *data), void *data);
+void cn_js_alloc_close(void);
+/* The bound, later. */
+void cn_js_alloc_bound(size_t bound);
+/* The calling thread's turn is for `meter`; NULL: nobody's. */
+void cn_js_alloc_begin(struct cn_js_meter *meter);
+void cn_js_alloc_end(void);
+/* Within the turn: it goes on for `meter`. */
+void cn_js_alloc_switch(struct cn_js_meter *meter);
+/* What it measured goes, or has gone. */
+void cn_js_meter_end(struct cn_js_meter *meter);
+/* What it holds, with what ended meters have left to it. */
+uint64_t cn_js_meter_bytes(const struct cn_js_meter *meter);
+/* What the VM of the calling thread holds; the one with that number; and all VMs. */
+uint64_t cn_js_alloc_bytes(void);
+uint64_t cn_js_alloc_bytes_of(unsigned vm);
+uint64_t cn_js_alloc_bytes_all(void);
+
+#endif

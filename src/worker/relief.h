@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/relief.h - what a lane gives up when memory is short, and in which order.
+ *
+ * Two bounds are kept here: that of the lane's own heap (`heap_bytes`, looked at every second) and
+ * that of the process (base/account.h, whose levels the watchdog passes on).
+ *
+ * R1  The order is that of base/account.h; of each kind the largest goes first, and no more of it
+ *     than is needed.
+ * R2  One script or one object answers for its memory: it is reset and named in a line. Others on
+ *     the lane keep their state, their requests and their sockets.
+ * R3  An object is held to account if it has most of what its script and all its objects hold;
+ *     otherwise the script is, with all its objects.
+ * R4  Between two resets the heap is collected: what was left behind is not counted twice.
+ * R5  Without meters (js/engine/alloc.h, M4) it is the script that has used most CPU time lately.
+ *
+ * Threads:   the lane's. */
+#ifndef CN_WORKER_RELIEF_H
+#define CN_WORKER_RELIEF_H
+
+struct cn_lane;
+
+/* Once a second: the heap of the lane, and what the account is told of it. */
+void cn_relief_tick(struct cn_lane *lane);
+/* At the end of a turn: whether the heap has passed its bound. Then idle objects go soon, rather
+ * than at the next tick: what the engine cannot have is refused to a script (js/engine/alloc.h,
+ * M2). */
+void cn_relief_turn(struct cn_lane *lane);
+/* The watchdog has woken the lane: the process is short of memory. */
+void cn_relief_step(struct cn_lane *lane);
+/* The lane ends: what it has told the account is taken back. */
+void cn_relief_end(struct cn_lane *lane);
+
+#endif
