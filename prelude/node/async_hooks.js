@@ -122,7 +122,7 @@ export default {
   AsyncResource,
   createHook: () => ({ enable() { return this; }, disable() { return this; } }),
   executionAsyncId: () => 0,
-  executionAsyncResource: () => ({}),
+  executionAsyncResource: () => Object.create(null),
   triggerAsyncId: () => 0,
   asyncWrapProviders: Object.freeze({ __proto__: null }),
 };

@@ -94,7 +94,11 @@ class HashClass extends Digest {
     const copies = source instanceof HashClass;
     const state = copies ? native.nodeHashCopy(source.state) : newHash(source);
     const length = options?.outputLength ?? (copies ? source.outputSize : undefined) ?? 0;
-    super(state, length, options);
+    if (options?.outputLength !== undefined && !copies && !/^shake/i.test(source)) {
+      // Only some hashes have a length that can be chosen.
+      if (native.nodeHashFinal(newHash(source), 0).length !== length) throw new Error("invalid digest size");
+    }
+    super(state, /^shake/i.test(`${copies ? "" : source}`) || (copies && source.outputSize) ? length : 0, options);
     this.#options = { ...options, outputLength: length || undefined };
   }
   copy(options = {}) {

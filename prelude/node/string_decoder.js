@@ -27,14 +27,13 @@ function incompleteUtf8(bytes) {
   return [0, 0];
 }
 
-function incompleteUtf16(bytes) {
-  const odd = bytes.length % 2;
-  const last = bytes.length - odd;
-  if (last >= 2) {
-    const unit = bytes[last - 2] | (bytes[last - 1] << 8);
-    if (unit >= 0xd800 && unit <= 0xdbff) return [2 + odd, 4];
-  }
-  return odd ? [1, 2] : [0, 0];
+/** As Node.js does it: an odd byte is kept alone, half a pair only if it ends a chunk. */
+function incompleteUtf16(bytes, { total }) {
+  if (total === 4 && bytes.length < 4) return [bytes.length, 4];
+  if (bytes.length % 2 === 1) return [1, 2];
+  if (bytes.length < 2 || (total === 2 && bytes.length === 2)) return [0, 0];
+  const unit = bytes[bytes.length - 2] | (bytes[bytes.length - 1] << 8);
+  return unit >= 0xd800 && unit <= 0xdbff ? [2, 4] : [0, 0];
 }
 const incompleteBase64 = (bytes) => [bytes.length % 3, bytes.length % 3 === 0 ? 0 : 3];
 
@@ -47,7 +46,7 @@ class State {
 
 export function StringDecoder(encoding = "utf8") {
   const name = NAMES[`${encoding ?? "utf8"}`.toLowerCase()];
-  if (name === undefined || encoding === null) throw unknownEncoding(encoding);
+  if (name === undefined) throw unknownEncoding(encoding);
   this.encoding = name;
   this[kState] = new State();
 }
@@ -63,7 +62,7 @@ function decode(decoder, state, bytes) {
   const scan = SCANS[decoder.encoding];
   if (scan === undefined) return bytes.toString(decoder.encoding);
   const all = state.rest.length === 0 ? bytes : Buffer.concat([state.rest, bytes]);
-  const [open, total] = scan(all);
+  const [open, total] = scan(all, state);
   // A copy: the chunk is its owner's.
   state.rest = Buffer.from(all.subarray(all.length - open));
   state.total = total;

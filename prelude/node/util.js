@@ -185,7 +185,7 @@ export function styleText(style, text, options = undefined) {
   let left = "";
   let right = "";
   for (const name of [style].flat()) {
-    if (typeof name !== "string") validateOneOf(name, "format", Object.keys(inspect.colors));
+    validateOneOf(name, "format", ["none", ...Object.keys(inspect.colors)]);
     const [open, close] = styleCodes(name);
     left += open;
     right = `${close}${right}`;

@@ -69,7 +69,7 @@ export class KeyObject {
     if (!this.#extractable) throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", "The key is not extractable");
     if (this.#type === "secret") {
       if (options.format !== undefined) validateOneOf(options.format, "options.format", ["buffer", "jwk"]);
-      return options.format === "jwk" ? { kty: "oct", k: asBuffer(this.#data).toString("base64url") } : Buffer.from(this.#data);
+      return options.format === "jwk" ? { kty: "oct", k: asBuffer(this.#data).toString("base64url"), ext: true } : Buffer.from(this.#data);
     }
     const isPrivate = this.#type === "private";
     const { format = "pem", type = isPrivate ? "pkcs8" : "spki", cipher, passphrase } = options;
