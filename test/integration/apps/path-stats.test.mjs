@@ -25,8 +25,8 @@ for (const strategy of ["objects", "single"])
         for (let b; (b = batches.shift()) !== undefined; ) {
           const events = Array.from({ length: 100 }, (_, i) => event(b * 100 + i, at));
           for (;;) {
+            await restarting; // fails if the server does not come back
             try {
-              await restarting;
               const answer = await stats.post("/admin/events", { events });
               assert.equal(answer.status, 202, await answer.text());
               break;
