@@ -260,15 +260,17 @@ static void reset_objects(struct cn_instance *instance, const struct cn_ending *
 
 void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending)
 {
-    if (instance->state == CN_INSTANCE_RETIRED || instance->state == CN_INSTANCE_FAILED)
+    if (instance->state == CN_INSTANCE_FAILED)
         return;
     if (instance->state == CN_INSTANCE_STARTING) {
         set_state(instance, CN_INSTANCE_FAILED); /* nobody waits for it any more */
         return;
     }
-    set_state(instance, CN_INSTANCE_RETIRED);
-    cn_websocket_instance_end(instance); /* DO-WS-13 */
-    reset_objects(instance, ending);
+    if (instance->state != CN_INSTANCE_RETIRED) {
+        set_state(instance, CN_INSTANCE_RETIRED);
+        cn_websocket_instance_end(instance); /* DO-WS-13 */
+        reset_objects(instance, ending);
+    }
     if (ending->event_text)
         cn_instance_fail_events(instance, ending->outcome, ending->event_text);
 }

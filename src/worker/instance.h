@@ -85,7 +85,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
 void cn_instance_publish(struct cn_instance *instance);
 /* I1: it gets the events of its script from now on. */
 void cn_instance_install(struct cn_instance *instance);
-/* Ends it, unless that has been done. */
+/* Ends it. One that was retired before, and whose events went on, ends them if this ending does. */
 void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending);
 /* Soon after a turn of it was cut (js/context.h): whatever waits for nothing that could still come
  * is failed rather than left waiting. */
