@@ -22,6 +22,7 @@ import { afterwards, closed, enter, here, levelOf, objectOf, setGate, withLevel 
 class Level {
   active = null; // a level: the section under way
   ended = false;
+  evicted = false; // of a root: its object has left memory, having done all that it had to
   constructor(parent) {
     this.parent = parent;
   }
@@ -101,7 +102,10 @@ export function runSection(object, work) {
   });
 }
 
-/** The object has left memory. */
-export function forgetGate(object) {
+/** The object has left memory: nothing was under way in it (`evicted`), or it was reset (turn.js, T2). */
+export function forgetGate(object, evicted) {
+  const gate = gates.get(object);
+  if (gate === undefined) return;
+  gate.root.evicted = evicted;
   gates.delete(object);
 }

@@ -11,7 +11,9 @@
 //
 // T1  mark[0] is 0 when C begins a turn, and else the number of a context whose numbers are in the
 //     clock. The global whose context it is has it in turns.c.
-// T2  A context of an object that has left memory is never gone back to: its code ends where it waits.
+// T2  A context of an object that was reset is never gone back to: its code ends where it waits, for
+//     what it did is undone. If the object was evicted, with nothing under way, what it has left waiting
+//     (a loop at module level that serves others, say) goes on for nobody.
 // T3  Code goes on in an object only while the input gate is open to its context (gate.js).
 // T4  Scripts see `turns`, the mark, and contexts, but not what is in a context: whatever they do to
 //     them, only their own code runs for another of their own, and natives name their objects
@@ -20,7 +22,7 @@
 //     of the context in which they were given.
 import { native, options } from "./native.js";
 
-const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, LAST_CONTEXT = 6, STRAY = 7;
+const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, EVENT = 6, LAST_CONTEXT = 7, STRAY = 8;
 const clock = native.clock();
 const { mark } = native.turns; // made where the prelude begins: its own code is rewritten too
 /** What an invocation may do: open connections, write data points (AE-2). */
@@ -40,19 +42,21 @@ class Context {
   #high;
   #low;
   #unsampled;
+  #event;
   #level; // of the gate (gate.js); null: there is no object
   #frame; // of AsyncLocalStorage: a Map that is never changed, or undefined
   #gone = false;
   #root; // the context of the whole event: it has what was spent
   #subrequests = 0;
   #points = 0;
-  constructor(object, trace, high, low, unsampled, level, frame, root = null) {
+  constructor(object, trace, high, low, unsampled, event, level, frame, root = null) {
     this.#root = root ?? this;
     this.#object = object;
     this.#trace = trace;
     this.#high = high;
     this.#low = low;
     this.#unsampled = unsampled;
+    this.#event = event;
     this.#level = level;
     this.#frame = frame;
   }
@@ -60,20 +64,20 @@ class Context {
     /** The context of a turn that C has begun, or of nobody if it was another global's. */
     make = () => {
       if (mark[0] !== 0) {
-        const context = new Context(0, 0, 0, 0, 0, null, undefined);
+        const context = new Context(0, 0, 0, 0, 0, 0, null, undefined);
         enter(context);
         return context;
       }
       const object = clock[OBJECT];
-      const context = new Context(object, clock[TRACE], clock[REQUEST_HIGH], clock[REQUEST_LOW], clock[UNSAMPLED], object === 0 ? null : rootLevel(object), undefined);
+      const context = new Context(object, clock[TRACE], clock[REQUEST_HIGH], clock[REQUEST_LOW], clock[UNSAMPLED], clock[EVENT], object === 0 ? null : rootLevel(object), undefined);
       mark[0] = context.n;
       return (turns.c = context);
     };
     /** The same at another level of an object, which may be another one, or with another frame. */
     withLevel = (context, level, object = context.#object) =>
-      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, level, context.#frame, context.#root);
+      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, context.#event, level, context.#frame, context.#root);
     withFrame = (context, frame) =>
-      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#level, frame, context.#root);
+      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#event, context.#level, frame, context.#root);
     frameOf = (context) => context.#frame;
     spendSubrequest = (context) => ++context.#root.#subrequests <= SUBREQUESTS_MAX;
     spendPoint = (context) => ++context.#root.#points <= POINTS_MAX;
@@ -89,7 +93,7 @@ class Context {
       if (level.ended) level = levelOf(context);
       return level.active !== null;
     };
-    /** Code of the context goes on. False: its object is gone (T2). */
+    /** Code of the context goes on. False: its object was reset (T2). */
     enter = (context) => {
       if (context.#gone) return false;
       const object = clock[OBJECT], trace = clock[TRACE];
@@ -99,13 +103,19 @@ class Context {
         if (!native.turnSwitch()) {
           clock[OBJECT] = object;
           clock[TRACE] = trace;
-          context.#gone = true;
-          return false;
+          let root = context.#level;
+          while (root.parent !== null) root = root.parent;
+          context.#gone = !root.evicted;
+          if (context.#gone) return false;
+          context.#object = context.#trace = 0;
+          context.#level = null;
+          return enter(context);
         }
       }
       clock[REQUEST_HIGH] = context.#high;
       clock[REQUEST_LOW] = context.#low;
       clock[UNSAMPLED] = context.#unsampled;
+      clock[EVENT] = context.#event;
       mark[0] = context.n;
       turns.c = context;
       return true;
@@ -167,7 +177,7 @@ function run(context, callback) {
 }
 
 /** What rewritten code uses (tools/bundler/turns.mjs). `c`: the context that was entered last. */
-export const turns = Object.assign(native.turns, { c: new Context(0, 0, 0, 0, 0, null, undefined), make, back, open, thenable });
+export const turns = Object.assign(native.turns, { c: new Context(0, 0, 0, 0, 0, 0, null, undefined), make, back, open, thenable });
 
 /** Promise.prototype.then() without a context: for callbacks that enter one themselves. */
 export const afterwards = (promise, onFulfilled, onRejected) => then.call(promise, onFulfilled, onRejected);

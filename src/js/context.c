@@ -201,12 +201,12 @@ void cn_js_pin_orphan(struct cn_js_context *context, void *owner)
     }
 }
 
-bool cn_js_context_waits(const struct cn_js_context *context, uint64_t request)
+bool cn_js_context_waits(const struct cn_js_context *context, uint64_t event)
 {
     CN_LIST_FOREACH(&context->pins, node)
     {
         const struct cn_js_pin *pin = CN_CONTAINER_OF(node, struct cn_js_pin, link);
-        if (pin->cause.request == request && !pin->orphan)
+        if (pin->cause.event == event && !pin->orphan)
             return true;
     }
     return false;

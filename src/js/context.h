@@ -44,7 +44,7 @@ struct cn_js_context {
     /* A turn was ended by the engine, which drops what was left to run in it: whoever waits for
      * that waits for ever. Who deals with it clears it. */
     bool cut;
-    uint64_t cut_request; /* for which the code ran that was ended, if nobody's; 0: an object's */
+    uint64_t cut_event; /* whose code was ended; 0: an object's, or none's */
     struct cn_js_meter meter; /* of turns that are nobody's */
     enum cn_js_end end;       /* why its last turn that was ended was */
     void *data;               /* the owner's */
@@ -99,8 +99,8 @@ void cn_js_pin_set_passive(struct cn_js_pin *pin);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
 /* `owner` goes: its pins stay, but nothing can be entered for them. */
 void cn_js_pin_orphan(struct cn_js_context *context, void *owner);
-/* Whether a pin exists that was made for this request: something will call back for it. */
-bool cn_js_context_waits(const struct cn_js_context *context, uint64_t request);
+/* Whether a pin exists that was made for this event: something will call back for it. */
+bool cn_js_context_waits(const struct cn_js_context *context, uint64_t event);
 /* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or
  * the pin is empty: then nothing was entered. */
 bool cn_js_enter_pin(struct cn_js_pin *pin);

@@ -238,7 +238,8 @@ struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm)
     const double *clock = vm->clock;
     uint64_t request =
         (uint64_t)clock[CN_JS_REQUEST_HIGH] << 32 | (uint32_t)clock[CN_JS_REQUEST_LOW];
-    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], clock[CN_JS_UNSAMPLED] != 0};
+    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], clock[CN_JS_UNSAMPLED] != 0,
+                                (uint64_t)clock[CN_JS_EVENT]};
 }
 
 /* V1. The number of the owner is the hooks' to write. */
@@ -250,6 +251,7 @@ static void write_clock(struct cn_js_vm *vm, const struct cn_js_cause *cause)
     clock[CN_JS_REQUEST_HIGH] = (double)(cause->request >> 32);
     clock[CN_JS_REQUEST_LOW] = (double)(uint32_t)cause->request;
     clock[CN_JS_UNSAMPLED] = cause->unsampled;
+    clock[CN_JS_EVENT] = (double)cause->event;
 }
 
 /* The CPU time since the last change was for this trace. */
@@ -395,7 +397,7 @@ static void settle_termination(struct cn_js_context *context)
     absorb_termination(context);
     context->cut = true;
     context->end = vm->end;
-    context->cut_request = vm->owner ? 0 : cn_js_cause(vm).request;
+    context->cut_event = vm->owner ? 0 : cn_js_cause(vm).event;
     if (vm->hooks)
         vm->hooks->terminated(vm->data, vm->owner);
 }

@@ -44,10 +44,11 @@ struct cn_js_context;
 enum cn_js_clock {
     CN_JS_TIME,         /* wall-clock milliseconds at the start of the turn */
     CN_JS_OBJECT,       /* number of the owner, which the hooks know; 0: nobody */
-    CN_JS_TRACE,        /* of the cause, and the next three */
+    CN_JS_TRACE,        /* of the cause, and the next four */
     CN_JS_REQUEST_HIGH, /* its upper 32 bits, */
     CN_JS_REQUEST_LOW,  /* and the lower ones */
     CN_JS_UNSAMPLED,
+    CN_JS_EVENT,
     CN_JS_LAST_CONTEXT, /* the number given last */
     CN_JS_STRAY,        /* not 0: what leaves must wait though no object's gate says so */
     CN_JS_CLOCK_COUNT,
@@ -86,6 +87,7 @@ struct cn_js_cause {
     uint64_t request;
     uint64_t trace;
     bool unsampled; /* no trace is wanted */
+    uint64_t event; /* which of the events of that request */
 };
 
 /* What a watchdog on another thread sees of a VM, and may ask of it. */

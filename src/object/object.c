@@ -373,7 +373,8 @@ void cn_object_deliver_all(struct cn_object *object)
         return;
     object->delivering = true;
     for (;;) {
-        if (object->kicked && !cn_object_is_broken(object)) {
+        if (object->kicked && object->instance &&
+            (object->state == CN_OBJECT_RUNNING || object->state == CN_OBJECT_STARTING)) {
             object->kicked = false;
             cn_object_enter(object);
             object->class_->resume(object, object->instance);

@@ -231,9 +231,9 @@ void cn_instance_after_cut(struct cn_instance *instance)
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
         if (cn_event_is_answered(event))
             continue;
-        if (event->id == context->cut_request)
+        if (event->handle == context->cut_event)
             fail_event(event, outcome, why);
-        else if (!cn_js_context_waits(context, event->id))
+        else if (!cn_js_context_waits(context, event->handle))
             fail_event(event, "exceededCpu",
                        "what the request waited for was lost: code of the worker that ran at the "
                        "same time used more than its CPU limit, or was aborted");

@@ -143,7 +143,7 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                      object, &call->origin);
     lane->vm->cause =
-        (struct cn_js_cause){call->origin.request, call->trace, call->origin.unsampled};
+        (struct cn_js_cause){call->origin.request, call->trace, call->origin.unsampled, 0};
 }
 
 /* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */
@@ -362,11 +362,12 @@ static void js_destroy(struct cn_object *object, void *instance_)
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     struct cn_err err;
-    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, (double)js->handle)};
+    JSValueRef argv[2] = {JSValueMakeNumber(context->ref, (double)js->handle),
+                          JSValueMakeBoolean(context->ref, object->broken_err.code == 0)};
     cn_js_enter(context);
     if (object->holds)
         cn_js_pin_orphan(context, object); /* what it waited for finds nobody */
-    (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 1, argv, NULL, &err);
+    (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 2, argv, NULL, &err);
     cn_js_leave(context);
     cn_handles_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);

@@ -54,7 +54,6 @@ struct cn_script_consumer {
     unsigned visibility_ms; /* of a pull; 0: the default */
 };
 
-
 struct cn_script {
     atomic_uint refs;
     char *name;         /* of the worker */

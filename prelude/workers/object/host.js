@@ -148,9 +148,9 @@ export function objectCreate(object, className, hex, name) {
 }
 
 /** C calls: the object has left memory. */
-export function objectDestroy(object) {
+export function objectDestroy(object, evicted) {
   hosts.delete(object);
-  forgetGate(object);
+  forgetGate(object, evicted);
 }
 
 /** C calls: an event of a WebSocket of the object. */

@@ -62,7 +62,8 @@ static void write_row(struct cn_object *object)
 {
     struct cn_err err;
     cn_object_touch(object);
-    CHECK_INT(0, cn_database_exec(cn_object_database(object, &err), "INSERT INTO t VALUES(1)", &err));
+    CHECK_INT(0,
+              cn_database_exec(cn_object_database(object, &err), "INSERT INTO t VALUES(1)", &err));
 }
 
 struct rig {
