@@ -12,7 +12,7 @@
  * with the codes of Node.js.
  *
  * N1  Bytes of JavaScript are touched during a call only.
- * N2  After zlibClose() a handle does nothing: every call on it fails with EBADF's words. */
+ * N2  After zlibClose() a handle does nothing: every call on it throws. */
 #include <brotli/decode.h>
 #include <brotli/encode.h>
 #include <string.h>
