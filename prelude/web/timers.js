@@ -47,7 +47,7 @@ const resolved = Promise.resolve();
 
 export function queueMicrotask(callback) {
   if (typeof callback !== "function") {
-    throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.");
+    throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'function'.");
   }
   afterwards(resolved, gated(() => {
     try {

@@ -1,6 +1,6 @@
 // The modules a script imports from the runtime rather than from its bundle.
 import { currentObject } from "../internal/turn.js";
-import { native } from "../internal/native.js";
+import { compatibilityFlags, native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { needsEvent } from "../internal/startup.js";
 import { cacheContext, setExportsOf } from "./context.js";
@@ -35,11 +35,20 @@ const mirror = (object) => new Proxy(
   },
 );
 
+const KEEP = Symbol("as it is");
+const NULLABLE = compatibilityFlags.has("env_module_nullable_support");
+
+/** What an argument stands for: nothing at all is an empty one, under its flag; what is no object changes nothing. */
+function replacement(value) {
+  if (value === null || value === undefined) return NULLABLE ? {} : undefined;
+  return typeof value === "object" || typeof value === "function" ? value : undefined;
+}
+
 /** The imported `env` and `exports` are others while `callback` runs, up to its first await. */
 function withEnvAndExports(newEnv, newExports, callback) {
   const before = [imported.env, imported.exports];
-  imported.env = newEnv ?? imported.env;
-  imported.exports = newExports ?? imported.exports;
+  imported.env = replacement(newEnv) ?? imported.env;
+  imported.exports = replacement(newExports) ?? imported.exports;
   try {
     return callback();
   } finally {
@@ -98,8 +107,8 @@ export const modules = {
     exports: mirror(() => imported.exports ?? loopback),
     cache: cacheContext,
     waitUntil,
-    withEnv: (newEnv, callback) => withEnvAndExports(newEnv, null, callback),
-    withExports: (newExports, callback) => withEnvAndExports(null, newExports, callback),
+    withEnv: (newEnv, callback) => withEnvAndExports(newEnv, KEEP, callback),
+    withExports: (newExports, callback) => withEnvAndExports(KEEP, newExports, callback),
     withEnvAndExports,
     WorkerEntrypoint,
     DurableObject,

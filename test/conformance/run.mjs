@@ -22,7 +22,7 @@ const verbose = !!process.env.VERBOSE;
 const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
 const COMPATIBILITY_DATE = "2026-10-01";
 // Without a configuration there are no flags but these.
-const JSRUN_OPTIONS = { compatibilityFlags: { enable_nodejs_process_v2: true, diagnostics_channel_has_subscribers_getter: true } };
+const JSRUN_OPTIONS = { compatibilityFlags: { cache_option_enabled: true, cache_no_cache_enabled: true, enable_nodejs_process_v2: true, diagnostics_channel_has_subscribers_getter: true } };
 const FILE_TIMEOUT_MS = 120_000;
 const children = new Set();
 

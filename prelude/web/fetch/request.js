@@ -21,7 +21,10 @@ const METHODS = new Set([
 ]);
 /** Whether what aborts an incoming request aborts the requests that are made from it. */
 const PASSES_SIGNAL = compatibilityFlags.has("request_signal_passthrough");
-const CACHE_MODES = ["no-store", "no-cache", "reload"];
+const HAS_CACHE = compatibilityFlags.has("cache_option_enabled");
+const CACHE_MODES = ["no-store"];
+if (compatibilityFlags.has("cache_no_cache_enabled")) CACHE_MODES.push("no-cache");
+if (compatibilityFlags.has("cache_reload_enabled")) CACHE_MODES.push("reload");
 
 class RequestState {
   constructor(handle) {
@@ -194,9 +197,14 @@ function applyInit(state, init) {
   }
   if (cf !== undefined && cf !== null) {
     if (!isObject(cf)) throw fieldError("cf", "RequestInitializerDict", "Object");
+    if (cf.cacheControl !== undefined) {
+      if (cf.cacheTtl !== undefined) throw new TypeError("The 'cacheControl' and 'cacheTtl' options on cf are mutually exclusive.");
+      if (HAS_CACHE && cache !== undefined) throw new TypeError("The 'cacheControl' option on cf cannot be used together with the 'cache' option on the Request.");
+    }
     extra(state).cf = cf;
   }
   if (cache !== undefined) {
+    if (!HAS_CACHE) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
     const mode = `${cache}`;
     if (!CACHE_MODES.includes(mode)) throw new TypeError(`Unsupported cache mode: ${mode}`);
     extra(state).cache = mode;
@@ -342,6 +350,7 @@ export class Request {
   }
 }
 installBody(Request.prototype, (value) => withBody(stateOf(value)), contentType);
+if (!HAS_CACHE) delete Request.prototype.cache;
 finishInterface(Request);
 
 export { hasState as isRequest };

@@ -18,6 +18,7 @@ export const isLocked = (stream) => streams().isLocked(stream);
 export const isDisturbed = (stream) => streams().isDisturbed(stream);
 export const isErrored = (stream) => streams().isErrored(stream);
 export const knownLength = (stream) => streams().knownLength(stream);
+export const expectedLength = (stream) => streams().expectedLength(stream);
 export const teeStream = (stream) => streams().teeStream(stream);
 export const cancelQuietly = (stream, reason) => streams().cancelQuietly(stream, reason);
 export const nativeSource = (stream, accept) => streams().nativeSource(stream, accept);

@@ -63,6 +63,8 @@ export const isLocked = (stream) => recordOf(stream).reader !== null;
 export const isDisturbed = (stream) => recordOf(stream).disturbed;
 export const isErrored = (stream) => recordOf(stream).state === ERRORED;
 export const knownLength = (stream) => recordOf(stream).length ?? null;
+/** The same, or what its maker has promised, which nobody has checked. */
+export const expectedLength = (stream) => recordOf(stream).expected ?? knownLength(stream);
 
 export function teeStream(stream) {
   const record = recordOf(stream);

@@ -77,6 +77,7 @@ class ReadableStream {
     const record = new StreamRecord();
     this.#record = record;
     record.object = this;
+    if (source.expectedLength !== undefined) record.expected = enforceRange(Number(source.expectedLength), "expectedLength");
     const cancelAlgorithm = cancel === undefined ? null : (reason) => cancel.call(source, reason);
     if (type !== undefined) {
       if (size !== undefined) throw new RangeError("A byte stream's strategy cannot have a size function.");
@@ -297,7 +298,7 @@ function readInto(reader, view, minimum) {
   }
   if (lengthOf(info.buffer) === 0) throw new TypeError("The view's buffer must not be empty.");
   if (minimum === 0) throw new TypeError("min must be greater than 0.");
-  if (minimum > info.length) throw new RangeError("min must not be greater than the view's length.");
+  if (minimum > info.length) throw new TypeError("min must not be greater than the view's length.");
   const { stream } = reader;
   if (stream === null) throw releasedError();
   const request = new PromiseRequest();
@@ -424,7 +425,7 @@ class ReadableStreamBYOBRequest {
     if (arguments.length === 0) throw new TypeError("respond() needs the number of bytes written.");
     const bytes = enforceRange(bytesWritten, "bytesWritten");
     const { controller, view } = this.#record;
-    if (controller === null) throw new TypeError("This BYOB request has been invalidated.");
+    if (controller === null) throw new TypeError("This ReadableStreamBYOBRequest has been invalidated.");
     if (detached(view.buffer)) throw new TypeError("The BYOB request's buffer is detached.");
     controller.respond(bytes);
   }
@@ -433,7 +434,7 @@ class ReadableStreamBYOBRequest {
     if (!(#record in this)) throw illegalInvocation("ReadableStreamBYOBRequest");
     if (!ArrayBuffer.isView(view)) throw new TypeError("respondWithNewView() needs an ArrayBufferView.");
     const { controller } = this.#record;
-    if (controller === null) throw new TypeError("This BYOB request has been invalidated.");
+    if (controller === null) throw new TypeError("This ReadableStreamBYOBRequest has been invalidated.");
     if (detached(viewInfo(view).buffer)) throw new TypeError("The view's buffer is detached.");
     controller.respondWithNewView(view);
   }

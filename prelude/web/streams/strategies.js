@@ -2,7 +2,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import { illegalInvocation, isObject } from "./common.js";
 
-const sizeOfBytes = { size: (chunk) => chunk.byteLength }.size;
+const sizeOfBytes = { size: (chunk) => chunk?.byteLength }.size;
 const sizeOfOne = { size: () => 1 }.size;
 
 function markOf(init, name) {

@@ -2,8 +2,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import {
   Deferred, INTERNAL, LazyPromise, attempt, callback, dictionary, highWaterMark, illegalConstructor,
-  illegalInvocation, isObject, queuingStrategy, react, resolved, then,
-} from "./common.js";
+  illegalInvocation, isObject, queuingStrategy, react, resolved, then, enforceRange } from "./common.js";
 import { DefaultController, ERRORED, StreamRecord } from "./readable-core.js";
 import { ERRORED as WRITABLE_ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
 import { streamObject } from "./readable.js";
@@ -204,6 +203,7 @@ class TransformStream {
     bindController(face, record);
     const started = new Deferred();
     record.setUp(started.promise, writableMark, writableQueuing.size ?? null, readableMark, readableQueuing.size ?? null);
+    if (source.expectedLength !== undefined) record.readable.expected = enforceRange(Number(source.expectedLength), "expectedLength");
     started.resolve(start === undefined ? undefined : start.call(source, face));
   }
 

@@ -87,6 +87,7 @@ export class URLSearchParams {
     }
     const seen = new Map(); // names that become equal by conversion keep one place
     for (const key of Reflect.ownKeys(init)) {
+      if (typeof key === "symbol") continue; // the platform does not look at them
       const descriptor = Reflect.getOwnPropertyDescriptor(init, key);
       if (descriptor === undefined || !descriptor.enumerable) continue;
       const name = toText(key);

@@ -4,6 +4,7 @@ import { Headers, isHeaders } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
 import { isRequest, isResponse, requestFromPeer, requestSignal, responseParts } from "../../web/fetch/internal.js";
 import { Response } from "../../web/fetch/response.js";
+import { expectedLength } from "../../web/streams/internal.js";
 import { receiveSocket, sendSocket } from "../websocket.js";
 import compression from "part:../../web/compression.js";
 
@@ -11,11 +12,19 @@ export { isHeaders, isRequest, isResponse };
 
 export const makeHeaders = (pairs) => new Headers(pairs);
 
+/** Headers as they would arrive: with the length of the body, if it is known. */
+function headersOf(request) {
+  const pairs = [...request.headers];
+  const length = request.body === null ? null : expectedLength(request.body);
+  if (length !== null && !request.headers.has("content-length")) pairs.push(["content-length", `${length}`]);
+  return pairs;
+}
+
 export function encodeRequest(request) {
   return {
     url: request.url,
     method: request.method,
-    headers: [...request.headers],
+    headers: headersOf(request),
     redirect: request.redirect,
     body: request.body,
     cf: request.cf,

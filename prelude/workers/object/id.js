@@ -126,6 +126,7 @@ export class DurableObjectNamespace {
 finishInterface(DurableObjectNamespace);
 
 function jurisdictionNumber(name) {
+  if (name === null || name === undefined) return 0; // none in particular
   const number = JURISDICTIONS.indexOf(name);
   if (number < 1) throw new TypeError(`Invalid jurisdiction "${name}": must be one of eu, fedramp, fedramp-high, us.`);
   return number;

@@ -438,8 +438,8 @@ const handler = {
       };
     }
     if (state.path.length >= DEPTH_MAX) throw tooDeep();
-    if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.fixed !== null && key in state.fixed) return state.fixed[key];
+    if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.local !== null) return methodOf(state, key, target.proxy);
     return makeProxy(new StubState(state.send, [...state.path, key], target.proxy));
   },
@@ -454,7 +454,13 @@ const handler = {
     if (state.path.length > 0) return RpcProperty.prototype;
     return state.local === null && state.service === null ? RpcStub.prototype : ServiceStub.prototype;
   },
-  set: () => { throw new TypeError("The properties of a stub cannot be set."); },
+  /** A property of the stub itself, from then on. */
+  set: ({ state }, key, value) => {
+    if (typeof key === "symbol") return false;
+    state.fixed = { __proto__: null, ...state.fixed, [key]: value };
+    state.lastName = state.lastMethod = state.methods = null;
+    return true;
+  },
 };
 
 function makeProxy(state) {

@@ -273,6 +273,10 @@ export class DurableObjectStorage {
   get sql() {
     return (this.#sql ??= new SqlStorage(token, this.#object));
   }
+  /** An ordinary property on the platform. */
+  set sql(value) {
+    Object.defineProperty(this, "sql", { value, writable: true, enumerable: true, configurable: true });
+  }
   get kv() {
     return (this.#kv ??= new SyncKvStorage(token, this.#object));
   }
