@@ -15,6 +15,7 @@
 //     something waits for the level, waits in the same line.
 // I3  When a section has ended, its level is the one above, for code of it that goes on, and for a
 //     section of its own that has not ended.
+// I4  The sections of an object that leaves memory fail: other code may wait for them.
 import { native } from "./native.js";
 import { reportException } from "./report.js";
 import { afterwards, closed, enter, here, levelOf, objectOf, setGate, withLevel } from "./turn.js";
@@ -31,6 +32,7 @@ class Level {
 class Gate {
   root = new Level(null);
   waiting = []; // [context, function], in order
+  sections = new Set(); // that have not ended: what fails each (I4)
 }
 const gates = new Map(); // number of the object -> Gate
 
@@ -86,10 +88,14 @@ export function runSection(object, work) {
     native.objectUnlock(object);
     if (gates.get(object)?.waiting.length > 0) native.objectKick(object);
   };
+  const { sections } = gateOf(object);
   return new Promise((resolve, reject) => {
+    const fail = () => reject(new Error("This instance of the Durable Object has left memory; its input gate cannot be used."));
+    sections.add(fail);
     const run = () => {
-      if (!enter(withLevel(context, section))) return;
-      afterwards(work(), (value) => { end(); resolve(value); }, (error) => { end(); reject(error); });
+      if (!enter(withLevel(context, section))) return forgetGate(object, false);
+      const done = (settle) => (value) => { sections.delete(fail); end(); settle(value); };
+      afterwards(work(), done(resolve), done(reject));
     };
     const level = levelOf(context);
     if (level.active === null && !gateOf(object).waiting.some(([other]) => levelOf(other) === level)) {
@@ -108,4 +114,5 @@ export function forgetGate(object, evicted) {
   if (gate === undefined) return;
   gate.root.evicted = evicted;
   gates.delete(object);
+  for (const fail of gate.sections) fail(); // I4
 }

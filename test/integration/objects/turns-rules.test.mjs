@@ -80,6 +80,16 @@ rule("a loop that an object has begun serves others, for nobody once the object 
   for (const cell of ["l1", "l2"]) assert.equal(await rig.post(`/useLoop/${cell}`, { group: "loop" }), "l0");
 });
 
+// I4 of prelude/internal/gate.js
+for (const how of ["blockConcurrencyWhile", "transaction"]) {
+  rule(`${how} on the ctx of an object that has left memory fails`, async (t) => {
+    const rig = await started(t, { idle: 15 });
+    for (const cell of ["g0", "g1"]) await rig.post(`/hello/${cell}`);
+    await evicted(rig);
+    for (let i = 0; i < 2; i++) await assert.rejects(rig.post(`/other/g1/${how}`, { op: "g0 x", other: "g0" }).then((answer) => assert.fail(JSON.stringify(answer))), /has left memory|its storage cannot be used/);
+  });
+}
+
 // T5 of prelude/internal/turn.js
 for (const end of ["left memory", "was reset"]) {
   rule(`a promise that follows another is settled although the object that made it ${end}`, async (t) => {

@@ -8,6 +8,16 @@
 #include "js/value.h"
 #include "test/lib/test.h"
 
+/* The engine is set up once in a process: threads of its own run from then on. */
+static struct cn_js_vm *vm_new(void)
+{
+    static bool set_up;
+    if (!set_up)
+        CHECK_INT(0, cn_js_setup(NULL));
+    set_up = true;
+    return cn_js_vm_new(NULL);
+}
+
 /* 1.6 MB, and a callback for rejections that holds on to its global. */
 static void fill(struct cn_js_context *context)
 {
@@ -24,8 +34,7 @@ static void fill(struct cn_js_context *context)
 
 TEST(js_context, what_is_freed_is_collected)
 {
-    CHECK_INT(0, cn_js_setup(NULL));
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_vm *vm = vm_new();
     struct cn_js_context *last = cn_js_context_new(vm, NULL);
     for (int i = 0; i < 20; i++) {
         struct cn_js_context *context = cn_js_context_new(vm, NULL);
@@ -72,8 +81,7 @@ static JSObjectRef function_of(struct cn_js_context *context, const char *source
 /* A function of a context, called before and after its end. */
 TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
 {
-    CHECK_INT(0, cn_js_setup(NULL));
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_vm *vm = vm_new();
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);
     JSObjectRef native = JSObjectMake(context->ref, NULL, NULL);
@@ -100,8 +108,7 @@ TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
  */
 static void *finalize_after_the_end(void *data)
 {
-    CHECK_INT(0, cn_js_setup(NULL));
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_vm *vm = vm_new();
     struct cn_js_context *last = cn_js_context_new(vm, NULL);
     native_calls = 0;
     for (int i = 0; i < 5; i++) {
@@ -137,8 +144,7 @@ TEST(js_context, X1_finalization_callbacks_of_a_freed_context_reach_no_native)
 TEST(js_context, X3_lent_bytes_outlive_their_context)
 {
     enum { SIZE = 1 << 20 };
-    CHECK_INT(0, cn_js_setup(NULL));
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_vm *vm = vm_new();
     struct cn_js_context *other = cn_js_context_new(vm, NULL);
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);
@@ -170,8 +176,7 @@ static double endless_begun;
 /* What the engine runs on its own must not hold the lane. */
 static void *defer_endless_code(void *data)
 {
-    CHECK_INT(0, cn_js_setup(NULL));
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
+    struct cn_js_vm *vm = vm_new();
     struct cn_js_context *context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);
     function_of(context,

@@ -13,7 +13,10 @@ static struct cn_js_context *context;
 
 static void begin(void)
 {
-    CHECK_INT(0, cn_js_setup(NULL));
+    static bool set_up; /* once in a process: threads of the engine run from then on */
+    if (!set_up)
+        CHECK_INT(0, cn_js_setup(NULL));
+    set_up = true;
     vm = cn_js_vm_new(NULL);
     context = cn_js_context_new(vm, NULL);
     cn_js_enter(context);
