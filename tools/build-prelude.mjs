@@ -14,6 +14,7 @@
 import { build } from "esbuild";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { primordials } from "./primordials.mjs";
 import { declarations, followTurns, moveMap, namesFor } from "./bundler/turns.mjs";
 
 const [entry, out] = process.argv.slice(2);
@@ -21,6 +22,9 @@ const folder = path.resolve("prelude");
 const nameOf = (file) => path.relative(folder, file);
 const fileOf = (name) => path.join(folder, name);
 const inputs = new Set();
+// The modules of Node.js work on what the core gives them, and bring packages of their own.
+const primordialsOfParts = new Set(); // what parts use of internal/primordials.js
+const isCore = path.resolve(entry) === path.join(folder, "bootstrap.js");
 
 /** What packages import from Node.js is ours. */
 const nodeModules = {
@@ -98,9 +102,19 @@ const fromCore = (exportsOf) => ({
   },
 });
 
+/** esbuild's own helpers in a part, which is evaluated after code of the user has run. */
+function protectHelpers(body) {
+  primordialsOfParts.add("$Object");
+  return body
+    .replace("var __defProp=Object.defineProperty;", 'var __safe=__core("internal/primordials.js").$Object,__defProp=__safe.defineProperty;')
+    .replace("__getOwnPropDesc=Object.getOwnPropertyDescriptor", "__getOwnPropDesc=__safe.getOwnPropertyDescriptor")
+    .replace("__getOwnPropNames=Object.getOwnPropertyNames", "__getOwnPropNames=__safe.getOwnPropertyNames")
+    .replace("!__hasOwnProp.call(to,key)", "!__safe.hasOwn(to,key)");
+}
+
 async function bundle(options, plugins) {
   const result = await build({
-    plugins: [nodeModules, inspectEngine, ...plugins],
+    plugins: [nodeModules, inspectEngine, ...plugins, ...(isCore ? [primordials(folder, (file) => readFileSync(file, "utf8"), plugins.some((p) => p.name === "from-core") ? primordialsOfParts : null)] : [])],
     bundle: true,
     format: "iife",
     globalName: "__prelude",
@@ -122,7 +136,8 @@ async function bundle(options, plugins) {
   const output = (suffix) => result.outputFiles.find((f) => f.path.endsWith(suffix)).text;
   // esbuild's own function goes: a function within a function is parsed once more. The rest stays
   // on its lines, so that the source map is true but for the first one.
-  const body = /^(?:"use strict";)?var __prelude=\(\(\)=>\{([^]*)\}\)\(\);\s*$/.exec(output(".js"))[1];
+  let body = /^(?:"use strict";)?var __prelude=\(\(\)=>\{([^]*)\}\)\(\);\s*$/.exec(output(".js"))[1];
+  if (isCore && plugins.some((p) => p.name === "from-core")) body = protectHelpers(body);
   const names = namesFor(body);
   const whole = `(function(__native,__options,__core){"use strict";${declarations(names, "__native.turns??={mark:__native.mark(),c:null}")}${body}})\n`;
   const { script, insertions } = followTurns(whole, names);
@@ -183,10 +198,12 @@ if (found.size > 0) {
     text += part.script;
   }
   const names = [...used].filter((m) => owners[m] === undefined);
-  const contents = `${names.map((m, i) => `import * as m${i} from ${JSON.stringify(`./${m}`)};`).join("\n")}
+  const taken = [...primordialsOfParts].join(", ");
+  const contents = `${taken && `import { ${taken} } from "./internal/primordials.js";`}
+${names.map((m, i) => `import * as m${i} from ${JSON.stringify(`./${m}`)};`).join("\n")}
 import { setCore } from "./internal/parts.js";
 export * from ${JSON.stringify(`./${nameOf(path.resolve(entry))}`)};
-setCore({ ${names.map((m, i) => `${JSON.stringify(m)}: m${i}`).join(", ")} }, ${JSON.stringify(places)}, ${JSON.stringify(owners)});`;
+setCore({ ${[...(taken ? [`"internal/primordials.js": { ${taken} }`] : []), ...names.map((m, i) => `${JSON.stringify(m)}: m${i}`)].join(", ")} }, ${JSON.stringify(places)}, ${JSON.stringify(owners)});`;
   ({ script, map } = await bundle({ stdin: { contents, resolveDir: folder } }, [parts(found)]));
 }
 writeFileSync(out, script);

@@ -44,7 +44,8 @@ function gateOf(object) {
 
 /** `callback` is called once code of the context may go on; never, if its object is gone. */
 function wait(context, callback) {
-  gates.get(objectOf(context))?.waiting.push([context, callback]);
+  const gate = gates.get(objectOf(context));
+  if (gate !== undefined) gate.waiting.push([context, callback]);
 }
 setGate({ rootLevel: (object) => gateOf(object).root, wait });
 

@@ -12,8 +12,9 @@ import { native, options } from "./native.js";
 let namespaces = null;
 let places = null;
 let owners = null;
-const copies = new Map(); // name -> a plain object of a module's exports, faster than a namespace
-const parts = new Map(); // name -> the function that loads it
+// Objects without a prototype: what natives and modules are in must not pass through a builtin.
+const copies = { __proto__: null }; // name -> a plain object of a module's exports, faster than a namespace
+const parts = { __proto__: null }; // name -> the function that loads it
 
 /**
  * Called by the bundle at its end: its modules by name, where each part is, [offset, length], and
@@ -26,21 +27,21 @@ export function setCore(modules, partPlaces, partOfModule) {
 }
 
 function core(name) {
-  let copy = copies.get(name);
+  let copy = copies[name];
   if (copy === undefined) {
     const owner = owners[name];
     copy = { ...(owner === undefined ? namespaces : definePart(owner)().__modules)[name] };
-    copies.set(name, copy);
+    copies[name] = copy;
   }
   return copy;
 }
 
 export function definePart(name) {
-  let part = parts.get(name);
+  let part = parts[name];
   if (part !== undefined) return part;
   let exports = null;
   part = () => (exports ??= native.preludePart(name, ...places[name])(native, options, core));
   part.loaded = () => exports;
-  parts.set(name, part);
+  parts[name] = part;
   return part;
 }

@@ -42,7 +42,7 @@ export class AbortSignal extends EventTarget {
       (signal.#algorithms ??= new Set()).add(algorithm);
       signal.#hold();
     };
-    removeAlgorithm = (signal, algorithm) => signal.#algorithms?.delete(algorithm);
+    removeAlgorithm = (signal, algorithm) => (signal.#algorithms ? signal.#algorithms.delete(algorithm) : undefined);
     heldFast = (signal) => signal.#hold();
     makeFollower = (signals) => {
       const follower = new AbortSignal(INTERNAL);
@@ -95,7 +95,7 @@ export class AbortSignal extends EventTarget {
     const algorithms = this.#algorithms;
     this.#algorithms = null;
     if (this.#sources !== null) {
-      for (const source of this.#sources) source.#held?.delete(this);
+      for (const source of this.#sources) if (source.#held) source.#held.delete(this);
       this.#sources = null;
     }
     if (algorithms !== null) for (const algorithm of algorithms) algorithm(this.#reason);

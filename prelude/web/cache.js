@@ -257,7 +257,7 @@ class Cache {
     if (!isResponse(response)) throw new TypeError("Failed to execute 'put' on 'Cache': parameter 2 is not of type 'Response'.");
     if (request.method !== "GET") throw new TypeError("Cannot cache response to non-GET request.");
     if (response.status === 206) throw new TypeError("Cannot cache response to a range request (206 Partial Content).");
-    if (response.headers.get("vary")?.split(",").some((name) => name.trim() === "*")) throw new TypeError("Cannot cache response with 'Vary: *' header.");
+    if ((response.headers.get("vary") ?? "").split(",").some((name) => name.trim() === "*")) throw new TypeError("Cannot cache response with 'Vary: *' header.");
     if (response.bodyUsed || response.body?.locked) throw new TypeError("The response body has been used already.");
     await store(keyOf(this.#name, request), request.url, response, freshSeconds(response.status, response.headers));
   }

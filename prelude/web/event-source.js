@@ -131,7 +131,7 @@ export class EventSource extends EventTarget {
     if (this.#state === CLOSED) return;
     const type = response.headers.get("content-type") ?? "";
     if (response.status === 204 || !response.ok || !/^text\/event-stream(?:;|$)/i.test(type.trim())) {
-      response.body?.cancel().catch(() => {});
+      if (response.body) response.body.cancel().catch(() => {});
       this.#failed(new TypeError(`The server answered ${response.status} with the type '${type}'.`), false);
       return;
     }

@@ -40,7 +40,7 @@ export class Event {
     dispatch = (target, event, listeners) => {
       event.#target = target;
       event.#phase = 2;
-      const list = listeners?.get(event.#type);
+      const list = listeners ? listeners.get(event.#type) : undefined;
       if (list !== undefined) {
         // Listeners that are added meanwhile do not run; those that are removed do not either.
         for (const listener of list.slice()) {
@@ -223,7 +223,7 @@ function addListener(target, listeners, type, listener) {
 
 function removeFrom(listeners, type, callback) {
   const list = listeners.get(type);
-  const found = list?.find((listener) => listener.callback === callback && !listener.handler);
+  const found = list ? list.find((listener) => listener.callback === callback && !listener.handler) : undefined;
   if (found !== undefined) removeListener(listeners, type, found);
 }
 
@@ -243,7 +243,7 @@ export function hasListeners(target, type) {
  */
 export function defineHandlers(prototype, types, changed = undefined) {
   for (const type of types) {
-    const find = (target) => listenersOf(target).get(type)?.find((listener) => listener.handler);
+    const find = (target) => (listenersOf(target).get(type) ?? []).find((listener) => listener.handler);
     const accessors = {
       get handler() {
         return find(this)?.value ?? null;

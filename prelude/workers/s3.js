@@ -50,7 +50,8 @@ function putOptions(headers) {
   const customMetadata = {};
   for (const [name, value] of headers) if (name.startsWith("x-amz-meta-")) customMetadata[name.slice(11)] = value;
   const http = new Headers(headers);
-  const encoding = http.get("content-encoding")?.split(",").map((each) => each.trim()).filter((each) => each !== "aws-chunked").join(", ");
+  const codings = http.get("content-encoding") ?? undefined;
+  const encoding = codings === undefined ? undefined : codings.split(",").map((each) => each.trim()).filter((each) => each !== "aws-chunked").join(", ");
   if (encoding) http.set("content-encoding", encoding);
   else http.delete("content-encoding");
   const options = { httpMetadata: http, customMetadata };

@@ -477,7 +477,7 @@ const METHODS_MAX = 64; // kept by one stub
 
 /** A method of a Durable Object's stub, which keeps it: most use few, again and again. */
 function methodOf(stub, name, proxy) {
-  let method = stub.methods?.get(name);
+  let method = stub.methods ? stub.methods.get(name) : undefined;
   if (method === undefined) {
     const state = new StubState(stub.send, [name], proxy);
     state.method = name;
