@@ -13,7 +13,8 @@
  * executes itself with the listening sockets open, so that clients who connect meanwhile wait and
  * are not refused. What was acknowledged is on disk, as after a crash; nothing else is promised.
  *
- * V1  SIGTERM ends the process within the time to drain and STOP_MS, whatever the lanes do.
+ * V1  SIGTERM ends the process within the time to drain and STOP_MS if a script runs on, and within
+ *     half a minute more whatever else the lanes wait for.
  * V2  The sockets listen from the start of the first process to the end of the last.
  *
  * Threads: cn_serve() runs on the calling thread until the end; `load` runs on

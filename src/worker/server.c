@@ -273,10 +273,10 @@ static void on_mailbox_closed(struct cn_mailbox *mailbox)
 
 void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data)
 {
-    for (unsigned i = 0; i < server->options.lane_count; i++)
+    for (unsigned i = 0; i < server->options.lane_count; i++) {
         cn_lane_stop_begin(&server->lanes[i]);
-    for (unsigned i = 0; i < server->options.lane_count; i++)
         cn_lane_stop_wait(&server->lanes[i]);
+    }
     cn_watchdog_stop(server->watchdog); /* last: a lane that does not end is its matter */
     cn_free(server->lanes);
     server->stop_cb = cb;

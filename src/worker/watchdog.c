@@ -23,6 +23,7 @@
 #define RELIEF_MS 100
 #define FORGET_MS 1000 /* between two times that caches are emptied */
 #define RESET_MS 500   /* between two resets */
+#define WAIT_MS 30000  /* more to stop in, for lanes that run nothing */
 #define STUCK_MS 10000
 #define OVERDUE_MS 1000 /* of CPU time past what ends it: then a line is due */
 
@@ -249,11 +250,20 @@ static void watch_memory(struct cn_watchdog *dog, uint64_t now)
 /* --- the thread ----------------------------------------------------------------------------------
  */
 
-/* D5 */
+static bool turn_runs(const struct cn_watchdog *dog, uint64_t now)
+{
+    for (unsigned i = 0; i < dog->options.lane_count; i++) {
+        if (dog->seen[i].turn && now - dog->seen[i].since_ns > OVERDUE_MS * 1000000ull)
+            return true;
+    }
+    return false;
+}
+
+/* D5. A lane that runs nothing waits for something, which has its own limit. */
 static void end_if_due(struct cn_watchdog *dog, uint64_t now)
 {
     uint64_t by = atomic_load(&dog->end_by_ns);
-    if (!by || now < by)
+    if (!by || now < by || (!turn_runs(dog, now) && now < by + WAIT_MS * 1000000ull))
         return;
     for (unsigned i = 0; i < dog->options.lane_count; i++) {
         const struct cn_lane *lane = &dog->options.lanes[i];
