@@ -43,9 +43,11 @@ test("calls on the wrong things and with the wrong sizes are errors", async (t) 
       };`,
   });
   const server = await serve(t, dir, { args: ["--lanes", "1"] });
-  const expected = [/^RangeError: Cannot create a string longer/, /^RangeError: Cannot create a string longer/, /^Error: TypeError$/, /^Error: true$/];
+  const longText = /^RangeError: (Cannot create a string longer|Out of memory)/; // there may not be so much at all
+  const expected = [longText, longText, /^Error: TypeError$/, /^Error: true$/];
   for (const [i, name] of Object.keys(cases).entries()) {
-    assert.match(await server.text(`/${encodeURIComponent(name)}`), expected[i], name);
+    const said = await server.text(`/${encodeURIComponent(name)}`);
+    assert.match(said, expected[i], `${name}: ${said}`);
     assert.equal(await server.text("/"), "hello", name);
   }
 });
