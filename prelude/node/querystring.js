@@ -77,7 +77,8 @@ export function parse(text, separator, equals, options) {
   const decode = options?.decodeURIComponent ?? querystring.unescape;
   const safely = (part) => {
     const plain = part.replaceAll("+", " ");
-    if (!plain.includes("%")) return plain;
+    // A decoder of the script's own is asked always.
+    if (decode === unescape && !plain.includes("%")) return plain;
     try {
       return decode(plain);
     } catch {
