@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/watchdog.h - a thread outside the lanes that sees what they cannot see of themselves.
  *
- * Many times a second it reads how much memory the process has (base/account.h) and which turn each
- * lane runs, and for how long.
+ * Many times a second it reads how much memory the process has (base/account.h) and which turn
+ * each lane runs, and for how long.
  *
  *     a turn   runs ──► overdue ──► stuck
- *              │        the engine was told to end it and has not: it is inside a function that
- *              │        looks at nothing (a regular expression, say); a line names it
+ *              │        the engine was told to end it and has not: it is inside a function
+ *              │        that looks at nothing (a sort, say); a line names it
  *              └► ended by the engine, at its next look (every 10 ms)
  *
- * D1  It only reads what lanes publish, sets flags and wakes loops: it holds nobody's lock, so a
- * lane that hangs does not hang it. D2  A level of memory pressure (base/account.h, A2) is passed
- * to every lane at once, and again every RELIEF_MS while it lasts. D3  Past the limit the turn that
- * has grown most is ended, and no other. D4  A turn is stuck when it has used `stuck_ms` of CPU
- * time beyond what ends it. Then `on_stuck` is called, once: the server restarts itself
- * (cli/serve.c) rather than hang. D5  After cn_watchdog_end_by() the process ends by then, whatever
- * lanes do.
+ * D1  It only reads what lanes publish, sets flags and wakes loops: a lane that hangs does not
+ *     hang it.
+ * D2  A level of memory pressure (base/account.h, A2) is passed to every lane at once, and
+ *     again every RELIEF_MS while it lasts.
+ * D3  Past the limit the turn that has grown most is ended, and no other.
+ * D4  A turn is stuck when it has used `stuck_ms` of CPU time beyond what ends it. Then
+ *     `on_stuck` is called, once: the server restarts itself (cli/serve.c) rather than hang.
+ * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a
+ *     minute later if lanes wait for something else.
  *
  * Threads:   start and stop on the owner's; the others on any.
  * Ownership: struct cn_server. */
