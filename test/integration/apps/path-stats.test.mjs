@@ -137,3 +137,22 @@ for (const strategy of ["objects", "single"])
       assert.equal((await stats.fetch("/paths/events/export?from=1794000000005&to=1794000000002")).status, 400);
     });
   });
+
+test("path-stats: strategies take turns on the same data, and every event counts once (K1, K2)", async () => {
+  const stats = await new PathStats().start();
+  const day = daysAgo(1);
+  const events = Array.from({ length: 600 }, (_, n) => event(n, day, { paths: 5 }));
+  try {
+    await stats.send(events.slice(0, 300));
+    await stats.untilCounted(day, 300);
+    await stats.restart({ vars: { STRATEGY: "single" } });
+    await stats.send(events); // half of it again
+    await stats.untilCounted(day, 600);
+    await stats.restart();
+    await stats.send(events);
+    await stats.untilQuiet();
+    await stats.untilCounted(day, 600);
+  } finally {
+    await stats.stop();
+  }
+});
