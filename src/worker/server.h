@@ -35,8 +35,8 @@ struct cn_server_options {
     struct cn_egress *proxies; /* denies the proxies that are trusted; NULL: none is */
     struct cn_egress *egress;  /* addresses it may connect to; NULL: all */
     struct cn_node *node;      /* for Durable Objects; NULL: none */
-    const struct cn_trace_exporter *exporter; /* of spans; borrowed; NULL: none */
-    size_t heap_bytes_max;                    /* per lane; 0: 512 MB */
+    const struct cn_trace_exporter *exporter;   /* of spans; borrowed; NULL: none */
+    size_t heap_bytes_max;                      /* per lane; 0: 512 MB */
     unsigned stuck_ms, wall_ms;                 /* watchdog.h */
     void (*on_stuck)(struct cn_server *server); /* a lane hangs for good: on the owner's loop */
     bool show_errors;
