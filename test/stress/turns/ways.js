@@ -776,7 +776,8 @@ export const foreign = {
 
 /**
  * Those in which code of one works for others when its own event has ended. An object that leaves memory takes
- * such code along (prelude/internal/turn.js, T2), so they are for objects that stay.
+ * its timers along, and one that was reset its code too (prelude/internal/turn.js, T2), so they are for objects
+ * that stay.
  */
 export const loops = [
   "a queue that one of them works off", "read() of a shared stream", "a generator that objects share",
