@@ -481,6 +481,7 @@ static void install_reset(struct cn_image *image, uint64_t lsn)
             .pages = image->pages,
             .page_count = image->page_count,
             .file_limit = image->file_limit,
+            .shrunk_to = image->shrunk_to,
             .sums = image->sums,
             .lsn = lsn,
         };

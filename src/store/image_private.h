@@ -11,6 +11,7 @@ struct cn_aside {
     struct cn_pagemap pages;
     uint32_t page_count;
     uint32_t file_limit; /* I3, of the old file */
+    uint32_t shrunk_to;  /* of the image when it was reset: for a write that was under way */
     struct cn_sums sums; /* I7, of the old file */
     uint64_t lsn;        /* of the reset */
 };

@@ -174,6 +174,15 @@ finish:
     return rc;
 }
 
+/* The file has these pages now, but for those beyond what the database has shrunk to since. */
+static void note_written(const struct cn_page_write *writes, size_t count, uint32_t page_count,
+                         uint32_t shrunk_to, struct cn_sums *sums, uint32_t *file_limit)
+{
+    cn_page_writes_enter(writes, count, page_count, sums);
+    *file_limit = shrunk_to < page_count ? shrunk_to : page_count;
+    cn_sums_resize(sums, *file_limit);
+}
+
 /* Writes every dirty page of the present database. The image is busy. */
 static int pages_write(struct cn_image *image, struct cn_err *err)
 {
@@ -207,11 +216,11 @@ static int pages_write(struct cn_image *image, struct cn_err *err)
         cn_err_errno(err, -rc, "cannot write a database file");
 finish:
     pthread_mutex_lock(&image->lock);
-    if (rc == 0) {
-        cn_page_writes_enter(writes, count, page_count, &image->sums);
-        image->file_limit = image->shrunk_to < page_count ? image->shrunk_to : page_count;
-        cn_sums_resize(&image->sums, image->file_limit);
-    }
+    if (rc == 0 && image->aside) /* I4: a reset came meanwhile, and this is the old database's */
+        note_written(writes, count, page_count, image->aside->shrunk_to, &image->aside->sums,
+                     &image->aside->file_limit);
+    else if (rc == 0)
+        note_written(writes, count, page_count, image->shrunk_to, &image->sums, &image->file_limit);
     writes_finish(image, writes, count, rc == 0);
     bool sums_changed = rc == 0 && cn_sums_changed(&image->sums);
     pthread_mutex_unlock(&image->lock);

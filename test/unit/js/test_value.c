@@ -32,7 +32,7 @@ static void end(void)
 static void check_text(const char *want, JSValueRef value)
 {
     struct cn_buf text = {0};
-    cn_js_append_utf8(context->ref, value, &text);
+    cn_js_append_any(context->ref, value, &text);
     CHECK_STR(want, cn_buf_text(&text));
     cn_buf_fini(&text);
 }
