@@ -19,6 +19,7 @@
 /* How many ticks a heap may be above its bound before somebody is reset for it. */
 #define PATIENCE 2
 #define COLLECT_MS 1000 /* between two collections for want of memory */
+#define GUILTY_PART 16  /* of the limit: who holds less is not reset for it */
 #define SLOW_MS 200     /* between two times that sockets are closed: memory goes back later */
 
 /* --- who holds most ----------------------------------------------------------------------------
@@ -301,8 +302,11 @@ static void reset_largest(struct cn_lane *lane)
 {
     collect(lane, true);
     struct suspect suspect = find_suspect(lane);
-    if (suspect.instance)
-        reset(lane, &suspect, "the process is at its limit of memory");
+    if (!suspect.instance)
+        return;
+    if (cn_js_alloc_on() && suspect.bytes < cn_account_limit() / GUILTY_PART)
+        return; /* R6 */
+    reset(lane, &suspect, "the process is at its limit of memory");
 }
 
 void cn_relief_step(struct cn_lane *lane)

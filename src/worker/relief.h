@@ -12,6 +12,8 @@
  *     otherwise the script is, with all its objects.
  * R4  Between two resets the heap is collected: what was left behind is not counted twice.
  * R5  Without meters (js/engine/alloc.h, M4) it is the script that has used most CPU time lately.
+ * R6  Who holds little of the process's memory is not reset for it: that would give back nothing.
+ *     What was closed and dropped a moment ago takes a while to be seen.
  *
  * Threads:   the lane's. */
 #ifndef CN_WORKER_RELIEF_H

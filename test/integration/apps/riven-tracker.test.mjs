@@ -170,8 +170,10 @@ describe("sampling", () => {
   });
 
   test("the cron handler samples five", async () => {
+    const tick = () => Math.floor(Date.now() / 1000), last = tick(); // in which all have been sampled
     await server.stop();
     server = await start({ TICK_SECONDS: 1 }, "dev"); // which runs it on request
+    await server.untilTrue(() => tick() > last, "the next tick");
     const known = sql("SELECT count(*) AS n FROM riven_bottom_tick")[0].n;
     market.asked.clear();
     assert.equal((await server.fetch("/cdn-cgi/handler/scheduled")).status, 200);

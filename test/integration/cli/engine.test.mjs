@@ -89,7 +89,7 @@ test("the switch: off, single ones, all but single ones; a name that is none is 
 });
 
 test("P3, P4: off, the server serves, keeps its CPU limit and says so", async (t) => {
-  const server = await serves(t, { CAIRN_ENGINE_PATCHES: "off" }, /5 of 5 patches are off: strings \(by CAIRN_ENGINE_PATCHES\);/);
+  const server = await serves(t, { CAIRN_ENGINE_PATCHES: "off" }, /(\d+) of \1 patches are off: strings \(by CAIRN_ENGINE_PATCHES\);/);
   const { text } = await ask(server, "GET", "/metrics");
   for (const name of names) assert.match(text, new RegExp(`^cairn_engine_patch\\{patch="${name}"\\} 0$`, "m"));
 });
@@ -107,7 +107,7 @@ for (const [name, symbol] of Object.entries(symbols))
     const env = { ...otherLibrary(t, { rename: [symbol] }), CAIRN_ENGINE_PATCHES: "on" };
     const found = patches(env);
     for (const other of names) assert.equal(found[other], other === name ? `off, the library has no ${symbol}` : "on", other);
-    await serves(t, env, new RegExp(`1 of 5 patches are off: ${name} \\(the library has no ${symbol}\\)`));
+    await serves(t, env, new RegExp(`1 of \\d+ patches are off: ${name} \\(the library has no ${symbol}\\)`));
   });
 
 test("P2: a build that is not known is tried in a child, and used if it is as expected", async (t) => {
@@ -128,6 +128,6 @@ test("P2: what crashes in the child, or is laid out otherwise, is off, and the s
     const env = { ...unknown, OTHER_ENGINE: other };
     const found = patches(env);
     for (const each of names) assert.equal(found[each], each === name ? `off, ${reason}` : "on", `${other}: ${each}`);
-    await serves(t, env, new RegExp(`1 of 5 patches are off: ${name} \\(${reason}\\)`));
+    await serves(t, env, new RegExp(`1 of \\d+ patches are off: ${name} \\(${reason}\\)`));
   }
 });
