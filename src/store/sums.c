@@ -211,6 +211,16 @@ static int damaged(struct cn_err *err)
     return cn_err_set(err, CN_ECORRUPT, "the checksums behind its pages are damaged");
 }
 
+/* A read that fails is no damage: the next one may succeed. */
+static int read_all(struct cn_disk_file *file, void *to, size_t size, uint64_t at,
+                    struct cn_err *err)
+{
+    int64_t count = cn_disk_read(file, to, size, at);
+    if (count < 0)
+        return cn_err_errno(err, (int)-count, "cannot read the checksums");
+    return (size_t)count == size ? 0 : damaged(err);
+}
+
 int cn_sums_read(struct cn_sums *sums, struct cn_disk_file *file, uint32_t *page_count,
                  struct cn_err *err)
 {
@@ -225,10 +235,13 @@ int cn_sums_read(struct cn_sums *sums, struct cn_disk_file *file, uint32_t *page
         cn_sums_fit(sums, *page_count);
         return 0;
     }
+    if (size < (int64_t)sizeof(trailer))
+        return damaged(err);
     uint64_t at = (uint64_t)size - sizeof(trailer);
-    if (size < (int64_t)sizeof(trailer) ||
-        cn_disk_read(file, &trailer, sizeof(trailer), at) != sizeof(trailer) ||
-        trailer.magic != TRAILER_MAGIC || trailer.page_count > (uint64_t)size / CN_PAGE_SIZE)
+    int rc = read_all(file, &trailer, sizeof(trailer), at, err);
+    if (rc < 0)
+        return rc;
+    if (trailer.magic != TRAILER_MAGIC || trailer.page_count > (uint64_t)size / CN_PAGE_SIZE)
         return damaged(err);
     uint32_t count = list_count(trailer.page_count);
     size_t list_size = (size_t)count * sizeof(uint32_t);
@@ -236,8 +249,10 @@ int cn_sums_read(struct cn_sums *sums, struct cn_disk_file *file, uint32_t *page
     if (offset + list_size != at)
         return damaged(err);
     cn_sums_fit(sums, count);
-    if (cn_disk_read(file, sums->list, list_size, offset) != (int64_t)list_size ||
-        trailer.crc != trailer_crc(&trailer, sums->list))
+    rc = read_all(file, sums->list, list_size, offset, err);
+    if (rc < 0)
+        return rc;
+    if (trailer.crc != trailer_crc(&trailer, sums->list))
         return damaged(err);
     cn_sums_fit(sums, trailer.page_count);
     *page_count = trailer.page_count;
