@@ -480,8 +480,7 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
         return;
     cn_js_enter(context);
     JSObjectRef stats = JSGetMemoryUsageStatistics(context->ref);
-    memory->heap_bytes =
-        cn_js_to_uint64(context->ref, cn_js_get(context->ref, stats, "heapSize"));
+    memory->heap_bytes = cn_js_to_uint64(context->ref, cn_js_get(context->ref, stats, "heapSize"));
     memory->capacity_bytes =
         cn_js_to_uint64(context->ref, cn_js_get(context->ref, stats, "heapCapacity"));
     cn_js_leave(context);

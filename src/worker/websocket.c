@@ -113,8 +113,7 @@ static bool tell(struct cn_jssocket *socket, int kind, const struct cn_ws_item *
     JSValueRef argv[CN_WEBSOCKET_ARGUMENTS_MAX];
     size_t argc = cn_websocket_arguments(context->ref, kind, item, argv);
     /* The prelude's function throws nothing. */
-    cn_js_invoke(context->ref, socket->callback.value, argc, argv,
-                           NULL);
+    cn_js_invoke(context->ref, socket->callback.value, argc, argv, NULL);
     cn_js_leave(context);
     return true;
 }
