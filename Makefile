@@ -67,7 +67,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE bench-against san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -362,6 +362,10 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/apps.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_analytics)
+
+BASE ?= HEAD~1
+bench-against: setup $(B)/cairn ## CPU per request beside another commit's server: BASE=commit
+	@node test/bench/against.mjs $(BASE)
 
 $(B)/large/%: test/large/%.c $(LIB) $(TESTLIB)
 	@mkdir -p $(@D)

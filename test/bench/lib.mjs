@@ -98,9 +98,9 @@ export class Server {
 export const tempDir = (name) => mkdtempSync(path.join(os.tmpdir(), `cairn-bench-${name}-`));
 
 /** cairn on a wrangler configuration; `dir` keeps the bundle and the data between starts. */
-export async function startCairn(config, { lanes = 1, probe = "/hello", args = [], dir = tempDir("cairn") } = {}) {
+export async function startCairn(config, { lanes = 1, probe = "/hello", args = [], dir = tempDir("cairn"), binary = path.join(root, "build/cairn") } = {}) {
   const port = await freePort();
-  const command = [path.join(root, "build/cairn"), "serve", config, "--listen", `127.0.0.1:${port}`,
+  const command = [binary, "serve", config, "--listen", `127.0.0.1:${port}`,
     "--data", path.join(dir, "data"), "--lanes", String(lanes), ...args];
   return new Server().start(command, port, probe, dir);
 }
