@@ -5,6 +5,7 @@ import { describeError } from "../internal/report.js";
 import { needsEvent } from "../internal/startup.js";
 import { cacheContext, setExportsOf } from "./context.js";
 import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "./object/rpc.js";
+import email from "part:./email.js";
 import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
 
@@ -21,9 +22,10 @@ export function setExports(value) {
 export const env = () => environment;
 setExportsOf(() => loopback);
 
-const mirror = (object) => new Proxy(
+const mirror = (object, writing) => new Proxy(
   {},
   {
+    ...writing,
     get: (_, key) => object()[key],
     has: (_, key) => key in object(),
     ownKeys: () => Reflect.ownKeys(object()),
@@ -34,6 +36,13 @@ const mirror = (object) => new Proxy(
     },
   },
 );
+
+/** What is written to `env` is written to the one that is behind it now. */
+const writable = (object) => ({
+  set: (_, key, value) => Reflect.set(object(), key, value),
+  deleteProperty: (_, key) => Reflect.deleteProperty(object(), key),
+  defineProperty: (_, key, descriptor) => Reflect.defineProperty(object(), key, { ...descriptor, configurable: true }),
+});
 
 const KEEP = Symbol("as it is");
 const NULLABLE = compatibilityFlags.has("env_module_nullable_support");
@@ -56,6 +65,7 @@ function withEnvAndExports(newEnv, newExports, callback) {
   }
 }
 const imported = { env: null, exports: null };
+const currentEnv = () => imported.env ?? environment;
 
 /** Keeps the worker, or the object, until `promise` has settled. */
 function waitUntil(promise) {
@@ -91,19 +101,62 @@ export class WorkflowEntrypoint {
   }
 }
 
+/** What transforms the records of a pipeline: on the platform, which calls it, and nowhere else. */
+class PipelineTransformationEntrypoint extends WorkerEntrypoint {
+  async run() {
+    throw new Error("run() must be implemented by the class that extends PipelineTransformationEntrypoint");
+  }
+}
+
+/** Ends an instance of a workflow, whatever retries its step still has. */
+class NonRetryableError extends Error {
+  constructor(message, name = "NonRetryableError") {
+    super(message);
+    this.name = name;
+  }
+}
+
+/** A span of a trace that nobody records. */
+class Span {
+  get isTraced() {
+    return false;
+  }
+  setAttribute() {
+    return this;
+  }
+  setAttributes() {
+    return this;
+  }
+  end() {}
+}
+
+/** Spans of the script's own: it runs as it would on the platform where nothing is recorded. */
+const tracing = {
+  enterSpan: (name, callback, ...args) => callback(new Span(), ...args),
+  startActiveSpan: (name, callback, ...args) => callback(new Span(), ...args),
+  startSpan: () => new Span(),
+  Span,
+};
+
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
   // Not for projects: what the server itself serves (src/cli/deploy_s3.c).
   get "cairn:s3"() {
     return s3();
   },
+  "cloudflare:email": {
+    get EmailMessage() {
+      return email().EmailMessage;
+    },
+  },
+  "cloudflare:pipelines": { PipelineTransformationEntrypoint },
   "cloudflare:sockets": {
     get connect() {
       return sockets().connect;
     },
   },
   "cloudflare:workers": {
-    env: mirror(() => imported.env ?? environment),
+    env: mirror(currentEnv, writable(currentEnv)),
     exports: mirror(() => imported.exports ?? loopback),
     cache: cacheContext,
     waitUntil,
@@ -118,5 +171,7 @@ export const modules = {
     RpcPromise,
     RpcProperty,
     ServiceStub,
+    tracing,
   },
+  "cloudflare:workflows": { NonRetryableError },
 };

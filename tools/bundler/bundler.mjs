@@ -41,19 +41,6 @@ const resolution = [
 /** Contexts of esbuild by output folder: {key, context, state}. */
 const contexts = new Map();
 
-const lines = readline.createInterface({ input: process.stdin });
-process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; cairn closes stdin when it ends
-for await (const line of lines) {
-  let answer;
-  try {
-    answer = await run(JSON.parse(await readFile(line, "utf8")));
-  } catch (error) {
-    answer = { ok: false, text: String(error?.stack ?? error) };
-  }
-  process.stdout.write(JSON.stringify(answer) + "\n");
-}
-for (const { context } of contexts.values()) await context.dispose();
-
 async function run(job) {
   const started = Date.now();
   try {
@@ -151,13 +138,12 @@ function options(job, state, awaits) {
       "import.meta.url": JSON.stringify("file:///" + path.relative(job.dir, job.entry)),
       ...job.define,
     },
-    alias: job.alias,
     tsconfig: job.tsconfig ?? undefined,
     jsxFactory: job.jsxFactory ?? undefined,
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [provided(job, state), content(job, state)],
+    plugins: [aliases(job), provided(job, state), content(job, state)],
   };
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [job.entry] };
   // Only ES modules may await; this one exports nothing, so that its text fits into a function.
@@ -172,18 +158,55 @@ function options(job, state, awaits) {
   };
 }
 
+/**
+ * `alias` comes before everything else, names that the runtime provides among them: a whole
+ * specifier, or a package with what is in it. What it stands for is found from the project's folder.
+ */
+function aliases(job) {
+  const names = Object.keys(job.alias);
+  return {
+    name: "cairn-alias",
+    setup(build) {
+      if (!names.length) return;
+      const any = names.map((name) => name.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&")).join("|");
+      build.onResolve({ filter: new RegExp(`^(?:${any})(?:/|$)`) }, async (args) => {
+        if (args.kind === "entry-point" || args.pluginData?.cairnTried || args.pluginData?.cairnContent) return undefined;
+        const fits = names.filter((name) => args.path === name || args.path.startsWith(name + "/"));
+        if (!fits.length) return undefined;
+        const longest = fits.reduce((a, b) => (b.length > a.length ? b : a));
+        const found = await build.resolve(job.alias[longest] + args.path.slice(longest.length), {
+          resolveDir: job.dir,
+          importer: args.importer,
+          kind: args.kind,
+          pluginData: { cairnAliased: true },
+        });
+        return found.errors.length ? { errors: found.errors } : found;
+      });
+    },
+  };
+}
+
+/** What a module means that only another tool has. */
+const elsewhere = {
+  "cloudflare:test": "It is a module of the test runner (@cloudflare/vitest-pool-workers): a server does not have it.",
+};
+
 /** Modules that the runtime provides: cloudflare:* and, under nodejs_compat, node:*. */
-function provided(job, state) {
+function provided(job) {
   const builtins = builtinModules.filter((name) => !name.startsWith("_"));
   const available = new Set(job.modules);
-  const refuse = (text, notes = []) => ({ errors: [{ text, notes: notes.map((note) => ({ text: note })) }] });
+  // What is asked for while the script runs may never be asked for: it fails there, as on the platform.
+  const refuse = ({ path: name, kind }, note) =>
+    kind === "dynamic-import" || kind === "require-call" || kind === "require-resolve"
+      ? { path: name, namespace: "cairn-missing" }
+      : { errors: [{ text: `Could not resolve "${name}"`, notes: [{ text: note }] }] };
   return {
     name: "cairn-provided",
     setup(build) {
-      build.onResolve({ filter: /^(cloudflare|workerd):/ }, ({ path: name }) =>
-        available.has(name)
-          ? { path: name, namespace: "cairn-provided" }
-          : refuse(`Could not resolve "${name}"`, ["cairn does not have this module."]),
+      build.onResolve({ filter: /^(cloudflare|workerd):/ }, (args) =>
+        available.has(args.path)
+          ? { path: args.path, namespace: "cairn-provided" }
+          : refuse(args, elsewhere[args.path] ?? "cairn does not have this module."),
       );
       build.onResolve({ filter: new RegExp(`^(node:.*|${builtins.join("|")})$`) }, async (args) => {
         const bare = args.path.replace(/^node:/, "");
@@ -202,11 +225,12 @@ function provided(job, state) {
           });
           if (!found.errors.length) return found;
         }
-        return refuse(`Could not resolve "${args.path}"`, [
+        return refuse(
+          args,
           enabled
             ? `cairn does not have ${name} yet.`
             : `Modules of Node.js need the compatibility flag "nodejs_compat" in the project's configuration.`,
-        ]);
+        );
       });
       build.onLoad({ filter: /.*/, namespace: "cairn-provided" }, ({ path: name }) => {
         // CommonJS on purpose: esbuild then reads each imported name from the object when it is
@@ -215,6 +239,10 @@ function provided(job, state) {
         const module = `__cairn.modules[${JSON.stringify(name)}]`;
         const value = name.startsWith("node:") ? `${module}.default ?? ${module}` : module;
         return { contents: `module.exports = ${value};`, loader: "js" };
+      });
+      build.onLoad({ filter: /.*/, namespace: "cairn-missing" }, ({ path: name }) => {
+        const text = `No such module "${name}".`;
+        return { contents: `exports.missing = true; throw new Error(${JSON.stringify(text)});`, loader: "js" };
       });
     },
   };
@@ -248,12 +276,10 @@ function content(job, state) {
   };
 }
 
-const loaders = { ".ts": "ts", ".mts": "ts", ".cts": "ts", ".tsx": "tsx" };
-
 function load(type, file, bytes, state) {
   if (type === "Text") return { contents: bytes, loader: "text" };
   if (type === "JSON") return { contents: bytes, loader: "json" };
-  if (type === "ESModule" || type === "CommonJS") return { contents: bytes, loader: loaders[path.extname(file)] ?? "jsx" };
+  if (type === "ESModule" || type === "CommonJS") return { contents: bytes, loader: "jsx" };
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
   const name = `${hash}-${path.basename(file)}`;
   state.files.set(name, bytes);
@@ -322,3 +348,17 @@ async function inputs(job, result, state, started) {
   }
   return list;
 }
+
+// Last in the file: nothing below would be initialised while jobs run.
+const lines = readline.createInterface({ input: process.stdin });
+process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; cairn closes stdin when it ends
+for await (const line of lines) {
+  let answer;
+  try {
+    answer = await run(JSON.parse(await readFile(line, "utf8")));
+  } catch (error) {
+    answer = { ok: false, text: String(error?.stack ?? error) };
+  }
+  process.stdout.write(JSON.stringify(answer) + "\n");
+}
+for (const { context } of contexts.values()) await context.dispose();

@@ -2,6 +2,11 @@
 //
 // As in wrangler: the project's rules come first, then the defaults. Once a rule of a type has not
 // said `fallthrough`, later rules of that type do not count.
+//
+// R1  A glob is held against the specifier as it is written ("../../a/b.md"), and there `*` crosses
+//     folders, as in wrangler; besides, against the path within the project, where it does not.
+// R2  A rule that says that a file is JavaScript (ESModule, CommonJS) says nothing new of one whose
+//     extension tells its language: such files are left to the bundler, whatever the rule.
 
 const defaults = [
   { type: "Text", globs: ["**/*.txt", "**/*.html", "**/*.sql"], fallthrough: true },
@@ -9,28 +14,41 @@ const defaults = [
   { type: "CompiledWasm", globs: ["**/*.wasm", "**/*.wasm?module"], fallthrough: true },
 ];
 
-/** @returns {{type: string, patterns: RegExp[]}[]} */
+const CODE = /\.([cm]?[jt]sx?|json)$/;
+const isCode = (type) => type === "ESModule" || type === "CommonJS";
+
+/** @returns {{type: string, globs: string[], written: RegExp[], patterns: RegExp[]}[]} */
 export function contentRules(rules) {
   const closed = new Set();
   const list = [];
   for (const rule of [...rules, ...defaults]) {
     if (closed.has(rule.type)) continue;
     if (!rule.fallthrough) closed.add(rule.type);
-    list.push({ type: rule.type, globs: rule.globs, patterns: rule.globs.map(globPattern) });
+    const globs = isCode(rule.type) ? rule.globs.filter((glob) => !CODE.test(glob)) : rule.globs;
+    list.push({ type: rule.type, globs, written: globs.map(writtenPattern), patterns: globs.map(globPattern) });
   }
   return list;
 }
 
-/** Matches every specifier that a rule may be for: by the file name, which specifiers share with globs. */
+/** Matches every specifier that a rule may be for: by the file name, which paths share with specifiers. */
 export function ruleFilter(rules) {
+  const written = rules.flatMap((rule) => rule.written).map((pattern) => pattern.source);
   const names = rules.flatMap((rule) => rule.globs).map((glob) => globPattern(glob.slice(glob.lastIndexOf("/") + 1)));
-  return new RegExp(names.map((name) => name.source.replace("^", "(?:^|/)")).join("|"));
+  return new RegExp([...written, ...names.map((name) => name.source.replace("^", "(?:^|/)"))].join("|"));
 }
 
 /** The rule for an import, by the specifier as written or the path within the project. */
 export function ruleFor(rules, specifier, relative) {
   const plain = specifier.replace(/^(\.\.?\/)+/, "");
-  return rules.find((rule) => rule.patterns.some((p) => p.test(plain) || p.test(relative)));
+  const fits = (rule) =>
+    rule.written.some((p) => p.test(specifier)) || rule.patterns.some((p) => p.test(plain) || p.test(relative));
+  return rules.find((rule) => !(isCode(rule.type) && CODE.test(specifier)) && fits(rule));
+}
+
+/** As wrangler reads a glob: `*` is anything, folders too; everything else is itself. */
+function writtenPattern(glob) {
+  const source = glob.split(/\*+/).map((text) => text.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&"));
+  return new RegExp(`^${source.join(".*")}$`);
 }
 
 /** `*` within a folder, `**` across folders, `{a,b}`; `?` stands for itself, as in "x.wasm?module". */
