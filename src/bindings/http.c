@@ -145,7 +145,9 @@ static bool client_address(const struct cn_event *event, char text[ADDRESS_SIZE]
     const char *remote = cn_http_request_remote(event->http, NULL);
     if (!remote || !*remote)
         return false;
-    snprintf(text, ADDRESS_SIZE, "%s", remote);
+    size_t size = strnlen(remote, ADDRESS_SIZE - 1);
+    memcpy(text, remote, size);
+    text[size] = 0;
     if (!is_trusted(event, text))
         return true;
     for (size_t i = event->http->header_count; i-- > 0;) {

@@ -36,6 +36,7 @@ class RequestState {
     this.url = null;
     this.headers = null;
     this.signal = null;
+    this.redirect = handle >= 0 ? "manual" : "follow"; // of what comes in they are the client's business
     this.extra = null; // RequestExtra
   }
 }
@@ -46,7 +47,6 @@ Object.setPrototypeOf(RequestState.prototype, null);
 /** What few requests have. */
 class RequestExtra {
   constructor() {
-    this.redirect = "follow";
     this.cf = undefined;
     this.cache = undefined;
     this.fetcher = null;
@@ -121,11 +121,7 @@ function headersOf(state) {
   return (state.headers ??= headersFromNative(state.handle));
 }
 function extra(state) {
-  if (state.extra === null) {
-    state.extra = new RequestExtra();
-    if (state.handle >= 0) state.extra.redirect = "manual";
-  }
-  return state.extra;
+  return (state.extra ??= new RequestExtra());
 }
 function contentType(state) {
   if (state.headers === null && state.handle >= 0) return native.requestHeader(state.handle, "content-type");
@@ -187,7 +183,7 @@ function applyInit(state, init) {
     if (mode !== "follow" && mode !== "manual" && mode !== "error") {
       throw new TypeError('Invalid redirect value, must be one of "follow", "manual" or "error".');
     }
-    extra(state).redirect = mode;
+    state.redirect = mode;
   }
   if (fetcher !== undefined) {
     if (fetcher !== null && !(isObject(fetcher) && typeof fetcher.fetch === "function")) {
@@ -220,9 +216,6 @@ function applyInit(state, init) {
   }
 }
 
-/** Redirects of what comes in are the client's business: a handler that passes it on does not follow them. */
-const defaultRedirect = (state) => (state.handle >= 0 ? "manual" : "follow");
-
 /** Everything but the body. */
 function copyState(from) {
   const state = new RequestState(-1);
@@ -232,8 +225,8 @@ function copyState(from) {
   state.headers = headersFromLists(names.slice(), values.slice());
   state.signal = from.signal;
   state.source = null;
+  state.redirect = from.redirect;
   if (from.extra !== null) state.extra = Object.assign(new RequestExtra(), from.extra);
-  else if (from.handle >= 0) extra(state).redirect = "manual";
   return state;
 }
 
@@ -323,8 +316,7 @@ export class Request {
     return headersOf(stateOf(this));
   }
   get redirect() {
-    const state = stateOf(this);
-    return state.extra?.redirect ?? defaultRedirect(state);
+    return stateOf(this).redirect;
   }
   get fetcher() {
     return stateOf(this).extra?.fetcher ?? null;
@@ -414,8 +406,8 @@ export function requestCopy(request) {
   if (state.extra !== null && state.extra.cf !== undefined) return null;
   const copy = copyState(state);
   copy.signal = null;
-  copy.extra = new RequestExtra();
-  copy.extra.redirect = "manual";
+  copy.extra = null;
+  copy.redirect = "manual";
   return new Request(INTERNAL, copy);
 }
 
@@ -428,7 +420,7 @@ export function requestParts(request) {
     url: urlOf(state),
     headers: headersOf(state),
     signal: ignoresSignal(state.signal) ? null : state.signal,
-    redirect: state.extra?.redirect ?? defaultRedirect(state),
+    redirect: state.redirect,
     cf: state.extra?.cf,
     cache: state.extra?.cache,
     fetcher: state.extra?.fetcher ?? null,

@@ -36,6 +36,8 @@ class ResponseState {
     this.names = null;
     this.values = null;
     this.headers = null;
+    this.url = ""; // where it came from
+    this.redirected = false;
     this.extra = null; // ResponseExtra
   }
 }
@@ -44,8 +46,6 @@ class ResponseState {
 class ResponseExtra {
   constructor() {
     this.type = "default";
-    this.url = "";
-    this.redirected = false;
     this.cf = undefined;
     this.webSocket = null;
     this.encodeBody = "automatic";
@@ -207,6 +207,8 @@ export class Response {
     if (state.extra?.webSocket) throw new TypeError("Cannot clone a response to a WebSocket handshake.");
     const copy = new ResponseState(state.status, state.code);
     copy.statusText = state.statusText;
+    copy.url = state.url;
+    copy.redirected = state.redirected;
     if (state.headers !== null || state.names !== null) {
       const { names, values } = lists(state);
       copy.names = names.slice();
@@ -237,10 +239,10 @@ export class Response {
     return status >= 200 && status < 300;
   }
   get redirected() {
-    return stateOf(this).extra?.redirected ?? false;
+    return stateOf(this).redirected;
   }
   get url() {
-    return stateOf(this).extra?.url ?? "";
+    return stateOf(this).url;
   }
   get webSocket() {
     return stateOf(this).extra?.webSocket ?? null;
@@ -322,9 +324,9 @@ export function responseParts(response, encodes = true) {
 
 /** Says where an answer came from; it is nobody else's yet. */
 export function responseCameFrom(response, url, redirected) {
-  const more = extra(stateOf(response));
-  more.url = url;
-  more.redirected = redirected;
+  const state = stateOf(response);
+  state.url = url;
+  state.redirected = redirected;
   return response;
 }
 
@@ -350,8 +352,10 @@ export function responseMove(response) {
 }
 
 /** A response that came from outside: fields as in ResponseState and ResponseExtra, body a source. */
-export function makeResponse({ status, statusText = null, names, values, source = null, ...rest }) {
+export function makeResponse({ status, statusText = null, names, values, source = null, url = "", redirected = false, ...rest }) {
   const state = new ResponseState(status, HEADERS_NONE);
+  state.url = url;
+  state.redirected = redirected;
   state.statusText = statusText;
   state.names = names;
   state.values = values;

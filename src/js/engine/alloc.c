@@ -74,12 +74,18 @@ static size_t hash_of(uintptr_t address)
     return (size_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 20);
 }
 
+/* Neighbours share a cache line of the filter, as what is freed together mostly was made together. */
+static atomic_uchar *filter_of(uintptr_t address)
+{
+    return &filter[(address >> 5) % FILTER_SIZE];
+}
+
 /* --- the book, under its lock ------------------------------------------------------------------
  */
 
 static void filter_count(uintptr_t address, int by)
 {
-    atomic_uchar *count = &filter[hash_of(address) % FILTER_SIZE];
+    atomic_uchar *count = filter_of(address);
     unsigned char now = atomic_load_explicit(count, memory_order_relaxed);
     if (now != 255) /* saturated: stays so */
         atomic_store_explicit(count, (unsigned char)(now + by), memory_order_relaxed);
@@ -251,8 +257,7 @@ static inline void *noted(void *block, size_t size)
 static inline void freed(void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    if (!atomic_load_explicit(&filter[hash_of(address) % FILTER_SIZE], memory_order_relaxed) ||
-        !block)
+    if (!atomic_load_explicit(filter_of(address), memory_order_relaxed) || !block)
         return;
     pthread_mutex_lock(&book.lock);
     struct note *note = book.capacity ? find(address) : NULL;
