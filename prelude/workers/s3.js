@@ -1,6 +1,8 @@
 // The S3-compatible endpoint of R2: a worker of the server's own, with every bucket in its env
 // (src/cli/deploy_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
+import { failureOfBody } from "../web/fetch/failures.js";
 import { authenticate, checked, decode, S3Error } from "./s3-sign.js";
+import { PROBLEMS } from "./service/r2-problems.js";
 
 const XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"';
 const XML_BYTES_MAX = 4 << 20;
@@ -22,10 +24,19 @@ const TEXTS = {
   AccessDenied: [403, "The customer's encryption key is not the one that the object was stored with."],
   InvalidRequest: [400, "The object was stored with another form of encryption: the correct parameters must be given."],
   InvalidEncryptionAlgorithmError: [400, "The encryption algorithm must be AES256."],
+  MetadataTooLarge: [400, "Your metadata headers exceed the maximum allowed metadata size."],
+  EntityTooLarge: [400, "Your proposed upload exceeds the maximum allowed object size."],
+  IncompleteBody: [400, "You did not provide the number of bytes specified by the Content-Length HTTP header."],
+  ServiceUnavailable: [503, "Service is unable to handle request."],
+  SlowDown: [503, "Please reduce your request rate."],
+  InternalError: [500, "An internal error occurred."],
 };
 const failure = (code, message) => new S3Error(TEXTS[code][0], code, message ?? TEXTS[code][1]);
-/** Numbers of R2's errors (service/r2.js) in S3's words. */
-const CODES = { 10003: "AccessDenied", 10011: "EntityTooSmall", 10020: "KeyTooLongError", 10024: "NoSuchUpload", 10025: "InvalidPart", 10037: "BadDigest", 10039: "InvalidRange", 10048: "InvalidPart" };
+/** Whatever was thrown, in S3's words (P2 of service/r2-problems.js). */
+export function failureOf(error) {
+  if (error instanceof S3Error) return error;
+  return failure(PROBLEMS[error?.code]?.[0] ?? failureOfBody(error) ?? "InternalError");
+}
 
 const escape = (text) => `${text}`.replace(/[&<>"'\r]/g, (c) => `&#${c.charCodeAt(0)};`);
 const xml = (text, status = 200) => new Response(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`, { status, headers: { "content-type": "application/xml" } });
@@ -91,11 +102,27 @@ const orInvalidRequest = (ssecKey) => (error) => {
   throw error?.code === 10003 && ssecKey === undefined ? failure("InvalidRequest") : error;
 };
 
+/** False: no header field can be called so, or say that. */
+function trySet(headers, name, value) {
+  try {
+    headers.set(name, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function describe(object) {
   const headers = new Headers({ etag: object.httpEtag, "last-modified": object.uploaded.toUTCString(), "accept-ranges": "bytes" });
-  object.writeHttpMetadata(headers);
+  try {
+    object.writeHttpMetadata(headers);
+  } catch {
+    // A worker may keep what no header field can say; S3 has no other place for it.
+  }
   if (!headers.has("content-type")) headers.set("content-type", "application/octet-stream");
-  for (const [name, value] of Object.entries(object.customMetadata ?? {})) headers.set(`x-amz-meta-${name}`, value);
+  let missing = 0;
+  for (const [name, value] of Object.entries(object.customMetadata ?? {})) if (!trySet(headers, `x-amz-meta-${name}`, value)) missing++;
+  if (missing > 0) headers.set("x-amz-missing-meta", String(missing));
   if (object.storageClass === "InfrequentAccess") headers.set("x-amz-storage-class", "STANDARD_IA");
   for (const [name, value] of Object.entries(ssecHeaders(object.ssecKeyMd5))) headers.set(name, value);
   return headers;
@@ -129,7 +156,7 @@ async function getObject({ bucket, key, headers, method, query }) {
   const out = describe(object);
   for (const name of ["content-type", "content-language", "expires", "cache-control", "content-disposition", "content-encoding"]) {
     const value = query.get(`response-${name}`);
-    if (value !== null) out.set(name, value);
+    if (value !== null && !trySet(out, name, value)) throw failure("InvalidArgument", `response-${name} cannot be sent as a header.`);
   }
   const { offset, length } = object.range;
   const part = headers.has("range") && length !== object.size;
@@ -293,7 +320,7 @@ export const handler = {
     try {
       return await handle(request, env);
     } catch (error) {
-      const known = error instanceof S3Error ? error : CODES[error?.code] ? failure(CODES[error.code]) : new S3Error(500, "InternalError", "An internal error occurred.");
+      const known = failureOf(error);
       if (known.status === 500) console.error(error);
       if (request.method === "HEAD") return new Response(null, { status: known.status });
       return xml(`<Error><Code>${known.code}</Code><Message>${escape(known.message)}</Message></Error>`, known.status);

@@ -250,9 +250,11 @@ static int run(struct cn_control_call *call, struct cn_err *err)
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
+/* One line for every code of err.h (the compiler asks for it): 500 is for what is the server's own
+ * fault and would be again, never for what was asked or for what passes. */
 int cn_control_status(int code)
 {
-    switch (code) {
+    switch ((enum cn_err_code)code) {
     case CN_EINVALID:
     case CN_ESQL:
         return 400;
@@ -264,18 +266,26 @@ int cn_control_status(int code)
         return 405;
     case CN_ELOCKED:
     case CN_EEXISTS:
+    case CN_EABORTED: /* a statement or a transaction was undone */
         return 409;
     case CN_ELIMIT:
         return 413;
+    case CN_EPROTOCOL:
+    case CN_ETLS:
+        return 502;
     case CN_EOVERLOADED:
+    case CN_ENOMEM:
     case CN_EREADONLY:
     case CN_ECLOSED:
         return 503;
     case CN_ETIMEOUT:
         return 504;
-    default:
+    case CN_ECORRUPT:
+    case CN_EVERSION:
+    case CN_EJS:
         return 500;
     }
+    return code == -ENOSPC || code == -EDQUOT ? 507 : code == -ENOMEM ? 503 : 500;
 }
 
 int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)

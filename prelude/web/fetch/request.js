@@ -9,6 +9,7 @@ import { AbortController, followSignal, isAbortSignal, whenAborted } from "../ab
 import { DOMException } from "../dom-exception.js";
 import { isLocked } from "../streams/internal.js";
 import { bodyIsUsed, cloneBody, installBody, setBody } from "./body.js";
+import { bodyError } from "./failures.js";
 import { setCopyOf } from "../structured-clone.js";
 import { Headers, fillHeaders, isHeaders, headersFromLists, headersFromNative, headersLists, listGet } from "./headers.js";
 import { normalizeUrl, parseUrl } from "./url.js";
@@ -69,7 +70,7 @@ class NativeBody {
     let settle;
     const chunk = native.requestRead(this.handle, (later, failure) => {
       if (failure === undefined) settle.resolve(later);
-      else settle.reject(new Error(failure));
+      else settle.reject(bodyError(failure));
     });
     if (chunk !== undefined) return chunk;
     settle = Promise.withResolvers();
@@ -85,7 +86,7 @@ class NativeBody {
     const { promise, resolve, reject } = Promise.withResolvers();
     native.requestCollect(this.handle, asText, (all, failure) => {
       if (failure === undefined) resolve(all);
-      else reject(new Error(failure));
+      else reject(bodyError(failure));
     });
     return promise;
   }

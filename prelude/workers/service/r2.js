@@ -8,6 +8,7 @@ import { utf8Encode } from "../../web/encoding/text-encoder.js";
 import { Headers } from "../../web/fetch/headers.js";
 import { createByteStreamFromBytes, createByteStreamFromPull, isDisturbed, isLocked, isReadableStream, knownLength, pumpTo, readAllBytes } from "../../web/streams/internal.js";
 import { callService } from "./call.js";
+import { INTERNAL, numberOf, PROBLEMS } from "./r2-problems.js";
 
 const KEY_BYTES_MAX = 1024;
 const KEY_BYTES = 32; // of SSE-C
@@ -22,26 +23,14 @@ const CLASSES = ["Standard", "InfrequentAccess"];
 
 const token = Symbol("construct");
 
-const TEXTS = {
-  10001: "Unspecified error.",
-  10003: "The customer's encryption key (SSE-C) that was given is not the one that the object was stored with.",
-  10011: "Your proposed upload is smaller than the minimum allowed object size.",
-  10012: "Your metadata headers exceed the maximum allowed metadata size.",
-  10020: "The specified object name is not valid.",
-  10022: "MaxKeys params must be positive integer <= 1000.",
-  10024: "The specified multipart upload does not exist.",
-  10025: "One or more of the specified parts could not be found.",
-  10039: "The requested range is not satisfiable",
-  10048: "There was a problem with the multipart upload: all parts but the last must have the same size.",
-  100100: "Your proposed upload exceeds the maximum allowed object size.",
-};
 /** An error of the service, with its number. */
-function problem(method, code, text = TEXTS[code]) {
-  const error = new Error(`${method}: ${text} (${code})`);
+function problem(method, code, text) {
+  if (PROBLEMS[code] === undefined) [code, text] = [INTERNAL, `${PROBLEMS[INTERNAL][1]} (${code})`];
+  const error = new Error(`${method}: ${text ?? PROBLEMS[code][1]} (${code})`);
   Object.defineProperty(error, "code", { value: code, configurable: true });
   return error;
 }
-const inside = (method) => (failure) => problem(method, 10001, failure);
+const inside = (method) => (failure, code) => problem(method, numberOf(code), failure);
 
 // --- arguments -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 // the token nothing but health is answered, and nothing is answered with an internal error.
 import { readFileSync } from "node:fs";
 import http from "node:http";
-import { main } from "./lib.mjs";
+import { brief, main } from "./lib.mjs";
 
 const TOKEN = "the token of the fuzzer";
 const files = {
@@ -62,8 +62,8 @@ await main({
     const request = { method: random.chance(97) ? method : random.one(["GET", "POST", "PUT", "DELETE", "PATCH"]), target: query ? `${filled}?${query}` : filled, body, headers: authorized ? { authorization: `Bearer ${TOKEN}` } : {} };
     if (/[^!-~]/.test(request.target)) return;
     const answer = await send(port, request);
-    const what = `${request.method} ${request.target} ${body.slice(0, 300)}: ${answer.status} ${answer.text.slice(0, 300)}`;
-    if (answer.status >= 500 && answer.status !== 503 && answer.status !== 504) throw new Error(`an internal error: ${what}\n${server.output.slice(-1500)}`);
+    const what = `${request.method} ${brief(request.target)} ${brief(body, 300)}: ${answer.status} ${brief(answer.text, 300)}`;
+    if (answer.status >= 500 && answer.status !== 503 && answer.status !== 504) throw new Error(`an internal error: ${what}\n${brief(server.output.slice(-5000))}`);
     if (!authorized && answer.status >= 200 && answer.status < 300 && !OPEN.includes(filled)) throw new Error(`without a token: ${what}`);
     return answer.status;
   },

@@ -1,6 +1,6 @@
 // HTTP by bytes: requests of every form, changed, cut and joined at random, in pieces at random, to a worker that reads what
 // it is sent in every way. What comes back must be responses and nothing else.
-import { exchange, main, mutate } from "./lib.mjs";
+import { brief, exchange, main, mutate } from "./lib.mjs";
 
 const files = {
   "wrangler.json": JSON.stringify({ name: "app", main: "index.js", compatibility_date: "2026-01-01", assets: { directory: "public", binding: "ASSETS" } }),
@@ -47,7 +47,7 @@ await main({
       at += size;
     }
     const answer = await exchange(server.port, pieces, { silence: 40 });
-    if (answer.length > 0 && !/^HTTP\/1\.1 [1-5]\d\d /.test(answer.subarray(0, 20).toString("latin1"))) throw new Error(`no response: ${answer.subarray(0, 200)} to ${JSON.stringify(bytes.toString("latin1"))}`);
+    if (answer.length > 0 && !/^HTTP\/1\.1 [1-5]\d\d /.test(answer.subarray(0, 20).toString("latin1"))) throw new Error(`no response: ${brief(answer.subarray(0, 200))} to ${brief(JSON.stringify(bytes.toString("latin1")))}`);
     return answer.length === 0 ? "silence" : answer.subarray(9, 12).toString();
   },
 });

@@ -45,6 +45,12 @@ export function mutate(random, bytes, words) {
   return out;
 }
 
+/** A text for a person: what is repeated or long is said, not shown. */
+export const brief = (text, most = 1500) => {
+  const told = `${text}`.replace(/(.)\1{30,}/gsu, (run, each) => `${each}{${run.length}}`).replace(/[^\s"']{300,}/g, (word) => `${word.slice(0, 100)}...(${word.length})`);
+  return told.length > most ? `${told.slice(0, most / 2)}\n... ${told.length - most} more ...\n${told.slice(-most / 2)}` : told;
+};
+
 /** Sends bytes in pieces and gives what comes until the peer is done or silent. */
 export function exchange(port, pieces, { silence = 60, most = 1 << 20, onData } = {}) {
   return new Promise((resolve) => {
@@ -69,9 +75,13 @@ export function exchange(port, pieces, { silence = 60, most = 1 << 20, onData } 
   });
 }
 
-/** A fuzz target: `make` gives the server's options, `run` one execution. Finds what ends the server or what `run` throws. */
+/**
+ * A fuzz target: `files` and `options` make the server, `once` is one execution. Finds what ends the server or what `once` throws.
+ * Arguments: how long, in seconds, or as "400n" in executions; a seed.
+ */
 export async function main({ name, files, options, once, width = 8 }) {
-  const [seconds = "10", given] = process.argv.slice(2);
+  const [length = "10", given] = process.argv.slice(2);
+  const counted = length.endsWith("n"), share = counted ? Math.ceil(parseInt(length) / width) : Infinity;
   const seed = Number(given ?? randomInt(2 ** 31));
   const dir = project(files);
   const sanitized = {
@@ -79,12 +89,12 @@ export async function main({ name, files, options, once, width = 8 }) {
   };
   const { env = {}, ...more } = options ?? {};
   const server = await serve(dir, { lanes: 1, ...more, env: { CAIRN_ADMIN: "off", ...(process.env.CAIRN?.includes("san-") ? sanitized : {}), ...env } });
-  const until = Date.now() + Number(seconds) * 1000;
+  const began = Date.now(), until = counted ? Infinity : began + Number(length) * 1000;
   let count = 0, found = null;
   const kinds = {};
   const worker = async (index) => {
     const random = new Random(seed + index * 7919);
-    while (Date.now() < until && found === null && server.exit === undefined) {
+    for (let i = 0; i < share && Date.now() < until && found === null && server.exit === undefined; i++) {
       try {
         const kind = await once(server, random);
         if (kind !== undefined) kinds[kind] = (kinds[kind] ?? 0) + 1;
@@ -98,13 +108,13 @@ export async function main({ name, files, options, once, width = 8 }) {
   // It must still answer.
   if (found === null && server.exit === undefined) {
     const answer = await exchange(server.port, ["GET /alive HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"], { silence: 20_000 });
-    if (!answer.toString().startsWith("HTTP/1.1 ")) found = new Error(`the server does not answer any more: ${answer.toString().slice(0, 200)}`);
+    if (!answer.toString().startsWith("HTTP/1.1 ")) found = new Error(`the server does not answer any more: ${brief(answer)}`);
   }
-  if (server.exit !== undefined) found = new Error(`the server ended: ${JSON.stringify(server.exit)}\n${server.output.slice(-6000)}`);
+  if (server.exit !== undefined) found = new Error(`the server ended: ${JSON.stringify(server.exit)}\n${brief(server.output.slice(-20_000), 8000)}`);
   if (server.exit === undefined) await server.stop();
-  if (server.exit && server.exit.code !== 0 && found === null) found = new Error(`the server ended with ${JSON.stringify(server.exit)}\n${server.output.slice(-6000)}`);
+  if (server.exit && server.exit.code !== 0 && found === null) found = new Error(`the server ended with ${JSON.stringify(server.exit)}\n${brief(server.output.slice(-20_000), 8000)}`);
   const seen = Object.entries(kinds).map(([kind, times]) => `${kind}: ${times}`).join(", ");
-  console.log(`${name}: ${count} executions in ${seconds} s, seed ${seed}${seen ? ` (${seen})` : ""}${found ? `: ${found.stack ?? found}` : ""}`);
+  console.log(`${name}: ${count} executions in ${Math.round((Date.now() - began) / 1000)} s, seed ${seed}${seen ? ` (${seen})` : ""}${found ? `: ${brief(found.stack ?? found, 12_000)}` : ""}`);
   process.exit(found ? 1 : 0);
 }
 

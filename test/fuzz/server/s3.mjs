@@ -2,7 +2,7 @@
 // is sent must not succeed, and none may be answered with an internal error.
 import { createHash, createHmac } from "node:crypto";
 import http from "node:http";
-import { main, mutate } from "./lib.mjs";
+import { brief, main, mutate } from "./lib.mjs";
 
 const HOST = "s3.test", KEY = "AKIDEXAMPLE", SECRET = "a secret of the fuzzer";
 const files = {
@@ -87,8 +87,8 @@ await main({
     const signed = sign(make(random), random), spoilt = random.chance(40);
     const request = spoilt ? spoil(signed, random) : signed;
     const answer = await send(server.port, request);
-    const what = `${request.method} ${request.absolute ?? ""} ${request.target} ${JSON.stringify(request.headers)}: ${answer.status} ${answer.text.slice(0, 300)}`;
-    if (answer.status >= 500 && answer.status !== 501 && answer.status !== 503) throw new Error(`an internal error: ${what}\n${server.output.slice(-1500)}`);
+    const what = `${request.method} ${request.absolute ?? ""} ${brief(request.target)} ${brief(JSON.stringify(request.headers))} ${brief(JSON.stringify(request.body.toString("latin1")), 300)}: ${answer.status} ${brief(answer.text, 300)}`;
+    if (answer.status >= 500 && answer.status !== 501 && answer.status !== 503) throw new Error(`an internal error: ${what}\n${brief(server.output.slice(-5000))}`);
     if (spoilt && answer.status >= 200 && answer.status < 400) throw new Error(`not signed, and done: ${what}`);
     return answer.status;
   },

@@ -1,9 +1,12 @@
 // The S3-compatible endpoint of R2 (R2-8), driven by a client of another make (aws4fetch signs the
 // requests), and what it refuses.
 import assert from "node:assert/strict";
-import { createHash, createHmac, randomBytes, webcrypto } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual, webcrypto } from "node:crypto";
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import test from "node:test";
+import { handler } from "../../../prelude/workers/s3.js";
+import { numberOf, PROBLEMS } from "../../../prelude/workers/service/r2-problems.js";
 import { project, serve } from "../lib/server.mjs";
 
 globalThis.crypto ??= webcrypto; // Node.js 18 has it, but not as a global
@@ -17,8 +20,8 @@ const config = (more = {}) => JSON.stringify({
 });
 const worker = `export default { async fetch(r, env) { const o = await env.B.get(new URL(r.url).pathname.slice(1)); return o ? new Response(o.body) : new Response("none", { status: 404 }); } };`;
 
-async function start(t) {
-  const server = await serve(project({ "wrangler.json": config(), "index.js": worker }), { lanes: 2, env: { CAIRN_S3_ACCESS_KEY_ID: KEY, CAIRN_S3_SECRET_ACCESS_KEY: SECRET } });
+async function start(t, more, script = worker) {
+  const server = await serve(project({ "wrangler.json": config(more), "index.js": script }), { lanes: 2, env: { CAIRN_S3_ACCESS_KEY_ID: KEY, CAIRN_S3_SECRET_ACCESS_KEY: SECRET } });
   t.after(() => server.kill());
   const client = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
   /** Sends what was signed, whatever name it was signed for. */
@@ -270,6 +273,72 @@ test("R2-8 bodies signed chunk by chunk", async (t) => {
   assert.equal(got.headers["content-encoding"], undefined);
   assert.equal((await stream([randomBytes(100), randomBytes(5)], true)).code, "SignatureDoesNotMatch");
   assert.ok((await server.s3("GET", "/files/chunked")).bytes.equals(Buffer.concat(chunks)), "a refused body changes nothing");
+});
+
+test("R2-8 every error of R2 has a word of S3's, from every operation, and none but its own is an internal error", async () => {
+  // P1: no other number in r2.js, nor in C.
+  const source = (name) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8");
+  const thrown = [...source("prelude/workers/service/r2.js").matchAll(/problem\(method, (\d+)/g), ...source("src/service/r2.h").matchAll(/CN_R2_[A-Z_]+ = (\d{5,})/g)].map((match) => match[1]);
+  assert.ok(thrown.length > 12, `${thrown}`);
+  for (const number of thrown) assert.ok(number in PROBLEMS, number);
+  assert.deepEqual([-10002, -10003, -10010, -10012, -10013, -10001, undefined].map(numberOf), [10043, 10043, 10043, 10043, 10043, 10001, 10001]);
+  // P2: the endpoint itself over a bucket in which everything fails.
+  const client = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
+  crypto.subtle.timingSafeEqual ??= (a, b) => timingSafeEqual(a, b);
+  const operations = [["GET", "/b/k"], ["HEAD", "/b/k"], ["PUT", "/b/k", "body"], ["PUT", "/b/k", "", { "x-amz-copy-source": "/b/x" }], ["DELETE", "/b/k"], ["GET", "/b"], ["GET", "/b?list-type=2"], ["GET", "/b?uploads"],
+    ["POST", "/b?delete", "<Delete><Object><Key>a</Key></Object></Delete>"], ["POST", "/b/k?uploads", ""], ["PUT", "/b/k?partNumber=1&uploadId=x", "part"], ["GET", "/b/k?uploadId=x"], ["DELETE", "/b/k?uploadId=x"],
+    ["POST", "/b/k?uploadId=x", "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag></Part></CompleteMultipartUpload>"]];
+  const silent = console.error;
+  console.error = () => {};
+  try {
+    for (const [number, [word]] of Object.entries(PROBLEMS)) {
+      const fail = async () => { throw Object.assign(new Error("it failed"), { code: Number(number) }); };
+      const upload = { uploadPart: fail, complete: fail, abort: fail };
+      const bucket = { get: fail, head: fail, put: fail, delete: fail, list: fail, createMultipartUpload: fail, resumeMultipartUpload: () => upload };
+      const env = { $host: HOST, $key: KEY, $secret: SECRET, b: { bucket, uploads: fail, parts: fail } };
+      for (const [method, path, body, headers] of operations) {
+        const signed = await client.sign(`http://${HOST}${path}`, { method, body, headers });
+        const answer = await handler.fetch(signed, env), text = await answer.text();
+        const what = `${number} from ${method} ${path}: ${answer.status} ${text}`;
+        assert.equal(answer.status >= 500, ["InternalError", "ServiceUnavailable"].includes(word), what);
+        assert.equal(answer.status === 500, word === "InternalError", what);
+        // Without a key, 10003 is said otherwise of a body.
+        if (method !== "HEAD") assert.ok([word, ...(number === "10003" ? ["InvalidRequest"] : [])].includes(/<Code>(\w+)</.exec(text)?.[1]), what);
+      }
+    }
+  } finally {
+    console.error = silent;
+  }
+});
+
+test("R2-8 what is too large, too long or cannot be said is the client's error or a field less, and never internal", async (t) => {
+  const server = await start(t, { limits: { body_bytes: 6 * 2 ** 30 } }, `export default { async fetch(request, env) {
+    await env.B.put("odd", "odd body", { customMetadata: { "no name": "x", "\u00e4": "x", value: "a\\nb", good: "yes" }, httpMetadata: { contentType: "a\\nb" } });
+    return new Response("kept");
+  } };`);
+  assert.equal((await server.s3("PUT", "/files/a", { body: "x", headers: { "x-amz-meta-a": "x".repeat(9000) } })).code, "MetadataTooLarge");
+  assert.equal((await server.s3("POST", "/files/a?uploads", { headers: { "x-amz-meta-a": "x".repeat(9000) } })).code, "MetadataTooLarge");
+  assert.equal((await server.s3("PUT", `/files/${"k".repeat(1025)}`, { body: "x" })).code, "KeyTooLongError");
+  assert.equal(await (await server.fetch("/")).text(), "kept");
+  const odd = await server.s3("GET", "/files/odd");
+  assert.deepEqual([odd.status, odd.text, odd.headers["x-amz-meta-good"], odd.headers["x-amz-missing-meta"]], [200, "odd body", "yes", "3"]);
+  assert.equal((await server.s3("HEAD", "/files/odd")).status, 200);
+  assert.equal((await server.s3("GET", "/files/odd?response-content-type=%00")).code, "InvalidArgument");
+  assert.equal((await server.s3("GET", "/files/odd?response-content-type=a%2Fb")).headers["content-type"], "a/b");
+  // Larger than any object: refused by what it says of itself, before it has been sent.
+  const huge = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
+  const signed = await huge.sign(`http://${HOST}/files/huge`, { method: "PUT", headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" } });
+  const refused = await new Promise((resolve, reject) => {
+    const request = http.request({ host: "127.0.0.1", port: server.port, method: "PUT", path: "/files/huge", headers: { ...Object.fromEntries(signed.headers), host: HOST, "content-length": 5 * 2 ** 30 + 1 } }, (response) => {
+      let text = "";
+      response.on("data", (part) => (text += part)).on("end", () => resolve(text)).on("error", reject);
+    });
+    request.on("error", reject);
+    request.write("it begins");
+    t.after(() => request.destroy());
+  });
+  assert.match(refused, /<Code>EntityTooLarge</);
+  assert.doesNotMatch(server.output, /internal error/i);
 });
 
 test("R2-8 without credentials it does not start", async () => {
