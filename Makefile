@@ -39,14 +39,14 @@ SQLITE_FLAGS := -std=c11 -D_GNU_SOURCE -DSQLITE_THREADSAFE=2 -DSQLITE_DEFAULT_ME
   -DSQLITE_ENABLE_UPDATE_DELETE_LIMIT -DSQLITE_ENABLE_STMT_SCANSTATUS \
   -DSQLITE_TEMP_STORE=3 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_DEFAULT_PCACHE_INITSZ=0 -DSQLITE_MAX_PAGE_COUNT=2621440
 
-LAYERS  := base net store object service js worker bindings admin cli
-SRCS    := $(filter-out src/cli/main.c,$(wildcard $(LAYERS:%=src/%/*.c) src/js/engine/*.c))
+# What is in src/store/sqlite/ is compiled together with SQLite.
+SRCS    := $(filter-out src/cli/main.c src/store/sqlite/%,$(wildcard src/*/*.c src/*/*/*.c))
 OBJS    := $(SRCS:src/%.c=$(B)/obj/%.o)
 LIB     := $(B)/libcairn.a
 THIRD   := $(B)/third/sqlite3.o $(B)/third/llhttp.o $(B)/third/llhttp-api.o $(B)/third/llhttp-http.o
 
 # A sandbox refuses what ThreadSanitizer needs for itself.
-UNIT_SRCS := $(filter-out $(if $(findstring thread,$(SAN)),test/unit/base/test_sandbox.c),$(wildcard test/unit/*/test_*.c))
+UNIT_SRCS := $(filter-out $(if $(findstring thread,$(SAN)),test/unit/base/test_sandbox.c),$(wildcard test/unit/*/test_*.c test/unit/*/*/test_*.c))
 UNIT_BINS := $(UNIT_SRCS:test/unit/%.c=$(B)/unit/%)
 TESTLIB_OBJS := $(patsubst test/lib/%.c,$(B)/testlib/%.o,$(wildcard test/lib/*.c))
 # An archive, so that a program with its own main() does not take the harness's.

@@ -1,6 +1,6 @@
 // caches, Cache: https://developers.cloudflare.com/workers/runtime-apis/cache/
 //
-// What may be kept and for how long is decided here by the rules of HTTP; src/service/cache.c keeps it.
+// What may be kept and for how long is decided here by the rules of HTTP; src/service/cache/cache.c keeps it.
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
 import { needsEvent } from "../internal/startup.js";

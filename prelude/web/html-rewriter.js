@@ -1,6 +1,6 @@
 // HTMLRewriter: https://developers.cloudflare.com/workers/runtime-apis/html-rewriter/
 //
-// C tokenizes, matches selectors and writes the output (src/bindings/html_rewriter.h); here its
+// C tokenizes, matches selectors and writes the output (src/html/rewriter.h); here its
 // events become calls of handlers. A token object is valid while its handler runs: `token` is
 // its shared record, whose `handle` is null afterwards.
 import { TextDecoder } from "./encoding/text-decoder.js";

@@ -62,7 +62,7 @@ export function start(script, files, environment) {
   }
 }
 
-/** The object of a binding, as the binders of src/cli/deploy_env.c describe it. */
+/** The object of a binding, as the binders of src/server/deploy_env.c describe it. */
 function makeBinding(binding) {
   switch (binding.type) {
     case "durable_object_namespace":

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "admin/control_private.h"
-#include "base/base64.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/utf16.h"
 #include "base/utf8.h"
+#include "text/base64.h"
+#include "text/utf16.h"
 
 #define DEPTH_MAX 64
 #define VERSION 1

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "admin/clone.h"
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/utf16.h"
+#include "text/base64.h"
+#include "text/utf16.h"
 
 enum {
     TAG_UNDEFINED = 0x00,

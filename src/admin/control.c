@@ -10,13 +10,13 @@
 #include "admin/control_private.h"
 #include "base/assert.h"
 #include "base/mem.h"
-#include "base/utf16.h"
 #include "base/utf8.h"
+#include "object/access.h"
 #include "object/id.h"
-#include "object/visit.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
+#include "text/utf16.h"
 
 #define TURN_WAIT_US 5000000 /* for other calls on the same object */
 

@@ -8,7 +8,7 @@
  * requests are described by the OpenAPI document that GET /openapi.json returns.
  *
  * A call runs from its beginning to its end on one thread, which may block: on the
- * disk, on a lane (object/visit.h), on a reader that takes the answer slowly.
+ * disk, on a lane (object/access.h), on a reader that takes the answer slowly.
  *
  * Threads:   any number of calls at once, each on its own thread; never a lane's.
  * Ownership: the caller owns everything. */

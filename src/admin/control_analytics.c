@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin/control_analytics.c - SQL over the data points of Analytics Engine: service/asql.h.
+/* admin/control_analytics.c - SQL over the data points of Analytics Engine: analytics/asql.h.
  *
  *     POST /api/analytics/sql                                        the body is the SQL
  *     GET  /api/analytics/sql?query=...
@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "admin/control_private.h"
+#include "analytics/asql.h"
+#include "analytics/points.h"
 #include "base/clock.h"
-#include "service/asql.h"
-#include "service/points.h"
 
 static bool is_cancelled(void *data)
 {

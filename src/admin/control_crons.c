@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin/control_crons.c - cron triggers: what is due when, what has run, and a run by hand.
  *
- * What is deployed is known to lane 0 alone (bindings/crons.h), so an errand goes there by mail and
- * this thread waits for it. A run may take minutes. If whoever asked is gone before its end, the
- * errand is left to the lane, which frees it: the run itself goes on. */
+ * What is deployed is known to lane 0 alone (background/crons.h), so an errand goes there by mail
+ * and this thread waits for it. A run may take minutes. If whoever asked is gone before its end,
+ * the errand is left to the lane, which frees it: the run itself goes on. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/cron.h"
+#include "service/cron/cron.h"
 #include "worker/lane.h"
 
 #define LOOK_MS 100 /* how often it is looked whether anybody still waits */

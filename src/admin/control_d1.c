@@ -2,8 +2,8 @@
 /* admin/control_d1.c - D1 databases: scripts of SQL, and the moments of their past.
  *
  * A script runs as one transaction. In a server it is a call like a worker's, so it takes its turn
- * among the others and leaves the lane when it is long (service/d1.h); without one the database is
- * opened here. A database that does not exist yet comes into being. */
+ * among the others and leaves the lane when it is long (service/d1/d1.h); without one the database
+ * is opened here. A database that does not exist yet comes into being. */
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/secret.h"
-#include "service/d1.h"
+#include "service/d1/d1.h"
 #include "store/history.h"
 #include "store/store.h"
 

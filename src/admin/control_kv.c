@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/kv.h"
+#include "service/kv/kv.h"
 
 #define METADATA_MAX 1024
 #define NAMESPACE_MAX 200

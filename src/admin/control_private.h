@@ -38,7 +38,7 @@ int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_
 int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
                       struct cn_err *err);
 
-/* Runs `fn` on the database of an object, wherever it is at home now (object/visit.h); `object` is
+/* Runs `fn` on the database of an object, wherever it is at home now (object/access.h); `object` is
  * NULL if it is not in memory. What it wrote is durable when this returns 0. */
 typedef int (*cn_control_fn)(struct cn_object *object, struct cn_database *db, void *data,
                              struct cn_err *err);

@@ -7,12 +7,12 @@
 
 #include "admin/clone.h"
 #include "admin/control_private.h"
-#include "base/base64.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/queue.h"
+#include "service/queue/queue.h"
 #include "store/catalog.h"
 #include "store/store.h"
+#include "text/base64.h"
 #include "worker/script.h"
 
 #define PEEK_MAX 100

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "admin/control_private.h"
-#include "base/base64.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/queue.h"
+#include "service/queue/queue.h"
+#include "text/base64.h"
 #include "worker/script.h"
 
 #define RETENTION_MIN_S 60

@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "net/http.h"
 #include "object/node.h"
-#include "service/r2.h"
-#include "service/r2_writer.h"
+#include "service/r2/r2.h"
+#include "service/r2/r2_writer.h"
 
 #define PIECE_SIZE ((size_t)256 << 10)
 #define METADATA_MAX 8192

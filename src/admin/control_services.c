@@ -87,8 +87,8 @@ struct cn_deployment *cn_control_deployment(struct cn_control_call *call)
     return control->deployment ? control->deployment(control->deploy_data) : NULL;
 }
 
-/* The bindings of a script, in options.bindings of the prelude (cli/deploy_env.h). The caller frees
- * the tree. */
+/* The bindings of a script, in options.bindings of the prelude (server/deploy_env.h). The caller
+ * frees the tree. */
 static const struct cn_json *read_bindings(const struct cn_script *script, struct cn_json **tree)
 {
     struct cn_err err;

@@ -10,10 +10,10 @@
 
 #include "admin/clone.h"
 #include "admin/control_private.h"
-#include "base/base64.h"
 #include "base/clock.h"
 #include "store/database.h"
 #include "store/kvtable.h"
+#include "text/base64.h"
 
 #define ROWS_MAX 10000
 #define ANSWER_SIZE_MAX ((size_t)8 << 20)

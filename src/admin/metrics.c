@@ -8,14 +8,14 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "analytics/points.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "js/engine/patch.h"
 #include "object/node.h"
-#include "service/cache.h"
-#include "service/kvcache.h"
-#include "service/points.h"
+#include "service/cache/cache.h"
+#include "service/kv/kvcache.h"
 #include "service/service.h"
 #include "store/history.h"
 #include "store/store.h"

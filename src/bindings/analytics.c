@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/analytics.c - AnalyticsEngineDataset.writeDataPoint(): service/points.h.
+/* bindings/analytics.c - AnalyticsEngineDataset.writeDataPoint(): analytics/points.h.
  *
  * The prelude has counted and converted; sizes are checked here, where they are known. */
 #include <string.h>
 
+#include "analytics/points.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "bindings/service.h"
+#include "bindings/service_call.h"
 #include "js/native.h"
 #include "object/node.h"
-#include "service/points.h"
 #include "worker/runtime.h"
 
 /* analyticsWrite(dataset, index, blobs, blobCount, doubles: Float64Array): texts are strings or

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/assets.c - env.ASSETS.fetch(): the project's static files (worker/assets.h). */
+/* bindings/assets.c - env.ASSETS.fetch(): the project's static files (assets/assets.h). */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "assets/assets.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "js/native.h"
 #include "js/work.h"
-#include "worker/assets.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"

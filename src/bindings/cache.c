@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/cache.c - the cache (service/cache.h) for prelude/web/cache.js. A key is the cache's
- * name and the URL; each worker has its own. */
-#include "service/cache.h"
+/* bindings/cache.c - the cache (service/cache/cache.h) for prelude/web/cache.js. A key is the
+ * cache's name and the URL; each worker has its own. */
+#include "service/cache/cache.h"
 
 #include <errno.h>
 #include <string.h>

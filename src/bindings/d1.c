@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/d1.c - D1 databases as prelude/workers/service/d1.js sees them. */
-#include "service/d1.h"
+#include "service/d1/d1.h"
 
 #include <math.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "bindings/service.h"
+#include "bindings/service_call.h"
 #include "object/node.h"
 #include "store/history.h"
 
@@ -83,7 +83,7 @@ static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base
     return JSObjectMakeArray(ctx, 2, pair, NULL);
 }
 
-/* d1Query(ns, queries, format, inSession, callback): the JSON of service/d1.h; in a session
+/* d1Query(ns, queries, format, inSession, callback): the JSON of service/d1/d1.h; in a session
  * [JSON, bookmark]. `queries` is [sql, count, value..., sql, count, ...]. */
 static JSValueRef native_query(CN_JS_NATIVE_ARGS)
 {

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "bindings/text_decoder.h"
 #include "js/native.h"
+#include "text/decoder.h"
 
 /* utf8Encode(string) -> Uint8Array */
 static JSValueRef native_utf8_encode(CN_JS_NATIVE_ARGS)

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "bindings/html_rewriter.h"
+#include "html/rewriter.h"
 #include "js/handle.h"
 #include "js/native.h"
 

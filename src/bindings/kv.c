@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/kv.c - KV namespaces as prelude/workers/service/kv.js sees them. */
-#include "service/kv.h"
+#include "service/kv/kv.h"
 
-#include "base/mem.h"
 #include "base/clock.h"
-#include "bindings/service.h"
+#include "base/mem.h"
+#include "bindings/service_call.h"
 #include "object/node.h"
-#include "service/kvcache.h"
+#include "service/kv/kvcache.h"
 
 /* NULL: *exception is set. */
 static struct cn_kv_call *call_for_key(JSContextRef ctx, enum cn_kv_op op, JSValueRef ns,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/queue.c - Queue.send(), sendBatch() and metrics(): service/queue.h.
+/* bindings/queue.c - Queue.send(), sendBatch() and metrics(): service/queue/queue.h.
  *
  * The prelude has checked the arguments; sizes are checked here, where they are known. */
-#include "service/queue.h"
+#include "service/queue/queue.h"
 
 #include "base/mem.h"
-#include "bindings/service.h"
+#include "bindings/service_call.h"
 #include "js/native.h"
 
 static JSValueRef convert_metrics(JSContextRef ctx, struct cn_service_call *base)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/r2.c - the index of a bucket (service/r2.h) for prelude/workers/service/r2.js. */
+/* bindings/r2.c - the index of a bucket (service/r2/r2.h) for prelude/workers/service/r2.js. */
 #include "bindings/r2.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "bindings/service.h"
+#include "bindings/service_call.h"
 #include "js/native.h"
 
 static char *text_or_null(JSContextRef ctx, JSValueRef value)

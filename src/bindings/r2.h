@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "service/r2_seal.h"
 #include "js/handle.h"
-#include "service/r2.h"
+#include "service/r2/r2.h"
+#include "service/r2/r2_seal.h"
 
 /* A body that can be read: counted, by its JavaScript object and by what reads it. */
 struct cn_r2_reader {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/r2_body.c - bodies of R2 objects: into blobs and out of them, on the thread pool.
  *
- * A writer takes the pieces of one body (service/r2_writer.h). One that is neither finished nor
+ * A writer takes the pieces of one body (service/r2/r2_writer.h). One that is neither finished nor
  * abandoned is abandoned when the collector finds it.
  *
  * Ownership: a writer is counted, by its JavaScript object and by the work that runs on it. */
@@ -17,9 +17,9 @@
 #include "js/native.h"
 #include "js/work.h"
 #include "object/node.h"
-#include "service/r2.h"
-#include "service/r2_seal.h"
-#include "service/r2_writer.h"
+#include "service/r2/r2.h"
+#include "service/r2/r2_seal.h"
+#include "service/r2/r2_writer.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"

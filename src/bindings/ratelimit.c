@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/ratelimit.c - RateLimit.limit(): service/ratelimit.h. */
-#include "service/ratelimit.h"
+/* bindings/ratelimit.c - RateLimit.limit(): service/ratelimit/ratelimit.h. */
+#include "service/ratelimit/ratelimit.h"
 
 #include "base/buf.h"
-#include "bindings/service.h"
+#include "bindings/service_call.h"
 #include "js/native.h"
 
 static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)

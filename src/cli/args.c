@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/schema.h"
+#include "server/schema.h"
 
 #define SERVE CN_COMMAND_SERVE
 #define DEV CN_COMMAND_DEV

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/project.h"
+#include "server/config.h"
+#include "server/project.h"
 
 static int build(const struct cn_args *args, struct cn_project *project, struct cn_bundler *bundler,
                  struct cn_err *err)

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analytics/points_scan.h"
 #include "base/disk.h"
 #include "base/err.h"
-#include "cli/adminconf.h"
 #include "cli/args.h"
-#include "cli/classes.h"
-#include "cli/datadir.h"
 #include "object/secret.h"
-#include "service/points_scan.h"
+#include "server/adminconf.h"
+#include "server/classes.h"
+#include "server/offline.h"
 #include "store/check.h"
 
 static void print_problem(void *data, const char *text)

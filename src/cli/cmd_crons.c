@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "cli/api.h"
 #include "cli/args.h"
-#include "cli/ctl.h"
 #include "cli/print.h"
 
 static void add_text(struct cn_table *table, const char *text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn d1 ...: the D1 databases of a project, whether a server runs or not (cli/ctl.h). Verbs and
+/* cairn d1 ...: the D1 databases of a project, whether a server runs or not (cli/api.h). Verbs and
  * flags are wrangler's. What is exported as SQL is made here of a copy of the database, so that a
  * server has no work with it. */
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
 #include "cli/d1.h"
-#include "cli/data.h"
-#include "cli/files.h"
 #include "cli/print.h"
-#include "service/d1.h"
+#include "server/config.h"
+#include "server/data.h"
+#include "server/files.h"
+#include "service/d1/d1.h"
 #include "store/dump.h"
 
 /* --- the database ---------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "cli/api.h"
 #include "cli/args.h"
-#include "cli/ctl.h"
 
 int cn_cmd_dashboard(const struct cn_args *args)
 {

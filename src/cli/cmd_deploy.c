@@ -7,12 +7,12 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/api.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/ctl.h"
-#include "cli/data.h"
-#include "cli/deploy.h"
-#include "cli/deploy_classes.h"
+#include "server/config.h"
+#include "server/data.h"
+#include "server/deploy.h"
+#include "server/deploy_classes.h"
 #include "store/store.h"
 
 static void print_plan(const struct cn_plan *plan)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn kv ...: KV namespaces, whether a server runs or not (cli/ctl.h). Verbs and options are
+/* cairn kv ...: KV namespaces, whether a server runs or not (cli/api.h). Verbs and options are
  * wrangler's. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/base64.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/datacli.h"
-#include "cli/files.h"
+#include "cli/command.h"
 #include "cli/progress.h"
+#include "server/config.h"
+#include "server/files.h"
+#include "text/base64.h"
 
 #define BULK_FILE_MAX ((size_t)1 << 30)
 

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/files.h"
+#include "server/config.h"
+#include "server/files.h"
 
 struct starter_file {
     const char *path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn objects ...: the objects of a data directory, whether a server uses it or not (cli/ctl.h).
+/* cairn objects ...: the objects of a data directory, whether a server uses it or not (cli/api.h).
  * What each verb does is in its row of the table below and in the help text of main.c. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "cli/api.h"
 #include "cli/args.h"
-#include "cli/ctl.h"
-#include "cli/datacli.h"
+#include "cli/command.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 

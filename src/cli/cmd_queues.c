@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn queues ...: queues, whether a server runs or not (cli/ctl.h). Verbs that wrangler has are
+/* cairn queues ...: queues, whether a server runs or not (cli/api.h). Verbs that wrangler has are
  * wrangler's; peek, send and redrive are ours. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/datacli.h"
+#include "cli/command.h"
 #include "cli/progress.h"
+#include "server/config.h"
 
 #define REDRIVE_STEP 1000 /* messages of one call */
 

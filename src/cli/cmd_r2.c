@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn r2 ...: buckets of R2, whether a server runs or not (cli/ctl.h). Verbs and options are
+/* cairn r2 ...: buckets of R2, whether a server runs or not (cli/api.h). Verbs and options are
  * wrangler's. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/datacli.h"
+#include "cli/command.h"
 #include "cli/progress.h"
 
 /* --- buckets --------------------------------------------------------------------------------- */

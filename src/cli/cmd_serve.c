@@ -12,23 +12,23 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/address.h"
-#include "cli/adminconf.h"
 #include "cli/args.h"
-#include "cli/config.h"
-#include "cli/confine.h"
-#include "cli/data.h"
-#include "cli/deploy.h"
-#include "cli/monitor.h"
-#include "cli/otlpconf.h"
-#include "cli/serve.h"
-#include "cli/service.h"
-#include "cli/watch.h"
 #include "net/egress.h"
 #include "net/tls.h"
 #include "net/trust.h"
-#include "service/cache.h"
-#include "service/kvcache.h"
+#include "server/address.h"
+#include "server/adminconf.h"
+#include "server/config.h"
+#include "server/data.h"
+#include "server/deploy.h"
+#include "server/enter_sandbox.h"
+#include "server/monitor.h"
+#include "server/otlpconf.h"
+#include "server/serve.h"
+#include "server/systemd.h"
+#include "server/watch.h"
+#include "service/cache/cache.h"
+#include "service/kv/kvcache.h"
 #include "store/sqlite_memory.h"
 #include "store/store.h"
 
@@ -40,7 +40,7 @@
 struct settings {
     char *host; /* owned */
     uint16_t port;
-    int *listen_fds; /* owned; passed to the process (cli/service.h); NULL: none */
+    int *listen_fds; /* owned; passed to the process (server/systemd.h); NULL: none */
     size_t listen_count;
     unsigned lane_count;
     struct cn_http_limits limits;

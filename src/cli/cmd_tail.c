@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "cli/api.h"
 #include "cli/args.h"
-#include "cli/ctl.h"
 
 struct tail {
     const struct cn_args *args;

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "cli/ctl.h"
-#include "cli/project.h"
+#include "cli/api.h"
+#include "server/project.h"
 
 struct cn_args;
 struct cn_config_d1;
@@ -23,7 +23,7 @@ struct cn_d1_cli {
 };
 
 /* Runs a script as one transaction. `count`: without rows, one answer for all. The answer
- * has them as "results" (service/d1.h); the caller frees it. */
+ * has them as "results" (service/d1/d1.h); the caller frees it. */
 int cn_d1_cli_query(struct cn_d1_cli *cli, const char *sql, size_t size, bool count,
                     struct cn_json **answer, struct cn_err *err);
 

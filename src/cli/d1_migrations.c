@@ -15,9 +15,9 @@
 
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/config.h"
 #include "cli/d1.h"
-#include "cli/files.h"
+#include "server/config.h"
+#include "server/files.h"
 
 struct names {
     char **items; /* owned */

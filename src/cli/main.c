@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cli/args.h"
-#include "cli/schema.h"
+#include "server/schema.h"
 
 static int run_help(const struct cn_args *args);
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "text/base64.h"
 
 #define HEADERS_MAX 256
 

@@ -4,7 +4,7 @@
  * The engine's own UTF-8 conversions go character by character: 1.7 ns each on
  * the way out, 2 ns on the way in (measured on 1 MB of ASCII). ASCII text goes
  * as it is, both ways, by way of engine/string8.h. The engine also takes and gives
- * UTF-16 at memcpy speed, and base/utf16.h converts that at 0.1 ns: so goes all
+ * UTF-16 at memcpy speed, and text/utf16.h converts that at 0.1 ns: so goes all
  * else beyond SHORT_STRING characters. */
 #include "js/value.h"
 
@@ -16,9 +16,9 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "base/utf16.h"
 #include "base/utf8.h"
 #include "js/engine/string8.h"
+#include "text/utf16.h"
 
 #define SHORT_STRING 128
 

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/internal.h"
-#include "object/ledger.h"
+#include "object/node_db.h"
 #include "store/catalog.h"
 #include "store/store.h"
 

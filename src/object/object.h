@@ -60,7 +60,7 @@ enum cn_object_state {
     CN_OBJECT_RESTORING, /* waits for a restore before it starts (restore.h) */
     CN_OBJECT_STARTING,  /* `create` has not finished */
     CN_OBJECT_RUNNING,
-    CN_OBJECT_SUSPENDED, /* a visitor has its database (object/visit.h); calls wait */
+    CN_OBJECT_SUSPENDED, /* a visitor has its database (object/access.h); calls wait */
     CN_OBJECT_BROKEN,    /* reset: leaves memory when its last turn ends; then in lane->broken */
     CN_OBJECT_GONE,      /* being freed */
     CN_OBJECT_STATES

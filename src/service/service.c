@@ -7,12 +7,12 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/d1.h"
-#include "service/cron.h"
-#include "service/kv.h"
-#include "service/queue.h"
-#include "service/r2.h"
-#include "service/ratelimit.h"
+#include "service/cron/cron.h"
+#include "service/d1/d1.h"
+#include "service/kv/kv.h"
+#include "service/queue/queue.h"
+#include "service/r2/r2.h"
+#include "service/ratelimit/ratelimit.h"
 #include "store/database.h"
 
 static const struct {

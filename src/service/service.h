@@ -37,18 +37,18 @@
  *     Workers' own namespaces are called "worker/Class", so the two cannot meet.
  *
  *  4. bindings/<name>.c: natives that fill the struct and give it to cn_jsservice_send()
- *     (bindings/service.h); its table goes to bindings/all.c.
+ *     (bindings/service_call.h); its table goes to bindings/all.c.
  *
  *  5. prelude/workers/service/<name>.js checks arguments and words the errors; a line in
  *     makeBinding() of prelude/workers/dispatch.js.
  *
- *  6. A line in the table of binders in cli/deploy_env.c; UNBUILT goes from its key in
- *     cli/config_keys.c.
+ *  6. A line in the table of binders in server/deploy_env.c; UNBUILT goes from its key in
+ *     server/config_keys.c.
  *
  *  7. test/unit/service/test_<name>.c drives the class without JavaScript (test/lib/service_rig.h).
  *
  * State that every lane should share load for is spread over several objects of the namespace,
- * picked by a hash of the key (service/kv.h).
+ * picked by a hash of the key (service/kv/kv.h).
  *
  * Threads:   a call is made and freed on its caller's lane, delivered on its object's.
  * Ownership: see 1. */
@@ -78,7 +78,7 @@ struct cn_services {
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
     struct cn_kvcache *kv_cache;
-    struct cn_points *points; /* of Analytics Engine (service/points.h) */
+    struct cn_points *points; /* of Analytics Engine (analytics/points.h) */
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "assets/assets.h"
 #include "base/account.h"
 #include "base/assert.h"
 #include "base/buf.h"
@@ -13,7 +14,6 @@
 #include "base/rand.h"
 #include "js/value.h"
 #include "net/server.h"
-#include "worker/assets.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -79,7 +79,7 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
         http->target.size >= sizeof(by_hand) - 1 &&
         memcmp(http->target.data, by_hand, sizeof(by_hand) - 1) == 0)
         return lane->options.background->scheduled(lane, script, http);
-    if (script->assets && cn_asset_request(lane, script, http))
+    if (script->assets && cn_assets_respond(script->assets, !script->has_source, &lane->loop, http))
         return;
     struct cn_instance *instance = lane->current[index];
     if (!instance) /* N2 */

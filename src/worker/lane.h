@@ -33,8 +33,8 @@
 #include "object/node.h"
 #include "worker/event.h"
 #include "worker/jsclass.h"
-#include "worker/metrics.h"
 #include "worker/jstarget.h"
+#include "worker/metrics.h"
 #include "worker/script.h"
 
 struct cn_instance;
@@ -63,7 +63,7 @@ struct cn_manual_run {
     int64_t duration_ms;
 };
 
-/* What runs on a lane besides requests (bindings/background.h). */
+/* What runs on a lane besides requests (background/background.h). */
 struct cn_lane_background {
     /* Requests are accepted from now on, or another deployment has become current. */
     void (*update)(struct cn_lane *lane);
@@ -153,8 +153,8 @@ struct cn_lane {
     struct cn_buf scratch;   /* for bytes on their way through a single call */
     double sql_out[4];       /* what a call of SQL says beside its row (bindings/storage.c) */
     struct cn_buf sql_names; /* of the columns of the last one, each with its NUL */
-    struct cn_consumers *consumers; /* bindings/consumers.c; NULL: none */
-    struct cn_crons *crons;         /* bindings/crons.c, on lane 0; NULL: none */
+    struct cn_consumers *consumers; /* background/consumers.c; NULL: none */
+    struct cn_crons *crons;         /* background/crons.c, on lane 0; NULL: none */
     bool listening;
     bool draining;
     bool stopping; /* nothing new is begun */

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "assets/assets.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "worker/assets.h"
 #include "worker/sourcemap.h"
 
 struct cn_script *cn_script_new(void)

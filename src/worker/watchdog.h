@@ -15,7 +15,7 @@
  *     again every RELIEF_MS while it lasts.
  * D3  Past the limit the turn that has grown most is ended, and no other.
  * D4  A turn is stuck when it has used `stuck_ms` of CPU time beyond what ends it. Then
- *     `on_stuck` is called, once: the server restarts itself (cli/serve.c) rather than hang.
+ *     `on_stuck` is called, once: the server restarts itself (server/serve.c) rather than hang.
  * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a
  *     minute later if lanes wait for something else.
  *

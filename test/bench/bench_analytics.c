@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analytics/asql.h"
+#include "analytics/points.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "service/asql.h"
-#include "service/points.h"
 
 enum { POINTS = 1000000, TOWNS = 500 };
 

@@ -10,7 +10,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "service/queue.h"
+#include "service/queue/queue.h"
 #include "test/lib/service_rig.h"
 #include "test/lib/test.h"
 

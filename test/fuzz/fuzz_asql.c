@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analytics/asql.h"
+#include "analytics/points.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "service/asql.h"
-#include "service/points.h"
 #include "test/lib/simdisk.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

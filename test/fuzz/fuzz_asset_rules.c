@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "assets/rules.h"
 #include "base/buf.h"
-#include "worker/asset_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "cli/config.h"
-#include "cli/confnode.h"
+#include "server/config.h"
+#include "server/confnode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

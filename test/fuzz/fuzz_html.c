@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "bindings/html_rewriter.h"
+#include "html/rewriter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/confnode.h"
+#include "server/confnode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

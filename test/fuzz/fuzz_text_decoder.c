@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text decoders (bindings/text_decoder.h). The first byte chooses the encoding, the second where
+/* Text decoders (text/decoder.h). The first byte chooses the encoding, the second where
  * the rest is cut in two. Whatever the bytes are: output stays within its bound, a stream cut in
  * two gives what the whole gives, and a fatal decoder fails exactly where another puts U+FFFD. */
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "bindings/text_decoder.h"
+#include "text/decoder.h"
 
 static const char *const names[] = {
     "gb18030", "big5",      "euc-jp",   "iso-2022-jp",    "shift_jis",   "euc-kr",

@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cli/datadir.h"
 #include "object/id.h"
 #include "object/secret.h"
+#include "server/offline.h"
 #include "store/store.h"
 
 #define DAY_MS (86400 * INT64_C(1000))

@@ -2,7 +2,7 @@
 #include "test/lib/service_rig.h"
 
 #include "object/alarm.h"
-#include "service/kvcache.h"
+#include "service/kv/kvcache.h"
 #include "service/pool.h"
 #include "test/lib/test.h"
 

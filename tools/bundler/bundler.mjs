@@ -1,7 +1,7 @@
 // Turns a Workers project into one script for JavaScriptCore, with esbuild.
 //
 // cairn starts this once and speaks lines with it: a line on stdin is the path of a job (JSON, see
-// src/cli/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
+// src/server/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
 // It ends when stdin does. Between jobs of one output folder esbuild's context is kept, so that a
 // rebuild in `cairn dev` costs milliseconds.
 //

@@ -1,4 +1,4 @@
-// Calls of a service: a promise of what src/bindings/service.c answers.
+// Calls of a service: a promise of what src/bindings/service_call.c answers.
 
 /** Codes of src/base/err.h that services word in their own way. */
 export const OVERLOADED = -10002;

@@ -1,4 +1,4 @@
-// D1Database, its sessions and prepared statements. src/service/d1.c runs the SQL; what comes back is
+// D1Database, its sessions and prepared statements. src/service/d1/d1.c runs the SQL; what comes back is
 // the JSON that D1's clients know from the platform, errors worded alike.
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
@@ -32,7 +32,7 @@ function toBound(value) {
   throw d1Error("D1_TYPE_ERROR", `Type '${typeof value}' not supported for value '${String(value)}'`);
 }
 
-/** What META of src/service/d1.h becomes. */
+/** What META of src/service/d1/d1.h becomes. */
 const toMeta = (duration, changes, last_row_id, changed, size_after, rows_read, rows_written) => ({
   served_by: "cairn",
   served_by_region: "LOCAL",
@@ -51,7 +51,7 @@ const toMeta = (duration, changes, last_row_id, changed, size_after, rows_read, 
 const toResult = ([results, a, b, c, d, e, f, g]) => ({ success: true, meta: toMeta(a, b, c, d, e, f, g), results });
 
 /**
- * Runs statements as one transaction. Answers with an array, as src/service/d1.h has it, or {error, index}.
+ * Runs statements as one transaction. Answers with an array, as src/service/d1/d1.h has it, or {error, index}.
  * @param {D1DatabaseSession | null} session
  */
 async function query(ns, statements, format, session) {

@@ -1,4 +1,4 @@
-// KvNamespace: arguments, limits and errors as the platform words them. src/service/kv.c does the work.
+// KvNamespace: arguments, limits and errors as the platform words them. src/service/kv/kv.c does the work.
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";

@@ -1,5 +1,5 @@
 // R2Bucket and what it gives out: arguments, limits and errors as the platform words them.
-// src/bindings/r2_body.c moves the bytes, src/service/r2.c keeps the index.
+// src/bindings/r2_body.c moves the bytes, src/service/r2/r2.c keeps the index.
 // https://developers.cloudflare.com/r2/api/workers/workers-api-reference/
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
@@ -178,7 +178,7 @@ function bytesOf(value) {
   return undefined;
 }
 
-/** The index notes that a blob is on its way, durably: no crash can leave it behind (R3 of service/r2.h). */
+/** The index notes that a blob is on its way, durably: no crash can leave it behind (R3 of service/r2/r2.h). */
 const announce = (ns, method, blob) => callService((callback) => native.r2Note(ns, blob, true, callback), inside(method));
 /** Its put has failed. If the index cannot be told now, its next start finds out. */
 function forget(ns, blob) {

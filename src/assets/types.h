@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assets/types.h - the Content-Type of a file, by the end of its name. Static storage. */
+#ifndef CN_ASSETS_TYPES_H
+#define CN_ASSETS_TYPES_H
+
+/* NULL: unknown. */
+const char *cn_asset_type(const char *path);
+
+#endif

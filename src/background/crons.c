@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "background/crons.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cron.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "net/server.h"
+#include "object/node.h"
+#include "service/cron/cron.h"
+#include "worker/dispatch.h"
+#include "worker/lane.h"
+#include "worker/script.h"
+
+/* The clock of the machine may be set while we sleep. */
+#define SLEEP_MS_MAX 30000
+#define RUN_MS_MAX (15 * 60 * 1000)
+
+struct cn_crons {
+    struct cn_list triggers; /* of struct trigger */
+    struct cn_list runs;     /* of struct run, under way */
+    uv_timer_t timer;
+    bool stopped;
+};
+
+struct trigger {
+    struct cn_list link;
+    struct cn_lane *lane;
+    struct cn_namespace *ns;
+    char *script;     /* owned */
+    char *expression; /* owned */
+    struct cn_cron cron;
+    int64_t next_ms; /* -1: not known yet, or never */
+    bool current;    /* the deployment has it */
+    bool busy;       /* a call is under way that refers to it */
+};
+
+/* One run of a handler. */
+struct run {
+    struct cn_list link; /* in crons->runs, or alone */
+    struct cn_lane *lane;
+    struct cn_namespace *ns;
+    char *script, *expression; /* owned */
+    int64_t scheduled_ms;
+    int64_t number; /* of the service */
+    int64_t started_ms, ended_ms;
+    bool late;                    /* it has been told to have lasted too long */
+    const char *outcome;          /* static; NULL: it has not ended */
+    struct cn_err err;            /* what it threw */
+    struct cn_http_request *http; /* who waits for it; NULL: nobody */
+    struct cn_manual_run *manual; /* or who else waits; NULL: nobody */
+};
+
+static int64_t now_ms(struct cn_lane *lane)
+{
+    struct cn_node *node = lane->options.node;
+    return cn_clock_wall_ms(node ? cn_node_clock(node) : cn_clock_system());
+}
+
+/* --- runs ------------------------------------------------------------------------------------ */
+
+static void free_run(struct run *run)
+{
+    cn_list_remove(&run->link);
+    cn_free(run->script);
+    cn_free(run->expression);
+    cn_free(run);
+}
+
+static void answer_http(struct run *run, int status, const char *text)
+{
+    struct cn_http_request *http = run->http;
+    struct cn_http_header type = {"content-type", "text/plain;charset=UTF-8", 12, 24};
+    struct cn_http_head head = {status, &type, 1, NULL};
+    (void)cn_http_respond(http, &head, text, strlen(text), NULL, NULL); /* or it has gone */
+    http->data = NULL;
+    cn_http_request_release(http);
+    run->http = NULL;
+}
+
+/* Tells who waits for it how the run ended, or, without an outcome, that it did not begin. */
+static void end_run(struct run *run)
+{
+    struct cn_manual_run *manual = run->manual;
+    if (run->http && run->outcome)
+        answer_http(run, run->err.code ? 500 : 200, run->outcome);
+    else if (run->http)
+        answer_http(run, 503, "the run could not begin");
+    if (manual) {
+        manual->outcome = run->outcome;
+        manual->err = run->err;
+        manual->number = run->number;
+        manual->duration_ms = run->ended_ms - run->started_ms;
+        manual->done(manual);
+    }
+    free_run(run);
+}
+
+static void warn_unrecorded(struct cn_service_call *call)
+{
+    if (call->call.err.code)
+        cn_warn("%s: a run could not be recorded: %s", call->call.ns->name, call->call.err.text);
+}
+
+static void on_recorded(struct cn_service_call *call)
+{
+    warn_unrecorded(call);
+    end_run(call->call.data);
+    cn_service_call_free(call);
+}
+
+static void on_late_recorded(struct cn_service_call *call)
+{
+    warn_unrecorded(call);
+    cn_service_call_free(call);
+}
+
+static void record(struct run *run, const char *outcome, const char *message,
+                   void (*done)(struct cn_service_call *call))
+{
+    struct cn_cron_call *call = cn_cron_call_new(run->ns, CN_CRON_FINISH, run->expression);
+    call->run = run->number;
+    call->outcome = cn_strdup(outcome);
+    call->message = message ? cn_strdup(message) : NULL;
+    call->base.call.data = run;
+    cn_service_call_send(&call->base, &run->lane->object_lane, done);
+}
+
+static void on_done(struct cn_dispatch *dispatch)
+{
+    struct run *run = dispatch->data;
+    run->err = dispatch->err;
+    run->ended_ms = now_ms(run->lane);
+    cn_dispatch_free(dispatch);
+    cn_list_remove(&run->link);
+    if (run->err.code)
+        cn_error("scheduled() of %s (%s): %s", run->script, run->expression, run->err.text);
+    run->outcome = run->late ? "exceededTime" : run->err.code ? "exception" : "ok";
+    if (run->late || !run->ns)
+        end_run(run);
+    else
+        record(run, run->outcome, run->err.code ? run->err.text : NULL, on_recorded);
+}
+
+static void dispatch_run(struct run *run)
+{
+    struct cn_lane *lane = run->lane;
+    run->started_ms = now_ms(lane);
+    if (lane->crons)
+        cn_list_push_back(&lane->crons->runs, &run->link);
+    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
+    dispatch->script = cn_strdup(run->script);
+    dispatch->handler = "scheduled";
+    dispatch->on_done = on_done;
+    dispatch->data = run;
+    struct cn_buf json = {0};
+    cn_buf_append_str(&json, "{\"cron\":");
+    cn_buf_append_json(&json, run->expression, strlen(run->expression));
+    cn_buf_printf(&json, ",\"scheduledTime\":%" PRId64 "}", run->scheduled_ms);
+    dispatch->size = json.size;
+    dispatch->bytes = cn_buf_take(&json);
+    cn_dispatch_send(dispatch);
+}
+
+static void on_claimed(struct cn_service_call *base)
+{
+    struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
+    struct run *run = base->call.data;
+    struct cn_lane *lane = run->lane;
+    bool stopping = lane->draining || (lane->crons && lane->crons->stopped);
+    run->number = call->run;
+    if (base->call.err.code || !call->claimed || stopping) {
+        run->err = base->call.err;
+        if (stopping)
+            cn_err_set(&run->err, CN_ECLOSED, "the server is stopping");
+        else if (run->err.code)
+            cn_warn("%s: %s", base->call.ns->name, run->err.text);
+        end_run(run);
+    } else {
+        dispatch_run(run);
+    }
+    cn_service_call_free(base);
+}
+
+/* Without a namespace nobody claims it and it is not recorded. */
+static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, const char *script,
+                             const char *expression, int64_t scheduled_ms, bool manual)
+{
+    struct run *run = CN_NEW(struct run);
+    cn_list_init(&run->link);
+    run->lane = lane;
+    run->ns = ns;
+    run->script = cn_strdup(script);
+    run->expression = cn_strdup(expression);
+    run->scheduled_ms = scheduled_ms;
+    if (!ns) {
+        dispatch_run(run);
+        return run;
+    }
+    struct cn_cron_call *call = cn_cron_call_new(ns, CN_CRON_CLAIM, expression);
+    call->scheduled_ms = scheduled_ms;
+    call->manual = manual;
+    call->base.call.data = run;
+    cn_service_call_send(&call->base, &lane->object_lane, on_claimed);
+    return run;
+}
+
+/* --- the clock ------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm(struct cn_lane *lane)
+{
+    struct cn_crons *crons = lane->crons;
+    int64_t now = now_ms(lane), wait = SLEEP_MS_MAX;
+    bool any = !cn_list_empty(&crons->runs);
+    CN_LIST_FOREACH(&crons->triggers, node)
+    {
+        const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (!trigger->current || trigger->next_ms < 0)
+            continue;
+        any = true;
+        if (trigger->next_ms - now < wait)
+            wait = trigger->next_ms - now;
+    }
+    if (any && !crons->stopped)
+        uv_timer_start(&crons->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+}
+
+static void end_long_runs(struct cn_crons *crons, int64_t now)
+{
+    CN_LIST_FOREACH(&crons->runs, node)
+    {
+        struct run *run = CN_CONTAINER_OF(node, struct run, link);
+        if (run->late || now - run->started_ms < RUN_MS_MAX)
+            continue;
+        run->late = true;
+        cn_error("scheduled() of %s (%s) has not ended after 15 minutes", run->script,
+                 run->expression);
+        if (run->ns)
+            record(run, "exceededTime", NULL, on_late_recorded);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct cn_lane *lane = timer->data;
+    struct cn_crons *crons = lane->crons;
+    int64_t now = now_ms(lane);
+    if (crons->stopped || lane->draining)
+        return;
+    CN_LIST_FOREACH(&crons->triggers, node)
+    {
+        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (!trigger->current || trigger->next_ms < 0 || trigger->next_ms > now)
+            continue;
+        /* After a long sleep (or a clock that was set) only the latest occurrence counts. */
+        int64_t latest = cn_cron_previous(&trigger->cron, now);
+        start_run(lane, trigger->ns, trigger->script, trigger->expression,
+                  latest > trigger->next_ms ? latest : trigger->next_ms, false);
+        trigger->next_ms = cn_cron_next(&trigger->cron, now);
+    }
+    end_long_runs(crons, now);
+    arm(lane);
+}
+
+static void on_opened(struct cn_service_call *base)
+{
+    struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
+    struct trigger *trigger = base->call.data;
+    struct cn_lane *lane = trigger->lane;
+    int64_t now = now_ms(lane);
+    trigger->busy = false;
+    if (base->call.err.code)
+        cn_error("cron \"%s\" of %s does not run: %s", trigger->expression, trigger->script,
+                 base->call.err.text);
+    if (!base->call.err.code && trigger->current && !lane->crons->stopped) {
+        int64_t missed = cn_cron_previous(&trigger->cron, now);
+        if (missed > call->last_ms) {
+            cn_info("cron \"%s\" of %s: a run was missed and is made up", trigger->expression,
+                    trigger->script);
+            start_run(lane, trigger->ns, trigger->script, trigger->expression, missed, false);
+        }
+        trigger->next_ms = cn_cron_next(&trigger->cron, now);
+        if (trigger->next_ms < 0)
+            cn_warn("cron \"%s\" of %s never comes round", trigger->expression, trigger->script);
+        arm(lane);
+    }
+    cn_service_call_free(base);
+}
+
+/* --- the lane -------------------------------------------------------------------------------- */
+
+static struct trigger *find(struct cn_crons *crons, const char *script, const char *expression)
+{
+    CN_LIST_FOREACH(&crons->triggers, node)
+    {
+        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (strcmp(trigger->script, script) == 0 && strcmp(trigger->expression, expression) == 0)
+            return trigger;
+    }
+    return NULL;
+}
+
+static void add(struct cn_lane *lane, const struct cn_script *script, const char *expression)
+{
+    struct trigger *trigger = find(lane->crons, script->name, expression);
+    if (trigger) {
+        trigger->current = true;
+        if (trigger->next_ms >= 0 || trigger->busy)
+            return;
+    } else {
+        trigger = CN_NEW(struct trigger);
+        trigger->lane = lane;
+        trigger->ns = script->cron_ns;
+        trigger->script = cn_strdup(script->name);
+        trigger->expression = cn_strdup(expression);
+        trigger->next_ms = -1;
+        trigger->current = true;
+        struct cn_err err;
+        if (cn_cron_parse(expression, &trigger->cron, &err) < 0)
+            cn_error("%s", err.text); /* the configuration was checked: cannot be */
+        cn_list_push_back(&lane->crons->triggers, &trigger->link);
+    }
+    struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, expression);
+    call->base.call.data = trigger;
+    trigger->busy = true;
+    cn_service_call_send(&call->base, &lane->object_lane, on_opened);
+}
+
+void cn_crons_update(struct cn_lane *lane)
+{
+    if (lane->options.index != 0 || !lane->options.node)
+        return;
+    if (!lane->crons) {
+        lane->crons = CN_NEW(struct cn_crons);
+        cn_list_init(&lane->crons->triggers);
+        cn_list_init(&lane->crons->runs);
+        uv_timer_init(&lane->loop, &lane->crons->timer);
+        lane->crons->timer.data = lane;
+    }
+    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    CN_CONTAINER_OF(node, struct trigger, link)->current = false;
+    for (size_t i = 0; i < lane->deployment->script_count; i++) {
+        const struct cn_script *script = lane->deployment->scripts[i];
+        for (size_t k = 0; k < script->cron_count; k++)
+            add(lane, script, script->crons[k]);
+    }
+    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    {
+        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (!trigger->current)
+            trigger->next_ms = -1; /* if it comes back it asks again when it last ran */
+    }
+    arm(lane);
+}
+
+void cn_crons_stop(struct cn_lane *lane)
+{
+    if (!lane->crons || lane->crons->stopped)
+        return;
+    lane->crons->stopped = true;
+    uv_close((uv_handle_t *)&lane->crons->timer, NULL);
+}
+
+void cn_crons_free(struct cn_lane *lane)
+{
+    if (!lane->crons)
+        return;
+    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    {
+        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        cn_free(trigger->script);
+        cn_free(trigger->expression);
+        cn_free(trigger);
+    }
+    CN_LIST_FOREACH(&lane->crons->runs, node)
+    free_run(CN_CONTAINER_OF(node, struct run, link));
+    cn_free(lane->crons);
+}
+
+/* --- by hand --------------------------------------------------------------------------------- */
+
+/* The value of `name` in a query, with '+' and %xx resolved; false if it is not there. */
+static bool query_value(struct cn_http_text target, const char *name, char *out, size_t size)
+{
+    size_t name_size = strlen(name);
+    const char *end = target.data + target.size;
+    const char *at = memchr(target.data, '?', target.size);
+    while (at) {
+        at++;
+        const char *stop = memchr(at, '&', (size_t)(end - at));
+        const char *limit = stop ? stop : end;
+        if ((size_t)(limit - at) > name_size && memcmp(at, name, name_size) == 0 &&
+            at[name_size] == '=') {
+            size_t used = 0;
+            for (at += name_size + 1; at < limit && used + 1 < size; at++) {
+                unsigned byte = (unsigned char)*at;
+                if (*at == '+')
+                    byte = ' ';
+                else if (*at == '%' && limit - at > 2 && sscanf(at + 1, "%2x", &byte) == 1)
+                    at += 2;
+                out[used++] = (char)byte;
+            }
+            out[used] = 0;
+            return true;
+        }
+        at = stop;
+    }
+    return false;
+}
+
+static void on_abort(struct cn_http_request *http, int status)
+{
+    (void)status;
+    struct run *run = http->data;
+    run->http = NULL;
+    cn_http_request_release(http);
+}
+
+void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http)
+{
+    char expression[256] = "", time[32];
+    int64_t scheduled = cn_clock_wall_ms(cn_clock_system());
+    query_value(http->target, "cron", expression, sizeof(expression));
+    if (query_value(http->target, "time", time, sizeof(time)) && *time)
+        scheduled = strtoll(time, NULL, 10);
+    struct run *run = start_run(lane, script->cron_ns, script->name, expression, scheduled, true);
+    run->http = http;
+    http->data = run;
+    http->on_abort = on_abort;
+}
+
+/* --- for the administration ------------------------------------------------------------------ */
+
+/* The script's own text of the expression; NULL: it has no such, and `err` says what it has. */
+static const char *find_cron(const struct cn_script *script, const char *cron, struct cn_err *err)
+{
+    for (size_t i = 0; i < script->cron_count; i++) {
+        if (!cron || strcmp(script->crons[i], cron) == 0)
+            return script->crons[i];
+    }
+    if (script->cron_count == 0)
+        cn_err_set(err, CN_ENOTFOUND, "%s has no cron triggers", script->name);
+    else
+        cn_err_set(err, CN_EINVALID, "%s has no cron trigger \"%s\"; its first is \"%s\"",
+                   script->name, cron, script->crons[0]);
+    return NULL;
+}
+
+void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *manual)
+{
+    const struct cn_script *script = NULL;
+    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
+        if (strcmp(lane->deployment->scripts[i]->name, manual->worker) == 0)
+            script = lane->deployment->scripts[i];
+    }
+    if (!script)
+        cn_err_set(&manual->err, CN_ENOTFOUND, "there is no worker %s", manual->worker);
+    const char *cron = script ? find_cron(script, manual->cron, &manual->err) : NULL;
+    if (!cron) {
+        manual->done(manual);
+        return;
+    }
+    if (!manual->cron)
+        manual->cron = cn_strdup(cron);
+    struct run *run =
+        start_run(lane, script->cron_ns, script->name, cron, manual->scheduled_ms, true);
+    run->manual = manual;
+}
+
+void cn_crons_each(struct cn_lane *lane,
+                   void (*each)(void *data, struct cn_namespace *ns, const char *worker,
+                                const char *cron, int64_t next_ms),
+                   void *data)
+{
+    if (!lane->crons)
+        return;
+    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    {
+        const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (trigger->current)
+            each(data, trigger->ns, trigger->script, trigger->expression, trigger->next_ms);
+    }
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bindings/service_call.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "object/node.h"
+#include "object/object.h"
+#include "worker/instance.h"
+#include "worker/jsclass.h"
+#include "worker/lane.h"
+#include "worker/runtime.h"
+#include "worker/script.h"
+
+/* The caller's side of a call: its `data`. */
+struct waiting {
+    struct cn_js_pin callback;
+    cn_jsservice_convert convert;
+};
+
+static struct cn_lane *lane_of(JSContextRef ctx)
+{
+    return ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
+}
+
+struct cn_object_lane *cn_jsservice_lane(JSContextRef ctx)
+{
+    return &lane_of(ctx)->object_lane;
+}
+
+struct cn_namespace *cn_jsservice_namespace(JSContextRef ctx, JSValueRef number, const char *prefix,
+                                            JSValueRef *exception)
+{
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    uint32_t id = cn_js_to_uint32(ctx, number);
+    struct cn_namespace *ns = cn_script_is_granted(instance->script, id)
+                                  ? cn_node_namespace_find(instance->lane->options.node, id)
+                                  : NULL;
+    if (ns && strncmp(ns->name, prefix, strlen(prefix)) == 0)
+        return ns;
+    cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such binding.");
+    return NULL;
+}
+
+bool cn_jsservice_body(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (JSValueIsString(ctx, value)) {
+        cn_js_append_utf8(ctx, value, out);
+        return true;
+    }
+    if (!cn_js_bytes(ctx, value, &bytes, &size))
+        return false;
+    cn_buf_append(out, bytes, size);
+    return true;
+}
+
+static void free_call(struct cn_service_call *call)
+{
+    struct waiting *waiting = call->call.data;
+    cn_js_pin_clear(&waiting->callback);
+    cn_free(waiting);
+    cn_service_call_free(call);
+}
+
+static void on_done(struct cn_service_call *call)
+{
+    struct waiting *waiting = call->call.data;
+    if (!cn_js_enter_pin(&waiting->callback)) {
+        free_call(call);
+        return;
+    }
+    struct cn_js_context *context = waiting->callback.context;
+    JSContextRef ctx = context->ref;
+    JSValueRef argv[3] = {JSValueMakeUndefined(ctx)};
+    size_t argc = 1;
+    if (call->call.err.code) {
+        argv[1] = cn_js_text_z(ctx, call->call.err.text);
+        argv[2] = JSValueMakeNumber(ctx, call->call.err.code);
+        argc = 3;
+    } else if (waiting->convert) {
+        argv[0] = waiting->convert(ctx, call);
+    }
+    cn_js_invoke(ctx, waiting->callback.value, argc, argv, NULL);
+    free_call(call);
+    cn_js_leave(context);
+}
+
+/* The output gate of the object that calls has opened, or its writes were lost. */
+static void on_gate(struct cn_output *output, const struct cn_err *err)
+{
+    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
+    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
+    if (err)
+        free_call(service); /* the object was reset: nobody waits */
+    else
+        cn_service_call_send(service, call->caller, on_done);
+}
+
+void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRef callback,
+                       cn_jsservice_convert convert)
+{
+    struct cn_lane *lane = lane_of(ctx);
+    struct waiting *waiting = CN_NEW(struct waiting);
+    waiting->convert = convert;
+    cn_js_pin_set(&waiting->callback, cn_js_context_of(ctx), callback);
+    call->call.data = waiting;
+    call->call.caller = &lane->object_lane;
+    call->call.origin = cn_lane_origin(lane);
+    struct cn_object *from = cn_jsclass_gate(lane);
+    if (from)
+        cn_object_output(from, &call->call.output, on_gate);
+    else
+        on_gate(&call->call.output, NULL);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/api.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "admin/admin.h"
+#include "admin/control.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "server/offline_lane.h"
+
+#define HEAD_SIZE_MAX (16u << 10)
+#define ANSWER_SIZE_MAX ((size_t)64 << 20)
+#define PIECE_SIZE ((size_t)64 << 10)
+
+struct call {
+    const char *method, *target;
+    const struct cn_ctl_body *body; /* NULL: none */
+    bool is_json;                   /* the body, if there is one */
+};
+
+/* Where the body of an answer goes. Of an error (status 400 and up) it is kept and parsed. */
+struct sink {
+    int status;
+    int64_t length; /* announced; -1: not */
+    uint64_t received;
+    struct cn_buf kept;
+    int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err); /* NULL: keep */
+    void *data;
+    struct cn_err err;
+};
+
+static int sink_take(struct sink *sink, const void *bytes, size_t size)
+{
+    sink->received += size;
+    if (sink->write && sink->status < 400)
+        return sink->write(sink->data, bytes, size, &sink->err);
+    if (sink->kept.size + size > ANSWER_SIZE_MAX)
+        return cn_err_set(&sink->err, CN_ELIMIT, "the answer is too large");
+    cn_buf_append(&sink->kept, bytes, size);
+    return 0;
+}
+
+/* --- to a server ----------------------------------------------------------------------------- */
+
+static int send_all(int fd, const void *bytes, size_t size, struct cn_err *err)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t count = send(fd, at, size, MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return cn_err_errno(err, errno, "the server cannot be reached");
+        at += count;
+        size -= (size_t)count;
+    }
+    return 0;
+}
+
+/* Status and Content-Length of a complete head. */
+static int parse_head(struct sink *sink, const char *head, struct cn_err *err)
+{
+    if (strncmp(head, "HTTP/1.", 7) != 0 || strlen(head) < 12)
+        return cn_err_set(err, CN_EPROTOCOL, "the control socket does not speak HTTP");
+    sink->status = (int)strtol(head + 9, NULL, 10);
+    sink->length = -1;
+    const char *field = strcasestr(head, "\r\ncontent-length:");
+    if (field)
+        sink->length = strtoll(field + 17, NULL, 10);
+    return 0;
+}
+
+/* HTTP/1.0: the body ends with the connection, and with its length if that was said. */
+static int receive(int fd, struct sink *sink, struct cn_err *err)
+{
+    struct cn_buf head = {0};
+    char bytes[64 << 10];
+    bool in_body = false;
+    int rc = 0;
+    while (rc == 0) {
+        ssize_t count = read(fd, bytes, sizeof(bytes));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            rc = cn_err_errno(err, errno, "the server's answer is cut");
+        if (count <= 0)
+            break;
+        if (in_body) {
+            rc = sink_take(sink, bytes, (size_t)count);
+            continue;
+        }
+        cn_buf_append(&head, bytes, (size_t)count);
+        char *end = strstr(cn_buf_text(&head), "\r\n\r\n");
+        if (!end) {
+            if (head.size > HEAD_SIZE_MAX)
+                rc = cn_err_set(err, CN_EPROTOCOL, "the server's answer has no end to its head");
+            continue;
+        }
+        size_t head_size = (size_t)(end - (char *)head.data);
+        *end = 0;
+        in_body = true;
+        rc = parse_head(sink, (char *)head.data, err);
+        if (rc == 0 && head.size > head_size + 4)
+            rc = sink_take(sink, head.data + head_size + 4, head.size - head_size - 4);
+    }
+    cn_buf_fini(&head);
+    if (rc < 0 && sink->err.code)
+        *err = sink->err;
+    if (rc == 0 && (!in_body || (sink->length >= 0 && sink->received != (uint64_t)sink->length)))
+        rc = cn_err_set(err, CN_EPROTOCOL, "the server's answer is cut");
+    return rc;
+}
+
+/* Sends a body, in chunks if its size is not known. */
+static int send_body(int fd, const struct cn_ctl_body *body, struct cn_err *err)
+{
+    char *bytes = cn_alloc(PIECE_SIZE);
+    char head[16];
+    int64_t count, sent = 0;
+    int rc = 0;
+    while (rc == 0 && (count = body->read(body->data, bytes, PIECE_SIZE, err)) != 0) {
+        if (count < 0) {
+            rc = (int)count;
+            break;
+        }
+        sent += count;
+        int head_size = body->size < 0 ? snprintf(head, sizeof(head), "%zx\r\n", (size_t)count) : 0;
+        rc = send_all(fd, head, (size_t)head_size, err);
+        if (rc == 0)
+            rc = send_all(fd, bytes, (size_t)count, err);
+        if (rc == 0 && body->size < 0)
+            rc = send_all(fd, "\r\n", 2, err);
+    }
+    cn_free(bytes);
+    if (rc == 0 && body->size < 0)
+        rc = send_all(fd, "0\r\n\r\n", 5, err);
+    if (rc == 0 && body->size >= 0 && sent != body->size)
+        rc = cn_err_set(err, CN_EINVALID, "the file changed while it was read");
+    return rc;
+}
+
+static int call_server(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                       struct cn_err *err)
+{
+    struct cn_buf request = {0};
+    const struct cn_ctl_body *body = call->body;
+    int fd = cn_admin_socket(ctl->path, "control.sock", false);
+    if (fd < 0)
+        return cn_err_errno(err, -fd, "the server cannot be reached");
+    /* HTTP/1.0 has no chunks; with 1.1 the end of the connection is asked for. */
+    cn_buf_printf(&request, "%s %s HTTP/1.%d\r\nHost: localhost\r\nConnection: close\r\n",
+                  call->method, call->target, body && body->size < 0);
+    if (call->is_json)
+        cn_buf_append_str(&request, "Content-Type: application/json\r\n");
+    if (body && body->size >= 0)
+        cn_buf_printf(&request, "Content-Length: %" PRId64 "\r\n", body->size);
+    else if (body)
+        cn_buf_append_str(&request, "Transfer-Encoding: chunked\r\n");
+    cn_buf_append_str(&request, "\r\n");
+    int rc = send_all(fd, request.data, request.size, err);
+    int send_rc = rc == 0 && body ? send_body(fd, body, err) : rc;
+    /* A server that refuses may close before it has taken the body: what it says counts. */
+    struct cn_err ignored;
+    if (rc == 0)
+        rc = receive(fd, sink, send_rc < 0 ? &ignored : err);
+    if (send_rc < 0 && (rc < 0 || sink->status < 400))
+        rc = send_rc;
+    cn_buf_fini(&request);
+    close(fd);
+    return rc;
+}
+
+/* --- in this process ------------------------------------------------------------------------- */
+
+struct local_call {
+    struct cn_control_call call; /* first */
+    struct cn_control control;
+    struct cn_ctl *ctl;
+    struct sink *sink;
+    const struct cn_ctl_body *body;
+};
+
+static int64_t on_local_read(struct cn_control_call *call, void *bytes, size_t size)
+{
+    struct local_call *local = (struct local_call *)call;
+    return local->body->read(local->body->data, bytes, size, &local->sink->err);
+}
+
+/* From then on every call goes through its lane: a database has one owner. */
+static struct cn_node *on_services(void *data, struct cn_err *err)
+{
+    struct local_call *local = data;
+    struct cn_ctl *ctl = local->ctl;
+    if (!ctl->standin && cn_standin_new(cn_datadir_disk(&ctl->dir), ctl->dir.history,
+                                        ctl->dir.store, &ctl->standin, err) < 0)
+        return NULL;
+    local->control.node = cn_standin_node(ctl->standin);
+    return local->control.node;
+}
+
+static int on_local_write(struct cn_control_call *call, const void *bytes, size_t size)
+{
+    struct local_call *local = (struct local_call *)call;
+    local->sink->status = call->status;
+    local->sink->length = call->length;
+    return sink_take(local->sink, bytes, size);
+}
+
+static int call_locally(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                        struct cn_err *err)
+{
+    struct local_call local = {
+        .call = {.method = call->method,
+                 .target = call->target,
+                 .body_size = call->body ? call->body->size : 0,
+                 .read = call->body ? on_local_read : NULL,
+                 .write = on_local_write},
+        .control = {.disk = cn_datadir_disk(&ctl->dir),
+                    .store = ctl->dir.store,
+                    .history = ctl->dir.history,
+                    .node = ctl->standin ? cn_standin_node(ctl->standin) : NULL,
+                    .services = on_services},
+        .ctl = ctl,
+        .sink = sink,
+        .body = call->body,
+    };
+    local.control.services_data = &local;
+    local.call.control = &local.control;
+    cn_control_run(&local.call);
+    cn_buf_fini(&local.call.fields);
+    sink->status = local.call.status;
+    if (sink->err.code) {
+        *err = sink->err;
+        return err->code;
+    }
+    return sink->length >= 0 && sink->received != (uint64_t)sink->length
+               ? cn_err_set(err, CN_ECORRUPT, "the copy could not be read to its end")
+               : 0;
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+static int run_call(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+                    struct cn_err *err)
+{
+    int rc = ctl->online ? call_server(ctl, call, sink, err) : call_locally(ctl, call, sink, err);
+    if (rc < 0 || sink->status < 400)
+        return rc;
+    struct cn_json *json = cn_json_parse((char *)sink->kept.data, sink->kept.size, err);
+    const char *message = cn_json_text(cn_json_find(json, "error"), "message");
+    rc = sink->status == 404 ? CN_ENOTFOUND : sink->status == 409 ? CN_ELOCKED : CN_EINVALID;
+    cn_err_set(err, rc, "%s", message ? message : "the server refused");
+    cn_json_free(json);
+    return rc;
+}
+
+int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err)
+{
+    (void)err;
+    struct cn_ctl_bytes *body = data;
+    size_t count = size < body->left ? size : body->left;
+    memcpy(bytes, body->at, count);
+    body->at += count;
+    body->left -= count;
+    return (int64_t)count;
+}
+
+static int call_for_json(struct cn_ctl *ctl, const struct call *call, struct cn_json **answer,
+                         struct cn_err *err)
+{
+    struct sink sink = {.length = -1};
+    int rc = run_call(ctl, call, &sink, err);
+    if (rc == 0) {
+        *answer = cn_json_parse((char *)sink.kept.data, sink.kept.size, err);
+        if (!*answer)
+            rc = CN_EPROTOCOL;
+    }
+    cn_buf_fini(&sink.kept);
+    return rc;
+}
+
+int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
+                struct cn_json **answer, struct cn_err *err)
+{
+    struct cn_ctl_bytes text = {body, body ? strlen(body) : 0};
+    struct cn_ctl_body piece = {(int64_t)text.left, cn_ctl_read_bytes, &text};
+    struct call call = {method, target, body ? &piece : NULL, true};
+    return call_for_json(ctl, &call, answer, err);
+}
+
+int cn_ctl_put(struct cn_ctl *ctl, const char *target, const struct cn_ctl_body *body,
+               struct cn_json **answer, struct cn_err *err)
+{
+    struct call call = {"PUT", target, body, false};
+    return call_for_json(ctl, &call, answer, err);
+}
+
+int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
+                 int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
+                 void *data, struct cn_err *err)
+{
+    struct sink sink = {.length = -1, .write = write, .data = data};
+    struct call call = {"GET", target, NULL, false};
+    int rc = run_call(ctl, &call, &sink, err);
+    cn_buf_fini(&sink.kept);
+    return rc;
+}
+
+/* Whether a server answers. */
+static bool find_server(struct cn_ctl *ctl, const struct cn_args *args)
+{
+    *ctl = (struct cn_ctl){.path = cn_strdup(cn_datadir_path(args))};
+    int fd = cn_admin_socket(ctl->path, "control.sock", false);
+    if (fd >= 0)
+        close(fd);
+    ctl->online = fd >= 0;
+    return ctl->online;
+}
+
+int cn_ctl_connect(struct cn_ctl *ctl, const struct cn_args *args, struct cn_err *err)
+{
+    if (find_server(ctl, args))
+        return 0;
+    cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", ctl->path);
+    cn_ctl_close(ctl);
+    return CN_ENOTFOUND;
+}
+
+int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err)
+{
+    if (find_server(ctl, args))
+        return 0;
+    int rc = cn_datadir_open(&ctl->dir, ctl->path, readonly, err);
+    if (rc < 0)
+        cn_ctl_close(ctl);
+    return rc;
+}
+
+void cn_ctl_close(struct cn_ctl *ctl)
+{
+    cn_standin_free(ctl->standin);
+    cn_datadir_close(&ctl->dir);
+    cn_free(ctl->path);
+    *ctl = (struct cn_ctl){0};
+}
+
+void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *value)
+{
+    if (name)
+        cn_buf_printf(target, "%s=", name);
+    cn_ctl_append_bytes(target, value, strlen(value));
+}
+
+void cn_ctl_append_bytes(struct cn_buf *target, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = at[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     c == '-' || c == '_' || c == '.' || c == '~';
+        cn_buf_printf(target, plain ? "%c" : "%%%02X", c);
+    }
+}

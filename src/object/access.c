@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object/access.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "object/alarm.h"
+#include "object/internal.h"
+#include "object/node.h"
+#include "store/database.h"
+
+static void finish(struct cn_visit *visit, int result)
+{
+    visit->result = result;
+    uv_sem_post(&visit->done); /* the visitor may free it from here on */
+}
+
+/* Back from the output gate, on the object's own lane. */
+static void on_reply(struct cn_call *call)
+{
+    struct cn_visit *visit = call->data;
+    if (call->err.code < 0)
+        visit->err = call->err;
+    finish(visit, call->err.code < 0 ? call->err.code : 1);
+}
+
+void cn_visit_deliver(struct cn_object *object, struct cn_call *call)
+{
+    struct cn_visit *visit = call->data;
+    struct cn_err err = {0};
+    if (object->transactions) {
+        /* Its writes would become part of a transaction that may yet be rolled back. */
+        cn_call_fail(call, CN_FAULT_RETRYABLE, CN_EOVERLOADED,
+                     "the object is inside a transaction; try again");
+        return;
+    }
+    struct cn_database *db = cn_object_database(object, &err);
+    int rc = db ? visit->turn(object, db, visit->data, &err) : err.code;
+    if (rc == 0) {
+        cn_call_reply(call, NULL);
+        return;
+    }
+    if (db && cn_database_in_transaction(db))
+        cn_database_rollback(db);
+    cn_call_fail(call, 0, rc, "%s", err.text);
+}
+
+static void suspend(struct cn_visit *visit)
+{
+    struct cn_object *object = cn_object_new(visit->lane, visit->call.ns, &visit->key);
+    cn_object_suspend(object);
+    visit->suspended = true;
+    finish(visit, 0);
+}
+
+/* On the lane. */
+static void deliver_begin(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct cn_visit *visit = CN_CONTAINER_OF(mail, struct cn_visit, call.mail);
+    struct cn_object_lane *lane = visit->lane;
+    struct cn_object *object = cn_map_find(&lane->objects, &visit->key, sizeof(visit->key));
+    if (lane->stopping) {
+        finish(visit, cn_err_set(&visit->err, CN_ECLOSED, "the server is stopping"));
+    } else if (!object) {
+        suspend(visit);
+    } else if (object->state == CN_OBJECT_SUSPENDED) { /* V1 */
+        finish(visit, cn_err_set(&visit->err, CN_ELOCKED,
+                                 "another administrative operation has the object"));
+    } else if (object->state == CN_OBJECT_RESTORING) {
+        finish(visit, cn_err_set(&visit->err, CN_ELOCKED, "the object is being restored"));
+    } else if (visit->exclusive) {
+        cn_object_reset(object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED, "%s",
+                        visit->reason);
+        suspend(visit);
+    } else if (object->inbox_count >= CN_OBJECT_INBOX_MAX) {
+        finish(visit, cn_err_set(&visit->err, CN_EOVERLOADED, "the object is overloaded"));
+    } else {
+        visit->call.ns = object->ns;
+        cn_list_init(&visit->call.link);
+        cn_object_receive(object, &visit->call);
+    }
+    cn_object_lane_step(lane);
+}
+
+int cn_visit_begin(struct cn_visit *visit, struct cn_err *err)
+{
+    CN_ASSERT(visit->exclusive || visit->turn);
+    visit->lane = cn_node_owner(visit->node, &visit->key);
+    visit->suspended = false;
+    visit->call = (struct cn_call){
+        .kind = CN_CALL_VISIT,
+        .key = visit->key,
+        .ns = cn_node_namespace_find(visit->node, visit->key.namespace_id), /* may be NULL */
+        .caller = visit->lane,
+        .owner = visit->lane,
+        .on_reply = on_reply,
+        .data = visit,
+        .mail = {.deliver = deliver_begin},
+    };
+    uv_sem_init(&visit->done, 0);
+    int rc;
+    if (!cn_mailbox_send(visit->lane->mailbox, &visit->call.mail)) {
+        rc = cn_err_set(err, CN_ECLOSED, "the server is stopping");
+    } else {
+        uv_sem_wait(&visit->done);
+        rc = visit->result;
+        if (rc < 0 && err)
+            *err = visit->err;
+    }
+    uv_sem_destroy(&visit->done);
+    return rc;
+}
+
+static void deliver_end(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct cn_visit *visit = CN_CONTAINER_OF(mail, struct cn_visit, call.mail);
+    struct cn_object_lane *lane = visit->lane;
+    struct cn_object *object = cn_map_find(&lane->objects, &visit->key, sizeof(visit->key));
+    if (object && object->state == CN_OBJECT_SUSPENDED) {
+        cn_alarm_look(lane, &visit->key); /* the visitor may have changed it */
+        cn_object_resume(object);
+    }
+    uv_sem_post(&visit->done);
+    cn_object_lane_step(lane);
+}
+
+void cn_visit_end(struct cn_visit *visit)
+{
+    CN_ASSERT(visit->suspended);
+    visit->suspended = false;
+    visit->call.mail.deliver = deliver_end;
+    uv_sem_init(&visit->done, 0);
+    if (cn_mailbox_send(visit->lane->mailbox, &visit->call.mail))
+        uv_sem_wait(&visit->done);
+    uv_sem_destroy(&visit->done);
+}
+
+struct look {
+    struct cn_mail mail;
+    struct cn_object_lane *lane;
+    const struct cn_object_key *key;
+    void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key, void *data);
+    void *data;
+    uv_sem_t done;
+};
+
+static void deliver_look(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct look *look = CN_CONTAINER_OF(mail, struct look, mail);
+    look->fn(look->lane, look->key, look->data);
+    uv_sem_post(&look->done); /* the visitor may free it from here on */
+}
+
+int cn_visit_lane(struct cn_node *node, const struct cn_object_key *key,
+                  void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
+                             void *data),
+                  void *data, struct cn_err *err)
+{
+    struct look look = {.mail = {.deliver = deliver_look},
+                        .lane = cn_node_owner(node, key),
+                        .key = key,
+                        .fn = fn,
+                        .data = data};
+    uv_sem_init(&look.done, 0);
+    bool sent = cn_mailbox_send(look.lane->mailbox, &look.mail);
+    if (sent)
+        uv_sem_wait(&look.done);
+    uv_sem_destroy(&look.done);
+    return sent ? 0 : cn_err_set(err, CN_ECLOSED, "the server is stopping");
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/adminconf.h - where the admin listener is and who may use it: flags, variables, [cairn].
+ *
+ *     --admin HOST:PORT          default 127.0.0.1:8788 (cairn dev: off)
+ *     --admin https://HOST:PORT  with the server's certificate
+ *     --admin off
+ *     CAIRN_ADMIN_TOKEN          the token; on loopback, without one, DATA/admin.token is made
+ *
+ * Ownership: the struct owns its texts. */
+#ifndef CN_SERVER_ADMINCONF_H
+#define CN_SERVER_ADMINCONF_H
+#include "admin/admin.h"
+
+struct cn_args;
+struct cn_config;
+struct cn_tls_context;
+
+struct cn_adminconf {
+    char *host, *token, *data;
+};
+
+/* Fills the options' listener and token; `data` is the data directory, made if it is absent. */
+int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_args *args,
+                        const struct cn_config *config, bool development, const char *data,
+                        struct cn_tls_context *tls, struct cn_admin_options *options,
+                        struct cn_err *err);
+void cn_adminconf_fini(struct cn_adminconf *conf);
+
+/* Whether the token in the data directory is what was written; one that is not there is fine. */
+int cn_adminconf_check(const char *data, struct cn_err *err);
+
+#endif

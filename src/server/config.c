@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cron.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "server/compat.h"
+#include "server/confnode.h"
+#include "server/files.h"
+
+/* What is passed around while one configuration is read. */
+struct loader {
+    struct cn_schema_reader reader; /* first: on_hosted() gets at the rest through it */
+    struct cn_config *config;
+    const struct cn_confnode *env; /* the chosen [env.NAME], or NULL */
+};
+
+/* ---- warnings --------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 3)))
+warn(struct cn_config *config, const char *format, ...)
+{
+    char sentence[CN_ERR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    config->warnings.items =
+        cn_realloc(config->warnings.items, (config->warnings.count + 1) * sizeof(char *));
+    config->warnings.items[config->warnings.count++] = cn_strdup(sentence);
+}
+
+/* Collects "account_id, placement" for one line in the log. */
+static void on_hosted(struct cn_schema_reader *reader, const char *key)
+{
+    struct cn_config *config = ((struct loader *)reader)->config;
+    char *longer =
+        config->hosted ? cn_sprintf("%s, %s", config->hosted, key) : cn_sprintf("%s", key);
+    cn_free(config->hosted);
+    config->hosted = longer;
+}
+
+/* ---- keys and environments ---------------------------------------------------- */
+
+static const char *key_at(const void *data, size_t index)
+{
+    const struct cn_schema *schema = data;
+    return index < schema->count ? schema->fields[index].name : NULL;
+}
+
+/* Every key of the top level or of an environment must be known, whether it is
+ * used in the end or not. */
+static int check_keys(struct loader *loader, const struct cn_confnode *table, const char *env,
+                      struct cn_err *err)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct cn_confnode *node = table->items[i];
+        const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, node->key);
+        if (!env && (strcmp(node->key, "env") == 0 || strcmp(node->key, "$schema") == 0))
+            continue;
+        if (!field) {
+            const char *meant = cn_suggest(node->key, key_at, &cn_config_schema);
+            return cn_schema_fail(&loader->reader, node, err, "unknown key \"%s%s%s%s\"%s%s%s",
+                                  env ? "env." : "", env ? env : "", env ? "." : "", node->key,
+                                  meant ? " (did you mean \"" : "", meant ? meant : "",
+                                  meant ? "\"?)" : "");
+        }
+        if (env && (field->flags & CN_FIELD_TOP_ONLY))
+            return cn_schema_fail(&loader->reader, node, err,
+                                  "\"%s\" must stand at the top level, not in [env.%s]", node->key,
+                                  env);
+    }
+    return 0;
+}
+
+static int check_environments(struct loader *loader, const char *chosen, struct cn_err *err)
+{
+    const struct cn_confnode *root = loader->config->root;
+    const struct cn_confnode *envs = cn_confnode_find(root, "env");
+    char names[200] = "";
+    size_t used = 0;
+    if (envs && envs->kind != CN_CONF_TABLE)
+        return cn_schema_fail(&loader->reader, envs, err, "\"env\" must be a table");
+    for (size_t i = 0; envs && i < envs->count; i++) {
+        const struct cn_confnode *env = envs->items[i];
+        if (env->kind != CN_CONF_TABLE)
+            return cn_schema_fail(&loader->reader, env, err, "\"env.%s\" must be a table",
+                                  env->key);
+        int rc = check_keys(loader, env, env->key, err);
+        if (rc < 0)
+            return rc;
+        if (chosen && strcmp(chosen, env->key) == 0)
+            loader->env = env;
+        int size = snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", env->key);
+        used += size > 0 && (size_t)size < sizeof(names) - used ? (size_t)size : 0;
+    }
+    if (chosen && !loader->env)
+        return cn_err_set(err, CN_ENOTFOUND, "%s: there is no [env.%s]%s%s", loader->reader.file,
+                          chosen, *names ? "; the file has " : " in it", names);
+    return 0;
+}
+
+/* Reads each key from the environment if it has it, else from the top level
+ * unless it is one that environments do not inherit. */
+static int read_keys(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    for (size_t i = 0; i < cn_config_schema.count; i++) {
+        const struct cn_schema_field *field = &cn_config_schema.fields[i];
+        const struct cn_confnode *top = cn_confnode_find(config->root, field->name);
+        const struct cn_confnode *own =
+            loader->env ? cn_confnode_find(loader->env, field->name) : NULL;
+        const struct cn_confnode *node = own ? own : top;
+        if (loader->env && top && !own && (field->flags & CN_FIELD_OWN)) {
+            warn(config, "%s:%d: \"%s\" is not inherited by [env.%s]; repeat it there if needed",
+                 loader->reader.file, top->line, field->name, loader->env->key);
+            continue;
+        }
+        if (!node || node->kind == CN_CONF_NULL)
+            continue;
+        int rc = cn_schema_read_field(&loader->reader, field, node, field->name, config, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Where a key stands, for complaints found after reading. */
+static const struct cn_confnode *node_of(struct loader *loader, const char *key)
+{
+    const struct cn_confnode *node = loader->env ? cn_confnode_find(loader->env, key) : NULL;
+    const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, key);
+    bool inherits = !loader->env || !(field->flags & CN_FIELD_OWN);
+    if (!node && inherits)
+        node = cn_confnode_find(loader->config->root, key);
+    return node ? node : loader->config->root;
+}
+
+/* ---- single keys ---------------------------------------------------------------- */
+
+char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1)
+{
+    if (d1->database_id)
+        return cn_strdup(d1->database_id);
+    return d1->database_name ? cn_strdup(d1->database_name)
+                             : cn_sprintf("%s/%s", config->name, d1->binding);
+}
+
+char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv)
+{
+    return kv->id ? cn_strdup(kv->id) : cn_sprintf("%s/%s", config->name, kv->binding);
+}
+
+char *cn_config_name_from(const char *folder)
+{
+    size_t size = strlen(folder);
+    while (size > 0 && folder[size - 1] == '/')
+        size--;
+    const char *base = folder + size;
+    while (base > folder && base[-1] != '/')
+        base--;
+    char *name = cn_strndup(base, size - (size_t)(base - folder));
+    bool any = false;
+    for (char *c = name; *c; c++) {
+        if (*c >= 'A' && *c <= 'Z')
+            *c |= 32;
+        bool good = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
+        any |= good;
+        if (!good)
+            *c = c == name ? '_' : '-';
+    }
+    if (any)
+        return name;
+    cn_free(name);
+    return cn_strdup("worker");
+}
+
+static int check_name(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    const char *own = loader->env && cn_confnode_find(loader->env, "name") ? config->name : NULL;
+    if (!config->name)
+        config->name = config->name_owned = cn_config_name_from(config->dir);
+    if (loader->env && !own) {
+        char *composed = cn_sprintf("%s-%s", config->name, loader->env->key);
+        cn_free(config->name_owned);
+        config->name = config->name_owned = composed;
+    }
+    size_t valid = strspn(config->name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    if (!*config->name || *config->name == '-' || config->name[valid])
+        return cn_schema_fail(&loader->reader, node_of(loader, "name"), err,
+                              "\"name\" is \"%.80s\", but a worker's name has only lower case "
+                              "letters, digits, '-' and '_', and does not begin with '-'",
+                              config->name);
+    return 0;
+}
+
+static int check_compatibility(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    if (!config->compatibility_date)
+        warn(config, "%s: no compatibility_date; behaviour that a date turns on stays off",
+             loader->reader.file);
+    else if (!cn_compat_date_valid(config->compatibility_date))
+        return cn_schema_fail(&loader->reader, node_of(loader, "compatibility_date"), err,
+                              "compatibility_date is \"%.40s\", but must be a date YYYY-MM-DD",
+                              config->compatibility_date);
+    const struct cn_confnode *node = node_of(loader, "compatibility_flags");
+    const struct cn_compat_flag *seen[256];
+    size_t seen_count = 0;
+    for (size_t i = 0; i < config->compatibility_flags.count; i++) {
+        const char *name = config->compatibility_flags.items[i];
+        bool enables;
+        const struct cn_compat_flag *flag = cn_compat_find(name, &enables);
+        if (!flag) {
+            const char *meant = cn_compat_suggest(name);
+            return cn_schema_fail(
+                &loader->reader, node->items[i], err, "unknown compatibility flag \"%.80s\"%s%s%s",
+                name, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "");
+        }
+        for (size_t j = 0; j < seen_count; j++)
+            if (seen[j] == flag)
+                return cn_schema_fail(&loader->reader, node->items[i], err,
+                                      "compatibility flag \"%s\" is given twice, or together with "
+                                      "its opposite",
+                                      name);
+        if (seen_count < CN_ARRAY_COUNT(seen))
+            seen[seen_count++] = flag;
+        if (!cn_compat_is_built(flag, enables))
+            warn(config,
+                 "%s:%d: compatibility flag \"%s\" is accepted, but cairn does not have "
+                 "that behaviour",
+                 loader->reader.file, node->items[i]->line, name);
+    }
+    return 0;
+}
+
+static const struct cn_schema_field route_fields[] = {
+    {.name = "pattern",
+     .kind = CN_FIELD_STRING,
+     .flags = CN_FIELD_REQUIRED,
+     .offset = offsetof(struct cn_config_route, pattern)},
+    {.name = "custom_domain",
+     .kind = CN_FIELD_BOOL,
+     .offset = offsetof(struct cn_config_route, custom_domain)},
+    {.name = "zone_id", .kind = CN_FIELD_NODE, .flags = CN_FIELD_HOSTED},
+    {.name = "zone_name", .kind = CN_FIELD_NODE, .flags = CN_FIELD_HOSTED},
+    {.name = "enabled", .kind = CN_FIELD_NODE, .flags = CN_FIELD_HOSTED},
+    {.name = "previews_enabled", .kind = CN_FIELD_NODE, .flags = CN_FIELD_HOSTED},
+};
+static const struct cn_schema route_schema = {sizeof(struct cn_config_route), route_fields,
+                                              CN_ARRAY_COUNT(route_fields)};
+
+static int add_route(struct loader *loader, const struct cn_confnode *node, const char *path,
+                     struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    struct cn_config_route route = {0};
+    if (node->kind == CN_CONF_STRING) {
+        route.pattern = node->text;
+    } else {
+        int rc = cn_schema_read(&loader->reader, &route_schema, node, path, &route, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (!*route.pattern)
+        return cn_schema_fail(&loader->reader, node, err, "a route must not be empty");
+    if (route.custom_domain && strpbrk(route.pattern, "*/"))
+        return cn_schema_fail(&loader->reader, node, err,
+                              "a custom domain is a host name, without path and '*'");
+    config->routes.items = cn_realloc(config->routes.items,
+                                      (config->routes.count + 1) * sizeof(struct cn_config_route));
+    config->routes.items[config->routes.count++] = route;
+    return 0;
+}
+
+static int read_routes(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    if (config->route_node && config->routes_node)
+        return cn_schema_fail(&loader->reader, config->route_node, err,
+                              "\"route\" and \"routes\" exclude each other");
+    if (config->route_node)
+        return add_route(loader, config->route_node, "route", err);
+    if (!config->routes_node)
+        return 0;
+    if (config->routes_node->kind != CN_CONF_ARRAY)
+        return cn_schema_fail(&loader->reader, config->routes_node, err,
+                              "\"routes\" must be an array");
+    for (size_t i = 0; i < config->routes_node->count; i++) {
+        char path[40];
+        snprintf(path, sizeof(path), "routes[%zu]", i);
+        int rc = add_route(loader, config->routes_node->items[i], path, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* What an export of a Durable Object must say in each of its states. */
+static int check_exports(struct loader *loader, struct cn_err *err)
+{
+    static const struct {
+        const char *state, *key;
+        size_t offset;
+    } needs[] = {
+        {"created", "storage", offsetof(struct cn_config_export, storage)},
+        {"renamed", "renamed_to", offsetof(struct cn_config_export, renamed_to)},
+        {"transferred", "transferred_to", offsetof(struct cn_config_export, transferred_to)},
+        {"expecting-transfer", "transfer_from", offsetof(struct cn_config_export, transfer_from)},
+    };
+    struct cn_config *config = loader->config;
+    bool has_objects = false;
+    for (size_t i = 0; i < config->exports.count; i++) {
+        const struct cn_config_export *item = &config->exports.items[i];
+        const char *state = item->state ? item->state : "created";
+        if (strcmp(item->type, "workflow") == 0 || item->container)
+            return cn_schema_fail(&loader->reader, node_of(loader, "exports")->items[i], err,
+                                  "\"exports.%s\": %s are not supported yet", item->name,
+                                  item->container ? "containers" : "workflows");
+        if (strcmp(item->type, "durable-object") != 0)
+            continue;
+        has_objects = true;
+        for (size_t j = 0; j < CN_ARRAY_COUNT(needs); j++) {
+            const char *value = *(const char *const *)((const char *)item + needs[j].offset);
+            if (strcmp(state, needs[j].state) == 0 && !value)
+                return cn_schema_fail(&loader->reader, node_of(loader, "exports")->items[i], err,
+                                      "\"exports.%s\" needs the key \"%s\"", item->name,
+                                      needs[j].key);
+        }
+    }
+    if (has_objects && config->migrations.count)
+        return cn_schema_fail(&loader->reader, node_of(loader, "exports"), err,
+                              "\"exports\" and \"migrations\" exclude each other");
+    return 0;
+}
+
+/* Keys that put names on `env`: where the items are (a list in the table, or the table itself)
+ * and which of their keys is the name. */
+static const struct {
+    const char *key, *list, *name;
+} binding_keys[] = {
+    {"durable_objects", "bindings", "name"},
+    {"kv_namespaces", NULL, "binding"},
+    {"d1_databases", NULL, "binding"},
+    {"r2_buckets", NULL, "binding"},
+    {"queues", "producers", "binding"},
+    {"analytics_engine_datasets", NULL, "binding"},
+    {"ratelimits", NULL, "name"},
+    {"assets", NULL, "binding"},
+    {"services", NULL, "binding"},
+    {"workflows", NULL, "binding"},
+    {"dispatch_namespaces", NULL, "binding"},
+    {"send_email", NULL, "name"},
+    {"hyperdrive", NULL, "binding"},
+    {"worker_loaders", NULL, "binding"},
+    {"version_metadata", NULL, "binding"},
+};
+
+/* Takes a name on `env`; refuses one that is taken. `item` may lack the key. */
+static int take_name(struct loader *loader, struct cn_map *taken, const char *key,
+                     const struct cn_confnode *item, const char *name_key, struct cn_err *err)
+{
+    const struct cn_confnode *name =
+        item->kind == CN_CONF_TABLE ? cn_confnode_find(item, name_key) : NULL;
+    if (!name || name->kind != CN_CONF_STRING)
+        return 0;
+    const char *other = cn_map_set(taken, name->text, name->length, (void *)key);
+    if (!other)
+        return 0;
+    return cn_schema_fail(&loader->reader, name, err,
+                          "the name \"%.80s\" is given twice, in \"%s\" and in \"%s\"", name->text,
+                          other, key);
+}
+
+static int check_binding_names(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    struct cn_map taken;
+    int rc = 0;
+    cn_map_init(&taken);
+    for (size_t i = 0; config->vars_node && i < config->vars_node->count; i++)
+        cn_map_set(&taken, config->vars_node->items[i]->key,
+                   strlen(config->vars_node->items[i]->key), (void *)"vars");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binding_keys) && rc == 0; i++) {
+        const struct cn_confnode *node = node_of(loader, binding_keys[i].key);
+        if (node == config->root)
+            continue; /* not given */
+        if (binding_keys[i].list)
+            node = cn_confnode_find(node, binding_keys[i].list);
+        if (node && node->kind == CN_CONF_TABLE)
+            rc = take_name(loader, &taken, binding_keys[i].key, node, binding_keys[i].name, err);
+        for (size_t j = 0; node && node->kind == CN_CONF_ARRAY && j < node->count && rc == 0; j++)
+            rc = take_name(loader, &taken, binding_keys[i].key, node->items[j],
+                           binding_keys[i].name, err);
+    }
+    cn_map_fini(&taken);
+    return rc;
+}
+
+static int check_bindings(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    if (!config->main && !config->assets.directory)
+        return cn_err_set(err, CN_EINVALID,
+                          "%s: the key \"main\" is missing: it names the worker's source file, "
+                          "unless there are only assets",
+                          loader->reader.file);
+    for (size_t i = 0; i < config->triggers.crons.count; i++) {
+        struct cn_cron cron;
+        struct cn_err why;
+        if (cn_cron_parse(config->triggers.crons.items[i], &cron, &why) < 0)
+            return cn_schema_fail(&loader->reader, node_of(loader, "triggers"), err,
+                                  "\"triggers.crons[%zu]\": %s", i, why.text);
+    }
+    for (size_t i = 0; i < config->ratelimits.count; i++) {
+        int64_t period = config->ratelimits.items[i].simple.period;
+        if (period != 10 && period != 60)
+            return cn_schema_fail(&loader->reader, node_of(loader, "ratelimits")->items[i], err,
+                                  "\"ratelimits[%zu].simple.period\" must be 10 or 60", i);
+        const char *id = config->ratelimits.items[i].namespace_id;
+        if (!*id || id[strspn(id, "0123456789")])
+            return cn_schema_fail(
+                &loader->reader, node_of(loader, "ratelimits")->items[i], err,
+                "\"ratelimits[%zu].namespace_id\" must be a whole number in quotes", i);
+    }
+    return 0;
+}
+
+/* ---- vars and secrets --------------------------------------------------------- */
+
+/* Sets a variable; a later one with the same name replaces the earlier. */
+static void set_var(struct cn_config *config, const struct cn_config_var *var)
+{
+    for (size_t i = 0; i < config->vars.count; i++) {
+        if (strcmp(config->vars.items[i].name, var->name) == 0) {
+            config->vars.items[i] = *var;
+            return;
+        }
+    }
+    config->vars.items =
+        cn_realloc(config->vars.items, (config->vars.count + 1) * sizeof(struct cn_config_var));
+    config->vars.items[config->vars.count++] = *var;
+}
+
+static char *keep_text(struct cn_config *config, char *text)
+{
+    config->var_texts =
+        cn_realloc(config->var_texts, (config->var_text_count + 1) * sizeof(char *));
+    return config->var_texts[config->var_text_count++] = text;
+}
+
+static int read_vars(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    const struct cn_confnode *vars = config->vars_node;
+    if (!vars)
+        return 0;
+    if (vars->kind != CN_CONF_TABLE)
+        return cn_schema_fail(&loader->reader, vars, err, "\"vars\" must be a table");
+    for (size_t i = 0; i < vars->count; i++) {
+        const struct cn_confnode *node = vars->items[i];
+        struct cn_config_var var = {.name = node->key, .kind = CN_VAR_TEXT};
+        if (node->kind == CN_CONF_STRING) {
+            var.text = node->text;
+            var.length = node->length;
+        } else {
+            struct cn_buf json = {0};
+            cn_confnode_write_json(node, &json);
+            cn_buf_text(&json);
+            var.kind = CN_VAR_JSON;
+            var.length = json.size;
+            var.text = keep_text(config, (char *)cn_buf_take(&json));
+        }
+        set_var(config, &var);
+    }
+    return 0;
+}
+
+static int read_var_options(struct cn_config *config, const struct cn_config_options *options,
+                            struct cn_err *err)
+{
+    for (size_t i = 0; options && i < options->var_count; i++) {
+        const char *text = options->vars[i];
+        size_t name_size = strcspn(text, "=:");
+        if (name_size == 0 || !text[name_size])
+            return cn_err_set(err, CN_EINVALID, "--var %s: must have the form NAME=VALUE", text);
+        const char *value = text + name_size + 1;
+        set_var(config,
+                &(struct cn_config_var){.name = keep_text(config, cn_strndup(text, name_size)),
+                                        .kind = CN_VAR_TEXT,
+                                        .text = keep_text(config, cn_strdup(value)),
+                                        .length = strlen(value)});
+    }
+    return 0;
+}
+
+/* Adds what the file `name` of the project holds to secrets_node. 0: there is no such file. */
+static int read_secret_file(struct cn_config *config, const char *name, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    char *path = cn_sprintf("%s/%s", config->dir, name);
+    int rc = cn_files_read(path, CN_CONF_SIZE_MAX, &text, NULL);
+    if (rc == -ENOENT) {
+        cn_free(path);
+        return 0;
+    }
+    struct cn_confnode *table = NULL;
+    if (rc < 0) {
+        cn_err_errno(err, -rc, "%s: cannot be read", path);
+        goto out;
+    }
+    table = cn_dotenv_parse(path, (const char *)text.data, text.size, err);
+    if (!table) {
+        rc = CN_EINVALID;
+        goto out;
+    }
+    if (!config->secrets_node) {
+        config->secrets_node = cn_confnode_new(CN_CONF_TABLE, 1, 1);
+        config->secrets_path = cn_strdup(path);
+    }
+    for (size_t i = 0; i < table->count; i++) {
+        struct cn_confnode *from = table->items[i];
+        struct cn_confnode *to = cn_confnode_find(config->secrets_node, from->key);
+        if (to) {
+            cn_free(to->text);
+            to->text = cn_strndup(from->text, from->length);
+            to->length = from->length;
+        } else {
+            cn_confnode_add(
+                config->secrets_node, from->key,
+                cn_confnode_new_text(CN_CONF_STRING, from->text, from->length, from->line, 1));
+        }
+    }
+    rc = 1;
+out:
+    cn_confnode_free(table);
+    cn_buf_fini(&text);
+    cn_free(path);
+    return rc;
+}
+
+/* As wrangler: .dev.vars.ENV, or else .dev.vars, or else the .env files, of
+ * which the more special ones win. */
+static int read_secret_files(struct cn_config *config, struct cn_err *err)
+{
+    char name[4][160];
+    const char *env = config->env ? config->env : "";
+    snprintf(name[0], sizeof(name[0]), ".dev.vars.%s", env);
+    int rc = *env ? read_secret_file(config, name[0], err) : 0;
+    if (rc == 0)
+        rc = read_secret_file(config, ".dev.vars", err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    size_t count = 2;
+    snprintf(name[0], sizeof(name[0]), ".env");
+    snprintf(name[1], sizeof(name[1]), ".env.local");
+    if (*env) {
+        snprintf(name[2], sizeof(name[2]), ".env.%s", env);
+        snprintf(name[3], sizeof(name[3]), ".env.%s.local", env);
+        count = 4;
+    }
+    for (size_t i = 0; i < count; i++) {
+        rc = read_secret_file(config, name[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static bool is_required_secret(const struct cn_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->secrets.required.count; i++)
+        if (strcmp(config->secrets.required.items[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void apply_secrets(struct cn_config *config)
+{
+    const struct cn_strings *required = &config->secrets.required;
+    for (size_t i = 0; config->secrets_node && i < config->secrets_node->count; i++) {
+        const struct cn_confnode *node = config->secrets_node->items[i];
+        if (required->count && !is_required_secret(config, node->key))
+            continue; /* "secrets.required" says which ones there are */
+        set_var(config, &(struct cn_config_var){.name = node->key,
+                                                .kind = CN_VAR_SECRET,
+                                                .text = node->text,
+                                                .length = node->length});
+    }
+    for (size_t i = 0; i < required->count; i++)
+        if (!config->secrets_node || !cn_confnode_find(config->secrets_node, required->items[i]))
+            warn(config, "%s: the required secret \"%s\" is in no .dev.vars or .env file",
+                 config->path, required->items[i]);
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static int load(struct cn_config *config, const struct cn_config_options *options,
+                struct cn_err *err)
+{
+    struct loader loader = {.reader = {.file = config->path, .on_hosted = on_hosted},
+                            .config = config};
+    if (config->root->kind != CN_CONF_TABLE)
+        return cn_err_set(err, CN_EINVALID, "%s: the file must hold an object", config->path);
+    int rc = check_keys(&loader, config->root, NULL, err);
+    if (rc == 0)
+        rc = check_environments(&loader, options ? options->env : NULL, err);
+    if (rc == 0)
+        rc = read_keys(&loader, err);
+    if (rc < 0)
+        return rc;
+    config->env = loader.env ? loader.env->key : NULL;
+    int (*const steps[])(struct loader *, struct cn_err *) = {
+        check_name,    check_compatibility, read_routes,        check_bindings,
+        check_exports, read_vars,           check_binding_names};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(steps); i++) {
+        rc = steps[i](&loader, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t length,
+                        const struct cn_config_options *options, struct cn_config **out,
+                        struct cn_err *err)
+{
+    struct cn_config *config = CN_NEW(struct cn_config);
+    const char *slash = strrchr(path, '/');
+    config->path = cn_strdup(path);
+    config->dir = !slash          ? cn_strdup(".")
+                  : slash == path ? cn_strdup("/")
+                                  : cn_strndup(path, (size_t)(slash - path));
+    config->keep_names = true;
+    config->root =
+        is_toml ? cn_toml_parse(path, text, length, err) : cn_jsonc_parse(path, text, length, err);
+    int rc = config->root ? load(config, options, err) : CN_EINVALID;
+    if (rc == 0)
+        rc = read_var_options(config, options, err);
+    if (rc < 0) {
+        cn_config_free(config);
+        return rc;
+    }
+    *out = config;
+    return 0;
+}
+
+char *cn_config_find(const char *project)
+{
+    static const char *const names[] = {"wrangler.json", "wrangler.jsonc", "wrangler.toml"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
+        char *path = cn_sprintf("%s/%s", project, names[i]);
+        if (access(path, F_OK) == 0)
+            return path;
+        cn_free(path);
+    }
+    return NULL;
+}
+
+/* The configuration file that `project` means, as an absolute path. Owned; NULL: failed. */
+static char *resolve(const char *project, struct cn_err *err)
+{
+    struct stat info;
+    char *full = realpath(project, NULL);
+    if (!full || stat(full, &info) < 0) {
+        cn_err_errno(err, errno, "%s: no such project", project);
+        free(full);
+        return NULL;
+    }
+    if (!S_ISDIR(info.st_mode))
+        return full;
+    char *path = cn_config_find(full);
+    if (!path)
+        cn_err_set(err, CN_ENOTFOUND,
+                   "%s: there is no wrangler.json, wrangler.jsonc or wrangler.toml here "
+                   "(`cairn new DIR` writes a starter)",
+                   project);
+    free(full);
+    return path;
+}
+
+int cn_config_load(const char *project, const struct cn_config_options *options,
+                   struct cn_config **out, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    struct cn_config *config = NULL;
+    char *path = resolve(project, err);
+    if (!path)
+        return CN_ENOTFOUND;
+    const char *dot = strrchr(path, '.');
+    bool is_toml = dot && strcmp(dot, ".toml") == 0;
+    int rc = 0;
+    if (!dot || (!is_toml && strcmp(dot, ".json") != 0 && strcmp(dot, ".jsonc") != 0))
+        rc = cn_err_set(err, CN_EINVALID, "%s: a configuration is a .toml, .json or .jsonc file",
+                        path);
+    if (rc == 0)
+        rc = cn_files_read(path, CN_CONF_SIZE_MAX, &text, err);
+    if (rc == 0)
+        rc = cn_config_load_text(path, is_toml, (const char *)text.data, text.size, options,
+                                 &config, err);
+    if (rc == 0)
+        rc = read_secret_files(config, err);
+    if (rc == 0) {
+        apply_secrets(config);
+        rc = read_var_options(config, options, err); /* again: --var wins over secrets too */
+    }
+    if (rc == 0)
+        *out = config;
+    else
+        cn_config_free(config);
+    cn_buf_fini(&text);
+    cn_free(path);
+    return rc;
+}
+
+void cn_config_free(struct cn_config *config)
+{
+    if (!config)
+        return;
+    cn_schema_fini(&cn_config_schema, config);
+    for (size_t i = 0; i < config->warnings.count; i++)
+        cn_free(config->warnings.items[i]);
+    cn_free(config->warnings.items);
+    for (size_t i = 0; i < config->var_text_count; i++)
+        cn_free(config->var_texts[i]);
+    cn_free(config->var_texts);
+    cn_free(config->vars.items);
+    cn_free(config->routes.items);
+    cn_free(config->hosted);
+    cn_free(config->name_owned);
+    cn_free(config->secrets_path);
+    cn_free(config->path);
+    cn_free(config->dir);
+    cn_confnode_free(config->root);
+    cn_confnode_free(config->secrets_node);
+    cn_free(config);
+}

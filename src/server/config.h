@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/config.h - a wrangler project as plain C structs.
+ *
+ * cn_config_load() finds the project's configuration (wrangler.json, .jsonc or
+ * .toml), applies [env.NAME] by wrangler's rules of inheritance, adds secrets
+ * from .dev.vars or .env, and checks every key. A key is supported, hosted
+ * (accepted, named once in the log), unbuilt (refused, it is known but what it
+ * asks for does not exist yet) or unknown (refused with a suggestion). Which
+ * is which stands in the tables of config_keys.c: when a service is built, its
+ * key loses the word UNBUILT there and finds its struct here already filled.
+ *
+ * Ownership: struct cn_config owns everything; texts are borrowed from the
+ * node tree inside it and live as long as it does. An unset text is NULL. */
+#ifndef CN_SERVER_CONFIG_H
+#define CN_SERVER_CONFIG_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/schema.h"
+
+struct cn_confnode;
+struct cn_err;
+
+#define CN_CONFIG_LIST(type) \
+    struct {                 \
+        struct type *items;  \
+        size_t count;        \
+    }
+
+struct cn_config_rule {
+    const char *type; /* ESModule, CommonJS, CompiledWasm, Text, Data, JSON */
+    struct cn_strings globs;
+    bool fallthrough, fallthrough_set;
+};
+
+struct cn_config_limits {
+    int64_t cpu_ms;      /* 0: the default */
+    int64_t subrequests; /* of an event; 0: the default */
+};
+
+struct cn_config_build {
+    const char *command;
+    const char *cwd;
+    struct cn_strings watch_dir;
+};
+
+struct cn_config_dev {
+    const char *ip;
+    int64_t port;
+    bool port_set;
+    const char *local_protocol;
+};
+
+struct cn_config_object { /* durable_objects.bindings */
+    const char *name;
+    const char *class_name;
+    const char *script_name; /* NULL: this worker */
+    const char *environment;
+};
+
+struct cn_config_renamed {
+    const char *from, *to;
+};
+struct cn_config_transferred {
+    const char *from, *from_script, *to;
+};
+struct cn_config_migration {
+    const char *tag;
+    struct cn_strings new_classes, new_sqlite_classes, deleted_classes;
+    CN_CONFIG_LIST(cn_config_renamed) renamed_classes;
+    CN_CONFIG_LIST(cn_config_transferred) transferred_classes;
+};
+
+struct cn_config_export {
+    const char *name;    /* the exported class; filled from the key */
+    const char *type;    /* durable-object, worker, workflow */
+    const char *state;   /* created (NULL too), deleted, renamed, transferred, expecting-transfer */
+    const char *storage; /* sqlite, legacy-kv */
+    const char *renamed_to, *transferred_to, *transfer_from, *container;
+};
+
+struct cn_config_workflow {
+    const char *binding, *name, *class_name, *script_name;
+    const struct cn_confnode *limits, *schedules;
+};
+
+struct cn_config_kv {
+    const char *binding;
+    const char *id; /* NULL: one namespace per binding */
+};
+
+struct cn_config_d1 {
+    const char *binding;
+    const char *database_name, *database_id;
+    const char *migrations_table, *migrations_dir, *migrations_pattern;
+};
+
+struct cn_config_r2 {
+    const char *binding;
+    const char *bucket_name;
+    const char *jurisdiction;
+};
+
+struct cn_config_producer {
+    const char *binding;
+    const char *queue;
+    int64_t delivery_delay; /* seconds */
+};
+struct cn_config_consumer {
+    const char *queue;
+    const char *type; /* worker, http_pull */
+    int64_t max_batch_size, max_batch_timeout, max_retries, max_concurrency, retry_delay;
+    int64_t visibility_timeout_ms;
+    bool max_batch_size_set, max_batch_timeout_set, max_retries_set, max_concurrency_set;
+    const char *dead_letter_queue;
+};
+
+struct cn_config_dataset { /* analytics_engine_datasets */
+    const char *binding;
+    const char *dataset; /* NULL: the binding's name */
+};
+
+struct cn_config_ratelimit {
+    const char *name;
+    const char *namespace_id;
+    struct {
+        int64_t limit;
+        int64_t period; /* seconds: 10 or 60 */
+    } simple;
+};
+
+struct cn_config_assets {
+    const char *directory;
+    const char *binding;
+    const char *html_handling;
+    const char *not_found_handling;
+    const struct cn_confnode *run_worker_first; /* a bool or an array of strings */
+};
+
+struct cn_config_service {
+    const char *binding;
+    const char *service;
+    const char *environment;
+    const char *entrypoint;
+    const struct cn_confnode *props; /* a table */
+};
+
+struct cn_config_tail {
+    const char *service;
+    const char *environment;
+};
+
+struct cn_config_dispatch {
+    const char *binding, *namespace;
+    const struct cn_confnode *outbound;
+};
+
+struct cn_config_email {
+    const char *name, *destination_address;
+    struct cn_strings allowed_destination_addresses, allowed_sender_addresses;
+};
+
+struct cn_config_hyperdrive {
+    const char *binding, *id, *local_connection_string;
+};
+
+/* A binding that needs nothing but its name. */
+struct cn_config_binding {
+    const char *binding;
+};
+
+/* [cairn]: settings of the server. Flags and CAIRN_* variables come first. */
+struct cn_config_server {
+    const char *admin;
+    const char *listen;
+    const char *data;
+    const char *log;
+    int64_t lanes;
+    bool sandbox;
+    struct cn_strings sandbox_write;
+    struct cn_strings hosts;           /* host names that this project answers for */
+    struct cn_strings trusted_proxies; /* ranges (net/egress.h) whose X-Forwarded-For is believed */
+    bool websocket_compression, websocket_compression_set; /* not set: on */
+    struct {
+        const char *cert, *key;
+    } tls;
+    struct {
+        const char *host; /* NULL: no S3 endpoint */
+    } s3;
+    struct {
+        struct cn_strings deny, allow;
+    } egress; /* net/egress.h */
+    struct {
+        int64_t days, bytes;
+    } history; /* 0: the default */
+    struct {
+        int64_t days;
+    } analytics; /* 0: the default */
+    struct {
+        const char *endpoint;
+        const struct cn_confnode *headers; /* a table of strings, or NULL */
+        int64_t interval, timeout;         /* seconds; 0: the default */
+        struct cn_strings signals;         /* none: all */
+    } otlp;                                /* server/otlpconf.h */
+    struct {
+        int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
+            connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
+            websocket_message_bytes, websocket_output_bytes, websocket_ping_ms, memory_bytes,
+            stuck_ms;
+    } limits; /* 0: the default */
+};
+
+struct cn_config_route {
+    const char *pattern; /* "host/path*" as written */
+    bool custom_domain;  /* the pattern is a host name: all its paths */
+};
+
+enum cn_config_var_kind { CN_VAR_TEXT, CN_VAR_JSON, CN_VAR_SECRET };
+
+struct cn_config_var {
+    const char *name;
+    enum cn_config_var_kind kind;
+    const char *text; /* NUL-terminated; for CN_VAR_JSON, JSON text */
+    size_t length;
+};
+
+struct cn_config {
+    char *path;               /* of the configuration file */
+    char *dir;                /* the folder that holds it: the project's root */
+    const char *env;          /* chosen environment, or NULL */
+    struct cn_confnode *root; /* owned; everything below borrows from it */
+
+    const char *name; /* with "-ENV" appended as wrangler does */
+    const char *main; /* relative to `dir` */
+    const char *compatibility_date;
+    struct cn_strings compatibility_flags;
+    bool no_bundle, minify, keep_names, keep_names_set;
+    bool find_additional_modules;
+    const char *tsconfig, *jsx_factory, *jsx_fragment;
+    CN_CONFIG_LIST(cn_config_rule) rules;
+    const struct cn_confnode *define; /* table of strings, or NULL */
+    const struct cn_confnode *alias;  /* the same */
+    const struct cn_confnode *vars_node;
+    struct cn_config_limits limits;
+    struct cn_config_build build;
+    struct cn_config_dev dev;
+    struct cn_config_server server;
+    struct {
+        struct cn_strings required;
+    } secrets;
+
+    CN_CONFIG_LIST(cn_config_route) routes;
+    const struct cn_confnode *route_node, *routes_node;
+    CN_CONFIG_LIST(cn_config_var) vars; /* vars, then secrets, then --var; later ones win */
+
+    struct {
+        CN_CONFIG_LIST(cn_config_object) bindings;
+    } durable_objects;
+    CN_CONFIG_LIST(cn_config_migration) migrations;
+    CN_CONFIG_LIST(cn_config_export) exports;
+    CN_CONFIG_LIST(cn_config_workflow) workflows;
+    CN_CONFIG_LIST(cn_config_kv) kv_namespaces;
+    CN_CONFIG_LIST(cn_config_d1) d1_databases;
+    CN_CONFIG_LIST(cn_config_r2) r2_buckets;
+    struct {
+        CN_CONFIG_LIST(cn_config_producer) producers;
+        CN_CONFIG_LIST(cn_config_consumer) consumers;
+    } queues;
+    struct {
+        struct cn_strings crons;
+    } triggers;
+    CN_CONFIG_LIST(cn_config_dataset) analytics_engine_datasets;
+    CN_CONFIG_LIST(cn_config_ratelimit) ratelimits;
+    struct cn_config_assets assets;
+    bool assets_set;
+    CN_CONFIG_LIST(cn_config_service) services;
+    CN_CONFIG_LIST(cn_config_tail) tail_consumers;
+    const struct cn_confnode *observability; /* a table (deploy_tail.c), or NULL */
+    CN_CONFIG_LIST(cn_config_tail) streaming_tail_consumers;
+    CN_CONFIG_LIST(cn_config_dispatch) dispatch_namespaces;
+    CN_CONFIG_LIST(cn_config_email) send_email;
+    CN_CONFIG_LIST(cn_config_hyperdrive) hyperdrive;
+    CN_CONFIG_LIST(cn_config_binding) worker_loaders;
+    struct cn_config_binding version_metadata; /* .binding NULL: not bound */
+    const struct cn_confnode *unread;          /* slot of keys that nothing reads yet */
+
+    /* What the operator should know; the caller prints them. Owned. */
+    struct {
+        char **items;
+        size_t count;
+    } warnings;
+    char *hosted;     /* "account_id, workers_dev": keys that mean nothing here, or NULL */
+    char *name_owned; /* backs `name` when it was composed */
+    struct cn_confnode *secrets_node; /* owned: .dev.vars as a table */
+    char **var_texts;                 /* owned: JSON and --var texts */
+    size_t var_text_count;
+    char *secrets_path; /* the file that secrets came from, or NULL: worth watching */
+};
+
+struct cn_config_options {
+    const char *env;         /* --env, or NULL */
+    const char *const *vars; /* --var: "K=V" (wrangler's "K:V" too) */
+    size_t var_count;
+};
+
+/* `project` is a folder or a configuration file. On success the caller owns
+ * *config and frees it with cn_config_free(). */
+int cn_config_load(const char *project, const struct cn_config_options *options,
+                   struct cn_config **config, struct cn_err *err);
+/* The same from text, for tests and fuzzing: no files are read. `is_toml` says
+ * which language. */
+int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t length,
+                        const struct cn_config_options *options, struct cn_config **config,
+                        struct cn_err *err);
+void cn_config_free(struct cn_config *config);
+
+/* The configuration file of a project folder in wrangler's order, or NULL. Owned. */
+char *cn_config_find(const char *project);
+
+/* What identifies a D1 database on this node: database_id, else database_name, else the worker and
+ * the binding. Owned. */
+char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1);
+/* The same of a KV namespace. */
+char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv);
+
+/* A worker's name made from its folder's: lower case letters, digits, '-' and '_'. Owned. */
+char *cn_config_name_from(const char *folder);
+
+/* The keys of the file (config_keys.c). */
+extern const struct cn_schema cn_config_schema;
+
+/* Parses .dev.vars / .env into a table of strings; NULL on error. */
+struct cn_confnode *cn_dotenv_parse(const char *name, const char *text, size_t length,
+                                    struct cn_err *err);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/data.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analytics/points.h"
+#include "base/disk.h"
+#include "base/mem.h"
+#include "object/node.h"
+#include "object/secret.h"
+#include "service/kv/kvcache.h"
+#include "service/pool.h"
+#include "store/blob.h"
+#include "store/history.h"
+#include "store/store.h"
+#include "worker/jsclass.h"
+
+/* Long work of services at the same time, of all lanes. */
+#define POOL_THREADS_MAX 16
+/* Values of KV namespaces kept in memory, of all lanes. */
+#define KV_CACHE_BYTES_MAX (32u << 20)
+
+/* Services are classes in C, all others are JavaScript's. */
+static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
+                       const struct cn_class **class_, void **class_data)
+{
+    if (!cn_service_owns(ns->name))
+        return cn_jsclass_find(lane, ns, class_, class_data);
+    *class_data = cn_node_data(ns->node);
+    return cn_service_find(ns, class_);
+}
+
+int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
+                 struct cn_err *err)
+{
+    *data = (struct cn_data){0};
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return cn_err_errno(err, errno, "cannot make %s", path);
+    data->disk = cn_disk_system_new(path);
+    if (!data->disk)
+        return cn_err_set(err, CN_ENOTFOUND, "cannot open the data directory %s", path);
+    struct cn_history_config history = {.disk = data->disk,
+                                        .retention_ms = options->history_ms,
+                                        .size_max = options->history_bytes};
+    int rc = cn_history_open(&history, &data->history, err);
+    if (rc < 0)
+        goto close;
+    struct cn_store_config store = {.disk = data->disk,
+                                    .history = cn_history_callbacks(data->history)};
+    rc = cn_store_open(&store, &data->store, err);
+    if (rc < 0)
+        goto close;
+    rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
+    if (rc < 0)
+        goto close;
+    data->services.history = data->history;
+    data->services.pool = cn_pool_new(POOL_THREADS_MAX);
+    data->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES_MAX);
+    struct cn_points_options points = {.disk = data->disk,
+                                       .lane_count = options->lane_count,
+                                       .retention_days = options->analytics_days};
+    data->services.points = cn_points_new(&points);
+    struct cn_node_options node = {
+        .store = data->store,
+        .history = data->history,
+        .lane_count = options->lane_count,
+        .find_class = find_class,
+        .data = &data->services,
+        .new_objects_per_minute = options->new_objects_per_minute,
+        .idle_ms = options->object_idle_ms,
+        .idle_long_ms = options->object_idle_ms * 7,
+    };
+    rc = cn_secret_load(data->disk, node.secret, err);
+    if (rc < 0)
+        goto close;
+    rc = cn_node_new(&node, &data->node, err);
+    if (rc == 0)
+        return 0;
+close:
+    cn_data_close(data);
+    cn_err_context(err, "%s", path);
+    return rc;
+}
+
+void cn_data_close(struct cn_data *data)
+{
+    if (data->node)
+        cn_node_free(data->node);
+    cn_points_free(data->services.points);
+    if (data->services.pool)
+        cn_pool_free(data->services.pool);
+    cn_kvcache_free(data->services.kv_cache);
+    if (data->services.blobs)
+        cn_blobs_close(data->services.blobs);
+    if (data->store)
+        cn_store_close(data->store);
+    if (data->history)
+        cn_history_close(data->history);
+    if (data->disk)
+        cn_disk_system_free(data->disk);
+    *data = (struct cn_data){0};
+}
+
+int cn_data_make(const char *path, struct cn_err *err)
+{
+    struct cn_data data;
+    char *format = cn_sprintf("%s/FORMAT", path);
+    bool exists = access(format, F_OK) == 0;
+    cn_free(format);
+    if (exists)
+        return 0;
+    struct cn_data_options options = {.lane_count = 1};
+    int rc = cn_data_open(&data, path, &options, err);
+    if (rc == 0)
+        cn_data_close(&data);
+    return rc;
+}

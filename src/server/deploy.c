@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/deploy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "assets/assets.h"
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "object/node.h"
+#include "server/config.h"
+#include "server/confnode.h"
+#include "server/deploy_classes.h"
+#include "server/deploy_env.h"
+#include "server/deploy_s3.h"
+#include "server/monitor.h"
+#include "worker/script.h"
+
+#define CPU_MS_DEFAULT 30000
+#define WATCH_DEPTH_MAX 12
+
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+                     struct cn_err *err)
+{
+    static const char *const here[] = {"."};
+    *deployer = (struct cn_deployer){.args = args,
+                                     .paths = args->rest_count ? args->rest : here,
+                                     .path_count = args->rest_count ? args->rest_count : 1,
+                                     .development = development};
+    pthread_mutex_init(&deployer->lock, NULL);
+    return cn_bundler_init(&deployer->bundler, err);
+}
+
+static void close_projects(struct cn_project *projects, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cn_project_close(&projects[i]);
+    cn_free(projects);
+}
+
+static void clear_stamps(struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->stamp_count; i++)
+        cn_free(deployer->stamps[i].path);
+    cn_free(deployer->stamps);
+    deployer->stamps = NULL;
+    deployer->stamp_count = 0;
+}
+
+void cn_deployer_fini(struct cn_deployer *deployer)
+{
+    close_projects(deployer->projects, deployer->project_count);
+    clear_stamps(deployer);
+    cn_free(deployer->told);
+    cn_bundler_fini(&deployer->bundler);
+    pthread_mutex_destroy(&deployer->lock);
+}
+
+/* ---- reading projects -------------------------------------------------------------- */
+
+static int check_names(const struct cn_project *projects, size_t count, struct cn_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(projects[i].config->name, projects[j].config->name) == 0)
+                return cn_err_set(err, CN_EEXISTS, "%s and %s are both named \"%s\"",
+                                  projects[j].config->path, projects[i].config->path,
+                                  projects[i].config->name);
+    return 0;
+}
+
+/* Says what is new about the configurations, not the same again with every reload. */
+static void tell(struct cn_deployer *deployer, const struct cn_project *projects)
+{
+    struct cn_buf lines = {0};
+    for (size_t i = 0; i < deployer->path_count; i++)
+        cn_project_tell(&projects[i], &lines);
+    cn_buf_text(&lines);
+    if (!deployer->told || strcmp(deployer->told, (char *)lines.data) != 0)
+        cn_project_log(&lines);
+    cn_free(deployer->told);
+    deployer->told = (char *)cn_buf_take(&lines);
+}
+
+static int open_projects(struct cn_deployer *deployer, struct cn_project **out, struct cn_err *err)
+{
+    struct cn_project *projects = cn_alloc_zero(deployer->path_count * sizeof(*projects));
+    int rc = 0;
+    for (size_t i = 0; i < deployer->path_count && rc == 0; i++)
+        rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, err);
+    if (rc == 0)
+        rc = check_names(projects, deployer->path_count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_services(projects, deployer->path_count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_tails(projects, deployer->path_count, err);
+    if (rc < 0) {
+        close_projects(projects, deployer->path_count);
+        return rc;
+    }
+    tell(deployer, projects);
+    *out = projects;
+    return 0;
+}
+
+int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
+{
+    int rc = open_projects(deployer, &deployer->projects, err);
+    if (rc == 0)
+        deployer->project_count = deployer->path_count;
+    return rc;
+}
+
+/* ---- scripts ------------------------------------------------------------------------ */
+
+bool cn_deployer_wants_node(const struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        if (cn_deploy_wants_node(deployer->projects[i].config))
+            return true;
+    }
+    return false;
+}
+
+/* Which requests the project gets. One project alone gets them all, as in wrangler dev. */
+static void add_routes(struct cn_script *script, const struct cn_config *config)
+{
+    for (size_t i = 0; i < config->routes.count; i++)
+        cn_script_add_route(script, config->routes.items[i].pattern);
+    for (size_t i = 0; i < config->server.hosts.count; i++)
+        cn_script_add_route(script, config->server.hosts.items[i]);
+}
+
+/* Takes the source and the files out of the project's bundle. */
+static struct cn_script *make_script(struct cn_project *project, bool alone, struct cn_node *node,
+                                     const struct cn_classes *classes, struct cn_err *err)
+{
+    const struct cn_config *config = project->config;
+    struct cn_bundle *bundle = &project->bundle;
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup(config->name);
+    script->url = cn_sprintf("%s.js", config->name);
+    script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
+    script->env_json = cn_deploy_env(project);
+    script->about_json = cn_deploy_about(project);
+    cn_deploy_tails(script, config);
+    if (cn_deploy_assets(script, config, err) < 0 ||
+        cn_deploy_objects(script, config, node, classes, err) < 0 ||
+        cn_deploy_consumers(script, config, node, err) < 0 ||
+        cn_deploy_crons(script, config, node, err) < 0 ||
+        cn_deploy_observability(script, config, err) < 0 ||
+        !(script->options_json = cn_deploy_options(config, script, node, err))) {
+        cn_script_unref(script);
+        return NULL;
+    }
+    script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
+    script->source = (char *)cn_buf_take(&bundle->source);
+    for (size_t i = 0; i < bundle->file_count; i++) {
+        cn_script_add_file(script, bundle->files[i].name, bundle->files[i].bytes,
+                           bundle->files[i].size);
+        bundle->files[i].bytes = NULL;
+    }
+    if (!alone)
+        add_routes(script, config);
+    return script;
+}
+
+/* Appends text for HTML, without the colours that esbuild gives it for a terminal. */
+static void append_html(struct cn_buf *out, const char *text)
+{
+    while (*text) {
+        size_t plain = strcspn(text, "\033");
+        cn_buf_append_html(out, text, plain);
+        text += plain;
+        text += strcspn(text, "m");
+        if (*text)
+            text++;
+    }
+}
+
+/* A script that answers every request with what went wrong: `cairn dev` before a first build
+ * has succeeded. */
+static struct cn_deployment *make_error_page(const char *title, const char *text)
+{
+    struct cn_buf html = {0}, source = {0};
+    cn_buf_append_str(
+        &html, "<!doctype html><meta charset=utf-8><title>cairn: the project does not build</title>"
+               "<style>body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;"
+               "padding:0 1rem}h1{font-size:1.3rem;color:#b3261e}pre{border:1px solid #8884;"
+               "border-radius:6px;padding:1rem;overflow:auto}:root{color-scheme:light "
+               "dark}</style><h1>");
+    append_html(&html, title);
+    cn_buf_append_str(&html, "</h1><pre>");
+    append_html(&html, text);
+    cn_buf_append_str(&html, "</pre>\n");
+    cn_buf_append_str(&source, "(function(){return{default:{fetch(){return new Response(");
+    cn_buf_append_json(&source, (const char *)html.data, html.size);
+    cn_buf_append_str(&source,
+                      ",{status:500,headers:{\"content-type\":\"text/html;charset=UTF-8\"}}"
+                      ")}}}})");
+    cn_buf_text(&source);
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup("error");
+    script->url = cn_strdup("error.js");
+    script->cpu_limit_ms = CPU_MS_DEFAULT;
+    script->source = (char *)cn_buf_take(&source);
+    script->has_source = true;
+    struct cn_deployment *deployment = cn_deployment_new();
+    cn_deployment_add(deployment, script);
+    cn_buf_fini(&html);
+    return deployment;
+}
+
+/* What the folder of assets looks like. */
+static uint64_t assets_stamp(const struct cn_config *config)
+{
+    char *folder = cn_deploy_assets_folder(config);
+    uint64_t stamp = folder ? cn_assets_stamp(folder) : 0;
+    cn_free(folder);
+    return stamp;
+}
+
+/* ---- loading ---------------------------------------------------------------------- */
+
+static void stat_stamp(const char *path, struct cn_stamp *stamp)
+{
+    struct stat info;
+    stamp->size = -1;
+    stamp->mtime_ns = 0;
+    if (stat(path, &info) == 0) {
+        stamp->size = info.st_size;
+        stamp->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    }
+}
+
+static void add_stamp(struct cn_deployer *deployer, char *path)
+{
+    deployer->stamps =
+        cn_realloc(deployer->stamps, (deployer->stamp_count + 1) * sizeof(*deployer->stamps));
+    struct cn_stamp *stamp = &deployer->stamps[deployer->stamp_count++];
+    stamp->path = path;
+    stat_stamp(path, stamp);
+}
+
+/* Notes what configuration and secrets look like before they are read. */
+static void take_stamps(struct cn_deployer *deployer)
+{
+    static const char *const secrets[] = {".dev.vars", ".env", ".env.local"};
+    clear_stamps(deployer);
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_config *config = deployer->projects[i].config;
+        add_stamp(deployer, cn_strdup(config->path));
+        for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
+            add_stamp(deployer, cn_sprintf("%s/%s", config->dir, secrets[j]));
+        if (config->env) {
+            add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->dir, config->env));
+            add_stamp(deployer, cn_sprintf("%s/.env.%s", config->dir, config->env));
+        }
+    }
+}
+
+/* A queue has one consumer, as on the platform. */
+static int check_consumers(const struct cn_deployment *deployment, struct cn_err *err)
+{
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
+        for (size_t k = 0; k < script->consumer_count; k++) {
+            for (size_t j = 0; j <= i; j++) {
+                const struct cn_script *other = deployment->scripts[j];
+                size_t limit = j == i ? k : other->consumer_count;
+                for (size_t l = 0; l < limit; l++) {
+                    if (other->consumers[l].ns == script->consumers[k].ns)
+                        return cn_err_set(
+                            err, CN_EEXISTS, "%s has two consumers (%s and %s); a queue has one",
+                            script->consumers[k].ns->name + strlen("$"), other->name, script->name);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
+                struct cn_err *err)
+{
+    struct cn_project *projects = NULL;
+    struct cn_classes classes = {0};
+    int rc = open_projects(deployer, &projects, err);
+    if (rc < 0)
+        return rc;
+    size_t count = deployer->path_count;
+    if (deployer->monitor)
+        rc = cn_monitor_build(deployer->monitor, err);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        projects[i].assets_stamp = assets_stamp(projects[i].config);
+        rc = deployer->monitor ? cn_project_take_bundle(&projects[i], &deployer->bundler, err)
+                               : cn_project_bundle(&projects[i], &deployer->bundler, NULL,
+                                                   deployer->development, messages, err);
+    }
+    if (rc == 0 && deployer->node)
+        rc = cn_deploy_classes(projects, count, deployer->args, true, deployer->disk,
+                               cn_node_store(deployer->node), &classes, err);
+    if (rc < 0) {
+        close_projects(projects, count);
+        return rc;
+    }
+    struct cn_deployment *deployment = cn_deployment_new();
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct cn_script *script =
+            make_script(&projects[i], count == 1, deployer->node, &classes, err);
+        if (script)
+            cn_deployment_add(deployment, script);
+        else
+            rc = err->code;
+    }
+    cn_classes_fini(&classes);
+    struct cn_script *s3 = NULL;
+    if (rc == 0)
+        rc = check_consumers(deployment, err);
+    if (rc == 0)
+        rc = cn_deploy_s3(projects, count, deployer->node, &s3, err);
+    if (s3)
+        cn_deployment_add(deployment, s3);
+    if (rc < 0) {
+        cn_deployment_unref(deployment);
+        close_projects(projects, count);
+        return rc;
+    }
+    pthread_mutex_lock(&deployer->lock);
+    close_projects(deployer->projects, deployer->project_count);
+    deployer->projects = projects;
+    deployer->project_count = count;
+    pthread_mutex_unlock(&deployer->lock);
+    *out = deployment;
+    return 0;
+}
+
+int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    struct cn_buf messages = {0};
+    pthread_mutex_lock(&deployer->lock);
+    take_stamps(deployer);
+    pthread_mutex_unlock(&deployer->lock);
+    int rc = load(deployer, deployment, &messages, err);
+    pthread_mutex_lock(&deployer->lock);
+    deployer->failed = rc < 0;
+    pthread_mutex_unlock(&deployer->lock);
+    if (rc < 0 && deployer->development && !deployer->loaded_once) {
+        cn_error("%s; waiting for a change", err->text);
+        *deployment = make_error_page(err->text, messages.size ? cn_buf_text(&messages) : "");
+        *err = (struct cn_err){0};
+        rc = 0;
+    }
+    deployer->loaded_once = true;
+    cn_buf_fini(&messages);
+    /* Only development builds again and again. */
+    if (!deployer->development)
+        cn_bundler_rest(&deployer->bundler);
+    return rc;
+}
+
+int cn_deployer_build(void *data, struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    int rc = 0;
+    for (size_t i = 0; i < deployer->path_count && rc == 0; i++) {
+        struct cn_project project = {0};
+        rc = cn_project_open(&project, deployer->paths[i], deployer->args, err);
+        if (rc < 0)
+            break;
+        rc = cn_project_bundle(&project, &deployer->bundler, NULL, false, NULL, err);
+        cn_project_close(&project);
+    }
+    cn_bundler_rest(&deployer->bundler);
+    return rc;
+}
+
+void cn_deployer_cancel(void *data)
+{
+    struct cn_deployer *deployer = data;
+    cn_bundler_cancel(&deployer->bundler);
+    if (deployer->monitor)
+        cn_monitor_cancel(deployer->monitor);
+}
+
+/* ---- watching ---------------------------------------------------------------------- */
+
+bool cn_deployer_changed(struct cn_deployer *deployer)
+{
+    pthread_mutex_lock(&deployer->lock);
+    bool changed = deployer->failed;
+    for (size_t i = 0; i < deployer->stamp_count && !changed; i++) {
+        struct cn_stamp now;
+        stat_stamp(deployer->stamps[i].path, &now);
+        changed =
+            now.size != deployer->stamps[i].size || now.mtime_ns != deployer->stamps[i].mtime_ns;
+    }
+    for (size_t i = 0; i < deployer->project_count && !changed; i++) {
+        const struct cn_project *project = &deployer->projects[i];
+        const struct cn_config *config = project->config;
+        changed = config->build.command || assets_stamp(config) != project->assets_stamp ||
+                  (config->main && (!project->bundle.manifest ||
+                                    !cn_bundle_inputs_unchanged(project->bundle.manifest)));
+    }
+    pthread_mutex_unlock(&deployer->lock);
+    return changed;
+}
+
+static void visit_parent(const char *path, void (*visit)(const char *folder, void *data),
+                         void *data)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || strstr(path, "/node_modules/"))
+        return;
+    char *folder = cn_strndup(path, (size_t)(slash - path));
+    visit(folder, data);
+    cn_free(folder);
+}
+
+static void visit_tree(const char *folder, int depth, void (*visit)(const char *folder, void *data),
+                       void *data)
+{
+    DIR *dir = depth < WATCH_DEPTH_MAX ? opendir(folder) : NULL;
+    if (!dir)
+        return;
+    visit(folder, data);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+            strcmp(entry->d_name, "node_modules") == 0)
+            continue;
+        char *path = cn_sprintf("%s/%s", folder, entry->d_name);
+        visit_tree(path, depth + 1, visit, data);
+        cn_free(path);
+    }
+    closedir(dir);
+}
+
+/* The folder of `main`; after a failure all below it, because nobody knows which file the build
+ * stumbled over or looked for. */
+static void visit_source(const struct cn_config *config, bool failed,
+                         void (*visit)(const char *folder, void *data), void *data)
+{
+    char *folder = *config->main == '/' ? cn_strdup(config->main)
+                                        : cn_sprintf("%s/%s", config->dir, config->main);
+    char *slash = strrchr(folder, '/');
+    *slash = 0;
+    if (failed)
+        visit_tree(folder, 0, visit, data);
+    else
+        visit(folder, data);
+    cn_free(folder);
+}
+
+static void visit_build_folders(const struct cn_config *config,
+                                void (*visit)(const char *folder, void *data), void *data)
+{
+    static const char *const fallback[] = {"src"};
+    const char *const *names = config->build.watch_dir.items;
+    size_t count = config->build.watch_dir.count;
+    if (count == 0) {
+        names = fallback;
+        count = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char *path =
+            names[i][0] == '/' ? cn_strdup(names[i]) : cn_sprintf("%s/%s", config->dir, names[i]);
+        visit_tree(path, 0, visit, data);
+        cn_free(path);
+    }
+}
+
+void cn_deployer_each_folder(struct cn_deployer *deployer,
+                             void (*visit)(const char *folder, void *data), void *data)
+{
+    pthread_mutex_lock(&deployer->lock);
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_project *project = &deployer->projects[i];
+        const struct cn_config *config = project->config;
+        visit_parent(config->path, visit, data);
+        if (config->main)
+            visit_source(config, deployer->failed, visit, data);
+        char *assets = cn_deploy_assets_folder(config);
+        if (assets)
+            visit_tree(assets, 0, visit, data);
+        cn_free(assets);
+        if (config->build.command) {
+            /* Only what the command reads: it writes what the bundle reads. */
+            visit_build_folders(config, visit, data);
+            continue;
+        }
+        const struct cn_confnode *inputs =
+            project->bundle.manifest ? cn_confnode_find(project->bundle.manifest, "inputs") : NULL;
+        for (size_t j = 0; inputs && inputs->kind == CN_CONF_ARRAY && j < inputs->count; j++) {
+            const struct cn_confnode *path = inputs->items[j]->kind == CN_CONF_TABLE
+                                                 ? cn_confnode_find(inputs->items[j], "path")
+                                                 : NULL;
+            if (path && path->kind == CN_CONF_STRING)
+                visit_parent(path->text, visit, data);
+        }
+    }
+    pthread_mutex_unlock(&deployer->lock);
+}

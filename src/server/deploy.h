@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/deploy.h - from projects on disk to a deployment that lanes can run.
+ *
+ * Threads:   cn_deployer_load() runs on whichever thread cn_serve() chooses, one
+ *            at a time; cn_deployer_changed() and _each_folder() beside it (a
+ *            lock guards what they share).
+ * Ownership: the caller's memory. */
+#ifndef CN_SERVER_DEPLOY_H
+#define CN_SERVER_DEPLOY_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/bundler.h"
+#include "server/project.h"
+
+struct cn_args;
+struct cn_deployment;
+struct cn_disk;
+struct cn_monitor;
+struct cn_err;
+struct cn_node;
+
+/* What a file looked like. */
+struct cn_stamp {
+    char *path;   /* owned */
+    int64_t size; /* -1: absent */
+    int64_t mtime_ns;
+};
+
+struct cn_deployer {
+    const struct cn_args *args; /* borrowed */
+    const char *const *paths;   /* of the projects, borrowed */
+    size_t path_count;
+    bool development;
+    bool loaded_once;
+    char *told; /* owned: what was last said about the configurations */
+    struct cn_bundler bundler;
+    struct cn_monitor *monitor; /* borrowed: builds for us, who are in a sandbox; NULL: we build */
+    struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
+    struct cn_node *node; /* borrowed; NULL: no project has Durable Objects, or nothing serves */
+
+    pthread_mutex_t lock;        /* guards what follows */
+    struct cn_project *projects; /* as of the last good load; owned */
+    size_t project_count;
+    struct cn_stamp *stamps; /* configuration and secrets as last read, good or not; owned */
+    size_t stamp_count;
+    bool failed; /* the last load did not succeed */
+};
+
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+                     struct cn_err *err);
+void cn_deployer_fini(struct cn_deployer *deployer);
+
+/* Reads the configurations; the server's own settings are in the first project's. */
+int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err);
+
+/* Whether a project has Durable Objects: then the server needs its data directory. */
+bool cn_deployer_wants_node(const struct cn_deployer *deployer);
+
+/* Reads, bundles, and makes the deployment (struct cn_serve_options.load). In development a
+ * first load that fails gives a deployment that shows the error. */
+int cn_deployer_load(void *deployer, struct cn_deployment **deployment, struct cn_err *err);
+
+/* Only the bundles: in the process outside of a sandbox (struct cn_monitor_builder.build). */
+int cn_deployer_build(void *deployer, struct cn_err *err);
+/* Ends what builds; from any thread. */
+void cn_deployer_cancel(void *deployer);
+
+/* True if a file that went into the last load has changed, or the last load failed. */
+bool cn_deployer_changed(struct cn_deployer *deployer);
+/* Calls `visit` for every folder in which a change matters; the same one may come twice. */
+void cn_deployer_each_folder(struct cn_deployer *deployer,
+                             void (*visit)(const char *folder, void *data), void *data);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/deploy_classes.h - the class lifecycle of a deployment: plans it, applies it, finds
+ * namespaces.
+ *
+ * A deletion must be allowed by name: on the command line of whoever deploys, or, for a
+ * server that is running, in the file deploy.json that `cairn deploy` leaves in the data
+ * directory before it has the server reload. The server removes the file when the
+ * deployment is applied.
+ *
+ * Threads: the deploying one. */
+#ifndef CN_SERVER_DEPLOY_CLASSES_H
+#define CN_SERVER_DEPLOY_CLASSES_H
+#include <stddef.h>
+
+#include "server/migrate.h"
+
+struct cn_args;
+struct cn_config_object;
+struct cn_namespace;
+struct cn_node;
+struct cn_project;
+struct cn_script;
+
+/* Plans the deployment of bundled projects on a table of classes. The plan borrows from all of
+ * them. */
+void cn_deploy_plan(const struct cn_project *projects, size_t count, const struct cn_args *args,
+                    struct cn_disk *disk, const struct cn_classes *classes, struct cn_plan *plan);
+/* Plans, logs the plan if it `tells`, applies. On success `classes` is the table, to be freed. */
+int cn_deploy_classes(const struct cn_project *projects, size_t count, const struct cn_args *args,
+                      bool tells, struct cn_disk *disk, struct cn_store *store,
+                      struct cn_classes *classes, struct cn_err *err);
+/* Leaves the wishes of the command line for a server that is running. */
+int cn_deploy_leave_request(const struct cn_args *args, struct cn_disk *disk, struct cn_err *err);
+
+/* Adds the classes that the script provides and the namespaces that its bindings reach. */
+int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
+                      struct cn_node *node, const struct cn_classes *classes, struct cn_err *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/enter_sandbox.h - puts a server into the sandbox (base/sandbox.h), with a process outside
+ * of it that builds (monitor.h): which files a server needs.
+ *
+ *   read   the projects' folders and their folders of assets, the other projects' data directories
+ *          (bundles), cairn's own files, and the folders of certificates, which a reload reads
+ * again write  the data directory, and what --sandbox-write names
+ *
+ * Threads: the main one, before any other exists. */
+#ifndef CN_SERVER_ENTER_SANDBOX_H
+#define CN_SERVER_ENTER_SANDBOX_H
+
+struct cn_args;
+struct cn_deployer;
+struct cn_err;
+struct cn_monitor;
+
+/* Starts the monitor, gives it to the deployer and enters. The projects are open. */
+int cn_confine(struct cn_monitor *monitor, struct cn_deployer *deployer, const struct cn_args *args,
+               struct cn_err *err);
+
+#endif

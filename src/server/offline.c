@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/offline.h"
+
+#include <errno.h>
+
+#include "base/disk.h"
+#include "base/overlay.h"
+#include "cli/args.h"
+#include "store/history.h"
+#include "store/store.h"
+
+const char *cn_datadir_path(const struct cn_args *args)
+{
+    return args->data ? args->data : ".cairn";
+}
+
+int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, struct cn_err *err)
+{
+    struct cn_disk_file *format;
+    *dir = (struct cn_datadir){0};
+    dir->real = cn_disk_system_new(path);
+    if (!dir->real)
+        return cn_err_errno(err, errno, "cannot open the data directory %s", path);
+    int rc = cn_disk_open(dir->real, "FORMAT", CN_DISK_READONLY, &format);
+    if (rc < 0) { /* opening a store would make a new one here */
+        rc = cn_err_set(err, CN_ENOTFOUND, "not a data directory: there is no file FORMAT");
+        goto close_dir;
+    }
+    cn_disk_close(format);
+    if (readonly)
+        dir->overlay = cn_disk_overlay_new(dir->real);
+    struct cn_disk *disk = readonly ? dir->overlay : dir->real;
+    /* How long history is kept is the server's to say: nothing goes because of a command. */
+    struct cn_history_config history_config = {.disk = disk, .retention_ms = INT64_MAX / 2};
+    rc = cn_history_open(&history_config, &dir->history, err);
+    if (rc < 0)
+        goto close_dir;
+    struct cn_store_config config = {.disk = disk, .history = cn_history_callbacks(dir->history)};
+    rc = cn_store_open(&config, &dir->store, err);
+    if (rc == 0)
+        return 0;
+close_dir:
+    cn_datadir_close(dir);
+    cn_err_context(err, "%s", path);
+    return rc;
+}
+
+void cn_datadir_close(struct cn_datadir *dir)
+{
+    if (dir->store)
+        cn_store_close(dir->store);
+    cn_history_close(dir->history);
+    cn_disk_overlay_free(dir->overlay);
+    cn_disk_system_free(dir->real);
+    *dir = (struct cn_datadir){0};
+}
+
+struct cn_disk *cn_datadir_disk(struct cn_datadir *dir)
+{
+    return dir->overlay ? dir->overlay : dir->real;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/project.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "server/config.h"
+#include "server/files.h"
+#include "store/history.h"
+
+int cn_project_setup_log(const char *log, struct cn_err *err)
+{
+    if (log && strcmp(log, "json") != 0 && strcmp(log, "pretty") != 0)
+        return cn_err_set(err, CN_EINVALID, "--log must be json or pretty, not \"%.40s\"", log);
+    cn_diag_setup(log && strcmp(log, "json") == 0 ? CN_DIAG_JSON : CN_DIAG_PRETTY, CN_DIAG_INFO);
+    return 0;
+}
+
+/* `path` as an absolute one, relative to `base`. Owned. */
+static char *absolute(const char *base, const char *path)
+{
+    return *path == '/' ? cn_strdup(path) : cn_sprintf("%s/%s", base, path);
+}
+
+/* --data counts from the current folder, [cairn] data from the project. */
+static char *data_dir(const struct cn_config *config, const struct cn_args *args)
+{
+    if (!args->data)
+        return absolute(config->dir, config->server.data ? config->server.data : ".cairn");
+    char *here = getcwd(NULL, 0);
+    char *dir = absolute(here ? here : ".", args->data);
+    free(here);
+    return dir;
+}
+
+int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
+                    struct cn_err *err)
+{
+    struct cn_config_options options = {
+        .env = args->env, .vars = args->vars, .var_count = args->var_count};
+    *project = (struct cn_project){0};
+    int rc = cn_config_load(path, &options, &project->config, err);
+    if (rc < 0)
+        return rc;
+    project->data = data_dir(project->config, args);
+    return 0;
+}
+
+int cn_project_make_data(const struct cn_project *project, struct cn_err *err)
+{
+    int rc = mkdir(project->data, 0700);
+    char *slash = strrchr(project->data, '/');
+    if (rc < 0 && errno == ENOENT && slash != project->data) {
+        *slash = 0; /* the folders above are like any other */
+        rc = cn_files_make_dirs(project->data, err);
+        *slash = '/';
+        if (rc < 0)
+            return rc;
+        rc = mkdir(project->data, 0700);
+    }
+    return rc == 0 || errno == EEXIST ? 0
+                                      : cn_err_errno(err, errno, "cannot make %s", project->data);
+}
+
+void cn_project_tell(const struct cn_project *project, struct cn_buf *lines)
+{
+    const struct cn_config *config = project->config;
+    for (size_t i = 0; i < config->warnings.count; i++)
+        cn_buf_printf(lines, "%s\n", config->warnings.items[i]);
+    if (config->hosted)
+        cn_buf_printf(lines, "%s: only the hosted platform uses %s\n", config->path,
+                      config->hosted);
+}
+
+void cn_project_log(const struct cn_buf *lines)
+{
+    const char *at = (const char *)lines->data, *end = at + lines->size;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        cn_diag_fields(CN_DIAG_WARN, NULL, 0, at, (size_t)(newline - at));
+        at = newline + 1;
+    }
+}
+
+/* In JSON every line is an object; for people esbuild's own layout is best left alone. */
+static void print_messages(const char *worker, struct cn_buf *said, bool failed)
+{
+    if (cn_diag_format() == CN_DIAG_JSON) {
+        struct cn_diag_field fields[] = {{"worker", worker, 0}};
+        cn_diag_fields(failed ? CN_DIAG_ERROR : CN_DIAG_WARN, fields, 1, (const char *)said->data,
+                       said->size);
+    } else {
+        fprintf(stderr, "%s\n", cn_buf_text(said));
+    }
+}
+
+int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
+                      bool development, struct cn_buf *messages, struct cn_err *err)
+{
+    struct cn_buf said = {0};
+    char *dir =
+        out ? cn_strdup(out) : cn_sprintf("%s/bundle/%s", project->data, project->config->name);
+    struct cn_bundle_options options = {
+        .dir = dir, .development = development, .rebuild = out != NULL};
+    cn_bundle_fini(&project->bundle);
+    int rc = out ? 0 : cn_project_make_data(project, err);
+    if (rc == 0)
+        rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
+    if (said.size) {
+        print_messages(project->config->name, &said, rc < 0);
+        if (messages && rc < 0)
+            cn_buf_append(messages, said.data, said.size);
+    }
+    if (rc < 0 && err->code)
+        cn_err_context(err, "%s", project->config->name);
+    cn_buf_fini(&said);
+    cn_free(dir);
+    return rc;
+}
+
+int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
+                           struct cn_err *err)
+{
+    struct cn_buf said = {0}; /* nothing is built, so nothing is said */
+    char *dir = cn_sprintf("%s/bundle/%s", project->data, project->config->name);
+    struct cn_bundle_options options = {.dir = dir, .built = true};
+    cn_bundle_fini(&project->bundle);
+    int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
+    cn_buf_fini(&said);
+    cn_free(dir);
+    return rc;
+}
+
+int64_t cn_project_history_ms(const struct cn_project *project)
+{
+    int64_t days = project->config->server.history.days;
+    return days ? days * 24 * 60 * 60 * 1000 : CN_HISTORY_RETENTION_MS_DEFAULT;
+}
+
+void cn_project_close(struct cn_project *project)
+{
+    cn_bundle_fini(&project->bundle);
+    cn_config_free(project->config);
+    cn_free(project->data);
+    *project = (struct cn_project){0};
+}

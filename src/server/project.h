@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/project.h - what the commands do with a project before it runs: read its
+ * configuration, tell the operator what it says, find its data, bundle it. */
+#ifndef CN_SERVER_PROJECT_H
+#define CN_SERVER_PROJECT_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/bundle.h"
+#include "server/bundler.h"
+
+struct cn_args;
+struct cn_config;
+struct cn_err;
+
+struct cn_project {
+    struct cn_config *config; /* owned */
+    char *data;               /* owned: its data directory, absolute */
+    struct cn_bundle bundle;
+    uint64_t assets_stamp; /* what its assets looked like when they were read */
+};
+
+/* Sets up messages by --log (else by [cairn] of the first project). Fails on an unknown form. */
+int cn_project_setup_log(const char *log, struct cn_err *err);
+
+int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
+                    struct cn_err *err);
+/* Makes its data directory if there is none: nobody else can look into it. */
+int cn_project_make_data(const struct cn_project *project, struct cn_err *err);
+/* Appends what the operator should know about the configuration: a line per warning, one for the
+ * keys that only the hosted platform uses. */
+void cn_project_tell(const struct cn_project *project, struct cn_buf *lines);
+/* Logs such lines. */
+void cn_project_log(const struct cn_buf *lines);
+/* Bundles into `out`, or into the data directory if that is NULL. What esbuild says is printed as
+ * it words it; its errors go into `messages` too, unless that is NULL. */
+int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
+                      bool development, struct cn_buf *messages, struct cn_err *err);
+/* Takes the bundle that another process has just made. */
+int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
+                           struct cn_err *err);
+/* How long the past of its data directory is kept. */
+int64_t cn_project_history_ms(const struct cn_project *project);
+void cn_project_close(struct cn_project *project);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/serve.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "admin/admin.h"
+#include "admin/otlp.h"
+#include "background/background.h"
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "bindings/all.h"
+#include "js/vm.h"
+#include "net/tls.h"
+#include "server/systemd.h"
+#include "worker/server.h"
+
+#define DRAIN_MS_DEFAULT 30000
+#define STOP_MS 10000         /* for the lanes to end, once what runs was cut */
+#define RESTART_DRAIN_MS 3000 /* for requests of other lanes, when one is stuck */
+#define RELOAD_TURN_MS 500    /* cairn dev: a turn older than this makes way for new code */
+
+/* A thread in cn_serve_deploy(); on its stack. */
+struct waiter {
+    struct cn_list link;
+    uv_sem_t done;
+    struct cn_err err;
+};
+
+struct cn_serve {
+    struct cn_serve_options options;
+    uv_loop_t loop;
+    struct cn_server *server;
+    struct cn_admin *admin;
+    uv_signal_t signals[3];
+    uv_timer_t drain_timer;
+    uv_work_t load_work;
+    struct cn_deployment *loaded; /* result of load_work */
+    struct cn_err load_err;
+    bool listening;
+    bool reloading;                  /* a load or a deployment is under way */
+    bool reload_again;               /* and another was asked for meanwhile */
+    uv_async_t asked;                /* somebody waits for a deployment */
+    struct cn_deployment *deploying; /* a reference to what the lanes are given, or NULL */
+    uv_mutex_t lock;                 /* guards the next three */
+    struct cn_list asking;           /* of struct waiter: for the next reload */
+    bool closed;                     /* nobody can ask any more */
+    struct cn_deployment *served;    /* a reference to what they run, or NULL */
+    struct cn_list waiting;          /* of struct waiter: for the reload under way */
+    bool draining;
+    bool stopping;
+    int *kept;            /* owned; listening sockets for the process that comes after, or NULL */
+    struct cn_err result; /* code 0: all went well */
+};
+
+static void stop(struct cn_serve *serve);
+
+static void print_ready(struct cn_serve *serve)
+{
+    const char *host = serve->options.host;
+    bool bare_v6 = strchr(host, ':') && host[0] != '[';
+    printf("cairn: ready on %s://%s%s%s:%u\n", serve->options.tls ? "https" : "http",
+           bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "",
+           cn_server_port(serve->server));
+    fflush(stdout);
+    const struct cn_admin_options *admin = serve->options.admin;
+    if (cn_admin_port(serve->admin))
+        cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
+                admin->tls ? "https" : "http", admin->host, cn_admin_port(serve->admin));
+}
+
+static void tell_all(struct cn_list *waiters, const struct cn_err *err)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(waiters))) {
+        struct waiter *waiter = CN_CONTAINER_OF(node, struct waiter, link);
+        if (err)
+            waiter->err = *err;
+        uv_sem_post(&waiter->done); /* it is gone from here on */
+    }
+}
+
+/* No deployment comes any more. */
+static void refuse_all(struct cn_serve *serve)
+{
+    struct cn_err err;
+    cn_err_set(&err, CN_ECLOSED, "the server is stopping");
+    uv_mutex_lock(&serve->lock);
+    serve->closed = true;
+    tell_all(&serve->asking, &err);
+    uv_mutex_unlock(&serve->lock);
+    tell_all(&serve->waiting, &err);
+}
+
+static void on_asked(uv_async_t *async)
+{
+    cn_serve_reload(async->data);
+}
+
+static void open_asking(struct cn_serve *serve)
+{
+    uv_mutex_init(&serve->lock);
+    cn_list_init(&serve->asking);
+    cn_list_init(&serve->waiting);
+    uv_async_init(&serve->loop, &serve->asked, on_asked);
+    serve->asked.data = serve;
+}
+
+int cn_serve_deploy(void *data, struct cn_err *err)
+{
+    struct cn_serve *serve = data;
+    struct waiter waiter = {0};
+    uv_sem_init(&waiter.done, 0);
+    uv_mutex_lock(&serve->lock);
+    bool closed = serve->closed;
+    if (closed) {
+        cn_err_set(&waiter.err, CN_ECLOSED, "the server is stopping");
+    } else {
+        cn_list_push_back(&serve->asking, &waiter.link);
+        uv_async_send(&serve->asked);
+    }
+    uv_mutex_unlock(&serve->lock);
+    if (!closed)
+        uv_sem_wait(&waiter.done);
+    uv_sem_destroy(&waiter.done);
+    if (waiter.err.code < 0)
+        *err = waiter.err;
+    return waiter.err.code;
+}
+
+/* A reference to what is served. From any thread. */
+static struct cn_deployment *take_served(void *data)
+{
+    struct cn_serve *serve = data;
+    uv_mutex_lock(&serve->lock);
+    struct cn_deployment *served = serve->served ? cn_deployment_ref(serve->served) : NULL;
+    uv_mutex_unlock(&serve->lock);
+    return served;
+}
+
+static void deploy(struct cn_serve *serve)
+{
+    if (serve->options.wall_ms && serve->listening)
+        cn_server_end_turns(serve->server, RELOAD_TURN_MS);
+    serve->deploying = cn_deployment_ref(serve->loaded);
+    cn_server_deploy(serve->server, serve->loaded);
+}
+
+/* What was deployed is what is served from now on, or is not. */
+static void settle_deploying(struct cn_serve *serve, bool good)
+{
+    struct cn_deployment *old = serve->deploying;
+    uv_mutex_lock(&serve->lock);
+    if (good) {
+        old = serve->served;
+        serve->served = serve->deploying;
+    }
+    uv_mutex_unlock(&serve->lock);
+    serve->deploying = NULL;
+    if (old)
+        cn_deployment_unref(old);
+}
+
+static void on_deployed(struct cn_server *server, const struct cn_err *err)
+{
+    struct cn_serve *serve = cn_server_data(server);
+    serve->reloading = false;
+    settle_deploying(serve, !err);
+    tell_all(&serve->waiting, err);
+    if (err && !serve->listening) {
+        serve->result = *err;
+        stop(serve);
+        return;
+    }
+    if (err) {
+        cn_error("%s; the last good version keeps serving", err->text);
+    } else if (!serve->listening) {
+        serve->listening = true;
+        cn_server_listen(server);
+        cn_admin_set_state(serve->admin, CN_ADMIN_SERVING);
+        print_ready(serve);
+    } else {
+        cn_info("reloaded");
+    }
+    if (serve->listening)
+        cn_service_tell("READY=1"); /* with the new version, or still with the last */
+    if (serve->reload_again && !serve->draining) {
+        serve->reload_again = false;
+        cn_serve_reload(serve);
+    }
+}
+
+static void on_drained(struct cn_server *server)
+{
+    struct cn_serve *serve = cn_server_data(server);
+    if (!serve->kept) /* a stuck lane that drains after all is restarted nonetheless */
+        stop(serve);
+}
+
+static void on_load(uv_work_t *work)
+{
+    struct cn_serve *serve = work->data;
+    serve->loaded = NULL;
+    serve->load_err.code = 0;
+    (void)serve->options.load(serve->options.data, &serve->loaded, &serve->load_err);
+}
+
+static void on_loaded(uv_work_t *work, int status)
+{
+    (void)status; /* never cancelled */
+    struct cn_serve *serve = work->data;
+    if (serve->stopping) {
+        if (serve->loaded)
+            cn_deployment_unref(serve->loaded);
+        return;
+    }
+    if (!serve->loaded) {
+        on_deployed(serve->server, &serve->load_err);
+        return;
+    }
+    deploy(serve);
+}
+
+void cn_serve_reload(struct cn_serve *serve)
+{
+    if (serve->draining) {
+        refuse_all(serve);
+        return;
+    }
+    if (serve->reloading) {
+        serve->reload_again = true;
+        return;
+    }
+    serve->reloading = true;
+    cn_service_tell_reloading();
+    uv_mutex_lock(&serve->lock);
+    cn_list_splice(&serve->waiting, &serve->asking);
+    uv_mutex_unlock(&serve->lock);
+    serve->load_work.data = serve;
+    int rc = uv_queue_work(&serve->loop, &serve->load_work, on_load, on_loaded);
+    CN_ASSERT(rc == 0);
+}
+
+struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
+{
+    return &serve->loop;
+}
+
+static void on_stopped(void *data)
+{
+    (void)data; /* the loop ends when its last handle has closed */
+}
+
+static void stop(struct cn_serve *serve)
+{
+    if (serve->stopping)
+        return;
+    serve->stopping = true;
+    cn_server_end_turns(serve->server, 0);
+    cn_server_end_by(serve->server, STOP_MS); /* V1 */
+    refuse_all(serve);
+    uv_close((uv_handle_t *)&serve->asked, NULL);
+    if (serve->options.on_stop)
+        serve->options.on_stop(serve, serve->options.data);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(serve->signals); i++)
+        uv_close((uv_handle_t *)&serve->signals[i], NULL);
+    uv_close((uv_handle_t *)&serve->drain_timer, NULL);
+    cn_admin_stop(serve->admin); /* it works with the lanes */
+    cn_otlp_detach(serve->options.otlp);
+    cn_server_stop(serve->server, on_stopped, serve);
+}
+
+static void on_drain_timeout(uv_timer_t *timer)
+{
+    cn_warn("requests were still running when the time to drain was over; they are cut");
+    stop(timer->data);
+}
+
+static void on_end_signal(uv_signal_t *handle, int number)
+{
+    struct cn_serve *serve = handle->data;
+    if (serve->draining || !serve->listening) {
+        stop(serve);
+        return;
+    }
+    serve->draining = true;
+    cn_service_tell("STOPPING=1");
+    cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
+    cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
+    unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
+    uv_timer_start(&serve->drain_timer, on_drain_timeout, drain_ms, 0);
+    cn_server_end_by(serve->server, drain_ms + STOP_MS);
+    cn_server_drain(serve->server);
+}
+
+/* --- a lane that does not come back --------------------------------------------------------- */
+
+static void on_restart(uv_timer_t *timer)
+{
+    struct cn_serve *serve = timer->data;
+    struct cn_err err;
+    /* Does not return if all goes well. */
+    (void)cn_service_restart(serve->kept, serve->options.lane_count, &err);
+    cn_error("the server cannot start itself anew (%s) and ends", err.text);
+    _exit(1);
+}
+
+static void on_stuck(struct cn_server *server)
+{
+    struct cn_serve *serve = cn_server_data(server);
+    if (serve->draining || serve->stopping)
+        return; /* V1 */
+    serve->draining = true;
+    cn_error("the server starts itself anew to get the lane back; other requests have %u s to "
+             "finish, the address stays open, what was acknowledged is on disk",
+             RESTART_DRAIN_MS / 1000);
+    cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
+    serve->kept = cn_alloc_zero(serve->options.lane_count * sizeof(*serve->kept));
+    for (unsigned i = 0; i < serve->options.lane_count;
+         i++) /* V2: draining closes the lanes' own */
+        serve->kept[i] = dup(cn_server_listener(server, i));
+    uv_timer_start(&serve->drain_timer, on_restart, RESTART_DRAIN_MS, 0);
+    cn_server_drain(server);
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct cn_serve *serve = handle->data;
+    struct cn_err err;
+    if (serve->options.tls && cn_tls_context_reload(serve->options.tls, &err) < 0)
+        cn_error("the certificate stays as it was: %s", err.text);
+    cn_serve_reload(serve);
+}
+
+/* Every connection and every open database takes a descriptor; the usual soft limit of 1,024 is for
+ * programs that use select(). */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* up to the hard limit it is always allowed */
+}
+
+int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
+{
+    struct cn_serve *serve = CN_NEW(struct cn_serve);
+    serve->options = *options;
+    int rc = cn_js_setup(err);
+    if (rc < 0)
+        goto free_serve;
+    rc = options->load(options->data, &serve->loaded, err);
+    if (rc < 0)
+        goto free_serve;
+    rc = uv_loop_init(&serve->loop);
+    CN_ASSERT(rc == 0);
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    struct cn_server_options server = {
+        .loop = &serve->loop,
+        .host = options->host,
+        .port = options->port,
+        .listen_fds = options->listen_fds,
+        .listen_count = options->listen_count,
+        .lane_count = options->lane_count,
+        .limits = options->limits,
+        .websockets = options->websockets,
+        .tls = options->tls,
+        .trust = options->trust,
+        .egress = options->egress,
+        .proxies = options->proxies,
+        .node = options->node,
+        .exporter = cn_otlp_exporter(options->otlp),
+        .heap_bytes_max = options->heap_bytes_max,
+        .stuck_ms = options->stuck_ms,
+        .wall_ms = options->wall_ms,
+        .on_stuck = on_stuck,
+        .show_errors = options->show_errors,
+        .install = cn_bindings_install,
+        .background = &cn_background,
+        .on_deployed = on_deployed,
+        .on_drained = on_drained,
+        .data = serve,
+    };
+    rc = cn_server_start(&server, &serve->server, err);
+    if (rc < 0) {
+        cn_deployment_unref(serve->loaded);
+        uv_run(&serve->loop, UV_RUN_DEFAULT);
+        goto close_loop;
+    }
+    open_asking(serve);
+    struct cn_admin_options admin = *options->admin;
+    admin.server = serve->server;
+    admin.control.deploy = cn_serve_deploy;
+    admin.control.deployment = take_served;
+    admin.control.deploy_data = serve;
+    rc = cn_admin_start(&admin, &serve->admin, err);
+    if (rc < 0) {
+        cn_deployment_unref(serve->loaded);
+        uv_close((uv_handle_t *)&serve->asked, NULL);
+        cn_server_stop(serve->server, on_stopped, serve);
+        uv_run(&serve->loop, UV_RUN_DEFAULT);
+        goto close_loop;
+    }
+    struct cn_metrics_sources sources = {serve->server,        admin.control.node,
+                                         admin.control.store,  admin.control.history,
+                                         admin.control.points, options->otlp};
+    cn_otlp_attach(options->otlp, &sources);
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(numbers); i++) {
+        uv_signal_init(&serve->loop, &serve->signals[i]);
+        serve->signals[i].data = serve;
+        uv_signal_start(&serve->signals[i], numbers[i] == SIGHUP ? on_hangup : on_end_signal,
+                        numbers[i]);
+    }
+    uv_timer_init(&serve->loop, &serve->drain_timer);
+    serve->drain_timer.data = serve;
+    serve->reloading = true;
+    deploy(serve);
+    if (options->on_start)
+        options->on_start(serve, options->data);
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+    rc = serve->result.code;
+    if (rc < 0)
+        *err = serve->result;
+close_loop:
+    CN_ASSERT(uv_loop_close(&serve->loop) == 0);
+    if (serve->deploying)
+        cn_deployment_unref(serve->deploying);
+    if (serve->served)
+        cn_deployment_unref(serve->served);
+free_serve:
+    cn_free(serve);
+    return rc;
+}

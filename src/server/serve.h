@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/serve.h - the life of a serving process: start, reload, drain, stop.
+ *
+ *     load ──► start lanes ──► deploy ──► listen, "cairn: ready on ..." ──► serve
+ *                                 ▲                                          │
+ *               SIGHUP, cn_serve_reload() (load again; the last good         │
+ *               version keeps serving if that fails)                         │
+ *               SIGTERM, SIGINT: drain up to 30 s, then stop ◄───────────────┘
+ *               (a second signal stops at once)
+ *
+ * A lane that is stuck in a call that nothing can interrupt (worker/watchdog.h) ends only with the
+ * process. So the process starts anew in its place: the other lanes finish what they can, then it
+ * executes itself with the listening sockets open, so that clients who connect meanwhile wait and
+ * are not refused. What was acknowledged is on disk, as after a crash; nothing else is promised.
+ *
+ * V1  SIGTERM ends the process within the time to drain and STOP_MS if a script runs on, and within
+ *     half a minute more whatever else the lanes wait for.
+ * V2  The sockets listen from the start of the first process to the end of the last.
+ *
+ * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
+ * a thread of libuv's pool after the first time. */
+#ifndef CN_SERVER_SERVE_H
+#define CN_SERVER_SERVE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/http.h"
+#include "net/ws_conn.h"
+#include "worker/script.h"
+
+struct cn_admin_options;
+struct cn_node;
+struct cn_otlp;
+struct cn_serve;
+struct cn_tls_context;
+struct cn_egress;
+struct cn_trust;
+
+struct cn_serve_options {
+    const char *host;
+    uint16_t port;
+    const int *listen_fds; /* borrowed: sockets that listen there already, */
+    size_t listen_count;   /* one for each lane, or one for all; 0: none */
+    unsigned lane_count;
+    struct cn_http_limits limits;
+    struct cn_ws_options websockets;
+    struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
+    struct cn_egress *proxies;            /* borrowed; denies the proxies that are trusted */
+    struct cn_egress *egress;             /* borrowed; NULL: scripts may connect to every address */
+    struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
+    struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */
+    const struct cn_admin_options *admin; /* borrowed */
+    struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
+    size_t heap_bytes_max;                /* per lane; 0: the default */
+    unsigned stuck_ms; /* CPU time past its limit, then a restart; 0: the default */
+    unsigned wall_ms;  /* a turn may last so long; 0: any time (dev) */
+    bool show_errors;  /* dev */
+    unsigned drain_ms; /* 0: 30 s */
+    /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
+    int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
+    /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */
+    void (*on_start)(struct cn_serve *serve, void *data);
+    /* Serving ends: close what on_start opened. May be NULL. */
+    void (*on_stop)(struct cn_serve *serve, void *data);
+    void *data;
+};
+
+/* Serves until a signal ends it. Returns 0 after an orderly end. */
+int cn_serve(const struct cn_serve_options *options, struct cn_err *err);
+/* Load and deploy again; from the serving thread. While one runs, another is remembered. */
+void cn_serve_reload(struct cn_serve *serve);
+/* The same from any other thread, and waits: 0, or why the last good version keeps serving. */
+int cn_serve_deploy(void *serve, struct cn_err *err);
+struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/kv/kv.h - key-value namespaces (KV).
+ *
+ * A namespace is CN_KV_SHARDS objects, named "0", "1", ...; a keyed hash of a key says which one
+ * has it. So one busy namespace uses every lane. A list asks all shards and merges what they say
+ * (prelude/workers/service/kv.js).
+ *
+ * K1  A value that was acknowledged is durable, and every later get sees it, on whichever lane:
+ *     all that happens to a key happens in one object.
+ *     The cache in between (service/kv/kvcache.h) keeps to that.
+ * K2  A key that has expired is gone for get and list from that second on; its row goes later,
+ *     with the shard's alarm.
+ *
+ * Values above CN_KV_INLINE_MAX lie in a table of their own, so that listing keys does not read
+ * past them.
+ *
+ * Threads and ownership: service/service.h. */
+#ifndef CN_SERVICE_KV_KV_H
+#define CN_SERVICE_KV_KV_H
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "service/service.h"
+
+#define CN_KV_SHARDS 16 /* on disk: never changes */
+#define CN_KV_INLINE_MAX 1024
+#define CN_KV_VALUE_MAX (25u << 20)
+#define CN_KV_KEY_MAX 512
+#define CN_KV_LIST_MAX 1000
+
+enum cn_kv_op { CN_KV_GET, CN_KV_PUT, CN_KV_DELETE, CN_KV_LIST };
+
+struct cn_kv_call {
+    struct cn_service_call base; /* call.op is an enum cn_kv_op */
+    /* Asked. */
+    struct cn_buf key;   /* list: the prefix */
+    struct cn_buf after; /* list: only keys after this one; data NULL: from the first */
+    unsigned limit;      /* list: at most this many */
+    /* Put asks with them, get answers with them. */
+    uint8_t *value; /* owned */
+    size_t value_size;
+    struct cn_buf metadata; /* JSON; data NULL: none */
+    int64_t expires_s;      /* Unix time; 0: never */
+    bool ttl;               /* put: expires_s counts from now */
+    /* Of service/kv/kvcache.h: when a get began. */
+    uint64_t ticket, generation;
+    /* Answered. */
+    bool found;          /* get */
+    struct cn_buf names; /* list: [{"name","expiration"?,"metadata"?},...] in order of bytes */
+    bool more;           /* list: there are more keys */
+};
+
+extern const struct cn_class cn_kv_class;
+
+/* A call about `key` (bytes are copied), to the shard that has it. */
+struct cn_kv_call *cn_kv_call_new(struct cn_namespace *ns, enum cn_kv_op op, const void *key,
+                                  size_t key_size);
+/* A list of one shard. */
+struct cn_kv_call *cn_kv_list_new(struct cn_namespace *ns, unsigned shard);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/kv/kvcache.h - values of KV namespaces that were read lately, for all lanes.
+ *
+ * A hit needs no call to the shard, which may live on another lane. It is never old:
+ *
+ *     reader                               shard, on its lane
+ *     get: a miss, takes a ticket
+ *     call ──────────────────────────────► reads, answers when that is durable
+ *                                          put, delete: drop(), in the turn that writes
+ *     keep: only if nothing was dropped
+ *           since the ticket
+ *
+ * C1  Once a write has happened in its shard the value before it is in no cache, and cannot come
+ *     into one: drop() outdates every ticket taken before it. Whoever was told of the write
+ *     therefore reads it, or a later one.
+ * C2  What is kept was the answer to a call, so it is durable.
+ * C3  A shard that starts and finds its database other than it left it, after a restore for
+ *     example, outdates all that was kept of it.
+ *
+ * Threads:   any. The cache is cut into stripes with a lock each, held for a look-up and a copy of
+ *            at most CN_KVCACHE_VALUE_MAX bytes.
+ * Ownership: the node's services; values are copied in and out. */
+#ifndef CN_SERVICE_KV_KVCACHE_H
+#define CN_SERVICE_KV_KVCACHE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/record.h"
+
+struct cn_kv_call;
+struct cn_kvcache;
+
+#define CN_KVCACHE_VALUE_MAX (16u << 10) /* larger ones are not kept */
+
+struct cn_kvcache *cn_kvcache_new(size_t bytes_max);
+void cn_kvcache_free(struct cn_kvcache *cache); /* NULL is fine */
+
+/* Answers a get from the cache; false: ask the shard. Either way the call has its ticket. */
+bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s);
+/* Keeps what a get was answered. */
+void cn_kvcache_keep(struct cn_kvcache *cache, const struct cn_kv_call *call);
+/* The call writes its key. */
+void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call);
+/* A shard starts, with its last commit at `lsn`; and ends. */
+void cn_kvcache_start(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
+void cn_kvcache_end(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
+
+/* Memory is short: it starts empty again. */
+void cn_kvcache_forget(struct cn_kvcache *cache);
+
+struct cn_kvcache_stats {
+    uint64_t hits, misses, entries, bytes;
+};
+void cn_kvcache_stats(struct cn_kvcache *cache, struct cn_kvcache_stats *stats);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/queue/queue_peek.c - the messages of a queue as an onlooker sees them. */
+#include <string.h>
+
+#include "object/node.h"
+#include "service/queue/queue.h"
+#include "store/database.h"
+
+void cn_queue_public_id(const struct cn_namespace *ns, int64_t origin, char id[CN_QUEUE_ID_HEX + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t hash[CN_SIPHASH_SIZE];
+    cn_siphash(ns->keys.name, &origin, sizeof(origin), hash);
+    for (size_t i = 0; i < CN_SIPHASH_SIZE; i++) {
+        id[2 * i] = digits[hash[i] >> 4];
+        id[2 * i + 1] = digits[hash[i] & 15];
+    }
+    id[CN_QUEUE_ID_HEX] = 0;
+}
+
+/* Rows of one of the two tables, as far as the limits allow. */
+static int peek_table(struct cn_namespace *ns, struct cn_database *db, const char *sql,
+                      int64_t after, struct cn_queue_peek *peek, size_t *count, size_t *size,
+                      struct cn_err *err)
+{
+    struct cn_statement *statement;
+    size_t used;
+    int rc = cn_database_prepare(db, sql, strlen(sql), CN_SQL_UNCACHED, &statement, &used, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_statement_bind_int(statement, 1, after, err);
+    while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
+        rc = 0;
+        if (*count == peek->limit || *size >= peek->size_max) {
+            peek->more = true;
+            break;
+        }
+        struct cn_queue_message message = {
+            .row = cn_statement_column_int(statement, 0),
+            .sent_ms = cn_statement_column_int(statement, 1),
+            .type = (enum cn_queue_type)cn_statement_column_int(statement, 2),
+            .attempts = (uint32_t)cn_statement_column_int(statement, 3),
+        };
+        cn_queue_public_id(ns, cn_statement_column_int(statement, 4), message.id);
+        const void *body = cn_statement_column_blob(statement, 5, &message.size);
+        peek->each(peek->data, &message, body, cn_statement_column_int(statement, 6));
+        peek->after = message.row;
+        *size += message.size;
+        ++*count;
+    }
+    cn_statement_release(statement);
+    return rc;
+}
+
+int cn_queue_peek(struct cn_namespace *ns, struct cn_database *db, struct cn_queue_peek *peek,
+                  struct cn_err *err)
+{
+    static const char ready[] = "SELECT id, sent, type, retries, origin, body, 0 FROM ready"
+                                " WHERE id > max(?1, (SELECT done FROM state)) ORDER BY id";
+    static const char delayed[] = "SELECT id, sent, type, retries, origin, body, due FROM delayed"
+                                  " WHERE id > ?1 ORDER BY id";
+    size_t count = 0, size = 0;
+    int64_t after = peek->after;
+    int rc = peek->delayed ? 0 : peek_table(ns, db, ready, after, peek, &count, &size, err);
+    if (rc < 0 || peek->more)
+        return rc;
+    after = peek->after = peek->delayed ? after : 0;
+    peek->delayed = true;
+    return peek_table(ns, db, delayed, after, peek, &count, &size, err);
+}

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* worker/asset_types.h - the Content-Type of a file, by the end of its name. Static storage. */
-#ifndef CN_WORKER_ASSET_TYPES_H
-#define CN_WORKER_ASSET_TYPES_H
-
-/* NULL: unknown. */
-const char *cn_asset_type(const char *path);
-
-#endif
