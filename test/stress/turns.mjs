@@ -39,8 +39,8 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const cellOf = (op) => op.split(" ")[0];
 
 class Run {
-  constructor({ seed, lanes, hooks, sync, ways = "", quiet = [], kinds = [], plant = "" }) {
-    Object.assign(this, { seed, quiet, kinds, waysPattern: ways });
+  constructor({ seed, lanes, hooks, sync, ways = "", quiet = [], kinds = [], plant = "", until = null }) {
+    Object.assign(this, { seed, quiet, kinds, until, waysPattern: ways });
     this.rig = new Rig({ lanes, hooks, sync, connections: CLIENTS * 2, extra: { vars: { PLANT: plant } } });
     this.faults = []; // {kind, text}
     this.errors = new Map(); // message -> count
@@ -67,6 +67,10 @@ class Run {
   }
   fault(kind, text) {
     this.faults.push({ kind, text });
+  }
+  /** Whether the fault is there that this run is for. */
+  found() {
+    return this.until !== null && this.faults.some(({ kind, text }) => this.until.test(`${kind}: ${text}`));
   }
   cell(i) {
     return `e${this.era}c${i}`;
@@ -294,7 +298,7 @@ class Run {
     try {
       await this.start();
       const end = Date.now() + seconds * 1000;
-      const goesOn = () => Date.now() < end && this.faults.length < 5000;
+      const goesOn = () => Date.now() < end && this.faults.length < 5000 && !this.found();
       const clients = Array.from({ length: CLIENTS }, (_, id) => this.client(id, goesOn));
       if (!this.quiet.includes("sockets")) clients.push(...Array.from({ length: SOCKETS }, (_, id) => this.listener(id, goesOn)));
       while (goesOn()) {
@@ -315,7 +319,7 @@ class Run {
   }
 }
 
-/** Runs it; resolves {seed, faults: [{kind, text}], counts}. */
+/** Runs it, `until` a fault that matches is found at most; resolves {seed, faults: [{kind, text}], counts}. */
 export async function stressTurns({ seconds = 30, seed = Math.floor(Math.random() * 2 ** 31), ...options } = {}) {
   return new Run({ seed, ...options }).go(seconds);
 }

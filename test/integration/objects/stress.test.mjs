@@ -15,8 +15,12 @@ for (const lanes of [1, 2]) {
 
 for (const [plant, found] of [["gate", /read gave|numbers are not|counter says/], ["tear", /torn transaction/], ["lose", /was acknowledged as/]]) {
   test(`the check finds a planted fault: ${plant}`, async () => {
-    const { seed, faults } = await stress({ seconds: 1, kills: 1, plant });
-    assert.match(faults.join("\n"), found, `seed ${seed}`);
+    let last;
+    for (let i = 0; i < 10; i++) { // a busy machine gets little done in a second
+      last = await stress({ seconds: 1, kills: 1, plant });
+      if (found.test(last.faults.join("\n"))) return;
+    }
+    assert.match(last.faults.join("\n"), found, `seed ${last.seed}`);
   });
 }
 
@@ -37,8 +41,8 @@ describe("the check of what objects share finds a planted fault", { concurrency:
     ["log", ["run"], /log: the line .* is logged as of the object/], ["socket", ["tell"], /socket: .* has not heard it/],
   ]) {
     test(plant, async () => {
-      const { seed, faults, counts } = await stressTurns({ seconds: 4, plant, kinds, quiet: ["reload", "reset", "kill"] });
-      assert.match(texts(faults).join("\n"), found, `seed ${seed}, ${JSON.stringify(counts)}`);
+      const run = await stressTurns({ seconds: 60, until: found, plant, kinds, quiet: ["reload", "reset", "kill"] });
+      assert.ok(run.found(), `seed ${run.seed}, ${JSON.stringify(run.counts)}, ${texts(run.faults)}`);
     });
   }
 });
