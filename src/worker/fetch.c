@@ -156,6 +156,16 @@ static void answer_error_page(struct cn_event *event, int status, const char *re
     cn_buf_fini(&page);
 }
 
+/* What a client is told; the rest is in the log. */
+static const char *summary_of(const struct cn_event *event, int status)
+{
+    if (status != 503)
+        return "The worker threw an exception";
+    return strcmp(event->outcome, "canceled") == 0
+               ? "What the request waited for was lost, it can be sent again"
+               : "The worker exceeded a limit";
+}
+
 void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t text_size)
 {
     char reference[17];
@@ -185,8 +195,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
         answer_error_page(event, status, reason, reason_size);
     } else {
         char short_text[128];
-        snprintf(short_text, sizeof(short_text), "%s (reference %s)\n",
-                 status == 503 ? "The worker exceeded a limit" : "The worker threw an exception",
+        snprintf(short_text, sizeof(short_text), "%s (reference %s)\n", summary_of(event, status),
                  reference);
         answer_plain(event->http, status, short_text);
     }

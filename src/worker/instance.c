@@ -234,7 +234,7 @@ void cn_instance_after_cut(struct cn_instance *instance)
         if (event->handle == context->cut_event)
             fail_event(event, outcome, why);
         else if (!cn_js_context_waits(context, event->handle))
-            fail_event(event, "exceededCpu",
+            fail_event(event, "canceled",
                        "what the request waited for was lost: code of the worker that ran at the "
                        "same time used more than its CPU limit, or was aborted");
     }

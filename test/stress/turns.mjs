@@ -31,7 +31,7 @@ const RELOADED = /reset because its code was updated|was reset; its storage cann
 /** to what an object that is reset was asked, */
 const RESET = /meant to reset|was reset; its storage cannot be used/;
 /** to whoever waited for others while an object was reset, for microtasks that were left are lost with its turn, */
-const LOST = /what it waited for was lost|\(503\): The worker exceeded a limit/;
+const LOST = /what it waited for was lost|\(503\): What the request waited for was lost/;
 /** and to the use of an object's ctx when that instance has left memory. Everything else is a fault. */
 const GONE = /was reset; its storage cannot be used|has left memory/;
 
