@@ -15,6 +15,7 @@ import { makeService } from "./service.js";
 import analytics from "part:./service/analytics.js";
 import assets from "part:./assets.js";
 import d1 from "part:./service/d1.js";
+import missing from "part:./missing.js";
 import kv from "part:./service/kv.js";
 import queue from "part:./service/queue.js";
 import r2 from "part:./service/r2.js";
@@ -83,6 +84,8 @@ function makeBinding(binding) {
       return assets().makeAssets();
     case "d1":
       return d1().makeD1Database(binding.ns);
+    case "missing":
+      return missing().makeMissing(binding);
     case "kv_namespace":
       return kv().makeKvNamespace(binding.ns);
   }

@@ -48,6 +48,7 @@ void cn_assets_unref(struct cn_assets *assets)
     if (assets->options.copy_fd >= 0)
         close(assets->options.copy_fd);
     cn_free(assets->directory);
+    cn_free(assets->project);
     cn_free(assets);
 }
 
@@ -127,12 +128,51 @@ static int read_file(struct cn_assets *assets, int fd, struct cn_asset *asset, b
     return 0;
 }
 
-/* A1: whether the file lies in the folder, links followed. */
+/* What of `real` comes behind `folder`, or NULL if it is not in there. */
+static const char *below(const char *folder, const char *real)
+{
+    size_t size = strlen(folder);
+    if (strncmp(real, folder, size) != 0)
+        return NULL;
+    return real[size] == '/'                     ? real + size
+           : size > 0 && folder[size - 1] == '/' ? real + size - 1
+                                                 : NULL;
+}
+
+/* A1: whether the file lies in the folder, links followed, or else in the project, where nothing
+ * below a name with a dot (secrets, data, .git) is anybody's to see. */
 static bool is_inside(const struct cn_assets *assets, const char *file)
 {
     char real[PATH_MAX];
-    size_t size = strlen(assets->directory);
-    return realpath(file, real) && strncmp(real, assets->directory, size) == 0 && real[size] == '/';
+    if (!realpath(file, real))
+        return false;
+    if (below(assets->directory, real))
+        return true;
+    const char *path = assets->project ? below(assets->project, real) : NULL;
+    return path && !strstr(path, "/.");
+}
+
+/* The folders that are being walked through, from the innermost outwards. */
+struct walked {
+    const struct walked *above;
+    dev_t device;
+    ino_t inode;
+};
+
+/* A folder, or a link to one that may be followed; not one that is being walked through. */
+static bool is_folder_to_walk(const struct cn_assets *assets, const char *file,
+                              const struct walked *above, struct walked *walked)
+{
+    struct stat info;
+    if (lstat(file, &info) < 0)
+        return false;
+    if (S_ISLNK(info.st_mode) && (!is_inside(assets, file) || stat(file, &info) < 0))
+        return false;
+    *walked = (struct walked){above, info.st_dev, info.st_ino};
+    for (; above; above = above->above)
+        if (above->device == info.st_dev && above->inode == info.st_ino)
+            return false;
+    return S_ISDIR(info.st_mode);
 }
 
 static int add_file(struct cn_assets *assets, const char *path, struct cn_err *err)
@@ -140,7 +180,8 @@ static int add_file(struct cn_assets *assets, const char *path, struct cn_err *e
     char *file = cn_sprintf("%s/%s", assets->directory, path);
     struct stat info;
     int rc = 0, fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool foreign = fd < 0 && errno == EACCES && !is_inside(assets, file); /* out of a sandbox */
+    /* Out of a sandbox, or a link that leads nowhere. */
+    bool foreign = fd < 0 && (errno == EACCES || errno == ENOENT) && !is_inside(assets, file);
     if (foreign) {
         cn_warn("assets: %s is left out: it is no file of this folder", file);
     } else if (fd < 0 || fstat(fd, &info) < 0) {
@@ -187,12 +228,16 @@ static bool is_special(const char *path)
     return false;
 }
 
-static int walk(struct cn_assets *assets, const char *folder, int depth, struct cn_err *err)
+static int walk(struct cn_assets *assets, const char *folder, int depth, const struct walked *above,
+                struct cn_err *err)
 {
     char *full = cn_sprintf("%s/%s", assets->directory, folder);
     DIR *dir = depth < DEPTH_MAX ? opendir(full) : NULL;
     int rc = 0;
-    if (!dir)
+    if (assets->folder_count++ > CN_ASSET_COUNT_MAX)
+        rc = cn_err_set(err, CN_ELIMIT, "assets: %s has more than %d folders, links followed",
+                        assets->directory, CN_ASSET_COUNT_MAX);
+    else if (!dir)
         rc = cn_err_errno(err, depth < DEPTH_MAX ? errno : ELOOP, "assets: cannot read folder %s",
                           full);
     for (struct dirent *entry; dir && rc == 0 && (entry = readdir(dir));) {
@@ -201,8 +246,8 @@ static int walk(struct cn_assets *assets, const char *folder, int depth, struct 
         char *path =
             *folder ? cn_sprintf("%s/%s", folder, entry->d_name) : cn_strdup(entry->d_name);
         char *file = cn_sprintf("%s/%s", assets->directory, path);
-        struct stat info;
-        bool is_folder = lstat(file, &info) == 0 && S_ISDIR(info.st_mode);
+        struct walked walked;
+        bool is_folder = is_folder_to_walk(assets, file, above, &walked);
         if (is_special(path) || cn_asset_ignored(&assets->rules, path, is_folder))
             ;
         else if (strcmp(path, "_worker.js") == 0)
@@ -211,7 +256,8 @@ static int walk(struct cn_assets *assets, const char *folder, int depth, struct 
                             ".assetsignore if it is an asset that must not be served",
                             file);
         else
-            rc = is_folder ? walk(assets, path, depth + 1, err) : add_file(assets, path, err);
+            rc = is_folder ? walk(assets, path, depth + 1, &walked, err)
+                           : add_file(assets, path, err);
         cn_free(file);
         cn_free(path);
     }
@@ -275,12 +321,17 @@ int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **o
     atomic_init(&assets->refs, 1);
     assets->options = *options;
     assets->directory = cn_strdup(real);
+    if (options->project && realpath(options->project, real))
+        assets->project = cn_strdup(real);
+    assets->options.project = NULL; /* the caller's */
     assets->first = cn_alloc_zero((options->first_count + 1) * sizeof(*assets->first));
     for (size_t i = 0; i < options->first_count; i++)
         assets->first[i] = cn_strdup(options->first[i]);
     cn_map_init(&assets->files);
     load_rules(assets);
-    int rc = walk(assets, "", 0, err);
+    struct walked top = {0};
+    (void)is_folder_to_walk(assets, assets->directory, NULL, &top); /* opendir() will tell */
+    int rc = walk(assets, "", 0, &top, err);
     if (rc < 0) {
         cn_assets_unref(assets);
         return rc;

@@ -11,8 +11,9 @@
  *                               yes ─► the worker         false ──► the worker, if there is one
  *
  * A1  A request's path is only ever looked up among the names found by the walk; it never reaches
- *     the file system. A file outside the folder is not served, whatever the path says, and a
- *     symbolic link that leads out of the folder is left out.
+ *     the file system. A file outside the folder is not served, whatever the path says, unless a
+ *     symbolic link in the folder names it and it is the project's, behind no name that begins with
+ *     a dot; other links that lead out of the folder are left out.
  * A2  An ETag is sent only with the bytes it was computed from. Without a copy (`copy_fd`), a file
  *     that has changed on the disk since the deployment goes out as it is, and without one.
  * A3  A deployment that has its copy does not depend on the folder: whoever builds there changes
@@ -51,6 +52,7 @@ enum cn_asset_missing {
 
 struct cn_assets_options {
     const char *directory; /* absolute */
+    const char *project;   /* absolute: where links may lead, too; NULL: nowhere */
     enum cn_asset_html html;
     enum cn_asset_missing missing;
     bool has_worker;

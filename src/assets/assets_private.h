@@ -11,6 +11,8 @@
 struct cn_assets {
     atomic_uint refs;
     char *directory; /* owned, without a slash at its end */
+    char *project;   /* owned, likewise; or NULL */
+    unsigned folder_count;
     struct cn_assets_options options;
     char **first;        /* owned: options.first */
     struct cn_map files; /* path -> struct cn_asset, owned */

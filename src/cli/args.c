@@ -66,6 +66,8 @@ static const struct option options[] = {
      "Durable Object classes that may be deleted: A,B or WORKER/A", AT(allow_delete)},
     {"recover", 0, SERVE | DEV | DEPLOY, "CLASS", NULL,
      "deleted classes to take back instead of creating them anew", AT(recover)},
+    {"allow-missing", 0, SERVE | DEV | BUILD | DEPLOY | D1 | SERVICES, "KEY", "CAIRN_ALLOW_MISSING",
+     "keys of the configuration that cairn does not run: A,B", AT(allow_missing)},
     {"admin", 0, SERVE | DEV, "HOST:PORT", "CAIRN_ADMIN",
      "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin)},
     {"admin-token", 0, SERVE | DEV, "TOKEN", "CAIRN_ADMIN_TOKEN",

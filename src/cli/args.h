@@ -44,6 +44,7 @@ struct cn_args {
     const char *outdir;
     const char *allow_delete; /* names of classes, with commas between them */
     const char *recover;
+    const char *allow_missing; /* keys of the configuration, with commas between them */
     const char *admin; /* HOST:PORT, or off */
     const char *admin_token;
     const char *sandbox_write; /* DIR[:DIR...] */

@@ -109,8 +109,8 @@ static int choose_tls(const struct cn_args *args, const struct cn_config *config
     /* Paths in the file count from the project. */
     cert = config->server.tls.cert;
     key = config->server.tls.key;
-    char *cert_path = *cert == '/' ? cn_strdup(cert) : cn_sprintf("%s/%s", config->dir, cert);
-    char *key_path = *key == '/' ? cn_strdup(key) : cn_sprintf("%s/%s", config->dir, key);
+    char *cert_path = *cert == '/' ? cn_strdup(cert) : cn_sprintf("%s/%s", config->home, cert);
+    char *key_path = *key == '/' ? cn_strdup(key) : cn_sprintf("%s/%s", config->home, key);
     int rc = cn_tls_context_new(cert_path, key_path, &settings->tls, err);
     cn_free(cert_path);
     cn_free(key_path);

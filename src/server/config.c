@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -19,12 +18,15 @@
 #include "server/compat.h"
 #include "server/confnode.h"
 #include "server/files.h"
+#include "server/findconf.h"
 
 /* What is passed around while one configuration is read. */
 struct loader {
     struct cn_schema_reader reader; /* first: on_hosted() gets at the rest through it */
     struct cn_config *config;
-    const struct cn_confnode *env; /* the chosen [env.NAME], or NULL */
+    const struct cn_confnode *env;      /* the chosen [env.NAME], or NULL */
+    const struct cn_confnode **refused; /* owned: what cannot be honoured, as they stand there */
+    size_t refused_count;
 };
 
 /* ---- warnings --------------------------------------------------------------- */
@@ -52,6 +54,100 @@ static void on_hosted(struct cn_schema_reader *reader, const char *key)
     config->hosted = longer;
 }
 
+/* ---- keys that cannot be honoured ------------------------------------------------ */
+
+static void on_refused(struct cn_schema_reader *reader, const char *key,
+                       const struct cn_confnode *node)
+{
+    struct loader *loader = (struct loader *)reader;
+    (void)key; /* only keys of the top level are refused so */
+    loader->refused =
+        cn_realloc(loader->refused, (loader->refused_count + 1) * sizeof(*loader->refused));
+    loader->refused[loader->refused_count++] = node;
+}
+
+/* Whether `word` is in "a,b,c". */
+static bool is_listed(const char *list, const char *word)
+{
+    size_t size = strlen(word);
+    for (const char *at = list; at && *at;) {
+        size_t length = strcspn(at, ",");
+        if (length == size && memcmp(at, word, size) == 0)
+            return true;
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+static void add_missing(struct cn_config *config, const char *key, const char *binding)
+{
+    config->missing.items = cn_realloc(config->missing.items, (config->missing.count + 1) *
+                                                                  sizeof(struct cn_config_missing));
+    config->missing.items[config->missing.count++] = (struct cn_config_missing){
+        .key = cn_strdup(key), .binding = binding ? cn_strdup(binding) : NULL};
+}
+
+/* The names that a key puts on `env`: each table's "binding", or else its "name". */
+static void add_missing_bindings(struct cn_config *config, const char *key,
+                                 const struct cn_confnode *node)
+{
+    if (node->kind != CN_CONF_TABLE && node->kind != CN_CONF_ARRAY)
+        return;
+    const struct cn_confnode *name = NULL;
+    if (node->kind == CN_CONF_TABLE) {
+        name = cn_confnode_find(node, "binding");
+        if (!name || name->kind != CN_CONF_STRING)
+            name = cn_confnode_find(node, "name");
+    }
+    if (name && name->kind == CN_CONF_STRING) {
+        add_missing(config, key, name->text);
+        return;
+    }
+    for (size_t i = 0; i < node->count; i++)
+        add_missing_bindings(config, key, node->items[i]);
+}
+
+/* All that is refused is told at once; what was allowed to be missing (--allow-missing) is not. */
+static int check_refused(struct loader *loader, const char *allowed, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    const struct cn_confnode *first = NULL;
+    struct cn_buf keys = {0}, flag = {0};
+    for (size_t i = 0; i < loader->refused_count; i++) {
+        const struct cn_confnode *node = loader->refused[i];
+        if (is_listed(allowed, node->key)) {
+            add_missing(config, node->key, NULL);
+            warn(config, "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
+                 loader->reader.file, node->line, node->key);
+            if (strcmp(node->key, "containers") != 0) /* these have names, but none on `env` */
+                add_missing_bindings(config, node->key, node);
+            continue;
+        }
+        if (!first)
+            cn_buf_printf(&keys, "\"%s\"", node->key);
+        else
+            cn_buf_printf(&keys, ", \"%s\" (line %d)", node->key, node->line);
+        cn_buf_printf(&flag, "%s%s", first ? "," : "", node->key);
+        if (!first)
+            first = node;
+    }
+    int rc = 0;
+    if (first) {
+        bool several = strchr(cn_buf_text(&flag), ',') != NULL;
+        cn_schema_fail(&loader->reader, first, err,
+                       "%s %s that cairn does not run yet (--allow-missing %s starts without %s)",
+                       cn_buf_text(&keys),
+                       several ? "are keys of wrangler" : "is a key of wrangler",
+                       cn_buf_text(&flag), several ? "them" : "it");
+        if (err)
+            err->code = CN_EUNSUPPORTED;
+        rc = CN_EUNSUPPORTED;
+    }
+    cn_buf_fini(&keys);
+    cn_buf_fini(&flag);
+    return rc;
+}
+
 /* ---- keys and environments ---------------------------------------------------- */
 
 static const char *key_at(const void *data, size_t index)
@@ -70,6 +166,8 @@ static int check_keys(struct loader *loader, const struct cn_confnode *table, co
         const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, node->key);
         if (!env && (strcmp(node->key, "env") == 0 || strcmp(node->key, "$schema") == 0))
             continue;
+        if (!field && loader->config->generated && cn_schema_is_nothing(node))
+            continue; /* a default of a tool that is newer than this table */
         if (!field) {
             const char *meant = cn_suggest(node->key, key_at, &cn_config_schema);
             return cn_schema_fail(&loader->reader, node, err, "unknown key \"%s%s%s%s\"%s%s%s",
@@ -85,12 +183,29 @@ static int check_keys(struct loader *loader, const struct cn_confnode *table, co
     return 0;
 }
 
+/* A generated configuration is that of one environment, chosen when it was made. */
+static int check_target(struct loader *loader, const char *chosen, struct cn_err *err)
+{
+    const struct cn_confnode *target = cn_confnode_find(loader->config->root, "targetEnvironment");
+    if (target && target->kind == CN_CONF_STRING && strcmp(target->text, chosen) == 0)
+        return 0;
+    return cn_err_set(err, CN_EINVALID,
+                      "%s was generated %s%s, and --env asks for %s: build the project for that "
+                      "environment (CLOUDFLARE_ENV=%s with the Vite plugin)",
+                      loader->reader.file,
+                      target && target->kind == CN_CONF_STRING ? "for the environment "
+                                                               : "without an environment",
+                      target && target->kind == CN_CONF_STRING ? target->text : "", chosen, chosen);
+}
+
 static int check_environments(struct loader *loader, const char *chosen, struct cn_err *err)
 {
     const struct cn_confnode *root = loader->config->root;
     const struct cn_confnode *envs = cn_confnode_find(root, "env");
     char names[200] = "";
     size_t used = 0;
+    if (loader->config->generated && chosen)
+        return check_target(loader, chosen, err);
     if (envs && envs->kind != CN_CONF_TABLE)
         return cn_schema_fail(&loader->reader, envs, err, "\"env\" must be a table");
     for (size_t i = 0; envs && i < envs->count; i++) {
@@ -207,6 +322,16 @@ static int check_name(struct loader *loader, struct cn_err *err)
     return 0;
 }
 
+/* Dates as texts are in order. A day in advance is today elsewhere. */
+static bool is_future(const char *date)
+{
+    char tomorrow[16];
+    struct tm tm;
+    time_t then = time(NULL) + 24 * 60 * 60;
+    strftime(tomorrow, sizeof(tomorrow), "%Y-%m-%d", gmtime_r(&then, &tm));
+    return strcmp(date, tomorrow) > 0;
+}
+
 static int check_compatibility(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
@@ -217,6 +342,10 @@ static int check_compatibility(struct loader *loader, struct cn_err *err)
         return cn_schema_fail(&loader->reader, node_of(loader, "compatibility_date"), err,
                               "compatibility_date is \"%.40s\", but must be a date YYYY-MM-DD",
                               config->compatibility_date);
+    else if (is_future(config->compatibility_date))
+        warn(config, "%s:%d: compatibility_date %s lies in the future: what it turns on may change",
+             loader->reader.file, node_of(loader, "compatibility_date")->line,
+             config->compatibility_date);
     const struct cn_confnode *node = node_of(loader, "compatibility_flags");
     const struct cn_compat_flag *seen[256];
     size_t seen_count = 0;
@@ -413,6 +542,10 @@ static int check_binding_names(struct loader *loader, struct cn_err *err)
 static int check_bindings(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
+    if (config->assets_set && !config->assets.directory && !config->generated)
+        return cn_schema_fail(&loader->reader, node_of(loader, "assets"), err,
+                              "\"assets\" needs the key \"directory\" (the Vite plugin writes it "
+                              "when it builds: run that first)");
     if (!config->main && !config->assets.directory)
         return cn_err_set(err, CN_EINVALID,
                           "%s: the key \"main\" is missing: it names the worker's source file, "
@@ -507,11 +640,12 @@ static int read_var_options(struct cn_config *config, const struct cn_config_opt
     return 0;
 }
 
-/* Adds what the file `name` of the project holds to secrets_node. 0: there is no such file. */
-static int read_secret_file(struct cn_config *config, const char *name, struct cn_err *err)
+/* Adds what the file `name` of the folder holds to secrets_node. 0: there is no such file. */
+static int read_secret_file(struct cn_config *config, const char *folder, const char *name,
+                            struct cn_err *err)
 {
     struct cn_buf text = {0};
-    char *path = cn_sprintf("%s/%s", config->dir, name);
+    char *path = cn_sprintf("%s/%s", folder, name);
     int rc = cn_files_read(path, CN_CONF_SIZE_MAX, &text, NULL);
     if (rc == -ENOENT) {
         cn_free(path);
@@ -554,14 +688,14 @@ out:
 
 /* As wrangler: .dev.vars.ENV, or else .dev.vars, or else the .env files, of
  * which the more special ones win. */
-static int read_secret_files(struct cn_config *config, struct cn_err *err)
+static int read_secret_files(struct cn_config *config, const char *folder, struct cn_err *err)
 {
     char name[4][160];
     const char *env = config->env ? config->env : "";
     snprintf(name[0], sizeof(name[0]), ".dev.vars.%s", env);
-    int rc = *env ? read_secret_file(config, name[0], err) : 0;
+    int rc = *env ? read_secret_file(config, folder, name[0], err) : 0;
     if (rc == 0)
-        rc = read_secret_file(config, ".dev.vars", err);
+        rc = read_secret_file(config, folder, ".dev.vars", err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     size_t count = 2;
@@ -573,7 +707,7 @@ static int read_secret_files(struct cn_config *config, struct cn_err *err)
         count = 4;
     }
     for (size_t i = 0; i < count; i++) {
-        rc = read_secret_file(config, name[i], err);
+        rc = read_secret_file(config, folder, name[i], err);
         if (rc < 0)
             return rc;
     }
@@ -611,17 +745,29 @@ static void apply_secrets(struct cn_config *config)
 static int load(struct cn_config *config, const struct cn_config_options *options,
                 struct cn_err *err)
 {
-    struct loader loader = {.reader = {.file = config->path, .on_hosted = on_hosted},
-                            .config = config};
+    struct loader loader = {
+        .reader = {.file = config->path, .on_hosted = on_hosted, .on_refused = on_refused},
+        .config = config};
     if (config->root->kind != CN_CONF_TABLE)
         return cn_err_set(err, CN_EINVALID, "%s: the file must hold an object", config->path);
+    const struct cn_confnode *origin = cn_confnode_find(config->root, "userConfigPath");
+    config->generated = origin && origin->kind == CN_CONF_STRING;
     int rc = check_keys(&loader, config->root, NULL, err);
     if (rc == 0)
         rc = check_environments(&loader, options ? options->env : NULL, err);
     if (rc == 0)
         rc = read_keys(&loader, err);
+    if (rc == 0)
+        rc = check_refused(&loader, options ? options->allow_missing : NULL, err);
+    cn_free(loader.refused);
     if (rc < 0)
         return rc;
+    if (options && options->main)
+        config->main = keep_text(config, cn_strdup(options->main));
+    if (config->generated) { /* its defaults are nobody's wish */
+        cn_free(config->hosted);
+        config->hosted = NULL;
+    }
     config->env = loader.env ? loader.env->key : NULL;
     int (*const steps[])(struct loader *, struct cn_err *) = {
         check_name,    check_compatibility, read_routes,        check_bindings,
@@ -634,6 +780,30 @@ static int load(struct cn_config *config, const struct cn_config_options *option
     return 0;
 }
 
+/* What the server is told stands in the project's own file, which tools do not copy. */
+static void adopt_server(struct cn_config *config, const char *own)
+{
+    struct cn_buf text = {0};
+    if (cn_confnode_find(config->root, "cairn") ||
+        cn_files_read(own, CN_CONF_SIZE_MAX, &text, NULL) < 0)
+        return;
+    bool is_toml = strlen(own) > 5 && strcmp(own + strlen(own) - 5, ".toml") == 0;
+    struct cn_confnode *root = is_toml
+                                   ? cn_toml_parse(own, (const char *)text.data, text.size, NULL)
+                                   : cn_jsonc_parse(own, (const char *)text.data, text.size, NULL);
+    for (size_t i = 0; root && root->kind == CN_CONF_TABLE && i < root->count; i++) {
+        if (strcmp(root->items[i]->key, "cairn") != 0)
+            continue;
+        struct cn_confnode *server = root->items[i];
+        root->items[i] = cn_confnode_new(CN_CONF_NULL, 1, 1);
+        cn_free(server->key);
+        server->key = NULL;
+        cn_confnode_add(config->root, "cairn", server);
+    }
+    cn_confnode_free(root);
+    cn_buf_fini(&text);
+}
+
 int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t length,
                         const struct cn_config_options *options, struct cn_config **out,
                         struct cn_err *err)
@@ -644,9 +814,12 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
     config->dir = !slash          ? cn_strdup(".")
                   : slash == path ? cn_strdup("/")
                                   : cn_strndup(path, (size_t)(slash - path));
+    config->home = cn_strdup(config->dir);
     config->keep_names = true;
     config->root =
         is_toml ? cn_toml_parse(path, text, length, err) : cn_jsonc_parse(path, text, length, err);
+    if (config->root && config->root->kind == CN_CONF_TABLE && options && options->own)
+        adopt_server(config, options->own);
     int rc = config->root ? load(config, options, err) : CN_EINVALID;
     if (rc == 0)
         rc = read_var_options(config, options, err);
@@ -658,38 +831,32 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
     return 0;
 }
 
-char *cn_config_find(const char *project)
+/* A source file without a configuration: what wrangler takes for granted. */
+static void write_plain(struct cn_buf *text)
 {
-    static const char *const names[] = {"wrangler.json", "wrangler.jsonc", "wrangler.toml"};
-    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
-        char *path = cn_sprintf("%s/%s", project, names[i]);
-        if (access(path, F_OK) == 0)
-            return path;
-        cn_free(path);
-    }
-    return NULL;
+    char today[16];
+    struct tm tm;
+    time_t now = time(NULL);
+    strftime(today, sizeof(today), "%Y-%m-%d", gmtime_r(&now, &tm));
+    cn_buf_printf(text, "{\"compatibility_date\":\"%s\"}", today);
 }
 
-/* The configuration file that `project` means, as an absolute path. Owned; NULL: failed. */
-static char *resolve(const char *project, struct cn_err *err)
+static int read_text(const struct cn_findconf *found, struct cn_buf *text, bool *is_toml,
+                     struct cn_err *err)
 {
-    struct stat info;
-    char *full = realpath(project, NULL);
-    if (!full || stat(full, &info) < 0) {
-        cn_err_errno(err, errno, "%s: no such project", project);
-        free(full);
-        return NULL;
+    *is_toml = false;
+    if (!found->path) {
+        write_plain(text);
+        return 0;
     }
-    if (!S_ISDIR(info.st_mode))
-        return full;
-    char *path = cn_config_find(full);
-    if (!path)
-        cn_err_set(err, CN_ENOTFOUND,
-                   "%s: there is no wrangler.json, wrangler.jsonc or wrangler.toml here "
-                   "(`cairn new DIR` writes a starter)",
-                   project);
-    free(full);
-    return path;
+    const char *dot = strrchr(found->path, '.');
+    *is_toml = dot && strcmp(dot, ".toml") == 0;
+    if (!dot || (!*is_toml && strcmp(dot, ".json") != 0 && strcmp(dot, ".jsonc") != 0))
+        return cn_err_set(err, CN_EINVALID,
+                          "%s: a configuration is a .toml, .json or .jsonc file, a source file is "
+                          ".js or .ts",
+                          found->path);
+    return cn_files_read(found->path, CN_CONF_SIZE_MAX, text, err);
 }
 
 int cn_config_load(const char *project, const struct cn_config_options *options,
@@ -697,22 +864,27 @@ int cn_config_load(const char *project, const struct cn_config_options *options,
 {
     struct cn_buf text = {0};
     struct cn_config *config = NULL;
-    char *path = resolve(project, err);
-    if (!path)
-        return CN_ENOTFOUND;
-    const char *dot = strrchr(path, '.');
-    bool is_toml = dot && strcmp(dot, ".toml") == 0;
-    int rc = 0;
-    if (!dot || (!is_toml && strcmp(dot, ".json") != 0 && strcmp(dot, ".jsonc") != 0))
-        rc = cn_err_set(err, CN_EINVALID, "%s: a configuration is a .toml, .json or .jsonc file",
-                        path);
+    struct cn_findconf found;
+    bool is_toml;
+    int rc = cn_findconf(project, &found, err);
+    if (rc < 0)
+        return rc;
+    struct cn_config_options all = options ? *options : (struct cn_config_options){0};
+    all.main = found.script;
+    all.own = found.own;
+    rc = read_text(&found, &text, &is_toml, err);
+    char *path = found.path ? cn_strdup(found.path) : cn_sprintf("%s/wrangler.json", found.home);
     if (rc == 0)
-        rc = cn_files_read(path, CN_CONF_SIZE_MAX, &text, err);
-    if (rc == 0)
-        rc = cn_config_load_text(path, is_toml, (const char *)text.data, text.size, options,
-                                 &config, err);
-    if (rc == 0)
-        rc = read_secret_files(config, err);
+        rc = cn_config_load_text(path, is_toml, (const char *)text.data, text.size, &all, &config,
+                                 err);
+    if (rc == 0) {
+        cn_free(config->home);
+        config->home = cn_strdup(found.home);
+        config->note = found.own || config->generated ? cn_findconf_note(found.home) : NULL;
+        rc = read_secret_files(config, config->home, err);
+    }
+    if (rc == 0 && !config->secrets_node && strcmp(config->home, config->dir) != 0)
+        rc = read_secret_files(config, config->dir, err); /* what the build tool has copied */
     if (rc == 0) {
         apply_secrets(config);
         rc = read_var_options(config, options, err); /* again: --var wins over secrets too */
@@ -723,6 +895,7 @@ int cn_config_load(const char *project, const struct cn_config_options *options,
         cn_config_free(config);
     cn_buf_fini(&text);
     cn_free(path);
+    cn_findconf_fini(&found);
     return rc;
 }
 
@@ -744,6 +917,13 @@ void cn_config_free(struct cn_config *config)
     cn_free(config->secrets_path);
     cn_free(config->path);
     cn_free(config->dir);
+    cn_free(config->home);
+    cn_free(config->note);
+    for (size_t i = 0; i < config->missing.count; i++) {
+        cn_free(config->missing.items[i].key);
+        cn_free(config->missing.items[i].binding);
+    }
+    cn_free(config->missing.items);
     cn_confnode_free(config->root);
     cn_confnode_free(config->secrets_node);
     cn_free(config);

@@ -225,9 +225,17 @@ struct cn_config_var {
     size_t length;
 };
 
+/* A key that is not there and need not be (--allow-missing), and a binding of it. */
+struct cn_config_missing {
+    char *key, *binding; /* owned; a key without bindings has none (NULL) */
+};
+
 struct cn_config {
     char *path;               /* of the configuration file */
     char *dir;                /* the folder that holds it: the project's root */
+    char *home;               /* where its data and secrets are: server/findconf.h, F4 */
+    char *note;               /* what named it, a build tool's note, or NULL: worth watching */
+    bool generated;           /* a build tool has written it */
     const char *env;          /* chosen environment, or NULL */
     struct cn_confnode *root; /* owned; everything below borrows from it */
 
@@ -290,6 +298,7 @@ struct cn_config {
         char **items;
         size_t count;
     } warnings;
+    CN_CONFIG_LIST(cn_config_missing) missing;
     char *hosted;     /* "account_id, workers_dev": keys that mean nothing here, or NULL */
     char *name_owned; /* backs `name` when it was composed */
     struct cn_confnode *secrets_node; /* owned: .dev.vars as a table */
@@ -302,9 +311,13 @@ struct cn_config_options {
     const char *env;         /* --env, or NULL */
     const char *const *vars; /* --var: "K=V" (wrangler's "K:V" too) */
     size_t var_count;
+    const char *allow_missing; /* "browser,vectorize": keys that need not be there, or NULL */
+    /* cn_config_load() sets these: */
+    const char *main; /* in the place of the file's, absolute; or NULL */
+    const char *own;  /* the file that this one was generated from, or NULL */
 };
 
-/* `project` is a folder or a configuration file. On success the caller owns
+/* `project` is what server/findconf.h takes: a folder, a configuration or a source file. On success the caller owns
  * *config and frees it with cn_config_free(). */
 int cn_config_load(const char *project, const struct cn_config_options *options,
                    struct cn_config **config, struct cn_err *err);
@@ -314,9 +327,6 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
                         const struct cn_config_options *options, struct cn_config **config,
                         struct cn_err *err);
 void cn_config_free(struct cn_config *config);
-
-/* The configuration file of a project folder in wrangler's order, or NULL. Owned. */
-char *cn_config_find(const char *project);
 
 /* What identifies a D1 database on this node: database_id, else database_name, else the worker and
  * the binding. Owned. */

@@ -6,6 +6,7 @@
  *   HOSTED     only means something on the hosted platform: named in the log
  *   UNBUILT    parsed and checked, then refused; remove the word when the
  *              service is there
+ *   QUIET      says nothing that matters here, and is passed over
  * OWN keys are not inherited by [env.NAME]; TOP keys must not stand in one. */
 #include <stddef.h>
 
@@ -16,6 +17,7 @@
 #define REQUIRED CN_FIELD_REQUIRED
 #define HOSTED CN_FIELD_HOSTED
 #define UNBUILT CN_FIELD_UNBUILT
+#define QUIET CN_FIELD_QUIET
 #define TOP CN_FIELD_TOP_ONLY
 #define OWN CN_FIELD_OWN
 
@@ -92,7 +94,7 @@ SCHEMA(build, struct cn_config_build,
 SCHEMA(dev, struct cn_config_dev,
     STRING(cn_config_dev, ip),
     INT(cn_config_dev, port, 0, 65535, SET(cn_config_dev, port_set)),
-    STRING(cn_config_dev, local_protocol, CHOICES("http")),
+    STRING(cn_config_dev, local_protocol, CHOICES("http", "https")),
     SUB_HOSTED("inspector_port"), SUB_HOSTED("inspector_ip"), SUB_HOSTED("upstream_protocol"),
     SUB_HOSTED("host"), SUB_HOSTED("enable_containers"), SUB_HOSTED("container_engine"),
     SUB_HOSTED("generate_types"));
@@ -370,17 +372,19 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("wasm_modules", TOP | UNBUILT),
     NAMED("text_blobs", TOP | UNBUILT),
     NAMED("data_blobs", TOP | UNBUILT),
-    NAMED("python_modules", UNBUILT),
+    NAMED("connect", OWN | UNBUILT),
     NAMED("node_compat", UNBUILT),
 
     /* services that only the hosted platform has: a binding would be missing */
     NAMED("ai", OWN | UNBUILT),
+    NAMED("agent_memory", OWN | UNBUILT),
     NAMED("ai_search", OWN | UNBUILT),
     NAMED("ai_search_namespaces", OWN | UNBUILT),
     NAMED("artifacts", OWN | UNBUILT),
     NAMED("browser", OWN | UNBUILT),
     NAMED("flagship", OWN | UNBUILT),
     NAMED("images", OWN | UNBUILT),
+    NAMED("k2", OWN | UNBUILT),
     NAMED("media", OWN | UNBUILT),
     NAMED("mtls_certificates", OWN | UNBUILT),
     NAMED("pipelines", OWN | UNBUILT),
@@ -394,8 +398,10 @@ static const struct cn_schema_field top_fields[] = {
 
     /* the hosted platform and wrangler itself */
     NAMED("account_id", HOSTED),
+    NAMED("addresses", HOSTED),
     NAMED("cloudchamber", OWN | HOSTED),
     NAMED("compliance_region", HOSTED),
+    NAMED("dependencies_instrumentation", HOSTED),
     NAMED("first_party_worker", HOSTED),
     NAMED("keep_vars", HOSTED),
     NAMED("legacy_env", TOP | HOSTED),
@@ -411,6 +417,14 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("usage_model", HOSTED),
     NAMED("workers_dev", HOSTED),
     NAMED("zone_id", HOSTED),
+
+    /* what build tools add to a configuration that they generate, and defaults of theirs */
+    NAMED("configPath", TOP | QUIET),
+    NAMED("userConfigPath", TOP | QUIET),
+    NAMED("topLevelName", TOP | QUIET),
+    NAMED("definedEnvironments", TOP | QUIET),
+    NAMED("targetEnvironment", TOP | QUIET),
+    NAMED("python_modules", QUIET),
 };
 /* clang-format on */
 

@@ -259,11 +259,13 @@ static void take_stamps(struct cn_deployer *deployer)
     for (size_t i = 0; i < deployer->project_count; i++) {
         const struct cn_config *config = deployer->projects[i].config;
         add_stamp(deployer, cn_strdup(config->path));
+        if (config->note)
+            add_stamp(deployer, cn_strdup(config->note));
         for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
-            add_stamp(deployer, cn_sprintf("%s/%s", config->dir, secrets[j]));
+            add_stamp(deployer, cn_sprintf("%s/%s", config->home, secrets[j]));
         if (config->env) {
-            add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->dir, config->env));
-            add_stamp(deployer, cn_sprintf("%s/.env.%s", config->dir, config->env));
+            add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->home, config->env));
+            add_stamp(deployer, cn_sprintf("%s/.env.%s", config->home, config->env));
         }
     }
 }

@@ -280,6 +280,7 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
     }
     char *folder = cn_deploy_assets_folder(config);
     options.directory = folder;
+    options.project = config->home;
     options.copy_fd = cn_cache_file();
     int rc = cn_assets_load(&options, &script->assets, err);
     cn_free(folder);
@@ -517,6 +518,22 @@ static int bind_assets(struct binding_list *list, const struct cn_config *config
     return 0;
 }
 
+/* What --allow-missing lets a project begin without: its use throws. */
+static int bind_missing(struct binding_list *list, const struct cn_config *config,
+                        struct cn_err *err)
+{
+    (void)err;
+    for (size_t i = 0; i < config->missing.count; i++) {
+        const struct cn_config_missing *missing = &config->missing.items[i];
+        if (!missing->binding)
+            continue;
+        begin_binding(list->json, missing->binding, "missing");
+        append_member(list->json, "key", missing->key);
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 /* clang-format off */
 /* A line per kind of binding: whether a project needs the node (its data directory) for it, and
  * what writes its bindings, which makeBinding() of the prelude turns into objects. */
@@ -534,6 +551,7 @@ static const struct {
     {has_datasets, bind_datasets},
     {has_crons, NULL},
     {NULL, bind_assets},
+    {NULL, bind_missing},
 };
 /* clang-format on */
 

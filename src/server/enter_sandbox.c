@@ -57,6 +57,7 @@ static int add_project(struct paths *paths, const struct cn_project *project, bo
         return rc;
     add(paths, cn_strdup(project->data), first, false);
     add(paths, cn_strdup(config->dir), false, false);
+    add(paths, cn_strdup(config->home), false, false);
     add(paths, cn_deploy_assets_folder(config), false, true);
     return 0;
 }
@@ -82,8 +83,8 @@ static int collect(struct paths *paths, const struct cn_deployer *deployer,
     add(paths, cn_strdup(deployer->bundler.lib), false, false);
     add_certificate(paths, NULL, args->tls_cert);
     add_certificate(paths, NULL, args->tls_key);
-    add_certificate(paths, config->dir, config->server.tls.cert);
-    add_certificate(paths, config->dir, config->server.tls.key);
+    add_certificate(paths, config->home, config->server.tls.cert);
+    add_certificate(paths, config->home, config->server.tls.key);
     /* OpenSSL's, for certificate authorities elsewhere. */
     const char *file = getenv("SSL_CERT_FILE"), *dir = getenv("SSL_CERT_DIR");
     add(paths, file ? cn_strdup(file) : NULL, false, true);

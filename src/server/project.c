@@ -16,6 +16,10 @@
 #include "server/files.h"
 #include "store/history.h"
 
+/* How a line of cn_project_tell() begins. */
+#define WARNING 'w'
+#define NOTICE 'n'
+
 int cn_project_setup_log(const char *log, struct cn_err *err)
 {
     if (log && strcmp(log, "json") != 0 && strcmp(log, "pretty") != 0)
@@ -34,7 +38,7 @@ static char *absolute(const char *base, const char *path)
 static char *data_dir(const struct cn_config *config, const struct cn_args *args)
 {
     if (!args->data)
-        return absolute(config->dir, config->server.data ? config->server.data : ".cairn");
+        return absolute(config->home, config->server.data ? config->server.data : ".cairn");
     char *here = getcwd(NULL, 0);
     char *dir = absolute(here ? here : ".", args->data);
     free(here);
@@ -45,7 +49,11 @@ int cn_project_open(struct cn_project *project, const char *path, const struct c
                     struct cn_err *err)
 {
     struct cn_config_options options = {
-        .env = args->env, .vars = args->vars, .var_count = args->var_count};
+        .env = args->env,
+        .vars = args->vars,
+        .var_count = args->var_count,
+        .allow_missing = args->allow_missing,
+    };
     *project = (struct cn_project){0};
     int rc = cn_config_load(path, &options, &project->config, err);
     if (rc < 0)
@@ -74,9 +82,9 @@ void cn_project_tell(const struct cn_project *project, struct cn_buf *lines)
 {
     const struct cn_config *config = project->config;
     for (size_t i = 0; i < config->warnings.count; i++)
-        cn_buf_printf(lines, "%s\n", config->warnings.items[i]);
+        cn_buf_printf(lines, "%c%s\n", WARNING, config->warnings.items[i]);
     if (config->hosted)
-        cn_buf_printf(lines, "%s: only the hosted platform uses %s\n", config->path,
+        cn_buf_printf(lines, "%c%s: only the hosted platform uses %s\n", NOTICE, config->path,
                       config->hosted);
 }
 
@@ -85,7 +93,8 @@ void cn_project_log(const struct cn_buf *lines)
     const char *at = (const char *)lines->data, *end = at + lines->size;
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        cn_diag_fields(CN_DIAG_WARN, NULL, 0, at, (size_t)(newline - at));
+        cn_diag_fields(*at == WARNING ? CN_DIAG_WARN : CN_DIAG_INFO, NULL, 0, at + 1,
+                       (size_t)(newline - at) - 1);
         at = newline + 1;
     }
 }

@@ -27,8 +27,8 @@ int cn_project_open(struct cn_project *project, const char *path, const struct c
                     struct cn_err *err);
 /* Makes its data directory if there is none: nobody else can look into it. */
 int cn_project_make_data(const struct cn_project *project, struct cn_err *err);
-/* Appends what the operator should know about the configuration: a line per warning, one for the
- * keys that only the hosted platform uses. */
+/* Appends what the operator should know about the configuration: a line per warning, and, as an
+ * information, one for the keys that only the hosted platform uses. */
 void cn_project_tell(const struct cn_project *project, struct cn_buf *lines);
 /* Logs such lines. */
 void cn_project_log(const struct cn_buf *lines);

@@ -199,8 +199,7 @@ static int read_int(struct cn_schema_reader *reader, const struct cn_schema_fiel
     return 0;
 }
 
-/* False, null, nothing in it: a key with such a value asks for nothing. */
-static bool is_nothing(const struct cn_confnode *node)
+bool cn_schema_is_nothing(const struct cn_confnode *node)
 {
     switch (node->kind) {
     case CN_CONF_NULL:
@@ -210,7 +209,7 @@ static bool is_nothing(const struct cn_confnode *node)
     case CN_CONF_TABLE:
     case CN_CONF_ARRAY:
         for (size_t i = 0; i < node->count; i++)
-            if (!is_nothing(node->items[i]))
+            if (!cn_schema_is_nothing(node->items[i]))
                 return false;
         return true;
     default:
@@ -224,8 +223,10 @@ int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema
 {
     void *slot = (char *)out + field->offset;
     int rc = 0;
+    if (field->flags & CN_FIELD_QUIET)
+        return 0;
     if (field->flags & CN_FIELD_HOSTED) {
-        if (reader->on_hosted)
+        if (reader->on_hosted && !cn_schema_is_nothing(node))
             reader->on_hosted(reader, path);
         return 0;
     }
@@ -294,7 +295,11 @@ int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema
     }
     if (rc < 0)
         return rc;
-    if ((field->flags & CN_FIELD_UNBUILT) && !is_nothing(node)) {
+    if ((field->flags & CN_FIELD_UNBUILT) && !cn_schema_is_nothing(node)) {
+        if (reader->on_refused) {
+            reader->on_refused(reader, path, node);
+            return 0;
+        }
         cn_schema_fail(reader, node, err, "\"%s\" is a key of wrangler that cairn does not run yet",
                        path);
         if (err)
@@ -338,7 +343,7 @@ void cn_schema_fini(const struct cn_schema *schema, void *out)
     for (size_t i = 0; i < schema->count; i++) {
         const struct cn_schema_field *field = &schema->fields[i];
         void *slot = (char *)out + field->offset;
-        if (field->flags & CN_FIELD_HOSTED)
+        if (field->flags & (CN_FIELD_HOSTED | CN_FIELD_QUIET))
             continue;
         switch (field->kind) {
         case CN_FIELD_STRINGS:

@@ -52,6 +52,7 @@ enum cn_schema_flags {
     CN_FIELD_UNBUILT = 4,  /* known and read, but refused unless it asks for nothing */
     CN_FIELD_TOP_ONLY = 8, /* must not stand in [env.NAME] */
     CN_FIELD_OWN = 16,     /* [env.NAME] does not inherit it from the top level */
+    CN_FIELD_QUIET = 32,   /* says nothing that matters here: accepted, not read */
 };
 
 struct cn_schema_field {
@@ -76,6 +77,9 @@ struct cn_schema_reader {
     const char *file; /* for "file:line:column: " */
     /* A key of the hosted platform was met: "path.to.key". May be NULL. */
     void (*on_hosted)(struct cn_schema_reader *reader, const char *key);
+    /* One that is refused was met, so that all of them can be told at once. NULL: reading fails. */
+    void (*on_refused)(struct cn_schema_reader *reader, const char *key,
+                       const struct cn_confnode *node);
     void *data;
 };
 
@@ -90,6 +94,9 @@ int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema
                          struct cn_err *err);
 const struct cn_schema_field *cn_schema_find(const struct cn_schema *schema, const char *name);
 void cn_schema_fini(const struct cn_schema *schema, void *out);
+
+/* False, null, nothing in it: a key with such a value asks for nothing. */
+bool cn_schema_is_nothing(const struct cn_confnode *node);
 
 /* "file:line:column: sentence"; returns CN_EINVALID. */
 int cn_schema_fail(const struct cn_schema_reader *reader, const struct cn_confnode *node,

@@ -61,7 +61,7 @@ test("a key that cannot be honoured is named with its line", (t) => {
   for (const [line, text] of [
     [`main_module = "x"`, /wrangler\.toml:3:\d+: unknown key "main_module"/],
     [`compatibilty_flags = []`, /wrangler\.toml:3:\d+: unknown key "compatibilty_flags" \(did you mean "compatibility_flags"\?\)/],
-    [`[ai]\nbinding = "AI"`, /wrangler\.toml:3:\d+: "ai" is a key of wrangler that cairn does not run yet/],
+    [`[browser]\nbinding = "B"`, /wrangler\.toml:3:\d+: "browser" is a key of wrangler that cairn does not run yet/],
     [`compatibility_flags = ["nodejs_compt"]`, /wrangler\.toml:3:24: unknown compatibility flag "nodejs_compt"/],
     [`name = "twice"`, /wrangler\.toml:3:1: "name" is already defined on line 1/],
     [`vars = `, /wrangler\.toml:3:8: expected a value/],

@@ -125,8 +125,12 @@ TEST(config, every_refusal_names_file_line_and_key)
                                           "level, not in [env.x]");
     check_refused(HEAD "[[queues.producers]]\nbinding = \"Q\"\n",
                   "wrangler.toml:4:10: \"queues.producers[0]\" needs the key \"queue\"");
-    check_refused(HEAD "[ai]\nbinding = \"AI\"\n", "wrangler.toml:4:2: \"ai\" is a key of wrangler "
-                                                   "that cairn does not run yet");
+    check_refused(HEAD "[browser]\nbinding = \"B\"\n",
+                  "wrangler.toml:4:2: \"browser\" is a key of wrangler that cairn does not run yet "
+                  "(--allow-missing browser starts without it)");
+    check_refused(HEAD "[images]\nbinding = \"I\"\n[browser]\nbinding = \"B\"\n",
+                  "wrangler.toml:6:2: \"browser\", \"images\" (line 4) are keys of wrangler that "
+                  "cairn does not run yet (--allow-missing browser,images starts without them)");
     check_refused("name = 1\n", "wrangler.toml:1:8: \"name\" must be a string, not an integer");
     check_refused("main = \"x\"\nname = \"Not Good\"\n",
                   "wrangler.toml:2:8: \"name\" is \"Not Good\", but a worker's name has only lower "
