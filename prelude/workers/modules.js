@@ -72,8 +72,8 @@ function waitUntil(promise) {
   needsEvent();
   const object = currentObject();
   const event = object === 0 ? native.eventHold() : 0;
-  if (object !== 0) native.objectHold(object);
-  const settled = () => (object !== 0 ? native.objectUnhold(object) : native.eventDone(event));
+  if (object !== 0) native.objectWait(object);
+  const settled = () => (object !== 0 ? native.objectUnwait(object) : native.eventDone(event));
   Promise.resolve(promise).then(settled, (error) => {
     native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
     settled();

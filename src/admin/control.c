@@ -466,18 +466,18 @@ static int run_alone(struct cn_control_call *call, const struct cn_object_key *k
     return rc == 0 ? cn_store_wait(store, lsn, err) : rc;
 }
 
-/* Begins a visit when other calls have left the object, which they do soon: a page shows several
+/* Begins access when other calls have left the object, which they do soon: a page shows several
  * things of an object at once. One that stays long, such as a large restore, is not waited for. */
-static int begin_visit(struct cn_control_call *call, struct cn_visit *visit, struct cn_err *err)
+static int begin_access(struct cn_control_call *call, struct cn_access *access, struct cn_err *err)
 {
-    int rc = cn_visit_begin(visit, err);
+    int rc = cn_access_begin(access, err);
     unsigned pause_us = 500, waited_us = 0;
     while (rc == CN_ELOCKED && waited_us < TURN_WAIT_US &&
            !(call->cancelled && call->cancelled(call))) {
         usleep(pause_us);
         waited_us += pause_us;
         pause_us = pause_us < 16000 ? pause_us * 2 : pause_us;
-        rc = cn_visit_begin(visit, err);
+        rc = cn_access_begin(access, err);
     }
     return rc;
 }
@@ -488,13 +488,13 @@ int cn_control_with_database(struct cn_control_call *call, const struct cn_objec
     struct errand errand = {fn, data};
     if (!call->control->node)
         return run_alone(call, key, &errand, err);
-    struct cn_visit visit = {
+    struct cn_access access = {
         .node = call->control->node, .key = *key, .turn = run_turn, .data = &errand};
-    int rc = begin_visit(call, &visit, err);
+    int rc = begin_access(call, &access, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = run_alone(call, key, &errand, err);
-    cn_visit_end(&visit);
+    cn_access_end(&access);
     return rc;
 }
 
@@ -506,13 +506,13 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
 {
     if (!call->control->node)
         return fn(call, key, data, err);
-    struct cn_visit visit = {
+    struct cn_access access = {
         .node = call->control->node, .key = *key, .exclusive = true, .reason = reason};
-    int rc = begin_visit(call, &visit, err);
+    int rc = begin_access(call, &access, err);
     if (rc < 0)
         return rc;
     rc = fn(call, key, data, err);
-    cn_visit_end(&visit);
+    cn_access_end(&access);
     return rc;
 }
 

@@ -372,7 +372,7 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     struct survey survey = {out, true};
-    rc = control->node ? cn_visit_lane(control->node, &key, survey_sockets, &survey, err) : 0;
+    rc = control->node ? cn_access_lane(control->node, &key, survey_sockets, &survey, err) : 0;
     if (rc < 0)
         return rc;
     if (!control->node)

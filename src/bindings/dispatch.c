@@ -12,7 +12,7 @@
 #include "object/object.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/jsclass.h"
 #include "worker/lane.h"
@@ -152,7 +152,7 @@ static JSValueRef native_event_hold(CN_JS_NATIVE_ARGS)
     struct cn_event *event = cn_event_new(instance);
     if (!event)
         return JSValueMakeNumber(ctx, 0);
-    cn_fetch_answered(event);
+    cn_event_answered(event);
     return JSValueMakeNumber(ctx, (double)event->handle);
 }
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/account.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "js/native.h"
@@ -20,7 +20,7 @@
 #include "net/server.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -377,7 +377,7 @@ static void give_up_body(struct cn_event *event)
     cn_buf_fini(&event->early);
     cn_event_gathered(event);
     if (cn_event_is_running(event))
-        cn_fetch_fail(event, 503, text, sizeof(text) - 1);
+        cn_event_fail(event, 503, text, sizeof(text) - 1);
     event = cn_event_find(lane, (double)handle);
     if (event && event->read.context)
         finish_read(event, CN_EOVERLOADED);
@@ -569,7 +569,7 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);
     head_fini(&head);
-    cn_fetch_answered(event);
+    cn_event_answered(event);
     return JSValueMakeBoolean(ctx, true);
 }
 
@@ -582,7 +582,7 @@ static void refuse_handshake(struct cn_event *event, int status)
     struct cn_http_head head = {.status = status, .headers = headers, .header_count = 2};
     event->status = status;
     (void)cn_http_respond(event->http, &head, text, sizeof(text) - 1, NULL, NULL);
-    cn_fetch_answered(event);
+    cn_event_answered(event);
 }
 
 /* respondSocket(h, headers, w) -> whether the client got the 101 */
@@ -613,7 +613,7 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
         return JSValueMakeBoolean(ctx, false);
     }
     event->status = 101;
-    cn_fetch_answered(event);
+    cn_event_answered(event);
     return JSValueMakeBoolean(ctx, true);
 }
 
@@ -759,7 +759,7 @@ static void pipe_run(struct cn_event *event)
         struct cn_lane *lane = event->instance->lane;
         cn_http_pipe_end(event, rc < 0 ? "The body is shorter than its Content-Length" : NULL);
         if ((event = cn_event_find(lane, handle)))
-            cn_fetch_answered(event);
+            cn_event_answered(event);
         return;
     }
 }
@@ -788,7 +788,7 @@ static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
     EVENT_OR(JSValueMakeUndefined(ctx));
     if (cn_event_is_streaming(event)) {
         int rc = cn_http_end(event->http);
-        cn_fetch_answered(event);
+        cn_event_answered(event);
         if (rc == CN_EINVALID)
             return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
                                "The body is shorter than its Content-Length");
@@ -804,7 +804,7 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
     int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
     if (event->http)
-        cn_fetch_fail(event, status, cn_buf_text(&reason), reason.size);
+        cn_event_fail(event, status, cn_buf_text(&reason), reason.size);
     else
         cn_dispatch_fail(event, CN_FAULT_REMOTE, CN_EJS, cn_buf_text(&reason), NULL, 0);
     cn_buf_fini(&reason);
@@ -815,7 +815,7 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 static JSValueRef native_event_done(CN_JS_NATIVE_ARGS)
 {
     ANY_EVENT_OR(JSValueMakeUndefined(ctx));
-    cn_fetch_done(event);
+    cn_event_done(event);
     return JSValueMakeUndefined(ctx);
 }
 

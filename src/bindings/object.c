@@ -452,8 +452,8 @@ static JSValueRef native_object_unlock(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* objectHold(o), objectUnhold(o): waitUntil() keeps it in memory */
-static JSValueRef native_object_hold(CN_JS_NATIVE_ARGS)
+/* objectWait(o), objectUnwait(o): waitUntil() keeps it in memory */
+static JSValueRef native_object_wait(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     if (js)
@@ -461,7 +461,7 @@ static JSValueRef native_object_hold(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-static JSValueRef native_object_unhold(CN_JS_NATIVE_ARGS)
+static JSValueRef native_object_unwait(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     if (js && js->object->waits)
@@ -486,7 +486,7 @@ const struct cn_js_native cn_native_object[] = {
     {"objectAlive", native_object_alive},
     {"objectLock", native_object_lock},
     {"objectUnlock", native_object_unlock},
-    {"objectHold", native_object_hold},
-    {"objectUnhold", native_object_unhold},
+    {"objectWait", native_object_wait},
+    {"objectUnwait", native_object_unwait},
     {0},
 };

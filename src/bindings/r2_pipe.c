@@ -17,7 +17,7 @@
 #include "js/native.h"
 #include "net/server.h"
 #include "worker/event.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -69,7 +69,7 @@ static void on_abort(struct cn_http_request *http, int status)
         if (!pipe->reading)
             free_pipe(pipe);
     }
-    cn_fetch_abort(http->server, http, status);
+    cn_event_abort(http->server, http, status);
 }
 
 /* The pipe ends, and the event's answer with it. */
@@ -84,7 +84,7 @@ static void end(struct pipe *pipe, struct cn_event *event, const char *failure)
     free_pipe(pipe);
     cn_http_pipe_end(event, failure);
     if (whole && (event = cn_event_find(lane, handle)))
-        cn_fetch_answered(event);
+        cn_event_answered(event);
 }
 
 static void run_read(uv_work_t *work)

@@ -22,7 +22,7 @@
 
 struct call {
     const char *method, *target;
-    const struct cn_ctl_body *body; /* NULL: none */
+    const struct cn_api_body *body; /* NULL: none */
     bool is_json;                   /* the body, if there is one */
 };
 
@@ -120,7 +120,7 @@ static int receive(int fd, struct sink *sink, struct cn_err *err)
 }
 
 /* Sends a body, in chunks if its size is not known. */
-static int send_body(int fd, const struct cn_ctl_body *body, struct cn_err *err)
+static int send_body(int fd, const struct cn_api_body *body, struct cn_err *err)
 {
     char *bytes = cn_alloc(PIECE_SIZE);
     char head[16];
@@ -147,12 +147,12 @@ static int send_body(int fd, const struct cn_ctl_body *body, struct cn_err *err)
     return rc;
 }
 
-static int call_server(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+static int call_server(struct cn_api *api, const struct call *call, struct sink *sink,
                        struct cn_err *err)
 {
     struct cn_buf request = {0};
-    const struct cn_ctl_body *body = call->body;
-    int fd = cn_admin_socket(ctl->path, "control.sock", false);
+    const struct cn_api_body *body = call->body;
+    int fd = cn_admin_socket(api->path, "control.sock", false);
     if (fd < 0)
         return cn_err_errno(err, -fd, "the server cannot be reached");
     /* HTTP/1.0 has no chunks; with 1.1 the end of the connection is asked for. */
@@ -183,9 +183,9 @@ static int call_server(struct cn_ctl *ctl, const struct call *call, struct sink 
 struct local_call {
     struct cn_control_call call; /* first */
     struct cn_control control;
-    struct cn_ctl *ctl;
+    struct cn_api *api;
     struct sink *sink;
-    const struct cn_ctl_body *body;
+    const struct cn_api_body *body;
 };
 
 static int64_t on_local_read(struct cn_control_call *call, void *bytes, size_t size)
@@ -198,11 +198,11 @@ static int64_t on_local_read(struct cn_control_call *call, void *bytes, size_t s
 static struct cn_node *on_services(void *data, struct cn_err *err)
 {
     struct local_call *local = data;
-    struct cn_ctl *ctl = local->ctl;
-    if (!ctl->standin && cn_standin_new(cn_datadir_disk(&ctl->dir), ctl->dir.history,
-                                        ctl->dir.store, &ctl->standin, err) < 0)
+    struct cn_api *api = local->api;
+    if (!api->lane && cn_offline_lane_new(cn_offline_disk(&api->dir), api->dir.history,
+                                          api->dir.store, &api->lane, err) < 0)
         return NULL;
-    local->control.node = cn_standin_node(ctl->standin);
+    local->control.node = cn_offline_lane_node(api->lane);
     return local->control.node;
 }
 
@@ -214,7 +214,7 @@ static int on_local_write(struct cn_control_call *call, const void *bytes, size_
     return sink_take(local->sink, bytes, size);
 }
 
-static int call_locally(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+static int call_locally(struct cn_api *api, const struct call *call, struct sink *sink,
                         struct cn_err *err)
 {
     struct local_call local = {
@@ -223,12 +223,12 @@ static int call_locally(struct cn_ctl *ctl, const struct call *call, struct sink
                  .body_size = call->body ? call->body->size : 0,
                  .read = call->body ? on_local_read : NULL,
                  .write = on_local_write},
-        .control = {.disk = cn_datadir_disk(&ctl->dir),
-                    .store = ctl->dir.store,
-                    .history = ctl->dir.history,
-                    .node = ctl->standin ? cn_standin_node(ctl->standin) : NULL,
+        .control = {.disk = cn_offline_disk(&api->dir),
+                    .store = api->dir.store,
+                    .history = api->dir.history,
+                    .node = api->lane ? cn_offline_lane_node(api->lane) : NULL,
                     .services = on_services},
-        .ctl = ctl,
+        .api = api,
         .sink = sink,
         .body = call->body,
     };
@@ -248,10 +248,10 @@ static int call_locally(struct cn_ctl *ctl, const struct call *call, struct sink
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-static int run_call(struct cn_ctl *ctl, const struct call *call, struct sink *sink,
+static int run_call(struct cn_api *api, const struct call *call, struct sink *sink,
                     struct cn_err *err)
 {
-    int rc = ctl->online ? call_server(ctl, call, sink, err) : call_locally(ctl, call, sink, err);
+    int rc = api->online ? call_server(api, call, sink, err) : call_locally(api, call, sink, err);
     if (rc < 0 || sink->status < 400)
         return rc;
     struct cn_json *json = cn_json_parse((char *)sink->kept.data, sink->kept.size, err);
@@ -262,10 +262,10 @@ static int run_call(struct cn_ctl *ctl, const struct call *call, struct sink *si
     return rc;
 }
 
-int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err)
+int64_t cn_api_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err)
 {
     (void)err;
-    struct cn_ctl_bytes *body = data;
+    struct cn_api_bytes *body = data;
     size_t count = size < body->left ? size : body->left;
     memcpy(bytes, body->at, count);
     body->at += count;
@@ -273,11 +273,11 @@ int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *e
     return (int64_t)count;
 }
 
-static int call_for_json(struct cn_ctl *ctl, const struct call *call, struct cn_json **answer,
+static int call_for_json(struct cn_api *api, const struct call *call, struct cn_json **answer,
                          struct cn_err *err)
 {
     struct sink sink = {.length = -1};
-    int rc = run_call(ctl, call, &sink, err);
+    int rc = run_call(api, call, &sink, err);
     if (rc == 0) {
         *answer = cn_json_parse((char *)sink.kept.data, sink.kept.size, err);
         if (!*answer)
@@ -287,79 +287,79 @@ static int call_for_json(struct cn_ctl *ctl, const struct call *call, struct cn_
     return rc;
 }
 
-int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
+int cn_api_call(struct cn_api *api, const char *method, const char *target, const char *body,
                 struct cn_json **answer, struct cn_err *err)
 {
-    struct cn_ctl_bytes text = {body, body ? strlen(body) : 0};
-    struct cn_ctl_body piece = {(int64_t)text.left, cn_ctl_read_bytes, &text};
+    struct cn_api_bytes text = {body, body ? strlen(body) : 0};
+    struct cn_api_body piece = {(int64_t)text.left, cn_api_read_bytes, &text};
     struct call call = {method, target, body ? &piece : NULL, true};
-    return call_for_json(ctl, &call, answer, err);
+    return call_for_json(api, &call, answer, err);
 }
 
-int cn_ctl_put(struct cn_ctl *ctl, const char *target, const struct cn_ctl_body *body,
+int cn_api_put(struct cn_api *api, const char *target, const struct cn_api_body *body,
                struct cn_json **answer, struct cn_err *err)
 {
     struct call call = {"PUT", target, body, false};
-    return call_for_json(ctl, &call, answer, err);
+    return call_for_json(api, &call, answer, err);
 }
 
-int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
+int cn_api_fetch(struct cn_api *api, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err)
 {
     struct sink sink = {.length = -1, .write = write, .data = data};
     struct call call = {"GET", target, NULL, false};
-    int rc = run_call(ctl, &call, &sink, err);
+    int rc = run_call(api, &call, &sink, err);
     cn_buf_fini(&sink.kept);
     return rc;
 }
 
 /* Whether a server answers. */
-static bool find_server(struct cn_ctl *ctl, const struct cn_args *args)
+static bool find_server(struct cn_api *api, const struct cn_args *args)
 {
-    *ctl = (struct cn_ctl){.path = cn_strdup(cn_datadir_path(args))};
-    int fd = cn_admin_socket(ctl->path, "control.sock", false);
+    *api = (struct cn_api){.path = cn_strdup(cn_offline_path(args))};
+    int fd = cn_admin_socket(api->path, "control.sock", false);
     if (fd >= 0)
         close(fd);
-    ctl->online = fd >= 0;
-    return ctl->online;
+    api->online = fd >= 0;
+    return api->online;
 }
 
-int cn_ctl_connect(struct cn_ctl *ctl, const struct cn_args *args, struct cn_err *err)
+int cn_api_connect(struct cn_api *api, const struct cn_args *args, struct cn_err *err)
 {
-    if (find_server(ctl, args))
+    if (find_server(api, args))
         return 0;
-    cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", ctl->path);
-    cn_ctl_close(ctl);
+    cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", api->path);
+    cn_api_close(api);
     return CN_ENOTFOUND;
 }
 
-int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err)
+int cn_api_open(struct cn_api *api, const struct cn_args *args, bool readonly, struct cn_err *err)
 {
-    if (find_server(ctl, args))
+    if (find_server(api, args))
         return 0;
-    int rc = cn_datadir_open(&ctl->dir, ctl->path, readonly, err);
+    int rc = cn_offline_open(&api->dir, api->path, readonly, err);
     if (rc < 0)
-        cn_ctl_close(ctl);
+        cn_api_close(api);
     return rc;
 }
 
-void cn_ctl_close(struct cn_ctl *ctl)
+void cn_api_close(struct cn_api *api)
 {
-    cn_standin_free(ctl->standin);
-    cn_datadir_close(&ctl->dir);
-    cn_free(ctl->path);
-    *ctl = (struct cn_ctl){0};
+    cn_offline_lane_free(api->lane);
+    cn_offline_close(&api->dir);
+    cn_free(api->path);
+    *api = (struct cn_api){0};
 }
 
-void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *value)
+void cn_api_append_param(struct cn_buf *target, const char *name, const char *value)
 {
     if (name)
         cn_buf_printf(target, "%s=", name);
-    cn_ctl_append_bytes(target, value, strlen(value));
+    cn_api_append_bytes(target, value, strlen(value));
 }
 
-void cn_ctl_append_bytes(struct cn_buf *target, const void *bytes, size_t size)
+void cn_api_append_bytes(struct cn_buf *target, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
     for (size_t i = 0; i < size; i++) {

@@ -17,50 +17,50 @@
 #include "server/offline.h"
 
 struct cn_args;
-struct cn_standin;
+struct cn_offline_lane;
 
-struct cn_ctl {
-    char *path;                 /* of the data directory, owned */
-    struct cn_datadir dir;      /* opened only if no server has it */
-    struct cn_standin *standin; /* then: started when a service is first asked; owned */
+struct cn_api {
+    char *path;                   /* of the data directory, owned */
+    struct cn_offline dir;        /* opened only if no server has it */
+    struct cn_offline_lane *lane; /* then: started when a service is first asked; owned */
     bool online;
 };
 
 /* A body that is sent as it comes. */
-struct cn_ctl_body {
+struct cn_api_body {
     int64_t size; /* -1: not known before */
     /* The next piece; 0: it has ended. */
     int64_t (*read)(void *data, void *bytes, size_t size, struct cn_err *err);
     void *data;
 };
 
-/* Bytes as a body: cn_ctl_read_bytes() reads from one. */
-struct cn_ctl_bytes {
+/* Bytes as a body: cn_api_read_bytes() reads from one. */
+struct cn_api_bytes {
     const char *at;
     size_t left;
 };
-int64_t cn_ctl_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err);
+int64_t cn_api_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err);
 
 /* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
-int cn_ctl_open(struct cn_ctl *ctl, const struct cn_args *args, bool readonly, struct cn_err *err);
+int cn_api_open(struct cn_api *api, const struct cn_args *args, bool readonly, struct cn_err *err);
 /* Only to a server; CN_ENOTFOUND with a sentence if none runs. */
-int cn_ctl_connect(struct cn_ctl *ctl, const struct cn_args *args, struct cn_err *err);
-void cn_ctl_close(struct cn_ctl *ctl);
+int cn_api_connect(struct cn_api *api, const struct cn_args *args, struct cn_err *err);
+void cn_api_close(struct cn_api *api);
 
 /* Makes a call. `body` is JSON, or NULL. On success the answer, which the caller frees; on failure
  * the sentence of the API. */
-int cn_ctl_call(struct cn_ctl *ctl, const char *method, const char *target, const char *body,
+int cn_api_call(struct cn_api *api, const char *method, const char *target, const char *body,
                 struct cn_json **answer, struct cn_err *err);
 /* The same for an answer that is no JSON: goes to `write` as it comes. */
-int cn_ctl_fetch(struct cn_ctl *ctl, const char *target,
+int cn_api_fetch(struct cn_api *api, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err);
 /* The same with a PUT of a body that is no JSON. */
-int cn_ctl_put(struct cn_ctl *ctl, const char *target, const struct cn_ctl_body *body,
+int cn_api_put(struct cn_api *api, const char *target, const struct cn_api_body *body,
                struct cn_json **answer, struct cn_err *err);
 
 /* Appends "NAME=" (unless NULL) and a text with percent-encoding. */
-void cn_ctl_append_param(struct cn_buf *target, const char *name, const char *value);
-void cn_ctl_append_bytes(struct cn_buf *target, const void *bytes, size_t size);
+void cn_api_append_param(struct cn_buf *target, const char *name, const char *value);
+void cn_api_append_bytes(struct cn_buf *target, const void *bytes, size_t size);
 
 #endif

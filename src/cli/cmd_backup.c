@@ -17,7 +17,7 @@
 int cn_cmd_backup(const struct cn_args *args)
 {
     struct cn_err err = {0};
-    struct cn_ctl ctl = {0};
+    struct cn_api api = {0};
     struct cn_buf body = {0};
     struct cn_json *answer = NULL;
     char absolute[PATH_MAX];
@@ -26,7 +26,7 @@ int cn_cmd_backup(const struct cn_args *args)
         return 2;
     }
     const char *target = args->rest[0];
-    int rc = cn_ctl_open(&ctl, args, true, &err);
+    int rc = cn_api_open(&api, args, true, &err);
     /* The folder is made here, as the one who asks; a server with fewer rights says so. */
     if (rc == 0 && mkdir(target, 0700) < 0 && errno != EEXIST)
         rc = cn_err_errno(&err, errno, "cannot make %s", target);
@@ -36,7 +36,7 @@ int cn_cmd_backup(const struct cn_args *args)
         cn_buf_append_str(&body, "{\"path\":");
         cn_buf_append_json(&body, absolute, strlen(absolute));
         cn_buf_append_byte(&body, '}');
-        rc = cn_ctl_call(&ctl, "POST", "/api/backup", cn_buf_text(&body), &answer, &err);
+        rc = cn_api_call(&api, "POST", "/api/backup", cn_buf_text(&body), &answer, &err);
     }
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
@@ -46,6 +46,6 @@ int cn_cmd_backup(const struct cn_args *args)
                cn_json_int(answer, "lsn"));
     cn_json_free(answer);
     cn_buf_fini(&body);
-    cn_ctl_close(&ctl);
+    cn_api_close(&api);
     return rc < 0 ? 1 : 0;
 }

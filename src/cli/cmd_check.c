@@ -54,7 +54,7 @@ static void check_others(struct cn_disk *disk, const char *path, struct cn_check
 
 int cn_cmd_check(const struct cn_args *args)
 {
-    const char *path = args->rest_count > 0 ? args->rest[0] : cn_datadir_path(args);
+    const char *path = args->rest_count > 0 ? args->rest[0] : cn_offline_path(args);
     struct cn_err err = {0};
     struct cn_check_report report = {.problem = print_problem};
     struct cn_disk *disk = cn_disk_system_new(path);

@@ -26,17 +26,17 @@ static void add_time(struct cn_table *table, const struct cn_json *object, const
     add_text(table, text);
 }
 
-static int call(struct cn_ctl *ctl, const char *method, const struct cn_args *args,
+static int call(struct cn_api *api, const char *method, const struct cn_args *args,
                 const char *suffix, const char *body, struct cn_json **answer, struct cn_err *err)
 {
     struct cn_buf target = {0};
     cn_buf_append_str(&target, "/api/crons");
     if (args->rest_count > 1) {
         cn_buf_append_byte(&target, '/');
-        cn_ctl_append_param(&target, NULL, args->rest[1]);
+        cn_api_append_param(&target, NULL, args->rest[1]);
     }
     cn_buf_append_str(&target, suffix);
-    int rc = cn_ctl_call(ctl, method, cn_buf_text(&target), body, answer, err);
+    int rc = cn_api_call(api, method, cn_buf_text(&target), body, answer, err);
     cn_buf_fini(&target);
     return rc;
 }
@@ -95,7 +95,7 @@ static void print_list(const struct cn_args *args, const struct cn_json *answer,
 }
 
 /* 1: the run did not end well. */
-static int run_trigger(struct cn_ctl *ctl, const struct cn_args *args, struct cn_json **answer,
+static int run_trigger(struct cn_api *api, const struct cn_args *args, struct cn_json **answer,
                        struct cn_err *err)
 {
     struct cn_buf body = {0};
@@ -105,7 +105,7 @@ static int run_trigger(struct cn_ctl *ctl, const struct cn_args *args, struct cn
         cn_buf_append_json(&body, args->rest[2], strlen(args->rest[2]));
     }
     cn_buf_append_byte(&body, '}');
-    int rc = call(ctl, "POST", args, "/trigger", cn_buf_text(&body), answer, err);
+    int rc = call(api, "POST", args, "/trigger", cn_buf_text(&body), answer, err);
     cn_buf_fini(&body);
     if (rc < 0)
         return rc;
@@ -131,17 +131,17 @@ int cn_cmd_crons(const struct cn_args *args)
         return 2;
     }
     struct cn_err err = {0};
-    struct cn_ctl ctl;
+    struct cn_api api;
     struct cn_json *answer = NULL;
-    int rc = cn_ctl_connect(&ctl, args, &err);
+    int rc = cn_api_connect(&api, args, &err);
     if (rc == 0) {
-        rc = trigger ? run_trigger(&ctl, args, &answer, &err)
-                     : call(&ctl, "GET", args, "", NULL, &answer, &err);
+        rc = trigger ? run_trigger(&api, args, &answer, &err)
+                     : call(&api, "GET", args, "", NULL, &answer, &err);
         if (rc == 0 && list)
             print_list(args, answer, "schedules", print_schedules);
         else if (rc == 0 && runs)
             print_list(args, answer, "runs", print_runs);
-        cn_ctl_close(&ctl);
+        cn_api_close(&api);
     }
     cn_json_free(answer);
     if (rc < 0)

@@ -63,12 +63,12 @@ static int cli_open(struct cn_d1_cli *cli, const char *name, bool writes, bool r
         return rc;
     struct cn_args args = *cli->args;
     args.data = cli->project.data;
-    return cn_ctl_open(&cli->ctl, &args, !writes, err);
+    return cn_api_open(&cli->api, &args, !writes, err);
 }
 
 static void cli_close(struct cn_d1_cli *cli)
 {
-    cn_ctl_close(&cli->ctl);
+    cn_api_close(&cli->api);
     cn_free(cli->id);
     cn_project_close(&cli->project);
 }
@@ -77,7 +77,7 @@ static void cli_close(struct cn_d1_cli *cli)
 static void api_target(struct cn_d1_cli *cli, struct cn_buf *target, const char *verb)
 {
     cn_buf_append_str(target, "/api/d1/");
-    cn_ctl_append_param(target, NULL, cli->id);
+    cn_api_append_param(target, NULL, cli->id);
     cn_buf_printf(target, "/%s", verb);
 }
 
@@ -85,7 +85,7 @@ static void object_target(struct cn_d1_cli *cli, struct cn_buf *target, const ch
 {
     char *name = cn_sprintf("$d1/%s", cli->id);
     cn_buf_append_str(target, "/api/objects/");
-    cn_ctl_append_param(target, NULL, name);
+    cn_api_append_param(target, NULL, name);
     cn_buf_printf(target, "/" CN_D1_OBJECT "/%s", verb);
     cn_free(name);
 }
@@ -98,7 +98,7 @@ int cn_d1_cli_query(struct cn_d1_cli *cli, const char *sql, size_t size, bool co
     cn_buf_append_str(&body, "{\"sql\":");
     cn_buf_append_json(&body, sql, size);
     cn_buf_printf(&body, ",\"count\":%s}", count ? "true" : "false");
-    int rc = cn_ctl_call(&cli->ctl, "POST", cn_buf_text(&target), cn_buf_text(&body), answer, err);
+    int rc = cn_api_call(&cli->api, "POST", cn_buf_text(&target), cn_buf_text(&body), answer, err);
     cn_buf_fini(&target);
     cn_buf_fini(&body);
     return rc;
@@ -195,7 +195,7 @@ static int fetch_copy(struct cn_d1_cli *cli, const char *path, struct cn_err *er
     if (fd < 0)
         return cn_err_errno(err, errno, "cannot create %s", path);
     object_target(cli, &target, "export");
-    int rc = cn_ctl_fetch(&cli->ctl, cn_buf_text(&target), on_piece, &fd, err);
+    int rc = cn_api_fetch(&cli->api, cn_buf_text(&target), on_piece, &fd, err);
     cn_buf_fini(&target);
     close(fd);
     return rc;
@@ -252,9 +252,9 @@ static int run_moment_info(struct cn_d1_cli *cli, struct cn_err *err)
     api_target(cli, &target, "bookmark");
     if (cli->args->timestamp) {
         cn_buf_append_byte(&target, '?');
-        cn_ctl_append_param(&target, "time", cli->args->timestamp);
+        cn_api_append_param(&target, "time", cli->args->timestamp);
     }
-    int rc = cn_ctl_call(&cli->ctl, "GET", cn_buf_text(&target), NULL, &answer, err);
+    int rc = cn_api_call(&cli->api, "GET", cn_buf_text(&target), NULL, &answer, err);
     cn_buf_fini(&target);
     if (rc < 0)
         return rc;
@@ -281,7 +281,7 @@ static int run_moment_restore(struct cn_d1_cli *cli, struct cn_err *err)
     cn_buf_printf(&body, "{\"%s\":", args->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&body, moment, strlen(moment));
     cn_buf_append_byte(&body, '}');
-    int rc = cn_ctl_call(&cli->ctl, "POST", cn_buf_text(&target), cn_buf_text(&body), &answer, err);
+    int rc = cn_api_call(&cli->api, "POST", cn_buf_text(&target), cn_buf_text(&body), &answer, err);
     cn_buf_fini(&target);
     cn_buf_fini(&body);
     if (rc < 0)
@@ -300,7 +300,7 @@ static int run_info(struct cn_d1_cli *cli, struct cn_err *err)
     struct cn_json *answer;
     object_target(cli, &target, "");
     target.size--; /* the slash */
-    int rc = cn_ctl_call(&cli->ctl, "GET", cn_buf_text(&target), NULL, &answer, err);
+    int rc = cn_api_call(&cli->api, "GET", cn_buf_text(&target), NULL, &answer, err);
     cn_buf_fini(&target);
     if (rc < 0)
         return rc;

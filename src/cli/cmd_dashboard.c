@@ -12,21 +12,21 @@
 int cn_cmd_dashboard(const struct cn_args *args)
 {
     struct cn_err err = {0};
-    struct cn_ctl ctl = {0};
+    struct cn_api api = {0};
     struct cn_json *answer = NULL;
     struct cn_buf address = {0};
-    int rc = cn_ctl_connect(&ctl, args, &err);
+    int rc = cn_api_connect(&api, args, &err);
     if (rc == 0)
-        rc = cn_ctl_call(&ctl, "GET", "/api/address", NULL, &answer, &err);
+        rc = cn_api_call(&api, "GET", "/api/address", NULL, &answer, &err);
     if (rc == 0) {
         cn_buf_printf(&address, "%s/#", cn_json_text(answer, "url"));
-        cn_ctl_append_param(&address, "token", cn_json_text(answer, "token"));
+        cn_api_append_param(&address, "token", cn_json_text(answer, "token"));
         puts(cn_buf_text(&address));
     } else {
         fprintf(stderr, "cairn: %s\n", err.text);
     }
     cn_buf_fini(&address);
     cn_json_free(answer);
-    cn_ctl_close(&ctl);
+    cn_api_close(&api);
     return rc < 0 ? 1 : 0;
 }

@@ -44,20 +44,20 @@ static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, str
 static int ask_server(const struct cn_args *args, struct cn_disk *disk, const char *data,
                       struct cn_err *err)
 {
-    struct cn_ctl ctl;
+    struct cn_api api;
     struct cn_args there = {.data = data};
     struct cn_json *answer = NULL;
-    int rc = cn_ctl_connect(&ctl, &there, err);
+    int rc = cn_api_connect(&api, &there, err);
     if (rc == 0)
         rc = cn_deploy_leave_request(args, disk, err);
     if (rc == 0)
-        rc = cn_ctl_call(&ctl, "POST", "/api/deploy", NULL, &answer, err);
+        rc = cn_api_call(&api, "POST", "/api/deploy", NULL, &answer, err);
     if (rc == 0)
         printf("the server has deployed it\n");
     else
         cn_err_context(err, "the server that uses %s", data);
     cn_json_free(answer);
-    cn_ctl_close(&ctl);
+    cn_api_close(&api);
     return rc;
 }
 

@@ -12,8 +12,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/verb.h"
 #include "server/config.h"
 #include "server/files.h"
 #include "text/base64.h"
@@ -23,7 +23,7 @@
 /* --- the namespace --------------------------------------------------------------------------- */
 
 /* The id that --binding or --namespace-id means; owned. NULL with an error. */
-static char *namespace_id(struct cn_datacli *cli, struct cn_err *err)
+static char *namespace_id(struct cn_verb_run *cli, struct cn_err *err)
 {
     const struct cn_args *args = cli->args;
     const struct cn_config *config = cli->project.config;
@@ -44,43 +44,43 @@ static char *namespace_id(struct cn_datacli *cli, struct cn_err *err)
 }
 
 /* A namespace of the project that was never served comes into being when it is written to. */
-static int make_namespace(struct cn_datacli *cli, const char *id, struct cn_err *err)
+static int make_namespace(struct cn_verb_run *cli, const char *id, struct cn_err *err)
 {
     if (!cli->args->binding)
         return 0;
-    cn_datacli_target(cli, "/api/kv", id, NULL);
-    return cn_datacli_call(cli, "PUT", err);
+    cn_verb_target(cli, "/api/kv", id, NULL);
+    return cn_verb_call(cli, "PUT", err);
 }
 
 static int add_namespace(void *data, const struct cn_json *entry, struct cn_err *err)
 {
     (void)err;
     struct cn_table *table = data;
-    cn_datacli_cell(table, cn_json_text(entry, "id"));
-    cn_datacli_cell(table, cn_json_text(entry, "title"));
-    cn_datacli_size_cell(table, cn_json_int(entry, "bytes"));
+    cn_verb_cell(table, cn_json_text(entry, "id"));
+    cn_verb_cell(table, cn_json_text(entry, "title"));
+    cn_verb_size_cell(table, cn_json_int(entry, "bytes"));
     return 0;
 }
 
-static int run_namespaces(struct cn_datacli *cli, struct cn_err *err)
+static int run_namespaces(struct cn_verb_run *cli, struct cn_err *err)
 {
     struct cn_table table;
-    cn_datacli_target(cli, "/api/kv", NULL);
+    cn_verb_target(cli, "/api/kv", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "namespaces", cn_datacli_print, NULL, err);
+        return cn_verb_list(cli, "namespaces", cn_verb_print, NULL, err);
     cn_table_init(&table, 3);
-    cn_datacli_cell(&table, "ID");
-    cn_datacli_cell(&table, "TITLE");
-    cn_datacli_cell(&table, "ON DISK");
-    int rc = cn_datacli_list(cli, "namespaces", add_namespace, &table, err);
+    cn_verb_cell(&table, "ID");
+    cn_verb_cell(&table, "TITLE");
+    cn_verb_cell(&table, "ON DISK");
+    int rc = cn_verb_list(cli, "namespaces", add_namespace, &table, err);
     cn_table_print(&table);
     return rc;
 }
 
-static int run_create(struct cn_datacli *cli, struct cn_err *err)
+static int run_create(struct cn_verb_run *cli, struct cn_err *err)
 {
-    cn_datacli_target(cli, "/api/kv", cli->rest[0], NULL);
-    int rc = cn_datacli_call(cli, "PUT", err);
+    cn_verb_target(cli, "/api/kv", cli->rest[0], NULL);
+    int rc = cn_verb_call(cli, "PUT", err);
     if (rc == 0 && cli->args->json)
         cn_print_line(cli->answer);
     else if (rc == 0)
@@ -112,33 +112,33 @@ static int print_key(void *data, const struct cn_json *entry, struct cn_err *err
     return 0;
 }
 
-static int run_list(struct cn_datacli *cli, struct cn_err *err)
+static int run_list(struct cn_verb_run *cli, struct cn_err *err)
 {
     char *id = namespace_id(cli, err);
     if (!id)
         return err->code;
-    cn_datacli_target(cli, "/api/kv", id, "keys", NULL);
-    cn_datacli_param(cli, "limit", "1000");
-    cn_datacli_param(cli, "prefix", cli->args->prefix);
+    cn_verb_target(cli, "/api/kv", id, "keys", NULL);
+    cn_verb_param(cli, "limit", "1000");
+    cn_verb_param(cli, "prefix", cli->args->prefix);
     cn_free(id);
-    return cn_datacli_list(cli, "keys", cli->args->json ? cn_datacli_print : print_key, NULL, err);
+    return cn_verb_list(cli, "keys", cli->args->json ? cn_verb_print : print_key, NULL, err);
 }
 
-static int run_get(struct cn_datacli *cli, struct cn_err *err)
+static int run_get(struct cn_verb_run *cli, struct cn_err *err)
 {
     char *id = namespace_id(cli, err);
     if (!id)
         return err->code;
-    struct cn_datacli_file out = {STDOUT_FILENO, "standard output", NULL};
-    cn_datacli_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
+    struct cn_verb_file out = {STDOUT_FILENO, "standard output", NULL};
+    cn_verb_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
     cn_free(id);
-    return cn_ctl_fetch(&cli->ctl, cn_buf_text(&cli->target), cn_datacli_write_file, &out, err);
+    return cn_api_fetch(&cli->api, cn_buf_text(&cli->target), cn_verb_write_file, &out, err);
 }
 
-static int put_file(struct cn_datacli *cli, const char *path, struct cn_err *err)
+static int put_file(struct cn_verb_run *cli, const char *path, struct cn_err *err)
 {
     struct cn_progress progress;
-    struct cn_datacli_file file = {open(path, O_RDONLY | O_CLOEXEC), path, &progress};
+    struct cn_verb_file file = {open(path, O_RDONLY | O_CLOEXEC), path, &progress};
     struct stat info;
     if (file.fd < 0 || fstat(file.fd, &info) < 0) {
         int rc = cn_err_errno(err, errno, "cannot read %s", path);
@@ -146,25 +146,24 @@ static int put_file(struct cn_datacli *cli, const char *path, struct cn_err *err
             close(file.fd);
         return rc;
     }
-    struct cn_ctl_body body = {S_ISREG(info.st_mode) ? info.st_size : -1, cn_datacli_read_file,
-                               &file};
+    struct cn_api_body body = {S_ISREG(info.st_mode) ? info.st_size : -1, cn_verb_read_file, &file};
     cn_progress_begin(&progress, "writing", body.size > 0 ? (uint64_t)body.size : 0, true);
-    int rc = cn_ctl_put(&cli->ctl, cn_buf_text(&cli->target), &body, &cli->answer, err);
+    int rc = cn_api_put(&cli->api, cn_buf_text(&cli->target), &body, &cli->answer, err);
     cn_progress_end(&progress);
     close(file.fd);
     return rc;
 }
 
-static int put_text(struct cn_datacli *cli, const char *value, size_t size, struct cn_err *err)
+static int put_text(struct cn_verb_run *cli, const char *value, size_t size, struct cn_err *err)
 {
-    struct cn_ctl_bytes text = {value, size};
-    struct cn_ctl_body body = {(int64_t)size, cn_ctl_read_bytes, &text};
+    struct cn_api_bytes text = {value, size};
+    struct cn_api_body body = {(int64_t)size, cn_api_read_bytes, &text};
     cn_json_free(cli->answer);
     cli->answer = NULL;
-    return cn_ctl_put(&cli->ctl, cn_buf_text(&cli->target), &body, &cli->answer, err);
+    return cn_api_put(&cli->api, cn_buf_text(&cli->target), &body, &cli->answer, err);
 }
 
-static int run_put(struct cn_datacli *cli, struct cn_err *err)
+static int run_put(struct cn_verb_run *cli, struct cn_err *err)
 {
     const struct cn_args *args = cli->args;
     const char *value = cli->rest_count > 1 ? cli->rest[1] : NULL;
@@ -174,11 +173,11 @@ static int run_put(struct cn_datacli *cli, struct cn_err *err)
     if (!id)
         return err->code;
     int rc = make_namespace(cli, id, err);
-    cn_datacli_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
+    cn_verb_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
     cn_free(id);
-    cn_datacli_param(cli, "expiration", args->expiration);
-    cn_datacli_param(cli, "expiration_ttl", args->ttl);
-    cn_datacli_param(cli, "metadata", args->metadata);
+    cn_verb_param(cli, "expiration", args->expiration);
+    cn_verb_param(cli, "expiration_ttl", args->ttl);
+    cn_verb_param(cli, "metadata", args->metadata);
     if (rc == 0) {
         cn_json_free(cli->answer);
         cli->answer = NULL;
@@ -191,14 +190,14 @@ static int run_put(struct cn_datacli *cli, struct cn_err *err)
     return rc;
 }
 
-static int run_delete(struct cn_datacli *cli, struct cn_err *err)
+static int run_delete(struct cn_verb_run *cli, struct cn_err *err)
 {
     char *id = namespace_id(cli, err);
     if (!id)
         return err->code;
-    cn_datacli_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
+    cn_verb_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
     cn_free(id);
-    int rc = cn_datacli_call(cli, "DELETE", err);
+    int rc = cn_verb_call(cli, "DELETE", err);
     if (rc == 0 && cli->args->json)
         cn_print_line(cli->answer);
     else if (rc == 0)
@@ -209,8 +208,8 @@ static int run_delete(struct cn_datacli *cli, struct cn_err *err)
 /* --- many at once ---------------------------------------------------------------------------- */
 
 /* Reads the array of the file rest[0] and calls `each` with its entries. */
-static int each_of_file(struct cn_datacli *cli, const char *label,
-                        int (*each)(struct cn_datacli *cli, const char *id,
+static int each_of_file(struct cn_verb_run *cli, const char *label,
+                        int (*each)(struct cn_verb_run *cli, const char *id,
                                     const struct cn_json *entry, struct cn_err *err),
                         const char *id, uint64_t *count, struct cn_err *err)
 {
@@ -252,20 +251,20 @@ static const struct cn_json *key_of(const struct cn_json *entry, struct cn_err *
     return NULL;
 }
 
-static int value_target(struct cn_datacli *cli, const char *id, const struct cn_json *entry,
+static int value_target(struct cn_verb_run *cli, const char *id, const struct cn_json *entry,
                         struct cn_err *err)
 {
     const struct cn_json *key = key_of(entry, err);
     if (!key)
         return err->code;
-    cn_datacli_target(cli, "/api/kv", id, "values", NULL);
+    cn_verb_target(cli, "/api/kv", id, "values", NULL);
     cn_buf_append_byte(&cli->target, '/');
-    cn_ctl_append_bytes(&cli->target, key->text, key->size);
+    cn_api_append_bytes(&cli->target, key->text, key->size);
     return 0;
 }
 
 /* A number or JSON of an entry as a parameter. */
-static void entry_param(struct cn_datacli *cli, const struct cn_json *entry, const char *member,
+static void entry_param(struct cn_verb_run *cli, const struct cn_json *entry, const char *member,
                         const char *otherwise)
 {
     const struct cn_json *value = cn_json_find(entry, member);
@@ -275,12 +274,12 @@ static void entry_param(struct cn_datacli *cli, const struct cn_json *entry, con
     else if (otherwise)
         cn_buf_append_str(&text, otherwise);
     if (text.size)
-        cn_datacli_param(cli, member, cn_buf_text(&text));
+        cn_verb_param(cli, member, cn_buf_text(&text));
     cn_buf_fini(&text);
 }
 
 /* {"key","value","expiration"?,"expiration_ttl"?,"metadata"?,"base64"?} */
-static int put_entry(struct cn_datacli *cli, const char *id, const struct cn_json *entry,
+static int put_entry(struct cn_verb_run *cli, const char *id, const struct cn_json *entry,
                      struct cn_err *err)
 {
     const struct cn_json *value = cn_json_find(entry, "value");
@@ -310,14 +309,14 @@ static int append_piece(void *data, const void *bytes, size_t size, struct cn_er
     return 0;
 }
 
-static int get_entry(struct cn_datacli *cli, const char *id, const struct cn_json *entry,
+static int get_entry(struct cn_verb_run *cli, const char *id, const struct cn_json *entry,
                      struct cn_err *err)
 {
     struct cn_buf value = {0}, line = {0};
     int rc = value_target(cli, id, entry, err);
     if (rc < 0)
         return rc;
-    rc = cn_ctl_fetch(&cli->ctl, cn_buf_text(&cli->target), append_piece, &value, err);
+    rc = cn_api_fetch(&cli->api, cn_buf_text(&cli->target), append_piece, &value, err);
     if (rc == 0 || rc == CN_ENOTFOUND) {
         const struct cn_json *key = key_of(entry, err);
         cn_buf_append_json(&line, key->text, key->size);
@@ -334,14 +333,14 @@ static int get_entry(struct cn_datacli *cli, const char *id, const struct cn_jso
     return rc;
 }
 
-static int delete_entry(struct cn_datacli *cli, const char *id, const struct cn_json *entry,
+static int delete_entry(struct cn_verb_run *cli, const char *id, const struct cn_json *entry,
                         struct cn_err *err)
 {
     int rc = value_target(cli, id, entry, err);
-    return rc < 0 ? rc : cn_datacli_call(cli, "DELETE", err);
+    return rc < 0 ? rc : cn_verb_call(cli, "DELETE", err);
 }
 
-static int run_bulk_get(struct cn_datacli *cli, struct cn_err *err)
+static int run_bulk_get(struct cn_verb_run *cli, struct cn_err *err)
 {
     uint64_t count;
     char *id = namespace_id(cli, err);
@@ -354,7 +353,7 @@ static int run_bulk_get(struct cn_datacli *cli, struct cn_err *err)
     return rc;
 }
 
-static int run_bulk_put(struct cn_datacli *cli, struct cn_err *err)
+static int run_bulk_put(struct cn_verb_run *cli, struct cn_err *err)
 {
     uint64_t count;
     char *id = namespace_id(cli, err);
@@ -369,14 +368,14 @@ static int run_bulk_put(struct cn_datacli *cli, struct cn_err *err)
     return rc;
 }
 
-static int run_bulk_delete(struct cn_datacli *cli, struct cn_err *err)
+static int run_bulk_delete(struct cn_verb_run *cli, struct cn_err *err)
 {
     uint64_t count;
     char *id = namespace_id(cli, err);
     if (!id)
         return err->code;
     char *question = cn_sprintf("Delete the keys of %s from %s?", cli->rest[0], id);
-    int rc = cn_datacli_confirm(cli, question, err);
+    int rc = cn_verb_confirm(cli, question, err);
     if (rc == 0)
         rc = each_of_file(cli, "deleting", delete_entry, id, &count, err);
     if (rc == 0)
@@ -391,7 +390,7 @@ static int run_bulk_delete(struct cn_datacli *cli, struct cn_err *err)
 
 int cn_cmd_kv(const struct cn_args *args)
 {
-    static const struct cn_datacli_verb verbs[] = {
+    static const struct cn_verb verbs[] = {
         {"namespace", "list", 0, 0, false, run_namespaces},
         {"namespace", "create", 1, 1, true, run_create},
         {"key", "list", 0, 0, false, run_list},
@@ -402,8 +401,8 @@ int cn_cmd_kv(const struct cn_args *args)
         {"bulk", "put", 1, 1, true, run_bulk_put},
         {"bulk", "delete", 1, 1, true, run_bulk_delete},
     };
-    return cn_datacli_run(args, verbs, CN_ARRAY_COUNT(verbs),
-                          "kv needs one of: namespace list | namespace create ID | key list | key "
-                          "get KEY | key put KEY [VALUE] | key delete KEY | bulk get|put|delete "
-                          "FILE; `cairn help kv` explains them");
+    return cn_verb_main(args, verbs, CN_ARRAY_COUNT(verbs),
+                        "kv needs one of: namespace list | namespace create ID | key list | key "
+                        "get KEY | key put KEY [VALUE] | key delete KEY | bulk get|put|delete "
+                        "FILE; `cairn help kv` explains them");
 }

@@ -14,12 +14,12 @@
 #include "base/mem.h"
 #include "cli/api.h"
 #include "cli/args.h"
-#include "cli/command.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/verb.h"
 
 struct command {
-    struct cn_ctl ctl;
+    struct cn_api api;
     const struct cn_args *args;
     struct cn_buf target, body;
     struct cn_json *answer; /* owned, the last one */
@@ -30,9 +30,9 @@ static void object_target(struct command *command, const char *suffix)
 {
     cn_buf_clear(&command->target);
     cn_buf_append_str(&command->target, "/api/objects/");
-    cn_ctl_append_param(&command->target, NULL, command->args->rest[1]);
+    cn_api_append_param(&command->target, NULL, command->args->rest[1]);
     cn_buf_append_byte(&command->target, '/');
-    cn_ctl_append_param(&command->target, NULL, command->args->rest[2]);
+    cn_api_append_param(&command->target, NULL, command->args->rest[2]);
     cn_buf_append_str(&command->target, suffix);
 }
 
@@ -40,7 +40,7 @@ static int call(struct command *command, const char *method, struct cn_err *err)
 {
     cn_json_free(command->answer);
     command->answer = NULL;
-    return cn_ctl_call(&command->ctl, method, cn_buf_text(&command->target),
+    return cn_api_call(&command->api, method, cn_buf_text(&command->target),
                        command->body.size ? cn_buf_text(&command->body) : NULL, &command->answer,
                        err);
 }
@@ -71,14 +71,14 @@ static int list_namespace(struct command *command, const char *namespace_name, s
     do {
         cn_buf_clear(&command->target);
         cn_buf_append_str(&command->target, "/api/objects?limit=1000&");
-        cn_ctl_append_param(&command->target, "namespace", namespace_name);
+        cn_api_append_param(&command->target, "namespace", namespace_name);
         if (command->args->prefix) {
             cn_buf_append_byte(&command->target, '&');
-            cn_ctl_append_param(&command->target, "prefix", command->args->prefix);
+            cn_api_append_param(&command->target, "prefix", command->args->prefix);
         }
         if (cursor) {
             cn_buf_append_byte(&command->target, '&');
-            cn_ctl_append_param(&command->target, "cursor", cursor);
+            cn_api_append_param(&command->target, "cursor", cursor);
         }
         cn_free(cursor);
         cursor = NULL;
@@ -235,19 +235,19 @@ static int run_export(struct command *command, struct cn_err *err)
 {
     const struct cn_args *args = command->args;
     struct cn_progress progress;
-    struct cn_datacli_file sink = {.path = args->rest[3], .progress = &progress};
+    struct cn_verb_file sink = {.path = args->rest[3], .progress = &progress};
     if (args->bookmark && args->time)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
     object_target(command, "/export?");
     if (args->bookmark || args->time)
-        cn_ctl_append_param(&command->target, args->bookmark ? "bookmark" : "time",
+        cn_api_append_param(&command->target, args->bookmark ? "bookmark" : "time",
                             args->bookmark ? args->bookmark : args->time);
     sink.fd = open(sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (sink.fd < 0)
         return cn_err_errno(err, errno, "cannot create %s", sink.path);
     cn_progress_begin(&progress, "exporting", 0, true);
-    int rc = cn_ctl_fetch(&command->ctl, cn_buf_text(&command->target), cn_datacli_write_file,
-                          &sink, err);
+    int rc =
+        cn_api_fetch(&command->api, cn_buf_text(&command->target), cn_verb_write_file, &sink, err);
     cn_progress_end(&progress);
     if (rc == 0 && fsync(sink.fd) < 0)
         rc = cn_err_errno(err, errno, "cannot write %s", sink.path);
@@ -332,13 +332,13 @@ int cn_cmd_objects(const struct cn_args *args)
         return usage();
     struct cn_err err = {0};
     struct command command = {.args = args};
-    int rc = cn_ctl_open(&command.ctl, args, !verb->writes, &err);
+    int rc = cn_api_open(&command.api, args, !verb->writes, &err);
     if (rc == 0)
         rc = verb->run(&command, &err);
     cn_json_free(command.answer);
     cn_buf_fini(&command.target);
     cn_buf_fini(&command.body);
-    cn_ctl_close(&command.ctl);
+    cn_api_close(&command.api);
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
     return rc < 0 ? 1 : 0;

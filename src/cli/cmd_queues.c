@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/verb.h"
 #include "server/config.h"
 
 #define REDRIVE_STEP 1000 /* messages of one call */
@@ -23,38 +23,38 @@ static int add_queue(void *data, const struct cn_json *entry, struct cn_err *err
     struct cn_table *table = data;
     const struct cn_json *paused = cn_json_find(entry, "paused");
     const struct cn_json *consumers = cn_json_find(entry, "consumers");
-    cn_datacli_cell(table, cn_json_text(entry, "name"));
+    cn_verb_cell(table, cn_json_text(entry, "name"));
     cn_table_add_json(table, cn_json_find(entry, "backlog"));
-    cn_datacli_size_cell(table, cn_json_int(entry, "bytes"));
-    cn_datacli_time_cell(table, entry, "oldest");
-    cn_datacli_cell(table, paused && paused->boolean ? "paused" : "delivering");
+    cn_verb_size_cell(table, cn_json_int(entry, "bytes"));
+    cn_verb_time_cell(table, entry, "oldest");
+    cn_verb_cell(table, paused && paused->boolean ? "paused" : "delivering");
     struct cn_buf names = {0};
     for (const struct cn_json *each = consumers ? consumers->first : NULL; each; each = each->next)
         cn_buf_printf(&names, "%s%s", names.size ? "," : "", cn_json_text(each, "worker"));
     cn_table_add(table, (char *)names.data, names.size);
     cn_buf_fini(&names);
-    cn_datacli_cell(table, cn_json_text(entry, "deadLetterQueue"));
+    cn_verb_cell(table, cn_json_text(entry, "deadLetterQueue"));
     return 0;
 }
 
-static int run_list(struct cn_datacli *cli, struct cn_err *err)
+static int run_list(struct cn_verb_run *cli, struct cn_err *err)
 {
     static const char *const heading[] = {"QUEUE",    "BACKLOG",   "SIZE",        "OLDEST",
                                           "DELIVERY", "CONSUMERS", "DEAD LETTERS"};
     struct cn_table table;
-    cn_datacli_target(cli, "/api/queues", NULL);
+    cn_verb_target(cli, "/api/queues", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "queues", cn_datacli_print, NULL, err);
+        return cn_verb_list(cli, "queues", cn_verb_print, NULL, err);
     cn_table_init(&table, CN_ARRAY_COUNT(heading));
     for (size_t i = 0; i < CN_ARRAY_COUNT(heading); i++)
-        cn_datacli_cell(&table, heading[i]);
-    int rc = cn_datacli_list(cli, "queues", add_queue, &table, err);
+        cn_verb_cell(&table, heading[i]);
+    int rc = cn_verb_list(cli, "queues", add_queue, &table, err);
     cn_table_print(&table);
     return rc;
 }
 
 /* Prints settings and backlog, which the last answer has. */
-static int print_info(struct cn_datacli *cli)
+static int print_info(struct cn_verb_run *cli)
 {
     const struct cn_json *result = cn_json_find(cli->answer, "result");
     const struct cn_json *settings = cn_json_find(result, "settings");
@@ -74,10 +74,10 @@ static int print_info(struct cn_datacli *cli)
     return 0;
 }
 
-static int run_info(struct cn_datacli *cli, struct cn_err *err)
+static int run_info(struct cn_verb_run *cli, struct cn_err *err)
 {
-    cn_datacli_target(cli, "/api/queues", cli->rest[0], NULL);
-    int rc = cn_datacli_call(cli, "GET", err);
+    cn_verb_target(cli, "/api/queues", cli->rest[0], NULL);
+    int rc = cn_verb_call(cli, "GET", err);
     return rc < 0 ? rc : print_info(cli);
 }
 
@@ -109,7 +109,7 @@ static void print_message(const struct cn_json *message)
     cn_buf_fini(&body);
 }
 
-static int run_peek(struct cn_datacli *cli, struct cn_err *err)
+static int run_peek(struct cn_verb_run *cli, struct cn_err *err)
 {
     uint64_t limit, count = 0;
     char *cursor = NULL;
@@ -117,10 +117,10 @@ static int run_peek(struct cn_datacli *cli, struct cn_err *err)
     while (rc == 0 && count < limit) {
         char page[16];
         snprintf(page, sizeof(page), "%d", (int)(limit - count < 100 ? limit - count : 100));
-        cn_datacli_target(cli, "/api/queues", cli->rest[0], "messages", NULL);
-        cn_datacli_param(cli, "limit", page);
-        cn_datacli_param(cli, "cursor", cursor);
-        rc = cn_datacli_call(cli, "GET", err);
+        cn_verb_target(cli, "/api/queues", cli->rest[0], "messages", NULL);
+        cn_verb_param(cli, "limit", page);
+        cn_verb_param(cli, "cursor", cursor);
+        rc = cn_verb_call(cli, "GET", err);
         const struct cn_json *messages = cn_json_find(cli->answer, "messages");
         for (const struct cn_json *each = messages ? messages->first : NULL; each;
              each = each->next, count++) {
@@ -142,38 +142,38 @@ static int run_peek(struct cn_datacli *cli, struct cn_err *err)
 
 /* --- changing -------------------------------------------------------------------------------- */
 
-static int set_paused(struct cn_datacli *cli, bool paused, struct cn_err *err)
+static int set_paused(struct cn_verb_run *cli, bool paused, struct cn_err *err)
 {
-    cn_datacli_target(cli, "/api/queues", cli->rest[0], NULL);
+    cn_verb_target(cli, "/api/queues", cli->rest[0], NULL);
     cn_buf_printf(&cli->body, "{\"settings\":{\"delivery_paused\":%s}}", paused ? "true" : "false");
-    int rc = cn_datacli_call(cli, "PATCH", err);
+    int rc = cn_verb_call(cli, "PATCH", err);
     return rc < 0 ? rc : print_info(cli);
 }
 
-static int run_pause(struct cn_datacli *cli, struct cn_err *err)
+static int run_pause(struct cn_verb_run *cli, struct cn_err *err)
 {
     return set_paused(cli, true, err);
 }
 
-static int run_resume(struct cn_datacli *cli, struct cn_err *err)
+static int run_resume(struct cn_verb_run *cli, struct cn_err *err)
 {
     return set_paused(cli, false, err);
 }
 
-static int run_purge(struct cn_datacli *cli, struct cn_err *err)
+static int run_purge(struct cn_verb_run *cli, struct cn_err *err)
 {
     char *question = cn_sprintf("Delete every message of %s?", cli->rest[0]);
-    int rc = cn_datacli_confirm(cli, question, err);
+    int rc = cn_verb_confirm(cli, question, err);
     cn_free(question);
     if (rc < 0)
         return rc;
-    cn_datacli_target(cli, "/api/queues", cli->rest[0], "purge", NULL);
-    rc = cn_datacli_call(cli, "POST", err);
+    cn_verb_target(cli, "/api/queues", cli->rest[0], "purge", NULL);
+    rc = cn_verb_call(cli, "POST", err);
     return rc < 0 ? rc : print_info(cli);
 }
 
 /* BODY is JSON if it can be read so, else a text; --content-type decides. */
-static int run_send(struct cn_datacli *cli, struct cn_err *err)
+static int run_send(struct cn_verb_run *cli, struct cn_err *err)
 {
     const char *type = cli->args->content_type, *text = cli->rest[1];
     struct cn_err bad = {0};
@@ -187,7 +187,7 @@ static int run_send(struct cn_datacli *cli, struct cn_err *err)
         type && strcmp(type, "text") == 0 ? NULL : cn_json_parse(text, strlen(text), &bad);
     if (!json && type && strcmp(type, "json") == 0)
         return cn_err_set(err, CN_EINVALID, "the body is no JSON: %s", bad.text);
-    cn_datacli_target(cli, "/api/queues", cli->rest[0], "messages", NULL);
+    cn_verb_target(cli, "/api/queues", cli->rest[0], "messages", NULL);
     cn_buf_printf(&cli->body, "{\"content_type\":\"%s\",\"body\":", json ? "json" : "text");
     if (json)
         cn_json_write(&cli->body, json);
@@ -197,7 +197,7 @@ static int run_send(struct cn_datacli *cli, struct cn_err *err)
         cn_buf_printf(&cli->body, ",\"delay_seconds\":%ld", strtol(delay, NULL, 10));
     cn_buf_append_byte(&cli->body, '}');
     cn_json_free(json);
-    int rc = cn_datacli_call(cli, "POST", err);
+    int rc = cn_verb_call(cli, "POST", err);
     if (rc == 0 && cli->args->json)
         cn_print_line(cn_json_find(cli->answer, "result"));
     else if (rc == 0)
@@ -209,7 +209,7 @@ static int run_send(struct cn_datacli *cli, struct cn_err *err)
 
 /* The one queue of the project that has this one for its dead letters, or NULL. A server knows
  * better; this is for a directory without one. */
-static const char *source_of(struct cn_datacli *cli)
+static const char *source_of(struct cn_verb_run *cli)
 {
     const struct cn_config *config = cli->project.config;
     const char *found = NULL;
@@ -224,16 +224,16 @@ static const char *source_of(struct cn_datacli *cli)
     return found;
 }
 
-static int run_redrive(struct cn_datacli *cli, struct cn_err *err)
+static int run_redrive(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const char *to = cli->args->to ? cli->args->to : cli->ctl.online ? NULL : source_of(cli);
+    const char *to = cli->args->to ? cli->args->to : cli->api.online ? NULL : source_of(cli);
     uint64_t limit, moved = 0, count;
     struct cn_progress progress;
     int rc = read_limit(cli->args, UINT64_MAX, &limit, err);
     if (rc == 0) {
         /* No more than there are now: what fails again waits for the next time. */
-        cn_datacli_target(cli, "/api/queues", cli->rest[0], NULL);
-        rc = cn_datacli_call(cli, "GET", err);
+        cn_verb_target(cli, "/api/queues", cli->rest[0], NULL);
+        rc = cn_verb_call(cli, "GET", err);
     }
     if (rc < 0)
         return rc;
@@ -243,14 +243,14 @@ static int run_redrive(struct cn_datacli *cli, struct cn_err *err)
     cn_progress_begin(&progress, "moving", limit, false);
     do {
         uint64_t step = limit - moved < REDRIVE_STEP ? limit - moved : REDRIVE_STEP;
-        cn_datacli_target(cli, "/api/queues", cli->rest[0], "redrive", NULL);
+        cn_verb_target(cli, "/api/queues", cli->rest[0], "redrive", NULL);
         cn_buf_printf(&cli->body, "{\"limit\":%" PRIu64, step ? step : 1);
         if (to) {
             cn_buf_append_str(&cli->body, ",\"to\":");
             cn_buf_append_json(&cli->body, to, strlen(to));
         }
         cn_buf_append_byte(&cli->body, '}');
-        rc = cn_datacli_call(cli, "POST", err);
+        rc = cn_verb_call(cli, "POST", err);
         count = rc == 0 ? (uint64_t)cn_json_int(cli->answer, "moved") : 0;
         const char *where = cn_json_text(cli->answer, "to");
         if (!target && where)
@@ -273,7 +273,7 @@ static int run_redrive(struct cn_datacli *cli, struct cn_err *err)
 
 int cn_cmd_queues(const struct cn_args *args)
 {
-    static const struct cn_datacli_verb verbs[] = {
+    static const struct cn_verb verbs[] = {
         {NULL, "list", 0, 0, false, run_list},
         {NULL, "info", 1, 1, false, run_info},
         {NULL, "peek", 1, 1, false, run_peek},
@@ -283,8 +283,8 @@ int cn_cmd_queues(const struct cn_args *args)
         {NULL, "purge", 1, 1, true, run_purge},
         {NULL, "redrive", 1, 1, true, run_redrive},
     };
-    return cn_datacli_run(args, verbs, CN_ARRAY_COUNT(verbs),
-                          "queues needs one of: list | info QUEUE | peek QUEUE | send QUEUE BODY | "
-                          "pause-delivery QUEUE | resume-delivery QUEUE | purge QUEUE | redrive "
-                          "QUEUE; `cairn help queues` explains them");
+    return cn_verb_main(args, verbs, CN_ARRAY_COUNT(verbs),
+                        "queues needs one of: list | info QUEUE | peek QUEUE | send QUEUE BODY | "
+                        "pause-delivery QUEUE | resume-delivery QUEUE | purge QUEUE | redrive "
+                        "QUEUE; `cairn help queues` explains them");
 }

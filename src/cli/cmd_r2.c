@@ -12,46 +12,46 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/verb.h"
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
 static void begin_buckets(struct cn_table *table)
 {
     cn_table_init(table, 3);
-    cn_datacli_cell(table, "BUCKET");
-    cn_datacli_cell(table, "OBJECTS");
-    cn_datacli_cell(table, "SIZE");
+    cn_verb_cell(table, "BUCKET");
+    cn_verb_cell(table, "OBJECTS");
+    cn_verb_cell(table, "SIZE");
 }
 
 static int add_bucket(void *data, const struct cn_json *entry, struct cn_err *err)
 {
     (void)err;
     struct cn_table *table = data;
-    cn_datacli_cell(table, cn_json_text(entry, "name"));
+    cn_verb_cell(table, cn_json_text(entry, "name"));
     cn_table_add_json(table, cn_json_find(entry, "objects"));
-    cn_datacli_size_cell(table, cn_json_int(entry, "bytes"));
+    cn_verb_size_cell(table, cn_json_int(entry, "bytes"));
     return 0;
 }
 
-static int run_buckets(struct cn_datacli *cli, struct cn_err *err)
+static int run_buckets(struct cn_verb_run *cli, struct cn_err *err)
 {
     struct cn_table table;
-    cn_datacli_target(cli, "/api/r2", NULL);
+    cn_verb_target(cli, "/api/r2", NULL);
     if (cli->args->json)
-        return cn_datacli_list(cli, "buckets", cn_datacli_print, NULL, err);
+        return cn_verb_list(cli, "buckets", cn_verb_print, NULL, err);
     begin_buckets(&table);
-    int rc = cn_datacli_list(cli, "buckets", add_bucket, &table, err);
+    int rc = cn_verb_list(cli, "buckets", add_bucket, &table, err);
     cn_table_print(&table);
     return rc;
 }
 
-static int show_bucket(struct cn_datacli *cli, const char *method, struct cn_err *err)
+static int show_bucket(struct cn_verb_run *cli, const char *method, struct cn_err *err)
 {
     struct cn_table table;
-    cn_datacli_target(cli, "/api/r2", cli->rest[0], NULL);
-    int rc = cn_datacli_call(cli, method, err);
+    cn_verb_target(cli, "/api/r2", cli->rest[0], NULL);
+    int rc = cn_verb_call(cli, method, err);
     if (rc < 0)
         return rc;
     if (cli->args->json) {
@@ -64,17 +64,17 @@ static int show_bucket(struct cn_datacli *cli, const char *method, struct cn_err
     return 0;
 }
 
-static int run_bucket_info(struct cn_datacli *cli, struct cn_err *err)
+static int run_bucket_info(struct cn_verb_run *cli, struct cn_err *err)
 {
     return show_bucket(cli, "GET", err);
 }
 
-static int run_bucket_create(struct cn_datacli *cli, struct cn_err *err)
+static int run_bucket_create(struct cn_verb_run *cli, struct cn_err *err)
 {
     return show_bucket(cli, "PUT", err);
 }
 
-static int run_bucket_delete(struct cn_datacli *cli, struct cn_err *err)
+static int run_bucket_delete(struct cn_verb_run *cli, struct cn_err *err)
 {
     (void)cli;
     return cn_err_set(err, CN_EUNSUPPORTED,
@@ -86,7 +86,7 @@ static int run_bucket_delete(struct cn_datacli *cli, struct cn_err *err)
 
 /* Where the name of the bucket ends in BUCKET/KEY. A bucket without a name of its own is called
  * worker/BINDING: if there is none up to the first slash, the second one counts. */
-static int find_slash(struct cn_datacli *cli, const char *path, const char **slash,
+static int find_slash(struct cn_verb_run *cli, const char *path, const char **slash,
                       struct cn_err *err)
 {
     const char *first = strchr(path, '/'), *second = first ? strchr(first + 1, '/') : NULL;
@@ -97,20 +97,20 @@ static int find_slash(struct cn_datacli *cli, const char *path, const char **sla
         return 0;
     struct cn_err missing;
     char *bucket = cn_strndup(path, (size_t)(first - path));
-    cn_datacli_target(cli, "/api/r2", bucket, NULL);
+    cn_verb_target(cli, "/api/r2", bucket, NULL);
     cn_free(bucket);
-    if (cn_datacli_call(cli, "GET", &missing) != CN_ENOTFOUND)
+    if (cn_verb_call(cli, "GET", &missing) != CN_ENOTFOUND)
         return 0;
     bucket = cn_strndup(path, (size_t)(second - path));
-    cn_datacli_target(cli, "/api/r2", bucket, NULL);
+    cn_verb_target(cli, "/api/r2", bucket, NULL);
     cn_free(bucket);
-    if (cn_datacli_call(cli, "GET", &missing) == 0)
+    if (cn_verb_call(cli, "GET", &missing) == 0)
         *slash = second;
     return 0;
 }
 
 /* Begins the target of the object BUCKET/KEY; `key` is where the key begins. */
-static int object_target(struct cn_datacli *cli, const char **key, struct cn_err *err)
+static int object_target(struct cn_verb_run *cli, const char **key, struct cn_err *err)
 {
     const char *path = cli->rest[0], *slash;
     int rc = find_slash(cli, path, &slash, err);
@@ -118,7 +118,7 @@ static int object_target(struct cn_datacli *cli, const char **key, struct cn_err
         return rc;
     char *bucket = cn_strndup(path, (size_t)(slash - path));
     *key = slash + 1;
-    cn_datacli_target(cli, "/api/r2", bucket, "objects", *key, NULL);
+    cn_verb_target(cli, "/api/r2", bucket, "objects", *key, NULL);
     cn_free(bucket);
     cn_json_free(cli->answer);
     cli->answer = NULL;
@@ -129,15 +129,15 @@ static int add_object(void *data, const struct cn_json *entry, struct cn_err *er
 {
     (void)err;
     struct cn_table *table = data;
-    cn_datacli_size_cell(table, cn_json_int(entry, "size"));
-    cn_datacli_time_cell(table, entry, "uploaded");
-    cn_datacli_cell(table, cn_json_text(cn_json_find(entry, "http"), "contentType"));
+    cn_verb_size_cell(table, cn_json_int(entry, "size"));
+    cn_verb_time_cell(table, entry, "uploaded");
+    cn_verb_cell(table, cn_json_text(cn_json_find(entry, "http"), "contentType"));
     cn_table_add_json(table, cn_json_find(entry, "key"));
     return 0;
 }
 
 /* With a delimiter: what has more of it is listed once. */
-static void print_prefixes(const struct cn_datacli *cli)
+static void print_prefixes(const struct cn_verb_run *cli)
 {
     const struct cn_json *prefixes = cn_json_find(cli->answer, "prefixes");
     for (const struct cn_json *each = prefixes ? prefixes->first : NULL; each; each = each->next) {
@@ -155,29 +155,28 @@ static void print_prefixes(const struct cn_datacli *cli)
 }
 
 /* A page at a time, so that a bucket of any size can be listed. */
-static int run_list(struct cn_datacli *cli, struct cn_err *err)
+static int run_list(struct cn_verb_run *cli, struct cn_err *err)
 {
-    cn_datacli_target(cli, "/api/r2", cli->rest[0], "objects", NULL);
-    cn_datacli_param(cli, "limit", "1000");
-    cn_datacli_param(cli, "prefix", cli->args->prefix);
-    cn_datacli_param(cli, "delimiter", cli->args->delimiter);
+    cn_verb_target(cli, "/api/r2", cli->rest[0], "objects", NULL);
+    cn_verb_param(cli, "limit", "1000");
+    cn_verb_param(cli, "prefix", cli->args->prefix);
+    cn_verb_param(cli, "delimiter", cli->args->delimiter);
     size_t size = cli->target.size;
     const char *cursor;
     do {
         struct cn_table table;
-        int rc = cn_datacli_call(cli, "GET", err);
+        int rc = cn_verb_call(cli, "GET", err);
         if (rc < 0)
             return rc;
         const struct cn_json *objects = cn_json_find(cli->answer, "objects");
         cn_table_init(&table, 4);
         for (const struct cn_json *each = objects->first; each; each = each->next)
-            rc =
-                cli->args->json ? cn_datacli_print(NULL, each, err) : add_object(&table, each, err);
+            rc = cli->args->json ? cn_verb_print(NULL, each, err) : add_object(&table, each, err);
         cn_table_print(&table);
         print_prefixes(cli);
         cursor = cn_json_text(cli->answer, "cursor");
         cli->target.size = size;
-        cn_datacli_param(cli, "cursor", cursor);
+        cn_verb_param(cli, "cursor", cursor);
     } while (cursor);
     return 0;
 }
@@ -192,11 +191,11 @@ static const char *default_file(const char *key, struct cn_err *err)
     return NULL;
 }
 
-static int run_get(struct cn_datacli *cli, struct cn_err *err)
+static int run_get(struct cn_verb_run *cli, struct cn_err *err)
 {
     const struct cn_args *args = cli->args;
     struct cn_progress progress;
-    struct cn_datacli_file out = {STDOUT_FILENO, "standard output", &progress};
+    struct cn_verb_file out = {STDOUT_FILENO, "standard output", &progress};
     const char *key;
     int rc = object_target(cli, &key, err);
     if (rc == 0 && args->file && args->pipe)
@@ -218,7 +217,7 @@ static int run_get(struct cn_datacli *cli, struct cn_err *err)
         }
     }
     cn_progress_begin(&progress, "reading", 0, true);
-    rc = cn_ctl_fetch(&cli->ctl, cn_buf_text(&cli->target), cn_datacli_write_file, &out, err);
+    rc = cn_api_fetch(&cli->api, cn_buf_text(&cli->target), cn_verb_write_file, &out, err);
     cn_progress_end(&progress);
     if (part) {
         if (close(out.fd) < 0 && rc == 0)
@@ -234,11 +233,11 @@ static int run_get(struct cn_datacli *cli, struct cn_err *err)
     return rc;
 }
 
-static int run_put(struct cn_datacli *cli, struct cn_err *err)
+static int run_put(struct cn_verb_run *cli, struct cn_err *err)
 {
     const struct cn_args *args = cli->args;
     struct cn_progress progress;
-    struct cn_datacli_file in = {STDIN_FILENO, "standard input", &progress};
+    struct cn_verb_file in = {STDIN_FILENO, "standard input", &progress};
     struct stat info;
     const char *key;
     int rc = object_target(cli, &key, err);
@@ -246,13 +245,13 @@ static int run_put(struct cn_datacli *cli, struct cn_err *err)
         rc = cn_err_set(err, CN_EINVALID, "what? One of --file FILE and --pipe");
     if (rc < 0)
         return rc;
-    cn_datacli_param(cli, "contentType", args->content_type);
-    cn_datacli_param(cli, "contentDisposition", args->content_disposition);
-    cn_datacli_param(cli, "contentEncoding", args->content_encoding);
-    cn_datacli_param(cli, "contentLanguage", args->content_language);
-    cn_datacli_param(cli, "cacheControl", args->cache_control);
-    cn_datacli_param(cli, "cacheExpiry", args->expires);
-    cn_datacli_param(cli, "storageClass", args->storage_class);
+    cn_verb_param(cli, "contentType", args->content_type);
+    cn_verb_param(cli, "contentDisposition", args->content_disposition);
+    cn_verb_param(cli, "contentEncoding", args->content_encoding);
+    cn_verb_param(cli, "contentLanguage", args->content_language);
+    cn_verb_param(cli, "cacheControl", args->cache_control);
+    cn_verb_param(cli, "cacheExpiry", args->expires);
+    cn_verb_param(cli, "storageClass", args->storage_class);
     if (args->file) {
         in.path = args->file;
         in.fd = open(args->file, O_RDONLY | O_CLOEXEC);
@@ -260,9 +259,9 @@ static int run_put(struct cn_datacli *cli, struct cn_err *err)
             return cn_err_errno(err, errno, "cannot read %s", args->file);
     }
     bool sized = fstat(in.fd, &info) == 0 && S_ISREG(info.st_mode) && args->file;
-    struct cn_ctl_body body = {sized ? info.st_size : -1, cn_datacli_read_file, &in};
+    struct cn_api_body body = {sized ? info.st_size : -1, cn_verb_read_file, &in};
     cn_progress_begin(&progress, "writing", sized ? (uint64_t)info.st_size : 0, true);
-    rc = cn_ctl_put(&cli->ctl, cn_buf_text(&cli->target), &body, &cli->answer, err);
+    rc = cn_api_put(&cli->api, cn_buf_text(&cli->target), &body, &cli->answer, err);
     cn_progress_end(&progress);
     if (args->file)
         close(in.fd);
@@ -274,12 +273,12 @@ static int run_put(struct cn_datacli *cli, struct cn_err *err)
     return rc;
 }
 
-static int run_delete(struct cn_datacli *cli, struct cn_err *err)
+static int run_delete(struct cn_verb_run *cli, struct cn_err *err)
 {
     const char *key;
     int rc = object_target(cli, &key, err);
     if (rc == 0)
-        rc = cn_datacli_call(cli, "DELETE", err);
+        rc = cn_verb_call(cli, "DELETE", err);
     if (rc < 0)
         return rc;
     const struct cn_json *deleted = cn_json_find(cli->answer, "deleted");
@@ -294,7 +293,7 @@ static int run_delete(struct cn_datacli *cli, struct cn_err *err)
 
 int cn_cmd_r2(const struct cn_args *args)
 {
-    static const struct cn_datacli_verb verbs[] = {
+    static const struct cn_verb verbs[] = {
         {"bucket", "list", 0, 0, false, run_buckets},
         {"bucket", "info", 1, 1, false, run_bucket_info},
         {"bucket", "create", 1, 1, true, run_bucket_create},
@@ -304,8 +303,8 @@ int cn_cmd_r2(const struct cn_args *args)
         {"object", "put", 1, 1, true, run_put},
         {"object", "delete", 1, 1, true, run_delete},
     };
-    return cn_datacli_run(args, verbs, CN_ARRAY_COUNT(verbs),
-                          "r2 needs one of: bucket list | bucket info|create BUCKET | object list "
-                          "BUCKET | object get|put|delete BUCKET/KEY; `cairn help r2` explains "
-                          "them");
+    return cn_verb_main(args, verbs, CN_ARRAY_COUNT(verbs),
+                        "r2 needs one of: bucket list | bucket info|create BUCKET | object list "
+                        "BUCKET | object get|put|delete BUCKET/KEY; `cairn help r2` explains "
+                        "them");
 }

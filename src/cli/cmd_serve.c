@@ -61,7 +61,7 @@ struct settings {
 static int choose_listen(const struct cn_args *args, const struct cn_config *config,
                          bool development, struct settings *settings, struct cn_err *err)
 {
-    int rc = cn_service_sockets(&settings->listen_fds, &settings->listen_count, &settings->host,
+    int rc = cn_systemd_sockets(&settings->listen_fds, &settings->listen_count, &settings->host,
                                 &settings->port, err);
     if (rc < 0 || settings->listen_count)
         return rc;
@@ -246,7 +246,7 @@ static int serve(const struct cn_args *args, bool development, struct cn_deploye
     if (rc == 0)
         rc = choose(args, deployer->projects[0].config, development, settings, err);
     if (rc == 0 && !development && (args->sandbox || deployer->projects[0].config->server.sandbox))
-        rc = cn_confine(&settings->monitor, deployer, args, err);
+        rc = cn_enter_sandbox(&settings->monitor, deployer, args, err);
     if (rc < 0)
         return rc;
     if (cn_deployer_wants_node(deployer)) {

@@ -97,7 +97,7 @@ static int on_bytes(void *data, const void *bytes, size_t size, struct cn_err *e
 int cn_cmd_tail(const struct cn_args *args)
 {
     struct cn_err err = {0};
-    struct cn_ctl ctl;
+    struct cn_api api;
     struct tail tail = {.args = args,
                         .worker = args->rest_count ? args->rest[0] : NULL,
                         .json = args->format && strcmp(args->format, "json") == 0,
@@ -112,10 +112,10 @@ int cn_cmd_tail(const struct cn_args *args)
                 args->status);
         return 2;
     }
-    int rc = cn_ctl_connect(&ctl, args, &err);
+    int rc = cn_api_connect(&api, args, &err);
     if (rc == 0) {
-        rc = cn_ctl_fetch(&ctl, "/api/tail", on_bytes, &tail, &err);
-        cn_ctl_close(&ctl);
+        rc = cn_api_fetch(&api, "/api/tail", on_bytes, &tail, &err);
+        cn_api_close(&api);
     }
     cn_buf_fini(&tail.line);
     if (rc < 0)

@@ -19,7 +19,7 @@ struct cn_d1_cli {
     struct cn_project project;
     const struct cn_config_d1 *d1; /* in the project's configuration */
     char *id;                      /* cn_config_d1_id() */
-    struct cn_ctl ctl;
+    struct cn_api api;
 };
 
 /* Runs a script as one transaction. `count`: without rows, one answer for all. The answer

@@ -9,24 +9,24 @@
 #include "object/node.h"
 #include "store/database.h"
 
-static void finish(struct cn_visit *visit, int result)
+static void finish(struct cn_access *access, int result)
 {
-    visit->result = result;
-    uv_sem_post(&visit->done); /* the visitor may free it from here on */
+    access->result = result;
+    uv_sem_post(&access->done); /* the visitor may free it from here on */
 }
 
 /* Back from the output gate, on the object's own lane. */
 static void on_reply(struct cn_call *call)
 {
-    struct cn_visit *visit = call->data;
+    struct cn_access *access = call->data;
     if (call->err.code < 0)
-        visit->err = call->err;
-    finish(visit, call->err.code < 0 ? call->err.code : 1);
+        access->err = call->err;
+    finish(access, call->err.code < 0 ? call->err.code : 1);
 }
 
-void cn_visit_deliver(struct cn_object *object, struct cn_call *call)
+void cn_access_deliver(struct cn_object *object, struct cn_call *call)
 {
-    struct cn_visit *visit = call->data;
+    struct cn_access *access = call->data;
     struct cn_err err = {0};
     if (object->transactions) {
         /* Its writes would become part of a transaction that may yet be rolled back. */
@@ -35,7 +35,7 @@ void cn_visit_deliver(struct cn_object *object, struct cn_call *call)
         return;
     }
     struct cn_database *db = cn_object_database(object, &err);
-    int rc = db ? visit->turn(object, db, visit->data, &err) : err.code;
+    int rc = db ? access->turn(object, db, access->data, &err) : err.code;
     if (rc == 0) {
         cn_call_reply(call, NULL);
         return;
@@ -45,96 +45,96 @@ void cn_visit_deliver(struct cn_object *object, struct cn_call *call)
     cn_call_fail(call, 0, rc, "%s", err.text);
 }
 
-static void suspend(struct cn_visit *visit)
+static void suspend(struct cn_access *access)
 {
-    struct cn_object *object = cn_object_new(visit->lane, visit->call.ns, &visit->key);
+    struct cn_object *object = cn_object_new(access->lane, access->call.ns, &access->key);
     cn_object_suspend(object);
-    visit->suspended = true;
-    finish(visit, 0);
+    access->suspended = true;
+    finish(access, 0);
 }
 
 /* On the lane. */
 static void deliver_begin(struct cn_mail *mail, void *data)
 {
     (void)data;
-    struct cn_visit *visit = CN_CONTAINER_OF(mail, struct cn_visit, call.mail);
-    struct cn_object_lane *lane = visit->lane;
-    struct cn_object *object = cn_map_find(&lane->objects, &visit->key, sizeof(visit->key));
+    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, call.mail);
+    struct cn_object_lane *lane = access->lane;
+    struct cn_object *object = cn_map_find(&lane->objects, &access->key, sizeof(access->key));
     if (lane->stopping) {
-        finish(visit, cn_err_set(&visit->err, CN_ECLOSED, "the server is stopping"));
+        finish(access, cn_err_set(&access->err, CN_ECLOSED, "the server is stopping"));
     } else if (!object) {
-        suspend(visit);
+        suspend(access);
     } else if (object->state == CN_OBJECT_SUSPENDED) { /* V1 */
-        finish(visit, cn_err_set(&visit->err, CN_ELOCKED,
-                                 "another administrative operation has the object"));
+        finish(access, cn_err_set(&access->err, CN_ELOCKED,
+                                  "another administrative operation has the object"));
     } else if (object->state == CN_OBJECT_RESTORING) {
-        finish(visit, cn_err_set(&visit->err, CN_ELOCKED, "the object is being restored"));
-    } else if (visit->exclusive) {
+        finish(access, cn_err_set(&access->err, CN_ELOCKED, "the object is being restored"));
+    } else if (access->exclusive) {
         cn_object_reset(object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED, "%s",
-                        visit->reason);
-        suspend(visit);
+                        access->reason);
+        suspend(access);
     } else if (object->inbox_count >= CN_OBJECT_INBOX_MAX) {
-        finish(visit, cn_err_set(&visit->err, CN_EOVERLOADED, "the object is overloaded"));
+        finish(access, cn_err_set(&access->err, CN_EOVERLOADED, "the object is overloaded"));
     } else {
-        visit->call.ns = object->ns;
-        cn_list_init(&visit->call.link);
-        cn_object_receive(object, &visit->call);
+        access->call.ns = object->ns;
+        cn_list_init(&access->call.link);
+        cn_object_receive(object, &access->call);
     }
     cn_object_lane_step(lane);
 }
 
-int cn_visit_begin(struct cn_visit *visit, struct cn_err *err)
+int cn_access_begin(struct cn_access *access, struct cn_err *err)
 {
-    CN_ASSERT(visit->exclusive || visit->turn);
-    visit->lane = cn_node_owner(visit->node, &visit->key);
-    visit->suspended = false;
-    visit->call = (struct cn_call){
-        .kind = CN_CALL_VISIT,
-        .key = visit->key,
-        .ns = cn_node_namespace_find(visit->node, visit->key.namespace_id), /* may be NULL */
-        .caller = visit->lane,
-        .owner = visit->lane,
+    CN_ASSERT(access->exclusive || access->turn);
+    access->lane = cn_node_owner(access->node, &access->key);
+    access->suspended = false;
+    access->call = (struct cn_call){
+        .kind = CN_CALL_ACCESS,
+        .key = access->key,
+        .ns = cn_node_namespace_find(access->node, access->key.namespace_id), /* may be NULL */
+        .caller = access->lane,
+        .owner = access->lane,
         .on_reply = on_reply,
-        .data = visit,
+        .data = access,
         .mail = {.deliver = deliver_begin},
     };
-    uv_sem_init(&visit->done, 0);
+    uv_sem_init(&access->done, 0);
     int rc;
-    if (!cn_mailbox_send(visit->lane->mailbox, &visit->call.mail)) {
+    if (!cn_mailbox_send(access->lane->mailbox, &access->call.mail)) {
         rc = cn_err_set(err, CN_ECLOSED, "the server is stopping");
     } else {
-        uv_sem_wait(&visit->done);
-        rc = visit->result;
+        uv_sem_wait(&access->done);
+        rc = access->result;
         if (rc < 0 && err)
-            *err = visit->err;
+            *err = access->err;
     }
-    uv_sem_destroy(&visit->done);
+    uv_sem_destroy(&access->done);
     return rc;
 }
 
 static void deliver_end(struct cn_mail *mail, void *data)
 {
     (void)data;
-    struct cn_visit *visit = CN_CONTAINER_OF(mail, struct cn_visit, call.mail);
-    struct cn_object_lane *lane = visit->lane;
-    struct cn_object *object = cn_map_find(&lane->objects, &visit->key, sizeof(visit->key));
+    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, call.mail);
+    struct cn_object_lane *lane = access->lane;
+    struct cn_object *object = cn_map_find(&lane->objects, &access->key, sizeof(access->key));
     if (object && object->state == CN_OBJECT_SUSPENDED) {
-        cn_alarm_look(lane, &visit->key); /* the visitor may have changed it */
+        cn_alarm_look(lane, &access->key); /* the visitor may have changed it */
         cn_object_resume(object);
     }
-    uv_sem_post(&visit->done);
+    uv_sem_post(&access->done);
     cn_object_lane_step(lane);
 }
 
-void cn_visit_end(struct cn_visit *visit)
+void cn_access_end(struct cn_access *access)
 {
-    CN_ASSERT(visit->suspended);
-    visit->suspended = false;
-    visit->call.mail.deliver = deliver_end;
-    uv_sem_init(&visit->done, 0);
-    if (cn_mailbox_send(visit->lane->mailbox, &visit->call.mail))
-        uv_sem_wait(&visit->done);
-    uv_sem_destroy(&visit->done);
+    CN_ASSERT(access->suspended);
+    access->suspended = false;
+    access->call.mail.deliver = deliver_end;
+    uv_sem_init(&access->done, 0);
+    if (cn_mailbox_send(access->lane->mailbox, &access->call.mail))
+        uv_sem_wait(&access->done);
+    uv_sem_destroy(&access->done);
 }
 
 struct look {
@@ -154,10 +154,10 @@ static void deliver_look(struct cn_mail *mail, void *data)
     uv_sem_post(&look->done); /* the visitor may free it from here on */
 }
 
-int cn_visit_lane(struct cn_node *node, const struct cn_object_key *key,
-                  void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
-                             void *data),
-                  void *data, struct cn_err *err)
+int cn_access_lane(struct cn_node *node, const struct cn_object_key *key,
+                   void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
+                              void *data),
+                   void *data, struct cn_err *err)
 {
     struct look look = {.mail = {.deliver = deliver_look},
                         .lane = cn_node_owner(node, key),

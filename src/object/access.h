@@ -31,7 +31,7 @@
 struct cn_database;
 struct cn_node;
 
-struct cn_visit {
+struct cn_access {
     struct cn_node *node;
     struct cn_object_key key;
     bool exclusive;     /* end a live instance instead of joining it */
@@ -50,16 +50,16 @@ struct cn_visit {
 };
 
 /* 1: the object was live, `turn` has run and its writes are durable; do not call end. 0: the
- * object is suspended and the visitor's until cn_visit_end(). Negative: refused, or `turn` failed.
+ * object is suspended and the visitor's until cn_access_end(). Negative: refused, or `turn` failed.
  */
-int cn_visit_begin(struct cn_visit *visit, struct cn_err *err);
-void cn_visit_end(struct cn_visit *visit);
+int cn_access_begin(struct cn_access *access, struct cn_err *err);
+void cn_access_end(struct cn_access *access);
 
 /* Runs `fn` on the lane that owns the object, between turns, and waits for its end. For what the
  * lane knows of it besides its database. */
-int cn_visit_lane(struct cn_node *node, const struct cn_object_key *key,
-                  void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
-                             void *data),
-                  void *data, struct cn_err *err);
+int cn_access_lane(struct cn_node *node, const struct cn_object_key *key,
+                   void (*fn)(struct cn_object_lane *lane, const struct cn_object_key *key,
+                              void *data),
+                   void *data, struct cn_err *err);
 
 #endif

@@ -23,7 +23,7 @@ static void go_back(struct cn_call *call)
         /* C2: by way of the ready list, not from inside whatever runs now. */
         call->state = CN_CALL_ANSWERED;
         cn_list_push_back(&call->caller->ready, &call->link);
-        cn_lane_kick(call->caller);
+        cn_object_lane_kick(call->caller);
         return;
     }
     call->mail.deliver = deliver_reply;
@@ -62,7 +62,7 @@ static void leave_object(struct cn_call *call)
 {
     struct cn_object *object = call->object;
     CN_ASSERT(object && object->running_count > 0);
-    if (call->kind != CN_CALL_VISIT)
+    if (call->kind != CN_CALL_ACCESS)
         count(object, call);
     cn_list_remove(&call->link);
     object->running_count--;
@@ -146,7 +146,7 @@ static void deliver_call(struct cn_mail *mail, void *data)
     /* JavaScript steps when its turn ends; a class in C may have left an answer that is held, with
      * nobody told to wake the lane for it. */
     if (!cn_list_empty(&lane->held) && !atomic_load(&lane->wanted_lsn))
-        cn_lane_kick(lane);
+        cn_object_lane_kick(lane);
 }
 
 void cn_call_step(struct cn_call *call)
@@ -168,7 +168,7 @@ void cn_call_send(struct cn_call *call)
     cn_list_init(&call->link);
     if (call->owner == call->caller) {
         cn_list_push_back(&call->caller->ready, &call->link);
-        cn_lane_kick(call->caller);
+        cn_object_lane_kick(call->caller);
         return;
     }
     call->mail.deliver = deliver_call;
@@ -177,6 +177,6 @@ void cn_call_send(struct cn_call *call)
         call->faults = CN_FAULT_RETRYABLE;
         call->state = CN_CALL_ANSWERED;
         cn_list_push_back(&call->caller->ready, &call->link);
-        cn_lane_kick(call->caller);
+        cn_object_lane_kick(call->caller);
     }
 }

@@ -21,13 +21,13 @@ void cn_object_resume(struct cn_object *object);
 void cn_object_rest(struct cn_object *object);
 
 /* The output gate: sends at once if durable, else holds. */
-void cn_lane_hold(struct cn_object_lane *lane, struct cn_output *output);
+void cn_object_lane_hold(struct cn_object_lane *lane, struct cn_output *output);
 /* Sends what is held and has become durable. */
-void cn_lane_release(struct cn_object_lane *lane);
+void cn_object_lane_release(struct cn_object_lane *lane);
 /* The object's inbox is to be looked at in the next step. */
-void cn_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
+void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
 /* There is something for the next step. */
-void cn_lane_kick(struct cn_object_lane *lane);
+void cn_object_lane_kick(struct cn_object_lane *lane);
 
 bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
                    const struct cn_class **class_, void **class_data);
@@ -39,8 +39,8 @@ unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *k
 bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
 
-/* A call of the kind CN_CALL_VISIT, in a turn of the object. */
-void cn_visit_deliver(struct cn_object *object, struct cn_call *call);
+/* A call of the kind CN_CALL_ACCESS, in a turn of the object. */
+void cn_access_deliver(struct cn_object *object, struct cn_call *call);
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);
 

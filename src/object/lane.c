@@ -19,8 +19,8 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
-#include "object/socket.h"
 #include "object/restore.h"
+#include "object/socket.h"
 #include "store/database.h"
 #include "store/store.h"
 
@@ -32,7 +32,7 @@
 
 /* --- the output gate ------------------------------------------------------------------------- */
 
-void cn_lane_hold(struct cn_object_lane *lane, struct cn_output *output)
+void cn_object_lane_hold(struct cn_object_lane *lane, struct cn_output *output)
 {
     /* G2: nothing overtakes what is held already. */
     if (cn_list_empty(&lane->held) && output->lsn <= cn_store_durable(cn_node_store(lane->node))) {
@@ -81,7 +81,7 @@ static void release_all(struct cn_object_lane *lane)
     }
 }
 
-void cn_lane_release(struct cn_object_lane *lane)
+void cn_object_lane_release(struct cn_object_lane *lane)
 {
     (void)release_held(lane, UINT32_MAX);
 }
@@ -136,18 +136,18 @@ static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, i
 
 /* --- steps ----------------------------------------------------------------------------------- */
 
-void cn_lane_kick(struct cn_object_lane *lane)
+void cn_object_lane_kick(struct cn_object_lane *lane)
 {
     if (!lane->stepping && !uv_is_active((uv_handle_t *)&lane->spin))
         uv_idle_start(&lane->spin, lane->on_spin);
 }
 
-void cn_lane_wake(struct cn_object_lane *lane, struct cn_object *object)
+void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object)
 {
     if (!cn_list_empty(&object->wake_link))
         return;
     cn_list_push_back(&lane->woken, &object->wake_link);
-    cn_lane_kick(lane);
+    cn_object_lane_kick(lane);
 }
 
 static void free_broken(struct cn_object_lane *lane)
@@ -204,7 +204,7 @@ void cn_object_lane_step(struct cn_object_lane *lane)
         break;
     }
     if (more)
-        cn_lane_kick(lane);
+        cn_object_lane_kick(lane);
 }
 
 static void on_spin(uv_idle_t *spin)
@@ -228,7 +228,7 @@ static bool steps_pause(struct cn_object_lane *lane)
 static void steps_resume(struct cn_object_lane *lane, bool before)
 {
     lane->stepping = before;
-    cn_lane_kick(lane);
+    cn_object_lane_kick(lane);
 }
 
 static void evict_idle(struct cn_object_lane *lane, uint64_t now)

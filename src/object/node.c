@@ -12,7 +12,7 @@
 
 struct cn_node {
     struct cn_node_options options;
-    struct cn_ledger *ledger;      /* owned */
+    struct cn_node_db *db;         /* owned */
     struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
     pthread_mutex_t lock;          /* guards namespaces */
     struct cn_list namespaces;     /* of struct cn_namespace, owned */
@@ -23,13 +23,13 @@ struct cn_node {
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **out, struct cn_err *err)
 {
-    struct cn_ledger *ledger;
-    int rc = cn_ledger_open(options->store, &ledger, err);
+    struct cn_node_db *db;
+    int rc = cn_node_db_open(options->store, &db, err);
     if (rc < 0)
         return rc;
     struct cn_node *node = CN_NEW(struct cn_node);
     node->options = *options;
-    node->ledger = ledger;
+    node->db = db;
     if (!node->options.clock)
         node->options.clock = cn_clock_system();
     node->lanes = cn_alloc_zero(options->lane_count * sizeof(*node->lanes));
@@ -52,7 +52,7 @@ void cn_node_free(struct cn_node *node)
         cn_free(node->old_names[i]);
     cn_free(node->old_names);
     pthread_mutex_destroy(&node->lock);
-    cn_ledger_close(node->ledger);
+    cn_node_db_close(node->db);
     cn_free(node->lanes);
     cn_free(node);
 }
@@ -72,9 +72,9 @@ void *cn_node_data(struct cn_node *node)
     return node->options.data;
 }
 
-struct cn_ledger *cn_node_ledger(struct cn_node *node)
+struct cn_node_db *cn_node_own_db(struct cn_node *node)
 {
-    return node->ledger;
+    return node->db;
 }
 
 struct cn_history *cn_node_history(struct cn_node *node)

@@ -34,7 +34,7 @@
 
 struct cn_node;
 struct cn_history;
-struct cn_ledger;
+struct cn_node_db;
 struct cn_store;
 struct cn_alarm_queue;
 
@@ -113,7 +113,7 @@ void cn_node_free(struct cn_node *node); /* after every lane has stopped */
 struct cn_store *cn_node_store(struct cn_node *node);
 struct cn_clock *cn_node_clock(struct cn_node *node);
 void *cn_node_data(struct cn_node *node);
-struct cn_ledger *cn_node_ledger(struct cn_node *node);
+struct cn_node_db *cn_node_own_db(struct cn_node *node);
 
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,

@@ -16,78 +16,78 @@ static const char schema[] =
     " source_namespace INTEGER NOT NULL, source_id BLOB NOT NULL, bookmark TEXT NOT NULL,"
     " PRIMARY KEY(namespace, id));";
 
-struct cn_ledger {
+struct cn_node_db {
     struct cn_store *store;
     pthread_mutex_t lock; /* held while the database is open */
     struct cn_object_key key;
     bool schema_done;
 };
 
-int cn_ledger_open(struct cn_store *store, struct cn_ledger **out, struct cn_err *err)
+int cn_node_db_open(struct cn_store *store, struct cn_node_db **out, struct cn_err *err)
 {
     uint32_t namespace_id = 0;
     int rc = cn_catalog_namespace_find(cn_store_catalog(store), NAMESPACE, sizeof(NAMESPACE) - 1,
                                        &namespace_id, err);
     if (rc < 0)
         return rc;
-    struct cn_ledger *ledger = CN_NEW(struct cn_ledger);
-    ledger->store = store;
-    ledger->key.namespace_id = rc ? namespace_id : 0;
-    pthread_mutex_init(&ledger->lock, NULL);
-    *out = ledger;
+    struct cn_node_db *own = CN_NEW(struct cn_node_db);
+    own->store = store;
+    own->key.namespace_id = rc ? namespace_id : 0;
+    pthread_mutex_init(&own->lock, NULL);
+    *out = own;
     return 0;
 }
 
-void cn_ledger_close(struct cn_ledger *ledger)
+void cn_node_db_close(struct cn_node_db *own)
 {
-    if (!ledger)
+    if (!own)
         return;
-    pthread_mutex_destroy(&ledger->lock);
-    cn_free(ledger);
+    pthread_mutex_destroy(&own->lock);
+    cn_free(own);
 }
 
 /* With the lock held. */
-static int run_locked(struct cn_ledger *ledger, cn_ledger_work work, void *data, uint64_t *lsn,
+static int run_locked(struct cn_node_db *own, cn_node_db_work work, void *data, uint64_t *lsn,
                       struct cn_err *err)
 {
     struct cn_database *db;
-    int rc = cn_database_open(ledger->store, &ledger->key, NULL, &db, err);
+    int rc = cn_database_open(own->store, &own->key, NULL, &db, err);
     if (rc < 0)
         return rc;
-    if (!ledger->schema_done)
+    if (!own->schema_done)
         rc = cn_database_exec(db, schema, err);
     if (rc == 0)
         rc = work(db, data, err);
     if (rc == 0)
         rc = cn_database_commit(db, lsn, err);
     if (rc == 0)
-        ledger->schema_done = true;
+        own->schema_done = true;
     cn_database_close(db); /* rolls back what was not committed */
     return rc;
 }
 
-int cn_ledger_run(struct cn_ledger *ledger, cn_ledger_work work, void *data, struct cn_err *err)
+int cn_node_db_run(struct cn_node_db *own, cn_node_db_work work, void *data, struct cn_err *err)
 {
     uint64_t lsn = 0;
     int rc = 0;
-    pthread_mutex_lock(&ledger->lock);
-    if (!ledger->key.namespace_id)
-        rc = cn_store_namespace(ledger->store, NAMESPACE, &ledger->key.namespace_id, err);
+    pthread_mutex_lock(&own->lock);
+    if (!own->key.namespace_id)
+        rc = cn_store_namespace(own->store, NAMESPACE, &own->key.namespace_id, err);
     if (rc == 0)
-        rc = run_locked(ledger, work, data, &lsn, err);
-    pthread_mutex_unlock(&ledger->lock);
+        rc = run_locked(own, work, data, &lsn, err);
+    pthread_mutex_unlock(&own->lock);
     if (rc == 0)
-        rc = cn_store_wait(ledger->store, lsn, err);
+        rc = cn_store_wait(own->store, lsn, err);
     return rc;
 }
 
-int cn_ledger_read(struct cn_ledger *ledger, cn_ledger_work work, void *data, struct cn_err *err)
+int cn_node_db_read(struct cn_node_db *own, cn_node_db_work work, void *data, struct cn_err *err)
 {
     uint64_t lsn;
     int rc = 0;
-    pthread_mutex_lock(&ledger->lock);
-    if (ledger->key.namespace_id)
-        rc = run_locked(ledger, work, data, &lsn, err);
-    pthread_mutex_unlock(&ledger->lock);
+    pthread_mutex_lock(&own->lock);
+    if (own->key.namespace_id)
+        rc = run_locked(own, work, data, &lsn, err);
+    pthread_mutex_unlock(&own->lock);
     return rc;
 }

@@ -16,19 +16,19 @@
 #include "base/err.h"
 
 struct cn_database;
-struct cn_ledger;
+struct cn_node_db;
 struct cn_store;
 
-/* `store` is borrowed and outlives the ledger. Writes nothing until there is something to say. */
-int cn_ledger_open(struct cn_store *store, struct cn_ledger **ledger, struct cn_err *err);
-void cn_ledger_close(struct cn_ledger *ledger); /* NULL is fine */
+/* `store` is borrowed and outlives it. Writes nothing until there is something to say. */
+int cn_node_db_open(struct cn_store *store, struct cn_node_db **own, struct cn_err *err);
+void cn_node_db_close(struct cn_node_db *own); /* NULL is fine */
 
 /* Runs `work` on the database as one transaction, durable when this returns 0. A negative result
  * of `work` rolls back and is returned. */
-typedef int (*cn_ledger_work)(struct cn_database *db, void *data, struct cn_err *err);
-int cn_ledger_run(struct cn_ledger *ledger, cn_ledger_work work, void *data, struct cn_err *err);
+typedef int (*cn_node_db_work)(struct cn_database *db, void *data, struct cn_err *err);
+int cn_node_db_run(struct cn_node_db *own, cn_node_db_work work, void *data, struct cn_err *err);
 /* The same for work that only reads: if nothing was ever written it is not run, and the result
  * is 0. */
-int cn_ledger_read(struct cn_ledger *ledger, cn_ledger_work work, void *data, struct cn_err *err);
+int cn_node_db_read(struct cn_node_db *own, cn_node_db_work work, void *data, struct cn_err *err);
 
 #endif

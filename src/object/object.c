@@ -12,8 +12,8 @@
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
-#include "object/socket.h"
 #include "object/restore.h"
+#include "object/socket.h"
 #include "store/database.h"
 #include "store/store.h"
 
@@ -205,7 +205,7 @@ static void finish_turn(struct cn_object_lane *lane)
         fail_outputs(object);
         cn_object_rest(object);
     }
-    cn_lane_release(lane);
+    cn_object_lane_release(lane);
 }
 
 void cn_turn_end(struct cn_object_lane *lane)
@@ -264,7 +264,7 @@ void cn_object_output(struct cn_object *object, struct cn_output *output,
         return;
     }
     output->lsn = output_lsn(object, output);
-    cn_lane_hold(object->lane, output);
+    cn_object_lane_hold(object->lane, output);
 }
 
 void cn_object_sync(struct cn_object *object, struct cn_output *output,
@@ -360,8 +360,8 @@ static void deliver(struct cn_object *object, struct cn_call *call)
     object->running_count++;
     cn_list_push_back(&object->running, &call->link);
     cn_object_enter(object);
-    if (call->kind == CN_CALL_VISIT)
-        cn_visit_deliver(object, call);
+    if (call->kind == CN_CALL_ACCESS)
+        cn_access_deliver(object, call);
     else
         object->class_->deliver(object, object->instance, call);
     cn_object_leave(object);
@@ -440,7 +440,7 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
 void cn_object_suspend(struct cn_object *object)
 {
     set_state(object, CN_OBJECT_SUSPENDED);
-    cn_object_hold(object); /* V2 of visit.h */
+    cn_object_hold(object); /* V2 of access.h */
 }
 
 void cn_object_resume(struct cn_object *object)
@@ -467,13 +467,13 @@ void cn_object_unlock(struct cn_object *object)
 {
     CN_ASSERT(object->gate_locks > 0);
     if (--object->gate_locks == 0 && object->inbox_count)
-        cn_lane_wake(object->lane, object);
+        cn_object_lane_wake(object->lane, object);
 }
 
 void cn_object_kick(struct cn_object *object)
 {
     object->kicked = true;
-    cn_lane_wake(object->lane, object);
+    cn_object_lane_wake(object->lane, object);
 }
 
 void cn_object_hold(struct cn_object *object)
@@ -510,7 +510,7 @@ void cn_object_rest(struct cn_object *object)
         return;
     if (object->state == CN_OBJECT_BROKEN && cn_list_empty(&object->idle_link)) {
         cn_list_push_back(&lane->broken, &object->idle_link);
-        cn_lane_kick(lane);
+        cn_object_lane_kick(lane);
     }
     if (cn_object_is_broken(object))
         return;

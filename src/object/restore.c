@@ -19,7 +19,7 @@ struct pending {
     struct cn_object_key key;
     struct cn_list queue; /* of struct cn_restore_request, oldest first */
     bool working;         /* on the first of them; what is asked meanwhile only joins the queue */
-    bool stored;          /* in the ledger: a restore to be carried out, */
+    bool stored;          /* in node_db.h: a restore to be carried out, */
     struct cn_object_key source;     /* to the state of this one */
     char bookmark[CN_BOOKMARK_SIZE]; /* at this moment */
 };
@@ -29,7 +29,7 @@ static struct cn_store *store_of(struct cn_object_lane *lane)
     return cn_node_store(lane->node);
 }
 
-/* --- the ledger ------------------------------------------------------------------------------ */
+/* --- the node's own database ----------------------------------------------------------------- */
 
 struct entry {
     const struct cn_object_key *key, *source;
@@ -109,7 +109,8 @@ static int read_entries(struct cn_database *db, void *data, struct cn_err *err)
         const char *bookmark = cn_statement_column_text(statement, 4, &size);
         if (!read_key(statement, 0, &key) || !read_key(statement, 2, &source) ||
             size != CN_BOOKMARK_SIZE - 1) {
-            rc = cn_err_set(err, CN_ECORRUPT, "the list of restores in the ledger is damaged");
+            rc = cn_err_set(err, CN_ECORRUPT,
+                            "the list of restores in the node's database is damaged");
             break;
         }
         if (cn_node_owner_index(lane->node, &key) != lane->index)
@@ -125,7 +126,7 @@ static int read_entries(struct cn_database *db, void *data, struct cn_err *err)
 
 int cn_restore_load(struct cn_object_lane *lane, struct cn_err *err)
 {
-    return cn_ledger_read(cn_node_ledger(lane->node), read_entries, lane, err);
+    return cn_node_db_read(cn_node_own_db(lane->node), read_entries, lane, err);
 }
 
 /* --- on the thread pool ---------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ static void on_next_work(uv_work_t *work)
     int rc = cn_history_check(history, store_of(lane), &request->source, request->bookmark,
                               &request->err);
     if (rc == 0)
-        rc = cn_ledger_run(cn_node_ledger(lane->node), write_entry, &entry, &request->err);
+        rc = cn_node_db_run(cn_node_own_db(lane->node), write_entry, &entry, &request->err);
     if (rc == 0)
         request->err.code = 0; /* as above */
 }
@@ -184,7 +185,7 @@ static void on_carry_out_work(uv_work_t *work)
 {
     struct cn_restore_request *request = work->data;
     struct cn_object_lane *lane = request->lane;
-    struct cn_err *err = &request->err, ledger_err;
+    struct cn_err *err = &request->err, db_err;
     uint64_t lsn;
     struct cn_history *history = cn_node_history(lane->node);
     bool own = memcmp(&request->key, &request->source, sizeof(request->key)) == 0;
@@ -199,9 +200,9 @@ static void on_carry_out_work(uv_work_t *work)
     if (rc < 0 && !is_hopeless(rc))
         return;
     struct entry entry = {.key = &request->key};
-    int removed = cn_ledger_run(cn_node_ledger(lane->node), write_entry, &entry, &ledger_err);
+    int removed = cn_node_db_run(cn_node_own_db(lane->node), write_entry, &entry, &db_err);
     if (rc == 0) /* what is in `err` then was no failure */
-        *err = removed < 0 ? ledger_err : (struct cn_err){0};
+        *err = removed < 0 ? db_err : (struct cn_err){0};
 }
 
 /* --- the queue of one object ----------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object/restore.h - point-in-time recovery as an object asks for it.
  *
- *     cn_restore_next() ──► checked, in the ledger ──► done(undo bookmark)
+ *     cn_restore_next() ──► checked, in node_db.h ──► done(undo bookmark)
  *         ...the instance ends (abort, eviction, crash of the node)...
- *     first call ──► restored, durable, out of the ledger ──► the new instance starts
+ *     first call ──► restored, durable, out of it ──► the new instance starts
  *
  * P1  From the call of cn_restore_next() on, the object's next instance is not
  *     started before the request has been written down and carried out, or has
@@ -74,7 +74,8 @@ void cn_restore_next(struct cn_object *object, const struct cn_object_key *sourc
 /* True if a restore must come first: the object waits, and cn_object_restored() goes on with it. */
 bool cn_restore_before_start(struct cn_object *object);
 void cn_restore_lane_init(struct cn_object_lane *lane);
-/* Takes over the requests in the ledger that are for this lane's objects. Blocks for the disk. */
+/* Takes over the requests in the node's database that are for this lane's objects. Blocks for the
+ * disk. */
 int cn_restore_load(struct cn_object_lane *lane, struct cn_err *err);
 void cn_restore_lane_fini(struct cn_object_lane *lane);
 

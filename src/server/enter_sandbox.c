@@ -95,8 +95,8 @@ static int collect(struct paths *paths, const struct cn_deployer *deployer,
     return rc;
 }
 
-int cn_confine(struct cn_monitor *monitor, struct cn_deployer *deployer, const struct cn_args *args,
-               struct cn_err *err)
+int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
+                     const struct cn_args *args, struct cn_err *err)
 {
     struct paths paths = {0};
     struct cn_monitor_builder builder = {cn_deployer_build, cn_deployer_cancel, deployer};

@@ -16,7 +16,7 @@ struct cn_err;
 struct cn_monitor;
 
 /* Starts the monitor, gives it to the deployer and enters. The projects are open. */
-int cn_confine(struct cn_monitor *monitor, struct cn_deployer *deployer, const struct cn_args *args,
-               struct cn_err *err);
+int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
+                     const struct cn_args *args, struct cn_err *err);
 
 #endif

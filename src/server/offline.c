@@ -9,15 +9,15 @@
 #include "store/history.h"
 #include "store/store.h"
 
-const char *cn_datadir_path(const struct cn_args *args)
+const char *cn_offline_path(const struct cn_args *args)
 {
     return args->data ? args->data : ".cairn";
 }
 
-int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, struct cn_err *err)
+int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, struct cn_err *err)
 {
     struct cn_disk_file *format;
-    *dir = (struct cn_datadir){0};
+    *dir = (struct cn_offline){0};
     dir->real = cn_disk_system_new(path);
     if (!dir->real)
         return cn_err_errno(err, errno, "cannot open the data directory %s", path);
@@ -40,22 +40,22 @@ int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, str
     if (rc == 0)
         return 0;
 close_dir:
-    cn_datadir_close(dir);
+    cn_offline_close(dir);
     cn_err_context(err, "%s", path);
     return rc;
 }
 
-void cn_datadir_close(struct cn_datadir *dir)
+void cn_offline_close(struct cn_offline *dir)
 {
     if (dir->store)
         cn_store_close(dir->store);
     cn_history_close(dir->history);
     cn_disk_overlay_free(dir->overlay);
     cn_disk_system_free(dir->real);
-    *dir = (struct cn_datadir){0};
+    *dir = (struct cn_offline){0};
 }
 
-struct cn_disk *cn_datadir_disk(struct cn_datadir *dir)
+struct cn_disk *cn_offline_disk(struct cn_offline *dir)
 {
     return dir->overlay ? dir->overlay : dir->real;
 }

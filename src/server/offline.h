@@ -13,7 +13,7 @@ struct cn_disk;
 struct cn_history;
 struct cn_store;
 
-struct cn_datadir {
+struct cn_offline {
     struct cn_disk *real;    /* the directory itself */
     struct cn_disk *overlay; /* what is opened if nothing may change, else NULL */
     struct cn_history *history;
@@ -21,13 +21,13 @@ struct cn_datadir {
 };
 
 /* The directory a command works on: --data, CAIRN_DATA, or .cairn in the current folder. */
-const char *cn_datadir_path(const struct cn_args *args);
+const char *cn_offline_path(const struct cn_args *args);
 /* Opens it; CN_ELOCKED if a server has it, CN_ENOTFOUND if there is none. With `readonly` recovery
  * and all else that would change it stays in memory. History is kept, whatever its age. */
-int cn_datadir_open(struct cn_datadir *dir, const char *path, bool readonly, struct cn_err *err);
-void cn_datadir_close(struct cn_datadir *dir); /* one that was not opened is fine */
+int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, struct cn_err *err);
+void cn_offline_close(struct cn_offline *dir); /* one that was not opened is fine */
 
 /* What the store was opened on. */
-struct cn_disk *cn_datadir_disk(struct cn_datadir *dir);
+struct cn_disk *cn_offline_disk(struct cn_offline *dir);
 
 #endif

@@ -15,12 +15,12 @@
 struct cn_disk;
 struct cn_history;
 struct cn_node;
-struct cn_standin;
+struct cn_offline_lane;
 struct cn_store;
 
-int cn_standin_new(struct cn_disk *disk, struct cn_history *history, struct cn_store *store,
-                   struct cn_standin **standin, struct cn_err *err);
-void cn_standin_free(struct cn_standin *standin); /* NULL is fine */
-struct cn_node *cn_standin_node(struct cn_standin *standin);
+int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct cn_store *store,
+                        struct cn_offline_lane **own, struct cn_err *err);
+void cn_offline_lane_free(struct cn_offline_lane *own); /* NULL is fine */
+struct cn_node *cn_offline_lane_node(struct cn_offline_lane *own);
 
 #endif

@@ -189,7 +189,7 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
         cn_info("reloaded");
     }
     if (serve->listening)
-        cn_service_tell("READY=1"); /* with the new version, or still with the last */
+        cn_systemd_tell("READY=1"); /* with the new version, or still with the last */
     if (serve->reload_again && !serve->draining) {
         serve->reload_again = false;
         cn_serve_reload(serve);
@@ -238,7 +238,7 @@ void cn_serve_reload(struct cn_serve *serve)
         return;
     }
     serve->reloading = true;
-    cn_service_tell_reloading();
+    cn_systemd_tell_reloading();
     uv_mutex_lock(&serve->lock);
     cn_list_splice(&serve->waiting, &serve->asking);
     uv_mutex_unlock(&serve->lock);
@@ -290,7 +290,7 @@ static void on_end_signal(uv_signal_t *handle, int number)
         return;
     }
     serve->draining = true;
-    cn_service_tell("STOPPING=1");
+    cn_systemd_tell("STOPPING=1");
     cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
     cn_info("%s: finishing the requests under way", number == SIGINT ? "SIGINT" : "SIGTERM");
     unsigned drain_ms = serve->options.drain_ms ? serve->options.drain_ms : DRAIN_MS_DEFAULT;
@@ -306,7 +306,7 @@ static void on_restart(uv_timer_t *timer)
     struct cn_serve *serve = timer->data;
     struct cn_err err;
     /* Does not return if all goes well. */
-    (void)cn_service_restart(serve->kept, serve->options.lane_count, &err);
+    (void)cn_systemd_restart(serve->kept, serve->options.lane_count, &err);
     cn_error("the server cannot start itself anew (%s) and ends", err.text);
     _exit(1);
 }

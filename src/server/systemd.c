@@ -70,7 +70,7 @@ static int take_socket(int fd, char **host, uint16_t *port, struct cn_err *err)
     return 0;
 }
 
-/* "PID:7,8": what cn_service_restart() wrote. The number of descriptors. */
+/* "PID:7,8": what cn_systemd_restart() wrote. The number of descriptors. */
 static size_t passed_by_us(int *fds, size_t max)
 {
     char *text = getenv(RESTART_VARIABLE), *end;
@@ -83,7 +83,7 @@ static size_t passed_by_us(int *fds, size_t max)
     return count;
 }
 
-int cn_service_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err)
+int cn_systemd_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err)
 {
     int passed[PASSED_MAX];
     long by_manager = passed_count();
@@ -131,7 +131,7 @@ static char **own_arguments(void)
     return arguments;
 }
 
-int cn_service_restart(const int *fds, size_t count, struct cn_err *err)
+int cn_systemd_restart(const int *fds, size_t count, struct cn_err *err)
 {
     struct cn_buf text = {0};
     char **arguments = own_arguments();
@@ -147,7 +147,7 @@ int cn_service_restart(const int *fds, size_t count, struct cn_err *err)
     return cn_err_errno(err, errno, "execv");
 }
 
-void cn_service_tell(const char *state)
+void cn_systemd_tell(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -166,12 +166,12 @@ void cn_service_tell(const char *state)
         close(fd);
 }
 
-void cn_service_tell_reloading(void)
+void cn_systemd_tell_reloading(void)
 {
     struct timespec now;
     char text[64];
     clock_gettime(CLOCK_MONOTONIC, &now);
     snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
              (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
-    cn_service_tell(text);
+    cn_systemd_tell(text);
 }

@@ -11,15 +11,15 @@ struct cn_err;
 
 /* The listening TCP sockets that were passed to this process: their descriptors (owned, NULL: none)
  * and their number, with their address in *host (owned) and *port. A service manager passes one;
- * more, or another kind, is an error. A process before this one (cn_service_restart()) passes one
+ * more, or another kind, is an error. A process before this one (cn_systemd_restart()) passes one
  * for each lane. The variables are removed, so that children do not take them for theirs. */
-int cn_service_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err);
+int cn_systemd_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err);
 /* This program again, with the same arguments and these sockets. Returns only if it fails. */
-int cn_service_restart(const int *fds, size_t count, struct cn_err *err);
+int cn_systemd_restart(const int *fds, size_t count, struct cn_err *err);
 
 /* Tells the manager, e.g. "READY=1". */
-void cn_service_tell(const char *state);
+void cn_systemd_tell(const char *state);
 /* "RELOADING=1" with the time that systemd wants to see; "READY=1" ends it. */
-void cn_service_tell_reloading(void);
+void cn_systemd_tell_reloading(void);
 
 #endif

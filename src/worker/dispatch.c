@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "js/value.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -165,7 +165,7 @@ static void run(struct cn_event *event)
     if (!event)
         return;
     bool answered = cn_event_is_answered(event);
-    cn_fetch_done(event); /* so that its answer is its end */
+    cn_event_done(event); /* so that its answer is its end */
     if (!answered)
         cn_dispatch_fail(event, CN_FAULT_REMOTE, err.code, err.text, NULL, 0);
 }
@@ -242,13 +242,13 @@ void cn_dispatch_reply(struct cn_event *event, const uint8_t *bytes, size_t size
     if (streams)
         cn_event_begin(event);
     else
-        cn_fetch_answered(event);
+        cn_event_answered(event);
 }
 
 void cn_dispatch_end(struct cn_event *event)
 {
     if (cn_event_is_streaming(event) && !event->http)
-        cn_fetch_answered(event);
+        cn_event_answered(event);
 }
 
 void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const char *text,
@@ -260,7 +260,7 @@ void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const c
         cn_err_set(&event->dispatch->err, code, "%s", text);
         event->dispatch->faults = faults;
         answer(event, bytes, size);
-        cn_fetch_answered(event);
+        cn_event_answered(event);
     } else {
         cn_dispatch_end(event); /* it has answered: what it streams ends */
     }

@@ -67,7 +67,7 @@ void cn_dispatch_free(struct cn_dispatch *dispatch);
 void cn_dispatch_send(struct cn_dispatch *dispatch);
 
 /* The worker's answer to an event of this kind; `bytes` are copied. The event lives on until the
- * worker is done with it (cn_fetch_done()). */
+ * worker is done with it (cn_event_done()). */
 void cn_dispatch_reply(struct cn_event *event, const uint8_t *bytes, size_t size, bool streams);
 /* What a reply with `streams` has begun is over. */
 void cn_dispatch_end(struct cn_event *event);

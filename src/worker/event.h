@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/event.h - events under way on a lane, known to JavaScript by a number.
  *
- * An event has come by HTTP (fetch.h) or from inside the server (dispatch.h). It exists from the
- * request's arrival until both its response is complete (or its client gone) and the script has
+ * An event has come by HTTP (event_life.h) or from inside the server (dispatch.h). It exists from
+ * the request's arrival until both its response is complete (or its client gone) and the script has
  * said that it is done with it, waitUntil() included. JavaScript holds a number (base/handles.h),
  * which finds nothing once the event is over.
  *
@@ -109,7 +109,7 @@ struct cn_event *cn_event_new(struct cn_instance *instance);
 /* NULL if it is over. */
 struct cn_event *cn_event_find(const struct cn_lane *lane, double handle);
 /* Its response begins; is complete; the script is finished with it. What has been so already stays.
- * One that is OVER by it is the caller's to free (fetch.h does). */
+ * One that is OVER by it is the caller's to free (event_life.h does). */
 void cn_event_begin(struct cn_event *event);
 void cn_event_complete(struct cn_event *event);
 void cn_event_leave(struct cn_event *event);

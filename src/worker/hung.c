@@ -7,7 +7,7 @@
 #include "object/call.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -69,7 +69,7 @@ static void fail(struct cn_event *event)
 {
     cn_event_leave(event); /* nothing of it can run any more, so that its answer is its end */
     if (event->http) {
-        cn_fetch_fail(event, 500, text, sizeof(text) - 1);
+        cn_event_fail(event, 500, text, sizeof(text) - 1);
         return;
     }
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};

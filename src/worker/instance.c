@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "js/value.h"
 #include "worker/dispatch.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
@@ -52,7 +52,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         fields[4].length = object->name_size;
     }
     if (cause) {
-        cn_fetch_id_text(cause, request);
+        cn_event_id_text(cause, request);
         fields[1].text = request;
     }
     const struct cn_trace *trace =
@@ -60,7 +60,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
     if (trace && instance->lane->options.exporter) {
         snprintf(trace_id, sizeof(trace_id), "%016" PRIx64 "%016" PRIx64, trace->origin.trace[0],
                  trace->origin.trace[1]);
-        cn_fetch_id_text(trace->span, span);
+        cn_event_id_text(trace->span, span);
         fields[5].text = trace_id;
         fields[6].text = span;
     }
@@ -201,11 +201,11 @@ static void fail_event(struct cn_event *event, const char *outcome, const char *
 {
     bool answered = cn_event_is_answered(event);
     event->outcome = outcome;
-    cn_fetch_done(event); /* so that its answer is its end */
+    cn_event_done(event); /* so that its answer is its end */
     if (answered)
         return;
     if (event->http)
-        cn_fetch_fail(event, 503, why, strlen(why));
+        cn_event_fail(event, 503, why, strlen(why));
     else
         cn_dispatch_fail(event, CN_FAULT_RETRYABLE, CN_ELIMIT, why, NULL, 0);
 }

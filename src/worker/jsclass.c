@@ -130,16 +130,16 @@ static const char *class_name(struct cn_instance *instance, struct cn_namespace 
 static void set_cause(struct cn_object *object, struct cn_instance *instance, struct cn_call *call)
 {
     static const enum cn_trace_kind kinds[] = {
-        [CN_CALL_FETCH] = CN_TRACE_FETCH, [CN_CALL_RPC] = CN_TRACE_RPC,
-        [CN_CALL_ALARM] = CN_TRACE_ALARM, [CN_CALL_OTHER] = CN_TRACE_RPC,
-        [CN_CALL_VISIT] = CN_TRACE_OTHER, [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
+        [CN_CALL_FETCH] = CN_TRACE_FETCH,  [CN_CALL_RPC] = CN_TRACE_RPC,
+        [CN_CALL_ALARM] = CN_TRACE_ALARM,  [CN_CALL_OTHER] = CN_TRACE_RPC,
+        [CN_CALL_ACCESS] = CN_TRACE_OTHER, [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
     };
     struct cn_lane *lane = instance->lane;
     const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
     bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
     if (!call->origin.request)
         call->origin.request = cn_rand_next(&lane->rand);
-    if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_VISIT)
+    if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                      object, &call->origin);
     lane->vm->cause =

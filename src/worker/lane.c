@@ -13,7 +13,7 @@
 #include "net/socket.h"
 #include "object/alarm.h"
 #include "worker/dispatch.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
 #include "worker/relief.h"
@@ -286,7 +286,7 @@ static void on_house(uv_timer_t *timer)
     collect_when_quiet(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_after_cut(CN_CONTAINER_OF(node, struct cn_instance, link));
-    cn_fetch_sweep(lane);
+    cn_event_sweep(lane);
     cn_hung_sweep(lane);
     cn_websocket_lane_tick(lane);
     free_unused_instances(lane);
@@ -367,7 +367,7 @@ static int lane_open(struct cn_lane *lane)
     }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,
-        .callbacks = {cn_fetch_request, cn_fetch_abort},
+        .callbacks = {cn_event_request, cn_event_abort},
         .data = lane,
         .tls = lane->options.tls,
     };

@@ -8,7 +8,7 @@
 #include "base/account.h"
 #include "base/diag.h"
 #include "base/mem.h"
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/jsclass.h"
 #include "worker/lane.h"

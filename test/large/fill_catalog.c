@@ -56,15 +56,15 @@ static struct entry *make_entries(const char *data, const char *namespace_name, 
                                   uint32_t *namespace_id)
 {
     struct cn_err err = {0};
-    struct cn_datadir dir = {0};
+    struct cn_offline dir = {0};
     struct cn_id_keys keys;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     char name[64];
-    if (cn_datadir_open(&dir, data, false, &err) < 0 ||
+    if (cn_offline_open(&dir, data, false, &err) < 0 ||
         cn_store_namespace(dir.store, namespace_name, namespace_id, &err) < 0 ||
-        cn_secret_load(cn_datadir_disk(&dir), secret, &err) < 0)
+        cn_secret_load(cn_offline_disk(&dir), secret, &err) < 0)
         die(data, err.text);
-    cn_datadir_close(&dir);
+    cn_offline_close(&dir);
     cn_id_keys_init(&keys, secret, *namespace_id);
     struct entry *entries = cn_alloc(count * sizeof(*entries));
     for (unsigned i = 0; i < count; i++) {

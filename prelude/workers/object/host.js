@@ -59,11 +59,11 @@ class DurableObjectState {
   }
   waitUntil(promise) {
     const object = this.#object;
-    native.objectHold(object);
+    native.objectWait(object);
     Promise.resolve(promise).then(
-      () => native.objectUnhold(object),
+      () => native.objectUnwait(object),
       (error) => {
-        native.objectUnhold(object);
+        native.objectUnwait(object);
         native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
       },
     );

@@ -50,7 +50,7 @@ export class Exports {
     }
     const number = ++lastNumber;
     this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel() });
-    if (this.object !== 0 && this.byNumber.size === 1) native.objectHold(this.object);
+    if (this.object !== 0 && this.byNumber.size === 1) native.objectWait(this.object);
     lifetime?.hold();
     return number;
   }
@@ -62,7 +62,7 @@ export class Exports {
     const entry = this.byNumber.get(number);
     if (entry === undefined || --entry.count > 0) return;
     this.byNumber.delete(number);
-    if (this.object !== 0 && this.byNumber.size === 0) native.objectUnhold(this.object);
+    if (this.object !== 0 && this.byNumber.size === 0) native.objectUnwait(this.object);
     try {
       entry.target?.[Symbol.dispose]?.();
     } catch (error) {

@@ -61,7 +61,7 @@ static const struct cn_class table = {
 
 /* A visit on a thread; the test runs the lane meanwhile. */
 struct visitor {
-    struct cn_visit visit;
+    struct cn_access visit;
     pthread_t thread;
     atomic_bool begun, may_end, ended;
     int result;
@@ -95,13 +95,13 @@ static void visit_alone(struct visitor *visitor)
 static void *visitor_main(void *arg)
 {
     struct visitor *visitor = arg;
-    visitor->result = cn_visit_begin(&visitor->visit, &visitor->err);
+    visitor->result = cn_access_begin(&visitor->visit, &visitor->err);
     atomic_store(&visitor->begun, true);
     while (visitor->result == 0 && !atomic_load(&visitor->may_end))
         uv_sleep(1);
     if (visitor->result == 0) {
         visit_alone(visitor);
-        cn_visit_end(&visitor->visit);
+        cn_access_end(&visitor->visit);
     }
     atomic_store(&visitor->ended, true);
     return NULL;
@@ -114,12 +114,12 @@ static void visitor_start(struct visitor *visitor, struct world *world, const ch
     run_until(world, answer);
     visitor->world = world;
     visitor->sql = sql;
-    visitor->visit = (struct cn_visit){.node = world->node,
-                                       .key = answer->call.key,
-                                       .turn = visit_turn,
-                                       .exclusive = visitor->visit.exclusive,
-                                       .reason = "visited",
-                                       .data = visitor};
+    visitor->visit = (struct cn_access){.node = world->node,
+                                        .key = answer->call.key,
+                                        .turn = visit_turn,
+                                        .exclusive = visitor->visit.exclusive,
+                                        .reason = "visited",
+                                        .data = visitor};
     cn_id_from_name(&world->ns->keys, CN_JURISDICTION_NONE, name, strlen(name),
                     visitor->visit.key.id);
     cn_free(answer);

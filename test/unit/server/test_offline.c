@@ -30,14 +30,14 @@ struct rig {
 static void rig_init(struct rig *rig)
 {
     struct cn_err err = {0};
-    struct cn_datadir dir;
+    struct cn_offline dir;
     memset(rig, 0, sizeof(*rig));
     rig->path = test_dir();
     model_init(&rig->model, test_seed(), 4);
     struct cn_disk *disk = cn_disk_system_new(rig->path);
     CHECK_INT(0, cn_disk_replace(disk, "FORMAT", "cairn data format 1\n", 20));
     cn_disk_system_free(disk);
-    CHECK_INT(0, cn_datadir_open(&dir, rig->path, false, &err));
+    CHECK_INT(0, cn_offline_open(&dir, rig->path, false, &err));
     CHECK_INT(0, model_open_namespaces(&rig->model, dir.store));
     uint64_t lsn;
     for (int i = 0; i < 120; i++)
@@ -57,7 +57,7 @@ static void rig_init(struct rig *rig)
     cn_id_to_hex(rig->object->key.id, rig->id);
     cn_bookmark_format(&(struct cn_bookmark){.lsn = rig->object->versions[rig->version].lsn},
                        &rig->object->key, rig->bookmark);
-    cn_datadir_close(&dir);
+    cn_offline_close(&dir);
 }
 
 static const char *namespace_of(const struct rig *rig)
@@ -139,12 +139,12 @@ TEST(offline, backs_up_and_checks)
     struct cn_args check = {.rest = (const char *[]){target}, .rest_count = 1};
     CHECK_INT(0, run(cn_cmd_check, &check));
     struct cn_err err = {0};
-    struct cn_datadir dir;
-    CHECK_INT(0, cn_datadir_open(&dir, target, true, &err));
+    struct cn_offline dir;
+    CHECK_INT(0, cn_offline_open(&dir, target, true, &err));
     if (model_compare_copy(&rig.model, dir.store, 0) < 0)
         test_fail(__FILE__, __LINE__, "%s", rig.model.why);
     CHECK_INT(3, run(cn_cmd_check, &check)); /* in use */
-    cn_datadir_close(&dir);
+    cn_offline_close(&dir);
     struct cn_disk *disk = cn_disk_system_new(target);
     struct cn_disk_file *log;
     CHECK_INT(0, cn_disk_open(disk, "log/checkpoint", 0, &log));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/command.h"
+#include "cli/verb.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-static const struct cn_datacli_verb *find_verb(const struct cn_args *args,
-                                               const struct cn_datacli_verb *verbs, size_t count)
+static const struct cn_verb *find_verb(const struct cn_args *args, const struct cn_verb *verbs,
+                                       size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct cn_datacli_verb *verb = &verbs[i];
+        const struct cn_verb *verb = &verbs[i];
         size_t words = verb->group ? 2 : 1;
         if (args->rest_count < words + verb->rest_min || args->rest_count > words + verb->rest_max)
             continue;
@@ -31,7 +31,7 @@ static const struct cn_datacli_verb *find_verb(const struct cn_args *args,
     return NULL;
 }
 
-static int open_cli(struct cn_datacli *cli, bool writes, struct cn_err *err)
+static int open_cli(struct cn_verb_run *cli, bool writes, struct cn_err *err)
 {
     struct cn_args args = *cli->args;
     if (args.config || args.binding) {
@@ -42,20 +42,20 @@ static int open_cli(struct cn_datacli *cli, bool writes, struct cn_err *err)
             return rc;
         args.data = cli->project.data;
     }
-    return cn_ctl_open(&cli->ctl, &args, !writes, err);
+    return cn_api_open(&cli->api, &args, !writes, err);
 }
 
-int cn_datacli_run(const struct cn_args *args, const struct cn_datacli_verb *verbs, size_t count,
-                   const char *usage)
+int cn_verb_main(const struct cn_args *args, const struct cn_verb *verbs, size_t count,
+                 const char *usage)
 {
-    const struct cn_datacli_verb *verb = find_verb(args, verbs, count);
+    const struct cn_verb *verb = find_verb(args, verbs, count);
     if (!verb) {
         fprintf(stderr, "cairn: %s\n", usage);
         return 2;
     }
     struct cn_err err = {0};
     size_t words = verb->group ? 2 : 1;
-    struct cn_datacli cli = {
+    struct cn_verb_run cli = {
         .args = args, .rest = args->rest + words, .rest_count = args->rest_count - words};
     int rc = open_cli(&cli, verb->writes, &err);
     if (rc == 0)
@@ -63,7 +63,7 @@ int cn_datacli_run(const struct cn_args *args, const struct cn_datacli_verb *ver
     cn_json_free(cli.answer);
     cn_buf_fini(&cli.target);
     cn_buf_fini(&cli.body);
-    cn_ctl_close(&cli.ctl);
+    cn_api_close(&cli.api);
     if (cli.project.config)
         cn_project_close(&cli.project);
     if (rc < 0)
@@ -73,7 +73,7 @@ int cn_datacli_run(const struct cn_args *args, const struct cn_datacli_verb *ver
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-void cn_datacli_target(struct cn_datacli *cli, const char *path, ...)
+void cn_verb_target(struct cn_verb_run *cli, const char *path, ...)
 {
     va_list parts;
     const char *part;
@@ -83,56 +83,56 @@ void cn_datacli_target(struct cn_datacli *cli, const char *path, ...)
     va_start(parts, path);
     while ((part = va_arg(parts, const char *))) {
         cn_buf_append_byte(&cli->target, '/');
-        cn_ctl_append_param(&cli->target, NULL, part);
+        cn_api_append_param(&cli->target, NULL, part);
     }
     va_end(parts);
 }
 
-void cn_datacli_param(struct cn_datacli *cli, const char *name, const char *value)
+void cn_verb_param(struct cn_verb_run *cli, const char *name, const char *value)
 {
     if (!value)
         return;
     bool first = !memchr(cli->target.data, '?', cli->target.size);
     cn_buf_append_byte(&cli->target, first ? '?' : '&');
-    cn_ctl_append_param(&cli->target, name, value);
+    cn_api_append_param(&cli->target, name, value);
 }
 
-int cn_datacli_call(struct cn_datacli *cli, const char *method, struct cn_err *err)
+int cn_verb_call(struct cn_verb_run *cli, const char *method, struct cn_err *err)
 {
     cn_json_free(cli->answer);
     cli->answer = NULL;
-    return cn_ctl_call(&cli->ctl, method, cn_buf_text(&cli->target),
+    return cn_api_call(&cli->api, method, cn_buf_text(&cli->target),
                        cli->body.size ? cn_buf_text(&cli->body) : NULL, &cli->answer, err);
 }
 
-int cn_datacli_list(struct cn_datacli *cli, const char *member,
-                    int (*each)(void *data, const struct cn_json *entry, struct cn_err *err),
-                    void *data, struct cn_err *err)
+int cn_verb_list(struct cn_verb_run *cli, const char *member,
+                 int (*each)(void *data, const struct cn_json *entry, struct cn_err *err),
+                 void *data, struct cn_err *err)
 {
     size_t size = cli->target.size;
     const char *cursor;
     int rc;
     do {
-        rc = cn_datacli_call(cli, "GET", err);
+        rc = cn_verb_call(cli, "GET", err);
         const struct cn_json *list = cn_json_find(cli->answer, member);
         for (const struct cn_json *entry = list ? list->first : NULL; entry && rc == 0;
              entry = entry->next)
             rc = each(data, entry, err);
         cursor = cn_json_text(cli->answer, "cursor");
         cli->target.size = size;
-        cn_datacli_param(cli, "cursor", cursor);
+        cn_verb_param(cli, "cursor", cursor);
     } while (rc == 0 && cursor);
     return rc;
 }
 
-int cn_datacli_print(void *data, const struct cn_json *entry, struct cn_err *err)
+int cn_verb_print(void *data, const struct cn_json *entry, struct cn_err *err)
 {
     (void)data, (void)err;
     cn_print_line(entry);
     return 0;
 }
 
-int cn_datacli_confirm(struct cn_datacli *cli, const char *question, struct cn_err *err)
+int cn_verb_confirm(struct cn_verb_run *cli, const char *question, struct cn_err *err)
 {
     char answer[16];
     if (cli->args->force)
@@ -147,32 +147,32 @@ int cn_datacli_confirm(struct cn_datacli *cli, const char *question, struct cn_e
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-void cn_datacli_cell(struct cn_table *table, const char *text)
+void cn_verb_cell(struct cn_table *table, const char *text)
 {
     cn_table_add(table, text ? text : "", text ? strlen(text) : 0);
 }
 
-void cn_datacli_size_cell(struct cn_table *table, int64_t bytes)
+void cn_verb_size_cell(struct cn_table *table, int64_t bytes)
 {
     char text[32];
     cn_print_size((uint64_t)bytes, text);
-    cn_datacli_cell(table, text);
+    cn_verb_cell(table, text);
 }
 
-void cn_datacli_time_cell(struct cn_table *table, const struct cn_json *object, const char *name)
+void cn_verb_time_cell(struct cn_table *table, const struct cn_json *object, const char *name)
 {
     const struct cn_json *time = cn_json_find(object, name);
     char text[32] = "";
     if (time && time->kind == CN_JSON_INT)
         cn_print_time(time->integer, text);
-    cn_datacli_cell(table, text);
+    cn_verb_cell(table, text);
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-int64_t cn_datacli_read_file(void *data, void *bytes, size_t size, struct cn_err *err)
+int64_t cn_verb_read_file(void *data, void *bytes, size_t size, struct cn_err *err)
 {
-    struct cn_datacli_file *file = data;
+    struct cn_verb_file *file = data;
     ssize_t count;
     do
         count = read(file->fd, bytes, size);
@@ -184,9 +184,9 @@ int64_t cn_datacli_read_file(void *data, void *bytes, size_t size, struct cn_err
     return count;
 }
 
-int cn_datacli_write_file(void *data, const void *bytes, size_t size, struct cn_err *err)
+int cn_verb_write_file(void *data, const void *bytes, size_t size, struct cn_err *err)
 {
-    struct cn_datacli_file *file = data;
+    struct cn_verb_file *file = data;
     if (file->progress)
         cn_progress_add(file->progress, size);
     return cn_files_write_all(file->fd, file->path, bytes, size, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/fetch.h"
+#include "worker/event_life.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void begin_trace(struct cn_event *event)
     event->trace = cn_trace_begin(event->instance, CN_TRACE_FETCH, NULL, NULL, &origin);
 }
 
-void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *http)
+void cn_event_request(struct cn_http_server *server, struct cn_http_request *http)
 {
     struct cn_lane *lane = cn_http_server_data(server);
     if (!lane->deployment)
@@ -102,10 +102,10 @@ void cn_fetch_request(struct cn_http_server *server, struct cn_http_request *htt
     http->data = event;
     if (instance->watched)
         begin_trace(event);
-    cn_fetch_dispatch(event);
+    cn_event_dispatch(event);
 }
 
-void cn_fetch_dispatch(struct cn_event *event)
+void cn_event_dispatch(struct cn_event *event)
 {
     struct cn_instance *instance = event->instance;
     JSContextRef ctx = instance->runtime->context->ref;
@@ -121,11 +121,11 @@ void cn_fetch_dispatch(struct cn_event *event)
     if (!event)
         return;
     if (!cn_event_is_answered(event))
-        cn_fetch_fail(event, rc == CN_ELIMIT ? 503 : 500, err.text, strlen(err.text));
-    cn_fetch_done(event);
+        cn_event_fail(event, rc == CN_ELIMIT ? 503 : 500, err.text, strlen(err.text));
+    cn_event_done(event);
 }
 
-void cn_fetch_id_text(uint64_t id, char text[17])
+void cn_event_id_text(uint64_t id, char text[17])
 {
     snprintf(text, 17, "%016llx", (unsigned long long)id);
 }
@@ -166,11 +166,11 @@ static const char *summary_of(const struct cn_event *event, int status)
                : "The worker exceeded a limit";
 }
 
-void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t text_size)
+void cn_event_fail(struct cn_event *event, int status, const char *text, size_t text_size)
 {
     char reference[17];
     struct cn_buf explained = {0};
-    cn_fetch_id_text(event->id, reference);
+    cn_event_id_text(event->id, reference);
     cn_counter_add(status == 503 ? &event->instance->metrics->limits
                                  : &event->instance->metrics->exceptions,
                    1);
@@ -200,7 +200,7 @@ void cn_fetch_fail(struct cn_event *event, int status, const char *text, size_t 
         answer_plain(event->http, status, short_text);
     }
     cn_buf_fini(&explained);
-    cn_fetch_answered(event);
+    cn_event_answered(event);
 }
 
 /* The request line of `cairn dev`. */
@@ -218,7 +218,7 @@ static void tap_request(const struct cn_event *event)
     const struct cn_http_request *http = event->http;
     char id[17], status[8], duration[24], text[256];
     double ms = (double)(uv_hrtime() - event->started_ns) / 1e6;
-    cn_fetch_id_text(event->id, id);
+    cn_event_id_text(event->id, id);
     snprintf(status, sizeof(status), "%d", event->status);
     snprintf(duration, sizeof(duration), "%.3f", ms);
     int size =
@@ -256,7 +256,7 @@ static void count(const struct cn_event *event)
         tap_request(event);
 }
 
-void cn_fetch_answered(struct cn_event *event)
+void cn_event_answered(struct cn_event *event)
 {
     if (cn_event_is_answered(event))
         return; /* E2 */
@@ -265,16 +265,16 @@ void cn_fetch_answered(struct cn_event *event)
     cn_event_complete(event);
     event->answered_ms = uv_now(&event->instance->lane->loop);
     cn_js_pin_clear(&event->drain);
-    cn_fetch_settle(event);
+    cn_event_settle(event);
 }
 
-void cn_fetch_done(struct cn_event *event)
+void cn_event_done(struct cn_event *event)
 {
     cn_event_leave(event);
-    cn_fetch_settle(event);
+    cn_event_settle(event);
 }
 
-void cn_fetch_settle(struct cn_event *event)
+void cn_event_settle(struct cn_event *event)
 {
     if (event->state != CN_EVENT_OVER)
         return;
@@ -310,7 +310,7 @@ static void call_waiting(struct cn_event *event, struct cn_js_pin *pin, size_t a
     cn_js_pin_clear(&function);
 }
 
-void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
+void cn_event_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
 {
     (void)server, (void)status;
     struct cn_event *event = http->data;
@@ -334,10 +334,10 @@ void cn_fetch_abort(struct cn_http_server *server, struct cn_http_request *http,
         call_waiting(event, &event->abort, 0, NULL);
     cn_js_leave(context);
     if ((event = cn_event_find(lane, handle)))
-        cn_fetch_answered(event);
+        cn_event_answered(event);
 }
 
-void cn_fetch_sweep(struct cn_lane *lane)
+void cn_event_sweep(struct cn_lane *lane)
 {
     uint64_t now = uv_now(&lane->loop);
     struct cn_event *event;
@@ -349,7 +349,7 @@ void cn_fetch_sweep(struct cn_lane *lane)
             struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};
             static const char text[] = "waitUntil() promises were given up 30 s after the response";
             cn_diag_fields(CN_DIAG_WARN, fields, 1, text, sizeof(text) - 1);
-            cn_fetch_done(event);
+            cn_event_done(event);
         }
     }
 }
