@@ -9,3 +9,5 @@ export const compatibilityFlags = new Set();
 for (const flag of Object.keys(options.compatibilityFlags ?? {})) {
   if (options.compatibilityFlags[flag]) compatibilityFlags.add(flag);
 }
+/** For what is on unless the configuration (a flag, or an old date) says otherwise; without one everything is as of today. */
+export const isFlagOff = (flag) => options.compatibilityFlags?.[flag] === false;

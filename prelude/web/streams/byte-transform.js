@@ -2,10 +2,10 @@
 //
 // The writable side takes bytes and strings (as UTF-8), the readable side is a byte stream. Output
 // is kept until it is read; writes wait while more than LIMIT bytes of it are kept.
-import { Deferred, resolved, then } from "./common.js";
+import { Deferred, reasonError, resolved, then } from "./common.js";
 import { pullStream } from "./readable-pull.js";
 import { ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
-import { inputBytes } from "./identity.js";
+import { inputOrNothing } from "./identity.js";
 
 const LIMIT = 256 * 1024;
 
@@ -28,10 +28,12 @@ export class ByteTransform {
     );
     this.writable = setUpWritable(
       null,
-      (chunk) => this.write(chunk),
+      (bytes) => this.write(bytes),
       () => this.close(),
-      (reason) => this.fail(reason),
+      (reason) => this.fail(reasonError(reason, "Network connection lost.")),
     );
+    this.writable.controller.prepare = inputOrNothing;
+    this.writable.controller.interrupt = (reason) => this.room?.reject(reason);
   }
 
   // For the worker.
@@ -58,9 +60,8 @@ export class ByteTransform {
 
   // The writable side.
 
-  write(chunk) {
+  write(bytes) {
     if (this.failure !== null) throw this.failure.error;
-    const bytes = inputBytes(chunk); // a chunk of the wrong kind fails the write alone
     return this.guard(() => this.worker.transform(bytes, this), () => this.wait());
   }
 
@@ -122,7 +123,8 @@ export class ByteTransform {
     return this.reader.promise;
   }
 
-  cancel(reason) {
+  cancel(given) {
+    const reason = reasonError(given, "Stream was cancelled.");
     const { writable } = this;
     const waiting = this.room;
     if (this.failure === null) {

@@ -6,6 +6,22 @@
 // plain properties. A promise is made when somebody asks for it, never to be thrown away:
 // `reader.closed` and its like are LazyPromise, a read that finds a chunk resolves at once, and
 // internal consumers (pipes, bodies, responses) get chunks by method call.
+//
+// Where the platform's streams do otherwise than the standard, and a script can notice, these do as
+// the platform:
+// S1  What a source, sink or transformer does not have succeeds at once, start() included: a stream
+//     without start() pulls in its constructor.
+// S2  A start() that throws errors the stream; the constructor does not throw.
+// S3  A stream has one abort: abort() gives the same promise whenever it is called.
+// S4  A writer that is released takes its queued writes with it (not those of the platform's own
+//     streams, whose bytes are on their way).
+// S5  Close answers a pending BYOB read; the source need not respond(0).
+// S6  A default reader of a byte stream gets at most autoAllocateChunkSize bytes (4,096 unless it is
+//     given, and unless a flag says that there is no default), from as many chunks as are queued.
+// S7  tee(): cancel() of one branch is done at once, that of the second cancels the source with its
+//     reason alone.
+// S8  The platform's own streams serve one read at a time; cancel() rejects the read that waits.
+// S9  And abort() of one does not wait for the write under way, unless a flag asks for that.
 
 const { resolve: promiseResolve, reject: promiseReject } = Promise;
 const { then: promiseThen } = Promise.prototype;
@@ -168,12 +184,56 @@ export function enforceRange(value, what) {
   return number + 0;
 }
 
+/** A number that is no size: the platform refuses it as what it cannot convert, by a TypeError. */
+export function refusedSize(value) {
+  return new TypeError(
+    value < 0
+      ? "The value cannot be converted because it is negative and this API expects a positive bigint."
+      : "The value cannot be converted because it is not an integer.",
+  );
+}
+
 /** https://streams.spec.whatwg.org/#validate-and-normalize-high-water-mark, for a converted dictionary. */
 export function highWaterMark(strategy, fallback) {
   if (strategy.highWaterMark === undefined) return fallback;
   const mark = strategy.highWaterMark;
-  if (mark !== mark || mark < 0) throw new RangeError(`Invalid highWaterMark: ${mark}`);
+  if (mark !== mark || mark < 0) throw refusedSize(mark);
   return mark;
+}
+
+/** What a strategy's size() has answered, as a number of the queue; throws if it is none. */
+export function chunkSize(value) {
+  const size = +value;
+  if (!(size >= 0 && size < Infinity)) throw refusedSize(size);
+  return size;
+}
+
+const ObjectPrototype = Object.prototype;
+/**
+ * Resolves a promise with {value, done}. A script may have put `then` on the prototype of all
+ * objects: it must not be called in the middle of a stream's steps.
+ */
+export function settleResult(resolve, value, done) {
+  const result = { value, done };
+  if (!("then" in ObjectPrototype)) {
+    resolve(result);
+    return;
+  }
+  Object.defineProperty(result, "then", { value: undefined, configurable: true });
+  resolve(result);
+  delete result.then;
+}
+
+/** A promise of {value, done}, by the same rule. */
+export const resultPromise = (value, done) =>
+  "then" in ObjectPrototype
+    ? new P((resolve) => settleResult(resolve, value, done))
+    : promiseResolve.call(P, { value, done });
+
+/** A reason as the error that the other end of one of the platform's own streams gets. */
+export function reasonError(reason, fallback) {
+  if (reason === undefined) return new Error(fallback);
+  return isObject(reason) ? reason : new Error(String(reason));
 }
 
 /** The QueuingStrategy dictionary, members read in the order of the standard. */

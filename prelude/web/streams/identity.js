@@ -3,24 +3,47 @@
 //
 // A write is done when its bytes have been read: nothing is buffered unless a highWaterMark asks
 // for it. Only bytes pass; a string is written as UTF-8.
+//
+// Without a highWaterMark desiredSize is 1 as long as the stream can be written to, and `ready` is
+// never pending: the writer waits for its writes. With one, bytes count from write() until they are read.
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
-import { Deferred, dictionary, enforceRange, illegalInvocation, resolved } from "./common.js";
+import { Deferred, dictionary, enforceRange, illegalInvocation, reasonError, resolved } from "./common.js";
 import { pullStream } from "./readable-pull.js";
 import { streamObject } from "./readable.js";
-import { ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
+import { ERRORED, ERRORING, WritableController, setUpWritable } from "./writable-core.js";
 import { writableObject } from "./writable.js";
+
+const isShared = (value) => typeof SharedArrayBuffer === "function" && value instanceof SharedArrayBuffer;
 
 /** The bytes of a chunk written to one of the platform's byte streams, not copied; or a TypeError. */
 export function inputBytes(chunk) {
   if (chunk instanceof Uint8Array) return chunk;
   if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
+  if (chunk instanceof ArrayBuffer || isShared(chunk)) return new Uint8Array(chunk);
   if (typeof chunk === "string") return native.utf8Encode(chunk);
   throw new TypeError(
     "This TransformStream is being used as a byte stream, but received an object of " +
       "non-ArrayBuffer/ArrayBufferView type on its writable side.",
   );
+}
+
+/** The same for a write: null for nothing. */
+export const inputOrNothing = (chunk) => {
+  const bytes = chunk === undefined ? null : inputBytes(chunk);
+  return bytes === null || bytes.byteLength === 0 ? null : bytes;
+};
+
+/** A copy: the writer may go on using its buffer. */
+const copyOfInput = (chunk) => {
+  const bytes = inputOrNothing(chunk);
+  return bytes === null || typeof chunk === "string" ? bytes : new Uint8Array(bytes);
+};
+
+class SteadyController extends WritableController {
+  room() {
+    return 1;
+  }
 }
 
 class BytePipe {
@@ -37,15 +60,18 @@ class BytePipe {
       (reason) => this.cancel(reason),
     );
     this.readable.length = expected;
-    const size = mark === undefined ? null : (chunk) => chunk?.byteLength ?? 1;
+    const limit = mark !== undefined && expected !== null ? Math.min(mark, expected) : mark;
     this.writable = setUpWritable(
       null,
-      (chunk) => this.write(chunk),
+      (bytes) => this.write(bytes),
       () => this.close(),
-      (reason) => this.fail(reason),
-      mark ?? 1,
-      size,
+      (reason) => this.fail(reasonError(reason, "Network connection lost.")),
+      limit ?? 1,
+      mark === undefined ? null : (bytes) => bytes.byteLength,
+      mark === undefined ? SteadyController : WritableController,
     );
+    this.writable.controller.prepare = copyOfInput;
+    this.writable.controller.interrupt = (reason) => this.written?.reject(reason);
   }
 
   pull() {
@@ -61,22 +87,16 @@ class BytePipe {
     return this.reader.promise;
   }
 
-  write(chunk) {
+  write(bytes) {
     if (this.failure !== null) throw this.failure.error;
-    let bytes;
-    try {
-      bytes = typeof chunk === "string" ? inputBytes(chunk) : new Uint8Array(inputBytes(chunk)); // a copy
-      if (this.remaining !== null) {
-        if (bytes.byteLength > this.remaining) {
-          throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
-        }
-        this.remaining -= bytes.byteLength;
+    if (this.remaining !== null) {
+      if (bytes.byteLength > this.remaining) {
+        const error = new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
+        this.fail(error);
+        throw error;
       }
-    } catch (error) {
-      this.fail(error);
-      throw error;
+      this.remaining -= bytes.byteLength;
     }
-    if (bytes.byteLength === 0) return undefined;
     if (this.reader !== null) {
       const { reader } = this;
       this.reader = null;
@@ -109,7 +129,8 @@ class BytePipe {
   }
 
   /** The readable side was cancelled: writes fail from now on. */
-  cancel(reason) {
+  cancel(given) {
+    const reason = reasonError(given, "Stream was cancelled.");
     this.failure = { error: reason };
     this.chunk = null;
     const { writable } = this;

@@ -47,9 +47,10 @@ export const makeView = (into, buffer, bytes) =>
   new into.Constructor(buffer, into.byteOffset, bytes / into.elementSize);
 
 class PullInto {
+  /** `buffer` null: made when the source asks for it. */
   constructor(info, buffer, minimumFill, kind) {
     this.buffer = buffer;
-    this.bufferByteLength = lengthOf(buffer);
+    this.bufferByteLength = buffer === null ? info.byteLength : lengthOf(buffer);
     this.byteOffset = info.byteOffset;
     this.byteLength = info.byteLength;
     this.filled = 0;
@@ -60,10 +61,14 @@ class PullInto {
   }
 }
 
+/** What the platform allocates for the read of a default reader, unless the source says otherwise (S6). */
+export const DEFAULT_CHUNK_SIZE = 4096;
+
 export class ByteController extends SourceController {
   constructor(stream, pullAlgorithm, cancelAlgorithm, mark, autoAllocateChunkSize) {
     super(stream, pullAlgorithm, cancelAlgorithm, mark); // its queue has {buffer, byteOffset, byteLength}
-    this.autoAllocateChunkSize = autoAllocateChunkSize;
+    this.autoAllocateChunkSize = autoAllocateChunkSize; // or undefined
+    this.isDefaultSize = false; // nobody has asked for it: the buffer is made when it is used
     this.pending = []; // of PullInto
     this.byobRequest = null; // the record behind controller.byobRequest
     stream.isBytes = true;
@@ -80,12 +85,14 @@ export class ByteController extends SourceController {
     }
     const size = this.autoAllocateChunkSize;
     if (size !== undefined) {
-      let buffer;
-      try {
-        buffer = new ArrayBuffer(size);
-      } catch (error) {
-        request.error(error);
-        return;
+      let buffer = null;
+      if (!this.isDefaultSize) {
+        try {
+          buffer = new ArrayBuffer(size);
+        } catch (error) {
+          request.error(error);
+          return;
+        }
       }
       const info = { byteOffset: 0, byteLength: size, elementSize: 1, Constructor: Uint8Array };
       this.pending.push(new PullInto(info, buffer, 1, "default"));
@@ -126,13 +133,39 @@ export class ByteController extends SourceController {
     if (this.pending.length > 0) {
       const first = this.pending[0];
       if (first.filled % first.elementSize !== 0) {
-        const error = new TypeError("Insufficient bytes to fill elements in the given buffer");
+        const error = new TypeError("This ReadableStream was closed with a partial read pending.");
         this.fail(error);
         throw error;
       }
     }
     this.clearAlgorithms();
     closeStream(this.stream);
+    this.answerPending();
+  }
+
+  /** The stream is closed: reads into buffers get them back (S5). A request that a source holds is over. */
+  answerPending() {
+    const { reader } = this.stream;
+    const { pending } = this;
+    this.pending = [];
+    if (reader === null || !reader.isByob) return;
+    for (const pullInto of pending) {
+      if (pullInto.kind !== "byob" || reader.requests.length === 0) continue;
+      const request = reader.requests.shift();
+      if (detached(pullInto.buffer)) {
+        pullInto.buffer = new ArrayBuffer(0); // the source has taken it away
+        pullInto.byteOffset = pullInto.filled = 0;
+      }
+      const view = this.convert(pullInto);
+      if (pullInto.filled > 0) request.chunk(view);
+      else request.close(view);
+    }
+  }
+
+  cancelPending() {
+    this.invalidateByobRequest();
+    for (const pullInto of this.pending) pullInto.filled = 0;
+    this.answerPending();
   }
 
   /** https://streams.spec.whatwg.org/#readable-byte-stream-controller-enqueue */
@@ -143,9 +176,11 @@ export class ByteController extends SourceController {
     const mine = transfer(buffer);
     if (this.pending.length > 0) {
       const first = this.pending[0];
-      if (detached(first.buffer)) throw new TypeError("The BYOB request's buffer is detached.");
-      this.invalidateByobRequest();
-      first.buffer = transfer(first.buffer);
+      if (first.buffer !== null) {
+        if (detached(first.buffer)) throw new TypeError("The byobRequest.view is zero-length or was detached");
+        this.invalidateByobRequest();
+        first.buffer = transfer(first.buffer);
+      }
       if (first.kind === "none") this.enqueueDetached(first);
     }
     const { reader } = stream;
@@ -157,7 +192,13 @@ export class ByteController extends SourceController {
         this.push(mine, byteOffset, byteLength);
       } else {
         if (this.pending.length > 0) this.pending.shift();
-        reader.requests.shift().chunk(new Uint8Array(mine, byteOffset, byteLength));
+        const request = reader.requests.shift();
+        if (request.limit > 0 && byteLength > request.limit) {
+          this.push(mine, byteOffset, byteLength);
+          this.fillRequestFromQueue(request);
+        } else {
+          request.chunk(new Uint8Array(mine, byteOffset, byteLength));
+        }
       }
     } else if (reader !== null) {
       this.push(mine, byteOffset, byteLength);
@@ -191,10 +232,25 @@ export class ByteController extends SourceController {
   }
 
   fillRequestFromQueue(request) {
-    const entry = this.queue.shift();
+    const entry = this.queue.peek();
+    const limit = request.limit > 0 ? request.limit : entry.byteLength;
+    if (entry.byteLength > limit || (entry.byteLength < limit && this.queue.length > 1)) {
+      this.fillLimited(request, Math.min(limit, this.total));
+      return;
+    }
+    this.queue.shift();
     this.total -= entry.byteLength;
     this.handleQueueDrain();
     request.chunk(new Uint8Array(entry.buffer, entry.byteOffset, entry.byteLength));
+  }
+
+  /** A chunk of exactly `size` bytes of the queue, in a buffer of its own (S6). */
+  fillLimited(request, size) {
+    const info = { byteOffset: 0, byteLength: size, elementSize: 1, Constructor: Uint8Array };
+    const into = new PullInto(info, new ArrayBuffer(size), size, "default");
+    this.fillFromQueue(into);
+    this.handleQueueDrain();
+    request.chunk(new Uint8Array(into.buffer));
   }
 
   handleQueueDrain() {
@@ -230,6 +286,12 @@ export class ByteController extends SourceController {
     if (this.total > 0) {
       if (this.fillFromQueue(pullInto)) {
         const view = this.convert(pullInto);
+        this.handleQueueDrain();
+        request.chunk(view);
+        return;
+      }
+      if (this.closeRequested && pullInto.filled % pullInto.elementSize === 0) {
+        const view = this.convert(pullInto); // fewer than the minimum: there are no more
         this.handleQueueDrain();
         request.chunk(view);
         return;
@@ -306,6 +368,7 @@ export class ByteController extends SourceController {
   getByobRequest() {
     if (this.byobRequest === null && this.pending.length > 0) {
       const first = this.pending[0];
+      first.buffer ??= new ArrayBuffer(first.byteLength);
       this.byobRequest = {
         controller: this,
         view: new Uint8Array(first.buffer, first.byteOffset + first.filled, first.byteLength - first.filled),
@@ -319,24 +382,29 @@ export class ByteController extends SourceController {
   respond(bytes) {
     const first = this.pending[0];
     if (this.stream.state === CLOSED) {
-      if (bytes !== 0) throw new TypeError("respond() must be called with 0 once the stream is closed.");
-    } else {
-      if (bytes === 0) throw new TypeError("respond() must be called with more than 0 bytes.");
-      if (first.filled + bytes > first.byteLength) {
-        throw new RangeError("respond() was called with more bytes than the view has room for.");
-      }
+      if (bytes !== 0) throw new TypeError("The bytesWritten must be zero after the stream is closed.");
+      this.invalidateByobRequest();
+      return;
+    }
+    if (bytes === 0) throw new TypeError("The bytesWritten must be more than zero while the stream is open.");
+    if (first.filled + bytes > first.byteLength) {
+      throw new RangeError(`Too many bytes [${bytes}] in response to a BYOB read request.`);
     }
     first.buffer = transfer(first.buffer);
     this.respondInternal(bytes);
   }
 
+  /** A source may answer by a view of another kind: the reader gets it, in whole elements of that. */
   respondWithNewView(view) {
     const info = viewInfo(view);
     const first = this.pending[0];
     if (this.stream.state === CLOSED) {
-      if (info.byteLength !== 0) throw new TypeError("The view must be empty once the stream is closed.");
-    } else if (info.byteLength === 0) {
-      throw new TypeError("The view must not be empty.");
+      if (info.byteLength !== 0) throw new TypeError("The view byte length must be zero after the stream is closed.");
+      this.invalidateByobRequest();
+      return;
+    }
+    if (info.byteLength === 0) {
+      throw new TypeError("The view byte length must be more than zero while the stream is open.");
     }
     if (first.byteOffset + first.filled !== info.byteOffset) {
       throw new RangeError("The view must begin where the requested one does.");
@@ -348,25 +416,18 @@ export class ByteController extends SourceController {
       throw new RangeError("The view must not be longer than the requested one.");
     }
     first.buffer = transfer(info.buffer);
+    if (info.Constructor !== Uint8Array && info.Constructor !== DataView) {
+      first.Constructor = info.Constructor;
+      first.elementSize = info.elementSize;
+    }
     this.respondInternal(info.byteLength);
   }
 
   respondInternal(bytes) {
     const first = this.pending[0];
     this.invalidateByobRequest();
-    if (this.stream.state === CLOSED) this.respondInClosed(first);
-    else this.respondInReadable(bytes, first);
+    this.respondInReadable(bytes, first);
     this.pullIfNeeded();
-  }
-
-  respondInClosed(first) {
-    if (first.kind === "none") this.pending.shift();
-    const { reader } = this.stream;
-    if (reader !== null && reader.isByob) {
-      const filled = [];
-      while (filled.length < reader.requests.length) filled.push(this.pending.shift());
-      for (const pullInto of filled) this.commit(pullInto);
-    }
   }
 
   respondInReadable(bytes, pullInto) {

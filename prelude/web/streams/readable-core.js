@@ -7,7 +7,7 @@
 //     cancel(reason)    returns undefined or a promise ([[CancelSteps]])
 //     release()         the reader has let go ([[ReleaseSteps]])
 // A read request has chunk(value), close(value) and error(reason).
-import { LazyPromise, Queue, attempt, react, rejected, resolved, then } from "./common.js";
+import { LazyPromise, Queue, attempt, chunkSize, react, rejected, resolved, then } from "./common.js";
 
 export const READABLE = 0;
 export const CLOSED = 1;
@@ -54,13 +54,8 @@ export function cancelStream(stream, reason) {
   stream.disturbed = true;
   if (stream.state === CLOSED) return resolved(undefined);
   if (stream.state === ERRORED) return rejected(stream.error);
+  stream.controller.cancelPending(reason);
   closeStream(stream);
-  const { reader } = stream;
-  if (reader !== null && reader.isByob) {
-    const requests = reader.requests;
-    reader.requests = new Queue();
-    while (requests.length > 0) requests.shift().close(undefined);
-  }
   const result = attempt((value) => stream.controller.cancel(value), reason);
   return then(resolved(result), () => undefined);
 }
@@ -139,9 +134,13 @@ export class SourceController {
 
   /** Runs the start algorithm (or takes null), then begins to pull. */
   start(startAlgorithm) {
-    const result = startAlgorithm === null ? undefined : startAlgorithm();
+    if (startAlgorithm === null) {
+      this.started = true;
+      this.pullIfNeeded();
+      return;
+    }
     react(
-      result,
+      attempt(startAlgorithm),
       () => {
         this.started = true;
         this.pullIfNeeded();
@@ -151,6 +150,7 @@ export class SourceController {
   }
 
   release() {}
+  cancelPending() {}
 
   canCloseOrEnqueue() {
     return !this.closeRequested && this.stream.state === READABLE;
@@ -270,14 +270,12 @@ export class DefaultController extends SourceController {
       if (this.size !== null) {
         let size;
         try {
-          size = +(0, this.size)(chunk);
-          if (!(size >= 0 && size < Infinity)) {
-            throw new RangeError("The size of a chunk must be a finite number that is not negative.");
-          }
+          size = chunkSize((0, this.size)(chunk));
         } catch (error) {
           this.fail(error);
           throw error;
         }
+        if (!this.canCloseOrEnqueue()) return; // size() has ended the stream
         this.sizes.push(size);
         this.total += size;
       }

@@ -6,9 +6,13 @@
 //
 // P1  At most one pull is under way.
 // P2  `rest` holds bytes that a BYOB reader had no room for; they come before the next pull.
-import { resolved, then } from "./common.js";
-import { CLOSED, READABLE, StreamRecord, closeStream, errorStream } from "./readable-core.js";
-import { transfer } from "./readable-bytes.js";
+import { isFlagOff } from "../../internal/native.js";
+import { reasonError, resolved, then } from "./common.js";
+import { CLOSED, READABLE, StreamRecord, closeStream, errorStream, failRequests } from "./readable-core.js";
+import { detached, lengthOf, transfer } from "./readable-bytes.js";
+
+/** The caller keeps the buffer it reads into; nothing is written beyond what is left of it then. */
+const KEEPS_BUFFERS = isFlagOff("streams_byob_reader_detaches_buffer");
 
 /** A read into a caller's buffer, which collects at least `minimum` bytes. */
 class Into {
@@ -19,8 +23,14 @@ class Into {
     this.byteLength = info.byteLength;
     this.minimum = minimum;
     this.bytes = new Uint8Array(buffer);
+    this.buffer = buffer;
     this.filled = 0;
     this.request = request;
+  }
+  /** Bytes that can still be put into it: its caller may have shrunk or detached the buffer. */
+  room() {
+    const left = KEEPS_BUFFERS ? lengthOf(this.buffer) - this.byteOffset : this.byteLength;
+    return Math.max(Math.min(left, this.byteLength) - this.filled, 0);
   }
   error(reason) {
     this.request.error(reason);
@@ -30,7 +40,10 @@ class Into {
   }
   view() {
     const { byteOffset, filled, elementSize } = this;
-    return new this.Constructor(this.bytes.buffer, byteOffset, filled / elementSize);
+    if (KEEPS_BUFFERS && (detached(this.buffer) || byteOffset > lengthOf(this.buffer))) {
+      return new this.Constructor(new ArrayBuffer(0));
+    }
+    return new this.Constructor(this.buffer, byteOffset, filled / elementSize);
   }
 }
 
@@ -66,7 +79,7 @@ export class PullController {
   pullInto(info, minimum, request) {
     let buffer;
     try {
-      buffer = transfer(info.buffer);
+      buffer = KEEPS_BUFFERS ? info.buffer : transfer(info.buffer);
     } catch (error) {
       request.error(error);
       return;
@@ -131,11 +144,12 @@ export class PullController {
 
   fill(reader, chunk) {
     const into = reader.requests.peek();
-    const size = Math.min(chunk.byteLength, into.byteLength - into.filled);
-    into.bytes.set(size === chunk.byteLength ? chunk : chunk.subarray(0, size), into.byteOffset + into.filled);
+    const room = into.room();
+    const size = Math.min(chunk.byteLength, room);
+    if (size > 0) into.bytes.set(size === chunk.byteLength ? chunk : chunk.subarray(0, size), into.byteOffset + into.filled);
     into.filled += size;
     if (size < chunk.byteLength) this.rest = chunk.subarray(size);
-    if (into.filled < into.minimum) return;
+    if (into.filled < into.minimum && room > size) return;
     const over = into.filled % into.elementSize;
     if (over > 0) {
       // Only whole elements are handed out; the bytes of a started one wait in front of the rest.
@@ -177,6 +191,12 @@ export class PullController {
     this.source = this.onCancel = this.handle = null;
     this.rest = null;
     errorStream(this.stream, error);
+  }
+
+  /** The read that waits fails with the reason (S8). */
+  cancelPending(reason) {
+    const { reader } = this.stream;
+    if (reader !== null) failRequests(reader, reasonError(reason, "Stream was cancelled."));
   }
 
   cancel(reason) {

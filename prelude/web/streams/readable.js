@@ -1,19 +1,23 @@
 // ReadableStream, its readers and its controllers: the public faces of the records.
 // https://streams.spec.whatwg.org/#rs
 import { finishInterface } from "../../internal/interface.js";
+import { compatibilityFlags } from "../../internal/native.js";
 import {
   INTERNAL, callback, dictionary, enforceRange, highWaterMark, illegalConstructor, illegalInvocation,
-  isObject, queuingStrategy, rejected, resolved,
+  isObject, queuingStrategy, rejected, resultPromise, settleResult,
 } from "./common.js";
 import {
   CLOSED, DefaultController, ERRORED, READABLE, ReaderRecord, StreamRecord, acquireReader, cancelStream,
   lockedError, releaseReader, releasedError,
 } from "./readable-core.js";
-import { ByteController, detached, lengthOf, viewInfo } from "./readable-bytes.js";
+import { ByteController, DEFAULT_CHUNK_SIZE, detached, lengthOf, viewInfo } from "./readable-bytes.js";
+import { PullController } from "./readable-pull.js";
 import { ReadableStreamAsyncIterator, streamFromIterable } from "./iterate.js";
 import { pipe } from "./pipe.js";
 import { tee } from "./tee.js";
 import { writableRecord } from "./writable.js";
+
+const HAS_DEFAULT_SIZE = !compatibilityFlags.has("streams_no_default_auto_allocate_chunk_size");
 
 /** The record of a ReadableStream, or null for anything else. */
 export let recordOf;
@@ -24,22 +28,27 @@ export function streamObject(record) {
 
 /** A read request whose outcome is a promise of {value, done}. */
 class PromiseRequest {
-  constructor() {
+  /** `limit`: bytes of a byte stream that it takes at most, 0 for any number. */
+  constructor(limit) {
+    this.limit = limit;
     this.promise = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
     });
   }
   chunk(value) {
-    this.resolve({ value, done: false });
+    settleResult(this.resolve, value, false);
   }
   close(value) {
-    this.resolve({ value, done: true });
+    settleResult(this.resolve, value, true);
   }
   error(reason) {
     this.reject(reason);
   }
 }
+
+const busyError = () =>
+  new TypeError("This ReadableStream only supports a single pending read request at a time.");
 
 export function setUpDefaultStream(startAlgorithm, pullAlgorithm, cancelAlgorithm, mark = 1, size = null) {
   const stream = new StreamRecord();
@@ -80,12 +89,13 @@ class ReadableStream {
     if (source.expectedLength !== undefined) record.expected = enforceRange(Number(source.expectedLength), "expectedLength");
     const cancelAlgorithm = cancel === undefined ? null : (reason) => cancel.call(source, reason);
     if (type !== undefined) {
-      if (size !== undefined) throw new RangeError("A byte stream's strategy cannot have a size function.");
       const limit = highWaterMark({ highWaterMark: mark }, 0);
       if (autoAllocateChunkSize === 0) throw new TypeError("autoAllocateChunkSize must be greater than 0.");
       const face = new ReadableByteStreamController(INTERNAL);
       const pullAlgorithm = pull === undefined ? null : () => pull.call(source, face);
-      const controller = new ByteController(record, pullAlgorithm, cancelAlgorithm, limit, autoAllocateChunkSize);
+      const allocate = autoAllocateChunkSize ?? (HAS_DEFAULT_SIZE ? DEFAULT_CHUNK_SIZE : undefined);
+      const controller = new ByteController(record, pullAlgorithm, cancelAlgorithm, limit, allocate);
+      controller.isDefaultSize = autoAllocateChunkSize === undefined;
       bindByteController(face, controller);
       controller.start(start === undefined ? null : () => start.call(source, face));
     } else {
@@ -215,14 +225,15 @@ class ReadableStreamDefaultReader {
       const { controller } = stream;
       // A chunk that is there already needs no request.
       if (controller instanceof DefaultController && controller.queue.length > 0) {
-        return resolved({ value: controller.next(), done: false });
+        return resultPromise(controller.next(), false);
       }
+      if (controller instanceof PullController && reader.requests.length > 0) return rejected(busyError());
     } else if (stream.state === CLOSED) {
-      return resolved({ value: undefined, done: true });
+      return resultPromise(undefined, true);
     } else {
       return rejected(stream.error);
     }
-    const request = new PromiseRequest();
+    const request = new PromiseRequest(stream.controller.autoAllocateChunkSize ?? 0);
     stream.controller.pull(request);
     return request.promise;
   }
@@ -267,13 +278,11 @@ class ReadableStreamBYOBReader {
     }
   }
 
-  /** The platform's name for read(view, {min}), in bytes. */
-  readAtLeast(minBytes, view) {
+  /** The platform's name for read(view, {min}). */
+  readAtLeast(minElements, view) {
     if (!isObject(this) || !(#record in this)) return rejected(illegalInvocation("ReadableStreamBYOBReader"));
     try {
-      const bytes = enforceRange(minBytes, "minBytes");
-      const elementSize = ArrayBuffer.isView(view) ? viewInfo(view).elementSize : 1;
-      return readInto(this.#record, view, Math.ceil(bytes / elementSize));
+      return readInto(this.#record, view, enforceRange(minElements, "minElements"));
     } catch (error) {
       return rejected(error);
     }
@@ -301,7 +310,8 @@ function readInto(reader, view, minimum) {
   if (minimum > info.length) throw new TypeError("min must not be greater than the view's length.");
   const { stream } = reader;
   if (stream === null) throw releasedError();
-  const request = new PromiseRequest();
+  if (stream.controller instanceof PullController && reader.requests.length > 0) throw busyError();
+  const request = new PromiseRequest(0);
   stream.disturbed = true;
   if (stream.state === ERRORED) request.error(stream.error);
   else stream.controller.pullInto(info, minimum, request);
@@ -329,13 +339,13 @@ class ReadableStreamDefaultController {
 
   close() {
     if (!(#record in this)) throw illegalInvocation("ReadableStreamDefaultController");
-    if (!this.#record.canCloseOrEnqueue()) throw new TypeError("The stream is not in a state that permits close.");
+    if (!this.#record.canCloseOrEnqueue()) throw new TypeError("This ReadableStream is closed.");
     this.#record.close();
   }
 
   enqueue(chunk = undefined) {
     if (!(#record in this)) throw illegalInvocation("ReadableStreamDefaultController");
-    if (!this.#record.canCloseOrEnqueue()) throw new TypeError("The stream is not in a state that permits enqueue.");
+    if (!this.#record.canCloseOrEnqueue()) throw new TypeError("Unable to enqueue");
     this.#record.enqueue(chunk);
   }
 
@@ -375,7 +385,7 @@ class ReadableByteStreamController {
     if (!(#record in this)) throw illegalInvocation("ReadableByteStreamController");
     const record = this.#record;
     if (!record.canCloseOrEnqueue()) {
-      throw new TypeError("The stream is not in a state that permits close.");
+      throw new TypeError("This ReadableStream is closed.");
     }
     record.close();
   }
@@ -383,11 +393,15 @@ class ReadableByteStreamController {
   enqueue(chunk) {
     if (!(#record in this)) throw illegalInvocation("ReadableByteStreamController");
     const record = this.#record;
-    if (!ArrayBuffer.isView(chunk)) throw new TypeError("A byte stream's chunks must be ArrayBufferViews.");
-    const { buffer, byteOffset, byteLength } = viewInfo(chunk);
-    if (byteLength === 0 || lengthOf(buffer) === 0) throw new TypeError("A byte stream's chunk must not be empty.");
+    const view = chunk instanceof ArrayBuffer ? new Uint8Array(chunk) : chunk;
+    if (!ArrayBuffer.isView(view)) {
+      throw new TypeError("Failed to execute 'enqueue' on 'ReadableByteStreamController': parameter 1 is not of type 'BufferSource'.");
+    }
+    const { buffer, byteOffset, byteLength } = viewInfo(view);
+    if (byteLength === 0) throw new TypeError("Cannot enqueue a zero-length ArrayBuffer.");
+    if (!(buffer instanceof ArrayBuffer)) throw new TypeError("The provided ArrayBuffer must be detachable.");
     if (!record.canCloseOrEnqueue()) {
-      throw new TypeError("The stream is not in a state that permits enqueue.");
+      throw new TypeError("This ReadableByteStreamController is closed.");
     }
     record.enqueue(buffer, byteOffset, byteLength);
   }
@@ -417,6 +431,7 @@ class ReadableStreamBYOBRequest {
     const { controller } = this.#record;
     if (controller === null) return null;
     const first = controller.pending[0];
+    if (first === undefined) return null;
     return Math.max(first.minimumFill - first.filled, 1);
   }
 
@@ -426,7 +441,9 @@ class ReadableStreamBYOBRequest {
     const bytes = enforceRange(bytesWritten, "bytesWritten");
     const { controller, view } = this.#record;
     if (controller === null) throw new TypeError("This ReadableStreamBYOBRequest has been invalidated.");
-    if (detached(view.buffer)) throw new TypeError("The BYOB request's buffer is detached.");
+    if (controller.stream.state === READABLE && detached(view.buffer)) {
+      throw new TypeError("Cannot respond with a zero-length or detached view");
+    }
     controller.respond(bytes);
   }
 
@@ -435,7 +452,9 @@ class ReadableStreamBYOBRequest {
     if (!ArrayBuffer.isView(view)) throw new TypeError("respondWithNewView() needs an ArrayBufferView.");
     const { controller } = this.#record;
     if (controller === null) throw new TypeError("This ReadableStreamBYOBRequest has been invalidated.");
-    if (detached(viewInfo(view).buffer)) throw new TypeError("The view's buffer is detached.");
+    if (controller.stream.state === READABLE && detached(viewInfo(view).buffer)) {
+      throw new TypeError("Cannot respond with a zero-length or detached view");
+    }
     controller.respondWithNewView(view);
   }
 }

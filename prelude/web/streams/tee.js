@@ -14,12 +14,11 @@ export function tee(stream) {
   return defaultTee(stream);
 }
 
-/** What both kinds share: two branches are cancelled with both reasons, once. */
+/** What both kinds share: the source is cancelled when both branches are (S7). */
 class Canceller {
   constructor(stream) {
     this.stream = stream;
     this.canceled = [false, false];
-    this.reasons = [undefined, undefined];
     this.promise = new LazyPromise();
   }
   get both() {
@@ -30,12 +29,10 @@ class Canceller {
   }
   cancel(index, reason) {
     this.canceled[index] = true;
-    this.reasons[index] = reason;
+    if (!this.both) return undefined;
     const promise = this.promise.get();
-    if (this.both) {
-      const result = cancelStream(this.stream, [this.reasons[0], this.reasons[1]]);
-      then(resolved(result), () => this.promise.resolve(undefined), (error) => this.promise.reject(error));
-    }
+    const result = cancelStream(this.stream, reason);
+    then(resolved(result), () => this.promise.resolve(undefined), (error) => this.promise.reject(error));
     return promise;
   }
 }
@@ -154,7 +151,6 @@ function byteTee(stream) {
     close() {
       reading = false;
       for (let i = 0; i < 2; i++) if (!canceller.canceled[i]) branches[i].close();
-      for (const branch of branches) if (branch.pending.length > 0) branch.respond(0);
       if (!canceller.both) canceller.promise.resolve(undefined);
     },
     error() {
@@ -194,12 +190,10 @@ function byteTee(stream) {
       },
       close(chunk) {
         reading = false;
+        // The memory that the branch's read has lent to the source comes back with the end.
+        if (chunk !== undefined && byob.pending.length > 0) byob.pending[0].buffer = viewInfo(chunk).buffer;
         if (!isCanceled(byob)) byob.close();
         if (!isCanceled(other)) other.close();
-        if (chunk !== undefined) {
-          if (!isCanceled(byob)) byob.respondWithNewView(chunk);
-          if (!isCanceled(other) && other.pending.length > 0) other.respond(0);
-        }
         if (!canceller.both) canceller.promise.resolve(undefined);
       },
       error() {
@@ -216,7 +210,8 @@ function byteTee(stream) {
       return;
     }
     reading = true;
-    const byobRequest = branches[index].getByobRequest();
+    // A source that serves default readers from buffers of its own need not know of the branch's.
+    const byobRequest = stream.controller.autoAllocateChunkSize === undefined ? branches[index].getByobRequest() : null;
     if (byobRequest === null || stream.state !== READABLE) pullDefault();
     else pullByob(byobRequest.view, index === 1);
   };

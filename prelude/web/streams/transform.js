@@ -32,6 +32,7 @@ export class TransformRecord {
       writableMark,
       writableSize,
     );
+    this.writable.controller.isOwn = false;
     this.readable = new StreamRecord();
     this.output = new DefaultController(
       this.readable,
@@ -204,7 +205,7 @@ class TransformStream {
     const started = new Deferred();
     record.setUp(started.promise, writableMark, writableQueuing.size ?? null, readableMark, readableQueuing.size ?? null);
     if (source.expectedLength !== undefined) record.readable.expected = enforceRange(Number(source.expectedLength), "expectedLength");
-    started.resolve(start === undefined ? undefined : start.call(source, face));
+    started.resolve(start === undefined ? undefined : attempt(() => start.call(source, face)));
   }
 
   get readable() {

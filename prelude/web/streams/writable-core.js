@@ -3,7 +3,10 @@
 // A sink is three algorithms (write, close, abort), each null or a function that returns
 // undefined or a promise. A write request is an object with done() and failed(reason): pipes
 // need no promise per chunk.
-import { Deferred, LazyPromise, Queue, attempt, react, rejected, resolved } from "./common.js";
+import { isFlagOff } from "../../internal/native.js";
+import { Deferred, LazyPromise, Queue, attempt, chunkSize, react, rejected, resolved } from "./common.js";
+
+const CLEARS_QUEUE = !isFlagOff("internal_writable_stream_abort_clears_queue");
 
 export const WRITABLE = 0;
 export const CLOSED = 1;
@@ -23,6 +26,7 @@ export class WritableRecord {
     this.closeRequest = null; // Deferred
     this.inFlightClose = null; // Deferred
     this.pendingAbort = null; // {deferred, reason, wasAlreadyErroring}
+    this.aborting = null; // the promise of its abort (S3)
     this.backpressure = false;
     this.object = null;
   }
@@ -34,6 +38,7 @@ export class WriterRecord {
     this.ready = new LazyPromise();
     this.closed = new LazyPromise();
     this.onReady = null; // told instead of a promise: by pipes
+    this.onClosed = null; // the same, for a close that was under way when the pipe began
     stream.writer = this;
     if (stream.state === WRITABLE) {
       if (closeQueuedOrInFlight(stream) || !stream.backpressure) this.ready.resolve(undefined);
@@ -52,6 +57,10 @@ export class WriterRecord {
 export const writerLockedError = () => new TypeError("This WritableStream is currently locked to a writer.");
 export const writerReleasedError = () => new TypeError("This WritableStream writer has been released.");
 export const closedError = () => new TypeError("This WritableStream has been closed.");
+export const closingError = (stream) =>
+  stream.controller.isOwn || stream.state === CLOSED
+    ? closedError()
+    : new TypeError("Cannot close a writer that is already being closed");
 
 export function acquireWriter(stream) {
   if (stream.writer !== null) throw writerLockedError();
@@ -62,6 +71,10 @@ export const closeQueuedOrInFlight = (stream) => stream.closeRequest !== null ||
 
 /** https://streams.spec.whatwg.org/#writable-stream-abort */
 export function abortWritable(stream, reason) {
+  return (stream.aborting ??= startAbort(stream, reason));
+}
+
+function startAbort(stream, reason) {
   if (stream.state === CLOSED || stream.state === ERRORED) return resolved(undefined);
   stream.controller.signalAbort(reason);
   if (stream.state === CLOSED || stream.state === ERRORED) return resolved(undefined);
@@ -70,13 +83,15 @@ export function abortWritable(stream, reason) {
   const deferred = new Deferred();
   stream.pendingAbort = { deferred, reason: wasAlreadyErroring ? undefined : reason, wasAlreadyErroring };
   if (!wasAlreadyErroring) startErroring(stream, reason);
+  const { interrupt } = stream.controller;
+  if (interrupt !== null && CLEARS_QUEUE) interrupt(reason);
   return deferred.promise;
 }
 
 /** https://streams.spec.whatwg.org/#writable-stream-close */
 export function closeWritable(stream) {
   if (stream.state === CLOSED) return rejected(closedError());
-  if (stream.state === ERRORED) return rejected(new TypeError("This WritableStream has been errored."));
+  if (stream.state === ERRORED) return rejected(stream.error);
   const request = new Deferred();
   stream.closeRequest = request;
   const { writer } = stream;
@@ -137,17 +152,18 @@ function finishErroring(stream) {
     rejectCloseAndClosed(stream);
     return;
   }
-  react(
-    stream.controller.abort(abort.reason),
-    () => {
-      abort.deferred.resolve(undefined);
-      rejectCloseAndClosed(stream);
-    },
-    (error) => {
-      abort.deferred.reject(error);
-      rejectCloseAndClosed(stream);
-    },
-  );
+  const done = () => {
+    abort.deferred.resolve(undefined);
+    rejectCloseAndClosed(stream);
+  };
+  if (stream.controller.abortAlgorithm === null) {
+    done();
+    return;
+  }
+  react(stream.controller.abort(abort.reason), done, (error) => {
+    abort.deferred.reject(error);
+    rejectCloseAndClosed(stream);
+  });
 }
 
 function rejectCloseAndClosed(stream) {
@@ -169,7 +185,10 @@ function finishInFlightClose(stream) {
     }
   }
   stream.state = CLOSED;
-  if (stream.writer !== null) stream.writer.closed.resolve(undefined);
+  const { writer } = stream;
+  if (writer === null) return;
+  writer.closed.resolve(undefined);
+  if (writer.onClosed !== null) writer.onClosed();
 }
 
 function finishInFlightCloseWithError(stream, error) {
@@ -184,6 +203,27 @@ function finishInFlightCloseWithError(stream, error) {
 
 /** https://streams.spec.whatwg.org/#writable-stream-default-writer-write, without its promise. */
 export function writerWrite(writer, chunk, request) {
+  const { stream } = writer;
+  const { controller } = stream;
+  if (controller.prepare !== null && stream.state === WRITABLE && !closeQueuedOrInFlight(stream)) {
+    let bytes;
+    try {
+      bytes = controller.prepare(chunk);
+    } catch (error) {
+      request.failed(error); // a chunk of the wrong kind fails its write alone
+      return;
+    }
+    if (bytes === null) {
+      request.done();
+      return;
+    }
+    writerPut(writer, bytes, request);
+  } else {
+    writerPut(writer, chunk, request);
+  }
+}
+
+function writerPut(writer, chunk, request) {
   const { stream } = writer;
   const { controller } = stream;
   const size = controller.sizeOf(chunk);
@@ -219,8 +259,17 @@ export function writerDesiredSize(writer) {
 export function releaseWriter(writer) {
   const { stream } = writer;
   const error = writerReleasedError();
+  stream.controller.dropQueued(error);
   writer.ready.reject(error);
   writer.closed.reject(error);
+  stream.writer = null;
+  writer.stream = null;
+}
+
+/** A pipe lets go of its destination: what it has written stays. */
+export function releasePiped(writer) {
+  const { stream } = writer;
+  writer.onReady = writer.onClosed = null;
   stream.writer = null;
   writer.stream = null;
 }
@@ -239,6 +288,9 @@ export class WritableController {
     this.closeAlgorithm = closeAlgorithm;
     this.abortAlgorithm = abortAlgorithm;
     this.started = false;
+    this.isOwn = false; // one of the platform's: its bytes are on their way (S4)
+    this.interrupt = null; // for one of the platform's: abort() calls it to fail the write under way (S9)
+    this.prepare = null; // for one that takes bytes: what is queued for a chunk; null is nothing; may throw
     this.abortController = null; // made when signal is read, or aborted before
     this.aborted = false;
     this.abortReason = undefined;
@@ -250,9 +302,12 @@ export class WritableController {
 
   start(startAlgorithm) {
     const { stream } = this;
-    const result = startAlgorithm === null ? undefined : startAlgorithm();
+    if (startAlgorithm === null) {
+      this.started = true;
+      return;
+    }
     react(
-      result,
+      attempt(startAlgorithm),
       () => {
         this.started = true;
         this.advance();
@@ -302,7 +357,7 @@ export class WritableController {
   sizeOf(chunk) {
     if (this.size === null) return 1;
     try {
-      return +(0, this.size)(chunk);
+      return chunkSize((0, this.size)(chunk));
     } catch (error) {
       this.errorIfNeeded(error);
       return 1;
@@ -311,12 +366,6 @@ export class WritableController {
 
   write(chunk, size) {
     const { stream } = this;
-    if (!(size >= 0 && size < Infinity)) {
-      this.errorIfNeeded(
-        new RangeError("The size of a chunk must be a finite number that is not negative."),
-      );
-      return;
-    }
     this.queue.push(chunk);
     if (this.sizes !== null) this.sizes.push(size);
     this.total += size;
@@ -361,7 +410,12 @@ export class WritableController {
     stream.closeRequest = null;
     this.dequeue();
     const { closeAlgorithm } = this;
-    const result = closeAlgorithm === null ? undefined : attempt(closeAlgorithm);
+    if (closeAlgorithm === null) {
+      this.clearAlgorithms();
+      finishInFlightClose(stream);
+      return;
+    }
+    const result = attempt(closeAlgorithm);
     this.clearAlgorithms();
     react(
       result,
@@ -374,8 +428,33 @@ export class WritableController {
     const { stream } = this;
     stream.inFlightWrite = stream.requests.shift();
     const { writeAlgorithm } = this;
-    const result = writeAlgorithm === null ? undefined : attempt(writeAlgorithm, chunk);
-    react(result, this.onWritten, this.onWriteFailed);
+    if (writeAlgorithm !== null) react(attempt(writeAlgorithm, chunk), this.onWritten, this.onWriteFailed);
+    else if (this.queue.length === 1) this.written();
+    else react(undefined, this.onWritten); // one at a time, not one inside the other
+  }
+
+  /** The writer has gone: what has not begun is not written (S4). */
+  dropQueued(error) {
+    const { stream } = this;
+    if (this.isOwn || stream.requests.length === 0) return;
+    const flying = stream.inFlightWrite !== null && this.queue.length > 0;
+    const first = flying ? this.queue.peek() : undefined;
+    const size = flying && this.sizes !== null ? this.sizes.peek() : 1;
+    const closing = stream.closeRequest !== null;
+    this.resetQueue();
+    if (flying) {
+      this.queue.push(first);
+      if (this.sizes !== null) this.sizes.push(size);
+      this.total = size;
+    }
+    if (closing) {
+      this.queue.push(CLOSE);
+      if (this.sizes !== null) this.sizes.push(0);
+    }
+    const { requests } = stream;
+    stream.requests = new Queue();
+    while (requests.length > 0) requests.shift().failed(error);
+    if (!closeQueuedOrInFlight(stream) && stream.state === WRITABLE) updateBackpressure(stream, this.room() <= 0);
   }
 
   dequeue() {
@@ -406,10 +485,13 @@ export class WritableController {
   }
 }
 
-/** CreateWritableStream, for our own sinks. */
-export function setUpWritable(startAlgorithm, writeAlgorithm, closeAlgorithm, abortAlgorithm, mark = 1, size = null) {
+/** CreateWritableStream, for our own sinks. `Controller` may be a kind of its own. */
+export function setUpWritable(
+  startAlgorithm, writeAlgorithm, closeAlgorithm, abortAlgorithm, mark = 1, size = null, Controller = WritableController,
+) {
   const stream = new WritableRecord();
-  const controller = new WritableController(stream, writeAlgorithm, closeAlgorithm, abortAlgorithm, mark, size);
+  const controller = new Controller(stream, writeAlgorithm, closeAlgorithm, abortAlgorithm, mark, size);
+  controller.isOwn = true;
   controller.start(startAlgorithm);
   return stream;
 }

@@ -6,7 +6,7 @@ import {
 } from "./common.js";
 import {
   WRITABLE, WritableController, WritableRecord, abortWritable, acquireWriter, closeQueuedOrInFlight, closeWritable,
-  closedError, releaseWriter, writerDesiredSize, writerLockedError, writerReleasedError, writerWrite,
+  closingError, releaseWriter, writerDesiredSize, writerLockedError, writerReleasedError, writerWrite,
 } from "./writable-core.js";
 
 /** The record of a WritableStream, or null for anything else. */
@@ -70,7 +70,7 @@ class WritableStream {
     if (!isObject(this) || !(#record in this)) return rejected(illegalInvocation("WritableStream"));
     const record = this.#record;
     if (record.writer !== null) return rejected(writerLockedError());
-    if (closeQueuedOrInFlight(record)) return rejected(closedError());
+    if (closeQueuedOrInFlight(record)) return rejected(closingError(record));
     return closeWritable(record);
   }
 
@@ -131,7 +131,7 @@ class WritableStreamDefaultWriter {
     if (!isObject(this) || !(#record in this)) return rejected(illegalInvocation("WritableStreamDefaultWriter"));
     const { stream } = this.#record;
     if (stream === null) return rejected(writerReleasedError());
-    if (closeQueuedOrInFlight(stream)) return rejected(closedError());
+    if (closeQueuedOrInFlight(stream)) return rejected(closingError(stream));
     return closeWritable(stream);
   }
 

@@ -79,3 +79,92 @@ test("IdentityTransformStream: abort reaches the reader, cancel the writer", asy
   await two.readable.cancel(new Error("no thanks"));
   assertEquals(await write, ["error", "no thanks"]);
 });
+
+test("S8: IdentityTransformStream: one read at a time", async () => {
+  const { readable, writable } = new IdentityTransformStream();
+  const reader = readable.getReader();
+  const first = reader.read();
+  await assertRejects(TypeError, reader.read(), "This ReadableStream only supports a single pending read request at a time.");
+  await writable.getWriter().write(bytes(7));
+  assertEquals((await first).value, bytes(7));
+});
+
+test("S8: IdentityTransformStream: cancel() fails the read that waits", async () => {
+  for (const [reason, message] of [[new RangeError("far"), "far"], ["word", "word"], [undefined, "Stream was cancelled."]]) {
+    for (const mode of [undefined, "byob"]) {
+      const reader = new IdentityTransformStream().readable.getReader({ mode });
+      const read = outcome(reader.read(...(mode === "byob" ? [new Uint8Array(4)] : [])));
+      await reader.cancel(reason);
+      assertEquals(await read, ["error", message]);
+    }
+  }
+});
+
+test("IdentityTransformStream: the other end gets a reason as an error", async () => {
+  for (const [reason, name, message] of [
+    [new TypeError("kind"), "TypeError", "kind"], ["word", "Error", "word"], [undefined, "Error", "Stream was cancelled."],
+  ]) {
+    const { readable, writable } = new IdentityTransformStream();
+    const writer = writable.getWriter();
+    writer.closed.catch(() => {});
+    const results = [writer.write(bytes(1)).catch((e) => e), writer.close().catch((e) => e)];
+    await readable.cancel(reason);
+    for (const error of await Promise.all(results)) assertEquals([error.name, error.message], [name, message]);
+  }
+});
+
+test("S9: IdentityTransformStream: abort() does not wait for a reader", async () => {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  const writes = [writer.write(bytes(1)).catch((e) => e), writer.write(bytes(2)).catch((e) => e)];
+  await writer.abort("enough");
+  assertEquals(await Promise.all(writes), ["enough", "enough"]);
+  assertEquals((await outcome(readable.getReader().read()))[0], "error");
+});
+
+test("IdentityTransformStream: a chunk of the wrong kind fails its write alone", async () => {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  await assertRejects(TypeError, writer.write(5));
+  assertEquals([await writer.write(undefined), await writer.write(bytes())], [undefined, undefined]);
+  const read = readable.getReader().read();
+  await writer.write(bytes(3));
+  assertEquals((await read).value, bytes(3));
+});
+
+test("IdentityTransformStream: what was written is what it was then", async () => {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const mine = bytes(1);
+  const writes = [writer.write(bytes(0)), writer.write(mine)];
+  mine[0] = 9;
+  const reader = readable.getReader();
+  await reader.read();
+  assertEquals((await reader.read()).value, bytes(1));
+  await Promise.all(writes);
+});
+
+test("IdentityTransformStream: desiredSize stands at 1 unless there is a highWaterMark", async () => {
+  const plain = new IdentityTransformStream();
+  const writer = plain.writable.getWriter();
+  const { ready } = writer;
+  writer.write(bytes(1)).catch(() => {});
+  writer.write(bytes(2)).catch(() => {});
+  assertEquals([writer.desiredSize, writer.ready === ready], [1, true]);
+  for (const stream of [new IdentityTransformStream({ highWaterMark: 4 }), new FixedLengthStream(4, { highWaterMark: 100 })]) {
+    const marked = stream.writable.getWriter();
+    assertEquals(marked.desiredSize, 4);
+    const before = marked.ready;
+    const writes = [marked.write(bytes(1)), marked.write("abc")];
+    assertEquals([marked.desiredSize, marked.ready === before], [0, false]);
+    const reader = stream.readable.getReader();
+    await reader.read();
+    await marked.ready;
+    assertEquals(marked.desiredSize, 1);
+    await reader.read();
+    await Promise.all(writes);
+    assertEquals(marked.desiredSize, 4);
+  }
+});

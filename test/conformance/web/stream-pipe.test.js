@@ -125,3 +125,77 @@ test("many chunks flow through a transform without a buffer", async () => {
   const out = await Array.fromAsync(source.pipeThrough(new TransformStream()).pipeThrough(new TransformStream()));
   assertEquals([out.length, out[499]], [500, 499]);
 });
+
+test("I3: a source may enqueue in the turn of the abort; the chunk is dropped", async () => {
+  for (const preventAbort of [false, true]) {
+    const { seen, stream } = recorder();
+    const cancelled = [];
+    let controller;
+    const source = new ReadableStream({ start(c) { controller = c; }, cancel(r) { cancelled.push(r); } });
+    const abort = new AbortController();
+    const piped = source.pipeTo(stream, { signal: abort.signal, preventAbort });
+    await tick();
+    const reason = new Error("enough");
+    abort.abort(reason);
+    controller.enqueue("late");
+    assertEquals(await piped.catch((e) => e), reason);
+    assertEquals([cancelled, seen], [[reason], preventAbort ? [] : [["abort", reason]]]);
+    assertEquals([source.locked, stream.locked], [false, false]);
+  }
+});
+
+test("I2: a pull that aborts the pipe it feeds", async () => {
+  const abort = new AbortController();
+  const { seen, stream } = recorder();
+  let armed = false;
+  const source = new ReadableStream({
+    start(c) { c.enqueue("first"); },
+    pull() { if (armed) abort.abort("self"); },
+  });
+  await tick();
+  armed = true;
+  assertEquals(await source.pipeTo(stream, { signal: abort.signal }).catch((e) => e), "self");
+  assertEquals(seen, [["abort", "self"]]);
+});
+
+test("I4: the source is free when the destination hears of the abort", async () => {
+  let signal, locked;
+  const stream = new WritableStream({ start(c) { signal = c.signal; } });
+  const source = new ReadableStream({});
+  signal.addEventListener("abort", () => {
+    locked = source.locked;
+    source.getReader();
+  });
+  const error = await source.pipeTo(stream, { signal: AbortSignal.abort("now"), preventCancel: true }).catch((e) => e);
+  assertEquals([error, locked, source.locked], ["now", false, true]);
+});
+
+test("I5: a destination that is being closed ends the pipe when it is closed", async () => {
+  for (const preventCancel of [false, true]) {
+    let release, reason;
+    const stream = new WritableStream({ close: () => new Promise((r) => { release = r; }) });
+    const closed = stream.close();
+    const source = new ReadableStream({ cancel(r) { reason = r; } });
+    source.pipeTo(stream, { preventCancel }).catch(() => {});
+    await tick();
+    assertEquals([source.locked, stream.locked], [true, true]);
+    release();
+    await closed;
+    assertEquals([source.locked, stream.locked], [false, false]);
+    assertEquals(reason?.message, preventCancel ? undefined : "This destination writable stream is closed.");
+  }
+});
+
+test("a chunk that is no bytes ends a pipe into one of the platform's own streams", async () => {
+  let cancelled;
+  const source = new ReadableStream({
+    start(c) { c.enqueue("text"); c.enqueue(5); },
+    cancel(r) { cancelled = r; },
+  });
+  const reader = source.pipeThrough(new IdentityTransformStream()).getReader();
+  assertEquals(new TextDecoder().decode((await reader.read()).value), "text");
+  const error = await reader.read().catch((e) => e);
+  assertEquals([error.name, error.message], ["TypeError", "This WritableStream only supports writing byte types."]);
+  await tick();
+  assertEquals(cancelled?.name, "TypeError");
+}, { differs: { workerd: "it does not cancel the source then" } });

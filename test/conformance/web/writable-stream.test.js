@@ -127,7 +127,8 @@ test("locking and release", async () => {
 
 test("sinks and strategies are checked", () => {
   assertThrows(RangeError, () => new WritableStream({ type: "bytes" }));
-  assertThrows(RangeError, () => new WritableStream({}, { highWaterMark: -1 }));
+  assertThrows(TypeError, () => new WritableStream({}, { highWaterMark: -1 }));
+  assertThrows(TypeError, () => new WritableStream({}, { highWaterMark: NaN }));
   assertThrows(TypeError, () => new WritableStream({ write: 5 }));
 }, { differs: { workerd: "it does not check members that are not used" } });
 
@@ -137,4 +138,65 @@ test("a size function that throws errors the stream", async () => {
   writer.ready.catch(() => {});
   writer.closed.catch(() => {});
   assertEquals(await writer.write(1).catch((e) => e), error);
+});
+
+test("S1: a stream without start() begins at once: the first write is under way when it is aborted", async () => {
+  const order = [];
+  let release;
+  const writer = new WritableStream({ write: () => new Promise((r) => { release = r; }) }).getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  const note = (promise, name) => promise.then(() => order.push(`${name} done`), () => order.push(`${name} failed`));
+  const all = [note(writer.write(1), "first"), note(writer.write(2), "second"), note(writer.abort(), "abort")];
+  release();
+  await Promise.all(all);
+  assertEquals(order, ["first done", "second failed", "abort done"]);
+});
+
+test("S2: a start() that throws errors the stream", async () => {
+  const error = new Error("no");
+  const writer = new WritableStream({ start() { throw error; } }).getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  assertEquals(await writer.write(1).catch((e) => e), error);
+});
+
+test("S3: abort() has one outcome", async () => {
+  const error = new Error("stuck");
+  let calls = 0;
+  const writer = new WritableStream({ abort() { calls++; throw error; } }).getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  assertEquals(await writer.abort("a").catch((e) => e), error);
+  assertEquals(await writer.abort("b").catch((e) => e), error);
+  assertEquals(calls, 1);
+});
+
+test("S4: a writer that is released takes its queued writes with it", async () => {
+  const written = [];
+  let release;
+  const stream = new WritableStream({ write(chunk) { written.push(chunk); return new Promise((r) => { release = r; }); } });
+  const writer = stream.getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  const first = writer.write("first");
+  const second = writer.write("second").catch((e) => e);
+  writer.releaseLock();
+  assertEquals((await second).constructor, TypeError);
+  release();
+  await first;
+  const third = stream.getWriter().write("third");
+  await new Promise((r) => setTimeout(r));
+  assertEquals(written, ["first", "third"]);
+  release();
+  await third;
+});
+
+test("close() of a stream that has failed gives its error", async () => {
+  const error = new Error("gone");
+  const writer = new WritableStream({ start(c) { c.error(error); } }).getWriter();
+  writer.closed.catch(() => {});
+  writer.ready.catch(() => {});
+  await writer.write(1).catch(() => {});
+  assertEquals(await writer.close().catch((e) => e), error);
 });
