@@ -5,6 +5,7 @@
 import "./internal/symbols.js";
 import "./internal/iteration.js";
 import { defineLazy, expose, exposeEnumerable, exposeLazily } from "./internal/interface.js";
+import { installStacks } from "./internal/stacks.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
@@ -77,6 +78,7 @@ const globals = { crypto, navigator, scheduler };
 for (const name of Object.keys(globals)) exposeEnumerable(name, globals[name]);
 defineLazy(globalThis, "caches", () => cache().caches, true);
 defineLazy(globalThis, "performance", () => performance().performance, true);
+installStacks();
 installGlobalScope();
 installTime();
 installWebAssembly();

@@ -48,8 +48,10 @@ export function quote(text) {
 const keyText = (key) =>
   typeof key === "symbol" ? `[${String(key)}]` : /^[A-Za-z_$][\w$]*$/.test(key) ? key : quote(key);
 
-/** The engine's stack ("function@file:line:column" lines) in the form people know. */
+/** The lines of a stack: those of one that was shaped (stack.js), or the engine's ("function@file:line:column") in that form. */
 export function stackText(stack) {
+  const first = stack.startsWith("    at ") ? 0 : stack.indexOf("\n    at ") + 1;
+  if (first > 0 || stack.startsWith("    at ")) return stack.slice(first);
   const own = [];
   const lines = [];
   for (const line of stack.split("\n")) {

@@ -6,6 +6,8 @@ export interface Native {
   monotonicTime(): number;
   randomFill(view: ArrayBufferView | ArrayBuffer): void;
   isProxy(value: unknown): boolean;
+  onErrorStack(callback: (error: Error, touched?: "stack" | "line" | "column" | "sourceURL") => void): void;
+  explainStack(text: string): string;
   onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
   // turn.c
   clock(): Float64Array;

@@ -2,6 +2,7 @@
 import { expose, exposeEnumerable, finishInterface } from "../internal/interface.js";
 import { native, options } from "../internal/native.js";
 import { describeError, setAnnounce } from "../internal/report.js";
+import { placeOf } from "../internal/stacks.js";
 import { illegalConstructor } from "../internal/webidl.js";
 import { ErrorEvent, EventTarget, PromiseRejectionEvent, fire, hasListeners } from "./events.js";
 
@@ -19,9 +20,8 @@ finishInterface(ServiceWorkerGlobalScope);
 function announceError(error) {
   if (!hasListeners(globalThis, "error")) return false;
   const message = error instanceof Error ? `Uncaught ${error.name}: ${error.message}` : `Uncaught ${describeError(error)}`;
-  return !fire(globalThis, new ErrorEvent("error", {
-    cancelable: true, message, filename: error?.sourceURL ?? "", lineno: error?.line ?? 0, colno: error?.column ?? 0, error,
-  }));
+  const [filename, lineno, colno] = placeOf(error);
+  return !fire(globalThis, new ErrorEvent("error", { cancelable: true, message, filename, lineno, colno, error }));
 }
 
 function onRejection(promise, reason) {

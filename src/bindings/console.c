@@ -6,7 +6,9 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "js/native.h"
+#include "worker/instance.h"
 #include "worker/runtime.h"
+#include "worker/script.h"
 
 /* log(level, text): level 0 debug, 1 info, 2 warn, 3 error. */
 static JSValueRef native_log(CN_JS_NATIVE_ARGS)
@@ -62,6 +64,30 @@ static JSValueRef native_on_unhandled_rejection(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
+/* onErrorStack(function): called with an error whose stack is first looked at (engine/stacks.h). */
+static JSValueRef native_on_error_stack(CN_JS_NATIVE_ARGS)
+{
+    JSObjectRef callback = cn_js_object(ctx, cn_js_arg(0));
+    if (callback && JSObjectIsFunction(ctx, callback))
+        cn_js_context_shape_stacks(cn_js_context_of(ctx), callback);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* explainStack(text): the text with its places in the bundle replaced by those in the project. */
+static JSValueRef native_explain_stack(CN_JS_NATIVE_ARGS)
+{
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    if (!instance || !instance->script->url)
+        return cn_js_arg(0);
+    struct cn_buf text = {0}, explained = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(0), &text);
+    cn_script_explain(instance->script, cn_buf_text(&text), text.size, false, &explained);
+    JSValueRef value = cn_js_text(ctx, cn_buf_text(&explained), explained.size);
+    cn_buf_fini(&text);
+    cn_buf_fini(&explained);
+    return value;
+}
+
 const struct cn_js_native cn_native_console[] = {
     {"log", native_log},
     {"wallTime", native_wall_time},
@@ -69,5 +95,7 @@ const struct cn_js_native cn_native_console[] = {
     {"randomFill", native_random_fill},
     {"isProxy", native_is_proxy},
     {"onUnhandledRejection", native_on_unhandled_rejection},
+    {"onErrorStack", native_on_error_stack},
+    {"explainStack", native_explain_stack},
     {0},
 };

@@ -45,6 +45,8 @@ void cn_js_context_free(struct cn_js_context *context)
     silence_natives(context);
     CN_LIST_FOREACH(&context->pins, node)
     cn_js_pin_clear(CN_CONTAINER_OF(node, struct cn_js_pin, link));
+    if (context->stacks)
+        JSValueUnprotect(context->ref, context->stacks);
     cn_list_remove(&context->link);
     if (context->vm->hit == context)
         context->vm->hit = NULL;
@@ -63,16 +65,45 @@ struct cn_js_context *cn_js_context_of(JSContextRef ctx)
     /* A function is given its global itself; the engine's own answer is the slower way. */
     if (vm->hit && vm->hit->ref == ctx)
         return vm->hit;
-    JSGlobalContextRef ref = JSContextGetGlobalContext(ctx);
+    struct cn_js_context *context = cn_js_context_find(vm, JSContextGetGlobalContext(ctx));
+    CN_ASSERT(context);
+    vm->hit = context;
+    return context;
+}
+
+struct cn_js_context *cn_js_context_find(struct cn_js_vm *vm, JSContextRef global)
+{
     CN_LIST_FOREACH(&vm->contexts, node)
     {
         struct cn_js_context *context = CN_CONTAINER_OF(node, struct cn_js_context, link);
-        if (context->ref == ref) {
-            vm->hit = context;
+        if (context->ref == global)
             return context;
-        }
     }
-    CN_UNREACHABLE();
+    return NULL;
+}
+
+void cn_js_context_shape_stacks(struct cn_js_context *context, JSObjectRef function)
+{
+    if (context->stacks)
+        JSValueUnprotect(context->ref, context->stacks);
+    JSValueProtect(context->ref, function);
+    context->stacks = function;
+}
+
+/* The lines of a stack after what was thrown. One that was shaped (engine/stacks.h) begins with it.
+ */
+static void append_stack(JSContextRef ctx, JSValueRef value, struct cn_buf *text)
+{
+    struct cn_buf stack = {0};
+    cn_js_append_utf8(ctx, value, &stack);
+    const char *lines = strstr(cn_buf_text(&stack), "\n    at ");
+    if (lines || (stack.size && memcmp(cn_buf_text(&stack), text->data,
+                                       stack.size < text->size ? stack.size : text->size) != 0)) {
+        if (!lines)
+            cn_buf_append_byte(text, '\n');
+        cn_buf_append_str(text, lines ? lines : cn_buf_text(&stack));
+    }
+    cn_buf_fini(&stack);
 }
 
 int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err)
@@ -82,10 +113,8 @@ int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct 
     cn_js_append_any(ctx, exception, &text);
     if (JSValueIsObject(ctx, exception)) {
         JSValueRef stack = cn_js_get(ctx, (JSObjectRef)exception, "stack");
-        if (JSValueIsString(ctx, stack)) {
-            cn_buf_append_byte(&text, '\n');
-            cn_js_append_utf8(ctx, stack, &text);
-        }
+        if (JSValueIsString(ctx, stack))
+            append_stack(ctx, stack, &text);
     }
     int rc = cn_err_set(err, CN_EJS, "%s", cn_buf_text(&text));
     cn_buf_fini(&text);

@@ -39,12 +39,14 @@ struct cn_js_context {
     struct cn_list pins; /* of struct cn_js_pin */
     size_t waiting;      /* of them those that are not passive */
     JSObjectRef natives; /* what native functions are properties of, protected; NULL: none */
-    uint64_t budget_ns;  /* CPU time of one turn; 0: no limit */
-    uint64_t ticks;      /* cn_clock_ticks() of its turns; who publishes them begins anew */
+    /* Called with an error whose stack is first looked at, protected; NULL: engine/stacks.h. */
+    JSObjectRef stacks;
+    uint64_t budget_ns; /* CPU time of one turn; 0: no limit */
+    uint64_t ticks;     /* cn_clock_ticks() of its turns; who publishes them begins anew */
     /* A turn was ended by the engine, which drops what was left to run in it: whoever waits for
      * that waits for ever. Who deals with it clears it. */
     bool cut;
-    uint64_t cut_event; /* whose code was ended; 0: an object's, or none's */
+    uint64_t cut_event;       /* whose code was ended; 0: an object's, or none's */
     struct cn_js_meter meter; /* of turns that are nobody's */
     enum cn_js_end end;       /* why its last turn that was ended was */
     void *data;               /* the owner's */
@@ -72,6 +74,10 @@ void cn_js_context_free(struct cn_js_context *context);
 
 /* The context a native function was called in. It exists (X1). */
 struct cn_js_context *cn_js_context_of(JSContextRef ctx);
+/* That of a global; NULL: it was freed, or is the VM's own. */
+struct cn_js_context *cn_js_context_find(struct cn_js_vm *vm, JSContextRef global);
+/* `function` (error, touched) gives an error's stack its form, from now on. */
+void cn_js_context_shape_stacks(struct cn_js_context *context, JSObjectRef function);
 
 /* Evaluates `source` (UTF-8, NUL-terminated). On an exception: CN_EJS, `err` has
  * the message and the stack. */

@@ -86,7 +86,7 @@ void cn_script_explain(struct cn_script *script, const char *text, size_t length
     }
     struct cn_sourcemap_place first;
     cn_sourcemap_rewrite(map, script->url, text, length, &first, out);
-    if (frame && first.source) {
+    if (frame && (first.source || cn_sourcemap_locate(map, text, length, &first))) {
         cn_buf_append_str(out, "\n\n");
         cn_sourcemap_frame(map, &first, out);
     }

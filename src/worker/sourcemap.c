@@ -568,3 +568,48 @@ void cn_sourcemap_rewrite(const struct cn_sourcemap *map, const char *url, const
         at = after;
     }
 }
+
+static const char *find_source(const struct cn_sourcemap *map, const char *text, size_t length)
+{
+    for (size_t i = 0; i < map->sources.count; i++) {
+        const char *source = map->sources.items[i];
+        if (source && strlen(source) == length && memcmp(source, text, length) == 0)
+            return source;
+    }
+    return NULL;
+}
+
+/* Reads "SOURCE:12:5" from `at` to `end`. */
+static bool read_place(const struct cn_sourcemap *map, const char *at, const char *end,
+                       struct cn_sourcemap_place *place)
+{
+    const char *colon = end;
+    for (int colons = 0; colons < 2; colons++)
+        do {
+            if (colon == at)
+                return false;
+        } while (*--colon != ':');
+    *place = (struct cn_sourcemap_place){.source = find_source(map, at, (size_t)(colon - at))};
+    return place->source && read_numbers(colon, end, &place->line, &place->column) == end;
+}
+
+bool cn_sourcemap_locate(const struct cn_sourcemap *map, const char *text, size_t length,
+                         struct cn_sourcemap_place *place)
+{
+    static const char begin[] = "    at ";
+    const char *end = text + length;
+    for (const char *line = text; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *line_end = newline ? newline : end;
+        if ((size_t)(line_end - line) > sizeof(begin) &&
+            memcmp(line, begin, sizeof(begin) - 1) == 0) {
+            const char *paren = memrchr(line, '(', (size_t)(line_end - line));
+            bool named = paren && line_end[-1] == ')';
+            if (read_place(map, named ? paren + 1 : line + sizeof(begin) - 1,
+                           named ? line_end - 1 : line_end, place))
+                return true;
+        }
+        line = line_end + 1;
+    }
+    return false;
+}

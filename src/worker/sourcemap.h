@@ -43,6 +43,11 @@ bool cn_sourcemap_find(const struct cn_sourcemap *map, uint32_t line, uint32_t c
 void cn_sourcemap_frame(const struct cn_sourcemap *map, const struct cn_sourcemap_place *place,
                         struct cn_buf *out);
 
+/* The first place of a source of the map that a text of lines "    at name (PLACE)" or "    at
+ * PLACE" names; false if there is none. */
+bool cn_sourcemap_locate(const struct cn_sourcemap *map, const char *text, size_t length,
+                         struct cn_sourcemap_place *place);
+
 /* Appends `text` with every "URL:LINE:COLUMN" (`url` is the bundle's) replaced by the place it
  * comes from. JavaScriptCore's own stack lines, "name@URL:LINE:COLUMN", become "    at name
  * (PLACE)". The first place found is stored in *first unless that is NULL; first->source is NULL

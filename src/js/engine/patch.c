@@ -24,6 +24,7 @@
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
 #include "js/engine/names.h"
+#include "js/engine/stacks.h"
 #include "js/engine/stop.h"
 #include "js/engine/string8.h"
 
@@ -40,7 +41,7 @@ static const char *const known_builds[] = {
 static struct cn_js_patch_status patches[] = {
     {.patch = &cn_js_patch_strings}, {.patch = &cn_js_patch_lock},   {.patch = &cn_js_patch_stop},
     {.patch = &cn_js_patch_clock},   {.patch = &cn_js_patch_memory}, {.patch = &cn_js_patch_alloc},
-    {.patch = &cn_js_patch_names},
+    {.patch = &cn_js_patch_names},   {.patch = &cn_js_patch_stacks},
 };
 
 static char build_id[65];

@@ -135,6 +135,14 @@ JSStringRef cn_js_string8_static(const uint8_t *characters, size_t length)
     return string;
 }
 
+bool cn_js_string8_impl_equals(const void *string, const char *text)
+{
+    const struct string_impl *impl = string;
+    size_t length = strlen(text);
+    return impl && impl->length == length && impl->flags & FLAG_8BIT &&
+           memcmp(impl->characters, text, length) == 0;
+}
+
 const uint8_t *cn_js_string8_peek(JSStringRef string)
 {
     const struct string_impl *impl = usable ? impl_of(string) : NULL;

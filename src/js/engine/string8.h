@@ -26,5 +26,8 @@ JSStringRef cn_js_string8_new(const uint8_t *characters, size_t length);
 JSStringRef cn_js_string8_static(const uint8_t *characters, size_t length);
 /* The characters of an 8-bit string, borrowed; NULL if it is a 16-bit one, or nobody can tell. */
 const uint8_t *cn_js_string8_peek(JSStringRef string);
+/* Whether a string as the engine itself has it (a StringImpl; NULL is none) reads `text`, which is
+ * ASCII. Whoever uses it proves that it can tell. */
+bool cn_js_string8_impl_equals(const void *string, const char *text);
 
 #endif

@@ -81,6 +81,37 @@ TEST(sourcemap, shows_the_lines_around)
     cn_sourcemap_free(map);
 }
 
+TEST(sourcemap, locates_places_that_were_explained)
+{
+    struct cn_sourcemap *map = load(sample);
+    struct cn_sourcemap_place place;
+    static const char *const found[] = {
+        "Error: x\n    at f (src/a.ts:3:2)\n    at src/b.ts:1:1",
+        "    at src/a.ts:3:2",
+        "E: (src/b.ts:9:9)\n    at node:x:1:1\n    at a (b) (src/a.ts:3:2)\n",
+    };
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+        CHECK(cn_sourcemap_locate(map, found[i], strlen(found[i]), &place));
+        CHECK_STR("src/a.ts", place.source);
+        CHECK_INT(3, place.line);
+        CHECK_INT(2, place.column);
+    }
+    static const char *const none[] = {"",
+                                       "    at ",
+                                       "    at :",
+                                       "    at ::",
+                                       "    at (",
+                                       "    at )",
+                                       "    at f (src/a.ts:3)",
+                                       "    at f (src/a.ts:3:)",
+                                       "    at f (src/a.ts:3:2x)",
+                                       "    at f (src/c.ts:3:2)",
+                                       "    at f (src/a.ts:99999999999:2)"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        CHECK(!cn_sourcemap_locate(map, none[i], strlen(none[i]), &place));
+    cn_sourcemap_free(map);
+}
+
 TEST(sourcemap, refuses_what_is_malformed)
 {
     static const char *const cases[] = {
