@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "server/build_command.h"
 #include "server/bundler.h"
 #include "server/compat.h"
 #include "server/config.h"
@@ -260,18 +261,6 @@ static int run_job(struct cn_bundler *bundler, const char *dir, const struct cn_
     return rc;
 }
 
-static int run_build_command(struct cn_bundler *bundler, const struct cn_config *config,
-                             struct cn_err *err)
-{
-    const char *cwd = config->build.cwd;
-    char *dir = !cwd          ? cn_strdup(config->dir)
-                : *cwd == '/' ? cn_strdup(cwd)
-                              : cn_sprintf("%s/%s", config->dir, cwd);
-    int rc = cn_bundler_shell(bundler, config->build.command, dir, err);
-    cn_free(dir);
-    return rc;
-}
-
 int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
                    const struct cn_bundle_options *options, struct cn_bundle *bundle,
                    struct cn_buf *messages, struct cn_err *err)
@@ -282,12 +271,15 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     if (!config->main) { /* assets alone */
         cn_buf_append_str(&bundle->source, "(function(){return{}})");
         cn_buf_text(&bundle->source);
-        return config->build.command && !options->built ? run_build_command(bundler, config, err)
-                                                        : 0;
+        return options->built
+                   ? 0
+                   : cn_build_command_run(bundler, config, options->dir, options->rebuild, err);
     }
     char *entry = *config->main == '/' ? cn_strdup(config->main)
                                        : cn_sprintf("%s/%s", config->dir, config->main);
-    int rc = config->build.command && !options->built ? run_build_command(bundler, config, err) : 0;
+    int rc = options->built
+                 ? 0
+                 : cn_build_command_run(bundler, config, options->dir, options->rebuild, err);
     if (rc == 0 && access(entry, R_OK) < 0)
         rc = cn_err_set(err, CN_ENOTFOUND, "%s: \"main\" names %s, which is not there",
                         config->path, config->main);

@@ -214,9 +214,11 @@ int cn_bundler_run(struct cn_bundler *bundler, const char *job_path, struct cn_b
 }
 
 int cn_bundler_shell(struct cn_bundler *bundler, const char *command, const char *dir,
-                     struct cn_err *err)
+                     const char *programs, struct cn_err *err)
 {
-    char *argv[] = {"sh", "-c", (char *)command, NULL};
+    char *argv[] = {
+        "sh", "-c", "PATH=\"$1$PATH\" exec sh -c \"$2\"", "sh", (char *)programs, (char *)command,
+        NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);

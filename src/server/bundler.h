@@ -34,10 +34,10 @@ void cn_bundler_fini(struct cn_bundler *bundler); /* stops it */
 int cn_bundler_run(struct cn_bundler *bundler, const char *job_path, struct cn_buf *answer,
                    struct cn_err *err);
 
-/* Runs a shell command in `dir` and waits. Output goes to standard error. Fails unless it exits
- * with 0. */
+/* Runs a shell command in `dir` and waits; what `programs` lists ("DIR:DIR:", or "") is searched
+ * before PATH. Output goes to standard error. Fails unless it exits with 0. */
 int cn_bundler_shell(struct cn_bundler *bundler, const char *command, const char *dir,
-                     struct cn_err *err);
+                     const char *programs, struct cn_err *err);
 
 /* Stops the child until the next job; it ends when its input closes. */
 void cn_bundler_rest(struct cn_bundler *bundler);
