@@ -12,6 +12,8 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
+import ai from "part:./ai.js";
+import hyperdrive from "part:./hyperdrive.js";
 import analytics from "part:./service/analytics.js";
 import assets from "part:./assets.js";
 import d1 from "part:./service/d1.js";
@@ -84,6 +86,10 @@ function makeBinding(binding) {
       return assets().makeAssets();
     case "d1":
       return d1().makeD1Database(binding.ns);
+    case "ai":
+      return ai().makeAi(binding);
+    case "hyperdrive":
+      return hyperdrive().makeHyperdrive(binding);
     case "missing":
       return missing().makeMissing(binding);
     case "kv_namespace":

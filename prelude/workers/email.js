@@ -1,5 +1,6 @@
 // `cloudflare:email`: https://developers.cloudflare.com/email-routing/email-workers/runtime-api/
 import { finishInterface } from "../internal/interface.js";
+import { isReadableStream } from "../web/streams/internal.js";
 
 /** A message with its envelope: what a binding of `send_email` sends. */
 export class EmailMessage {
@@ -8,7 +9,7 @@ export class EmailMessage {
   #raw;
   constructor(from, to, raw) {
     if (arguments.length < 3) throw new TypeError("EmailMessage takes a sender, a recipient and the message");
-    if (typeof raw !== "string" && !(raw instanceof ReadableStream))
+    if (typeof raw !== "string" && !isReadableStream(raw))
       throw new TypeError("The message of an EmailMessage is a string or a ReadableStream");
     this.#from = `${from}`;
     this.#to = `${to}`;

@@ -494,6 +494,8 @@ static const struct {
     {"dispatch_namespaces", NULL, "binding"},
     {"send_email", NULL, "name"},
     {"hyperdrive", NULL, "binding"},
+    {"ai", NULL, "binding"},
+    {"unsafe", "bindings", "name"},
     {"worker_loaders", NULL, "binding"},
     {"version_metadata", NULL, "binding"},
 };
@@ -528,7 +530,8 @@ static int check_binding_names(struct loader *loader, struct cn_err *err)
         if (node == config->root)
             continue; /* not given */
         if (binding_keys[i].list)
-            node = cn_confnode_find(node, binding_keys[i].list);
+            node =
+                node->kind == CN_CONF_TABLE ? cn_confnode_find(node, binding_keys[i].list) : NULL;
         if (node && node->kind == CN_CONF_TABLE)
             rc = take_name(loader, &taken, binding_keys[i].key, node, binding_keys[i].name, err);
         for (size_t j = 0; node && node->kind == CN_CONF_ARRAY && j < node->count && rc == 0; j++)
@@ -551,6 +554,10 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
                           "%s: the key \"main\" is missing: it names the worker's source file, "
                           "unless there are only assets",
                           loader->reader.file);
+    if (node_of(loader, "access") != config->root)
+        warn(config,
+             "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
+             loader->reader.file, node_of(loader, "access")->line);
     for (size_t i = 0; i < config->triggers.crons.count; i++) {
         struct cn_cron cron;
         struct cn_err why;
@@ -559,16 +566,56 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
                                   "\"triggers.crons[%zu]\": %s", i, why.text);
     }
     for (size_t i = 0; i < config->ratelimits.count; i++) {
+        const struct cn_confnode *list = node_of(loader, "ratelimits");
+        bool listed = list->kind == CN_CONF_ARRAY && i < list->count; /* not from "unsafe" */
+        const struct cn_confnode *place = listed ? list->items[i] : config->unsafe_node;
+        const char *key = listed ? "ratelimits" : "unsafe.bindings";
         int64_t period = config->ratelimits.items[i].simple.period;
         if (period != 10 && period != 60)
-            return cn_schema_fail(&loader->reader, node_of(loader, "ratelimits")->items[i], err,
-                                  "\"ratelimits[%zu].simple.period\" must be 10 or 60", i);
+            return cn_schema_fail(&loader->reader, place, err,
+                                  "\"%s: simple.period\" of %s must be 10 or 60", key,
+                                  config->ratelimits.items[i].name);
         const char *id = config->ratelimits.items[i].namespace_id;
         if (!*id || id[strspn(id, "0123456789")])
-            return cn_schema_fail(
-                &loader->reader, node_of(loader, "ratelimits")->items[i], err,
-                "\"ratelimits[%zu].namespace_id\" must be a whole number in quotes", i);
+            return cn_schema_fail(&loader->reader, place, err,
+                                  "\"%s: namespace_id\" of %s must be a whole number in quotes",
+                                  key, config->ratelimits.items[i].name);
     }
+    return 0;
+}
+
+/* Rate limits have stood in `unsafe` once; whatever else stands there is refused. */
+static int read_unsafe(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    const struct cn_confnode *node = config->unsafe_node;
+    if (!node || cn_schema_is_nothing(node))
+        return 0;
+    if (node->kind != CN_CONF_TABLE)
+        return cn_schema_fail(&loader->reader, node, err, "\"unsafe\" must be a table");
+    const struct cn_confnode *list = cn_confnode_find(node, "bindings");
+    bool refused = cn_confnode_find(node, "capnp") != NULL;
+    for (size_t i = 0; list && list->kind == CN_CONF_ARRAY && i < list->count; i++) {
+        const struct cn_confnode *item = list->items[i];
+        const struct cn_confnode *type =
+            item->kind == CN_CONF_TABLE ? cn_confnode_find(item, "type") : NULL;
+        if (!type || type->kind != CN_CONF_STRING || strcmp(type->text, "ratelimit") != 0) {
+            refused = true;
+            continue;
+        }
+        struct cn_config_ratelimit limit = {0};
+        char path[40];
+        snprintf(path, sizeof(path), "unsafe.bindings[%zu]", i);
+        int rc =
+            cn_schema_read(&loader->reader, &cn_config_unsafe_ratelimit, item, path, &limit, err);
+        if (rc < 0)
+            return rc;
+        config->ratelimits.items =
+            cn_realloc(config->ratelimits.items, (config->ratelimits.count + 1) * sizeof(limit));
+        config->ratelimits.items[config->ratelimits.count++] = limit;
+    }
+    if (refused)
+        on_refused(&loader->reader, "unsafe", node);
     return 0;
 }
 
@@ -757,6 +804,8 @@ static int load(struct cn_config *config, const struct cn_config_options *option
         rc = check_environments(&loader, options ? options->env : NULL, err);
     if (rc == 0)
         rc = read_keys(&loader, err);
+    if (rc == 0)
+        rc = read_unsafe(&loader, err);
     if (rc == 0)
         rc = check_refused(&loader, options ? options->allow_missing : NULL, err);
     cn_free(loader.refused);

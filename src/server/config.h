@@ -204,6 +204,11 @@ struct cn_config_server {
         struct cn_strings signals;         /* none: all */
     } otlp;                                /* server/otlpconf.h */
     struct {
+        const char *url;                  /* NULL: none */
+        const char *key;                  /* a variable of the project that holds it, or NULL */
+        const struct cn_confnode *models; /* a table of strings, or NULL */
+    } ai;                                 /* each project's own */
+    struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
             websocket_message_bytes, websocket_output_bytes, websocket_ping_ms, memory_bytes,
@@ -290,6 +295,14 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_email) send_email;
     CN_CONFIG_LIST(cn_config_hyperdrive) hyperdrive;
     CN_CONFIG_LIST(cn_config_binding) worker_loaders;
+    struct cn_config_binding ai;           /* .binding NULL: not bound */
+    const struct cn_confnode *unsafe_node; /* its rate limits are among `ratelimits` */
+    struct {
+        struct {
+            const char *aud; /* NULL: nothing is simulated */
+            const struct cn_confnode *identity;
+        } dev;
+    } access;
     struct cn_config_binding version_metadata; /* .binding NULL: not bound */
     const struct cn_confnode *unread;          /* slot of keys that nothing reads yet */
 
@@ -317,8 +330,8 @@ struct cn_config_options {
     const char *own;  /* the file that this one was generated from, or NULL */
 };
 
-/* `project` is what server/findconf.h takes: a folder, a configuration or a source file. On success the caller owns
- * *config and frees it with cn_config_free(). */
+/* `project` is what server/findconf.h takes: a folder, a configuration or a source file. On success
+ * the caller owns *config and frees it with cn_config_free(). */
 int cn_config_load(const char *project, const struct cn_config_options *options,
                    struct cn_config **config, struct cn_err *err);
 /* The same from text, for tests and fuzzing: no files are read. `is_toml` says
@@ -339,6 +352,7 @@ char *cn_config_name_from(const char *folder);
 
 /* The keys of the file (config_keys.c). */
 extern const struct cn_schema cn_config_schema;
+extern const struct cn_schema cn_config_unsafe_ratelimit;
 
 /* Parses .dev.vars / .env into a table of strings; NULL on error. */
 struct cn_confnode *cn_dotenv_parse(const char *name, const char *text, size_t length,

@@ -246,6 +246,26 @@ SCHEMA(hyperdrive, struct cn_config_hyperdrive,
 SCHEMA(binding, struct cn_config_binding,
     STRING(cn_config_binding, binding, .flags = REQUIRED));
 
+SCHEMA(ai, struct cn_config_binding,
+    STRING(cn_config_binding, binding, .flags = REQUIRED),
+    SUB_HOSTED("staging"), SUB_HOSTED("remote"));
+
+struct access_dev { const char *aud; const struct cn_confnode *identity; };
+SCHEMA(access_dev, struct access_dev,
+    STRING(access_dev, aud, .flags = REQUIRED), NODE(access_dev, identity));
+struct access { struct access_dev dev; };
+SCHEMA(access, struct access, TABLE(access, dev, access_dev));
+
+/* What stood there before "ratelimits" did. */
+static const struct cn_schema_field unsafe_ratelimit_fields[] = {
+    STRING(cn_config_ratelimit, name, .flags = REQUIRED),
+    STRING(cn_config_ratelimit, namespace_id, .flags = REQUIRED),
+    TABLE(cn_config_ratelimit, simple, simple, .flags = REQUIRED),
+    {.name = "type", .kind = CN_FIELD_NODE, .flags = QUIET},
+};
+const struct cn_schema cn_config_unsafe_ratelimit = {sizeof(struct cn_config_ratelimit),
+    unsafe_ratelimit_fields, CN_ARRAY_COUNT(unsafe_ratelimit_fields)};
+
 struct tls { const char *cert, *key; };
 SCHEMA(tls, struct tls,
     STRING(tls, cert, .flags = REQUIRED), STRING(tls, key, .flags = REQUIRED));
@@ -293,6 +313,11 @@ SCHEMA(otlp, struct otlp,
     INT(otlp, interval, 1, 86400),
     INT(otlp, timeout, 1, 3600),
     STRINGS(otlp, signals));
+struct gateway { const char *url, *key; const struct cn_confnode *models; };
+SCHEMA(gateway, struct gateway,
+    STRING(gateway, url, .flags = REQUIRED),
+    STRING(gateway, key),
+    {.name = "models", .kind = CN_FIELD_STRING_MAP, AT(gateway, models)});
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
@@ -311,6 +336,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, analytics, analytics),
     TABLE(cn_config_server, otlp, otlp),
+    TABLE(cn_config_server, ai, gateway),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {
@@ -363,7 +389,10 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, workflows, workflow, .flags = OWN | UNBUILT),
     LIST(cn_config, dispatch_namespaces, dispatch, .flags = OWN | UNBUILT),
     LIST(cn_config, send_email, email, .flags = OWN | UNBUILT),
-    LIST(cn_config, hyperdrive, hyperdrive, .flags = OWN | UNBUILT),
+    LIST(cn_config, hyperdrive, hyperdrive, .flags = OWN),
+    TABLE(cn_config, ai, ai, .flags = OWN),
+    {.name = "unsafe", .kind = CN_FIELD_NODE, AT(cn_config, unsafe_node), .flags = OWN},
+    TABLE(cn_config, access, access),
     LIST(cn_config, worker_loaders, binding, .flags = OWN | UNBUILT),
     NAMED("cache", UNBUILT),
     NAMED("containers", OWN | UNBUILT),
@@ -376,7 +405,6 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("node_compat", UNBUILT),
 
     /* services that only the hosted platform has: a binding would be missing */
-    NAMED("ai", OWN | UNBUILT),
     NAMED("agent_memory", OWN | UNBUILT),
     NAMED("ai_search", OWN | UNBUILT),
     NAMED("ai_search_namespaces", OWN | UNBUILT),
@@ -390,7 +418,6 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("pipelines", OWN | UNBUILT),
     NAMED("secrets_store_secrets", OWN | UNBUILT),
     NAMED("stream", OWN | UNBUILT),
-    NAMED("unsafe", OWN | UNBUILT),
     NAMED("unsafe_hello_world", OWN | UNBUILT),
     NAMED("vectorize", OWN | UNBUILT),
     NAMED("vpc_networks", OWN | UNBUILT),

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -518,6 +519,83 @@ static int bind_assets(struct binding_list *list, const struct cn_config *config
     return 0;
 }
 
+/* The value of one of the project's variables, or NULL. */
+static const char *find_var(const struct cn_config *config, const char *name)
+{
+    for (size_t i = 0; name && i < config->vars.count; i++)
+        if (strcmp(config->vars.items[i].name, name) == 0 &&
+            config->vars.items[i].kind != CN_VAR_JSON)
+            return config->vars.items[i].text;
+    return NULL;
+}
+
+/* The way to another server is told to the prelude alone; without one the binding says so. */
+static int bind_ai(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
+{
+    if (!config->ai.binding)
+        return 0;
+    begin_binding(list->json, config->ai.binding, "ai");
+    if (config->server.ai.url) {
+        size_t size = strlen(config->server.ai.url);
+        while (size && config->server.ai.url[size - 1] == '/')
+            size--;
+        char *url = cn_strndup(config->server.ai.url, size);
+        append_member(list->json, "url", url);
+        cn_free(url);
+        const char *key = getenv("CAIRN_AI_KEY");
+        if (!key && config->server.ai.key) {
+            key = find_var(config, config->server.ai.key);
+            if (!key)
+                return cn_err_set(err, CN_ENOTFOUND,
+                                  "[cairn.ai]: the project has no variable or secret named %s",
+                                  config->server.ai.key);
+        }
+        if (key)
+            append_member(list->json, "key", key);
+        if (config->server.ai.models) {
+            cn_buf_append_str(list->json, ",\"models\":");
+            cn_confnode_write_json(config->server.ai.models, list->json);
+        }
+    }
+    cn_buf_append_byte(list->json, '}');
+    return 0;
+}
+
+/* By variables, as wrangler has them, or by the configuration. */
+static const char *find_database(const struct cn_config_hyperdrive *hyperdrive)
+{
+    static const char *const prefixes[] = {"CAIRN_HYPERDRIVE_",
+                                           "CLOUDFLARE_HYPERDRIVE_LOCAL_CONNECTION_STRING_",
+                                           "WRANGLER_HYPERDRIVE_LOCAL_CONNECTION_STRING_"};
+    const char *text = NULL;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(prefixes) && !text; i++) {
+        char *name = cn_sprintf("%s%s", prefixes[i], hyperdrive->binding);
+        text = getenv(name);
+        cn_free(name);
+    }
+    return text ? text : hyperdrive->local_connection_string;
+}
+
+static int bind_hyperdrive(struct binding_list *list, const struct cn_config *config,
+                           struct cn_err *err)
+{
+    for (size_t i = 0; i < config->hyperdrive.count; i++) {
+        const struct cn_config_hyperdrive *hyperdrive = &config->hyperdrive.items[i];
+        const char *text = find_database(hyperdrive);
+        if (text && strncmp(text, "postgres://", 11) != 0 &&
+            strncmp(text, "postgresql://", 13) != 0 && strncmp(text, "mysql://", 8) != 0)
+            return cn_err_set(err, CN_EINVALID,
+                              "hyperdrive: the connection string of %s must begin with "
+                              "postgres://, postgresql:// or mysql://",
+                              hyperdrive->binding);
+        begin_binding(list->json, hyperdrive->binding, "hyperdrive");
+        if (text)
+            append_member(list->json, "url", text);
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 /* What --allow-missing lets a project begin without: its use throws. */
 static int bind_missing(struct binding_list *list, const struct cn_config *config,
                         struct cn_err *err)
@@ -551,6 +629,8 @@ static const struct {
     {has_datasets, bind_datasets},
     {has_crons, NULL},
     {NULL, bind_assets},
+    {NULL, bind_ai},
+    {NULL, bind_hyperdrive},
     {NULL, bind_missing},
 };
 /* clang-format on */
