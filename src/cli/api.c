@@ -315,9 +315,9 @@ int cn_api_fetch(struct cn_api *api, const char *target,
 }
 
 /* Whether a server answers. */
-static bool find_server(struct cn_api *api, const struct cn_args *args)
+static bool find_server(struct cn_api *api, const char *data)
 {
-    *api = (struct cn_api){.path = cn_strdup(cn_offline_path(args))};
+    *api = (struct cn_api){.path = cn_strdup(cn_args_data(data))};
     int fd = cn_admin_socket(api->path, "control.sock", false);
     if (fd >= 0)
         close(fd);
@@ -325,18 +325,18 @@ static bool find_server(struct cn_api *api, const struct cn_args *args)
     return api->online;
 }
 
-int cn_api_connect(struct cn_api *api, const struct cn_args *args, struct cn_err *err)
+int cn_api_connect(struct cn_api *api, const char *data, struct cn_err *err)
 {
-    if (find_server(api, args))
+    if (find_server(api, data))
         return 0;
     cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", api->path);
     cn_api_close(api);
     return CN_ENOTFOUND;
 }
 
-int cn_api_open(struct cn_api *api, const struct cn_args *args, bool readonly, struct cn_err *err)
+int cn_api_open(struct cn_api *api, const char *data, bool readonly, struct cn_err *err)
 {
-    if (find_server(api, args))
+    if (find_server(api, data))
         return 0;
     int rc = cn_offline_open(&api->dir, api->path, readonly, err);
     if (rc < 0)

@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "server/offline.h"
 
-struct cn_args;
 struct cn_offline_lane;
 
 struct cn_api {
@@ -41,10 +40,11 @@ struct cn_api_bytes {
 };
 int64_t cn_api_read_bytes(void *data, void *bytes, size_t size, struct cn_err *err);
 
-/* With `readonly` the calls to come change nothing: a directory is then opened in memory only. */
-int cn_api_open(struct cn_api *api, const struct cn_args *args, bool readonly, struct cn_err *err);
+/* `data` is what --data says, or NULL. With `readonly` the calls to come change nothing: a
+ * directory is then opened in memory only. */
+int cn_api_open(struct cn_api *api, const char *data, bool readonly, struct cn_err *err);
 /* Only to a server; CN_ENOTFOUND with a sentence if none runs. */
-int cn_api_connect(struct cn_api *api, const struct cn_args *args, struct cn_err *err);
+int cn_api_connect(struct cn_api *api, const char *data, struct cn_err *err);
 void cn_api_close(struct cn_api *api);
 
 /* Makes a call. `body` is JSON, or NULL. On success the answer, which the caller frees; on failure

@@ -1,112 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/args.h - the command line: commands, flags, and the CAIRN_* variables
- * that mirror the flags. A flag wins over its variable. */
+/* cli/args.h - the command line: commands, their options, and the CAIRN_* variables
+ * that mirror them. A flag wins over its variable.
+ *
+ * A command is one file, cmd_NAME.c, that ends in its struct cn_command: help, a table of options,
+ * and a function. The options are read into a struct of the command's own.
+ *
+ * Ownership: see struct cn_args; texts are borrowed from argv and the environment. */
 #ifndef CN_CLI_ARGS_H
 #define CN_CLI_ARGS_H
 #include <stdbool.h>
 #include <stddef.h>
 
+struct cn_args;
 struct cn_err;
 
-/* Commands, as bits, so that an option can say which ones it belongs to. */
-enum cn_command_bit {
-    CN_COMMAND_SERVE = 1,
-    CN_COMMAND_DEV = 2,
-    CN_COMMAND_BUILD = 4,
-    CN_COMMAND_NEW = 8,
-    CN_COMMAND_OBJECTS = 16,
-    CN_COMMAND_BACKUP = 32,
-    CN_COMMAND_CHECK = 64,
-    CN_COMMAND_TAIL = 1 << 14,
-    CN_COMMAND_DEPLOY = 128,
-    CN_COMMAND_D1 = 256,
-    CN_COMMAND_CRONS = 512,
-    CN_COMMAND_DASHBOARD = 1 << 15,
-    CN_COMMAND_KV = 1 << 17,
-    CN_COMMAND_R2 = 1 << 18,
-    CN_COMMAND_QUEUES = 1 << 19,
-    CN_COMMAND_REPLAY = 1 << 20,
-    CN_COMMAND_VERSION = 1 << 21,
-};
-
-/* Everything that can be said on the command line. Texts are borrowed from
- * argv and the environment; NULL means not given. */
-struct cn_args {
-    const char *listen; /* HOST:PORT */
-    const char *ip;     /* dev: the two parts of it, as wrangler has them */
-    const char *port;
-    const char *data;
-    const char *lanes;
-    const char *env;
-    const char *log;
-    const char *tls_cert;
-    const char *tls_key;
-    const char *outdir;
-    const char *allow_delete; /* names of classes, with commas between them */
-    const char *recover;
-    const char *allow_missing; /* keys of the configuration, with commas between them */
-    const char *admin; /* HOST:PORT, or off */
-    const char *admin_token;
-    const char *sandbox_write; /* DIR[:DIR...] */
-    const char *prefix;
-    const char *format; /* of tail, and its filters: */
-    const char *status;
-    const char *method;
-    const char *search;
-    const char *bookmark;
-    const char *time;
-    const char *config; /* d1: the project */
-    const char *command;
-    const char *file;
-    const char *output;
-    const char *table;
-    const char *timestamp;
-    const char *binding; /* kv */
-    const char *namespace_id;
-    const char *path;
-    const char *ttl;
-    const char *expiration;
-    const char *metadata;
-    const char *content_type; /* r2 */
-    const char *content_disposition;
-    const char *content_encoding;
-    const char *content_language;
-    const char *cache_control;
-    const char *expires;
-    const char *storage_class;
-    const char *delimiter;
-    const char *limit; /* queues */
-    const char *to;
-    const char *delay;
-    const char *rate; /* replay */
-    const char *speed;
-    const char *concurrency;
-    bool verify, keep_host, without_bodies;
-    bool text, preview; /* wrangler's, without meaning here */
-    bool pipe;
-    bool no_schema, no_data;
-    bool yes, local, remote; /* wrangler's, without meaning here */
-    bool dry_run;
-    bool sandbox;
-    bool json;
-    bool engine;
-    bool force;
-    bool help;
-    const char **vars; /* owned */
-    size_t var_count;
-    const char **rest; /* owned: PROJECT... or DIR */
-    size_t rest_count;
-    char *var_copy; /* owned: backs what came from CAIRN_VAR */
+struct cn_option {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *value;    /* what stands for its value in the help; NULL: it takes none */
+    const char *variable; /* NULL: none */
+    const char *help;
+    /* In the command's struct: of a const char *, or of a bool if it takes no value. */
+    size_t offset;
+    /* Of an option that may be repeated: of the size_t that counts its values; `offset` is that of
+     * a const char **, which struct cn_args owns. 0: it may not. */
+    size_t count_offset;
 };
 
 struct cn_command {
     const char *name;
-    unsigned bit;        /* 0: takes no options */
     const char *usage;   /* "[PROJECT...]" */
     const char *summary; /* for the list */
     const char *text;    /* for its own help; may be NULL */
     size_t rest_max;
+    const struct cn_option *options;   /* --help is every command's and not among them */
+    size_t option_count, options_size; /* of the table; of the struct that they are read into */
+    bool plain;                        /* takes no option at all */
     int (*run)(const struct cn_args *args); /* the process's exit code */
+};
+
+struct cn_args {
+    const struct cn_command *command;
+    void *options; /* owned: the command's struct. Zeros mean not given */
+    bool help;
+    const char **rest; /* owned: what is no option */
+    size_t rest_count;
+    char *lines; /* owned: backs what came from a variable with a value per line */
 };
 
 /* Parses what follows the command's name. */
@@ -115,24 +54,64 @@ int cn_args_parse(struct cn_args *args, const struct cn_command *command, int ar
 void cn_args_fini(struct cn_args *args);
 /* Prints usage, text and options of a command on standard output. */
 void cn_args_print_help(const struct cn_command *command);
+/* The data directory that a command works on: what --data says, or .cairn in the current folder. */
+const char *cn_args_data(const char *given);
+
+/* Options that several commands have; `at` is their place in the struct. */
+#define CN_OPTION_DATA(at)                                                       \
+    {                                                                            \
+        "data", 0, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)", at, 0 \
+    }
+#define CN_OPTION_ENV(at)                                                                      \
+    {                                                                                          \
+        "env", 'e', "NAME", "CAIRN_ENV", "environment of the configuration: [env.NAME]", at, 0 \
+    }
+#define CN_OPTION_ALLOW_MISSING(at)                                         \
+    {                                                                       \
+        "allow-missing", 0, "KEY", "CAIRN_ALLOW_MISSING",                   \
+            "keys of the configuration that cairn does not run: A,B", at, 0 \
+    }
+#define CN_OPTION_VAR(at, count)                                                       \
+    {                                                                                  \
+        "var", 0, "K=V", "CAIRN_VAR",                                                  \
+            "sets a variable; may be repeated (in CAIRN_VAR: one per line)", at, count \
+    }
+#define CN_OPTION_LOG(at)                                                        \
+    {                                                                            \
+        "log", 0, "json|pretty", "CAIRN_LOG", "form of messages (pretty)", at, 0 \
+    }
+#define CN_OPTION_CONFIG(at)                                                            \
+    {                                                                                   \
+        "config", 'c', "FILE", NULL, "the project's folder or configuration (.)", at, 0 \
+    }
+#define CN_OPTION_JSON(at)                                       \
+    {                                                            \
+        "json", 0, NULL, NULL, "one JSON object per line", at, 0 \
+    }
+#define CN_OPTION_PREFIX(at)                                       \
+    {                                                              \
+        "prefix", 0, "P", NULL, "list: names that begin so", at, 0 \
+    }
+#define CN_OPTION_FORCE(at)                                              \
+    {                                                                    \
+        "force", 'f', NULL, NULL, "delete, purge: without asking", at, 0 \
+    }
+#define CN_OPTION_LOCAL(at)                                                          \
+    {                                                                                \
+        "local", 0, NULL, NULL, "accepted: the data is always this machine's", at, 0 \
+    }
+#define CN_OPTION_REMOTE(at)                                              \
+    {                                                                     \
+        "remote", 0, NULL, NULL, "accepted, with the same meaning", at, 0 \
+    }
+#define CN_OPTION_YES(at)                                           \
+    {                                                               \
+        "yes", 'y', NULL, NULL, "accepted: nothing is asked", at, 0 \
+    }
 
 /* The commands (cmd_NAME.c). */
-int cn_cmd_serve(const struct cn_args *args);
-int cn_cmd_version(const struct cn_args *args);
-int cn_cmd_dev(const struct cn_args *args);
-int cn_cmd_build(const struct cn_args *args);
-int cn_cmd_deploy(const struct cn_args *args);
-int cn_cmd_new(const struct cn_args *args);
-int cn_cmd_objects(const struct cn_args *args);
-int cn_cmd_backup(const struct cn_args *args);
-int cn_cmd_tail(const struct cn_args *args);
-int cn_cmd_dashboard(const struct cn_args *args);
-int cn_cmd_check(const struct cn_args *args);
-int cn_cmd_d1(const struct cn_args *args);
-int cn_cmd_kv(const struct cn_args *args);
-int cn_cmd_r2(const struct cn_args *args);
-int cn_cmd_queues(const struct cn_args *args);
-int cn_cmd_replay(const struct cn_args *args);
-int cn_cmd_crons(const struct cn_args *args);
+extern const struct cn_command cn_cmd_serve, cn_cmd_dev, cn_cmd_build, cn_cmd_deploy, cn_cmd_new,
+    cn_cmd_objects, cn_cmd_d1, cn_cmd_kv, cn_cmd_r2, cn_cmd_queues, cn_cmd_crons, cn_cmd_tail,
+    cn_cmd_replay, cn_cmd_dashboard, cn_cmd_backup, cn_cmd_check, cn_cmd_version;
 
 #endif

@@ -8,14 +8,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/api.h"
 #include "cli/args.h"
 
-int cn_cmd_backup(const struct cn_args *args)
+struct options {
+    const char *data;
+};
+
+static int run(const struct cn_args *args)
 {
+    const struct options *options = args->options;
     struct cn_err err = {0};
     struct cn_api api = {0};
     struct cn_buf body = {0};
@@ -26,7 +32,7 @@ int cn_cmd_backup(const struct cn_args *args)
         return 2;
     }
     const char *target = args->rest[0];
-    int rc = cn_api_open(&api, args, true, &err);
+    int rc = cn_api_open(&api, options->data, true, &err);
     /* The folder is made here, as the one who asks; a server with fewer rights says so. */
     if (rc == 0 && mkdir(target, 0700) < 0 && errno != EEXIST)
         rc = cn_err_errno(&err, errno, "cannot make %s", target);
@@ -49,3 +55,23 @@ int cn_cmd_backup(const struct cn_args *args)
     cn_api_close(&api);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(data)),
+};
+
+const struct cn_command cn_cmd_backup = {
+    .name = "backup",
+    .usage = "DIR [OPTIONS]",
+    .summary = "copy a data directory",
+    .text =
+        "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
+        "server uses it.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -11,14 +12,21 @@
 #include "server/config.h"
 #include "server/project.h"
 
+struct options {
+    struct cn_project_options project;
+    const char *log, *outdir;
+};
+
 static int build(const struct cn_args *args, struct cn_project *project, struct cn_bundler *bundler,
                  struct cn_err *err)
 {
-    int rc = cn_project_setup_log(args->log, err);
+    const struct options *options = args->options;
+    int rc = cn_project_setup_log(options->log, err);
     if (rc == 0)
         rc = cn_bundler_init(bundler, err);
     if (rc == 0)
-        rc = cn_project_open(project, args->rest_count ? args->rest[0] : ".", args, err);
+        rc = cn_project_open(project, args->rest_count ? args->rest[0] : ".", &options->project,
+                             err);
     if (rc < 0)
         return rc;
     struct cn_buf lines = {0};
@@ -26,9 +34,10 @@ static int build(const struct cn_args *args, struct cn_project *project, struct 
     cn_project_log(&lines);
     cn_buf_fini(&lines);
     char *here = getcwd(NULL, 0);
-    char *out = !args->outdir            ? NULL
-                : args->outdir[0] == '/' ? cn_strdup(args->outdir)
-                                         : cn_sprintf("%s/%s", here ? here : ".", args->outdir);
+    char *out = !options->outdir ? NULL
+                : options->outdir[0] == '/'
+                    ? cn_strdup(options->outdir)
+                    : cn_sprintf("%s/%s", here ? here : ".", options->outdir);
     rc = cn_project_bundle(project, bundler, out, false, NULL, err);
     if (rc == 0)
         printf("%s: %zu bytes%s, source map %s\n", project->config->name,
@@ -41,7 +50,7 @@ static int build(const struct cn_args *args, struct cn_project *project, struct 
     return rc;
 }
 
-int cn_cmd_build(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     struct cn_err err = {0};
     struct cn_project project = {0};
@@ -53,3 +62,28 @@ int cn_cmd_build(const struct cn_args *args)
     cn_bundler_fini(&bundler);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(project.data)),
+    CN_OPTION_ENV(AT(project.env)),
+    CN_OPTION_VAR(AT(project.vars), AT(project.var_count)),
+    CN_OPTION_LOG(AT(log)),
+    CN_OPTION_ALLOW_MISSING(AT(project.allow_missing)),
+    {"outdir", 0, "DIR", NULL, "where the bundle goes (DATA/bundle/NAME)", AT(outdir), 0},
+};
+
+const struct cn_command cn_cmd_build = {
+    .name = "build",
+    .usage = "[PROJECT] [OPTIONS]",
+    .summary = "bundle a project",
+    .text = "Bundles the project (a folder, or its wrangler.toml, .json or .jsonc; default: the "
+            "current\n"
+            "folder) and writes the script, its source map and the files it imports.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "analytics/points_scan.h"
 #include "base/disk.h"
 #include "base/err.h"
@@ -15,6 +16,10 @@
 #include "server/classes.h"
 #include "server/offline.h"
 #include "store/check.h"
+
+struct options {
+    const char *data;
+};
 
 static void print_problem(void *data, const char *text)
 {
@@ -52,9 +57,10 @@ static void check_others(struct cn_disk *disk, const char *path, struct cn_check
         found(report, err.text);
 }
 
-int cn_cmd_check(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
-    const char *path = args->rest_count > 0 ? args->rest[0] : cn_offline_path(args);
+    const struct options *options = args->options;
+    const char *path = args->rest_count > 0 ? args->rest[0] : cn_args_data(options->data);
     struct cn_err err = {0};
     struct cn_check_report report = {.problem = print_problem};
     struct cn_disk *disk = cn_disk_system_new(path);
@@ -81,3 +87,24 @@ int cn_cmd_check(const struct cn_args *args)
     printf("%" PRIu64 " problem%s\n", report.problem_count, report.problem_count == 1 ? "" : "s");
     return 1;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(data)),
+};
+
+const struct cn_command cn_cmd_check = {
+    .name = "check",
+    .usage = "[DATA] [OPTIONS]",
+    .summary = "verify a data directory",
+    .text =
+        "Reads every log record, database, archive and blob of a data directory that no server "
+        "uses\n"
+        "and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

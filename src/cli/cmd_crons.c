@@ -12,6 +12,11 @@
 #include "cli/args.h"
 #include "cli/print.h"
 
+struct options {
+    const char *data;
+    bool json;
+};
+
 static void add_text(struct cn_table *table, const char *text)
 {
     cn_table_add(table, text ? text : "", text ? strlen(text) : 0);
@@ -84,13 +89,13 @@ static void print_runs(const struct cn_json *list)
 }
 
 /* Prints the list `name` of a result: line by line, or by `print`. */
-static void print_list(const struct cn_args *args, const struct cn_json *answer, const char *name,
-                       void (*print)(const struct cn_json *list))
+static void print_list(const struct options *options, const struct cn_json *answer,
+                       const char *name, void (*print)(const struct cn_json *list))
 {
     const struct cn_json *list = cn_json_find(cn_json_find(answer, "result"), name);
-    for (const struct cn_json *each = args->json ? list->first : NULL; each; each = each->next)
+    for (const struct cn_json *each = options->json ? list->first : NULL; each; each = each->next)
         cn_print_line(each);
-    if (!args->json)
+    if (!options->json)
         print(list);
 }
 
@@ -98,6 +103,7 @@ static void print_list(const struct cn_args *args, const struct cn_json *answer,
 static int run_trigger(struct cn_api *api, const struct cn_args *args, struct cn_json **answer,
                        struct cn_err *err)
 {
+    const struct options *options = args->options;
     struct cn_buf body = {0};
     cn_buf_append_byte(&body, '{');
     if (args->rest_count > 2) {
@@ -111,7 +117,7 @@ static int run_trigger(struct cn_api *api, const struct cn_args *args, struct cn
         return rc;
     const struct cn_json *run = cn_json_find(*answer, "result");
     const char *outcome = cn_json_text(run, "outcome"), *error = cn_json_text(run, "error");
-    if (args->json)
+    if (options->json)
         cn_print_line(run);
     else
         printf("%s (%s): %s after %" PRId64 " ms%s%s\n", args->rest[1], cn_json_text(run, "cron"),
@@ -119,8 +125,9 @@ static int run_trigger(struct cn_api *api, const struct cn_args *args, struct cn
     return strcmp(outcome, "ok") != 0;
 }
 
-int cn_cmd_crons(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
+    const struct options *options = args->options;
     const char *verb = args->rest_count ? args->rest[0] : "";
     bool list = strcmp(verb, "list") == 0 && args->rest_count == 1;
     bool runs = strcmp(verb, "runs") == 0 && args->rest_count == 2;
@@ -133,14 +140,14 @@ int cn_cmd_crons(const struct cn_args *args)
     struct cn_err err = {0};
     struct cn_api api;
     struct cn_json *answer = NULL;
-    int rc = cn_api_connect(&api, args, &err);
+    int rc = cn_api_connect(&api, options->data, &err);
     if (rc == 0) {
         rc = trigger ? run_trigger(&api, args, &answer, &err)
                      : call(&api, "GET", args, "", NULL, &answer, &err);
         if (rc == 0 && list)
-            print_list(args, answer, "schedules", print_schedules);
+            print_list(options, answer, "schedules", print_schedules);
         else if (rc == 0 && runs)
-            print_list(args, answer, "runs", print_runs);
+            print_list(options, answer, "runs", print_runs);
         cn_api_close(&api);
     }
     cn_json_free(answer);
@@ -148,3 +155,27 @@ int cn_cmd_crons(const struct cn_args *args)
         fprintf(stderr, "cairn: %s\n", err.text);
     return rc == 0 ? 0 : 1;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(data)),
+    CN_OPTION_JSON(AT(json)),
+};
+
+const struct cn_command cn_cmd_crons = {
+    .name = "crons",
+    .usage = "list|runs|trigger ... [OPTIONS]",
+    .summary = "list cron triggers and their runs, run one now",
+    .text =
+        "Asks a running server about the cron triggers of its workers.\n\n"
+        "  cairn crons list                    expressions with their next and last runs\n"
+        "  cairn crons runs WORKER             the last 100 runs\n"
+        "  cairn crons trigger WORKER [CRON]   runs scheduled() now, for its first expression or\n"
+        "                                      CRON, and waits. Exit code 0: it ended well, 1: not",
+    .rest_max = 3,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -23,6 +23,18 @@
 #include "service/d1/d1.h"
 #include "store/dump.h"
 
+struct options {
+    struct cn_project_options project;
+    const char *config, *command, *file, *output, *table, *bookmark, *timestamp;
+    bool no_schema, no_data, json;
+    bool ignored; /* wrangler's, without meaning here */
+};
+
+static const struct options *given(const struct cn_d1_cli *cli)
+{
+    return cli->args->options;
+}
+
 /* --- the database ---------------------------------------------------------------------------- */
 
 /* By binding, name or id. */
@@ -53,17 +65,15 @@ static int find_database(struct cn_d1_cli *cli, const char *name, struct cn_err 
 static int cli_open(struct cn_d1_cli *cli, const char *name, bool writes, bool remote,
                     struct cn_err *err)
 {
-    const char *config = cli->args->config ? cli->args->config : ".";
-    int rc = cn_project_open(&cli->project, config, cli->args, err);
+    const char *config = given(cli)->config ? given(cli)->config : ".";
+    int rc = cn_project_open(&cli->project, config, &given(cli)->project, err);
     if (rc == 0)
         rc = find_database(cli, name, err);
     if (rc == 0 && writes)
         rc = cn_data_make(cli->project.data, err);
     if (rc < 0 || !remote)
         return rc;
-    struct cn_args args = *cli->args;
-    args.data = cli->project.data;
-    return cn_api_open(&cli->api, &args, !writes, err);
+    return cn_api_open(&cli->api, cli->project.data, !writes, err);
 }
 
 static void cli_close(struct cn_d1_cli *cli)
@@ -141,7 +151,7 @@ static int execute_text(struct cn_d1_cli *cli, const char *sql, size_t size, boo
     if (rc < 0)
         return rc;
     const struct cn_json *results = cn_json_find(answer, "results");
-    if (cli->args->json) {
+    if (given(cli)->json) {
         cn_print_line(results);
     } else if (count) {
         const struct cn_json *number = cn_json_find(results, "count");
@@ -168,11 +178,12 @@ static int execute_file(struct cn_d1_cli *cli, const char *path, struct cn_err *
 
 static int run_execute(struct cn_d1_cli *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
-    if (!args->command == !args->file)
+    const struct options *options = given(cli);
+    if (!options->command == !options->file)
         return cn_err_set(err, CN_EINVALID, "what? One of --command SQL and --file FILE");
-    return args->command ? execute_text(cli, args->command, strlen(args->command), false, err)
-                         : execute_file(cli, args->file, err);
+    return options->command
+               ? execute_text(cli, options->command, strlen(options->command), false, err)
+               : execute_file(cli, options->file, err);
 }
 
 static int run_import(struct cn_d1_cli *cli, struct cn_err *err)
@@ -203,32 +214,32 @@ static int fetch_copy(struct cn_d1_cli *cli, const char *path, struct cn_err *er
 
 static int dump_copy(struct cn_d1_cli *cli, const char *dir, const char *name, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
-    bool to_stdout = strcmp(args->output, "-") == 0;
+    const struct options *options = given(cli);
+    bool to_stdout = strcmp(options->output, "-") == 0;
     int fd = to_stdout ? STDOUT_FILENO
-                       : open(args->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+                       : open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
-        return cn_err_errno(err, errno, "cannot create %s", args->output);
+        return cn_err_errno(err, errno, "cannot create %s", options->output);
     struct cn_disk *disk = cn_disk_system_new(dir);
-    struct cn_dump dump = {.table = args->table,
-                           .no_schema = args->no_schema,
-                           .no_data = args->no_data,
+    struct cn_dump dump = {.table = options->table,
+                           .no_schema = options->no_schema,
+                           .no_data = options->no_data,
                            .write = on_piece,
                            .data = &fd};
     int rc = disk ? cn_dump_sql(disk, name, &dump, err)
                   : cn_err_errno(err, errno, "cannot open %s", dir);
     cn_disk_system_free(disk);
     if (!to_stdout && close(fd) < 0 && rc == 0)
-        rc = cn_err_errno(err, errno, "cannot write %s", args->output);
+        rc = cn_err_errno(err, errno, "cannot write %s", options->output);
     return rc;
 }
 
 static int run_export(struct cn_d1_cli *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
-    if (!args->output)
+    const struct options *options = given(cli);
+    if (!options->output)
         return cn_err_set(err, CN_EINVALID, "where to? --output FILE (- is standard output)");
-    if (args->no_schema && args->no_data)
+    if (options->no_schema && options->no_data)
         return cn_err_set(err, CN_EINVALID, "--no-schema and --no-data leave nothing to export");
     char dir[] = "/tmp/cairn-d1-XXXXXX";
     if (!mkdtemp(dir))
@@ -250,15 +261,15 @@ static int run_moment_info(struct cn_d1_cli *cli, struct cn_err *err)
     struct cn_buf target = {0};
     struct cn_json *answer;
     api_target(cli, &target, "bookmark");
-    if (cli->args->timestamp) {
+    if (given(cli)->timestamp) {
         cn_buf_append_byte(&target, '?');
-        cn_api_append_param(&target, "time", cli->args->timestamp);
+        cn_api_append_param(&target, "time", given(cli)->timestamp);
     }
     int rc = cn_api_call(&cli->api, "GET", cn_buf_text(&target), NULL, &answer, err);
     cn_buf_fini(&target);
     if (rc < 0)
         return rc;
-    if (cli->args->json)
+    if (given(cli)->json)
         cn_print_line(answer);
     else
         printf("the bookmark is %s\nto go back to it: cairn d1 time-travel restore %s "
@@ -271,14 +282,14 @@ static int run_moment_info(struct cn_d1_cli *cli, struct cn_err *err)
 
 static int run_moment_restore(struct cn_d1_cli *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
+    const struct options *options = given(cli);
     struct cn_buf target = {0}, body = {0};
     struct cn_json *answer;
-    const char *moment = args->bookmark ? args->bookmark : args->timestamp;
-    if (!args->bookmark == !args->timestamp)
+    const char *moment = options->bookmark ? options->bookmark : options->timestamp;
+    if (!options->bookmark == !options->timestamp)
         return cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --timestamp T");
     object_target(cli, &target, "restore");
-    cn_buf_printf(&body, "{\"%s\":", args->bookmark ? "bookmark" : "time");
+    cn_buf_printf(&body, "{\"%s\":", options->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&body, moment, strlen(moment));
     cn_buf_append_byte(&body, '}');
     int rc = cn_api_call(&cli->api, "POST", cn_buf_text(&target), cn_buf_text(&body), &answer, err);
@@ -286,7 +297,7 @@ static int run_moment_restore(struct cn_d1_cli *cli, struct cn_err *err)
     cn_buf_fini(&body);
     if (rc < 0)
         return rc;
-    if (args->json)
+    if (options->json)
         cn_print_line(answer);
     else
         printf("restored; this bookmark undoes it: %s\n", cn_json_text(answer, "undo"));
@@ -341,7 +352,7 @@ static const struct verb *find_verb(const struct cn_args *args)
     return NULL;
 }
 
-int cn_cmd_d1(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     const struct verb *verb = find_verb(args);
     if (!verb) {
@@ -361,3 +372,53 @@ int cn_cmd_d1(const struct cn_args *args)
         fprintf(stderr, "cairn: %s\n", err.text);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(project.data)),
+    CN_OPTION_ENV(AT(project.env)),
+    CN_OPTION_ALLOW_MISSING(AT(project.allow_missing)),
+    {"bookmark", 0, "B", NULL, "the moment: a bookmark of the object", AT(bookmark), 0},
+    CN_OPTION_JSON(AT(json)),
+    CN_OPTION_CONFIG(AT(config)),
+    {"command", 0, "SQL", NULL, "execute: these statements", AT(command), 0},
+    {"file", 0, "FILE", NULL, "execute: the statements of a file", AT(file), 0},
+    {"output", 0, "FILE", NULL, "export: where to (-: standard output)", AT(output), 0},
+    {"table", 0, "NAME", NULL, "export: only this table", AT(table), 0},
+    {"no-schema", 0, NULL, NULL, "export: only rows", AT(no_schema), 0},
+    {"no-data", 0, NULL, NULL, "export: only the schema", AT(no_data), 0},
+    {"timestamp", 0, "T", NULL, "time-travel: 2026-01-31T12:00:00Z, or milliseconds since 1970",
+     AT(timestamp), 0},
+    CN_OPTION_YES(AT(ignored)),
+    CN_OPTION_LOCAL(AT(ignored)),
+    CN_OPTION_REMOTE(AT(ignored)),
+};
+
+const struct cn_command cn_cmd_d1 = {
+    .name = "d1",
+    .usage = "execute|import|export|info|migrations|time-travel ... [OPTIONS]",
+    .summary = "query D1 databases, apply migrations, export, go back in time",
+    .text =
+        "Works on the D1 databases of a project (the current folder, or --config), also while a "
+        "server\n"
+        "serves it. NAME is a database_name, a binding or a database_id. Verbs and options are\n"
+        "wrangler's.\n\n"
+        "  cairn d1 execute NAME --command SQL        runs statements, prints their rows\n"
+        "  cairn d1 execute NAME --file FILE          runs a file as one transaction\n"
+        "  cairn d1 import NAME FILE                  the same\n"
+        "  cairn d1 export NAME --output FILE         writes schema and rows as SQL\n"
+        "  cairn d1 info NAME                         its size, tables, bookmark\n"
+        "  cairn d1 migrations create NAME MESSAGE    makes an empty, numbered file\n"
+        "  cairn d1 migrations list NAME              what is not applied yet\n"
+        "  cairn d1 migrations apply NAME             applies it, each file as one transaction\n"
+        "  cairn d1 time-travel info NAME             the bookmark of now, or of --timestamp\n"
+        "  cairn d1 time-travel restore NAME          makes it what it was at --bookmark or\n"
+        "                                             --timestamp; prints the bookmark that undoes "
+        "this",
+    .rest_max = 4,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -3,6 +3,7 @@
  * it. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/disk.h"
 #include "base/err.h"
@@ -14,6 +15,12 @@
 #include "server/deploy.h"
 #include "server/deploy_classes.h"
 #include "store/store.h"
+
+struct options {
+    struct cn_deploy_options deploy;
+    const char *log;
+    bool dry_run;
+};
 
 static void print_plan(const struct cn_plan *plan)
 {
@@ -31,8 +38,8 @@ static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, str
     int rc = disk ? cn_classes_load(&classes, disk, err) : 0;
     if (rc < 0)
         return rc;
-    cn_deploy_plan(deployer->projects, deployer->project_count, deployer->args, disk, &classes,
-                   &plan);
+    cn_deploy_plan(deployer->projects, deployer->project_count, &deployer->options.wishes, disk,
+                   &classes, &plan);
     print_plan(&plan);
     rc = cn_plan_check(&plan, err);
     cn_plan_fini(&plan);
@@ -41,15 +48,14 @@ static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, str
 }
 
 /* The data directory is in use: its server does it, with what we have been allowed. */
-static int ask_server(const struct cn_args *args, struct cn_disk *disk, const char *data,
+static int ask_server(const struct cn_deploy_wishes *wishes, struct cn_disk *disk, const char *data,
                       struct cn_err *err)
 {
     struct cn_api api;
-    struct cn_args there = {.data = data};
     struct cn_json *answer = NULL;
-    int rc = cn_api_connect(&api, &there, err);
+    int rc = cn_api_connect(&api, data, err);
     if (rc == 0)
-        rc = cn_deploy_leave_request(args, disk, err);
+        rc = cn_deploy_leave_request(wishes, disk, err);
     if (rc == 0)
         rc = cn_api_call(&api, "POST", "/api/deploy", NULL, &answer, err);
     if (rc == 0)
@@ -64,8 +70,9 @@ static int ask_server(const struct cn_args *args, struct cn_disk *disk, const ch
 static int apply(const struct cn_deployer *deployer, struct cn_data *data, struct cn_err *err)
 {
     struct cn_classes classes;
-    int rc = cn_deploy_classes(deployer->projects, deployer->project_count, deployer->args, false,
-                               data->disk, data->store, &classes, err);
+    int rc =
+        cn_deploy_classes(deployer->projects, deployer->project_count, &deployer->options.wishes,
+                          false, data->disk, data->store, &classes, err);
     if (rc == 0)
         cn_classes_fini(&classes);
     return rc;
@@ -81,9 +88,13 @@ static int bundle_all(struct cn_deployer *deployer, struct cn_err *err)
 
 static int deploy(const struct cn_args *args, struct cn_deployer *deployer, struct cn_err *err)
 {
-    int rc = cn_project_setup_log(args->log, err);
+    const struct options *given = args->options;
+    struct cn_deploy_options asked = given->deploy;
+    asked.paths = args->rest;
+    asked.path_count = args->rest_count;
+    int rc = cn_project_setup_log(given->log, err);
     if (rc == 0)
-        rc = cn_deployer_init(deployer, args, false, err);
+        rc = cn_deployer_init(deployer, &asked, err);
     if (rc == 0)
         rc = cn_deployer_open(deployer, err);
     if (rc == 0)
@@ -93,7 +104,7 @@ static int deploy(const struct cn_args *args, struct cn_deployer *deployer, stru
     const char *path = deployer->projects[0].data;
     struct cn_disk *disk = cn_disk_system_new(path); /* NULL: there is none yet */
     rc = dry_run(deployer, disk, err);
-    if (rc == 0 && !args->dry_run) {
+    if (rc == 0 && !given->dry_run) {
         struct cn_data data;
         struct cn_data_options options = {
             .lane_count = 1, .history_ms = cn_project_history_ms(&deployer->projects[0])};
@@ -101,7 +112,7 @@ static int deploy(const struct cn_args *args, struct cn_deployer *deployer, stru
         if (rc == 0)
             rc = apply(deployer, &data, err);
         else if (rc == CN_ELOCKED)
-            rc = ask_server(args, disk, path, err);
+            rc = ask_server(&asked.wishes, disk, path, err);
         cn_data_close(&data);
     }
     if (disk)
@@ -109,7 +120,7 @@ static int deploy(const struct cn_args *args, struct cn_deployer *deployer, stru
     return rc;
 }
 
-int cn_cmd_deploy(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     struct cn_err err = {0};
     struct cn_deployer deployer = {0};
@@ -121,3 +132,36 @@ int cn_cmd_deploy(const struct cn_args *args)
     cn_deployer_fini(&deployer);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(deploy.project.data)),
+    CN_OPTION_ENV(AT(deploy.project.env)),
+    CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
+    CN_OPTION_LOG(AT(log)),
+    {"dry-run", 0, NULL, NULL, "only say what would be done", AT(dry_run), 0},
+    {"allow-delete", 0, "CLASS", NULL,
+     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(deploy.wishes.allow_delete),
+     0},
+    {"recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew",
+     AT(deploy.wishes.recover), 0},
+    CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
+};
+
+const struct cn_command cn_cmd_deploy = {
+    .name = "deploy",
+    .usage = "[PROJECT...] [OPTIONS]",
+    .summary = "apply changes of Durable Object classes",
+    .text = "Bundles the projects, compares their Durable Object classes (migrations, exports) "
+            "with what\n"
+            "the data directory has, prints what is created, renamed, transferred, deleted and "
+            "what is\n"
+            "refused, and applies it; with --dry-run it only prints. If a server uses the data\n"
+            "directory, it reloads. Exit code 0: done, 1: refused or failed.",
+    .rest_max = 64,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

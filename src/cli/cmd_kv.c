@@ -18,6 +18,17 @@
 #include "server/files.h"
 #include "text/base64.h"
 
+struct options {
+    struct cn_verb_options common; /* first: verb.c reads it */
+    const char *namespace_id, *path, *prefix, *ttl, *expiration, *metadata;
+    bool ignored; /* wrangler's, without meaning here */
+};
+
+static const struct options *given(const struct cn_verb_run *cli)
+{
+    return cli->args->options;
+}
+
 #define BULK_FILE_MAX ((size_t)1 << 30)
 
 /* --- the namespace --------------------------------------------------------------------------- */
@@ -25,28 +36,28 @@
 /* The id that --binding or --namespace-id means; owned. NULL with an error. */
 static char *namespace_id(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
+    const struct options *options = given(cli);
     const struct cn_config *config = cli->project.config;
-    if (!args->binding == !args->namespace_id) {
+    if (!options->common.binding == !options->namespace_id) {
         cn_err_set(err, CN_EINVALID, "which namespace? --binding NAME or --namespace-id ID");
         return NULL;
     }
-    if (args->namespace_id)
-        return cn_strdup(args->namespace_id);
+    if (options->namespace_id)
+        return cn_strdup(options->namespace_id);
     for (size_t i = 0; i < config->kv_namespaces.count; i++) {
         const struct cn_config_kv *kv = &config->kv_namespaces.items[i];
-        if (strcmp(kv->binding, args->binding) == 0)
+        if (strcmp(kv->binding, options->common.binding) == 0)
             return cn_config_kv_id(config, kv);
     }
     cn_err_set(err, CN_ENOTFOUND, "%s has no KV namespace with the binding %s", config->path,
-               args->binding);
+               options->common.binding);
     return NULL;
 }
 
 /* A namespace of the project that was never served comes into being when it is written to. */
 static int make_namespace(struct cn_verb_run *cli, const char *id, struct cn_err *err)
 {
-    if (!cli->args->binding)
+    if (!cli->common->binding)
         return 0;
     cn_verb_target(cli, "/api/kv", id, NULL);
     return cn_verb_call(cli, "PUT", err);
@@ -66,7 +77,7 @@ static int run_namespaces(struct cn_verb_run *cli, struct cn_err *err)
 {
     struct cn_table table;
     cn_verb_target(cli, "/api/kv", NULL);
-    if (cli->args->json)
+    if (cli->common->json)
         return cn_verb_list(cli, "namespaces", cn_verb_print, NULL, err);
     cn_table_init(&table, 3);
     cn_verb_cell(&table, "ID");
@@ -81,7 +92,7 @@ static int run_create(struct cn_verb_run *cli, struct cn_err *err)
 {
     cn_verb_target(cli, "/api/kv", cli->rest[0], NULL);
     int rc = cn_verb_call(cli, "PUT", err);
-    if (rc == 0 && cli->args->json)
+    if (rc == 0 && cli->common->json)
         cn_print_line(cli->answer);
     else if (rc == 0)
         printf("created the namespace with the id %s\n", cli->rest[0]);
@@ -119,9 +130,9 @@ static int run_list(struct cn_verb_run *cli, struct cn_err *err)
         return err->code;
     cn_verb_target(cli, "/api/kv", id, "keys", NULL);
     cn_verb_param(cli, "limit", "1000");
-    cn_verb_param(cli, "prefix", cli->args->prefix);
+    cn_verb_param(cli, "prefix", given(cli)->prefix);
     cn_free(id);
-    return cn_verb_list(cli, "keys", cli->args->json ? cn_verb_print : print_key, NULL, err);
+    return cn_verb_list(cli, "keys", cli->common->json ? cn_verb_print : print_key, NULL, err);
 }
 
 static int run_get(struct cn_verb_run *cli, struct cn_err *err)
@@ -165,9 +176,9 @@ static int put_text(struct cn_verb_run *cli, const char *value, size_t size, str
 
 static int run_put(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
+    const struct options *options = given(cli);
     const char *value = cli->rest_count > 1 ? cli->rest[1] : NULL;
-    if (!value == !args->path)
+    if (!value == !options->path)
         return cn_err_set(err, CN_EINVALID, "which value? VALUE or --path FILE");
     char *id = namespace_id(cli, err);
     if (!id)
@@ -175,15 +186,15 @@ static int run_put(struct cn_verb_run *cli, struct cn_err *err)
     int rc = make_namespace(cli, id, err);
     cn_verb_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
     cn_free(id);
-    cn_verb_param(cli, "expiration", args->expiration);
-    cn_verb_param(cli, "expiration_ttl", args->ttl);
-    cn_verb_param(cli, "metadata", args->metadata);
+    cn_verb_param(cli, "expiration", options->expiration);
+    cn_verb_param(cli, "expiration_ttl", options->ttl);
+    cn_verb_param(cli, "metadata", options->metadata);
     if (rc == 0) {
         cn_json_free(cli->answer);
         cli->answer = NULL;
-        rc = value ? put_text(cli, value, strlen(value), err) : put_file(cli, args->path, err);
+        rc = value ? put_text(cli, value, strlen(value), err) : put_file(cli, options->path, err);
     }
-    if (rc == 0 && args->json)
+    if (rc == 0 && options->common.json)
         cn_print_line(cli->answer);
     else if (rc == 0)
         printf("wrote %" PRId64 " bytes\n", cn_json_int(cli->answer, "bytes"));
@@ -198,7 +209,7 @@ static int run_delete(struct cn_verb_run *cli, struct cn_err *err)
     cn_verb_target(cli, "/api/kv", id, "values", cli->rest[0], NULL);
     cn_free(id);
     int rc = cn_verb_call(cli, "DELETE", err);
-    if (rc == 0 && cli->args->json)
+    if (rc == 0 && cli->common->json)
         cn_print_line(cli->answer);
     else if (rc == 0)
         printf("deleted %s\n", cli->rest[0]);
@@ -289,9 +300,9 @@ static int put_entry(struct cn_verb_run *cli, const char *id, const struct cn_js
     int rc = value_target(cli, id, entry, err);
     if (rc < 0)
         return rc;
-    entry_param(cli, entry, "expiration", cli->args->expiration);
-    entry_param(cli, entry, "expiration_ttl", cli->args->ttl);
-    entry_param(cli, entry, "metadata", cli->args->metadata);
+    entry_param(cli, entry, "expiration", given(cli)->expiration);
+    entry_param(cli, entry, "expiration_ttl", given(cli)->ttl);
+    entry_param(cli, entry, "metadata", given(cli)->metadata);
     if (!base64 || base64->kind != CN_JSON_BOOL || !base64->boolean)
         return put_text(cli, value->text, value->size, err);
     struct cn_buf bytes = {0};
@@ -363,7 +374,8 @@ static int run_bulk_put(struct cn_verb_run *cli, struct cn_err *err)
     if (rc == 0)
         rc = each_of_file(cli, "writing", put_entry, id, &count, err);
     if (rc == 0)
-        printf(cli->args->json ? "{\"written\":%" PRIu64 "}\n" : "wrote %" PRIu64 " keys\n", count);
+        printf(cli->common->json ? "{\"written\":%" PRIu64 "}\n" : "wrote %" PRIu64 " keys\n",
+               count);
     cn_free(id);
     return rc;
 }
@@ -379,7 +391,7 @@ static int run_bulk_delete(struct cn_verb_run *cli, struct cn_err *err)
     if (rc == 0)
         rc = each_of_file(cli, "deleting", delete_entry, id, &count, err);
     if (rc == 0)
-        printf(cli->args->json ? "{\"deleted\":%" PRIu64 "}\n" : "deleted %" PRIu64 " keys\n",
+        printf(cli->common->json ? "{\"deleted\":%" PRIu64 "}\n" : "deleted %" PRIu64 " keys\n",
                count);
     cn_free(question);
     cn_free(id);
@@ -388,7 +400,7 @@ static int run_bulk_delete(struct cn_verb_run *cli, struct cn_err *err)
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-int cn_cmd_kv(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     static const struct cn_verb verbs[] = {
         {"namespace", "list", 0, 0, false, run_namespaces},
@@ -406,3 +418,55 @@ int cn_cmd_kv(const struct cn_args *args)
                         "get KEY | key put KEY [VALUE] | key delete KEY | bulk get|put|delete "
                         "FILE; `cairn help kv` explains them");
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(common.project.data)),
+    CN_OPTION_ENV(AT(common.project.env)),
+    CN_OPTION_ALLOW_MISSING(AT(common.project.allow_missing)),
+    {"binding", 0, "NAME", NULL, "the namespace: a binding of the project", AT(common.binding), 0},
+    {"namespace-id", 0, "ID", NULL, "the namespace: its id", AT(namespace_id), 0},
+    {"path", 0, "FILE", NULL, "put: the value is in a file", AT(path), 0},
+    {"ttl", 0, "S", NULL, "put: seconds until it expires, at least 60", AT(ttl), 0},
+    {"expiration", 0, "T", NULL, "put: when it expires, in seconds since 1970", AT(expiration), 0},
+    {"metadata", 0, "JSON", NULL, "put: what list shows with the key", AT(metadata), 0},
+    {"text", 0, NULL, NULL, "accepted: values are printed as they are", AT(ignored), 0},
+    {"preview", 0, NULL, NULL, "accepted: there are no other namespaces", AT(ignored), 0},
+    CN_OPTION_PREFIX(AT(prefix)),
+    CN_OPTION_FORCE(AT(common.force)),
+    CN_OPTION_JSON(AT(common.json)),
+    CN_OPTION_CONFIG(AT(common.config)),
+    CN_OPTION_LOCAL(AT(ignored)),
+    CN_OPTION_REMOTE(AT(ignored)),
+};
+
+const struct cn_command cn_cmd_kv = {
+    .name = "kv",
+    .usage = "namespace|key|bulk ... [OPTIONS]",
+    .summary = "list KV namespaces and keys; read, write and delete values",
+    .text =
+        "Works on a data directory, also while a server uses it. The namespace is --namespace-id, "
+        "or "
+        "a\n"
+        "--binding of the project in the current folder (or --config). Verbs and options are\n"
+        "wrangler's.\n\n"
+        "  cairn kv namespace list           what there is\n"
+        "  cairn kv namespace create ID      makes one; a binding with this id then has it\n"
+        "  cairn kv key list                 keys, with their expiry and metadata\n"
+        "  cairn kv key get KEY              the value, as it is, on standard output\n"
+        "  cairn kv key put KEY VALUE        writes it; or --path FILE\n"
+        "  cairn kv key delete KEY           deletes it\n"
+        "  cairn kv bulk put FILE            "
+        "[{\"key\",\"value\",\"expiration\"?,\"expiration_ttl\"?,\n"
+        "                                    \"metadata\"?,\"base64\"?}, ...]\n"
+        "  cairn kv bulk get FILE            of [\"key\", ...]: {\"key\":\"value\", ...}, null if "
+        "absent\n"
+        "  cairn kv bulk delete FILE         of [\"key\", ...] or [{\"name\"}, ...]\n\n"
+        "Exit code 0: done, 1: failed (a key is not there, for example), 2: wrong command line.",
+    .rest_max = 4,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -91,7 +91,7 @@ static int write_file(const char *dir, const struct starter_file *file, const ch
     return rc;
 }
 
-int cn_cmd_new(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     struct cn_err err = {0};
     if (args->rest_count == 0) {
@@ -115,3 +115,12 @@ int cn_cmd_new(const struct cn_args *args)
     cn_free(src);
     return rc < 0 ? 1 : 0;
 }
+
+const struct cn_command cn_cmd_new = {
+    .name = "new",
+    .usage = "DIR",
+    .summary = "write a small TypeScript starter",
+    .text = "Writes a small Workers project in TypeScript into the new folder DIR.",
+    .rest_max = 1,
+    .run = run,
+};

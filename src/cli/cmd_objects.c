@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -18,9 +19,15 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 
+struct options {
+    const char *data, *bookmark, *time, *prefix;
+    bool force, json;
+};
+
 struct command {
     struct cn_api api;
     const struct cn_args *args;
+    const struct options *options; /* of it */
     struct cn_buf target, body;
     struct cn_json *answer; /* owned, the last one */
 };
@@ -72,9 +79,9 @@ static int list_namespace(struct command *command, const char *namespace_name, s
         cn_buf_clear(&command->target);
         cn_buf_append_str(&command->target, "/api/objects?limit=1000&");
         cn_api_append_param(&command->target, "namespace", namespace_name);
-        if (command->args->prefix) {
+        if (command->options->prefix) {
             cn_buf_append_byte(&command->target, '&');
-            cn_api_append_param(&command->target, "prefix", command->args->prefix);
+            cn_api_append_param(&command->target, "prefix", command->options->prefix);
         }
         if (cursor) {
             cn_buf_append_byte(&command->target, '&');
@@ -86,7 +93,7 @@ static int list_namespace(struct command *command, const char *namespace_name, s
         const struct cn_json *objects = cn_json_find(command->answer, "objects");
         for (const struct cn_json *entry = objects ? objects->first : NULL; entry;
              entry = entry->next) {
-            if (command->args->json)
+            if (command->options->json)
                 cn_print_line(entry);
             else
                 print_entry(entry);
@@ -140,7 +147,7 @@ static int run_inspect(struct command *command, struct cn_err *err)
     int rc = call(command, "GET", err);
     if (rc < 0)
         return rc;
-    if (command->args->json) {
+    if (command->options->json) {
         cn_print_line(command->answer);
         return 0;
     }
@@ -218,7 +225,7 @@ static int run_sql(struct command *command, struct cn_err *err)
         return rc;
     const struct cn_json *results = cn_json_find(command->answer, "results");
     for (const struct cn_json *result = results->first; result; result = result->next) {
-        if (command->args->json)
+        if (command->options->json)
             print_row_lines(result);
         else
             print_rows(result);
@@ -233,15 +240,15 @@ static int run_sql(struct command *command, struct cn_err *err)
 
 static int run_export(struct command *command, struct cn_err *err)
 {
-    const struct cn_args *args = command->args;
+    const struct options *options = command->options;
     struct cn_progress progress;
-    struct cn_verb_file sink = {.path = args->rest[3], .progress = &progress};
-    if (args->bookmark && args->time)
+    struct cn_verb_file sink = {.path = command->args->rest[3], .progress = &progress};
+    if (options->bookmark && options->time)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
     object_target(command, "/export?");
-    if (args->bookmark || args->time)
-        cn_api_append_param(&command->target, args->bookmark ? "bookmark" : "time",
-                            args->bookmark ? args->bookmark : args->time);
+    if (options->bookmark || options->time)
+        cn_api_append_param(&command->target, options->bookmark ? "bookmark" : "time",
+                            options->bookmark ? options->bookmark : options->time);
     sink.fd = open(sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (sink.fd < 0)
         return cn_err_errno(err, errno, "cannot create %s", sink.path);
@@ -259,43 +266,42 @@ static int run_export(struct command *command, struct cn_err *err)
 
 static int run_restore(struct command *command, struct cn_err *err)
 {
-    const struct cn_args *args = command->args;
-    if (args->bookmark && args->time)
+    const struct options *options = command->options;
+    if (options->bookmark && options->time)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
-    if (!args->bookmark && !args->time)
+    if (!options->bookmark && !options->time)
         return cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --time T");
-    const char *moment = args->bookmark ? args->bookmark : args->time;
+    const char *moment = options->bookmark ? options->bookmark : options->time;
     object_target(command, "/restore");
-    cn_buf_printf(&command->body, "{\"%s\":", args->bookmark ? "bookmark" : "time");
+    cn_buf_printf(&command->body, "{\"%s\":", options->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&command->body, moment, strlen(moment));
     cn_buf_append_byte(&command->body, '}');
     int rc = call(command, "POST", err);
-    if (rc == 0 && args->json)
+    if (rc == 0 && options->json)
         cn_print_line(command->answer);
     else if (rc == 0)
         printf("restored; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
     return rc;
 }
 
-static bool confirmed(const struct cn_args *args)
+static bool confirmed(const struct command *command)
 {
     char answer[16];
-    if (args->force)
+    if (command->options->force)
         return true;
     if (!isatty(STDIN_FILENO))
         return false;
-    fprintf(stderr, "Delete %s %s? [y/N] ", args->rest[1], args->rest[2]);
+    fprintf(stderr, "Delete %s %s? [y/N] ", command->args->rest[1], command->args->rest[2]);
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 static int run_delete(struct command *command, struct cn_err *err)
 {
-    const struct cn_args *args = command->args;
-    if (!confirmed(args))
+    if (!confirmed(command))
         return cn_err_set(err, CN_EDENIED, "nothing was deleted; --force does it unasked");
     object_target(command, "");
     int rc = call(command, "DELETE", err);
-    if (rc == 0 && args->json)
+    if (rc == 0 && command->options->json)
         cn_print_line(command->answer);
     else if (rc == 0)
         printf("deleted; this bookmark undoes it: %s\n", cn_json_text(command->answer, "undo"));
@@ -321,8 +327,9 @@ static int usage(void)
     return 2;
 }
 
-int cn_cmd_objects(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
+    const struct options *options = args->options;
     const struct verb *verb = NULL;
     for (size_t i = 0; args->rest_count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         if (strcmp(args->rest[0], verbs[i].name) == 0)
@@ -331,8 +338,8 @@ int cn_cmd_objects(const struct cn_args *args)
     if (!verb || args->rest_count < verb->rest_min || args->rest_count > verb->rest_max)
         return usage();
     struct cn_err err = {0};
-    struct command command = {.args = args};
-    int rc = cn_api_open(&command.api, args, !verb->writes, &err);
+    struct command command = {.args = args, .options = options};
+    int rc = cn_api_open(&command.api, options->data, !verb->writes, &err);
     if (rc == 0)
         rc = verb->run(&command, &err);
     cn_json_free(command.answer);
@@ -343,3 +350,38 @@ int cn_cmd_objects(const struct cn_args *args)
         fprintf(stderr, "cairn: %s\n", err.text);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(data)),
+    {"bookmark", 0, "B", NULL, "the moment: a bookmark of the object", AT(bookmark), 0},
+    {"time", 0, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970", AT(time),
+     0},
+    CN_OPTION_PREFIX(AT(prefix)),
+    CN_OPTION_FORCE(AT(force)),
+    CN_OPTION_JSON(AT(json)),
+};
+
+const struct cn_command cn_cmd_objects = {
+    .name = "objects",
+    .usage = "list|inspect|sql|export|restore|delete ... [OPTIONS]",
+    .summary = "list objects; look into one, export, restore or delete it",
+    .text =
+        "Works on a data directory, also while a server uses it.\n\n"
+        "  cairn objects list [NAMESPACE]              what there is\n"
+        "  cairn objects inspect NAMESPACE OBJECT      its tables, alarm, bookmark\n"
+        "  cairn objects sql NAMESPACE OBJECT SQL      runs statements on its database\n"
+        "  cairn objects export NAMESPACE OBJECT FILE  a plain SQLite file, of now or of a moment\n"
+        "  cairn objects restore NAMESPACE OBJECT      makes it what it was at a moment; prints "
+        "the\n"
+        "                                              bookmark that undoes this\n"
+        "  cairn objects delete NAMESPACE OBJECT       database, alarm and name go; prints the\n"
+        "                                              bookmark that undoes this\n\n"
+        "OBJECT is an id (64 hexadecimal digits) or a name. A moment is --bookmark or --time.",
+    .rest_max = 4,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

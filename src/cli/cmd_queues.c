@@ -13,6 +13,17 @@
 #include "cli/verb.h"
 #include "server/config.h"
 
+struct options {
+    struct cn_verb_options common; /* first: verb.c reads it */
+    const char *limit, *to, *content_type, *delay;
+    bool ignored; /* wrangler's, without meaning here */
+};
+
+static const struct options *given(const struct cn_verb_run *cli)
+{
+    return cli->args->options;
+}
+
 #define REDRIVE_STEP 1000 /* messages of one call */
 
 /* --- looking --------------------------------------------------------------------------------- */
@@ -43,7 +54,7 @@ static int run_list(struct cn_verb_run *cli, struct cn_err *err)
                                           "DELIVERY", "CONSUMERS", "DEAD LETTERS"};
     struct cn_table table;
     cn_verb_target(cli, "/api/queues", NULL);
-    if (cli->args->json)
+    if (cli->common->json)
         return cn_verb_list(cli, "queues", cn_verb_print, NULL, err);
     cn_table_init(&table, CN_ARRAY_COUNT(heading));
     for (size_t i = 0; i < CN_ARRAY_COUNT(heading); i++)
@@ -60,7 +71,7 @@ static int print_info(struct cn_verb_run *cli)
     const struct cn_json *settings = cn_json_find(result, "settings");
     const struct cn_json *paused = cn_json_find(settings, "delivery_paused");
     char size[32];
-    if (cli->args->json) {
+    if (cli->common->json) {
         cn_print_line(result);
         return 0;
     }
@@ -82,14 +93,14 @@ static int run_info(struct cn_verb_run *cli, struct cn_err *err)
 }
 
 /* How many with --limit; `fallback` without. */
-static int read_limit(const struct cn_args *args, uint64_t fallback, uint64_t *limit,
+static int read_limit(const struct options *options, uint64_t fallback, uint64_t *limit,
                       struct cn_err *err)
 {
     char *end = NULL;
-    *limit = args->limit ? strtoull(args->limit, &end, 10) : fallback;
-    return args->limit && (*end || !*limit || args->limit[0] == '-')
+    *limit = options->limit ? strtoull(options->limit, &end, 10) : fallback;
+    return options->limit && (*end || !*limit || options->limit[0] == '-')
                ? cn_err_set(err, CN_EINVALID, "--limit must be a number from 1 on, not \"%.40s\"",
-                            args->limit)
+                            options->limit)
                : 0;
 }
 
@@ -113,7 +124,7 @@ static int run_peek(struct cn_verb_run *cli, struct cn_err *err)
 {
     uint64_t limit, count = 0;
     char *cursor = NULL;
-    int rc = read_limit(cli->args, 10, &limit, err);
+    int rc = read_limit(given(cli), 10, &limit, err);
     while (rc == 0 && count < limit) {
         char page[16];
         snprintf(page, sizeof(page), "%d", (int)(limit - count < 100 ? limit - count : 100));
@@ -124,7 +135,7 @@ static int run_peek(struct cn_verb_run *cli, struct cn_err *err)
         const struct cn_json *messages = cn_json_find(cli->answer, "messages");
         for (const struct cn_json *each = messages ? messages->first : NULL; each;
              each = each->next, count++) {
-            if (cli->args->json)
+            if (cli->common->json)
                 cn_print_line(each);
             else
                 print_message(each);
@@ -175,9 +186,9 @@ static int run_purge(struct cn_verb_run *cli, struct cn_err *err)
 /* BODY is JSON if it can be read so, else a text; --content-type decides. */
 static int run_send(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const char *type = cli->args->content_type, *text = cli->rest[1];
+    const char *type = given(cli)->content_type, *text = cli->rest[1];
     struct cn_err bad = {0};
-    const char *delay = cli->args->delay;
+    const char *delay = given(cli)->delay;
     if (delay && (!*delay || strspn(delay, "0123456789") != strlen(delay) || strlen(delay) > 9))
         return cn_err_set(err, CN_EINVALID, "--delay must be a number of seconds, not \"%.40s\"",
                           delay);
@@ -198,7 +209,7 @@ static int run_send(struct cn_verb_run *cli, struct cn_err *err)
     cn_buf_append_byte(&cli->body, '}');
     cn_json_free(json);
     int rc = cn_verb_call(cli, "POST", err);
-    if (rc == 0 && cli->args->json)
+    if (rc == 0 && cli->common->json)
         cn_print_line(cn_json_find(cli->answer, "result"));
     else if (rc == 0)
         puts("sent");
@@ -226,10 +237,10 @@ static const char *source_of(struct cn_verb_run *cli)
 
 static int run_redrive(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const char *to = cli->args->to ? cli->args->to : cli->api.online ? NULL : source_of(cli);
+    const char *to = given(cli)->to ? given(cli)->to : cli->api.online ? NULL : source_of(cli);
     uint64_t limit, moved = 0, count;
     struct cn_progress progress;
-    int rc = read_limit(cli->args, UINT64_MAX, &limit, err);
+    int rc = read_limit(given(cli), UINT64_MAX, &limit, err);
     if (rc == 0) {
         /* No more than there are now: what fails again waits for the next time. */
         cn_verb_target(cli, "/api/queues", cli->rest[0], NULL);
@@ -259,7 +270,7 @@ static int run_redrive(struct cn_verb_run *cli, struct cn_err *err)
         cn_progress_add(&progress, count);
     } while (rc == 0 && count > 0 && moved < limit);
     cn_progress_end(&progress);
-    if (rc == 0 && cli->args->json)
+    if (rc == 0 && cli->common->json)
         printf("{\"moved\":%" PRIu64 "}\n", moved);
     else if (rc == 0)
         printf("moved %" PRIu64 " messages to %s\n", moved, target ? target : "nowhere");
@@ -271,7 +282,7 @@ static int run_redrive(struct cn_verb_run *cli, struct cn_err *err)
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-int cn_cmd_queues(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     static const struct cn_verb verbs[] = {
         {NULL, "list", 0, 0, false, run_list},
@@ -288,3 +299,43 @@ int cn_cmd_queues(const struct cn_args *args)
                         "pause-delivery QUEUE | resume-delivery QUEUE | purge QUEUE | redrive "
                         "QUEUE; `cairn help queues` explains them");
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(common.project.data)),
+    CN_OPTION_ENV(AT(common.project.env)),
+    CN_OPTION_ALLOW_MISSING(AT(common.project.allow_missing)),
+    {"limit", 0, "N", NULL, "peek, redrive: how many messages (10; all)", AT(limit), 0},
+    {"to", 0, "QUEUE", NULL, "redrive: where to, if not where they came from", AT(to), 0},
+    {"content-type", 0, "json|text", NULL, "send: what the body is", AT(content_type), 0},
+    {"delay", 0, "S", NULL, "send: seconds before it is delivered", AT(delay), 0},
+    CN_OPTION_FORCE(AT(common.force)),
+    CN_OPTION_JSON(AT(common.json)),
+    CN_OPTION_CONFIG(AT(common.config)),
+    CN_OPTION_LOCAL(AT(ignored)),
+    CN_OPTION_REMOTE(AT(ignored)),
+};
+
+const struct cn_command cn_cmd_queues = {
+    .name = "queues",
+    .usage = "list|info|peek|send|purge|redrive|... [OPTIONS]",
+    .summary = "list queues, look at messages, pause, purge, send dead letters back",
+    .text = "Works on a data directory, also while a server uses it.\n\n"
+            "  cairn queues list                   backlog, oldest message, consumers\n"
+            "  cairn queues info QUEUE             one of them\n"
+            "  cairn queues peek QUEUE             the next messages, without taking them\n"
+            "  cairn queues send QUEUE BODY        sends JSON, or a text if it is none\n"
+            "  cairn queues pause-delivery QUEUE   consumers get nothing until resume-delivery\n"
+            "  cairn queues resume-delivery QUEUE\n"
+            "  cairn queues purge QUEUE            deletes every message\n"
+            "  cairn queues redrive QUEUE          moves the messages of a dead letter queue back "
+            "where\n"
+            "                                      they came from, or --to another queue\n\n"
+            "Exit code 0: done, 1: failed, 2: wrong command line.",
+    .rest_max = 3,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

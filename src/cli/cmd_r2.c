@@ -15,6 +15,20 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 
+struct options {
+    struct cn_verb_options common; /* first: verb.c reads it */
+    const char *file, *prefix, *delimiter;
+    const char *content_type, *content_disposition, *content_encoding, *content_language;
+    const char *cache_control, *expires, *storage_class;
+    bool pipe;
+    bool ignored; /* wrangler's, without meaning here */
+};
+
+static const struct options *given(const struct cn_verb_run *cli)
+{
+    return cli->args->options;
+}
+
 /* --- buckets --------------------------------------------------------------------------------- */
 
 static void begin_buckets(struct cn_table *table)
@@ -39,7 +53,7 @@ static int run_buckets(struct cn_verb_run *cli, struct cn_err *err)
 {
     struct cn_table table;
     cn_verb_target(cli, "/api/r2", NULL);
-    if (cli->args->json)
+    if (cli->common->json)
         return cn_verb_list(cli, "buckets", cn_verb_print, NULL, err);
     begin_buckets(&table);
     int rc = cn_verb_list(cli, "buckets", add_bucket, &table, err);
@@ -54,7 +68,7 @@ static int show_bucket(struct cn_verb_run *cli, const char *method, struct cn_er
     int rc = cn_verb_call(cli, method, err);
     if (rc < 0)
         return rc;
-    if (cli->args->json) {
+    if (cli->common->json) {
         cn_print_line(cli->answer);
         return 0;
     }
@@ -142,7 +156,7 @@ static void print_prefixes(const struct cn_verb_run *cli)
     const struct cn_json *prefixes = cn_json_find(cli->answer, "prefixes");
     for (const struct cn_json *each = prefixes ? prefixes->first : NULL; each; each = each->next) {
         struct cn_buf line = {0};
-        if (cli->args->json) {
+        if (cli->common->json) {
             cn_buf_append_str(&line, "{\"prefix\":");
             cn_buf_append_json(&line, each->text, each->size);
             cn_buf_append_byte(&line, '}');
@@ -159,8 +173,8 @@ static int run_list(struct cn_verb_run *cli, struct cn_err *err)
 {
     cn_verb_target(cli, "/api/r2", cli->rest[0], "objects", NULL);
     cn_verb_param(cli, "limit", "1000");
-    cn_verb_param(cli, "prefix", cli->args->prefix);
-    cn_verb_param(cli, "delimiter", cli->args->delimiter);
+    cn_verb_param(cli, "prefix", given(cli)->prefix);
+    cn_verb_param(cli, "delimiter", given(cli)->delimiter);
     size_t size = cli->target.size;
     const char *cursor;
     do {
@@ -171,7 +185,7 @@ static int run_list(struct cn_verb_run *cli, struct cn_err *err)
         const struct cn_json *objects = cn_json_find(cli->answer, "objects");
         cn_table_init(&table, 4);
         for (const struct cn_json *each = objects->first; each; each = each->next)
-            rc = cli->args->json ? cn_verb_print(NULL, each, err) : add_object(&table, each, err);
+            rc = cli->common->json ? cn_verb_print(NULL, each, err) : add_object(&table, each, err);
         cn_table_print(&table);
         print_prefixes(cli);
         cursor = cn_json_text(cli->answer, "cursor");
@@ -193,18 +207,18 @@ static const char *default_file(const char *key, struct cn_err *err)
 
 static int run_get(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
+    const struct options *options = given(cli);
     struct cn_progress progress;
     struct cn_verb_file out = {STDOUT_FILENO, "standard output", &progress};
     const char *key;
     int rc = object_target(cli, &key, err);
-    if (rc == 0 && args->file && args->pipe)
+    if (rc == 0 && options->file && options->pipe)
         rc = cn_err_set(err, CN_EINVALID, "--file and --pipe exclude each other");
     if (rc < 0)
         return rc;
     char *part = NULL;
-    if (!args->pipe) {
-        out.path = args->file ? args->file : default_file(key, err);
+    if (!options->pipe) {
+        out.path = options->file ? options->file : default_file(key, err);
         if (!out.path)
             return err->code;
         /* What is there stays until all of the new one has come. */
@@ -235,37 +249,37 @@ static int run_get(struct cn_verb_run *cli, struct cn_err *err)
 
 static int run_put(struct cn_verb_run *cli, struct cn_err *err)
 {
-    const struct cn_args *args = cli->args;
+    const struct options *options = given(cli);
     struct cn_progress progress;
     struct cn_verb_file in = {STDIN_FILENO, "standard input", &progress};
     struct stat info;
     const char *key;
     int rc = object_target(cli, &key, err);
-    if (rc == 0 && !args->file == !args->pipe)
+    if (rc == 0 && !options->file == !options->pipe)
         rc = cn_err_set(err, CN_EINVALID, "what? One of --file FILE and --pipe");
     if (rc < 0)
         return rc;
-    cn_verb_param(cli, "contentType", args->content_type);
-    cn_verb_param(cli, "contentDisposition", args->content_disposition);
-    cn_verb_param(cli, "contentEncoding", args->content_encoding);
-    cn_verb_param(cli, "contentLanguage", args->content_language);
-    cn_verb_param(cli, "cacheControl", args->cache_control);
-    cn_verb_param(cli, "cacheExpiry", args->expires);
-    cn_verb_param(cli, "storageClass", args->storage_class);
-    if (args->file) {
-        in.path = args->file;
-        in.fd = open(args->file, O_RDONLY | O_CLOEXEC);
+    cn_verb_param(cli, "contentType", options->content_type);
+    cn_verb_param(cli, "contentDisposition", options->content_disposition);
+    cn_verb_param(cli, "contentEncoding", options->content_encoding);
+    cn_verb_param(cli, "contentLanguage", options->content_language);
+    cn_verb_param(cli, "cacheControl", options->cache_control);
+    cn_verb_param(cli, "cacheExpiry", options->expires);
+    cn_verb_param(cli, "storageClass", options->storage_class);
+    if (options->file) {
+        in.path = options->file;
+        in.fd = open(options->file, O_RDONLY | O_CLOEXEC);
         if (in.fd < 0)
-            return cn_err_errno(err, errno, "cannot read %s", args->file);
+            return cn_err_errno(err, errno, "cannot read %s", options->file);
     }
-    bool sized = fstat(in.fd, &info) == 0 && S_ISREG(info.st_mode) && args->file;
+    bool sized = fstat(in.fd, &info) == 0 && S_ISREG(info.st_mode) && options->file;
     struct cn_api_body body = {sized ? info.st_size : -1, cn_verb_read_file, &in};
     cn_progress_begin(&progress, "writing", sized ? (uint64_t)info.st_size : 0, true);
     rc = cn_api_put(&cli->api, cn_buf_text(&cli->target), &body, &cli->answer, err);
     cn_progress_end(&progress);
-    if (args->file)
+    if (options->file)
         close(in.fd);
-    if (rc == 0 && args->json)
+    if (rc == 0 && options->common.json)
         cn_print_line(cli->answer);
     else if (rc == 0)
         printf("wrote %" PRId64 " bytes, etag %s\n", cn_json_int(cli->answer, "size"),
@@ -282,7 +296,7 @@ static int run_delete(struct cn_verb_run *cli, struct cn_err *err)
     if (rc < 0)
         return rc;
     const struct cn_json *deleted = cn_json_find(cli->answer, "deleted");
-    if (cli->args->json)
+    if (cli->common->json)
         cn_print_line(cli->answer);
     else
         printf(deleted && deleted->boolean ? "deleted %s\n" : "%s was not there\n", cli->rest[0]);
@@ -291,7 +305,7 @@ static int run_delete(struct cn_verb_run *cli, struct cn_err *err)
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-int cn_cmd_r2(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     static const struct cn_verb verbs[] = {
         {"bucket", "list", 0, 0, false, run_buckets},
@@ -308,3 +322,54 @@ int cn_cmd_r2(const struct cn_args *args)
                         "BUCKET | object get|put|delete BUCKET/KEY; `cairn help r2` explains "
                         "them");
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(common.project.data)),
+    CN_OPTION_ENV(AT(common.project.env)),
+    CN_OPTION_ALLOW_MISSING(AT(common.project.allow_missing)),
+    {"file", 'f', "FILE", NULL, "get: where to; put: what", AT(file), 0},
+    {"pipe", 'p', NULL, NULL, "get: to standard output; put: from standard input", AT(pipe), 0},
+    {"content-type", 0, "TYPE", NULL, "put: HTTP metadata", AT(content_type), 0},
+    {"content-disposition", 0, "TEXT", NULL, "put: HTTP metadata", AT(content_disposition), 0},
+    {"content-encoding", 0, "TEXT", NULL, "put: HTTP metadata", AT(content_encoding), 0},
+    {"content-language", 0, "TEXT", NULL, "put: HTTP metadata", AT(content_language), 0},
+    {"cache-control", 0, "TEXT", NULL, "put: HTTP metadata", AT(cache_control), 0},
+    {"expires", 0, "T", NULL, "put: 2026-01-31T12:00:00Z, or milliseconds since 1970", AT(expires),
+     0},
+    {"storage-class", 's', "CLASS", NULL, "put: Standard or InfrequentAccess", AT(storage_class),
+     0},
+    {"delimiter", 0, "D", NULL, "list: keys that share what comes before it are one line",
+     AT(delimiter), 0},
+    CN_OPTION_PREFIX(AT(prefix)),
+    CN_OPTION_JSON(AT(common.json)),
+    CN_OPTION_CONFIG(AT(common.config)),
+    CN_OPTION_YES(AT(ignored)),
+    CN_OPTION_LOCAL(AT(ignored)),
+    CN_OPTION_REMOTE(AT(ignored)),
+};
+
+const struct cn_command cn_cmd_r2 = {
+    .name = "r2",
+    .usage = "bucket|object ... [OPTIONS]",
+    .summary = "list R2 buckets and objects; read, write and delete them",
+    .text =
+        "Works on a data directory, also while a server uses it. Verbs and options are "
+        "wrangler's.\n\n"
+        "  cairn r2 bucket list              buckets, with objects and bytes\n"
+        "  cairn r2 bucket info BUCKET       one of them\n"
+        "  cairn r2 bucket create BUCKET     makes one\n"
+        "  cairn r2 object list BUCKET       keys, with size, time and type\n"
+        "  cairn r2 object get BUCKET/KEY    to --file, to standard output (--pipe), or to a file "
+        "with\n"
+        "                                    the last name of the key\n"
+        "  cairn r2 object put BUCKET/KEY    from --file or standard input (--pipe)\n"
+        "  cairn r2 object delete BUCKET/KEY deletes it\n\n"
+        "Exit code 0: done, 1: failed (no such object, for example), 2: wrong command line.",
+    .rest_max = 3,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -29,6 +29,11 @@
 #include "net/client.h"
 #include "net/trust.h"
 
+struct options {
+    const char *to, *rate, *speed, *concurrency;
+    bool dry_run, verify, keep_host, without_bodies, json;
+};
+
 #define CONCURRENCY_MAX 1000
 #define DIFFERENCES_SHOWN 10
 /* Latencies in microseconds: 32 buckets for each power of two, so 3 % is the largest error. */
@@ -36,7 +41,8 @@
 
 struct replay {
     const struct cn_args *args;
-    char *to; /* owned; without a slash at its end */
+    const struct options *options; /* of it */
+    char *to;                      /* owned; without a slash at its end */
     double rate, speed;
     unsigned concurrency;
     FILE *file;
@@ -78,7 +84,7 @@ static void pump(struct replay *replay);
 /* Whether it is sent. */
 static bool take(struct replay *replay, struct cn_record *record)
 {
-    if (record->body_missing && !replay->args->without_bodies) {
+    if (record->body_missing && !replay->options->without_bodies) {
         replay->skipped++;
         cn_record_fini(record);
         return false;
@@ -202,7 +208,7 @@ static void send_next(struct replay *replay)
     size_t count = 0;
     struct cn_err err = {0};
     char *url = cn_sprintf("%s%s", replay->to, record->target);
-    if (replay->args->keep_host && record->host)
+    if (replay->options->keep_host && record->host)
         headers[count++] = (struct cn_client_header){"host", record->host, 4, strlen(record->host)};
     for (size_t i = 0; i < record->header_count && count < CN_ARRAY_COUNT(headers); i++) {
         const struct cn_record_header *header = &record->headers[i];
@@ -383,16 +389,16 @@ static int read_positive(const char *text, const char *name, double max, double 
 
 static int read_options(struct replay *replay, struct cn_err *err)
 {
-    const struct cn_args *args = replay->args;
+    const struct options *options = replay->options;
     double concurrency = 10;
-    int rc = read_positive(args->rate, "rate", 1e6, &replay->rate, err);
+    int rc = read_positive(options->rate, "rate", 1e6, &replay->rate, err);
     if (rc == 0)
-        rc = read_positive(args->speed, "speed", 1e6, &replay->speed, err);
+        rc = read_positive(options->speed, "speed", 1e6, &replay->speed, err);
     if (rc == 0)
-        rc = read_positive(args->concurrency, "concurrency", CONCURRENCY_MAX, &concurrency, err);
-    if (rc == 0 && args->rate && args->speed)
+        rc = read_positive(options->concurrency, "concurrency", CONCURRENCY_MAX, &concurrency, err);
+    if (rc == 0 && options->rate && options->speed)
         rc = cn_err_set(err, CN_EINVALID, "--rate and --speed exclude each other");
-    const char *to = args->to ? args->to : "http://127.0.0.1:8787";
+    const char *to = options->to ? options->to : "http://127.0.0.1:8787";
     if (rc == 0 && strncmp(to, "http://", 7) != 0 && strncmp(to, "https://", 8) != 0)
         rc = cn_err_set(err, CN_EINVALID, "--to must be a URL such as http://127.0.0.1:8787");
     if (rc < 0)
@@ -421,9 +427,9 @@ static int open_file(struct replay *replay, struct cn_err *err)
     return 0;
 }
 
-static int run(struct replay *replay, struct cn_err *err)
+static int send_all(struct replay *replay, struct cn_err *err)
 {
-    if (replay->args->dry_run) {
+    if (replay->options->dry_run) {
         for (read_next(replay); replay->has_next; read_next(replay))
             print_plan(replay);
         return 0;
@@ -453,18 +459,19 @@ static int run(struct replay *replay, struct cn_err *err)
 /* The exit code of a replay that went to its end. */
 static int verdict(const struct replay *replay)
 {
-    if (replay->args->dry_run)
+    if (replay->options->dry_run)
         return 0;
     if (replay->sent && !replay->answered)
         return 1;
-    return replay->args->verify && (replay->differing || replay->failed) ? 1 : 0;
+    return replay->options->verify && (replay->differing || replay->failed) ? 1 : 0;
 }
 
-int cn_cmd_replay(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
     struct cn_err err = {0};
     struct replay *replay = CN_NEW(struct replay);
     replay->args = args;
+    replay->options = args->options;
     replay->first_ms = -1;
     if (args->rest_count != 1) {
         fprintf(stderr, "cairn: replay needs a FILE (-: standard input); `cairn help replay` "
@@ -477,11 +484,11 @@ int cn_cmd_replay(const struct cn_args *args)
     if (rc == 0)
         rc = open_file(replay, &err);
     if (rc == 0)
-        rc = run(replay, &err);
+        rc = send_all(replay, &err);
     cn_progress_end(&replay->progress);
     if (rc == 0) {
         double seconds = replay->begun_ns ? (double)(uv_hrtime() - replay->begun_ns) / 1e9 : 0;
-        if (args->json)
+        if (replay->options->json)
             print_json(replay, seconds);
         else
             print_table(replay, seconds);
@@ -499,3 +506,46 @@ int cn_cmd_replay(const struct cn_args *args)
     cn_free(replay);
     return code;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    {"dry-run", 0, NULL, NULL, "only say what would be done", AT(dry_run), 0},
+    {"to", 0, "URL", NULL, "the server (http://127.0.0.1:8787)", AT(to), 0},
+    {"rate", 0, "N", NULL, "requests per second", AT(rate), 0},
+    {"speed", 0, "X", NULL, "as far apart as recorded, X times as fast", AT(speed), 0},
+    {"concurrency", 0, "N", NULL, "under way at once (10)", AT(concurrency), 0},
+    {"verify", 0, NULL, NULL, "exit code 1 if a status differs from the recorded one", AT(verify),
+     0},
+    {"keep-host", 0, NULL, NULL, "send the recorded Host, not that of the server", AT(keep_host),
+     0},
+    {"without-bodies", 0, NULL, NULL, "send requests whose body was not recorded, too",
+     AT(without_bodies), 0},
+    CN_OPTION_JSON(AT(json)),
+};
+
+const struct cn_command cn_cmd_replay = {
+    .name = "replay",
+    .usage = "FILE [OPTIONS]",
+    .summary = "send recorded requests again and compare",
+    .text =
+        "Sends the requests of FILE (-: standard input) to a server and prints how many were "
+        "answered\n"
+        "how, which answers have another status than recorded, and how long they took. Each line "
+        "is "
+        "a\n"
+        "JSON object: what `cairn tail --format json` or `wrangler tail --format json` wrote, "
+        "or\n\n"
+        "  {\"method\",\"url\",\"headers\"?,\"body\"?|\"bodyBase64\"?,\"status\"?,\"time\"?}\n\n"
+        "A tail records no bodies: requests that had one are skipped and counted, unless\n"
+        "--without-bodies. That of cairn records no headers either. As fast as --concurrency "
+        "allows\n"
+        "without --rate and --speed. Exit code 0: done; 1: nothing was answered, or with --verify "
+        "a\n"
+        "status differs or a request failed; 2: wrong command line.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -1,350 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cmd_serve.c - `cairn serve` and `cairn dev`: settings from flags,
- * variables and [cairn], then cn_serve(). What dev adds is in watch.c. */
+/* cli/cmd_serve.c - `cairn serve` and `cairn dev`: server/run.h with what was said. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "admin/otlp.h"
-#include "base/account.h"
-#include "base/diag.h"
+#include "base/assert.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "cli/args.h"
-#include "net/egress.h"
-#include "net/tls.h"
-#include "net/trust.h"
-#include "server/address.h"
-#include "server/adminconf.h"
-#include "server/config.h"
-#include "server/data.h"
-#include "server/deploy.h"
-#include "server/enter_sandbox.h"
-#include "server/monitor.h"
-#include "server/otlpconf.h"
-#include "server/serve.h"
-#include "server/systemd.h"
-#include "server/watch.h"
-#include "service/cache/cache.h"
-#include "service/kv/kvcache.h"
-#include "store/sqlite_memory.h"
-#include "store/store.h"
-
-#define LANES_MAX 256
-
-/* How long a turn of `cairn dev` may hold its lane by the clock on the wall. */
-#define DEV_WALL_MS 10000
-
-struct settings {
-    char *host; /* owned */
-    uint16_t port;
-    int *listen_fds; /* owned; passed to the process (server/systemd.h); NULL: none */
-    size_t listen_count;
-    unsigned lane_count;
-    struct cn_http_limits limits;
-    struct cn_ws_options websockets;
-    size_t heap_bytes_max; /* 0: the default */
-    unsigned stuck_ms;     /* 0: the default */
-    struct cn_tls_context *tls;
-    struct cn_trust *trust;
-    struct cn_egress *egress;
-    struct cn_egress *proxies; /* denies those that are trusted */
-    struct cn_data data;       /* Durable Objects; not opened if no project has any */
-    struct cn_monitor monitor;
-    struct cn_adminconf adminconf;
-    struct cn_admin_options admin;
-    struct cn_otlp *otlp; /* NULL: nothing is exported */
-};
-
-static int choose_listen(const struct cn_args *args, const struct cn_config *config,
-                         bool development, struct settings *settings, struct cn_err *err)
-{
-    int rc = cn_systemd_sockets(&settings->listen_fds, &settings->listen_count, &settings->host,
-                                &settings->port, err);
-    if (rc < 0 || settings->listen_count)
-        return rc;
-    if (args->listen)
-        return cn_address_parse(args->listen, &settings->host, &settings->port, err);
-    if (config->server.listen && !args->ip && !args->port)
-        return cn_address_parse(config->server.listen, &settings->host, &settings->port, err);
-    const struct cn_config_dev *dev = &config->dev;
-    const char *ip = args->ip ? args->ip : development && dev->ip ? dev->ip : "127.0.0.1";
-    long port = args->port                     ? cn_address_port(args->port)
-                : development && dev->port_set ? (long)dev->port
-                                               : 8787;
-    if (port < 0)
-        return cn_err_set(err, CN_EINVALID,
-                          "--port must be a number from 0 to 65535, not \"%.40s\"", args->port);
-    settings->host = cn_strdup(ip);
-    settings->port = (uint16_t)port;
-    return 0;
-}
-
-static int choose_lanes(const struct cn_args *args, const struct cn_config *config,
-                        bool development, struct settings *settings, struct cn_err *err)
-{
-    char *end = NULL;
-    long count = args->lanes ? strtol(args->lanes, &end, 10) : config->server.lanes;
-    if (args->lanes && (*end || count < 1 || count > LANES_MAX))
-        return cn_err_set(err, CN_EINVALID, "--lanes must be a number from 1 to %d, not \"%.40s\"",
-                          LANES_MAX, args->lanes);
-    if (count == 0 && !development)
-        count = sysconf(_SC_NPROCESSORS_ONLN);
-    settings->lane_count = count < 1 ? 1 : count > LANES_MAX ? LANES_MAX : (unsigned)count;
-    return 0;
-}
-
-static int choose_tls(const struct cn_args *args, const struct cn_config *config,
-                      struct settings *settings, struct cn_err *err)
-{
-    const char *cert = args->tls_cert, *key = args->tls_key;
-    if (!cert != !key)
-        return cn_err_set(err, CN_EINVALID, "--tls-cert and --tls-key belong together");
-    if (cert)
-        return cn_tls_context_new(cert, key, &settings->tls, err);
-    if (!config->server.tls.cert)
-        return 0;
-    /* Paths in the file count from the project. */
-    cert = config->server.tls.cert;
-    key = config->server.tls.key;
-    char *cert_path = *cert == '/' ? cn_strdup(cert) : cn_sprintf("%s/%s", config->home, cert);
-    char *key_path = *key == '/' ? cn_strdup(key) : cn_sprintf("%s/%s", config->home, key);
-    int rc = cn_tls_context_new(cert_path, key_path, &settings->tls, err);
-    cn_free(cert_path);
-    cn_free(key_path);
-    return rc;
-}
-
-static void choose_limits(const struct cn_config *config, struct settings *settings)
-{
-    struct cn_http_limits *limits = &settings->limits;
-    *limits = cn_http_limits_default;
-    if (config->server.limits.url_bytes)
-        limits->target_size_max = (size_t)config->server.limits.url_bytes;
-    if (config->server.limits.header_bytes)
-        limits->head_size_max = (size_t)config->server.limits.header_bytes;
-    if (config->server.limits.body_bytes)
-        limits->body_size_max = (uint64_t)config->server.limits.body_bytes;
-    if (config->server.limits.header_timeout_ms)
-        limits->head_timeout_ms = (unsigned)config->server.limits.header_timeout_ms;
-    if (config->server.limits.idle_timeout_ms)
-        limits->idle_timeout_ms = (unsigned)config->server.limits.idle_timeout_ms;
-    if (config->server.limits.connections)
-        limits->connection_count_max = (unsigned)config->server.limits.connections;
-    settings->heap_bytes_max = (size_t)config->server.limits.heap_bytes;
-    settings->stuck_ms = (unsigned)config->server.limits.stuck_ms;
-    uint64_t memory = (uint64_t)config->server.limits.memory_bytes;
-    cn_account_set_limit(memory ? memory : cn_account_default(""));
-    settings->websockets = (struct cn_ws_options){
-        .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
-        .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
-        .ping_interval_ms = (unsigned)config->server.limits.websocket_ping_ms,
-        .no_deflate =
-            config->server.websocket_compression_set && !config->server.websocket_compression,
-    };
-}
-
-static int choose(const struct cn_args *args, const struct cn_config *config, bool development,
-                  struct settings *settings, struct cn_err *err)
-{
-    int rc = cn_project_setup_log(args->log ? args->log : config->server.log, err);
-    if (rc == 0)
-        rc = choose_listen(args, config, development, settings, err);
-    if (rc == 0)
-        rc = choose_lanes(args, config, development, settings, err);
-    if (rc == 0)
-        rc = choose_tls(args, config, settings, err);
-    if (rc < 0)
-        return rc;
-    choose_limits(config, settings);
-    const struct cn_config_server *server = &config->server;
-    settings->egress = cn_egress_new(server->egress.deny.items, server->egress.deny.count,
-                                     server->egress.allow.items, server->egress.allow.count, err);
-    if (!settings->egress)
-        return cn_err_context(err, "[cairn.egress]");
-    settings->proxies =
-        cn_egress_new(server->trusted_proxies.items, server->trusted_proxies.count, NULL, 0, err);
-    if (!settings->proxies)
-        return cn_err_context(err, "[cairn] trusted_proxies");
-    settings->trust = cn_trust_new(NULL, err);
-    return settings->trust ? 0 : err->code;
-}
-
-/* It was made by somebody else, or opened up. */
-static void tell_if_open(const char *data)
-{
-    struct stat info;
-    if (stat(data, &info) == 0 && (info.st_mode & 077))
-        cn_warn("others can read the data directory (mode %03o): chmod 700 %s",
-                (unsigned)info.st_mode & 0777, data);
-}
-
-/* --- what the account of memory (base/account.h) asks ---------------------------------------- */
-
-static uint64_t cache_bytes(void *data)
-{
-    (void)data;
-    struct cn_cache_stats stats;
-    cn_cache_stats(&stats);
-    return stats.memory_bytes + cn_kept_bytes();
-}
-
-static void cache_forget(void *data)
-{
-    (void)data;
-    cn_cache_forget();
-}
-
-static uint64_t kv_bytes(void *data)
-{
-    struct cn_kvcache_stats stats;
-    cn_kvcache_stats(data, &stats);
-    return stats.bytes;
-}
-
-static void kv_forget(void *data)
-{
-    cn_kvcache_forget(data);
-}
-
-static uint64_t sqlite_bytes(void *data)
-{
-    (void)data;
-    return cn_sqlite_memory_bytes();
-}
-
-static uint64_t store_bytes(void *data)
-{
-    return cn_store_memory(data);
-}
-
-static void add_sources(const struct settings *settings)
-{
-    struct cn_account_source cache = {CN_ACCOUNT_CACHES, cache_bytes, cache_forget, NULL};
-    struct cn_account_source sqlite = {CN_ACCOUNT_SQLITE, sqlite_bytes, NULL, NULL};
-    struct cn_account_source kv = {CN_ACCOUNT_CACHES, kv_bytes, kv_forget,
-                                   settings->data.services.kv_cache};
-    struct cn_account_source store = {CN_ACCOUNT_LOG, store_bytes, NULL, settings->data.store};
-    cn_account_source_add(&cache);
-    cn_account_source_add(&sqlite);
-    if (kv.data)
-        cn_account_source_add(&kv);
-    if (store.data)
-        cn_account_source_add(&store);
-}
-
-static int serve(const struct cn_args *args, bool development, struct cn_deployer *deployer,
-                 struct settings *settings, struct cn_err *err)
-{
-    int rc = cn_project_setup_log(args->log, err);
-    if (rc == 0)
-        rc = cn_deployer_init(deployer, args, development, err);
-    if (rc == 0)
-        rc = cn_deployer_open(deployer, err);
-    if (rc == 0)
-        rc = choose(args, deployer->projects[0].config, development, settings, err);
-    if (rc == 0 && !development && (args->sandbox || deployer->projects[0].config->server.sandbox))
-        rc = cn_enter_sandbox(&settings->monitor, deployer, args, err);
-    if (rc < 0)
-        return rc;
-    if (cn_deployer_wants_node(deployer)) {
-        const struct cn_config_server *server = &deployer->projects[0].config->server;
-        struct cn_data_options data = {
-            .lane_count = settings->lane_count,
-            .history_ms = cn_project_history_ms(&deployer->projects[0]),
-            .history_bytes = (uint64_t)server->history.bytes,
-            .object_idle_ms = (unsigned)server->limits.object_idle_ms,
-            .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
-            .analytics_days = (unsigned)server->analytics.days,
-        };
-        rc = cn_data_open(&settings->data, deployer->projects[0].data, &data, err);
-        if (rc < 0)
-            return rc;
-        deployer->node = settings->data.node;
-        deployer->disk = settings->data.disk;
-    }
-    const struct cn_project *first = &deployer->projects[0];
-    rc = cn_project_make_data(first, err);
-    if (rc < 0)
-        return rc;
-    tell_if_open(first->data);
-    rc = cn_adminconf_choose(&settings->adminconf, args, first->config, development, first->data,
-                             settings->tls, &settings->admin, err);
-    if (rc < 0)
-        return rc;
-    settings->admin.control = (struct cn_control){.disk = settings->data.disk,
-                                                  .store = settings->data.store,
-                                                  .history = settings->data.history,
-                                                  .node = settings->data.node,
-                                                  .points = settings->data.services.points};
-    rc = cn_otlpconf_start(first->config, settings->trust, &settings->otlp, err);
-    if (rc < 0)
-        return rc;
-    settings->admin.otlp = settings->otlp;
-    char *cache = cn_sprintf("%s/cache", deployer->projects[0].data);
-    cn_cache_setup(cache);
-    cn_free(cache);
-    add_sources(settings);
-    struct cn_watch watch;
-    cn_watch_init(&watch, deployer);
-    struct cn_serve_options options = {
-        .host = settings->host,
-        .port = settings->port,
-        .listen_fds = settings->listen_fds,
-        .listen_count = settings->listen_count,
-        .lane_count = settings->lane_count,
-        .limits = settings->limits,
-        .websockets = settings->websockets,
-        .heap_bytes_max = settings->heap_bytes_max,
-        .stuck_ms = settings->stuck_ms,
-        .wall_ms = development ? DEV_WALL_MS : 0,
-        .tls = settings->tls,
-        .trust = settings->trust,
-        .egress = settings->egress,
-        .proxies = settings->proxies,
-        .node = settings->data.node,
-        .admin = &settings->admin,
-        .otlp = settings->otlp,
-        .show_errors = development,
-        .load = cn_watch_load,
-        .on_start = development ? cn_watch_start : NULL,
-        .on_stop = cn_watch_stop,
-        .data = &watch,
-    };
-    return cn_serve(&options, err);
-}
+#include "server/run.h"
 
 static int run(const struct cn_args *args, bool development)
 {
+    struct cn_run_options options = *(const struct cn_run_options *)args->options;
     struct cn_err err = {0};
-    struct cn_deployer deployer = {0};
-    struct settings settings = {0};
-    int rc = serve(args, development, &deployer, &settings, &err);
-    if (rc < 0)
-        fprintf(stderr, "cairn: %s\n", err.text);
-    cn_account_sources_clear();
-    cn_otlp_stop(settings.otlp);
-    cn_data_close(&settings.data);
-    cn_adminconf_fini(&settings.adminconf);
-    cn_monitor_stop(&settings.monitor);
-    cn_deployer_fini(&deployer);
-    cn_tls_context_unref(settings.tls);
-    cn_trust_free(settings.trust);
-    cn_egress_free(settings.egress);
-    cn_egress_free(settings.proxies);
-    cn_free(settings.host);
-    cn_free(settings.listen_fds);
-    return rc < 0 ? 1 : 0;
+    options.deploy.paths = args->rest;
+    options.deploy.path_count = args->rest_count;
+    options.deploy.development = development;
+    if (cn_run(&options, &err) == 0)
+        return 0;
+    fprintf(stderr, "cairn: %s\n", err.text);
+    return 1;
 }
 
-int cn_cmd_serve(const struct cn_args *args)
+static int run_serve(const struct cn_args *args)
 {
     return run(args, false);
 }
 
-int cn_cmd_dev(const struct cn_args *args)
+static int run_dev(const struct cn_args *args)
 {
     return run(args, true);
 }
+
+#define AT(member) offsetof(struct cn_run_options, member)
+
+static const struct cn_option serve_options[] = {
+    {"listen", 'l', "HOST:PORT", "CAIRN_LISTEN",
+     "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen), 0},
+    CN_OPTION_DATA(AT(deploy.project.data)),
+    {"lanes", 0, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)", AT(lanes),
+     0},
+    CN_OPTION_ENV(AT(deploy.project.env)),
+    CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
+    {"tls-cert", 0, "FILE", "CAIRN_TLS_CERT", "certificate chain (PEM): serves https", AT(tls_cert),
+     0},
+    {"tls-key", 0, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key), 0},
+    CN_OPTION_LOG(AT(log)),
+    {"allow-delete", 0, "CLASS", NULL,
+     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(deploy.wishes.allow_delete),
+     0},
+    {"recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew",
+     AT(deploy.wishes.recover), 0},
+    CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
+    {"admin", 0, "HOST:PORT", "CAIRN_ADMIN",
+     "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
+    {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
+     "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
+    {"sandbox", 0, NULL, "CAIRN_SANDBOX",
+     "give up other files, programs and most of the kernel after start", AT(sandbox), 0},
+    {"sandbox-write", 0, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
+     "folders that it may still write to, for backups", AT(sandbox_write), 0},
+};
+
+const struct cn_command cn_cmd_serve = {
+    .name = "serve",
+    .usage = "[PROJECT...] [OPTIONS]",
+    .summary = "serve projects",
+    .text =
+        "Serves Workers projects (folders, or their wrangler.toml, .json or .jsonc; default: the\n"
+        "current folder). Several projects share the server; their routes and [cairn] hosts "
+        "decide\n"
+        "which one a request is for. SIGHUP reloads, SIGTERM and SIGINT finish what is under way.",
+    .rest_max = 64,
+    .options = serve_options,
+    .option_count = CN_ARRAY_COUNT(serve_options),
+    .options_size = sizeof(struct cn_run_options),
+    .run = run_serve,
+};
+
+static const struct cn_option dev_options[] = {
+    {"listen", 'l', "HOST:PORT", "CAIRN_LISTEN",
+     "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen), 0},
+    {"ip", 0, "HOST", NULL, "the host alone", AT(ip), 0},
+    {"port", 0, "PORT", NULL, "the port alone", AT(port), 0},
+    CN_OPTION_DATA(AT(deploy.project.data)),
+    {"lanes", 0, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)", AT(lanes),
+     0},
+    CN_OPTION_ENV(AT(deploy.project.env)),
+    CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
+    {"tls-cert", 0, "FILE", "CAIRN_TLS_CERT", "certificate chain (PEM): serves https", AT(tls_cert),
+     0},
+    {"tls-key", 0, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key), 0},
+    CN_OPTION_LOG(AT(log)),
+    {"allow-delete", 0, "CLASS", NULL,
+     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(deploy.wishes.allow_delete),
+     0},
+    {"recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew",
+     AT(deploy.wishes.recover), 0},
+    CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
+    {"admin", 0, "HOST:PORT", "CAIRN_ADMIN",
+     "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
+    {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
+     "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
+};
+
+const struct cn_command cn_cmd_dev = {
+    .name = "dev",
+    .usage = "[PROJECT...] [OPTIONS]",
+    .summary = "serve, and reload when a file changes",
+    .text =
+        "Serves like `cairn serve`, rebuilds and reloads when a file changes, and answers errors "
+        "with\n"
+        "a page that shows the stack.",
+    .rest_max = 64,
+    .options = dev_options,
+    .option_count = CN_ARRAY_COUNT(dev_options),
+    .options_size = sizeof(struct cn_run_options),
+    .run = run_dev,
+};

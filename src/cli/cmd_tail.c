@@ -7,14 +7,19 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/api.h"
 #include "cli/args.h"
 
+struct options {
+    const char *data, *format, *status, *method, *search;
+};
+
 struct tail {
-    const struct cn_args *args;
+    const struct options *options;
     const char *worker; /* NULL: all */
     bool json, color;
     struct cn_buf line; /* what has come of the one that is not complete */
@@ -22,20 +27,20 @@ struct tail {
 
 static bool matches(const struct tail *tail, const struct cn_json *line, const char *text)
 {
-    const struct cn_args *args = tail->args;
+    const struct options *options = tail->options;
     const char *worker = cn_json_text(line, "worker"), *method = cn_json_text(line, "method");
     const char *outcome = cn_json_text(line, "outcome"), *level = cn_json_text(line, "level");
     if (tail->worker && (!worker || strcmp(worker, tail->worker) != 0))
         return false;
-    if (args->method && (!method || strcasecmp(method, args->method) != 0))
+    if (options->method && (!method || strcasecmp(method, options->method) != 0))
         return false;
-    if (args->status) {
+    if (options->status) {
         /* A message counts by its level. */
         const char *is = outcome ? outcome : level && strcmp(level, "error") == 0 ? "error" : "ok";
-        if (strcmp(is, args->status) != 0)
+        if (strcmp(is, options->status) != 0)
             return false;
     }
-    return !args->search || strstr(text, args->search);
+    return !options->search || strstr(text, options->search);
 }
 
 static void print_pretty(const struct tail *tail, const struct cn_json *line)
@@ -94,25 +99,26 @@ static int on_bytes(void *data, const void *bytes, size_t size, struct cn_err *e
     return 0;
 }
 
-int cn_cmd_tail(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
+    const struct options *options = args->options;
     struct cn_err err = {0};
     struct cn_api api;
-    struct tail tail = {.args = args,
+    struct tail tail = {.options = options,
                         .worker = args->rest_count ? args->rest[0] : NULL,
-                        .json = args->format && strcmp(args->format, "json") == 0,
+                        .json = options->format && strcmp(options->format, "json") == 0,
                         .color = isatty(STDOUT_FILENO)};
-    if (args->format && !tail.json && strcmp(args->format, "pretty") != 0) {
-        fprintf(stderr, "cairn: --format must be json or pretty, not \"%s\"\n", args->format);
+    if (options->format && !tail.json && strcmp(options->format, "pretty") != 0) {
+        fprintf(stderr, "cairn: --format must be json or pretty, not \"%s\"\n", options->format);
         return 2;
     }
-    if (args->status && strcmp(args->status, "ok") != 0 && strcmp(args->status, "error") != 0 &&
-        strcmp(args->status, "canceled") != 0) {
+    if (options->status && strcmp(options->status, "ok") != 0 &&
+        strcmp(options->status, "error") != 0 && strcmp(options->status, "canceled") != 0) {
         fprintf(stderr, "cairn: --status must be ok, error or canceled, not \"%s\"\n",
-                args->status);
+                options->status);
         return 2;
     }
-    int rc = cn_api_connect(&api, args, &err);
+    int rc = cn_api_connect(&api, options->data, &err);
     if (rc == 0) {
         rc = cn_api_fetch(&api, "/api/tail", on_bytes, &tail, &err);
         cn_api_close(&api);
@@ -122,3 +128,27 @@ int cn_cmd_tail(const struct cn_args *args)
         fprintf(stderr, "cairn: %s\n", err.text);
     return rc < 0 ? 1 : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_DATA(AT(data)),
+    {"format", 0, "json|pretty", NULL, "form of what is printed (pretty)", AT(format), 0},
+    {"status", 0, "ok|error|canceled", NULL, "only requests that ended so", AT(status), 0},
+    {"method", 0, "METHOD", NULL, "only requests with this method", AT(method), 0},
+    {"search", 0, "TEXT", NULL, "only lines that hold this text", AT(search), 0},
+};
+
+const struct cn_command cn_cmd_tail = {
+    .name = "tail",
+    .usage = "[WORKER] [OPTIONS]",
+    .summary = "requests and messages while they happen",
+    .text =
+        "Shows what a running server does: each request with its answer, what workers and objects\n"
+        "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

@@ -3,11 +3,16 @@
  * (js/engine/patch.h). The patches are proven as a server would, on a VM of its own. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "cli/args.h"
 #include "js/engine/patch.h"
 #include "js/vm.h"
+
+struct options {
+    bool engine;
+};
 
 static void print_patch(const struct cn_js_patch_status *status)
 {
@@ -37,8 +42,31 @@ static int print_engine(void)
     return 0;
 }
 
-int cn_cmd_version(const struct cn_args *args)
+static int run(const struct cn_args *args)
 {
+    const struct options *options = args->options;
     puts("cairn " CN_VERSION);
-    return args->engine ? print_engine() : 0;
+    return options->engine ? print_engine() : 0;
 }
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    {"engine", 0, NULL, NULL, "what is replaced inside the JavaScript engine, and whether",
+     AT(engine), 0},
+};
+
+const struct cn_command cn_cmd_version = {
+    .name = "version",
+    .usage = "[OPTIONS]",
+    .summary = "print the version",
+    .text =
+        "Prints the version; with --engine also what Cairn replaces inside JavaScriptCore, why, "
+        "and "
+        "what\n"
+        "of it is on with the library of this machine. CAIRN_ENGINE_PATCHES=off serves without it.",
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};

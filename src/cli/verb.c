@@ -33,16 +33,18 @@ static const struct cn_verb *find_verb(const struct cn_args *args, const struct 
 
 static int open_cli(struct cn_verb_run *cli, bool writes, struct cn_err *err)
 {
-    struct cn_args args = *cli->args;
-    if (args.config || args.binding) {
-        int rc = cn_project_open(&cli->project, args.config ? args.config : ".", &args, err);
+    const struct cn_verb_options *common = cli->common;
+    const char *data = common->project.data;
+    if (common->config || common->binding) {
+        int rc = cn_project_open(&cli->project, common->config ? common->config : ".",
+                                 &common->project, err);
         if (rc == 0 && writes)
             rc = cn_data_make(cli->project.data, err);
         if (rc < 0)
             return rc;
-        args.data = cli->project.data;
+        data = cli->project.data;
     }
-    return cn_api_open(&cli->api, &args, !writes, err);
+    return cn_api_open(&cli->api, data, !writes, err);
 }
 
 int cn_verb_main(const struct cn_args *args, const struct cn_verb *verbs, size_t count,
@@ -55,8 +57,10 @@ int cn_verb_main(const struct cn_args *args, const struct cn_verb *verbs, size_t
     }
     struct cn_err err = {0};
     size_t words = verb->group ? 2 : 1;
-    struct cn_verb_run cli = {
-        .args = args, .rest = args->rest + words, .rest_count = args->rest_count - words};
+    struct cn_verb_run cli = {.args = args,
+                              .common = args->options,
+                              .rest = args->rest + words,
+                              .rest_count = args->rest_count - words};
     int rc = open_cli(&cli, verb->writes, &err);
     if (rc == 0)
         rc = verb->run(&cli, &err);
@@ -135,7 +139,7 @@ int cn_verb_print(void *data, const struct cn_json *entry, struct cn_err *err)
 int cn_verb_confirm(struct cn_verb_run *cli, const char *question, struct cn_err *err)
 {
     char answer[16];
-    if (cli->args->force)
+    if (cli->common->force)
         return 0;
     if (isatty(STDIN_FILENO)) {
         fprintf(stderr, "%s [y/N] ", question);

@@ -20,9 +20,18 @@
 struct cn_args;
 struct cn_progress;
 
+/* What the commands all take: the first member of their struct of options. */
+struct cn_verb_options {
+    struct cn_project_options project;
+    const char *config;
+    const char *binding; /* kv: of the project */
+    bool json, force;
+};
+
 struct cn_verb_run {
     const struct cn_args *args;
-    struct cn_project project; /* opened with --config or --binding; config NULL: not */
+    const struct cn_verb_options *common; /* in its options */
+    struct cn_project project;            /* opened with --config or --binding; config NULL: not */
     struct cn_api api;
     struct cn_buf target, body;
     struct cn_json *answer; /* the last one */

@@ -12,7 +12,6 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "cli/args.h"
 #include "server/address.h"
 #include "server/config.h"
 
@@ -104,15 +103,15 @@ int cn_adminconf_check(const char *data, struct cn_err *err)
     return rc < 0 ? rc : 0;
 }
 
-static int choose_token(struct cn_adminconf *conf, const struct cn_args *args, const char *data,
+static int choose_token(struct cn_adminconf *conf, const char *given, const char *data,
                         struct cn_err *err)
 {
-    if (args->admin_token) {
-        size_t size = strlen(args->admin_token);
+    if (given) {
+        size_t size = strlen(given);
         if (size < TOKEN_SIZE_MIN || size > TOKEN_SIZE_MAX)
             return cn_err_set(err, CN_EINVALID, "the admin token must have %d to %d characters",
                               TOKEN_SIZE_MIN, TOKEN_SIZE_MAX);
-        conf->token = cn_strdup(args->admin_token);
+        conf->token = cn_strdup(given);
         return 0;
     }
     if (!cn_guard_is_loopback(conf->host))
@@ -122,33 +121,32 @@ static int choose_token(struct cn_adminconf *conf, const struct cn_args *args, c
     return load_token(data, &conf->token, err);
 }
 
-int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_args *args,
-                        const struct cn_config *config, bool development, const char *data,
-                        struct cn_tls_context *tls, struct cn_admin_options *options,
-                        struct cn_err *err)
+int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_adminconf_wishes *wishes,
+                        struct cn_admin_options *options, struct cn_err *err)
 {
-    const char *text = args->admin ? args->admin : config->server.admin;
+    const char *data = wishes->data;
+    const char *text = wishes->address ? wishes->address : wishes->config->server.admin;
     *conf = (struct cn_adminconf){.data = cn_strdup(data)};
     if (mkdir(data, 0700) < 0 && errno != EEXIST)
         return cn_err_errno(err, errno, "cannot make %s", data);
     options->socket_dir = conf->data;
     options->port_optional = !text;
     if (!text)
-        text = development ? "off" : ADDRESS_DEFAULT;
+        text = wishes->development ? "off" : ADDRESS_DEFAULT;
     if (strcmp(text, "off") == 0)
         return 0;
     if (strncmp(text, "https://", 8) == 0) {
-        if (!tls)
+        if (!wishes->tls)
             return cn_err_set(err, CN_EINVALID,
                               "--admin %s needs a certificate: --tls-cert and --tls-key", text);
-        options->tls = tls;
+        options->tls = wishes->tls;
         text += 8;
     } else if (strncmp(text, "http://", 7) == 0) {
         text += 7;
     }
     int rc = cn_address_parse(text, &conf->host, &options->port, err);
     if (rc == 0)
-        rc = choose_token(conf, args, data, err);
+        rc = choose_token(conf, wishes->token, data, err);
     if (rc < 0)
         return cn_err_context(err, "--admin");
     options->host = conf->host;

@@ -11,19 +11,25 @@
 #define CN_SERVER_ADMINCONF_H
 #include "admin/admin.h"
 
-struct cn_args;
 struct cn_config;
 struct cn_tls_context;
+
+/* What it is chosen by. Texts are borrowed; NULL: not given. */
+struct cn_adminconf_wishes {
+    const char *address, *token;
+    const struct cn_config *config;
+    const char *data; /* the data directory, made if it is absent */
+    struct cn_tls_context *tls;
+    bool development;
+};
 
 struct cn_adminconf {
     char *host, *token, *data;
 };
 
-/* Fills the options' listener and token; `data` is the data directory, made if it is absent. */
-int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_args *args,
-                        const struct cn_config *config, bool development, const char *data,
-                        struct cn_tls_context *tls, struct cn_admin_options *options,
-                        struct cn_err *err);
+/* Fills the options' listener and token. */
+int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_adminconf_wishes *wishes,
+                        struct cn_admin_options *options, struct cn_err *err);
 void cn_adminconf_fini(struct cn_adminconf *conf);
 
 /* Whether the token in the data directory is what was written; one that is not there is fine. */

@@ -15,7 +15,6 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/args.h"
 #include "object/node.h"
 #include "server/config.h"
 #include "server/confnode.h"
@@ -28,14 +27,15 @@
 #define CPU_MS_DEFAULT 30000
 #define WATCH_DEPTH_MAX 12
 
-int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_deploy_options *options,
                      struct cn_err *err)
 {
     static const char *const here[] = {"."};
-    *deployer = (struct cn_deployer){.args = args,
-                                     .paths = args->rest_count ? args->rest : here,
-                                     .path_count = args->rest_count ? args->rest_count : 1,
-                                     .development = development};
+    *deployer = (struct cn_deployer){.options = *options};
+    if (!options->path_count) {
+        deployer->options.paths = here;
+        deployer->options.path_count = CN_ARRAY_COUNT(here);
+    }
     pthread_mutex_init(&deployer->lock, NULL);
     return cn_bundler_init(&deployer->bundler, err);
 }
@@ -82,7 +82,7 @@ static int check_names(const struct cn_project *projects, size_t count, struct c
 static void tell(struct cn_deployer *deployer, const struct cn_project *projects)
 {
     struct cn_buf lines = {0};
-    for (size_t i = 0; i < deployer->path_count; i++)
+    for (size_t i = 0; i < deployer->options.path_count; i++)
         cn_project_tell(&projects[i], &lines);
     cn_buf_text(&lines);
     if (!deployer->told || strcmp(deployer->told, (char *)lines.data) != 0)
@@ -93,18 +93,19 @@ static void tell(struct cn_deployer *deployer, const struct cn_project *projects
 
 static int open_projects(struct cn_deployer *deployer, struct cn_project **out, struct cn_err *err)
 {
-    struct cn_project *projects = cn_alloc_zero(deployer->path_count * sizeof(*projects));
+    struct cn_project *projects = cn_alloc_zero(deployer->options.path_count * sizeof(*projects));
     int rc = 0;
-    for (size_t i = 0; i < deployer->path_count && rc == 0; i++)
-        rc = cn_project_open(&projects[i], deployer->paths[i], deployer->args, err);
+    for (size_t i = 0; i < deployer->options.path_count && rc == 0; i++)
+        rc = cn_project_open(&projects[i], deployer->options.paths[i], &deployer->options.project,
+                             err);
     if (rc == 0)
-        rc = check_names(projects, deployer->path_count, err);
+        rc = check_names(projects, deployer->options.path_count, err);
     if (rc == 0)
-        rc = cn_deploy_check_services(projects, deployer->path_count, err);
+        rc = cn_deploy_check_services(projects, deployer->options.path_count, err);
     if (rc == 0)
-        rc = cn_deploy_check_tails(projects, deployer->path_count, err);
+        rc = cn_deploy_check_tails(projects, deployer->options.path_count, err);
     if (rc < 0) {
-        close_projects(projects, deployer->path_count);
+        close_projects(projects, deployer->options.path_count);
         return rc;
     }
     tell(deployer, projects);
@@ -116,7 +117,7 @@ int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
 {
     int rc = open_projects(deployer, &deployer->projects, err);
     if (rc == 0)
-        deployer->project_count = deployer->path_count;
+        deployer->project_count = deployer->options.path_count;
     return rc;
 }
 
@@ -299,17 +300,17 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     int rc = open_projects(deployer, &projects, err);
     if (rc < 0)
         return rc;
-    size_t count = deployer->path_count;
+    size_t count = deployer->options.path_count;
     if (deployer->monitor)
         rc = cn_monitor_build(deployer->monitor, err);
     for (size_t i = 0; i < count && rc == 0; i++) {
         projects[i].assets_stamp = assets_stamp(projects[i].config);
         rc = deployer->monitor ? cn_project_take_bundle(&projects[i], &deployer->bundler, err)
                                : cn_project_bundle(&projects[i], &deployer->bundler, NULL,
-                                                   deployer->development, messages, err);
+                                                   deployer->options.development, messages, err);
     }
     if (rc == 0 && deployer->node)
-        rc = cn_deploy_classes(projects, count, deployer->args, true, deployer->disk,
+        rc = cn_deploy_classes(projects, count, &deployer->options.wishes, true, deployer->disk,
                                cn_node_store(deployer->node), &classes, err);
     if (rc < 0) {
         close_projects(projects, count);
@@ -357,7 +358,7 @@ int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_er
     pthread_mutex_lock(&deployer->lock);
     deployer->failed = rc < 0;
     pthread_mutex_unlock(&deployer->lock);
-    if (rc < 0 && deployer->development && !deployer->loaded_once) {
+    if (rc < 0 && deployer->options.development && !deployer->loaded_once) {
         cn_error("%s; waiting for a change", err->text);
         *deployment = make_error_page(err->text, messages.size ? cn_buf_text(&messages) : "");
         *err = (struct cn_err){0};
@@ -366,7 +367,7 @@ int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_er
     deployer->loaded_once = true;
     cn_buf_fini(&messages);
     /* Only development builds again and again. */
-    if (!deployer->development)
+    if (!deployer->options.development)
         cn_bundler_rest(&deployer->bundler);
     return rc;
 }
@@ -375,9 +376,9 @@ int cn_deployer_build(void *data, struct cn_err *err)
 {
     struct cn_deployer *deployer = data;
     int rc = 0;
-    for (size_t i = 0; i < deployer->path_count && rc == 0; i++) {
+    for (size_t i = 0; i < deployer->options.path_count && rc == 0; i++) {
         struct cn_project project = {0};
-        rc = cn_project_open(&project, deployer->paths[i], deployer->args, err);
+        rc = cn_project_open(&project, deployer->options.paths[i], &deployer->options.project, err);
         if (rc < 0)
             break;
         rc = cn_project_bundle(&project, &deployer->bundler, NULL, false, NULL, err);

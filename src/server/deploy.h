@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "server/bundler.h"
+#include "server/deploy_classes.h"
 #include "server/project.h"
 
-struct cn_args;
 struct cn_deployment;
 struct cn_disk;
 struct cn_monitor;
@@ -29,11 +29,17 @@ struct cn_stamp {
     int64_t mtime_ns;
 };
 
+/* Which projects, and what the command line says about them. Texts are borrowed. */
+struct cn_deploy_options {
+    const char *const *paths; /* of the projects */
+    size_t path_count;        /* 0: the current folder */
+    struct cn_project_options project;
+    struct cn_deploy_wishes wishes;
+    bool development; /* cairn dev */
+};
+
 struct cn_deployer {
-    const struct cn_args *args; /* borrowed */
-    const char *const *paths;   /* of the projects, borrowed */
-    size_t path_count;
-    bool development;
+    struct cn_deploy_options options; /* with at least one path */
     bool loaded_once;
     char *told; /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
@@ -49,7 +55,7 @@ struct cn_deployer {
     bool failed; /* the last load did not succeed */
 };
 
-int cn_deployer_init(struct cn_deployer *deployer, const struct cn_args *args, bool development,
+int cn_deployer_init(struct cn_deployer *deployer, const struct cn_deploy_options *options,
                      struct cn_err *err);
 void cn_deployer_fini(struct cn_deployer *deployer);
 

@@ -11,7 +11,6 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/args.h"
 #include "object/node.h"
 #include "server/config.h"
 #include "server/confnode.h"
@@ -48,7 +47,8 @@ static char *join(const char *a, const char *b)
     return cn_sprintf("%s,%s", a ? a : "", b ? b : "");
 }
 
-static void read_wishes(struct wishes *wishes, const struct cn_args *args, struct cn_disk *disk)
+static void read_wishes(struct wishes *wishes, const struct cn_deploy_wishes *asked,
+                        struct cn_disk *disk)
 {
     struct cn_buf text = {0};
     struct cn_confnode *root = NULL, *allow = NULL, *recover = NULL;
@@ -62,9 +62,9 @@ static void read_wishes(struct wishes *wishes, const struct cn_args *args, struc
         recover = cn_confnode_find(root, "recover");
     }
     wishes->allow_delete =
-        join(args->allow_delete, allow && allow->kind == CN_CONF_STRING ? allow->text : NULL);
+        join(asked->allow_delete, allow && allow->kind == CN_CONF_STRING ? allow->text : NULL);
     wishes->recover =
-        join(args->recover, recover && recover->kind == CN_CONF_STRING ? recover->text : NULL);
+        join(asked->recover, recover && recover->kind == CN_CONF_STRING ? recover->text : NULL);
     split(wishes->allow_delete, &wishes->allowed, &wishes->allowed_count);
     split(wishes->recover, &wishes->recovered, &wishes->recovered_count);
     cn_confnode_free(root);
@@ -79,13 +79,14 @@ static void free_wishes(struct wishes *wishes)
     cn_free(wishes->recovered);
 }
 
-int cn_deploy_leave_request(const struct cn_args *args, struct cn_disk *disk, struct cn_err *err)
+int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk *disk,
+                            struct cn_err *err)
 {
-    if (!args->allow_delete && !args->recover)
+    if (!asked->allow_delete && !asked->recover)
         return 0;
     struct cn_buf json = {0};
-    const char *allow = args->allow_delete ? args->allow_delete : "";
-    const char *recover = args->recover ? args->recover : "";
+    const char *allow = asked->allow_delete ? asked->allow_delete : "";
+    const char *recover = asked->recover ? asked->recover : "";
     cn_buf_append_str(&json, "{\"allow_delete\": ");
     cn_buf_append_json(&json, allow, strlen(allow));
     cn_buf_append_str(&json, ", \"recover\": ");
@@ -115,8 +116,9 @@ static bool read_exported(const struct cn_project *project, struct cn_strings *n
     return true;
 }
 
-void cn_deploy_plan(const struct cn_project *projects, size_t count, const struct cn_args *args,
-                    struct cn_disk *disk, const struct cn_classes *classes, struct cn_plan *plan)
+void cn_deploy_plan(const struct cn_project *projects, size_t count,
+                    const struct cn_deploy_wishes *asked, struct cn_disk *disk,
+                    const struct cn_classes *classes, struct cn_plan *plan)
 {
     struct wishes wishes;
     struct cn_migrate_project *inputs = cn_alloc_zero(count * sizeof(*inputs));
@@ -126,7 +128,7 @@ void cn_deploy_plan(const struct cn_project *projects, size_t count, const struc
         if (read_exported(&projects[i], &exported[i]))
             inputs[i].exported = &exported[i];
     }
-    read_wishes(&wishes, args, disk);
+    read_wishes(&wishes, asked, disk);
     struct cn_migrate_options options = {
         .allow_delete = wishes.allowed,
         .allow_delete_count = wishes.allowed_count,
@@ -223,9 +225,9 @@ static void tell(const struct cn_plan *plan)
     cn_buf_fini(&text);
 }
 
-int cn_deploy_classes(const struct cn_project *projects, size_t count, const struct cn_args *args,
-                      bool tells, struct cn_disk *disk, struct cn_store *store,
-                      struct cn_classes *classes, struct cn_err *err)
+int cn_deploy_classes(const struct cn_project *projects, size_t count,
+                      const struct cn_deploy_wishes *asked, bool tells, struct cn_disk *disk,
+                      struct cn_store *store, struct cn_classes *classes, struct cn_err *err)
 {
     struct cn_plan plan;
     int rc = cn_classes_load(classes, disk, err);
@@ -236,7 +238,7 @@ int cn_deploy_classes(const struct cn_project *projects, size_t count, const str
         rc = purge_old(classes, cn_project_history_ms(&projects[0]), disk, store, err);
     if (rc < 0)
         goto free_classes;
-    cn_deploy_plan(projects, count, args, disk, classes, &plan);
+    cn_deploy_plan(projects, count, asked, disk, classes, &plan);
     if (tells)
         tell(&plan);
     rc = cn_plan_check(&plan, err);

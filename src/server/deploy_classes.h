@@ -14,23 +14,30 @@
 
 #include "server/migrate.h"
 
-struct cn_args;
 struct cn_config_object;
 struct cn_namespace;
 struct cn_node;
 struct cn_project;
 struct cn_script;
 
+/* What the operator says about classes: their names, with commas between them; NULL: nothing. */
+struct cn_deploy_wishes {
+    const char *allow_delete; /* they may be deleted */
+    const char *recover;      /* they were, and are taken back instead of created anew */
+};
+
 /* Plans the deployment of bundled projects on a table of classes. The plan borrows from all of
  * them. */
-void cn_deploy_plan(const struct cn_project *projects, size_t count, const struct cn_args *args,
-                    struct cn_disk *disk, const struct cn_classes *classes, struct cn_plan *plan);
+void cn_deploy_plan(const struct cn_project *projects, size_t count,
+                    const struct cn_deploy_wishes *asked, struct cn_disk *disk,
+                    const struct cn_classes *classes, struct cn_plan *plan);
 /* Plans, logs the plan if it `tells`, applies. On success `classes` is the table, to be freed. */
-int cn_deploy_classes(const struct cn_project *projects, size_t count, const struct cn_args *args,
-                      bool tells, struct cn_disk *disk, struct cn_store *store,
-                      struct cn_classes *classes, struct cn_err *err);
+int cn_deploy_classes(const struct cn_project *projects, size_t count,
+                      const struct cn_deploy_wishes *asked, bool tells, struct cn_disk *disk,
+                      struct cn_store *store, struct cn_classes *classes, struct cn_err *err);
 /* Leaves the wishes of the command line for a server that is running. */
-int cn_deploy_leave_request(const struct cn_args *args, struct cn_disk *disk, struct cn_err *err);
+int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk *disk,
+                            struct cn_err *err);
 
 /* Adds the classes that the script provides and the namespaces that its bindings reach. */
 int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,

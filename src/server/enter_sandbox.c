@@ -8,11 +8,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sandbox.h"
-#include "cli/args.h"
 #include "server/config.h"
 #include "server/deploy.h"
 #include "server/deploy_env.h"
 #include "server/monitor.h"
+#include "server/run.h"
 
 struct paths {
     struct cn_sandbox_path *items; /* owned, with their texts */
@@ -74,35 +74,35 @@ static void add_list(struct paths *paths, const char *list)
 }
 
 static int collect(struct paths *paths, const struct cn_deployer *deployer,
-                   const struct cn_args *args, struct cn_err *err)
+                   const struct cn_run_options *options, struct cn_err *err)
 {
     const struct cn_config *config = deployer->projects[0].config;
     int rc = 0;
     for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
         rc = add_project(paths, &deployer->projects[i], i == 0, err);
     add(paths, cn_strdup(deployer->bundler.lib), false, false);
-    add_certificate(paths, NULL, args->tls_cert);
-    add_certificate(paths, NULL, args->tls_key);
+    add_certificate(paths, NULL, options->tls_cert);
+    add_certificate(paths, NULL, options->tls_key);
     add_certificate(paths, config->home, config->server.tls.cert);
     add_certificate(paths, config->home, config->server.tls.key);
     /* OpenSSL's, for certificate authorities elsewhere. */
     const char *file = getenv("SSL_CERT_FILE"), *dir = getenv("SSL_CERT_DIR");
     add(paths, file ? cn_strdup(file) : NULL, false, true);
     add(paths, dir ? cn_strdup(dir) : NULL, false, true);
-    add_list(paths, args->sandbox_write);
+    add_list(paths, options->sandbox_write);
     for (size_t i = 0; i < config->server.sandbox_write.count; i++)
         add(paths, cn_strdup(config->server.sandbox_write.items[i]), true, false);
     return rc;
 }
 
 int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
-                     const struct cn_args *args, struct cn_err *err)
+                     const struct cn_run_options *options, struct cn_err *err)
 {
     struct paths paths = {0};
     struct cn_monitor_builder builder = {cn_deployer_build, cn_deployer_cancel, deployer};
     int rc = cn_sandbox_check(err);
     if (rc == 0)
-        rc = collect(&paths, deployer, args, err);
+        rc = collect(&paths, deployer, options, err);
     if (rc == 0)
         rc = cn_monitor_start(monitor, &builder, err);
     if (rc == 0)

@@ -10,13 +10,13 @@
 #ifndef CN_SERVER_ENTER_SANDBOX_H
 #define CN_SERVER_ENTER_SANDBOX_H
 
-struct cn_args;
 struct cn_deployer;
 struct cn_err;
 struct cn_monitor;
+struct cn_run_options;
 
 /* Starts the monitor, gives it to the deployer and enters. The projects are open. */
 int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
-                     const struct cn_args *args, struct cn_err *err);
+                     const struct cn_run_options *options, struct cn_err *err);
 
 #endif

@@ -5,14 +5,8 @@
 
 #include "base/disk.h"
 #include "base/overlay.h"
-#include "cli/args.h"
 #include "store/history.h"
 #include "store/store.h"
-
-const char *cn_offline_path(const struct cn_args *args)
-{
-    return args->data ? args->data : ".cairn";
-}
 
 int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, struct cn_err *err)
 {

@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 
-struct cn_args;
 struct cn_disk;
 struct cn_history;
 struct cn_store;
@@ -20,8 +19,6 @@ struct cn_offline {
     struct cn_store *store;
 };
 
-/* The directory a command works on: --data, CAIRN_DATA, or .cairn in the current folder. */
-const char *cn_offline_path(const struct cn_args *args);
 /* Opens it; CN_ELOCKED if a server has it, CN_ENOTFOUND if there is none. With `readonly` recovery
  * and all else that would change it stays in memory. History is kept, whatever its age. */
 int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, struct cn_err *err);

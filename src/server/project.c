@@ -11,7 +11,6 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cli/args.h"
 #include "server/config.h"
 #include "server/files.h"
 #include "store/history.h"
@@ -35,30 +34,30 @@ static char *absolute(const char *base, const char *path)
 }
 
 /* --data counts from the current folder, [cairn] data from the project. */
-static char *data_dir(const struct cn_config *config, const struct cn_args *args)
+static char *data_dir(const struct cn_config *config, const char *given)
 {
-    if (!args->data)
+    if (!given)
         return absolute(config->home, config->server.data ? config->server.data : ".cairn");
     char *here = getcwd(NULL, 0);
-    char *dir = absolute(here ? here : ".", args->data);
+    char *dir = absolute(here ? here : ".", given);
     free(here);
     return dir;
 }
 
-int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
-                    struct cn_err *err)
+int cn_project_open(struct cn_project *project, const char *path,
+                    const struct cn_project_options *options, struct cn_err *err)
 {
-    struct cn_config_options options = {
-        .env = args->env,
-        .vars = args->vars,
-        .var_count = args->var_count,
-        .allow_missing = args->allow_missing,
+    struct cn_config_options reading = {
+        .env = options->env,
+        .vars = options->vars,
+        .var_count = options->var_count,
+        .allow_missing = options->allow_missing,
     };
     *project = (struct cn_project){0};
-    int rc = cn_config_load(path, &options, &project->config, err);
+    int rc = cn_config_load(path, &reading, &project->config, err);
     if (rc < 0)
         return rc;
-    project->data = data_dir(project->config, args);
+    project->data = data_dir(project->config, options->data);
     return 0;
 }
 

@@ -9,7 +9,6 @@
 #include "server/bundle.h"
 #include "server/bundler.h"
 
-struct cn_args;
 struct cn_config;
 struct cn_err;
 
@@ -20,11 +19,21 @@ struct cn_project {
     uint64_t assets_stamp; /* what its assets looked like when they were read */
 };
 
+/* What a command line says about projects. Texts are borrowed and outlive what is opened with them;
+ * NULL: not given. */
+struct cn_project_options {
+    const char *data;          /* the data directory, in the place of the configuration's */
+    const char *env;           /* environment of the configuration */
+    const char *allow_missing; /* keys of the configuration, with commas between them */
+    const char **vars;         /* "K=V" */
+    size_t var_count;
+};
+
 /* Sets up messages by --log (else by [cairn] of the first project). Fails on an unknown form. */
 int cn_project_setup_log(const char *log, struct cn_err *err);
 
-int cn_project_open(struct cn_project *project, const char *path, const struct cn_args *args,
-                    struct cn_err *err);
+int cn_project_open(struct cn_project *project, const char *path,
+                    const struct cn_project_options *options, struct cn_err *err);
 /* Makes its data directory if there is none: nobody else can look into it. */
 int cn_project_make_data(const struct cn_project *project, struct cn_err *err);
 /* Appends what the operator should know about the configuration: a line per warning, and, as an

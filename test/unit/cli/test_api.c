@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/args.h"
 #include "object/node.h"
 #include "server/data.h"
 #include "store/catalog.h"
@@ -15,11 +14,10 @@
 #include "store/store.h"
 #include "test/lib/test.h"
 
-static void open_ctl(struct cn_api *api, const char *path, bool readonly)
+static void open_api(struct cn_api *api, const char *path, bool readonly)
 {
     struct cn_err err = {0};
-    struct cn_args args = {.data = path};
-    if (cn_api_open(api, &args, readonly, &err) < 0)
+    if (cn_api_open(api, path, readonly, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
 }
 
@@ -74,7 +72,7 @@ TEST(api, kv_of_a_directory)
 {
     struct cn_api api;
     const char *path = make_dir();
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     CHECK_CALL("error: there is no kv carts here", &api, "GET", "/api/kv/carts/keys", NULL);
     CHECK_CALL("{\"id\":\"carts\"}", &api, "PUT", "/api/kv/carts", NULL);
     for (int i = 0; i < 100; i++) {
@@ -83,7 +81,7 @@ TEST(api, kv_of_a_directory)
         CHECK_INT(0, put(&api, target, "value", 5));
     }
     cn_api_close(&api);
-    open_ctl(&api, path, true);
+    open_api(&api, path, true);
     CHECK_CALL("{\"keys\":[{\"name\":\"key/00\"},{\"name\":\"key/01\"}],\"cursor\":"
                "\"k6b65792f3031\",\"complete\":false}",
                &api, "GET", "/api/kv/carts/keys?limit=2", NULL);
@@ -97,7 +95,7 @@ TEST(api, kv_of_a_directory)
     /* In memory only: */
     CHECK_CALL("{\"deleted\":true}", &api, "DELETE", "/api/kv/carts/values/key/42", NULL);
     cn_api_close(&api);
-    open_ctl(&api, path, true);
+    open_api(&api, path, true);
     CHECK_INT(0, cn_api_fetch(&api, "/api/kv/carts/values/key/42", keep, &value, &err));
     cn_buf_fini(&value);
     cn_api_close(&api);
@@ -111,14 +109,14 @@ TEST(api, r2_of_a_directory)
     const char *path = make_dir();
     for (int i = 0; i < 300000; i++)
         cn_buf_append_byte(&body, (uint8_t)(i * 7));
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     CHECK_CALL("{\"name\":\"pics\",\"objects\":0,\"bytes\":0,\"bindings\":[]}", &api, "PUT",
                "/api/r2/pics", NULL);
     CHECK_INT(0, put(&api, "/api/r2/pics/objects/a/b", (char *)body.data, body.size));
     CHECK_INT(0, put(&api, "/api/r2/pics/objects/small", "tiny", 4));
     CHECK_INT(0, put(&api, "/api/r2/pics/objects/small", "tinier", 6));
     cn_api_close(&api);
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     CHECK_CALL("{\"name\":\"pics\",\"objects\":2,\"bytes\":300006,\"bindings\":[]}", &api, "GET",
                "/api/r2/pics", NULL);
     CHECK_INT(0, cn_api_fetch(&api, "/api/r2/pics/objects/a/b", keep, &got, &err));
@@ -148,7 +146,7 @@ TEST(api, totals_of_a_bucket_from_before_them)
 {
     struct cn_api api;
     const char *path = make_dir();
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     cn_free(call(&api, "PUT", "/api/r2/pics", NULL));
     CHECK_INT(0, put(&api, "/api/r2/pics/objects/a", "12345", 5));
     CHECK_INT(0, put(&api, "/api/r2/pics/objects/b", "123", 3));
@@ -158,7 +156,7 @@ TEST(api, totals_of_a_bucket_from_before_them)
     struct cn_object_key key = {0};
     struct cn_database *db;
     uint64_t lsn;
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     struct cn_catalog *catalog = cn_store_catalog(api.dir.store);
     CHECK_INT(1, cn_catalog_namespace_find(catalog, "$r2/pics", 8, &key.namespace_id, &err));
     CHECK_INT(1, cn_catalog_list(catalog, key.namespace_id, NULL, 2, take_key, &key, &err));
@@ -169,7 +167,7 @@ TEST(api, totals_of_a_bucket_from_before_them)
     CHECK_INT(0, cn_database_commit(db, &lsn, &err));
     cn_database_close(db);
     cn_api_close(&api);
-    open_ctl(&api, path, true);
+    open_api(&api, path, true);
     CHECK_CALL("{\"name\":\"pics\",\"objects\":2,\"bytes\":8,\"bindings\":[]}", &api, "GET",
                "/api/r2/pics", NULL);
     cn_api_close(&api);
@@ -187,7 +185,7 @@ TEST(api, queues_of_a_directory)
     CHECK_INT(0, cn_node_namespace(data.node, "$queue/dead", &ns, &err));
     CHECK_INT(0, cn_node_namespace(data.node, "$queue/mail", &ns, &err));
     cn_data_close(&data);
-    open_ctl(&api, path, false);
+    open_api(&api, path, false);
     for (int i = 0; i < 250; i++) {
         char body[64];
         snprintf(body, sizeof(body), "{\"body\":{\"n\":%d}}", i);
@@ -205,7 +203,7 @@ TEST(api, queues_of_a_directory)
     CHECK_CALL("{\"moved\":0,\"to\":\"mail\"}", &api, "POST", "/api/queues/dead/redrive",
                "{\"to\":\"mail\"}");
     cn_api_close(&api);
-    open_ctl(&api, path, true);
+    open_api(&api, path, true);
     char *line = call(&api, "GET", "/api/queues/mail/messages?limit=1", NULL);
     CHECK(strstr(line, "\"body\":{\"n\":0}}],\"cursor\":\"r"));
     cn_free(line);

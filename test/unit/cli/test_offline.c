@@ -2,6 +2,7 @@
 /* cairn objects, backup and check on a data directory: what they print is for people, so the tests
  * look at exit codes and at what is on disk afterwards. */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,15 +66,24 @@ static const char *namespace_of(const struct rig *rig)
     return rig->object->key.namespace_id == 1 ? "app/Counter" : "app/Room";
 }
 
-/* Runs a command without showing what it prints. */
-static int run(int (*command)(const struct cn_args *args), const struct cn_args *args)
+/* Runs a command without showing what it prints; the words end with NULL. */
+static int run(const struct cn_command *command, ...)
 {
+    char *argv[16];
+    int argc = 0;
+    va_list words;
+    va_start(words, command);
+    while ((argv[argc] = va_arg(words, char *)))
+        argc++;
+    va_end(words);
     fflush(stdout);
     fflush(stderr);
     int out = dup(1), err = dup(2), null = open("/dev/null", O_WRONLY);
     dup2(null, 1);
     dup2(null, 2);
-    int code = command(args);
+    struct cn_args args;
+    int code = cn_args_parse(&args, command, argc, argv, NULL) < 0 ? 2 : command->run(&args);
+    cn_args_fini(&args);
     fflush(stdout);
     fflush(stderr);
     dup2(out, 1);
@@ -84,6 +94,19 @@ static int run(int (*command)(const struct cn_args *args), const struct cn_args 
     return code;
 }
 
+/* `cairn objects export` and `restore` of the rig's object; bookmark NULL: none is given. */
+static int export_to(const struct rig *rig, const char *file, const char *bookmark)
+{
+    return run(&cn_cmd_objects, "--data", rig->path, "export", namespace_of(rig), rig->id, file,
+               bookmark ? "--bookmark" : NULL, bookmark, NULL);
+}
+
+static int restore_to(const struct rig *rig, const char *option, const char *moment)
+{
+    return run(&cn_cmd_objects, "--data", rig->path, "restore", namespace_of(rig), rig->id, option,
+               moment, NULL);
+}
+
 TEST(offline, exports_and_restores_a_moment)
 {
     struct rig rig;
@@ -92,25 +115,15 @@ TEST(offline, exports_and_restores_a_moment)
     snprintf(file, sizeof(file), "%s/out.db", test_dir());
     const struct model_state *then = &rig.object->versions[rig.version].state;
     const struct model_state *now = model_state_at(rig.object, UINT64_MAX);
-    struct cn_args export = {.data = rig.path,
-                             .bookmark = rig.bookmark,
-                             .rest = (const char *[]){"export", namespace_of(&rig), rig.id, file},
-                             .rest_count = 4};
-    CHECK_INT(0, run(cn_cmd_objects, &export));
+    CHECK_INT(0, export_to(&rig, file, rig.bookmark));
     if (model_compare_file(&rig.model, file, then) < 0)
         test_fail(__FILE__, __LINE__, "%s", rig.model.why);
-    CHECK_INT(1, run(cn_cmd_objects, &export)); /* it does not write over a file */
-    struct cn_args restore = {.data = rig.path,
-                              .rest = (const char *[]){"restore", namespace_of(&rig), rig.id},
-                              .rest_count = 3};
-    CHECK_INT(1, run(cn_cmd_objects, &restore)); /* to which moment? */
-    restore.bookmark = "nonsense";
-    CHECK_INT(1, run(cn_cmd_objects, &restore));
-    restore.bookmark = rig.bookmark;
-    CHECK_INT(0, run(cn_cmd_objects, &restore));
+    CHECK_INT(1, export_to(&rig, file, rig.bookmark)); /* it does not write over a file */
+    CHECK_INT(1, restore_to(&rig, NULL, NULL));        /* to which moment? */
+    CHECK_INT(1, restore_to(&rig, "--bookmark", "nonsense"));
+    CHECK_INT(0, restore_to(&rig, "--bookmark", rig.bookmark));
     CHECK_INT(0, unlink(file));
-    export.bookmark = NULL;
-    CHECK_INT(0, run(cn_cmd_objects, &export));
+    CHECK_INT(0, export_to(&rig, file, NULL));
     CHECK_INT(0, model_compare_file(&rig.model, file, then));
     CHECK_INT(0, unlink(file));
     /* The moment before the restore is still there. */
@@ -118,9 +131,8 @@ TEST(offline, exports_and_restores_a_moment)
     cn_bookmark_format(
         &(struct cn_bookmark){.lsn = rig.object->versions[rig.object->version_count - 1].lsn},
         &rig.object->key, bookmark);
-    export.bookmark = bookmark;
     /* Without tables there may be no database at all; then there is nothing to export. */
-    int rc = run(cn_cmd_objects, &export);
+    int rc = export_to(&rig, file, bookmark);
     CHECK(rc == 0 || !now->version);
     if (rc == 0)
         CHECK_INT(0, model_compare_file(&rig.model, file, now));
@@ -133,30 +145,27 @@ TEST(offline, backs_up_and_checks)
     char target[160], file[200];
     rig_init(&rig);
     snprintf(target, sizeof(target), "%s/copy", test_dir());
-    struct cn_args backup = {.data = rig.path, .rest = (const char *[]){target}, .rest_count = 1};
-    CHECK_INT(0, run(cn_cmd_backup, &backup));
-    CHECK_INT(1, run(cn_cmd_backup, &backup)); /* not empty */
-    struct cn_args check = {.rest = (const char *[]){target}, .rest_count = 1};
-    CHECK_INT(0, run(cn_cmd_check, &check));
+    CHECK_INT(0, run(&cn_cmd_backup, target, "--data", rig.path, NULL));
+    CHECK_INT(1, run(&cn_cmd_backup, target, "--data", rig.path, NULL)); /* not empty */
+    CHECK_INT(0, run(&cn_cmd_check, target, NULL));
     struct cn_err err = {0};
     struct cn_offline dir;
     CHECK_INT(0, cn_offline_open(&dir, target, true, &err));
     if (model_compare_copy(&rig.model, dir.store, 0) < 0)
         test_fail(__FILE__, __LINE__, "%s", rig.model.why);
-    CHECK_INT(3, run(cn_cmd_check, &check)); /* in use */
+    CHECK_INT(3, run(&cn_cmd_check, target, NULL)); /* in use */
     cn_offline_close(&dir);
     struct cn_disk *disk = cn_disk_system_new(target);
     struct cn_disk_file *log;
     CHECK_INT(0, cn_disk_open(disk, "log/checkpoint", 0, &log));
     CHECK_INT(0, cn_disk_write_all(log, "x", 1, 20));
     cn_disk_close(log);
-    CHECK_INT(1, run(cn_cmd_check, &check));
+    CHECK_INT(1, run(&cn_cmd_check, target, NULL));
     CHECK_INT(0, cn_disk_replace(disk, "FORMAT", "cairn data format 99\n", 21));
-    CHECK_INT(3, run(cn_cmd_check, &check)); /* newer than this version */
+    CHECK_INT(3, run(&cn_cmd_check, target, NULL)); /* newer than this version */
     cn_disk_system_free(disk);
     snprintf(file, sizeof(file), "%s/nothing", target);
-    check.rest[0] = file;
-    CHECK_INT(3, run(cn_cmd_check, &check));
+    CHECK_INT(3, run(&cn_cmd_check, file, NULL));
     model_fini(&rig.model);
 }
 
@@ -164,25 +173,16 @@ TEST(offline, lists_and_refuses_what_it_does_not_know)
 {
     struct rig rig;
     rig_init(&rig);
-    struct cn_args list = {.data = rig.path, .rest = (const char *[]){"list", "app/Room"}};
-    for (list.rest_count = 1; list.rest_count <= 2; list.rest_count++) {
-        CHECK_INT(0, run(cn_cmd_objects, &list));
-        list.json = true;
-        CHECK_INT(0, run(cn_cmd_objects, &list));
-    }
-    list.rest_count = 2;
-    list.rest[1] = "app/Nobody";
-    CHECK_INT(1, run(cn_cmd_objects, &list));
-    list.rest[0] = "dance";
-    CHECK_INT(2, run(cn_cmd_objects, &list));
-    list.rest_count = 0;
-    CHECK_INT(2, run(cn_cmd_objects, &list));
-    struct cn_args time = {.data = rig.path,
-                           .time = "yesterday",
-                           .rest = (const char *[]){"restore", namespace_of(&rig), rig.id},
-                           .rest_count = 3};
-    CHECK_INT(1, run(cn_cmd_objects, &time));
-    time.time = "2001-01-01T00:00:00Z"; /* before everything: it becomes empty */
-    CHECK_INT(0, run(cn_cmd_objects, &time));
+    const struct cn_command *objects = &cn_cmd_objects;
+    CHECK_INT(0, run(objects, "--data", rig.path, "list", NULL));
+    CHECK_INT(0, run(objects, "--data", rig.path, "list", "--json", NULL));
+    CHECK_INT(0, run(objects, "--data", rig.path, "list", "app/Room", NULL));
+    CHECK_INT(0, run(objects, "--data", rig.path, "list", "app/Room", "--json", NULL));
+    CHECK_INT(1, run(objects, "--data", rig.path, "list", "app/Nobody", NULL));
+    CHECK_INT(2, run(objects, "--data", rig.path, "dance", "app/Nobody", NULL));
+    CHECK_INT(2, run(objects, "--data", rig.path, NULL));
+    CHECK_INT(1, restore_to(&rig, "--time", "yesterday"));
+    /* Before everything: it becomes empty. */
+    CHECK_INT(0, restore_to(&rig, "--time", "2001-01-01T00:00:00Z"));
     model_fini(&rig.model);
 }

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "admin/otlp.h"
+#include "base/account.h"
+#include "base/diag.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/egress.h"
+#include "net/tls.h"
+#include "net/trust.h"
+#include "server/address.h"
+#include "server/adminconf.h"
+#include "server/config.h"
+#include "server/data.h"
+#include "server/deploy.h"
+#include "server/enter_sandbox.h"
+#include "server/monitor.h"
+#include "server/otlpconf.h"
+#include "server/serve.h"
+#include "server/systemd.h"
+#include "server/watch.h"
+#include "service/cache/cache.h"
+#include "service/kv/kvcache.h"
+#include "store/sqlite_memory.h"
+#include "store/store.h"
+
+#define LANES_MAX 256
+
+/* How long a turn of `cairn dev` may hold its lane by the clock on the wall. */
+#define DEV_WALL_MS 10000
+
+struct settings {
+    struct cn_serve_options serve; /* owns tls, trust, egress, proxies and otlp in it */
+    char *host;                    /* owned */
+    int *listen_fds;               /* owned; passed to the process (systemd.h); NULL: none */
+    struct cn_data data;           /* Durable Objects; not opened if no project has any */
+    struct cn_monitor monitor;
+    struct cn_adminconf adminconf;
+    struct cn_admin_options admin;
+};
+
+static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
+                         struct settings *settings, struct cn_err *err)
+{
+    int rc = cn_systemd_sockets(&settings->listen_fds, &settings->serve.listen_count,
+                                &settings->host, &settings->serve.port, err);
+    if (rc < 0 || settings->serve.listen_count)
+        return rc;
+    if (asked->listen)
+        return cn_address_parse(asked->listen, &settings->host, &settings->serve.port, err);
+    if (config->server.listen && !asked->ip && !asked->port)
+        return cn_address_parse(config->server.listen, &settings->host, &settings->serve.port, err);
+    const struct cn_config_dev *dev = &config->dev;
+    bool development = asked->deploy.development;
+    const char *ip = asked->ip ? asked->ip : development && dev->ip ? dev->ip : "127.0.0.1";
+    long port = asked->port                    ? cn_address_port(asked->port)
+                : development && dev->port_set ? (long)dev->port
+                                               : 8787;
+    if (port < 0)
+        return cn_err_set(err, CN_EINVALID,
+                          "--port must be a number from 0 to 65535, not \"%.40s\"", asked->port);
+    settings->host = cn_strdup(ip);
+    settings->serve.port = (uint16_t)port;
+    return 0;
+}
+
+static int choose_lanes(const struct cn_run_options *asked, const struct cn_config *config,
+                        struct settings *settings, struct cn_err *err)
+{
+    char *end = NULL;
+    long count = asked->lanes ? strtol(asked->lanes, &end, 10) : config->server.lanes;
+    if (asked->lanes && (*end || count < 1 || count > LANES_MAX))
+        return cn_err_set(err, CN_EINVALID, "--lanes must be a number from 1 to %d, not \"%.40s\"",
+                          LANES_MAX, asked->lanes);
+    if (count == 0 && !asked->deploy.development)
+        count = sysconf(_SC_NPROCESSORS_ONLN);
+    settings->serve.lane_count = count < 1 ? 1 : count > LANES_MAX ? LANES_MAX : (unsigned)count;
+    return 0;
+}
+
+static int choose_tls(const struct cn_run_options *asked, const struct cn_config *config,
+                      struct settings *settings, struct cn_err *err)
+{
+    const char *cert = asked->tls_cert, *key = asked->tls_key;
+    if (!cert != !key)
+        return cn_err_set(err, CN_EINVALID, "--tls-cert and --tls-key belong together");
+    if (cert)
+        return cn_tls_context_new(cert, key, &settings->serve.tls, err);
+    if (!config->server.tls.cert)
+        return 0;
+    /* Paths in the file count from the project. */
+    cert = config->server.tls.cert;
+    key = config->server.tls.key;
+    char *cert_path = *cert == '/' ? cn_strdup(cert) : cn_sprintf("%s/%s", config->home, cert);
+    char *key_path = *key == '/' ? cn_strdup(key) : cn_sprintf("%s/%s", config->home, key);
+    int rc = cn_tls_context_new(cert_path, key_path, &settings->serve.tls, err);
+    cn_free(cert_path);
+    cn_free(key_path);
+    return rc;
+}
+
+static void choose_limits(const struct cn_config *config, struct settings *settings)
+{
+    struct cn_http_limits *limits = &settings->serve.limits;
+    *limits = cn_http_limits_default;
+    if (config->server.limits.url_bytes)
+        limits->target_size_max = (size_t)config->server.limits.url_bytes;
+    if (config->server.limits.header_bytes)
+        limits->head_size_max = (size_t)config->server.limits.header_bytes;
+    if (config->server.limits.body_bytes)
+        limits->body_size_max = (uint64_t)config->server.limits.body_bytes;
+    if (config->server.limits.header_timeout_ms)
+        limits->head_timeout_ms = (unsigned)config->server.limits.header_timeout_ms;
+    if (config->server.limits.idle_timeout_ms)
+        limits->idle_timeout_ms = (unsigned)config->server.limits.idle_timeout_ms;
+    if (config->server.limits.connections)
+        limits->connection_count_max = (unsigned)config->server.limits.connections;
+    settings->serve.heap_bytes_max = (size_t)config->server.limits.heap_bytes;
+    settings->serve.stuck_ms = (unsigned)config->server.limits.stuck_ms;
+    uint64_t memory = (uint64_t)config->server.limits.memory_bytes;
+    cn_account_set_limit(memory ? memory : cn_account_default(""));
+    settings->serve.websockets = (struct cn_ws_options){
+        .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
+        .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
+        .ping_interval_ms = (unsigned)config->server.limits.websocket_ping_ms,
+        .no_deflate =
+            config->server.websocket_compression_set && !config->server.websocket_compression,
+    };
+}
+
+static int choose(const struct cn_run_options *asked, const struct cn_config *config,
+                  struct settings *settings, struct cn_err *err)
+{
+    int rc = cn_project_setup_log(asked->log ? asked->log : config->server.log, err);
+    if (rc == 0)
+        rc = choose_listen(asked, config, settings, err);
+    if (rc == 0)
+        rc = choose_lanes(asked, config, settings, err);
+    if (rc == 0)
+        rc = choose_tls(asked, config, settings, err);
+    if (rc < 0)
+        return rc;
+    choose_limits(config, settings);
+    const struct cn_config_server *server = &config->server;
+    settings->serve.egress =
+        cn_egress_new(server->egress.deny.items, server->egress.deny.count,
+                      server->egress.allow.items, server->egress.allow.count, err);
+    if (!settings->serve.egress)
+        return cn_err_context(err, "[cairn.egress]");
+    settings->serve.proxies =
+        cn_egress_new(server->trusted_proxies.items, server->trusted_proxies.count, NULL, 0, err);
+    if (!settings->serve.proxies)
+        return cn_err_context(err, "[cairn] trusted_proxies");
+    settings->serve.trust = cn_trust_new(NULL, err);
+    return settings->serve.trust ? 0 : err->code;
+}
+
+/* It was made by somebody else, or opened up. */
+static void tell_if_open(const char *data)
+{
+    struct stat info;
+    if (stat(data, &info) == 0 && (info.st_mode & 077))
+        cn_warn("others can read the data directory (mode %03o): chmod 700 %s",
+                (unsigned)info.st_mode & 0777, data);
+}
+
+/* --- what the account of memory (base/account.h) asks ---------------------------------------- */
+
+static uint64_t cache_bytes(void *data)
+{
+    (void)data;
+    struct cn_cache_stats stats;
+    cn_cache_stats(&stats);
+    return stats.memory_bytes + cn_kept_bytes();
+}
+
+static void cache_forget(void *data)
+{
+    (void)data;
+    cn_cache_forget();
+}
+
+static uint64_t kv_bytes(void *data)
+{
+    struct cn_kvcache_stats stats;
+    cn_kvcache_stats(data, &stats);
+    return stats.bytes;
+}
+
+static void kv_forget(void *data)
+{
+    cn_kvcache_forget(data);
+}
+
+static uint64_t sqlite_bytes(void *data)
+{
+    (void)data;
+    return cn_sqlite_memory_bytes();
+}
+
+static uint64_t store_bytes(void *data)
+{
+    return cn_store_memory(data);
+}
+
+static void add_sources(const struct settings *settings)
+{
+    struct cn_account_source cache = {CN_ACCOUNT_CACHES, cache_bytes, cache_forget, NULL};
+    struct cn_account_source sqlite = {CN_ACCOUNT_SQLITE, sqlite_bytes, NULL, NULL};
+    struct cn_account_source kv = {CN_ACCOUNT_CACHES, kv_bytes, kv_forget,
+                                   settings->data.services.kv_cache};
+    struct cn_account_source store = {CN_ACCOUNT_LOG, store_bytes, NULL, settings->data.store};
+    cn_account_source_add(&cache);
+    cn_account_source_add(&sqlite);
+    if (kv.data)
+        cn_account_source_add(&kv);
+    if (store.data)
+        cn_account_source_add(&store);
+}
+
+static int open_data(struct settings *settings, struct cn_deployer *deployer, struct cn_err *err)
+{
+    const struct cn_project *first = &deployer->projects[0];
+    const struct cn_config_server *server = &first->config->server;
+    struct cn_data_options options = {
+        .lane_count = settings->serve.lane_count,
+        .history_ms = cn_project_history_ms(first),
+        .history_bytes = (uint64_t)server->history.bytes,
+        .object_idle_ms = (unsigned)server->limits.object_idle_ms,
+        .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
+        .analytics_days = (unsigned)server->analytics.days,
+    };
+    int rc = cn_data_open(&settings->data, first->data, &options, err);
+    if (rc < 0)
+        return rc;
+    deployer->node = settings->data.node;
+    deployer->disk = settings->data.disk;
+    return 0;
+}
+
+static int open_admin(struct settings *settings, const struct cn_run_options *asked,
+                      const struct cn_project *first, struct cn_err *err)
+{
+    struct cn_adminconf_wishes wishes = {
+        .address = asked->admin,
+        .token = asked->admin_token,
+        .config = first->config,
+        .data = first->data,
+        .tls = settings->serve.tls,
+        .development = asked->deploy.development,
+    };
+    int rc = cn_adminconf_choose(&settings->adminconf, &wishes, &settings->admin, err);
+    if (rc < 0)
+        return rc;
+    settings->admin.control = (struct cn_control){.disk = settings->data.disk,
+                                                  .store = settings->data.store,
+                                                  .history = settings->data.history,
+                                                  .node = settings->data.node,
+                                                  .points = settings->data.services.points};
+    rc = cn_otlpconf_start(first->config, settings->serve.trust, &settings->serve.otlp, err);
+    settings->admin.otlp = settings->serve.otlp;
+    return rc;
+}
+
+static int serve(const struct cn_run_options *asked, struct cn_deployer *deployer,
+                 struct settings *settings, struct cn_err *err)
+{
+    bool development = asked->deploy.development;
+    int rc = cn_project_setup_log(asked->log, err);
+    if (rc == 0)
+        rc = cn_deployer_init(deployer, &asked->deploy, err);
+    if (rc == 0)
+        rc = cn_deployer_open(deployer, err);
+    if (rc == 0)
+        rc = choose(asked, deployer->projects[0].config, settings, err);
+    if (rc == 0 && !development && (asked->sandbox || deployer->projects[0].config->server.sandbox))
+        rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
+    if (rc == 0 && cn_deployer_wants_node(deployer))
+        rc = open_data(settings, deployer, err);
+    if (rc < 0)
+        return rc;
+    const struct cn_project *first = &deployer->projects[0];
+    rc = cn_project_make_data(first, err);
+    if (rc < 0)
+        return rc;
+    tell_if_open(first->data);
+    rc = open_admin(settings, asked, first, err);
+    if (rc < 0)
+        return rc;
+    char *cache = cn_sprintf("%s/cache", first->data);
+    cn_cache_setup(cache);
+    cn_free(cache);
+    add_sources(settings);
+    struct cn_watch watch;
+    cn_watch_init(&watch, deployer);
+    struct cn_serve_options *options = &settings->serve;
+    options->host = settings->host;
+    options->listen_fds = settings->listen_fds;
+    options->wall_ms = development ? DEV_WALL_MS : 0;
+    options->node = settings->data.node;
+    options->admin = &settings->admin;
+    options->show_errors = development;
+    options->load = cn_watch_load;
+    options->on_start = development ? cn_watch_start : NULL;
+    options->on_stop = cn_watch_stop;
+    options->data = &watch;
+    return cn_serve(options, err);
+}
+
+int cn_run(const struct cn_run_options *options, struct cn_err *err)
+{
+    struct cn_deployer deployer = {0};
+    struct settings settings = {0};
+    int rc = serve(options, &deployer, &settings, err);
+    cn_account_sources_clear();
+    cn_otlp_stop(settings.serve.otlp);
+    cn_data_close(&settings.data);
+    cn_adminconf_fini(&settings.adminconf);
+    cn_monitor_stop(&settings.monitor);
+    cn_deployer_fini(&deployer);
+    cn_tls_context_unref(settings.serve.tls);
+    cn_trust_free(settings.serve.trust);
+    cn_egress_free(settings.serve.egress);
+    cn_egress_free(settings.serve.proxies);
+    cn_free(settings.host);
+    cn_free(settings.listen_fds);
+    return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/run.h - a server from its settings to its end: what `cairn serve` and `cairn dev` are.
+ *
+ * A setting is taken from the command line, else from [cairn] of the first project, else its
+ * default. Then everything is opened in order (log, projects, sandbox, data directory, admin
+ * listener, exporter), served (serve.h), and closed in the reverse order.
+ *
+ * Threads: the main one. */
+#ifndef CN_SERVER_RUN_H
+#define CN_SERVER_RUN_H
+#include <stdbool.h>
+
+#include "server/deploy.h"
+
+struct cn_err;
+
+/* What the command line says. Texts are borrowed; NULL: not given. */
+struct cn_run_options {
+    struct cn_deploy_options deploy;
+    const char *listen; /* HOST:PORT */
+    const char *ip;     /* or the two parts of it, as wrangler has them */
+    const char *port;
+    const char *lanes;
+    const char *log; /* "json" or "pretty" */
+    const char *tls_cert, *tls_key;
+    const char *admin; /* HOST:PORT, or off */
+    const char *admin_token;
+    const char *sandbox_write; /* DIR[:DIR...] */
+    bool sandbox;
+};
+
+/* Serves until a signal ends it. */
+int cn_run(const struct cn_run_options *options, struct cn_err *err);
+
+#endif
