@@ -6,14 +6,15 @@ import { AbortController } from "./abort.js";
 import { DOMException } from "./dom-exception.js";
 import { ErrorEvent, Event, EventTarget, MessageEvent, defineHandlers, fire } from "./events.js";
 import { fetch } from "./fetch/fetch.js";
-import { concat, isReadableStream, readChunks } from "./streams/internal.js";
-import { clearTimeout, queueMicrotask, setTimeout } from "./timers.js";
+import { concat, isDisturbed, isLocked, isReadableStream, readChunks } from "./streams/internal.js";
+import { clearTimeout, setTimeout } from "./timers.js";
 import { URL } from "./url/url.js";
 
 const CONNECTING = 0;
 const OPEN = 1;
 const CLOSED = 2;
 const RECONNECT_MS = 2000;
+const RECONNECT_MS_MIN = 1000;
 const RECONNECT_MS_MAX = 10_000;
 /** A line without an end, or an event without one: beyond this the stream is given up. */
 const EVENT_SIZE_MAX = 16 * 1024 * 1024;
@@ -76,6 +77,7 @@ export class EventSource extends EventTarget {
   #reconnectMs = RECONNECT_MS;
   #timer = 0;
   #origin = "";
+  #hadNoBody = false; // an answer without a body is forgiven once
   // The event that is being received.
   #data = [];
   #dataSize = 0;
@@ -108,11 +110,11 @@ export class EventSource extends EventTarget {
   /** An EventSource that reads an event stream, once. */
   static from(stream) {
     if (!isReadableStream(stream)) throw parameterError("from", "EventSource", 1, "ReadableStream");
+    if (isLocked(stream)) throw new TypeError("This ReadableStream is locked.");
+    if (isDisturbed(stream)) throw new TypeError("This ReadableStream has already been read from.");
     const source = new EventSource(INTERNAL);
-    queueMicrotask(() => {
-      source.#opened();
-      source.#read(stream, false);
-    });
+    source.#state = OPEN;
+    source.#read(stream, false, () => source.#opened()); // whoever made it may still listen to "open"
     return source;
   }
 
@@ -130,15 +132,20 @@ export class EventSource extends EventTarget {
     }
     if (this.#state === CLOSED) return;
     const type = response.headers.get("content-type") ?? "";
-    if (response.status === 204 || !response.ok || !/^text\/event-stream(?:;|$)/i.test(type.trim())) {
+    if (!response.ok || !/^text\/event-stream(?:;|$)/i.test(type.trim())) {
       if (response.body) response.body.cancel().catch(() => {});
       this.#failed(new TypeError(`The server answered ${response.status} with the type '${type}'.`), false);
       return;
     }
     this.#origin = new URL(response.url || this.#url).origin;
+    if (response.body === null) {
+      const again = !this.#hadNoBody;
+      this.#hadNoBody = true;
+      this.#failed(new Error(`The server provided no content.${again ? " Will try reconnecting." : ""}`), again);
+      return;
+    }
     this.#opened();
-    if (response.body === null) this.#failed(new TypeError("The event stream is empty."), true);
-    else this.#read(response.body, true);
+    this.#read(response.body, true);
   }
 
   #opened() {
@@ -147,9 +154,11 @@ export class EventSource extends EventTarget {
     fire(this, new Event("open"));
   }
 
-  #read(stream, again) {
+  #read(stream, again, opened = null) {
     const lines = new LineReader((line) => this.#line(line));
-    readChunks(stream, (chunk) => lines.push(chunk)).then(
+    const chunks = () => readChunks(stream, (chunk) => lines.push(chunk));
+    const done = opened === null ? chunks() : Promise.resolve().then(() => (opened(), chunks()));
+    done.then(
       () => this.#failed(new TypeError("The event stream has ended."), again),
       (error) => this.#failed(error, again && !(error instanceof RangeError)),
     );
@@ -187,18 +196,18 @@ export class EventSource extends EventTarget {
     } else if (field === "id") {
       if (!value.includes("\0")) this.#lastEventId = value;
     } else if (field === "retry" && /^\d+$/.test(value)) {
-      this.#reconnectMs = Math.min(+value, RECONNECT_MS_MAX);
+      this.#reconnectMs = Math.max(Math.min(+value, RECONNECT_MS_MAX), RECONNECT_MS_MIN);
     }
   }
 
   #dispatch() {
-    const data = this.#data;
+    const data = this.#data.join("\n");
     const type = this.#type || "message";
     this.#data = [];
     this.#dataSize = 0;
     this.#type = "";
-    if (data.length === 0) return;
-    fire(this, new MessageEvent(type, { data: data.join("\n"), origin: this.#origin, lastEventId: this.#lastEventId }));
+    if (data === "") return;
+    fire(this, new MessageEvent(type, { data, origin: this.#origin, lastEventId: this.#lastEventId }));
   }
 
   close() {
@@ -220,6 +229,9 @@ export class EventSource extends EventTarget {
     return this.#state;
   }
 }
+Object.defineProperty(EventSource.prototype, Symbol.dispose, {
+  value: EventSource.prototype.close, writable: true, configurable: true,
+});
 defineHandlers(EventSource.prototype, ["open", "message", "error"]);
 finishInterface(EventSource);
 defineConstants(EventSource, { CONNECTING, OPEN, CLOSED });

@@ -40,8 +40,16 @@ export class Event {
     dispatch = (target, event, listeners) => {
       event.#target = target;
       event.#phase = 2;
+      const handler = looseHandler(target, event.#type);
+      if (handler !== null) {
+        try {
+          if (handler.call(target, event) === false) event.preventDefault();
+        } catch (error) {
+          reportException(error);
+        }
+      }
       const list = listeners ? listeners.get(event.#type) : undefined;
-      if (list !== undefined) {
+      if (list !== undefined && !event.#stoppedNow) {
         // Listeners that are added meanwhile do not run; those that are removed do not either.
         for (const listener of list.slice()) {
           if (listener.removed) continue;
@@ -120,6 +128,19 @@ export class Event {
   composedPath() {
     return brand(this).#phase === 0 ? [] : [this.#target];
   }
+}
+
+const attributes = new Set(); // the types that have handler attributes somewhere
+
+/**
+ * A function that a script has put on a target as `on` and the type, where that is no attribute of
+ * its interface: the platform calls it before all listeners.
+ */
+function looseHandler(target, type) {
+  const name = `on${type}`;
+  if (attributes.has(type) && !Object.hasOwn(target, name)) return null;
+  const handler = target[name];
+  return typeof handler === "function" ? handler : null;
 }
 
 function brand(event) {
@@ -243,6 +264,7 @@ export function hasListeners(target, type) {
  */
 export function defineHandlers(prototype, types, changed = undefined) {
   for (const type of types) {
+    attributes.add(type);
     const find = (target) => (listenersOf(target).get(type) ?? []).find((listener) => listener.handler);
     const accessors = {
       get handler() {

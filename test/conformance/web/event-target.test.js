@@ -150,3 +150,20 @@ test("methods refuse other receivers", () => {
   assertThrows(TypeError, () => EventTarget.prototype.addEventListener.call({}, "x", () => {}), /^Illegal invocation/);
   assert(true);
 });
+
+test("a function put on a target as on + type is called before its listeners", () => {
+  let fell = false;
+  class Emitter extends EventTarget {
+    onfell() { fell = true; }
+  }
+  const target = new Emitter();
+  const seen = [];
+  target.addEventListener("rose", () => seen.push("listener"));
+  target.onrose = (event) => seen.push(["handler", event.type]);
+  target.onsat = 5;
+  assertEquals([target.dispatchEvent(new Event("rose")), target.dispatchEvent(new Event("sat")), target.dispatchEvent(new Event("fell"))], [true, true, true]);
+  assertEquals([seen, fell], [[["handler", "rose"], "listener"], true]);
+  target.onrose = (event) => event.stopImmediatePropagation();
+  target.dispatchEvent(new Event("rose"));
+  assertEquals(seen.length, 2);
+});
