@@ -387,7 +387,8 @@ export class Reader {
     const tracks = (byte & format.VIEW_TRACKS_LENGTH) !== 0;
     const constructor = this.#viewType(byte & ~format.VIEW_TRACKS_LENGTH);
     const buffer = this.value();
-    if (!(buffer instanceof ArrayBuffer)) throw dataError("a view has no buffer");
+    const isShared = typeof SharedArrayBuffer === "function" && buffer instanceof SharedArrayBuffer;
+    if (!(buffer instanceof ArrayBuffer) && !isShared) throw dataError("a view has no buffer");
     const offset = this.uint();
     const length = tracks ? undefined : this.uint();
     return (this.objects[number] = this.#attempt(() => new constructor(buffer, offset, length)));

@@ -239,6 +239,7 @@ class AttributesIterator {
     this.#changes = token.changes;
   }
   next() {
+    if (this.#token.handle === null) throw invalid();
     if (this.#token.changes !== this.#changes) {
       throw new TypeError("The attributes of this element have been modified during iteration. You must create a new iterator after modifying attributes.");
     }

@@ -25,6 +25,7 @@ function transferOf(object) {
     const transfer = transferables.get(p);
     if (transfer !== undefined) return transfer;
   }
+  if (ArrayBuffer.isView(object) || isShared(object)) throw dataCloneError("Object is not transferable");
   throw new TypeError("Object is not transferable");
 }
 
@@ -33,6 +34,9 @@ let copyOf = () => undefined;
 export function setCopyOf(copy) {
   copyOf = copy;
 }
+
+/** Memory that is shared stays shared: the clone refers to the same. */
+const isShared = (object) => typeof SharedArrayBuffer === "function" && object instanceof SharedArrayBuffer;
 
 /** A value's clone, with the objects of `transfer` moved instead of copied. */
 export function cloneWithTransfer(value, transfer) {
@@ -47,7 +51,7 @@ export function cloneWithTransfer(value, transfer) {
   const indexes = new Map(); // transferred object -> where its successor will be in externals
   const write = (object, writer) => {
     if (!moves.has(object)) {
-      const copy = copyOf(object);
+      const copy = isShared(object) ? object : copyOf(object);
       if (copy === undefined) return false;
       writer.byte(TRANSFERRED);
       writer.external(copy);

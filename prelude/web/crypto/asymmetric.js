@@ -53,6 +53,8 @@ const rsaAlg = {
   "RSA-PSS": (hash) => `PS${hash === "SHA-1" ? 1 : hash.slice(4)}`,
   "RSA-OAEP": (hash) => (hash === "SHA-1" ? "RSA-OAEP" : `RSA-OAEP-${hash.slice(4)}`),
 };
+const knownRsaAlgs = () =>
+  Object.values(rsaAlg).flatMap((of) => ["SHA-1", "SHA-256", "SHA-384", "SHA-512"].map((hash) => of(hash)));
 
 function rsa(name) {
   const side = name === "RSA-OAEP" ? sides.encrypt : sides.sign;
@@ -77,7 +79,7 @@ function rsa(name) {
         isPrivate = material.d !== undefined;
         checkUsages(usages, isPrivate ? side.privateUsages : side.publicUsages);
         checkJwk(material, { kty: "RSA", use: name === "RSA-OAEP" ? "enc" : "sig", usages, extractable });
-        checkAlg(material, rsaAlg[name](hash.name));
+        checkAlg(material, rsaAlg[name](hash.name), knownRsaAlgs());
         if (material.oth !== undefined) throw notSupported("RSA keys with more than two primes are not supported.");
         const names = isPrivate ? RSA_PARTS : RSA_PARTS.slice(0, 2);
         data = importParts(KIND.RSA, isPrivate, names.map((part) => partBytes(material, part)));
@@ -197,7 +199,7 @@ function elliptic(name, side, use) {
       if (format === "jwk") {
         checkJwk(material, { kty: "EC", use, usages, extractable });
         if (material.crv !== namedCurve) throw dataError(`The JWK's "crv" must be "${namedCurve}", not "${material.crv}".`);
-        if (name === "ECDSA") checkAlg(material, alg[namedCurve]);
+        if (name === "ECDSA") checkAlg(material, alg[namedCurve], Object.values(alg));
         const names = isPrivate ? EC_PARTS : EC_PARTS.slice(0, 2);
         data = importParts(kind, isPrivate, names.map((part) => partBytes(material, part)));
       } else {

@@ -48,7 +48,11 @@ export function checkJwk(jwk, { kty, use, usages, extractable }) {
   if (jwk.ext === false && extractable) throw dataError(`The JWK says that the key is not extractable.`);
 }
 
-export function checkAlg(jwk, alg) {
+/** `known`, if given: names that are right for another hash or curve; any other is none that is known. */
+export function checkAlg(jwk, alg, known = null) {
+  if (jwk.alg !== undefined && known !== null && !known.includes(jwk.alg)) {
+    throw new DOMException(`Unrecognized or unimplemented algorithm "${jwk.alg}" listed in JSON Web Key Algorithm parameter.`, "NotSupportedError");
+  }
   if (jwk.alg !== undefined && jwk.alg !== alg) throw dataError(`The JWK's "alg" must be "${alg}", not "${jwk.alg}".`);
 }
 

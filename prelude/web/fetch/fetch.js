@@ -7,7 +7,7 @@
 // of the Response, holds the Exchange. So a Response that is dropped unread can be collected, and
 // a FinalizationRegistry then closes its connection.
 import { gated, outputGate, takeSubrequest } from "../../internal/turn.js";
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
 import { forgetAborted, whenAborted } from "../abort.js";
 import { pumpTo } from "../streams/internal.js";
@@ -29,6 +29,7 @@ const NULL_BODY_STATUSES = new Set([101, 204, 205, 304]);
 const CODINGS = new Set(["gzip", "x-gzip", "deflate", "br", "zstd"]);
 /** Names the client writes itself, or that would contradict what it writes. */
 const NOT_SENT = new Set(["host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"]);
+const STRIPS_AUTHORIZATION = !isFlagOff("strip_authorization_on_cross_origin_redirect");
 /** Headers that describe a body; they go when a redirect drops the body. */
 const BODY_HEADERS = new Set(["content-encoding", "content-language", "content-location", "content-type", "content-length"]);
 /** Headers that are meant for one origin only. */
@@ -236,7 +237,7 @@ async function run(parts) {
       body = null;
       [names, values] = without(names, values, BODY_HEADERS);
     }
-    if (next.origin !== url.origin) [names, values] = without(names, values, ORIGIN_HEADERS);
+    if (STRIPS_AUTHORIZATION && next.origin !== url.origin) [names, values] = without(names, values, ORIGIN_HEADERS);
     url = next;
   }
 }

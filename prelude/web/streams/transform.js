@@ -1,5 +1,6 @@
 // TransformStream. https://streams.spec.whatwg.org/#ts
 import { finishInterface } from "../../internal/interface.js";
+import { isFlagOff } from "../../internal/native.js";
 import {
   Deferred, INTERNAL, LazyPromise, attempt, callback, dictionary, highWaterMark, illegalConstructor,
   illegalInvocation, isObject, queuingStrategy, react, resolved, then, enforceRange } from "./common.js";
@@ -7,6 +8,8 @@ import { DefaultController, ERRORED, StreamRecord } from "./readable-core.js";
 import { ERRORED as WRITABLE_ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
 import { streamObject } from "./readable.js";
 import { writableObject } from "./writable.js";
+
+const HAS_BACKPRESSURE = !isFlagOff("fixup-transform-stream-backpressure");
 
 export class TransformRecord {
   /** `transform(chunk)`, `flush()` and `cancel(reason)` return undefined or a promise, or are null. */
@@ -79,7 +82,7 @@ export class TransformRecord {
       throw this.readable.error;
     }
     const backpressure = !output.shouldPull();
-    if (backpressure !== this.backpressure) this.setBackpressure(true);
+    if (HAS_BACKPRESSURE && backpressure !== this.backpressure) this.setBackpressure(true);
   }
 
   terminate() {

@@ -15,8 +15,10 @@ export const makeHeaders = (pairs) => new Headers(pairs);
 /** Headers as they would arrive: with the length of the body, if it is known. */
 function headersOf(request) {
   const pairs = [...request.headers];
-  const length = request.body === null ? null : expectedLength(request.body);
-  if (length !== null && !request.headers.has("content-length")) pairs.push(["content-length", `${length}`]);
+  if (request.body === null || request.headers.has("content-length")) return pairs;
+  const length = expectedLength(request.body);
+  if (length !== null) pairs.push(["content-length", `${length}`]);
+  else if (!request.headers.has("transfer-encoding")) pairs.push(["transfer-encoding", "chunked"]);
   return pairs;
 }
 
@@ -44,9 +46,13 @@ export function decodeIncoming({ url, method, headers, body, cf, signal }) {
 
 const CODES = [[], [["content-type", "text/plain;charset=UTF-8"]], [["content-type", "application/json"]]];
 
-/** Bodies stay as their scripts see them: content-encoding is for those outside. */
-export function encodeResponse(response) {
+/**
+ * Bodies stay as their scripts see them: content-encoding is for those outside. `isValue`: it is given as an
+ * argument or a result, and may be an error response; as an answer to a request it may not.
+ */
+export function encodeResponse(response, isValue = false) {
   if (!isResponse(response)) throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
+  if (response.type === "error" && isValue) return { status: 0 };
   if (response.type === "error") throw new TypeError("Return value from serve handler must not be an error response (like Response.error())");
   const { status, statusText, headers, body, webSocket, encodeBody, cf } = responseParts(response, false);
   return { status, statusText, headers, body, webSocket: sendSocket(webSocket), encodeBody: encodeBody === "manual" ? encodeBody : undefined, cf };
@@ -63,6 +69,7 @@ function decoded(body, pairs) {
 }
 
 export function decodeResponse({ status, statusText, headers, body, webSocket = null, encodeBody, cf }) {
+  if (status === 0) return Response.error();
   let pairs = headers;
   if (typeof headers === "number") pairs = CODES[headers];
   else if (typeof headers === "string") {

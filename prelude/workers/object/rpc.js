@@ -165,7 +165,7 @@ class CallContext {
       return write(writer, TAG.SIGNAL, { aborted, reason, reference: aborted ? undefined : this.reference(new SignalSource(value)) });
     }
     if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequest(value));
-    if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value));
+    if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value, true));
     if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
     const prototype = Object.getPrototypeOf(value);
     if (typeof value === "object" && prototype !== Object.prototype && !Array.isArray(value)) {

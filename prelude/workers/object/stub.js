@@ -1,6 +1,6 @@
 // The stub of a Durable Object: fetch() and every method of its class.
 import { gated } from "../../internal/turn.js";
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
 import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
@@ -17,6 +17,7 @@ import { KIND, makeObjectStub, remoteError, serializeArguments, setObjectStub } 
 const BASE = "https://object/";
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 const REDIRECTS_MAX = 20;
+const STRIPS_AUTHORIZATION = !isFlagOff("strip_authorization_on_cross_origin_redirect");
 
 export function newStub(ns, id) {
   return makeObjectStub(new ObjectTarget(ns, id));
@@ -53,7 +54,12 @@ export async function fetchBy(send, input, init, target = null) {
 
 /** The request that follows an answer with a redirect: to the same object or service, as the platform does. */
 function redirected(request, status, url, hasBody) {
-  const { method, headers, signal } = request;
+  const { method, signal } = request;
+  let { headers } = request;
+  if (STRIPS_AUTHORIZATION && new URL(request.url).origin !== url.origin) {
+    headers = new Headers(headers);
+    for (const name of ["authorization", "proxy-authorization", "cookie"]) headers.delete(name);
+  }
   if ((status < 303 && method === "POST") || (status === 303 && method !== "GET" && method !== "HEAD")) {
     const kept = new Headers(headers);
     for (const name of ["content-type", "content-length", "content-encoding", "content-language"]) kept.delete(name);

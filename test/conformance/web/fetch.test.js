@@ -221,3 +221,19 @@ test("data: URLs", async () => {
   assertEquals(await (await fetch("data:;base64,aGk=")).text(), "hi");
   await assertRejects(TypeError, fetch("data:nothing"));
 });
+
+test("data: the type is written as it was understood", async () => {
+  const types = {
+    'text/html;a="b"': "text/html;a=b",
+    'TEXT/HTML;A="x y";a=2': 'text/html;a="x y"',
+    "text/plain;;b=1;c": "text/plain;b=1",
+    'image/svg+xml;n="q\\"r"': 'image/svg+xml;n="q\\"r"',
+    "nonsense": "text/plain;charset=US-ASCII",
+    "": "text/plain;charset=US-ASCII",
+    ";charset=utf-8": "text/plain;charset=utf-8",
+  };
+  for (const [given, expected] of Object.entries(types)) {
+    const response = await fetch(`data:${given},x`);
+    assertEquals([given, response.headers.get("content-type")], [given, expected]);
+  }
+});

@@ -240,3 +240,10 @@ test("a rewriter can be used again", async () => {
   const rewriter = new HTMLRewriter().on("p", { element(e) { e.after("!"); } });
   assertEquals([await rewriter.transform(new Response("<p></p>")).text(), await rewriter.transform(new Response("<p>x</p>")).text()], ["<p></p>!", "<p>x</p>!"]);
 });
+
+test("attributes: an iterator is over with its handler", async () => {
+  let kept;
+  const rewritten = new HTMLRewriter().on("p", { element(e) { kept = e.attributes; } }).transform(new Response("<p a=1 b=2>x</p>"));
+  await rewritten.text();
+  assertThrows(TypeError, () => kept.next(), "This content token is no longer valid. Content tokens are only valid during the execution of the relevant content handler.");
+});

@@ -144,5 +144,15 @@ test("transfer moves buffers", () => {
   assertThrows("DataCloneError", () => structuredClone({ kept, f() {} }, { transfer: [kept] }));
   assertEquals(kept.byteLength, 2, "nothing is detached when the clone fails");
   assertThrows(TypeError, () => structuredClone(1, { transfer: [{}] }), "Object is not transferable");
+  assertThrows("DataCloneError", () => structuredClone(1, { transfer: [new Uint8Array(new SharedArrayBuffer(8))] }));
   assertThrows(TypeError, () => structuredClone());
+});
+
+test("shared memory stays shared", () => {
+  const shared = new SharedArrayBuffer(4);
+  const clone = structuredClone({ bytes: new Uint8Array(shared, 1, 2), all: new Uint32Array(shared), shared });
+  assertEquals([clone.bytes.constructor, clone.bytes.byteOffset, clone.bytes.length, clone.all.length], [Uint8Array, 1, 2, 1]);
+  assert(clone.shared instanceof SharedArrayBuffer && clone.bytes.buffer === clone.shared);
+  new Uint8Array(shared)[1] = 7;
+  assertEquals(clone.bytes[0], 7);
 });

@@ -407,3 +407,10 @@ test("a JWK for RS256 is no key for RSA-PSS", async () => {
   const jwk = await subtle.exportKey("jwk", publicKey);
   await assertRejects("DataError", subtle.importKey("jwk", jwk, { name: "RSA-PSS", hash: "SHA-256" }, true, ["verify"]));
 }, { differs: { workerd: "it takes such keys" } });
+
+test("a JWK's alg that nobody knows is not supported", async () => {
+  for (const [kty, algorithm] of [["RSA", { name: "RSA-OAEP", hash: "SHA-1" }], ["EC", { name: "ECDSA", namedCurve: "P-256" }]]) {
+    const jwk = { kty, alg: "XX99", crv: "P-256", n: "AQAB", e: "AQAB", x: "AQAB", y: "AQAB" };
+    await assertRejects("NotSupportedError", crypto.subtle.importKey("jwk", jwk, algorithm, true, []));
+  }
+});
