@@ -14,6 +14,7 @@
 
 #include "assets/assets_private.h"
 #include "assets/types.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -218,14 +219,21 @@ static int add_file(struct cn_assets *assets, const char *path, struct cn_err *e
 }
 
 /* What a folder of assets says about itself is no asset. */
-static bool is_special(const char *path)
+static bool is_special(const struct cn_assets *assets, const char *path)
 {
     static const char *const names[] = {".assetsignore", "_headers", "_redirects"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    static const char *const pages[] = {"_worker.js", "_routes.json", "functions"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
         if (strcmp(path, names[i]) == 0)
             return true;
     }
-    return false;
+    for (size_t i = 0; assets->options.pages && i < CN_ARRAY_COUNT(pages); i++) {
+        if (strcmp(path, pages[i]) == 0)
+            return true;
+    }
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return assets->options.pages && (strcmp(name, "node_modules") == 0 ||
+                                     strcmp(name, ".git") == 0 || strcmp(name, ".DS_Store") == 0);
 }
 
 static int walk(struct cn_assets *assets, const char *folder, int depth, const struct walked *above,
@@ -248,7 +256,7 @@ static int walk(struct cn_assets *assets, const char *folder, int depth, const s
         char *file = cn_sprintf("%s/%s", assets->directory, path);
         struct walked walked;
         bool is_folder = is_folder_to_walk(assets, file, above, &walked);
-        if (is_special(path) || cn_asset_ignored(&assets->rules, path, is_folder))
+        if (is_special(assets, path) || cn_asset_ignored(&assets->rules, path, is_folder))
             ;
         else if (strcmp(path, "_worker.js") == 0)
             rc = cn_err_set(err, CN_EINVALID,

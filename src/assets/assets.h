@@ -60,6 +60,7 @@ struct cn_assets_options {
     const char *const
         *first; /* run_worker_first = [...]: patterns, "!" before those that are not */
     size_t first_count;
+    bool pages;      /* of a Pages project: its worker lies among them, and is none of them */
     bool navigation; /* assets_navigation_prefers_asset_serving */
     int copy_fd;     /* an empty file for the copy (A3), which becomes the assets'; -1: none */
 };

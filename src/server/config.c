@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -787,6 +788,90 @@ static void apply_secrets(struct cn_config *config)
                  config->path, required->items[i]);
 }
 
+/* ---- Pages ------------------------------------------------------------------------ */
+
+/* The folder's own file, if there is one. Owned. */
+static char *existing(const char *folder, const char *name, bool is_folder)
+{
+    char *path = cn_sprintf("%s/%s", folder, name);
+    struct stat info;
+    if (stat(path, &info) == 0 && (is_folder ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode)))
+        return path;
+    cn_free(path);
+    return NULL;
+}
+
+static void push_text(struct cn_confnode *list, const char *mark, const char *text)
+{
+    char *whole = cn_sprintf("%s%s", mark, text);
+    cn_confnode_push(list, cn_confnode_new_text(CN_CONF_STRING, whole, strlen(whole), 1, 1));
+    cn_free(whole);
+}
+
+static void push_routes(struct cn_confnode *list, const char *mark, const struct cn_confnode *from)
+{
+    for (size_t i = 0; from && from->kind == CN_CONF_ARRAY && i < from->count; i++)
+        if (from->items[i]->kind == CN_CONF_STRING)
+            push_text(list, mark, from->items[i]->text);
+}
+
+/* Which requests the worker gets: _routes.json says it, or all of them. */
+static int read_pages_routes(struct cn_config *config, const char *folder, struct cn_err *err)
+{
+    struct cn_confnode *first = cn_confnode_new(CN_CONF_ARRAY, 1, 1);
+    struct cn_buf text = {0};
+    char *path = existing(folder, "_routes.json", false);
+    config->pages_node = first;
+    config->assets.run_worker_first = first;
+    int rc = path ? cn_files_read(path, CN_CONF_SIZE_MAX, &text, err) : 0;
+    struct cn_confnode *root =
+        path && rc == 0 ? cn_jsonc_parse(path, (const char *)text.data, text.size, err) : NULL;
+    if (path && rc == 0 && (!root || root->kind != CN_CONF_TABLE)) {
+        rc = root ? cn_err_set(err, CN_EINVALID, "%s: the file must hold an object", path)
+                  : CN_EINVALID;
+    } else if (root) {
+        push_routes(first, "", cn_confnode_find(root, "include"));
+        push_routes(first, "!", cn_confnode_find(root, "exclude"));
+    } else if (rc == 0) {
+        push_text(first, "", "/*");
+    }
+    cn_confnode_free(root);
+    cn_buf_fini(&text);
+    cn_free(path);
+    return rc;
+}
+
+/* A Pages project is assets with a worker before them: _worker.js among the assets (a file, or a
+ * folder with index.js), else `functions` beside the configuration, else none. */
+static int read_pages(struct cn_config *config, struct cn_err *err)
+{
+    const char *name = config->pages_build_output_dir;
+    if (!name || !*config->dir)
+        return 0;
+    char *folder = *name == '/' ? cn_strdup(name) : cn_sprintf("%s/%s", config->dir, name);
+    char *script = existing(folder, "_worker.js", false);
+    char *page = existing(folder, "404.html", false);
+    if (!script)
+        script = existing(folder, "_worker.js/index.js", false);
+    char *functions = script ? NULL : existing(config->dir, "functions", true);
+    if (functions)
+        config->functions = keep_text(config, cn_strdup(functions));
+    config->main =
+        script || functions ? keep_text(config, cn_strdup(script ? script : functions)) : NULL;
+    config->assets = (struct cn_config_assets){
+        .directory = name,
+        .binding = "ASSETS",
+        .not_found_handling = page ? "404-page" : "single-page-application",
+    };
+    config->assets_set = true;
+    int rc = config->main ? read_pages_routes(config, folder, err) : 0;
+    cn_free(functions);
+    cn_free(script);
+    cn_free(page);
+    cn_free(folder);
+    return rc;
+}
+
 /* ---- the whole ------------------------------------------------------------------ */
 
 static int load(struct cn_config *config, const struct cn_config_options *options,
@@ -817,6 +902,13 @@ static int load(struct cn_config *config, const struct cn_config_options *option
         cn_free(config->hosted);
         config->hosted = NULL;
     }
+    if (config->pages_build_output_dir && (config->main || config->assets_set))
+        return cn_schema_fail(&loader.reader, node_of(&loader, "pages_build_output_dir"), err,
+                              "\"pages_build_output_dir\" and \"%s\" exclude each other",
+                              config->main ? "main" : "assets");
+    rc = read_pages(config, err);
+    if (rc < 0)
+        return rc;
     config->env = loader.env ? loader.env->key : NULL;
     int (*const steps[])(struct loader *, struct cn_err *) = {
         check_name,    check_compatibility, read_routes,        check_bindings,
@@ -975,5 +1067,6 @@ void cn_config_free(struct cn_config *config)
     cn_free(config->missing.items);
     cn_confnode_free(config->root);
     cn_confnode_free(config->secrets_node);
+    cn_confnode_free(config->pages_node);
     cn_free(config);
 }

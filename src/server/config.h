@@ -287,6 +287,8 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_ratelimit) ratelimits;
     struct cn_config_assets assets;
     bool assets_set;
+    const char *pages_build_output_dir; /* read_pages() makes `main` and `assets` of it */
+    const char *functions;              /* absolute: a Pages project's routes, or NULL */
     CN_CONFIG_LIST(cn_config_service) services;
     CN_CONFIG_LIST(cn_config_tail) tail_consumers;
     const struct cn_confnode *observability; /* a table (deploy_tail.c), or NULL */
@@ -314,6 +316,7 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_missing) missing;
     char *hosted;     /* "account_id, workers_dev": keys that mean nothing here, or NULL */
     char *name_owned; /* backs `name` when it was composed */
+    struct cn_confnode *pages_node;   /* owned: what _routes.json says, as patterns */
     struct cn_confnode *secrets_node; /* owned: .dev.vars as a table */
     char **var_texts;                 /* owned: JSON and --var texts */
     size_t var_text_count;
@@ -334,8 +337,8 @@ struct cn_config_options {
  * the caller owns *config and frees it with cn_config_free(). */
 int cn_config_load(const char *project, const struct cn_config_options *options,
                    struct cn_config **config, struct cn_err *err);
-/* The same from text, for tests and fuzzing: no files are read. `is_toml` says
- * which language. */
+/* The same from text, for tests and fuzzing: no files are read, but a Pages project is looked at.
+ * `is_toml` says which language. */
 int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t length,
                         const struct cn_config_options *options, struct cn_config **config,
                         struct cn_err *err);

@@ -397,7 +397,7 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("cache", UNBUILT),
     NAMED("containers", OWN | UNBUILT),
     NAMED("site", TOP | UNBUILT),
-    NAMED("pages_build_output_dir", TOP | UNBUILT),
+    STRING(cn_config, pages_build_output_dir, .flags = TOP),
     NAMED("wasm_modules", TOP | UNBUILT),
     NAMED("text_blobs", TOP | UNBUILT),
     NAMED("data_blobs", TOP | UNBUILT),

@@ -256,6 +256,7 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
     static const char *const missing[] = {"none", "404-page", "single-page-application"};
     struct cn_assets_options options = {
         .has_worker = script->has_source,
+        .pages = config->pages_build_output_dir != NULL,
         .navigation =
             cn_compat_is_on("assets_navigation_prefers_asset_serving", config->compatibility_date,
                             config->compatibility_flags.items, config->compatibility_flags.count),

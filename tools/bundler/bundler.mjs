@@ -20,6 +20,7 @@ import { builtinModules } from "node:module";
 import path from "node:path";
 import readline from "node:readline";
 import * as esbuild from "esbuild";
+import { functionsEntry } from "./pages.mjs";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
 import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
@@ -98,6 +99,7 @@ async function rebuild(job, { context, state, awaits }) {
  * rewritten script needs (turns.mjs).
  */
 async function wrapper(job, result, awaits) {
+  if (job.functions && !awaits) return [`(function(__cairn){"use strict";${DECLARED}\n`, "\nreturn __worker;\n})\n"];
   if (awaits) return [`(function(__cairn){"use strict";${DECLARED}return(async()=>{\n`, "\nreturn __cairn.exports;\n})()})\n"];
   const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
   if (entry && entry[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8")))
@@ -143,17 +145,34 @@ function options(job, state, awaits) {
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [aliases(job), provided(job, state), content(job, state)],
+    plugins: [functions(job, state), aliases(job), provided(job, state), content(job, state)],
   };
-  if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [job.entry] };
+  const entry = job.functions ? "cairn:functions" : job.entry;
+  if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [entry] };
   // Only ES modules may await; this one exports nothing, so that its text fits into a function.
   return {
     ...common,
     format: "esm",
     stdin: {
-      contents: `import * as exports from ${JSON.stringify(job.entry)}; __cairn.exports = exports;`,
+      contents: `import * as exports from ${JSON.stringify(entry)}; __cairn.exports = exports;`,
       resolveDir: job.dir,
       sourcefile: "cairn:entry",
+    },
+  };
+}
+
+/** The entry of a Pages project: its `functions/` (pages.mjs). */
+function functions(job, state) {
+  return {
+    name: "cairn-functions",
+    setup(build) {
+      if (!job.functions) return;
+      build.onResolve({ filter: /^cairn:functions$/ }, () => ({ path: "entry", namespace: "cairn-functions" }));
+      build.onLoad({ filter: /.*/, namespace: "cairn-functions" }, async () => {
+        const { contents, folders } = await functionsEntry(job.functions);
+        for (const folder of folders) state.inputs.add(folder);
+        return { contents, loader: "js", resolveDir: job.dir };
+      });
     },
   };
 }
