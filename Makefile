@@ -27,7 +27,7 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
 # libcurl is loaded with the first request that goes out: src/net/curl_lazy.c.
 PKG_LIBS   = $(shell pkg-config --libs $(filter-out libcurl,$(PKGS)))
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
-             -Isrc -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
+             -Isrc -Ibuild -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
 
 # -std=c11: without GNU extensions SQLite does not read the time stamp counter at every step of a
@@ -87,7 +87,15 @@ setup: ## install missing packages (Debian and npm)
 setup-test:
 	@tools/setup test
 
-$(B)/obj/%.o: src/%.c
+# The border with JavaScript: one table, src/bindings/border.ts.
+build/border/made: src/bindings/border.ts tools/border.mjs
+	$(call say,BORDER,$<)
+	$(Q)node tools/border.mjs $< $(@D)
+	@touch $@
+build/border/%.h: build/border/made ;
+build/border/check.c: build/border/made ;
+
+$(B)/obj/%.o: src/%.c | build/border/made
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
@@ -133,6 +141,9 @@ $(B)/obj/prelude-node.o: tools/embed.S build/prelude-node.js
 	@mkdir -p $(@D)
 	$(call say,AS,build/prelude-node.js)
 	$(Q)$(CC) -DNAME=cn_prelude_node -DFILE='"build/prelude-node.js"' -c $< -o $@
+$(B)/obj/border.o: build/border/check.c | build/border/made
+	@mkdir -p $(@D)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 $(B)/obj/openapi.o: tools/embed.S src/admin/openapi.json
 	@mkdir -p $(@D)
 	$(call say,AS,src/admin/openapi.json)
@@ -155,7 +166,7 @@ $(B)/obj/prelude-parts.o: tools/embed.S build/prelude.js
 	$(call say,AS,build/prelude-parts.js)
 	$(Q)$(CC) -DNAME=cn_prelude_parts -DFILE='"build/prelude-parts.js"' -c $< -o $@
 
-$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-parts.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(B)/obj/dashboard.o $(THIRD)
+$(LIB): $(OBJS) $(B)/obj/prelude.o $(B)/obj/prelude-parts.o $(B)/obj/prelude-node.o $(B)/obj/openapi.o $(B)/obj/dashboard.o $(B)/obj/border.o $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -381,6 +392,7 @@ large: $(B)/cairn ## 2 GB through R2 with little memory; takes a minute and 2 GB
 
 lint: setup ## layers, libraries' homes, refused functions, format, pages made from the tests
 	@tools/lint
+	@node tools/lint-border.mjs
 	@$(MAKE) --no-print-directory docs-check
 
 docs: ## docs/compatibility-ids.md from the ids in the tests

@@ -1,6 +1,7 @@
-// The functions that C provides (src/bindings/*.c), described in native.d.ts. User code cannot
+// The functions that C provides (src/bindings/*.c), described in src/bindings/border.ts. User code cannot
 // reach this object: it exists only as a parameter of the function that wraps the bundle.
 /* global __native, __options */
+/** @type {import("../../src/bindings/border.ts").Native & { turns: any }} */
 export const native = __native;
 // Options of the context: compatibility flags and dates, as the configuration gives them.
 export const options = __options;

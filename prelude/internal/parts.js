@@ -40,7 +40,7 @@ export function definePart(name) {
   let part = parts[name];
   if (part !== undefined) return part;
   let exports = null;
-  part = () => (exports ??= native.preludePart(name, ...places[name])(native, options, core));
+  part = () => (exports ??= native.preludePart(name, places[name][0], places[name][1])(native, options, core));
   part.loaded = () => exports;
   parts[name] = part;
   return part;

@@ -20,9 +20,9 @@
 //     themselves.
 // T5  Functions of the engine that settle a promise are nobody's code: they are called whatever has become
 //     of the context in which they were given.
+import { Clock } from "../../src/bindings/border.ts";
 import { native, options } from "./native.js";
 
-const TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, EVENT = 6, LAST_CONTEXT = 7, STRAY = 8;
 const clock = native.clock();
 const { mark } = native.turns; // made where the prelude begins: its own code is rewritten too
 /** What an invocation may do: open connections, write data points (AE-2). */
@@ -36,7 +36,7 @@ const { apply } = Reflect;
 let spendSubrequest, spendPoint, enter, closed, frameOf, objectOf, levelOf, withLevel, withFrame, make;
 
 class Context {
-  n = ++clock[LAST_CONTEXT];
+  n = ++clock[Clock.LAST_CONTEXT];
   #object;
   #trace;
   #high;
@@ -68,8 +68,8 @@ class Context {
         enter(context);
         return context;
       }
-      const object = clock[OBJECT];
-      const context = new Context(object, clock[TRACE], clock[REQUEST_HIGH], clock[REQUEST_LOW], clock[UNSAMPLED], clock[EVENT], object === 0 ? null : rootLevel(object), undefined);
+      const object = clock[Clock.OBJECT];
+      const context = new Context(object, clock[Clock.TRACE], clock[Clock.REQUEST_HIGH], clock[Clock.REQUEST_LOW], clock[Clock.UNSAMPLED], clock[Clock.EVENT], object === 0 ? null : rootLevel(object), undefined);
       mark[0] = context.n;
       return (turns.c = context);
     };
@@ -96,13 +96,13 @@ class Context {
     /** Code of the context goes on. False: its object was reset (T2). */
     enter = (context) => {
       if (context.#gone) return false;
-      const object = clock[OBJECT], trace = clock[TRACE];
+      const object = clock[Clock.OBJECT], trace = clock[Clock.TRACE];
       if (context.#object !== object || context.#trace !== trace) {
-        clock[OBJECT] = context.#object;
-        clock[TRACE] = context.#trace;
+        clock[Clock.OBJECT] = context.#object;
+        clock[Clock.TRACE] = context.#trace;
         if (!native.turnSwitch()) {
-          clock[OBJECT] = object;
-          clock[TRACE] = trace;
+          clock[Clock.OBJECT] = object;
+          clock[Clock.TRACE] = trace;
           let root = context.#level;
           while (root.parent !== null) root = root.parent;
           context.#gone = !root.evicted;
@@ -112,10 +112,10 @@ class Context {
           return enter(context);
         }
       }
-      clock[REQUEST_HIGH] = context.#high;
-      clock[REQUEST_LOW] = context.#low;
-      clock[UNSAMPLED] = context.#unsampled;
-      clock[EVENT] = context.#event;
+      clock[Clock.REQUEST_HIGH] = context.#high;
+      clock[Clock.REQUEST_LOW] = context.#low;
+      clock[Clock.UNSAMPLED] = context.#unsampled;
+      clock[Clock.EVENT] = context.#event;
       mark[0] = context.n;
       turns.c = context;
       return true;
@@ -247,21 +247,21 @@ export function takePoint() {
 }
 
 /** The number of the object whose code runs, or 0. */
-export const currentObject = () => clock[OBJECT];
+export const currentObject = () => clock[Clock.OBJECT];
 
 /** The number of the trace that it adds to (trace.js), or 0: nobody watches. */
-export const currentTrace = () => clock[TRACE];
+export const currentTrace = () => clock[Clock.TRACE];
 
 /** When the turn began, in milliseconds. */
-export const turnTime = () => clock[TIME];
+export const turnTime = () => clock[Clock.TIME];
 
 /**
  * The output gate (DO-TX-5): undefined if what the object whose code runs has written is durable,
  * or there is no object; else a promise of that moment. It never settles if the object is reset.
  */
 export function outputGate() {
-  const object = clock[OBJECT];
-  if ((object === 0 && clock[STRAY] === 0) || native.outputOpen(object)) return undefined;
+  const object = clock[Clock.OBJECT];
+  if ((object === 0 && clock[Clock.STRAY] === 0) || native.outputOpen(object)) return undefined;
   return new Promise((resolve, reject) => {
     native.storageSync(object, false, gated((failure) => (failure === undefined ? resolve() : reject(new Error(failure)))));
   });

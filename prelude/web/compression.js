@@ -1,4 +1,5 @@
 // CompressionStream and DecompressionStream: https://compression.spec.whatwg.org/
+import { Coding, Flush } from "../../src/bindings/border.ts";
 import { concat } from "./streams/internal.js";
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
@@ -7,11 +8,8 @@ import { illegalInvocation, then } from "./streams/common.js";
 import { streamObject } from "./streams/readable.js";
 import { writableObject } from "./streams/writable.js";
 
-// enum cn_codec_kind and cn_codec_flush of src/bindings/codec.h
-const ENCODERS = { deflate: 0, "deflate-raw": 1, gzip: 2, brotli: 7 };
-const DECODERS = { deflate: 3, "deflate-raw": 4, gzip: 5, brotli: 8 };
-const RUN = 0;
-const END = 2;
+const ENCODERS = { deflate: Coding.DEFLATE, "deflate-raw": Coding.DEFLATE_RAW, gzip: Coding.GZIP, brotli: Coding.BROTLI_ENCODE };
+const DECODERS = { deflate: Coding.INFLATE, "deflate-raw": Coding.INFLATE_RAW, gzip: Coding.GUNZIP, brotli: Coding.BROTLI_DECODE };
 // Bits of the status.
 const MORE = 1;
 const ENDED = 2;
@@ -35,11 +33,11 @@ class Codec {
   }
 
   transform(bytes, output) {
-    return bytes.byteLength >= LARGE ? this.runLarge(bytes, output) : this.run(bytes, RUN, output);
+    return bytes.byteLength >= LARGE ? this.runLarge(bytes, output) : this.run(bytes, Flush.RUN, output);
   }
 
   flush(output) {
-    return this.run(undefined, END, output);
+    return this.run(undefined, Flush.END, output);
   }
 
   close() {
@@ -66,11 +64,11 @@ class Codec {
     let input = bytes;
     do {
       try {
-        this.emit(await native.codecRunAsync(this.handle, input, RUN, this.status), RUN, output);
+        this.emit(await native.codecRunAsync(this.handle, input, Flush.RUN, this.status), Flush.RUN, output);
       } catch (error) {
         throw this.failure(error);
       }
-      this.check(this.status[0], RUN);
+      this.check(this.status[0], Flush.RUN);
       input = undefined;
       await output.wait();
     } while (this.status[0] & MORE);
@@ -87,7 +85,7 @@ class Codec {
       all = concat([this.held, bytes], this.held.length + bytes.length);
       this.held = null;
     }
-    if (mode !== END && all.length < HELD_MAX) this.held = all.length === 0 ? null : all;
+    if (mode !== Flush.END && all.length < HELD_MAX) this.held = all.length === 0 ? null : all;
     else output.push(all);
   }
 
@@ -98,7 +96,7 @@ class Codec {
   check(bits, mode) {
     if (!this.isDecoder) return;
     if (bits & TRAILING) throw new TypeError("Trailing bytes after end of compressed data");
-    if (mode === END && !(bits & (ENDED | MORE))) {
+    if (mode === Flush.END && !(bits & (ENDED | MORE))) {
       throw new TypeError("Called close() on a decompression stream with incomplete data");
     }
   }

@@ -3,6 +3,7 @@
 // C tokenizes, matches selectors and writes the output (src/html/rewriter.h); here its
 // events become calls of handlers. A token object is valid while its handler runs: `token` is
 // its shared record, whose `handle` is null afterwards.
+import { HtmlEvent, HtmlPlace, HtmlWants } from "../../src/bindings/border.ts";
 import { TextDecoder } from "./encoding/text-decoder.js";
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
@@ -13,21 +14,7 @@ import { isReadableStream, readAllBytes } from "./streams/internal.js";
 import { pipe } from "./streams/pipe.js";
 import { recordOf, streamObject } from "./streams/readable.js";
 
-// Numbers of html_rewriter.h.
-const DONE = 0;
-const NEED_INPUT = 1;
-const EVENT_ELEMENT = 2;
-const EVENT_TEXT = 3;
-const EVENT_COMMENT = 4;
-const EVENT_DOCTYPE = 5;
-const EVENT_END_TAG = 6;
-const WANTS = { element: 1, text: 2, comments: 4, doctype: 8, end: 16 };
-const BEFORE = 0;
-const AFTER = 1;
-const PREPEND = 2;
-const APPEND = 3;
-const REPLACE = 4;
-const INNER = 5;
+const WANTS = { element: HtmlWants.ELEMENT, text: HtmlWants.TEXT, comments: HtmlWants.COMMENTS, doctype: HtmlWants.DOCTYPE, end: HtmlWants.END };
 const NAME = 0;
 const TEXT = 1;
 const NAMESPACE = 2;
@@ -96,7 +83,7 @@ class ContentToken {
 }
 const handleOf = (object) => ContentToken.of(object).handle;
 
-/** Gives a class the methods that put content somewhere: { before: BEFORE... }. */
+/** Gives a class the methods that put content somewhere: { before: HtmlPlace.BEFORE... }. */
 function defineInsertions(face, places) {
   for (const name of Object.keys(places)) {
     const methods = {
@@ -219,12 +206,12 @@ class Doctype extends ContentToken {
 
 class DocumentEnd extends ContentToken {}
 
-const around = { before: BEFORE, after: AFTER };
-defineInsertions(Element, { ...around, prepend: PREPEND, append: APPEND, replace: REPLACE, setInnerContent: INNER });
+const around = { before: HtmlPlace.BEFORE, after: HtmlPlace.AFTER };
+defineInsertions(Element, { ...around, prepend: HtmlPlace.PREPEND, append: HtmlPlace.APPEND, replace: HtmlPlace.REPLACE, setInnerContent: HtmlPlace.INNER });
 defineInsertions(EndTag, around);
-defineInsertions(Text, { ...around, replace: REPLACE });
-defineInsertions(Comment, { ...around, replace: REPLACE });
-defineInsertions(DocumentEnd, { append: APPEND });
+defineInsertions(Text, { ...around, replace: HtmlPlace.REPLACE });
+defineInsertions(Comment, { ...around, replace: HtmlPlace.REPLACE });
+defineInsertions(DocumentEnd, { append: HtmlPlace.APPEND });
 for (const face of [Element, EndTag, Text, Comment]) defineRemoval(face);
 
 class AttributesIterator {
@@ -282,7 +269,7 @@ class Session {
     const { handle } = this;
     for (;;) {
       const event = native.htmlNext(handle, status);
-      if (event === NEED_INPUT || event === DONE) {
+      if (event === HtmlEvent.NEED_INPUT || event === HtmlEvent.DONE) {
         output.push(native.htmlOutput(handle));
         return undefined;
       }
@@ -302,7 +289,7 @@ class Session {
   }
 
   call(event, number, token) {
-    if (event === EVENT_END_TAG) {
+    if (event === HtmlEvent.END_TAG) {
       const handler = this.endTagHandlers[number];
       this.endTagHandlers[number] = undefined;
       this.freeNumbers.push(number);
@@ -310,13 +297,13 @@ class Session {
     }
     const { handlers, element, text, comments, doctype, end } = this.registrations[number];
     switch (event) {
-      case EVENT_ELEMENT:
+      case HtmlEvent.ELEMENT:
         return element.call(handlers, new Element(INTERNAL, token));
-      case EVENT_TEXT:
+      case HtmlEvent.TEXT:
         return text.call(handlers, new Text(INTERNAL, token));
-      case EVENT_COMMENT:
+      case HtmlEvent.COMMENT:
         return comments.call(handlers, new Comment(INTERNAL, token));
-      case EVENT_DOCTYPE:
+      case HtmlEvent.DOCTYPE:
         return doctype.call(handlers, new Doctype(INTERNAL, token));
       default:
         return end.call(handlers, new DocumentEnd(INTERNAL, token));

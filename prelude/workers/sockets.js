@@ -4,6 +4,7 @@
 // that holds no more than the promises somebody is waiting for. The Socket and its two streams hold
 // the Connection and one common token; when all three are unreachable the token is collected, and
 // the connection is closed.
+import { ConnectionEvent } from "../../src/bindings/border.ts";
 import { finishInterface } from "../internal/interface.js";
 import { gated, outputGate, takeSubrequest } from "../internal/turn.js";
 import { native } from "../internal/native.js";
@@ -12,9 +13,6 @@ import { illegalConstructor, isObject } from "../internal/webidl.js";
 import extra from "part:./service/extra.js";
 import { createByteStreamFromPull, createWritableFromSink } from "../web/streams/internal.js";
 
-const OPEN = 0;
-const DATA = 1;
-const DRAIN = 2;
 const SECURE = { off: 0, on: 1, starttls: 2 };
 const SECRET = Symbol("may construct");
 
@@ -39,13 +37,13 @@ class Connection {
   last = null; // a chunk that came with the end
 
   receive = (what, a, b) => {
-    if (what === OPEN) {
+    if (what === ConnectionEvent.OPEN) {
       this.isOpen = true;
       this.opened.resolve({ remoteAddress: a, localAddress: b });
-    } else if (what === DATA) {
+    } else if (what === ConnectionEvent.DATA) {
       if (this.data === null) this.last = a;
       else this.settle("data", a);
-    } else if (what === DRAIN) {
+    } else if (what === ConnectionEvent.DRAIN) {
       this.settle("drain");
     } else {
       this.close(a === null ? null : new Error(a));

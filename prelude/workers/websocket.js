@@ -4,6 +4,7 @@
 // happens to an end: it is accepted by a script or by an object (then events come here), accepted
 // for hibernation (then events go to methods of the object, and this object may be collected and
 // made anew), or used in a Response (then it belongs to whoever gets that).
+import { Sent, SocketEvent } from "../../src/bindings/border.ts";
 import { needsEvent } from "../internal/startup.js";
 import { currentObject, gated, outputGate, takeSubrequest } from "../internal/turn.js";
 import { compatibilityFlags, native } from "../internal/native.js";
@@ -19,16 +20,12 @@ import { headersLists, listGet, splitHeaderLines } from "../web/fetch/headers.js
 import { makeResponse } from "../web/fetch/response.js";
 import { URL } from "../web/url/url.js";
 
-/** Kinds of events, as in src/object/socket.h. */
-export const EVENT = { MESSAGE: 0, CLOSE: 1, ERROR: 2 };
 const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
 /** readyState by native.wsState(). */
 const STATES = [OPEN, OPEN, CLOSING, CLOSING, CLOSED];
 const NO_STATUS = 1005;
 const REASON_BYTES_MAX = 123;
 const ATTACHMENT_BYTES_MAX = 16_384; // DO-WS-4
-/** What native.wsSend() says. */
-const SEND_CLOSED = 0, SEND_KEPT = 2;
 
 const autoReplies = compatibilityFlags.has("web_socket_auto_reply_to_close");
 const reasonIsLimited = compatibilityFlags.has("websocket_close_reason_byte_limit");
@@ -71,6 +68,7 @@ function checkProtocols(protocols) {
   return list;
 }
 
+/** @returns {[code: number, reason: string]} */
 function checkClose(code, reason) {
   if (code === undefined) {
     if (reason !== undefined) throw new DOMException("If you specify a WebSocket close reason, you must also specify a code.", "InvalidAccessError");
@@ -126,10 +124,10 @@ export class WebSocket extends EventTarget {
     /** An event of an accepted socket. */
     receive = (socket, kind, a, b, c) => {
       const state = socket.#s;
-      if (kind === EVENT.MESSAGE) {
+      if (kind === SocketEvent.MESSAGE) {
         const data = typeof a === "string" || state.binaryType !== "blob" ? a : new Blob([a]);
         fire(socket, new MessageEvent("message", { data }));
-      } else if (kind === EVENT.CLOSE) {
+      } else if (kind === SocketEvent.CLOSE) {
         if (!state.halfOpen) native.wsClose(state.w, a, b);
         fire(socket, new CloseEvent("close", { code: a, reason: b, wasClean: c }));
       } else {
@@ -159,9 +157,9 @@ export class WebSocket extends EventTarget {
     } else {
       const text = typeof message === "string" ? message : `${message}`;
       result = native.wsSend(state.w, text, text === lastText);
-      lastText = result === SEND_KEPT ? text : null;
+      lastText = result === Sent.KEPT ? text : null;
     }
-    if (result === SEND_CLOSED) throw new TypeError("Can't call WebSocket send() after close().");
+    if (result === Sent.CLOSED) throw new TypeError("Can't call WebSocket send() after close().");
   }
 
   close(code = undefined, reason = undefined) {

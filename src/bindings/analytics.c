@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bindings/service_call.h"
+#include "border/analytics.h"
 #include "js/native.h"
 #include "object/node.h"
 #include "worker/runtime.h"
@@ -58,8 +59,3 @@ free_texts:
     cn_buf_fini(&texts);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_analytics[] = {
-    {"analyticsWrite", native_analytics_write},
-    {0},
-};

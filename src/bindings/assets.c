@@ -7,6 +7,7 @@
 #include "assets/assets.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "border/assets.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/instance.h"
@@ -164,9 +165,3 @@ static JSValueRef native_asset_read(CN_JS_NATIVE_ARGS)
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &read->work);
 }
-
-const struct cn_js_native cn_native_assets[] = {
-    {"assetFetch", native_asset_fetch},
-    {"assetRead", native_asset_read},
-    {0},
-};

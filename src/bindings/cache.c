@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/cache.c - the cache (service/cache/cache.h) for prelude/web/cache.js. A key is the
  * cache's name and the URL; each worker has its own. */
+#include "border/cache.h"
 #include "service/cache/cache.h"
 
 #include <errno.h>
@@ -256,10 +257,3 @@ static JSValueRef native_cache_read(CN_JS_NATIVE_ARGS)
     return start_file(ctx, held->entry, cn_alloc((size_t)size), (size_t)size, (uint64_t)offset,
                       false);
 }
-
-const struct cn_js_native cn_native_cache[] = {
-    {"cacheGet", native_cache_get},       {"cachePut", native_cache_put},
-    {"cacheDelete", native_cache_delete}, {"cachePurge", native_cache_purge},
-    {"cacheFile", native_cache_file},     {"cacheWrite", native_cache_write},
-    {"cacheRead", native_cache_read},     {0},
-};

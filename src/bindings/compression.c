@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/codec.h"
+#include "border/compression.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -211,11 +212,3 @@ static JSValueRef native_codec_close(CN_JS_NATIVE_ARGS)
         cn_codec_fini(&handle->codec);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_compression[] = {
-    {"codecOpen", native_codec_open},
-    {"codecRun", native_codec_run},
-    {"codecRunAsync", native_codec_run_async},
-    {"codecClose", native_codec_close},
-    {0},
-};

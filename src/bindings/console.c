@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/rand.h"
+#include "border/console.h"
 #include "js/native.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
@@ -87,15 +88,3 @@ static JSValueRef native_explain_stack(CN_JS_NATIVE_ARGS)
     cn_buf_fini(&explained);
     return value;
 }
-
-const struct cn_js_native cn_native_console[] = {
-    {"log", native_log},
-    {"wallTime", native_wall_time},
-    {"monotonicTime", native_monotonic_time},
-    {"randomFill", native_random_fill},
-    {"isProxy", native_is_proxy},
-    {"onUnhandledRejection", native_on_unhandled_rejection},
-    {"onErrorStack", native_on_error_stack},
-    {"explainStack", native_explain_stack},
-    {0},
-};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/d1.c - D1 databases as prelude/workers/service/d1.js sees them. */
+#include "border/d1.h"
 #include "service/d1/d1.h"
 
 #include <math.h>
@@ -85,7 +86,7 @@ static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base
 
 /* d1Query(ns, queries, format, inSession, callback): the JSON of service/d1/d1.h; in a session
  * [JSON, bookmark]. `queries` is [sql, count, value..., sql, count, ...]. */
-static JSValueRef native_query(CN_JS_NATIVE_ARGS)
+static JSValueRef native_d1_query(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$d1/", exception);
     uint32_t format = cn_js_to_uint32(ctx, cn_js_arg(2));
@@ -103,8 +104,3 @@ static JSValueRef native_query(CN_JS_NATIVE_ARGS)
                       JSValueToBoolean(ctx, cn_js_arg(3)) ? convert_session : convert);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_d1[] = {
-    {"d1Query", native_query},
-    {0},
-};

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/call.h"
+#include "border/dispatch.h"
 #include "js/native.h"
 #include "object/object.h"
 #include "worker/dispatch.h"
@@ -155,9 +156,3 @@ static JSValueRef native_event_hold(CN_JS_NATIVE_ARGS)
     cn_event_answered(event);
     return JSValueMakeNumber(ctx, (double)event->handle);
 }
-
-const struct cn_js_native cn_native_dispatch[] = {
-    {"serviceCall", native_service_call}, {"eventReply", native_event_reply},
-    {"eventEnd", native_event_end},       {"eventReject", native_event_reject},
-    {"eventHold", native_event_hold},     {0},
-};

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "border/encoding.h"
 #include "js/native.h"
 #include "text/decoder.h"
 
@@ -283,19 +284,3 @@ static JSValueRef native_base64_decode(CN_JS_NATIVE_ARGS)
     cn_free(out);
     return result;
 }
-
-const struct cn_js_native cn_native_encoding[] = {
-    {"utf8Encode", native_utf8_encode},
-    {"utf8EncodeInto", native_utf8_encode_into},
-    {"utf8Decode", native_utf8_decode},
-    {"utf8DecodeStrict", native_utf8_decode_strict},
-    {"utf8Valid", native_utf8_valid},
-    {"latin1Decode", native_latin1_decode},
-    {"latin1Slice", native_latin1_slice},
-    {"latin1Write", native_latin1_write},
-    {"encodingId", native_encoding_id},
-    {"textDecode", native_text_decode},
-    {"base64Encode", native_base64_encode},
-    {"base64Decode", native_base64_decode},
-    {0},
-};

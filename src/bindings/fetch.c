@@ -5,10 +5,10 @@
  * number (base/handles.h); everything that happens later arrives through the one
  * callback it gave:
  *
- *     callback(HEAD, status, reason, "name\nvalue\n...")   once
- *     callback(DATA, chunk | null)                         for a read that had to wait
- *     callback(WANT)                                       the upload may go on
- *     callback(FAILED, text)                               instead of HEAD, or of DATA
+ *     callback(FETCH_HEAD, status, reason, "name\nvalue\n...")   once
+ *     callback(FETCH_DATA, chunk | null)                         for a read that had to wait
+ *     callback(FETCH_WANT)                                       the upload may go on
+ *     callback(FETCH_FAILED, text)                               instead of FETCH_HEAD, or of DATA
  *
  * F1  Received bytes wait in `in`, INPUT_HIGH of them at most: then the request is
  *     paused until JavaScript has taken them.
@@ -30,6 +30,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "border/fetch.h"
 #include "js/native.h"
 #include "net/client.h"
 #include "worker/instance.h"
@@ -42,8 +43,6 @@
 #define OUTPUT_HIGH (128 * 1024)
 
 _Static_assert(FETCHES_MAX < CN_HANDLES_MAX, "each has a number");
-
-enum { HEAD, DATA, WANT, FAILED };
 
 struct fetch {
     struct cn_operation operation;
@@ -165,7 +164,7 @@ static void on_head(struct cn_client_request *request, const struct cn_client_he
         cn_js_latin1(context->ref, (const uint8_t *)cn_buf_text(&block), block.size),
     };
     cn_buf_fini(&block);
-    tell(fetch, HEAD, CN_ARRAY_COUNT(values), values);
+    tell(fetch, FETCH_HEAD, CN_ARRAY_COUNT(values), values);
     cn_js_leave(context);
 }
 
@@ -189,7 +188,7 @@ static void on_body(struct cn_client_request *request, const void *bytes, size_t
         return;
     }
     JSValueRef chunk = take_input(fetch, context->ref);
-    tell(fetch, DATA, 1, &chunk);
+    tell(fetch, FETCH_DATA, 1, &chunk);
     cn_js_leave(context);
 }
 
@@ -204,7 +203,7 @@ static void on_want(struct cn_client_request *request, void *data)
         handle_close(fetch, false); /* whoever asked is gone */
         return;
     }
-    tell(fetch, WANT, 0, NULL);
+    tell(fetch, FETCH_WANT, 0, NULL);
     cn_js_leave(context);
 }
 
@@ -230,10 +229,10 @@ static void on_done(struct cn_client_request *request, const struct cn_err *erro
     fetch->telling = true;
     if (fetch->failed) {
         JSValueRef text = cn_js_text_z(context->ref, fetch->error.text);
-        tell(fetch, FAILED, 1, &text);
+        tell(fetch, FETCH_FAILED, 1, &text);
     } else {
         JSValueRef end = JSValueMakeNull(context->ref);
-        tell(fetch, DATA, 1, &end);
+        tell(fetch, FETCH_DATA, 1, &end);
     }
     fetch->telling = false;
     if (fetch->runtime)
@@ -354,7 +353,7 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     return JSValueMakeNumber(ctx, (double)fetch->handle);
 }
 
-/* fetchRead(handle, raw) -> Uint8Array | null at the end | undefined: callback(DATA) follows.
+/* fetchRead(handle, raw) -> Uint8Array | null at the end | undefined: callback(FETCH_DATA) follows.
  * Throws if the exchange failed. `raw`, in the first read: content codings stay as they came. */
 static JSValueRef native_fetch_read(CN_JS_NATIVE_ARGS)
 {
@@ -380,7 +379,8 @@ static JSValueRef native_fetch_read(CN_JS_NATIVE_ARGS)
     return result;
 }
 
-/* fetchWrite(handle, bytes) -> 1 go on, 0 wait for callback(WANT), -1 nobody takes it any more */
+/* fetchWrite(handle, bytes) -> 1 go on, 0 wait for callback(FETCH_WANT), -1 nobody takes it any
+ * more */
 static JSValueRef native_fetch_write(CN_JS_NATIVE_ARGS)
 {
     struct fetch *fetch = fetch_find(ctx, cn_js_arg(0));
@@ -418,9 +418,3 @@ static JSValueRef native_fetch_close(CN_JS_NATIVE_ARGS)
         handle_close(fetch, JSValueToBoolean(ctx, cn_js_arg(1)));
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_fetch[] = {
-    {"fetchStart", native_fetch_start}, {"fetchRead", native_fetch_read},
-    {"fetchWrite", native_fetch_write}, {"fetchEnd", native_fetch_end},
-    {"fetchClose", native_fetch_close}, {0},
-};

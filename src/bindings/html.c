@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "border/html.h"
 #include "html/rewriter.h"
 #include "js/handle.h"
 #include "js/native.h"
@@ -302,23 +303,3 @@ static JSValueRef native_html_on_end_tag(CN_JS_NATIVE_ARGS)
     int rc = cn_html_on_end_tag(rewriter, cn_js_to_uint32(ctx, cn_js_arg(1)), &err);
     return undefined_or_throw(ctx, rc, &err, exception);
 }
-
-const struct cn_js_native cn_native_html[] = {
-    {"htmlCheck", native_html_check},
-    {"htmlOpen", native_html_open},
-    {"htmlOn", native_html_on},
-    {"htmlFeed", native_html_feed},
-    {"htmlNext", native_html_next},
-    {"htmlOutput", native_html_output},
-    {"htmlString", native_html_string},
-    {"htmlRemoved", native_html_removed},
-    {"htmlAttributes", native_html_attributes},
-    {"htmlGetAttribute", native_html_get_attribute},
-    {"htmlSetAttribute", native_html_set_attribute},
-    {"htmlRemoveAttribute", native_html_remove_attribute},
-    {"htmlSet", native_html_set},
-    {"htmlInsert", native_html_insert},
-    {"htmlRemove", native_html_remove},
-    {"htmlOnEndTag", native_html_on_end_tag},
-    {0},
-};

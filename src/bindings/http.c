@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "border/http.h"
 #include "js/native.h"
 #include "net/egress.h"
 #include "net/server.h"
@@ -224,13 +225,6 @@ static JSValueRef native_request_header(CN_JS_NATIVE_ARGS)
     cn_buf_fini(&name);
     cn_buf_fini(&value);
     return result;
-}
-
-/* requestRemote(h) -> the client's address */
-static JSValueRef native_request_remote(CN_JS_NATIVE_ARGS)
-{
-    EVENT_OR(cn_js_text_z(ctx, ""));
-    return cn_js_text_z(ctx, cn_http_request_remote(event->http, NULL));
 }
 
 /* requestHasBody(h) -> boolean */
@@ -837,27 +831,3 @@ static JSValueRef native_script_started(CN_JS_NATIVE_ARGS)
     }
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_http[] = {
-    {"requestMethod", native_request_method},
-    {"requestUrl", native_request_url},
-    {"requestHeaders", native_request_headers},
-    {"requestHeader", native_request_header},
-    {"requestRemote", native_request_remote},
-    {"requestHasBody", native_request_has_body},
-    {"requestRead", native_request_read},
-    {"requestBytes", native_request_bytes},
-    {"requestText", native_request_text},
-    {"requestCollect", native_request_collect},
-    {"onAbort", native_on_abort},
-    {"respond", native_respond},
-    {"respondSocket", native_respond_socket},
-    {"respondStart", native_respond_start},
-    {"respondWrite", native_respond_write},
-    {"respondPipe", native_respond_pipe},
-    {"respondEnd", native_respond_end},
-    {"eventFail", native_event_fail},
-    {"eventDone", native_event_done},
-    {"scriptStarted", native_script_started},
-    {0},
-};

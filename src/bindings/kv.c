@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/kv.c - KV namespaces as prelude/workers/service/kv.js sees them. */
+#include "border/kv.h"
 #include "service/kv/kv.h"
 
 #include "base/clock.h"
@@ -69,7 +70,7 @@ static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *base)
 /* kvNamespaceGet(ns, key, asBytes, callback): null, the value (string or ArrayBuffer), or, if it
  * has metadata, [value, metadata as JSON]. If the cache has it, it is returned and `callback` is
  * not called; else undefined. */
-static JSValueRef native_get(CN_JS_NATIVE_ARGS)
+static JSValueRef native_kv_namespace_get(CN_JS_NATIVE_ARGS)
 {
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1), exception);
     if (!call)
@@ -88,7 +89,7 @@ static JSValueRef native_get(CN_JS_NATIVE_ARGS)
 }
 
 /* kvNamespacePut(ns, key, body, expires, isTtl, metadata | undefined, callback) */
-static JSValueRef native_put(CN_JS_NATIVE_ARGS)
+static JSValueRef native_kv_namespace_put(CN_JS_NATIVE_ARGS)
 {
     struct cn_buf body = {0};
     if (!cn_jsservice_body(ctx, cn_js_arg(2), &body))
@@ -109,7 +110,7 @@ static JSValueRef native_put(CN_JS_NATIVE_ARGS)
 }
 
 /* kvNamespaceDelete(ns, key, callback) */
-static JSValueRef native_delete(CN_JS_NATIVE_ARGS)
+static JSValueRef native_kv_namespace_delete(CN_JS_NATIVE_ARGS)
 {
     struct cn_kv_call *call =
         call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1), exception);
@@ -130,7 +131,7 @@ static JSValueRef convert_list(JSContextRef ctx, struct cn_service_call *base)
 
 /* kvNamespaceList(ns, shard, prefix, after | undefined, limit, callback): [JSON of the keys,
  * whether the shard has more] */
-static JSValueRef native_list(CN_JS_NATIVE_ARGS)
+static JSValueRef native_kv_namespace_list(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$kv/", exception);
     uint32_t shard = cn_js_to_uint32(ctx, cn_js_arg(1));
@@ -146,11 +147,3 @@ static JSValueRef native_list(CN_JS_NATIVE_ARGS)
     cn_jsservice_send(ctx, &call->base, cn_js_arg(5), convert_list);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_kv[] = {
-    {"kvNamespaceGet", native_get},
-    {"kvNamespacePut", native_put},
-    {"kvNamespaceDelete", native_delete},
-    {"kvNamespaceList", native_list},
-    {0},
-};

@@ -9,6 +9,7 @@
  * S1  The prelude gives a slot to one call; localReply() is called once for it, and
  *     the slot is free again. */
 #include "base/mem.h"
+#include "border/localcall.h"
 #include "js/native.h"
 #include "object/id.h"
 #include "object/object.h"
@@ -140,9 +141,3 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
         cn_call_send(call);
     return JSValueMakeNumber(ctx, 1);
 }
-
-const struct cn_js_native cn_native_localcall[] = {
-    {"targetNew", native_target_new},
-    {"localCall", native_local_call},
-    {0},
-};

@@ -3,6 +3,7 @@
 #include "base/multipart.h"
 
 #include "base/mem.h"
+#include "border/multipart.h"
 #include "js/native.h"
 
 /* More parts than this are refused: each costs a JavaScript object. */
@@ -50,8 +51,3 @@ static JSValueRef native_multipart_parse(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "%s", err.text);
     return list;
 }
-
-const struct cn_js_native cn_native_multipart[] = {
-    {"multipartParse", native_multipart_parse},
-    {0},
-};

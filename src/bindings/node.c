@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "border/node.h"
 #include "js/native.h"
 #include "worker/runtime.h"
 
@@ -62,10 +63,3 @@ static JSValueRef native_proxy_details(CN_JS_NATIVE_ARGS)
     JSValueRef details[] = {target, JSObjectMake(ctx, NULL, NULL)};
     return JSObjectMakeArray(ctx, 2, details, exception);
 }
-
-const struct cn_js_native cn_native_node[] = {
-    {"proxyDetails", native_proxy_details},
-    {"nodeBundle", native_node_bundle},
-    {"preludePart", native_prelude_part},
-    {0},
-};

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "border/node_crypto.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"
@@ -383,18 +384,3 @@ static JSValueRef native_node_crypto_names(CN_JS_NATIVE_ARGS)
     cn_buf_fini(&names);
     return value;
 }
-
-const struct cn_js_native cn_native_node_crypto[] = {
-    {"nodeHash", native_node_hash},
-    {"nodeHashUpdate", native_node_hash_update},
-    {"nodeHashFinal", native_node_hash_final},
-    {"nodeHashCopy", native_node_hash_copy},
-    {"nodeCipherInfo", native_node_cipher_info},
-    {"nodeCipher", native_node_cipher},
-    {"nodeCipherUpdate", native_node_cipher_update},
-    {"nodeCipherFinal", native_node_cipher_final},
-    {"nodeCipherTag", native_node_cipher_tag},
-    {"nodeDerive", native_node_derive},
-    {"nodeCryptoNames", native_node_crypto_names},
-    {0},
-};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "border/node_dh.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"
@@ -281,10 +282,3 @@ static JSValueRef native_node_agree(CN_JS_NATIVE_ARGS)
     EVP_PKEY_free(peer);
     return value;
 }
-
-const struct cn_js_native cn_native_node_dh[] = {
-    {"nodeModExp", native_node_mod_exp},   {"nodeDhGroup", native_node_dh_group},
-    {"nodePrime", native_node_prime},      {"nodeIsPrime", native_node_is_prime},
-    {"nodeEcPoint", native_node_ec_point}, {"nodeEcMultiply", native_node_ec_multiply},
-    {"nodeAgree", native_node_agree},      {0},
-};

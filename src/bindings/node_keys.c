@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "border/node_keys.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"
@@ -358,14 +359,3 @@ static JSValueRef native_node_spkac(CN_JS_NATIVE_ARGS)
     NETSCAPE_SPKI_free(spki);
     return value;
 }
-
-const struct cn_js_native cn_native_node_keys[] = {
-    {"nodeSpkac", native_node_spkac},
-    {"nodeKeyRead", native_node_key_read},
-    {"nodeKeyPublic", native_node_key_public},
-    {"nodeKeyWrite", native_node_key_write},
-    {"nodeKeyGenerate", native_node_key_generate},
-    {"nodeSign", native_node_sign},
-    {"nodeRsa", native_node_rsa},
-    {0},
-};

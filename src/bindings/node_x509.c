@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "border/node_x509.h"
 #include "js/native.h"
 
 #define INPUT_MAX (1u << 20)
@@ -189,9 +190,3 @@ static JSValueRef native_node_x509_ask(CN_JS_NATIVE_ARGS)
     X509_free(certificate);
     return JSValueMakeBoolean(ctx, answer);
 }
-
-const struct cn_js_native cn_native_node_x509[] = {
-    {"nodeX509Read", native_node_x509_read},
-    {"nodeX509Ask", native_node_x509_ask},
-    {0},
-};

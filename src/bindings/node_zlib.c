@@ -22,6 +22,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "border/node_zlib.h"
 #include "js/handle.h"
 #include "js/native.h"
 
@@ -566,15 +567,3 @@ static JSValueRef native_zlib_crc32(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "zlibCrc32: wrong arguments");
     return JSValueMakeNumber(ctx, (double)crc32_z((uint32_t)start, bytes, size));
 }
-
-const struct cn_js_native cn_native_node_zlib[] = {
-    {"zlibOpen", native_zlib_open},
-    {"zlibOpenBrotli", native_zlib_open_brotli},
-    {"zlibOpenZstd", native_zlib_open_zstd},
-    {"zlibWrite", native_zlib_write},
-    {"zlibParams", native_zlib_params},
-    {"zlibReset", native_zlib_reset},
-    {"zlibClose", native_zlib_close},
-    {"zlibCrc32", native_zlib_crc32},
-    {0},
-};

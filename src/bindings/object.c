@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "bindings/call.h"
+#include "border/object.h"
 #include "js/native.h"
 #include "object/alarm.h"
 #include "object/call.h"
@@ -233,15 +234,6 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
 
 /* --- calls by address ------------------------------------------------------------------------ */
 
-/* currentObject() -> the object whose turn it is, or 0 */
-static JSValueRef native_current_object(CN_JS_NATIVE_ARGS)
-{
-    /* Without an instance (tests of the prelude alone) there are no objects. */
-    struct cn_object *object = instance_of(ctx) ? instance_of(ctx)->lane->vm->owner : NULL;
-    struct cn_jsobject *js = object ? object->instance : NULL;
-    return JSValueMakeNumber(ctx, js ? (double)js->handle : 0);
-}
-
 /* objectAddress(o) */
 static JSValueRef native_object_address(CN_JS_NATIVE_ARGS)
 {
@@ -428,13 +420,6 @@ static JSValueRef native_object_end(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, own);
 }
 
-/* objectAlive(o) -> boolean */
-static JSValueRef native_object_alive(CN_JS_NATIVE_ARGS)
-{
-    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    return JSValueMakeBoolean(ctx, js && !cn_object_is_broken(js->object));
-}
-
 /* objectLock(o), objectUnlock(o): the input gate */
 static JSValueRef native_object_lock(CN_JS_NATIVE_ARGS)
 {
@@ -468,25 +453,3 @@ static JSValueRef native_object_unwait(CN_JS_NATIVE_ARGS)
         cn_object_unwait(js->object);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_object[] = {
-    {"idFromName", native_id_from_name},
-    {"idUnique", native_id_unique},
-    {"idCheck", native_id_check},
-    {"objectCall", native_object_call},
-    {"targetCall", native_target_call},
-    {"currentObject", native_current_object},
-    {"objectAddress", native_object_address},
-    {"workerAddress", native_worker_address},
-    {"callReply", native_call_reply},
-    {"callFail", native_call_fail},
-    {"objectStarted", native_object_started},
-    {"objectReset", native_object_reset},
-    {"objectEnd", native_object_end},
-    {"objectAlive", native_object_alive},
-    {"objectLock", native_object_lock},
-    {"objectUnlock", native_object_unlock},
-    {"objectWait", native_object_wait},
-    {"objectUnwait", native_object_unwait},
-    {0},
-};

@@ -2,6 +2,7 @@
 /* bindings/queue.c - Queue.send(), sendBatch() and metrics(): service/queue/queue.h.
  *
  * The prelude has checked the arguments; sizes are checked here, where they are known. */
+#include "border/queue.h"
 #include "service/queue/queue.h"
 
 #include "base/mem.h"
@@ -67,9 +68,3 @@ static JSValueRef native_queue_metrics(CN_JS_NATIVE_ARGS)
     cn_jsservice_send(ctx, &call->base, cn_js_arg(1), convert_metrics);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_queue[] = {
-    {"queueSend", native_queue_send},
-    {"queueMetrics", native_queue_metrics},
-    {0},
-};

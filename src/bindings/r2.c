@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "bindings/service_call.h"
+#include "border/r2.h"
 #include "js/native.h"
 
 static char *text_or_null(JSContextRef ctx, JSValueRef value)
@@ -269,16 +270,3 @@ static JSValueRef native_r2_uploads(CN_JS_NATIVE_ARGS)
     cn_jsservice_send(ctx, &call->base, cn_js_arg(3), convert_upload);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_r2[] = {
-    {"r2Get", native_r2_get},
-    {"r2Put", native_r2_put},
-    {"r2Delete", native_r2_delete},
-    {"r2List", native_r2_list},
-    {"r2Note", native_r2_note},
-    {"r2UploadCreate", native_r2_upload_create},
-    {"r2UploadPart", native_r2_upload_part},
-    {"r2UploadEnd", native_r2_upload_end},
-    {"r2Uploads", native_r2_uploads},
-    {0},
-};

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "bindings/r2.h"
+#include "border/r2_body.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -347,15 +348,3 @@ static JSValueRef native_r2_read(CN_JS_NATIVE_ARGS)
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &read->work);
 }
-
-const struct cn_js_native cn_native_r2_body[] = {
-    {"r2Writer", native_r2_writer},
-    {"r2Write", native_r2_write},
-    {"r2Finish", native_r2_finish},
-    {"r2Abandon", native_r2_abandon},
-    {"r2Begun", native_r2_begun},
-    {"r2Md5", native_r2_md5},
-    {"r2Read", native_r2_read},
-    {"r2Unlock", native_r2_unlock},
-    {0},
-};

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "bindings/http.h"
 #include "bindings/r2.h"
+#include "border/r2_pipe.h"
 #include "js/native.h"
 #include "net/server.h"
 #include "worker/event.h"
@@ -188,5 +189,3 @@ static JSValueRef native_respond_r2(CN_JS_NATIVE_ARGS)
     read_next(pipe);
     return JSValueMakeBoolean(ctx, true);
 }
-
-const struct cn_js_native cn_native_r2_pipe[] = {{"respondR2", native_respond_r2}, {0}};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/ratelimit.c - RateLimit.limit(): service/ratelimit/ratelimit.h. */
+#include "border/ratelimit.h"
 #include "service/ratelimit/ratelimit.h"
 
 #include "base/buf.h"
@@ -33,5 +34,3 @@ static JSValueRef native_rate_limit(CN_JS_NATIVE_ARGS)
     cn_jsservice_send(ctx, &call->base, cn_js_arg(4), convert);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_ratelimit[] = {{"rateLimit", native_rate_limit}, {0}};

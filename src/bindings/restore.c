@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "border/restore.h"
 #include "js/native.h"
 #include "object/id.h"
 #include "object/object.h"
@@ -105,10 +106,3 @@ static JSValueRef native_restore_next(CN_JS_NATIVE_ARGS)
     cn_free(bookmark);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_restore[] = {
-    {"bookmarkNow", native_bookmark_now},
-    {"bookmarkAt", native_bookmark_at},
-    {"restoreNext", native_restore_next},
-    {0},
-};

@@ -4,14 +4,14 @@
  * JavaScript holds a number; what happens later arrives through the one callback
  * that belongs to the connection:
  *
- *     callback(OPEN, remote, local)      once, and again after an upgrade to TLS
- *     callback(DATA, chunk | null)       for a read that had to wait; null: the peer ended
- *     callback(DRAIN)                    after a write that returned 1
- *     callback(CLOSED, text | null)      last; text: what went wrong
+ *     callback(CONNECTION_OPEN, remote, local)      once, and again after an upgrade to TLS
+ *     callback(CONNECTION_DATA, chunk | null)       for a read that had to wait; null: the peer
+ * ended callback(CONNECTION_DRAIN)                    after a write that returned 1
+ *     callback(CONNECTION_CLOSED, text | null)      last; text: what went wrong
  *
  * B1  Received bytes wait in `in`, INPUT_HIGH of them at most: then the socket is
  *     paused until JavaScript has taken them.
- * B2  A connection lives until its socket is closed (on_closed). After CLOSED, and
+ * B2  A connection lives until its socket is closed (on_closed). After CONNECTION_CLOSED, and
  *     once its runtime is gone, nothing is delivered.
  *
  * Threads: the lane's. */
@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "border/sockets.h"
 #include "js/native.h"
 #include "net/socket.h"
 #include "worker/runtime.h"
@@ -28,8 +29,6 @@
 #define INPUT_HIGH (256 * 1024)
 #define CONNECTIONS_MAX 65535 /* as many as one address has ports */
 _Static_assert(CONNECTIONS_MAX < CN_HANDLES_MAX, "each has a number");
-
-enum { OPEN, DATA, DRAIN, CLOSED };
 
 struct connection {
     struct cn_operation operation;
@@ -102,7 +101,7 @@ static void on_open(struct cn_socket *socket, void *data)
         return;
     struct cn_js_context *context = connection->runtime->context;
     cn_js_enter_cause(context, &connection->callback.cause);
-    tell(connection, OPEN, cn_socket_remote(socket), cn_socket_local(socket), NULL);
+    tell(connection, CONNECTION_OPEN, cn_socket_remote(socket), cn_socket_local(socket), NULL);
     cn_js_leave(context);
 }
 
@@ -122,7 +121,7 @@ static void on_data(struct cn_socket *socket, const void *bytes, size_t size, vo
     connection->reading = false;
     struct cn_js_context *context = connection->runtime->context;
     cn_js_enter_cause(context, &connection->callback.cause);
-    tell(connection, DATA, NULL, NULL, take_input(connection, context->ref));
+    tell(connection, CONNECTION_DATA, NULL, NULL, take_input(connection, context->ref));
     cn_js_leave(context);
 }
 
@@ -133,7 +132,7 @@ static void on_drain(struct cn_socket *socket, void *data)
         return;
     struct cn_js_context *context = connection->runtime->context;
     cn_js_enter_cause(context, &connection->callback.cause);
-    tell(connection, DRAIN, NULL, NULL, NULL);
+    tell(connection, CONNECTION_DRAIN, NULL, NULL, NULL);
     cn_js_leave(context);
 }
 
@@ -146,7 +145,7 @@ static void on_end(struct cn_socket *socket, void *data)
     connection->reading = false;
     struct cn_js_context *context = connection->runtime->context;
     cn_js_enter_cause(context, &connection->callback.cause);
-    tell(connection, DATA, NULL, NULL, NULL);
+    tell(connection, CONNECTION_DATA, NULL, NULL, NULL);
     cn_js_leave(context);
 }
 
@@ -160,10 +159,10 @@ static void on_closed(struct cn_socket *socket, const struct cn_err *error, void
         /* What was received and not read goes with it, before the end is told. */
         if (connection->in.size > 0 && !error) {
             connection->paused = false;
-            tell(connection, DATA, NULL, NULL, take_input(connection, context->ref));
+            tell(connection, CONNECTION_DATA, NULL, NULL, take_input(connection, context->ref));
         }
         if (connection->runtime)
-            tell(connection, CLOSED, error ? error->text : NULL, NULL, NULL);
+            tell(connection, CONNECTION_CLOSED, error ? error->text : NULL, NULL, NULL);
         connection_detach(connection);
         cn_js_leave(context);
     }
@@ -285,13 +284,3 @@ static JSValueRef native_socket_start_tls(CN_JS_NATIVE_ARGS)
     cn_js_pin_set(&connection->callback, connection->runtime->context, argv[2]);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_sockets[] = {
-    {"socketConnect", native_socket_connect},
-    {"socketRead", native_socket_read},
-    {"socketWrite", native_socket_write},
-    {"socketEnd", native_socket_end},
-    {"socketClose", native_socket_close},
-    {"socketStartTls", native_socket_start_tls},
-    {0},
-};

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "border/storage.h"
 #include "js/native.h"
 #include "object/object.h"
 #include "store/database.h"
@@ -474,16 +475,6 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
     return row;
 }
 
-/* sqlClose(cursor): nobody wants the rest */
-static JSValueRef native_sql_close(CN_JS_NATIVE_ARGS)
-{
-    struct cn_jscursor *cursor =
-        cn_handles_find(cursors_of(ctx), cn_js_to_number(ctx, cn_js_arg(0)));
-    if (cursor)
-        cn_jscursor_end(lane_of(ctx), cursor);
-    return JSValueMakeUndefined(ctx);
-}
-
 /* databaseSize(o) -> bytes */
 static JSValueRef native_database_size(CN_JS_NATIVE_ARGS)
 {
@@ -646,28 +637,3 @@ static JSValueRef native_alarm_set(CN_JS_NATIVE_ARGS)
         return throw_err(ctx, exception, &err);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_storage[] = {
-    {"kvGet", native_kv_get},
-    {"kvPut", native_kv_put},
-    {"kvDelete", native_kv_delete},
-    {"kvList", native_kv_list},
-    {"sqlOut", native_sql_out},
-    {"sqlNames", native_sql_names},
-    {"sqlExec", native_sql_exec},
-    {"sqlNext", native_sql_next},
-    {"sqlClose", native_sql_close},
-    {"databaseSize", native_database_size},
-    {"savepoint", native_savepoint},
-    {"savepointEnd", native_savepoint_end},
-    {"transactionBegin", native_transaction_begin},
-    {"transactionEnd", native_transaction_end},
-    {"deleteAll", native_delete_all},
-    {"storageSync", native_storage_sync},
-    {"outputOpen", native_output_open},
-    {"unconfirmedBegin", native_unconfirmed_begin},
-    {"unconfirmedEnd", native_unconfirmed_end},
-    {"alarmGet", native_alarm_get},
-    {"alarmSet", native_alarm_set},
-    {0},
-};

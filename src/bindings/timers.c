@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "border/timers.h"
 #include "js/native.h"
 #include "worker/runtime.h"
 
@@ -104,9 +105,3 @@ static JSValueRef native_timer_stop(CN_JS_NATIVE_ARGS)
         timer_stop(timer);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_timers[] = {
-    {"timerStart", native_timer_start},
-    {"timerStop", native_timer_stop},
-    {0},
-};

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "border/trace.h"
 #include "js/native.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -40,7 +41,7 @@ static void end_element(struct cn_trace *trace, struct cn_buf *array, struct cn_
 
 /* traceEvent(subject, members): what it is: for people, and the members of TraceItem.event as JSON
  * without the braces */
-static JSValueRef native_event(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_event(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     if (trace) {
@@ -53,7 +54,7 @@ static JSValueRef native_event(CN_JS_NATIVE_ARGS)
 }
 
 /* traceStatus(status): of the response */
-static JSValueRef native_status(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_status(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     if (trace)
@@ -62,7 +63,7 @@ static JSValueRef native_status(CN_JS_NATIVE_ARGS)
 }
 
 /* traceFail(): it has failed, whatever its caller is told */
-static JSValueRef native_fail(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_fail(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     if (trace)
@@ -71,7 +72,7 @@ static JSValueRef native_fail(CN_JS_NATIVE_ARGS)
 }
 
 /* traceLog(level, args): args is a JSON array */
-static JSValueRef native_log(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_log(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     struct cn_buf element = {0};
@@ -86,7 +87,7 @@ static JSValueRef native_log(CN_JS_NATIVE_ARGS)
 }
 
 /* traceException(name, message, stack | undefined) */
-static JSValueRef native_exception(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_exception(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     struct cn_buf element = {0};
@@ -109,7 +110,7 @@ static JSValueRef native_exception(CN_JS_NATIVE_ARGS)
 }
 
 /* traceChannel(channel, message): message is JSON */
-static JSValueRef native_channel(CN_JS_NATIVE_ARGS)
+static JSValueRef native_trace_channel(CN_JS_NATIVE_ARGS)
 {
     struct cn_trace *trace = current(ctx);
     struct cn_buf element = {0};
@@ -122,13 +123,3 @@ static JSValueRef native_channel(CN_JS_NATIVE_ARGS)
     end_element(trace, &trace->channels, &element);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_trace[] = {
-    {"traceEvent", native_event},
-    {"traceStatus", native_status},
-    {"traceFail", native_fail},
-    {"traceLog", native_log},
-    {"traceException", native_exception},
-    {"traceChannel", native_channel},
-    {0},
-};

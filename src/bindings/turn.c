@@ -3,6 +3,7 @@
  *
  * prelude/internal/turn.js writes the numbers of the code that goes on into the clock (js/vm.h,
  * V1) and calls turnSwitch() if the object or the trace is another than before. */
+#include "border/turn.h"
 #include "js/native.h"
 #include "object/object.h"
 #include "worker/instance.h"
@@ -58,11 +59,3 @@ static JSValueRef native_object_kick(CN_JS_NATIVE_ARGS)
         cn_object_kick(js->object);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_turn[] = {
-    {"clock", native_clock},
-    {"mark", native_mark},
-    {"turnSwitch", native_turn_switch},
-    {"objectKick", native_object_kick},
-    {0},
-};

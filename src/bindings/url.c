@@ -3,6 +3,7 @@
 #include <unicode/uidna.h>
 
 #include "base/mem.h"
+#include "border/url.h"
 #include "js/native.h"
 
 /* https://url.spec.whatwg.org/#concept-domain-to-ascii with beStrict false: CheckHyphens and
@@ -73,9 +74,3 @@ static JSValueRef native_domain_to_unicode(CN_JS_NATIVE_ARGS)
 {
     return convert(ctx, cn_js_arg(0), exception, false);
 }
-
-const struct cn_js_native cn_native_url[] = {
-    {"domainToASCII", native_domain_to_ascii},
-    {"domainToUnicode", native_domain_to_unicode},
-    {0},
-};

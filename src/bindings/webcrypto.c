@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/webcrypto.h"
+#include "border/webcrypto.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -155,15 +156,23 @@ static int run_export_parts(struct job *job)
 
 /* In the order of prelude/web/crypto/native-ids.js. */
 static const struct operation operations[] = {
-    {run_digest, RESULT_BYTES},        {run_hmac, RESULT_BYTES},
-    {run_hmac_verify, RESULT_BOOLEAN}, {run_cipher, RESULT_BYTES},
-    {run_hkdf, RESULT_BYTES},          {run_pbkdf2, RESULT_BYTES},
-    {run_sign, RESULT_BYTES},          {run_verify, RESULT_BOOLEAN},
-    {run_rsa_oaep, RESULT_BYTES},      {run_agree, RESULT_BYTES},
-    {run_generate, RESULT_PAIR},       {run_import_pkcs8, RESULT_BYTES},
-    {run_import_spki, RESULT_BYTES},   {run_import_raw, RESULT_BYTES},
-    {run_export_raw, RESULT_BYTES},    {run_import_parts, RESULT_BYTES},
-    {run_export_parts, RESULT_BYTES},
+    [OP_DIGEST] = {run_digest, RESULT_BYTES},
+    [OP_HMAC] = {run_hmac, RESULT_BYTES},
+    [OP_HMAC_VERIFY] = {run_hmac_verify, RESULT_BOOLEAN},
+    [OP_CIPHER] = {run_cipher, RESULT_BYTES},
+    [OP_HKDF] = {run_hkdf, RESULT_BYTES},
+    [OP_PBKDF2] = {run_pbkdf2, RESULT_BYTES},
+    [OP_SIGN] = {run_sign, RESULT_BYTES},
+    [OP_VERIFY] = {run_verify, RESULT_BOOLEAN},
+    [OP_RSA_OAEP] = {run_rsa_oaep, RESULT_BYTES},
+    [OP_AGREE] = {run_agree, RESULT_BYTES},
+    [OP_GENERATE] = {run_generate, RESULT_PAIR},
+    [OP_IMPORT_PKCS8] = {run_import_pkcs8, RESULT_BYTES},
+    [OP_IMPORT_SPKI] = {run_import_spki, RESULT_BYTES},
+    [OP_IMPORT_RAW] = {run_import_raw, RESULT_BYTES},
+    [OP_EXPORT_RAW] = {run_export_raw, RESULT_BYTES},
+    [OP_IMPORT_PARTS] = {run_import_parts, RESULT_BYTES},
+    [OP_EXPORT_PARTS] = {run_export_parts, RESULT_BYTES},
 };
 
 static JSValueRef bytes_value(JSContextRef ctx, struct cn_buf *buf)
@@ -344,12 +353,3 @@ static JSValueRef native_timing_safe_equal(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(
         ctx, cn_crypto_equal((struct cn_bytes){a, a_size}, (struct cn_bytes){b, b_size}));
 }
-
-const struct cn_js_native cn_native_webcrypto[] = {
-    {"crypto", native_crypto},
-    {"digestStart", native_digest_start},
-    {"digestUpdate", native_digest_update},
-    {"digestFinish", native_digest_finish},
-    {"timingSafeEqual", native_timing_safe_equal},
-    {0},
-};

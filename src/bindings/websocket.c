@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "border/websocket.h"
 #include "js/native.h"
 #include "net/ws_client.h"
 #include "net/ws_conn.h"
@@ -102,8 +103,6 @@ static struct cn_ws_message *text_message(JSContextRef ctx, JSValueRef text, boo
 }
 
 /* What wsSend() says. */
-enum { SEND_CLOSED, SEND_DONE, SEND_KEPT };
-
 /* wsSend(w, text | bytes, again) -> 0: the script has closed it; 1; 2: the text is kept, and may be
  * sent `again` */
 static JSValueRef native_ws_send(CN_JS_NATIVE_ARGS)
@@ -480,26 +479,3 @@ static JSValueRef native_ws_connect(CN_JS_NATIVE_ARGS)
     cn_operation_start(runtime, &outgoing->operation, on_cancel);
     return JSValueMakeUndefined(ctx);
 }
-
-const struct cn_js_native cn_native_websocket[] = {
-    {"wsPair", native_ws_pair},
-    {"wsAccept", native_ws_accept},
-    {"wsSend", native_ws_send},
-    {"wsClose", native_ws_close},
-    {"wsState", native_ws_state},
-    {"wsProtocol", native_ws_protocol},
-    {"wsAttach", native_ws_attach},
-    {"wsAttachment", native_ws_attachment},
-    {"wsTransit", native_ws_transit},
-    {"wsClaim", native_ws_claim},
-    {"wsAbandon", native_ws_abandon},
-    {"wsConnect", native_ws_connect},
-    {"socketAccept", native_socket_accept},
-    {"socketList", native_socket_list},
-    {"socketTags", native_socket_tags},
-    {"socketAutoResponse", native_socket_auto_response},
-    {"socketGetAutoResponse", native_socket_get_auto_response},
-    {"socketAutoResponseTime", native_socket_auto_response_time},
-    {"socketEventTimeout", native_socket_event_timeout},
-    {0},
-};

@@ -1,10 +1,11 @@
 // RSA, elliptic curves and the Edwards and Montgomery curves:
 // https://w3c.github.io/webcrypto/#rsassa-pkcs1 and the sections after it,
 // https://wicg.github.io/webcrypto-secure-curves/
+import { CryptoOp } from "../../../src/bindings/border.ts";
 import { bytesOf, hashMember, none, notSupported, operationError, register, requiredInteger, requiredText } from "./algorithms.js";
 import { checkUsable, checkUsages, dataOf, isCryptoKey, makeKey, makePair } from "./crypto-key.js";
 import { checkAlg, checkJwk, dataError, jwkOf, partBytes, partText } from "./jwk.js";
-import { call, HASH, isLong, keyParts, KIND, OP, SCHEME } from "./native-ids.js";
+import { call, HASH, isLong, keyParts, KIND, SCHEME } from "./native-ids.js";
 import { DOMException } from "../dom-exception.js";
 import { takeBits } from "./symmetric.js";
 
@@ -12,10 +13,10 @@ const importError = { errorName: "DataError" };
 
 /** PKCS #8 or SPKI in its one form. */
 const importDer = (format, kind, der) =>
-  call(format === "pkcs8" ? OP.importPkcs8 : OP.importSpki, { n: [kind], buffers: [der], ...importError });
-const importRaw = (kind, raw) => call(OP.importRaw, { n: [kind], buffers: [raw], ...importError });
+  call(format === "pkcs8" ? CryptoOp.IMPORT_PKCS8 : CryptoOp.IMPORT_SPKI, { n: [kind], buffers: [der], ...importError });
+const importRaw = (kind, raw) => call(CryptoOp.IMPORT_RAW, { n: [kind], buffers: [raw], ...importError });
 const importParts = (kind, isPrivate, parts) =>
-  call(OP.importParts, { n: [kind, isPrivate ? 1 : 0], buffers: parts, ...importError });
+  call(CryptoOp.IMPORT_PARTS, { n: [kind, isPrivate ? 1 : 0], buffers: parts, ...importError });
 
 function exportDer(format, key) {
   const want = format === "pkcs8" ? "private" : "public";
@@ -25,7 +26,7 @@ function exportDer(format, key) {
 
 function exportRaw(kind, key) {
   if (key.type !== "public") throw new DOMException(`Only a public key has the form "raw".`, "InvalidAccessError");
-  return call(OP.exportRaw, { n: [kind], buffers: [dataOf(key)] });
+  return call(CryptoOp.EXPORT_RAW, { n: [kind], buffers: [dataOf(key)] });
 }
 
 const requireType = (key, type) => {
@@ -68,7 +69,7 @@ function rsa(name) {
       checkExponent(publicExponent);
       checkUsages(usages, [...side.publicUsages, ...side.privateUsages]);
       const options = { background: true, n: [KIND.RSA, modulusLength], buffers: [publicExponent] };
-      const [pkcs8, spki] = await call(OP.generate, options);
+      const [pkcs8, spki] = await call(CryptoOp.GENERATE, options);
       const algorithm = { name, modulusLength, publicExponent, hash };
       return makePair({ algorithm, extractable, usages, pkcs8, spki, ...side });
     },
@@ -113,7 +114,7 @@ function rsa(name) {
     const params = ({ label }) => ({ label: label === undefined ? new Uint8Array() : bytesOf(label, "label") });
     const run = (encrypt) => ({ label }, key, data) => {
       requireType(key, encrypt ? "public" : "private");
-      return call(OP.rsaOaep, { background: !encrypt, n: [HASH[key.algorithm.hash.name], encrypt], buffers: [dataOf(key), data, label] });
+      return call(CryptoOp.RSA_OAEP, { background: !encrypt, n: [HASH[key.algorithm.hash.name], encrypt], buffers: [dataOf(key), data, label] });
     };
     Object.assign(operations, { encrypt: params, decrypt: params });
     Object.assign(implementation, { encrypt: run(1), decrypt: run(0) });
@@ -138,11 +139,11 @@ function signing(scheme, kindOf, hashOf) {
       requireType(key, "private");
       // An RSA signature takes about a millisecond; the others less than handing them over.
       const background = kindOf(key) === KIND.RSA || isLong(data);
-      return call(OP.sign, { background, n: numbers(algorithm, key), buffers: [dataOf(key), data] });
+      return call(CryptoOp.SIGN, { background, n: numbers(algorithm, key), buffers: [dataOf(key), data] });
     },
     verify(algorithm, key, signature, data) {
       requireType(key, "public");
-      return call(OP.verify, { background: isLong(data), n: numbers(algorithm, key), buffers: [dataOf(key), data, signature] });
+      return call(CryptoOp.VERIFY, { background: isLong(data), n: numbers(algorithm, key), buffers: [dataOf(key), data, signature] });
     },
   };
 }
@@ -159,7 +160,7 @@ function agree(kindOf) {
     if (peer.algorithm.name !== key.algorithm.name || kindOf(peer) !== kindOf(key)) {
       throw new DOMException("The two keys are not of the same kind.", "InvalidAccessError");
     }
-    const secret = call(OP.agree, { n: [kindOf(key)], buffers: [dataOf(key), dataOf(peer)] });
+    const secret = call(CryptoOp.AGREE, { n: [kindOf(key)], buffers: [dataOf(key), dataOf(peer)] });
     if (length === null || length === undefined) return secret;
     if (length > secret.byteLength * 8) throw operationError(`The secret has only ${secret.byteLength * 8} bits.`);
     return takeBits(secret, length);
@@ -187,7 +188,7 @@ function elliptic(name, side, use) {
     generateKey({ namedCurve }, extractable, usages) {
       checkUsages(usages, [...side.publicUsages, ...side.privateUsages]);
       checkCurve(namedCurve);
-      const [pkcs8, spki] = call(OP.generate, { n: [KIND[namedCurve]] });
+      const [pkcs8, spki] = call(CryptoOp.GENERATE, { n: [KIND[namedCurve]] });
       return makePair({ algorithm: { name, namedCurve }, extractable, usages, pkcs8, spki, ...side });
     },
     importKey(format, material, { namedCurve }, extractable, usages) {
@@ -248,7 +249,7 @@ function okp(name, side, use) {
   const implementation = {
     generateKey(algorithm, extractable, usages) {
       checkUsages(usages, [...side.publicUsages, ...side.privateUsages]);
-      const [pkcs8, spki] = call(OP.generate, { n: [kind] });
+      const [pkcs8, spki] = call(CryptoOp.GENERATE, { n: [kind] });
       return makePair({ algorithm: about, extractable, usages, pkcs8, spki, ...side });
     },
     importKey(format, material, algorithm, extractable, usages) {

@@ -1,8 +1,9 @@
 // HKDF and PBKDF2: https://w3c.github.io/webcrypto/#hkdf, https://w3c.github.io/webcrypto/#pbkdf2
+import { CryptoOp } from "../../../src/bindings/border.ts";
 import { hashMember, none, notSupported, operationError, register, requiredBytes, requiredInteger } from "./algorithms.js";
 import { checkUsable, checkUsages, dataOf, makeKey } from "./crypto-key.js";
 import { DOMException } from "../dom-exception.js";
-import { call, HASH, OP } from "./native-ids.js";
+import { call, HASH } from "./native-ids.js";
 
 const ITERATIONS_MAX = 10_000_000; // a few seconds of one thread
 const LENGTH_MAX = 1 << 26; // bits
@@ -36,7 +37,7 @@ register("HKDF", {
     info: requiredBytes(algorithm, "info"),
   }),
 }, family("HKDF", ({ hash, salt, info }, key, length) =>
-  call(OP.hkdf, { n: [HASH[hash.name], sizeOf(length)], buffers: [dataOf(key), salt, info] })));
+  call(CryptoOp.HKDF, { n: [HASH[hash.name], sizeOf(length)], buffers: [dataOf(key), salt, info] })));
 
 register("PBKDF2", {
   importKey: none,
@@ -50,5 +51,5 @@ register("PBKDF2", {
   const size = sizeOf(length);
   if (iterations === 0) throw operationError("PBKDF2 needs at least one iteration.");
   if (iterations > ITERATIONS_MAX) throw operationError(`PBKDF2 with more than ${ITERATIONS_MAX} iterations is not supported.`);
-  return call(OP.pbkdf2, { background: true, n: [HASH[hash.name], size, iterations], buffers: [dataOf(key), salt] });
+  return call(CryptoOp.PBKDF2, { background: true, n: [HASH[hash.name], size, iterations], buffers: [dataOf(key), salt] });
 }));

@@ -1,18 +1,13 @@
-// The numbers that src/bindings/webcrypto.h gives to hashes, kinds of keys and operations, and the
-// one way to call an operation.
+// The numbers of hashes, kinds of keys and ciphers by their names, and the one way to call an operation.
+import { Cipher, CryptoOp, Hash, Key, Scheme } from "../../../src/bindings/border.ts";
 import { native } from "../../internal/native.js";
 import { DOMException } from "../dom-exception.js";
 
-export const HASH = { __proto__: null, "SHA-1": 1, "SHA-256": 2, "SHA-384": 3, "SHA-512": 4, MD5: 5 };
-export const KIND = { RSA: 1, "P-256": 2, "P-384": 3, "P-521": 4, Ed25519: 5, X25519: 6 };
-export const SCHEME = { "RSASSA-PKCS1-v1_5": 1, "RSA-PSS": 2, ECDSA: 3, Ed25519: 4 };
-export const CIPHER = { "AES-CBC": 1, "AES-CTR": 2, "AES-GCM": 3, "AES-KW": 4 };
+export const HASH = { __proto__: null, "SHA-1": Hash.SHA1, "SHA-256": Hash.SHA256, "SHA-384": Hash.SHA384, "SHA-512": Hash.SHA512, MD5: Hash.MD5 };
+export const KIND = { RSA: Key.RSA, "P-256": Key.P256, "P-384": Key.P384, "P-521": Key.P521, Ed25519: Key.ED25519, X25519: Key.X25519 };
+export const SCHEME = { "RSASSA-PKCS1-v1_5": Scheme.RSA_PKCS1, "RSA-PSS": Scheme.RSA_PSS, ECDSA: Scheme.ECDSA, Ed25519: Scheme.ED25519 };
+export const CIPHER = { "AES-CBC": Cipher.CBC, "AES-CTR": Cipher.CTR, "AES-GCM": Cipher.GCM, "AES-KW": Cipher.KW };
 
-/** The order of `operations` in src/bindings/webcrypto.c. */
-export const OP = {
-  digest: 0, hmac: 1, hmacVerify: 2, cipher: 3, hkdf: 4, pbkdf2: 5, sign: 6, verify: 7, rsaOaep: 8, agree: 9,
-  generate: 10, importPkcs8: 11, importSpki: 12, importRaw: 13, exportRaw: 14, importParts: 15, exportParts: 16,
-};
 
 /**
  * Bytes from which symmetric work is handed to another thread. The standard wants it to see a copy
@@ -39,7 +34,7 @@ export function call(op, { background = false, n = [], buffers = [], errorName =
 
 /** The parts of a key (JWK's numbers) as exportParts lays them out. */
 export function keyParts(kind, isPrivate, der) {
-  const bytes = call(OP.exportParts, { n: [kind, isPrivate ? 1 : 0], buffers: [der] });
+  const bytes = call(CryptoOp.EXPORT_PARTS, { n: [kind, isPrivate ? 1 : 0], buffers: [der] });
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const parts = [];
   for (let at = 0; at < bytes.byteLength; ) {

@@ -2,6 +2,7 @@
 //
 // Every method is async, or calls one that is, so that whatever is wrong, a wrong `this` included, becomes a rejection.
 // Data is not copied here: C uses it, or copies it for another thread, before the method first waits.
+import { CryptoOp } from "../../../src/bindings/border.ts";
 import { needsEvent } from "../../internal/startup.js";
 import { finishInterface } from "../../internal/interface.js";
 import { illegalConstructor, illegalInvocation, isObject } from "../../internal/webidl.js";
@@ -13,7 +14,7 @@ import "./derivation.js";
 import "./asymmetric.js";
 import { isCryptoKey, USAGES } from "./crypto-key.js";
 import { toJsonWebKey } from "./jwk.js";
-import { call, HASH, isLong, OP } from "./native-ids.js";
+import { call, HASH, isLong } from "./native-ids.js";
 
 const FORMATS = ["raw", "pkcs8", "spki", "jwk"];
 const SECRET = Symbol("may construct");
@@ -114,8 +115,8 @@ export class SubtleCrypto {
     need(arguments.length, 2, "digest");
     const hash = (typeof algorithm === "string" ? HASH[algorithm] : undefined) ?? HASH[normalize(algorithm, "digest").name];
     const bytes = viewOf(data, "data");
-    if (!isLong(bytes)) return native.crypto(OP.digest, false, hash, 0, 0, 0, bytes).buffer;
-    return toBuffer(await call(OP.digest, { background: true, n: [hash], buffers: [bytes] }));
+    if (!isLong(bytes)) return native.crypto(CryptoOp.DIGEST, false, hash, 0, 0, 0, bytes).buffer;
+    return toBuffer(await call(CryptoOp.DIGEST, { background: true, n: [hash], buffers: [bytes] }));
   }
 
   async generateKey(algorithm, extractable, keyUsages) {

@@ -1,9 +1,10 @@
 // AES and HMAC: https://w3c.github.io/webcrypto/#aes-ctr and the sections after it.
+import { CryptoOp } from "../../../src/bindings/border.ts";
 import { native } from "../../internal/native.js";
 import { bytesOf, hashMember, integer, none, notSupported, operationError, register, requiredBytes, requiredInteger } from "./algorithms.js";
 import { checkUsable, checkUsages, dataOf, makeKey } from "./crypto-key.js";
 import { checkAlg, checkJwk, dataError, jwkOf, partBytes, partText } from "./jwk.js";
-import { call, CIPHER, HASH, isLong, OP } from "./native-ids.js";
+import { call, CIPHER, HASH, isLong } from "./native-ids.js";
 
 function randomBytes(size) {
   const bytes = new Uint8Array(size);
@@ -83,7 +84,7 @@ function aes(name) {
       throw operationError(`Ciphertext length of ${data.byteLength * 8} bits must be greater than or equal to the size of the AES-GCM tag length of ${algorithm.tagLength} bits.`);
     }
     const { iv = new Uint8Array(), aad = new Uint8Array(), bits = 0 } = modes[name](algorithm);
-    return call(OP.cipher, { background: isLong(data), n: [CIPHER[name], encrypt, bits], buffers: [dataOf(key), data, iv, aad] });
+    return call(CryptoOp.CIPHER, { background: isLong(data), n: [CIPHER[name], encrypt, bits], buffers: [dataOf(key), data, iv, aad] });
   };
   const make = (data, extractable, wanted) =>
     checkUsable(makeKey({ type: "secret", extractable, algorithm: { name, length: data.byteLength * 8 }, usages: wanted, data }));
@@ -170,8 +171,8 @@ const hmac = {
   },
   getKeyLength: (algorithm) => hmacKeyLength(algorithm, (message) => new TypeError(message)),
   sign: (algorithm, key, data) =>
-    call(OP.hmac, { background: isLong(data), n: [HASH[key.algorithm.hash.name]], buffers: [dataOf(key), data] }),
+    call(CryptoOp.HMAC, { background: isLong(data), n: [HASH[key.algorithm.hash.name]], buffers: [dataOf(key), data] }),
   verify: (algorithm, key, signature, data) =>
-    call(OP.hmacVerify, { background: isLong(data), n: [HASH[key.algorithm.hash.name]], buffers: [dataOf(key), data, signature] }),
+    call(CryptoOp.HMAC_VERIFY, { background: isLong(data), n: [HASH[key.algorithm.hash.name]], buffers: [dataOf(key), data, signature] }),
 };
 register("HMAC", { generateKey: hmacParams, importKey: hmacParams, exportKey: none, getKeyLength: hmacParams, sign: hashRead, verify: hashRead }, hmac);

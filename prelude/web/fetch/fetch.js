@@ -6,6 +6,7 @@
 // that holds no more than the promise somebody is waiting for. The FetchSource, which is the body
 // of the Response, holds the Exchange. So a Response that is dropped unread can be collected, and
 // a FinalizationRegistry then closes its connection.
+import { FetchEvent } from "../../../src/bindings/border.ts";
 import { gated, outputGate, takeSubrequest } from "../../internal/turn.js";
 import { isFlagOff, native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
@@ -20,9 +21,6 @@ import { Request, requestParts } from "./request.js";
 import { makeResponse } from "./response.js";
 import cache from "part:../cache.js";
 
-const HEAD = 0;
-const DATA = 1;
-const WANT = 2;
 const REDIRECTS_MAX = 20;
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 const NULL_BODY_STATUSES = new Set([101, 204, 205, 304]);
@@ -64,14 +62,14 @@ class Exchange {
   }
 
   receive(what, a, b, c) {
-    if (what === HEAD) {
+    if (what === FetchEvent.HEAD) {
       this.head.resolve({ status: a, statusText: b, ...splitHeaderLines(c) });
-    } else if (what === DATA) {
+    } else if (what === FetchEvent.DATA) {
       const { data } = this;
       this.data = null;
       if (a === null) this.end();
       data.resolve(a);
-    } else if (what === WANT) {
+    } else if (what === FetchEvent.WANT) {
       this.want?.resolve();
       this.want = null;
     } else {

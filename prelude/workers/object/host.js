@@ -1,4 +1,5 @@
 // The objects that live on this lane: C creates them, gives them events and lets them go.
+import { CallKind, Fault } from "../../../src/bindings/border.ts";
 import { forgetGate, runSection } from "../../internal/gate.js";
 import { compatibilityFlags, native, options } from "../../internal/native.js";
 import { currentTrace } from "../../internal/turn.js";
@@ -11,7 +12,7 @@ import { isResponse, responseMove } from "../../web/fetch/internal.js";
 import { decodeIncoming, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
-import { Exports, KIND, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
+import { Exports, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
 import { DurableObject } from "../modules.js";
@@ -19,7 +20,6 @@ import { makeStorage } from "./storage.js";
 import trace from "part:../../internal/trace.js";
 
 const BLOCK_MS_MAX = options.objectBlockMs ?? 30_000; // DO-CTX-3
-const FAULT_OVERLOADED = 4, FAULT_RESET = 8;
 
 /** Number of the object -> its host. */
 const hosts = new Map();
@@ -77,7 +77,7 @@ class DurableObjectState {
   abort(reason, settings) {
     const message = reason === undefined ? "Application called abort() to reset Durable Object." : String(reason?.message ?? reason);
     native.log(2, `abort() was called: ${message}`);
-    native.objectReset(this.#object, FAULT_RESET, message, settings?.retryAlarm ?? true);
+    native.objectReset(this.#object, Fault.RESET, message, settings?.retryAlarm ?? true);
     // Not an exception, which the object's code could catch: its turn ends here.
     if (native.objectEnd(this.#object)) for (;;);
     throw new Error(message);
@@ -93,7 +93,7 @@ class DurableObjectState {
       const timeout = new Promise((_, reject) => {
         timer = setTimeout(() => {
           const message = "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
-          native.objectReset(object, FAULT_RESET | FAULT_OVERLOADED, message, true);
+          native.objectReset(object, Fault.RESET | Fault.OVERLOADED, message, true);
           reject(new Error(message));
         }, BLOCK_MS_MAX);
       });
@@ -101,7 +101,7 @@ class DurableObjectState {
     } catch (error) {
       if (resets) {
         const [message, bytes] = errorParts(error);
-        native.objectReset(object, FAULT_RESET, message, true, bytes);
+        native.objectReset(object, Fault.RESET, message, true, bytes);
       }
       throw error;
     } finally {
@@ -162,12 +162,12 @@ export function objectSocket(object, call, w, kind, a, b, c) {
 /** C calls: an event for the object. Answers with callReply() or callFail(), now or later. */
 export function objectDeliver(object, call, kind, method, payload) {
   const host = hosts.get(object);
-  if (currentTrace() !== 0 && kind !== KIND.FETCH) {
-    if (kind === KIND.ALARM) trace().noteAlarm(payload);
+  if (currentTrace() !== 0 && kind !== CallKind.FETCH) {
+    if (kind === CallKind.ALARM) trace().noteAlarm(payload);
     else trace().noteCall(typeof method === "number" ? localCall(method).method : method);
   }
   switch (kind) {
-    case KIND.RPC:
+    case CallKind.RPC:
       if (!host.answersCalls) {
         failCall(call, new TypeError('The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module "cloudflare:workers".'));
         return;
@@ -175,14 +175,14 @@ export function objectDeliver(object, call, kind, method, payload) {
       if (typeof method === "number") answerLocal(call, host.instance, localCall(method));
       else answer(call, host.instance, method.split("."), payload, true);
       return;
-    case KIND.FETCH:
+    case CallKind.FETCH:
       if (typeof method === "number") deliverLocalFetch(host, call, localCall(method));
       else deliverFetch(host, call, payload);
       return;
-    case KIND.ALARM:
+    case CallKind.ALARM:
       deliverAlarm(host, call, method, payload);
       return;
-    case KIND.TARGET:
+    case CallKind.OTHER:
       answerTarget(call, host.exports, method, payload);
       return;
   }

@@ -5,6 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
+import { CallKind, Fault } from "../../../src/bindings/border.ts";
 import "../../internal/symbols.js";
 import { INNER, afterwards, currentLevel, currentObject, currentTrace, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
@@ -25,9 +26,8 @@ const RESERVED = new Set(["constructor", "dup"]);
 const RESERVED_HANDLERS = new Set([...RESERVED, "fetch", "connect", "alarm", "webSocketMessage", "webSocketClose", "webSocketError"]);
 /** Whether a stub that is an argument leaves its sender, as one in a result always does. */
 const TRANSFERS = !compatibilityFlags.has("rpc_params_dup_stubs");
-const FAULT = { remote: 1, retryable: 2, overloaded: 4, durableObjectReset: 8 };
+const FAULTS = { remote: Fault.REMOTE, retryable: Fault.RETRYABLE, overloaded: Fault.OVERLOADED, durableObjectReset: Fault.RESET };
 
-export const KIND = { FETCH: 0, RPC: 1, ALARM: 2, TARGET: 3 };
 
 // --- exports -----------------------------------------------------------------------------------
 
@@ -512,7 +512,7 @@ function callMethod(state, args) {
         settleWith(bytes, resolve, reject);
       }
     };
-    if (state.target.send(KIND.RPC, state.method, copies, settle)) return promise;
+    if (state.target.send(CallKind.RPC, state.method, copies, settle)) return promise;
   }
   return call(state, state.path, args);
 }
@@ -702,8 +702,8 @@ export function remoteError(faults, bytes, message) {
     if (bytes !== undefined && error !== undefined) return error;
     error = new Error(message);
   }
-  for (const name of Object.keys(FAULT)) {
-    if (faults & FAULT[name]) {
+  for (const name of Object.keys(FAULTS)) {
+    if (faults & FAULTS[name]) {
       try {
         error[name] = true;
       } catch {}
@@ -714,7 +714,7 @@ export function remoteError(faults, bytes, message) {
 
 /** The stub of a Durable Object. */
 export function makeObjectStub(target) {
-  const state = new StubState((path, bytes, callback) => target.sendBytes(KIND.RPC, path.join("."), bytes, callback), [], null);
+  const state = new StubState((path, bytes, callback) => target.sendBytes(CallKind.RPC, path.join("."), bytes, callback), [], null);
   state.local = target;
   return makeProxy(state);
 }
@@ -864,7 +864,10 @@ export function reply(handle, bytes, context) {
   }
 }
 
-/** What is told of something thrown: [its message, its bytes]. */
+/**
+ * What is told of something thrown: its message, its bytes.
+ * @returns {[string, Uint8Array | undefined]}
+ */
 export function errorParts(error) {
   let bytes;
   try {

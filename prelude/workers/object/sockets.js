@@ -1,11 +1,12 @@
 // The WebSockets of an object: the methods of ctx, and events on their way to its class.
+import { SocketEvent } from "../../../src/bindings/border.ts";
 import { currentTrace } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
 import trace from "part:../../internal/trace.js";
 import {
-  EVENT, WebSocketRequestResponsePair, autoReplies, checkRequestResponsePair, hibernate, hibernated, isHibernatable, receive, setKeepInObject,
+  WebSocketRequestResponsePair, autoReplies, checkRequestResponsePair, hibernate, hibernated, isHibernatable, receive, setKeepInObject,
   socketNumber,
 } from "../websocket.js";
 
@@ -96,14 +97,14 @@ export function installSockets(prototype, objectOf) {
 const HANDLERS = ["webSocketMessage", "webSocketClose", "webSocketError"];
 
 function over(sockets, call, w, kind) {
-  if (kind === EVENT.CLOSE) sockets.delete(w);
+  if (kind === SocketEvent.CLOSE) sockets.delete(w);
   native.callReply(call, undefined);
 }
 
 /** An event for the object whose instance and sockets these are. Answers with callReply(). */
 function noteEvent(kind, code, wasClean) {
-  if (kind === EVENT.CLOSE) trace().noteSocket("close", code, wasClean);
-  else trace().noteSocket(kind === EVENT.ERROR ? "error" : "message");
+  if (kind === SocketEvent.CLOSE) trace().noteSocket("close", code, wasClean);
+  else trace().noteSocket(kind === SocketEvent.ERROR ? "error" : "message");
 }
 
 export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
@@ -124,7 +125,7 @@ export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
   let result;
   try {
     if (typeof instance[name] === "function") {
-      result = kind === EVENT.CLOSE ? instance.webSocketClose(socket, a, b, c) : instance[name](socket, kind === EVENT.ERROR ? new Error(a) : a);
+      result = kind === SocketEvent.CLOSE ? instance.webSocketClose(socket, a, b, c) : instance[name](socket, kind === SocketEvent.ERROR ? new Error(a) : a);
     }
   } catch (error) {
     failed(error);

@@ -1,4 +1,5 @@
 // The stub of a Durable Object: fetch() and every method of its class.
+import { CallKind } from "../../../src/bindings/border.ts";
 import { gated } from "../../internal/turn.js";
 import { isFlagOff, native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
@@ -11,7 +12,7 @@ import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
-import { KIND, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
+import { makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
 const BASE = "https://object/";
@@ -24,7 +25,7 @@ export function newStub(ns, id) {
 }
 setObjectStub((ns, hex, name) => newStub(ns, { name, toString: () => hex }));
 setFetchOf((target) => {
-  const send = (bytes, callback) => target.sendBytes(KIND.FETCH, undefined, bytes, callback);
+  const send = (bytes, callback) => target.sendBytes(CallKind.FETCH, undefined, bytes, callback);
   return (input, init) => fetchBy(send, input, init, target);
 });
 
@@ -81,7 +82,7 @@ function exchangeLocally(target, request) {
     else if (bytes === undefined) resolve(response);
     else settleWith(bytes, resolve, reject);
   };
-  return target.send(KIND.FETCH, "", copy, settle) ? promise : null;
+  return target.send(CallKind.FETCH, "", copy, settle) ? promise : null;
 }
 
 function settleWith(bytes, resolve, reject) {

@@ -1,7 +1,5 @@
 // Calls of a service: a promise of what src/bindings/service_call.c answers.
 
-/** Codes of src/base/err.h that services word in their own way. */
-export const OVERLOADED = -10002;
 import { gated } from "../../internal/turn.js";
 import { needsEvent } from "../../internal/startup.js";
 

@@ -1,18 +1,18 @@
 // D1Database, its sessions and prepared statements. src/service/d1/d1.c runs the SQL; what comes back is
 // the JSON that D1's clients know from the platform, errors worded alike.
+import { Code, D1Format } from "../../../src/bindings/border.ts";
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";
-import { OVERLOADED, callService } from "./call.js";
+import { callService } from "./call.js";
 
-const FORMAT = { OBJECTS: 0, ROWS: 1, COUNT: 2 }; // enum cn_d1_format
 
 const token = Symbol("construct");
 
 const d1Error = (prefix, text) => new Error(`${prefix}: ${text}`, { cause: new Error(text) });
 
 const failedCall = (failure, code) =>
-  d1Error("D1_ERROR", code === OVERLOADED ? "D1 DB is overloaded. Too many requests queued." : failure);
+  d1Error("D1_ERROR", code === Code.OVERLOADED ? "D1 DB is overloaded. Too many requests queued." : failure);
 
 /** A value as it is bound, copied, so that what the caller does with a buffer later changes nothing. */
 function toBound(value) {
@@ -71,7 +71,7 @@ async function queryOrThrow(ns, statements, format, session) {
 }
 
 async function batch(ns, statements, session) {
-  return (await queryOrThrow(ns, Array.from(statements), FORMAT.OBJECTS, session)).map(toResult);
+  return (await queryOrThrow(ns, Array.from(statements), D1Format.OBJECTS, session)).map(toResult);
 }
 
 export class D1PreparedStatement {
@@ -91,7 +91,7 @@ export class D1PreparedStatement {
   }
 
   async first(column) {
-    const [[results]] = await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session);
+    const [[results]] = await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session);
     if (results.length === 0) return null;
     if (column === undefined) return results[0];
     if (!Object.hasOwn(results[0], column)) {
@@ -101,15 +101,15 @@ export class D1PreparedStatement {
   }
 
   async run() {
-    return toResult((await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0]);
+    return toResult((await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session))[0]);
   }
 
   async all() {
-    return toResult((await queryOrThrow(this.#ns, [this], FORMAT.OBJECTS, this.#session))[0]);
+    return toResult((await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session))[0]);
   }
 
   async raw(options) {
-    const [[{ columns, rows }]] = await queryOrThrow(this.#ns, [this], FORMAT.ROWS, this.#session);
+    const [[{ columns, rows }]] = await queryOrThrow(this.#ns, [this], D1Format.ROWS, this.#session);
     if (options?.columnNames) rows.unshift(columns);
     return rows;
   }
@@ -169,7 +169,7 @@ export class D1Database {
   async exec(sql) {
     const lines = `${sql}`.trim().split("\n");
     const numbered = lines.map((statement, index) => ({ statement, params: [], index })).filter(({ statement }) => !isBlank(statement));
-    const answer = await query(this.#ns, numbered, FORMAT.COUNT, null);
+    const answer = await query(this.#ns, numbered, D1Format.COUNT, null);
     if (answer.error !== undefined) {
       const index = numbered[answer.index]?.index ?? 0;
       throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`);

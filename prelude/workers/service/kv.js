@@ -1,10 +1,11 @@
 // KvNamespace: arguments, limits and errors as the platform words them. src/service/kv/kv.c does the work.
+import { Code } from "../../../src/bindings/border.ts";
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";
 import { utf8Encode } from "../../web/encoding/text-encoder.js";
 import { createByteStreamFromBytes, isReadableStream, readAllBytes } from "../../web/streams/internal.js";
-import { OVERLOADED, callService } from "./call.js";
+import { callService } from "./call.js";
 
 const SHARDS = 16; // CN_KV_SHARDS
 const KEY_BYTES_MAX = 512;
@@ -19,7 +20,7 @@ const token = Symbol("construct");
 
 const failed = (method, status, text) => new Error(`KV ${method} failed: ${status} ${text}`);
 const inside = (method) => (failure, code) =>
-  code === OVERLOADED ? failed(method, 429, "Too Many Requests") : failed(method, 500, failure);
+  code === Code.OVERLOADED ? failed(method, 429, "Too Many Requests") : failed(method, 500, failure);
 
 /** Bytes of a text in UTF-8; short ones are not encoded to be measured. */
 const byteLength = (text, limit) => (text.length * 3 <= limit ? text.length : utf8Encode(text).length);
@@ -279,8 +280,8 @@ export class KvNamespace {
       [expires, isTtl] = checkExpiration(options);
       metadata = checkMetadata(options.metadata);
     }
-    let body = readValue(value);
-    if (body instanceof Promise) body = await body;
+    const read = readValue(value);
+    const body = read instanceof Promise ? await read : read;
     return callService((callback) => native.kvNamespacePut(this.#ns, name, body, expires, isTtl, metadata, callback), inside("PUT"));
   }
 

@@ -1,5 +1,6 @@
 // Queues: env.QUEUE.send(), sendBatch(), metrics(), and the batch that a queue() handler gets.
 // https://developers.cloudflare.com/queues/configuration/javascript-apis/
+import { MessageType } from "../../../src/bindings/border.ts";
 import { currentTrace } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
@@ -8,7 +9,7 @@ import { deserialize, serialize } from "../../internal/serialize.js";
 import { callService } from "./call.js";
 import trace from "part:../../internal/trace.js";
 
-const TYPES = ["json", "text", "bytes", "v8"];
+const TYPES = ["json", "text", "bytes", "v8"]; // by MessageType
 const COUNT_MAX = 100;
 const DELAY_MAX_S = 86400;
 
@@ -113,9 +114,9 @@ const RETRY = 2;
 
 function decode(type, bytes) {
   switch (type) {
-    case 0: return JSON.parse(native.utf8Decode(bytes));
-    case 1: return native.utf8Decode(bytes);
-    case 2: return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+    case MessageType.JSON: return JSON.parse(native.utf8Decode(bytes));
+    case MessageType.TEXT: return native.utf8Decode(bytes);
+    case MessageType.BYTES: return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
     default: return deserialize(bytes.slice());
   }
 }
@@ -190,11 +191,10 @@ class MessageBatch {
 }
 finishInterface(MessageBatch);
 
-const V8 = 3; // index in TYPES
 
 /** A batch that a service binding's queue() brings; `messages` have their bodies. */
 export function makeBatch(queue, messages, metrics) {
-  const list = messages.map(({ id, timestamp, attempts, body }) => new Message(token, [id, timestamp, attempts, V8], null, body));
+  const list = messages.map(({ id, timestamp, attempts, body }) => new Message(token, [id, timestamp, attempts, MessageType.V8], null, body));
   const { backlogCount = 0, backlogBytes = 0, oldestMessageTimestamp = 0 } = metrics ?? {};
   return new MessageBatch(token, queue, list, [backlogCount, backlogBytes, +oldestMessageTimestamp]);
 }

@@ -6,6 +6,7 @@
 //     every next attempt, is its InternalError.
 //
 // No imports: tests read it as it is.
+import { Code } from "../../../src/bindings/border.ts";
 
 export const INTERNAL = 10001;
 const BUSY = 10043;
@@ -27,8 +28,8 @@ export const PROBLEMS = {
 };
 Object.setPrototypeOf(PROBLEMS, null);
 
-/** Codes of src/base/err.h that pass: overloaded, no memory, read-only, closed or reset meanwhile, too late. */
-const PASSING = [-10002, -10003, -10010, -10012, -10013];
+/** Codes that pass. */
+const PASSING = [Code.OVERLOADED, Code.NOMEM, Code.READONLY, Code.CLOSED, Code.TIMEOUT];
 
 /** The number for a failed call of the service, by its code. */
 export const numberOf = (code) => (PASSING.includes(code) ? BUSY : INTERNAL);

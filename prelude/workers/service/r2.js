@@ -112,6 +112,7 @@ function httpMetadataOf(value) {
   return out;
 }
 
+/** @returns {[http: string, custom: string, storageClass: string]} */
 function metadataOf(method, options) {
   const http = JSON.stringify(httpMetadataOf(options?.httpMetadata));
   const custom = {};
@@ -185,7 +186,10 @@ function forget(ns, blob) {
   callService((callback) => native.r2Note(ns, blob, false, callback), inside("put")).catch(() => {});
 }
 
-/** Writes a body: [blob | null, size, md5, sha, bytes]. The blob is announced while it is written, before it is finished. */
+/**
+ * Writes a body. The blob is announced while it is written, before it is finished.
+ * @returns {Promise<[blob: string | null, size: number, md5: string, sha: string | undefined, bytes: Uint8Array | undefined]>}
+ */
 async function writeBody(ns, method, value, sha, blobOnly, key) {
   const writer = native.r2Writer(sha, blobOnly, key);
   let blob; // once it is begun

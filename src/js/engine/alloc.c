@@ -74,7 +74,8 @@ static size_t hash_of(uintptr_t address)
     return (size_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 20);
 }
 
-/* Neighbours share a cache line of the filter, as what is freed together mostly was made together. */
+/* Neighbours share a cache line of the filter, as what is freed together mostly was made together.
+ */
 static atomic_uchar *filter_of(uintptr_t address)
 {
     return &filter[(address >> 5) % FILTER_SIZE];
