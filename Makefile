@@ -67,7 +67,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE bench-against san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE bench-against san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -277,6 +277,10 @@ $(B)/load/otherengine.so: test/integration/lib/otherengine.c
 LOAD ?= --seconds 180
 load: $(B)/cairn $(B)/load/slowdisk.so ## an hour's requests in minutes, with faults; root for a full disk; LOAD="--seconds 600 --seed 7"
 	@CAIRN=$(abspath $(B)/cairn) node test/load/load.mjs $(LOAD)
+	@CAIRN=$(abspath $(B)/cairn) node test/load/siege.mjs $(SIEGE)
+
+siege: $(B)/cairn ## clients and scripts that want all memory and all time at once, and one that is innocent; SIEGE="--only every --seconds 8 --memory 400", "--list"
+	@CAIRN=$(abspath $(B)/cairn) node test/load/siege.mjs $(SIEGE)
 
 # Runs one script with the prelude and an event loop: how the prelude is tried without a server.
 $(B)/jsrun: test/lib/jsrun/jsrun.c $(LIB)

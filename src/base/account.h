@@ -11,9 +11,9 @@
  *     76 %                 IDLE        idle objects leave memory, the heaps are collected
  *     82 %                 SOCKETS     the slowest readers: WebSockets with 1013, answers are cut
  *     86 %                 BODIES      request bodies that are being gathered: 503
- *     90 %                 REQUESTS    new requests: 503 with Retry-After
- *     95 %                 RESET       the largest script or object starts anew, and is named;
- *                                      a turn that still allocates is ended
+ *     90 %                 REQUESTS    new requests of those who hold much: 503 with Retry-After
+ *     95 %                 RESET       the largest script or object starts anew, and is named
+ *     100 %                            all new requests; a turn that still allocates is ended
  *
  * A1  `used` is what the kernel counts as the process's own (resident, not of files): nothing is
  *     forgotten in it. The kinds explain it; what they do not explain is "other".

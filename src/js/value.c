@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "js/engine/alloc.h"
 #include "js/engine/string8.h"
 #include "text/utf16.h"
 
@@ -238,17 +239,20 @@ JSValueRef cn_js_latin1(JSContextRef ctx, const uint8_t *bytes, size_t length)
 static void release_bytes(void *bytes, void *context)
 {
     (void)context;
+    cn_js_alloc_returned(bytes); /* before the address is another's */
     cn_free_large(bytes);
 }
 
 JSValueRef cn_js_uint8array_take(JSContextRef ctx, void *bytes, size_t size)
 {
+    cn_js_alloc_lent(bytes, size);
     return JSObjectMakeTypedArrayWithBytesNoCopy(ctx, kJSTypedArrayTypeUint8Array, bytes, size,
                                                  release_bytes, NULL, NULL);
 }
 
 JSValueRef cn_js_arraybuffer_take(JSContextRef ctx, void *bytes, size_t size)
 {
+    cn_js_alloc_lent(bytes, size);
     return JSObjectMakeArrayBufferWithBytesNoCopy(ctx, bytes, size, release_bytes, NULL, NULL);
 }
 

@@ -16,6 +16,7 @@
 #include "net/server.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
+#include "worker/relief.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
@@ -88,7 +89,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
     if (instance->over_memory)
         return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
                       "cairn: the worker is out of memory; try again\n");
-    if (cn_account_level() >= CN_ACCOUNT_RELIEVE_REQUESTS) {
+    if (cn_relief_refuses(instance)) {
         cn_account_relieved(CN_ACCOUNT_RELIEVE_REQUESTS, 1);
         return refuse(lane, CN_REFUSAL_MEMORY, http, 503,
                       "cairn: the server is short of memory; try again\n");

@@ -64,6 +64,7 @@ struct cn_instance {
     struct cn_ws_message *last_sent; /* a reference: what send() was last given; NULL: nothing */
     enum cn_instance_state state;
     bool over_memory;                /* gets no new requests: relief.h */
+    uint64_t held_bytes;             /* by it and its objects, when last looked at: relief.h */
     bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;

@@ -145,6 +145,7 @@ struct cn_lane {
     unsigned memory_pause;     /* seconds until it is looked at again */
     _Atomic bool relieving;    /* mail of cn_lane_relieve() is under way: relief.h */
     _Atomic bool reset_wanted; /* and the largest of the lane is to start anew */
+    bool reset_put_off;        /* once, because slow readers were cut for it: relief.h R1 */
     bool heap_wanted;          /* the heap has passed its bound: cn_relief_turn() */
     uint64_t heap_pause_ns;    /* uv_hrtime() until which that waits for the next tick */
     uint64_t collected_ms, slow_closed_ms; /* loop time of the last */

@@ -8,6 +8,7 @@
 #include "base/account.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "js/engine/memory.h"
 #include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/jsclass.h"
@@ -20,6 +21,7 @@
 #define PATIENCE 2
 #define COLLECT_MS 1000 /* between two collections for want of memory */
 #define GUILTY_PART 16  /* of the limit: who holds less is not reset for it */
+#define HEAVY_PART 4    /* the same while requests are not refused yet (R7) */
 #define SLOW_MS 200     /* between two times that sockets are closed: memory goes back later */
 
 /* --- who holds most ----------------------------------------------------------------------------
@@ -31,10 +33,22 @@ struct suspect {
     uint64_t bytes;
 };
 
+/* Messages that wait at ends of WebSockets behind which there is no connection (yet): nobody else
+ * is slow to read them. */
+static uint64_t waiting_bytes(struct cn_instance *instance)
+{
+    uint64_t bytes = 0;
+    CN_LIST_FOREACH(&instance->sockets, node)
+    bytes += CN_CONTAINER_OF(node, struct cn_jssocket, link)->end->queue_bytes;
+    CN_LIST_FOREACH(&instance->ends, node)
+    bytes += CN_CONTAINER_OF(node, struct cn_ws_end, keeper)->queue_bytes;
+    return bytes;
+}
+
 static uint64_t instance_bytes(struct cn_instance *instance, struct cn_jsobject **largest,
                                uint64_t *largest_bytes)
 {
-    uint64_t all = cn_js_meter_bytes(&instance->runtime->context->meter);
+    uint64_t all = cn_js_meter_bytes(&instance->runtime->context->meter) + waiting_bytes(instance);
     *largest = NULL;
     *largest_bytes = 0;
     CN_LIST_FOREACH(&instance->objects, node)
@@ -78,6 +92,7 @@ static struct suspect find_suspect(struct cn_lane *lane)
         struct cn_jsobject *js;
         uint64_t object_bytes, bytes = instance_bytes(instance, &js, &object_bytes);
         cn_counter_set(&instance->metrics->memory, bytes);
+        instance->held_bytes = bytes;
         if (found.instance && bytes <= found.bytes)
             continue;
         bool one = js && object_bytes > bytes / 2; /* R3 */
@@ -112,6 +127,7 @@ static void reset(struct cn_lane *lane, const struct suspect *suspect, const cha
     else
         cn_lane_replace(lane, suspect->instance);
     cn_js_vm_collect(lane->vm); /* R4 */
+    cn_js_engine_memory_release();
     lane->collected_ms = uv_now(&lane->loop);
 }
 
@@ -255,17 +271,19 @@ static void evict_idle(struct cn_lane *lane)
     collect(lane, evicted > 1000);
 }
 
-/* Those whose readers are slowest. */
-static void close_slow(struct cn_lane *lane)
+/* Those whose readers are slowest; `at_once`: also if some were closed a moment ago. Returns how
+ * many there were. */
+static size_t close_slow(struct cn_lane *lane, bool at_once)
 {
     uint64_t now = uv_now(&lane->loop);
-    if (now - lane->slow_closed_ms < SLOW_MS)
-        return;
+    if (!at_once && now - lane->slow_closed_ms < SLOW_MS)
+        return 0;
     lane->slow_closed_ms = now;
     uint64_t bytes = cn_account_excess(CN_ACCOUNT_RELIEVE_IDLE) / lane->options.lane_count + 1;
     size_t count = cn_ws_lane_relieve(lane->ws, bytes);
     count += cn_http_server_relieve(lane->http, bytes);
     cn_account_relieved(CN_ACCOUNT_RELIEVE_SOCKETS, count);
+    return count;
 }
 
 /* The event that has gathered most of its body; NULL: none has gathered any. */
@@ -300,13 +318,43 @@ static void drop_bodies(struct cn_lane *lane)
 
 static void reset_largest(struct cn_lane *lane)
 {
+    unsigned part = cn_account_level() < CN_ACCOUNT_RELIEVE_REQUESTS ? HEAVY_PART : GUILTY_PART;
+    uint64_t before = cn_js_alloc_bytes();
     collect(lane, true);
+    uint64_t after = cn_js_alloc_bytes();
+    if (before > after && before - after > cn_account_excess(CN_ACCOUNT_RELIEVE_BODIES)) {
+        cn_js_engine_memory_release(); /* R4: it is on its way back */
+        return;
+    }
     struct suspect suspect = find_suspect(lane);
     if (!suspect.instance)
         return;
-    if (cn_js_alloc_on() && suspect.bytes < cn_account_limit() / GUILTY_PART)
+    if (cn_js_alloc_on() && suspect.bytes < cn_account_limit() / part)
         return; /* R6 */
     reset(lane, &suspect, "the process is at its limit of memory");
+}
+
+/* R1: what slow readers hold goes first, which takes a moment; a script that answers them would
+ * be reset for it otherwise. */
+static void reset_or_put_off(struct cn_lane *lane)
+{
+    if (!lane->reset_put_off && close_slow(lane, true)) {
+        lane->reset_put_off = true;
+        atomic_store(&lane->reset_wanted, true);
+        cn_lane_relieve(lane);
+        return;
+    }
+    lane->reset_put_off = false;
+    reset_largest(lane);
+}
+
+bool cn_relief_refuses(const struct cn_instance *instance)
+{
+    enum cn_account_level level = cn_account_level();
+    if (level < CN_ACCOUNT_RELIEVE_REQUESTS)
+        return false;
+    return cn_account_used() >= cn_account_limit() || !cn_js_alloc_on() || /* R6 */
+           instance->held_bytes >= cn_account_limit() / GUILTY_PART;
 }
 
 void cn_relief_step(struct cn_lane *lane)
@@ -319,11 +367,13 @@ void cn_relief_step(struct cn_lane *lane)
     if (level >= CN_ACCOUNT_RELIEVE_IDLE)
         evict_idle(lane);
     if (level >= CN_ACCOUNT_RELIEVE_SOCKETS)
-        close_slow(lane);
+        close_slow(lane, false);
     if (level >= CN_ACCOUNT_RELIEVE_BODIES)
         drop_bodies(lane);
-    if (atomic_exchange(&lane->reset_wanted, false) && level >= CN_ACCOUNT_RELIEVE_RESET)
-        reset_largest(lane);
+    if (atomic_exchange(&lane->reset_wanted, false) && level >= CN_ACCOUNT_RELIEVE_BODIES)
+        reset_or_put_off(lane);
+    else if (level >= CN_ACCOUNT_RELIEVE_REQUESTS)
+        (void)find_suspect(lane); /* for cn_relief_refuses() */
     publish(lane);
 }
 

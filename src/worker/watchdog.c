@@ -21,9 +21,12 @@
 #define TICK_MS 50      /* while memory is plenty, */
 #define TICK_SHORT_MS 5 /* and while it is not, or grows fast */
 #define RELIEF_MS 100
-#define FORGET_MS 1000 /* between two times that caches are emptied */
-#define RESET_MS 500   /* between two resets */
-#define WAIT_MS 30000  /* more to stop in, for lanes that run nothing */
+#define FORGET_MS 1000    /* between two times that caches are emptied */
+#define RESET_MS 250      /* between two resets */
+#define REFUSING_MS 1000  /* so long requests are refused before somebody is reset for it, */
+#define GATHERING_MS 5000 /* and so long bodies (worker/relief.h R7) */
+#define WAIT_MS 30000     /* more to stop in, for lanes that run nothing */
+#define GROWN_PART 64     /* of the limit: a turn that has grown by less is not ended for it */
 #define STUCK_MS 10000
 #define OVERDUE_MS 1000 /* of CPU time past what ends it: then a line is due */
 
@@ -49,6 +52,7 @@ struct cn_watchdog {
     struct seen *seen; /* owned, one per lane; the thread's from here on */
     enum cn_account_level level;
     uint64_t used, relieved_ns, forgot_ns, asked_ns, reset_ns;
+    uint64_t since_ns[CN_ACCOUNT_LEVEL_COUNT]; /* each level, or a higher one; 0: not now */
     bool stuck;
 };
 
@@ -159,7 +163,7 @@ static void end_asked_turns(struct cn_watchdog *dog, uint64_t now)
 static void end_growing_turn(struct cn_watchdog *dog)
 {
     unsigned found = dog->options.lane_count;
-    uint64_t most = 0;
+    uint64_t most = cn_account_limit() / GROWN_PART;
     for (unsigned i = 0; i < dog->options.lane_count; i++) {
         const struct seen *seen = &dog->seen[i];
         uint64_t bytes = cn_js_alloc_bytes_of(dog->options.lanes[i].alloc);
@@ -171,6 +175,30 @@ static void end_growing_turn(struct cn_watchdog *dog)
     }
     if (found < dog->options.lane_count && (now_ns() - dog->seen[found].since_ns) > 20000000)
         end_turn(dog, found, CN_JS_END_MEMORY);
+}
+
+/* R7: since when each level has lasted. */
+static void note_levels(struct cn_watchdog *dog, uint64_t now)
+{
+    for (unsigned i = 0; i < CN_ACCOUNT_LEVEL_COUNT; i++) {
+        if (i > dog->level)
+            dog->since_ns[i] = 0;
+        else if (!dog->since_ns[i])
+            dog->since_ns[i] = now;
+    }
+}
+
+static bool has_lasted(const struct cn_watchdog *dog, enum cn_account_level level, unsigned ms,
+                       uint64_t now)
+{
+    return dog->level >= level && now - dog->since_ns[level] > ms * 1000000ull;
+}
+
+static bool reset_is_due(const struct cn_watchdog *dog, uint64_t now)
+{
+    return dog->level >= CN_ACCOUNT_RELIEVE_RESET ||
+           has_lasted(dog, CN_ACCOUNT_RELIEVE_REQUESTS, REFUSING_MS, now) ||
+           has_lasted(dog, CN_ACCOUNT_RELIEVE_BODIES, GATHERING_MS, now);
 }
 
 /* The lane whose largest script or object is the largest of all is to reset it. */
@@ -223,6 +251,7 @@ static void watch_memory(struct cn_watchdog *dog, uint64_t now)
     dog->used = cn_account_read_used();
     enum cn_account_level before = dog->level, level = cn_account_look(dog->used);
     dog->level = level;
+    note_levels(dog, now);
     if (!dog->asked_ns || now - dog->asked_ns > 500000000u || level > before) {
         dog->asked_ns = now;
         cn_account_sources_ask();
@@ -241,7 +270,7 @@ static void watch_memory(struct cn_watchdog *dog, uint64_t now)
     if (before == CN_ACCOUNT_CALM || (level > before && level >= CN_ACCOUNT_RELIEVE_REQUESTS))
         say_level(dog, level);
     empty_caches(dog, now);
-    if (level >= CN_ACCOUNT_RELIEVE_RESET)
+    if (reset_is_due(dog, now))
         choose_reset(dog, now);
     for (unsigned i = 0; level > CN_ACCOUNT_RELIEVE_CACHES && i < dog->options.lane_count; i++)
         cn_lane_relieve(&dog->options.lanes[i]);

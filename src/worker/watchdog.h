@@ -13,7 +13,8 @@
  *     hang it.
  * D2  A level of memory pressure (base/account.h, A2) is passed to every lane at once, and
  *     again every RELIEF_MS while it lasts.
- * D3  Past the limit the turn that has grown most is ended, and no other.
+ * D3  Past the limit the turn that has grown most is ended, and no other. One that has grown by
+ *     little is not: it would pay for what the turn before it has left, which is collected soon.
  * D4  A turn is stuck when it has used `stuck_ms` of CPU time beyond what ends it. Then
  *     `on_stuck` is called, once: the server restarts itself (server/serve.c) rather than hang.
  * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a

@@ -18,6 +18,8 @@
  * M3  If the heap of a VM passes its bound in a turn, in however small pieces, the turn is told
  *     (`on_over`, once per turn, on its thread; it must only set a flag).
  * M4  Switched off, or with another library, nothing is noted, nothing refused, and meters show 0.
+ * M5  What is not the engine's but held by one of its values (bytes that a native has lent to a
+ *     typed array) is noted as if it were: rows of SQL, bodies and messages have holders too.
  *
  * Threads:   allocations are noted on any; a VM's meters belong to its lane.
  * Ownership: a meter is embedded in what it measures, and ended before that goes. */
@@ -53,6 +55,10 @@ void cn_js_alloc_begin(struct cn_js_meter *meter);
 void cn_js_alloc_end(void);
 /* Within the turn: it goes on for `meter`. */
 void cn_js_alloc_switch(struct cn_js_meter *meter);
+/* M5: `block` is held by a value of the calling thread's VM from now on; and no longer, which any
+ * thread may say. */
+void cn_js_alloc_lent(void *block, size_t size);
+void cn_js_alloc_returned(void *block);
 /* What it measured goes, or has gone. */
 void cn_js_meter_end(struct cn_js_meter *meter);
 /* What it holds, with what ended meters have left to it. */

@@ -39,7 +39,9 @@ function ask(server, host, path, { method = "GET", body, timeout = 30_000 } = {}
 /** A state that only memory has: it is lost if the worker is restarted. */
 const innocent = `
   let count = 0;
-  export default { async fetch() { new Array(1000).fill({}); return new Response(String(++count)); } };`;
+  export default { async fetch(request) {
+    if (request.url.endsWith("/compute")) { let sum = 0; for (let i = 0; i < 3e7; i++) sum += i; return new Response(String(sum)); }
+    new Array(1000).fill({}); return new Response(String(++count)); } };`;
 
 const hog = `
   import { DurableObject } from "cloudflare:workers";
@@ -48,6 +50,11 @@ const hog = `
     started = Math.random();
     fill(megabytes) { this.kept = Array.from({ length: megabytes }, () => new Uint8Array(1 << 20).fill(1)); return this.started; }
     async busy(megabytes) { this.fill(megabytes); await new Promise((resolve) => setTimeout(resolve, 3600_000)); }
+    alarm() { // rows of SQL are bytes that C has lent
+      (this.kept ??= []).push(...this.ctx.storage.sql.exec("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20) SELECT randomblob(500000) AS b FROM c"));
+      return this.ctx.storage.setAlarm(Date.now());
+    }
+    ring() { return this.ctx.storage.setAlarm(Date.now()); }
     small(kilobytes) { this.kept = new Uint8Array(kilobytes << 10).fill(1); return this.started; }
     read() { return this.started; }
     async fetch() {
@@ -69,6 +76,16 @@ const hog = `
       if (what === "burst") { const all = []; for (;;) all.push(new Uint8Array(10e6).fill(1)); }
       if (what === "objects") { const all = []; for (;;) all.push({ n: all.length, of: [1, 2, 3] }); }
       if (what === "hoard") { for (let i = 0; i < Number(a); i++) kept.push(new Uint8Array(1 << 20).fill(1)); return new Response(String(kept.length)); }
+      if (what === "messages") {
+        for (let i = 0; i < Number(a); i++) {
+          const pair = new WebSocketPair();
+          pair[0].accept();
+          pair[0].send(new Uint8Array(1 << 20).fill(1)); // to an end that nobody reads
+          kept.push(pair);
+        }
+        return new Response(String(kept.length));
+      }
+      if (what === "big") return new Response(new Uint8Array(8 << 20).fill(1));
       if (what === "body") { const bytes = await request.arrayBuffer(); return new Response(String(bytes.byteLength)); }
       if (what === "box") {
         const box = env.BOX.getByName(a);
@@ -161,6 +178,83 @@ test("after a flood of objects requests are answered again at once", async (t) =
     await Promise.all(Array.from({ length: 100 }, (_, k) => hog(`/box/o${i * 100 + k}/small/100`).catch(() => {}))); // 200 MB in all
   await server.untilTrue(async () => (await hog("/")).status === 200 && (await hog("/box/o5/read")).status === 200, "an answer", 5000);
   await innocentIsThere();
+});
+
+test("D3: a turn that allocates nothing is not ended for what the turn before it has left, here or on another lane", async (t) => {
+  const { server, hog } = await start(t, `memory_bytes = ${300 * MB}`, { lanes: 2 });
+  let ended = 0, computed = 0;
+  const compute = async () => {
+    while (ended < 3) {
+      const { status, text } = await ask(server, "innocent.test", "/compute", { timeout: 60_000 });
+      if (status === 503) assert.match(text, /^cairn: the server is short of memory/); // refused before it began
+      else assert.equal(status, 200, text);
+      if (status === 200) computed++;
+    }
+  };
+  const hogs = async () => { while (ended < 3) { await hog("/objects", { timeout: 60_000 }); ended++; } };
+  await Promise.all([hogs(), compute(), compute(), compute()]);
+  assert.ok(computed > 0);
+  assert.doesNotMatch(server.output, /worker=innocent/);
+});
+
+test("R6 R7: a script that stops growing just below the limit is restarted, and others are not refused for what it holds", async (t) => {
+  const limit = 300 * MB;
+  const { server, hog } = await start(t, `memory_bytes = ${limit}`);
+  const innocent = () => ask(server, "innocent.test", "/");
+  assert.equal((await innocent()).text, "1");
+  // As far as it is let: its own requests are refused from 90 % on.
+  for (let i = 0; i < 300 && !/level (requests|reset)/.test(server.output); i++) await hog("/hoard/4");
+  await server.until(/level (requests|reset)/);
+  // Nothing more comes from it, and nothing else gives way: it cannot stay like that.
+  let count = 1;
+  while (!/worker hog held \d+ MB and is restarted/.test(server.output)) {
+    const { status, text } = await innocent();
+    assert.equal(status, 200, text);
+    assert.equal(text, String(++count));
+  }
+  await server.untilTrue(async () => (await hog("/hoard/1")).text === "1", "a hog without memory", 30_000);
+});
+
+test("messages that nobody reads count for the script that holds the ends", async (t) => {
+  const limit = 300 * MB;
+  const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${limit}`);
+  await innocentIsThere();
+  await server.untilTrue(async () => { await hog("/messages/8"); return /worker hog held \d+ MB and is restarted/.test(server.output); }, "a restart", 30_000);
+  await server.untilTrue(innocentIsThere, "the innocent", 30_000);
+  assert.ok(seen.peak < limit * 1.1, `${seen.peak >> 20} MB`);
+});
+
+test("M5: an object that keeps rows of SQL and is never idle is reset, and named", async (t) => {
+  const limit = 300 * MB;
+  const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${limit}`);
+  await innocentIsThere();
+  await hog("/box/ringing/ring");
+  await server.until(/object [0-9a-f]{64} \("ringing"\) of class Box, worker hog held \d+ MB and is restarted/);
+  await server.untilTrue(innocentIsThere, "the innocent", 30_000);
+  assert.ok(seen.peak < limit * 1.1, `${seen.peak >> 20} MB`);
+});
+
+test("R1 R4: a script whose large answers nobody reads is not restarted for them: the readers are cut", async (t) => {
+  const limit = 300 * MB;
+  const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${limit}`);
+  await innocentIsThere();
+  assert.equal((await hog("/hoard/1")).text, "1");
+  let cut = 0;
+  const readers = Array.from({ length: 300 }, () => {
+    const socket = net.connect(server.port, "127.0.0.1").on("error", () => {}).on("close", () => cut++);
+    socket.pause();
+    socket.write("GET /big HTTP/1.1\r\nHost: hog.test\r\n\r\n");
+    // What does not read does not see its end: it writes now and then.
+    const timer = setInterval(() => socket.write("\r\n"), 200);
+    t.after(() => { clearInterval(timer); socket.destroy(); });
+    return socket;
+  });
+  await server.untilTrue(() => cut > 0, "a reader that is cut", 30_000);
+  await server.untilTrue(async () => (await hog("/hoard/1")).text === "2", "the script's memory", 30_000);
+  await server.untilTrue(innocentIsThere, "the innocent", 30_000);
+  assert.doesNotMatch(server.output, /and is restarted/);
+  assert.ok(seen.peak < limit * 1.1, `${seen.peak >> 20} MB`);
+  assert.equal(readers.length, 300);
 });
 
 test("WebSockets that do not read a broadcast are closed with 1013 before memory is short; one that reads stays", async (t) => {
