@@ -153,6 +153,8 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
         return is_ours(second) ? deny(db, cn_authorizer_reserved) : SQLITE_OK;
     default:
         /* Tables, indexes, views and triggers: made, dropped, read, written. */
+        if (action == SQLITE_READ && is_ours(first))
+            return SQLITE_DENY; /* SQLite names the column itself */
         if (is_ours(first) || (action != SQLITE_READ && action != SQLITE_UPDATE && is_ours(second)))
             return deny(db, cn_authorizer_reserved);
         return SQLITE_OK;

@@ -63,7 +63,7 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
     int primary = code & 0xff;
     int rc;
     if (primary == SQLITE_AUTH && db->denial)
-        rc = cn_err_set(err, CN_ESQL, "not authorized: %s: SQLITE_AUTH", db->denial);
+        rc = cn_err_set(err, CN_ESQL, "not authorized: SQLITE_AUTH (%s)", db->denial);
     else if (primary == SQLITE_INTERRUPT && db->timed_out)
         rc = cn_err_set(err, CN_ETIMEOUT, "the statement ran too long: SQLITE_INTERRUPT");
     else if (primary == SQLITE_INTERRUPT)

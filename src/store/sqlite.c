@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -49,11 +50,51 @@ const char *cn_sqlite_code_name(int code)
     return name ? name : "SQLITE_UNKNOWN";
 }
 
+/* The name of an extended code that scripts meet; NULL: another, or a primary one. */
+static const char *extended_name(int code)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {
+        {SQLITE_CONSTRAINT_CHECK, "SQLITE_CONSTRAINT_CHECK"},
+        {SQLITE_CONSTRAINT_COMMITHOOK, "SQLITE_CONSTRAINT_COMMITHOOK"},
+        {SQLITE_CONSTRAINT_DATATYPE, "SQLITE_CONSTRAINT_DATATYPE"},
+        {SQLITE_CONSTRAINT_FOREIGNKEY, "SQLITE_CONSTRAINT_FOREIGNKEY"},
+        {SQLITE_CONSTRAINT_FUNCTION, "SQLITE_CONSTRAINT_FUNCTION"},
+        {SQLITE_CONSTRAINT_NOTNULL, "SQLITE_CONSTRAINT_NOTNULL"},
+        {SQLITE_CONSTRAINT_PINNED, "SQLITE_CONSTRAINT_PINNED"},
+        {SQLITE_CONSTRAINT_PRIMARYKEY, "SQLITE_CONSTRAINT_PRIMARYKEY"},
+        {SQLITE_CONSTRAINT_ROWID, "SQLITE_CONSTRAINT_ROWID"},
+        {SQLITE_CONSTRAINT_TRIGGER, "SQLITE_CONSTRAINT_TRIGGER"},
+        {SQLITE_CONSTRAINT_UNIQUE, "SQLITE_CONSTRAINT_UNIQUE"},
+        {SQLITE_CONSTRAINT_VTAB, "SQLITE_CONSTRAINT_VTAB"},
+        {SQLITE_ABORT_ROLLBACK, "SQLITE_ABORT_ROLLBACK"},
+        {SQLITE_CORRUPT_INDEX, "SQLITE_CORRUPT_INDEX"},
+        {SQLITE_CORRUPT_VTAB, "SQLITE_CORRUPT_VTAB"},
+        {SQLITE_ERROR_MISSING_COLLSEQ, "SQLITE_ERROR_MISSING_COLLSEQ"},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++)
+        if (names[i].code == code)
+            return names[i].name;
+    return NULL;
+}
+
 int cn_sqlite_error(sqlite3 *connection, int code, struct cn_err *err)
 {
+    char offset_text[32] = "", extended_text[64] = "";
     const char *text = connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
-    return cn_err_set(err, (code & 0xff) == SQLITE_NOMEM ? CN_ENOMEM : CN_ESQL, "%.400s: %s", text,
-                      cn_sqlite_code_name(code));
+    /* What the connection says beyond its message belongs to the error it had last. */
+    if (connection && (sqlite3_errcode(connection) & 0xff) == (code & 0xff)) {
+        int offset = sqlite3_error_offset(connection);
+        const char *extended = extended_name(sqlite3_extended_errcode(connection));
+        if (offset >= 0)
+            snprintf(offset_text, sizeof(offset_text), " at offset %d", offset);
+        if (extended)
+            snprintf(extended_text, sizeof(extended_text), " (extended: %s)", extended);
+    }
+    return cn_err_set(err, (code & 0xff) == SQLITE_NOMEM ? CN_ENOMEM : CN_ESQL, "%.400s%s: %s%s",
+                      text, offset_text, cn_sqlite_code_name(code), extended_text);
 }
 
 int cn_sqlite_prepare(sqlite3 *connection, const char *sql, sqlite3_stmt **statement,

@@ -19,7 +19,9 @@ int cn_sqlite_setup(struct cn_err *err);
 const char *cn_sqlite_code_name(int code);
 
 /* Fills `err` with the connection's message and the name of the code, as in
- * "no such table: t: SQLITE_ERROR". Returns CN_ESQL, or CN_ENOMEM. */
+ * "no such table: t: SQLITE_ERROR", the place in the statement and the extended code if there is
+ * one: "near
+ * \"x\": syntax error at offset 7: SQLITE_ERROR". Returns CN_ESQL, or CN_ENOMEM. */
 int cn_sqlite_error(sqlite3 *connection, int code, struct cn_err *err);
 
 /* Prepares a statement of our own; a failure is a bug or a damaged file. */

@@ -2,6 +2,7 @@
 import { turnTime } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
+import { setForgetStub } from "./local.js";
 import { newStub } from "./stub.js";
 
 const JURISDICTIONS = [undefined, "eu", "fedramp", "fedramp-high", "us"];
@@ -12,7 +13,7 @@ const CACHE_MAX = 8192;
 const CACHE_MS = 10_000; // names not used for twice as long go when another comes
 
 const token = Symbol("construct");
-let hexOf, stubOf, forgetNames;
+let hexOf, stubOf, forgetNames, forgetStub;
 
 export class DurableObjectId {
   #hex;
@@ -35,9 +36,13 @@ export class DurableObjectId {
     hexOf = (id) => (typeof id === "object" && id !== null && #hex in id ? id.#hex : undefined);
     // One stub for one id: what it has learnt of the object is used by the next call.
     stubOf = (id, ns) => (id.#ns === ns ? (id.#stub ??= newStub(ns, id)) : null);
+    forgetStub = (id) => {
+      if (#stub in id) id.#stub = null;
+    };
   }
 }
 finishInterface(DurableObjectId);
+setForgetStub(forgetStub);
 
 /** The id of an object that runs here: `ctx.id`. */
 export function makeId(hex, name, jurisdiction, ns = 0) {

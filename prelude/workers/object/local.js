@@ -89,6 +89,7 @@ class LocalCall {
     this.result = undefined; // the copied result, or the parts of a response
     this.settle = null; // (faults, result, bytes, message), with the caller's gate
     this.handle = 0; // of the call, while the object works on it
+    this.target = null; // whom it goes to
   }
 }
 const calls = [];
@@ -101,6 +102,13 @@ export class ObjectTarget {
     this.id = id;
     this.number = -1; // C's; -1: none yet
     this.fetcher = null;
+    this.broken = null; // how a call has failed that found the object reset: [faults, bytes, message]
+  }
+  /** A stub that has seen its object reset stays broken (DO-ST-2); whoever asks for the object anew gets another. */
+  failed(faults, bytes, message) {
+    if (faults < 0 || (faults & FAULT_RESET) === 0 || this.broken !== null) return;
+    this.broken = [faults, bytes, message];
+    forgetStub(this.id);
   }
   get name() {
     return this.id.name;
@@ -117,12 +125,18 @@ export class ObjectTarget {
    * not here.
    */
   send(kind, method, payload, settle) {
+    if (this.broken !== null) {
+      const [faults, bytes, message] = this.broken;
+      Promise.resolve().then(() => settle(faults, undefined, bytes, message));
+      return true;
+    }
     const number = this.number === -1 ? this.#numberAgain() : this.number;
     const call = free.pop() ?? new LocalCall(calls.length);
     calls[call.slot] = call;
     call.method = method;
     call.payload = payload;
     call.settle = currentObject() === 0 ? settle : gated(settle);
+    call.target = this;
     let sent = native.localCall(number, call.slot, kind);
     if (sent < 0) sent = native.localCall(this.#numberAgain(), call.slot, kind);
     if (sent !== 1) release(call);
@@ -130,9 +144,23 @@ export class ObjectTarget {
   }
   /** Sends a call by bytes; `callback` (faults, bytes, message) gets the answer. */
   sendBytes(kind, method, bytes, callback) {
-    native.objectCall(this.ns, `${this.id}`, this.id.name, kind, method, bytes, callback);
+    if (this.broken !== null) {
+      Promise.resolve().then(() => callback(...this.broken));
+      return;
+    }
+    native.objectCall(this.ns, `${this.id}`, this.id.name, kind, method, bytes, (faults, result, message) => {
+      this.failed(faults, result, message);
+      callback(faults, result, message);
+    });
   }
 }
+const FAULT_RESET = 8;
+let forgetStub = () => {}; // id.js sets it
+export function setForgetStub(forget) {
+  forgetStub = forget;
+}
+/** A script has put something on the stub: the next one who asks for the object gets another. */
+export const forgetStubOf = (target) => forgetStub(target.id);
 let fetchOf = null; // stub.js sets it
 export function setFetchOf(make) {
   fetchOf = make;
@@ -140,7 +168,7 @@ export function setFetchOf(make) {
 
 function release(call) {
   call.payload = call.result = undefined;
-  call.settle = null;
+  call.settle = call.target = null;
   call.handle = 0; // what the object still says to it is too late
   free.push(call);
 }
@@ -150,7 +178,8 @@ export const localCall = (slot) => calls[slot];
 /** C calls: the answer to the call in `slot`, or (faults -2) that its caller is gone. */
 export function localReply(slot, faults, bytes, message) {
   const call = calls[slot];
-  const { settle, result } = call;
+  const { settle, result, target } = call;
   release(call);
+  if (faults > 0) target.failed(faults, bytes, message);
   if (faults !== -2) settle(faults, result, bytes, message);
 }

@@ -14,7 +14,7 @@ import { deserialize, registerHostObject, serialize } from "../../internal/seria
 import { needsEvent } from "../../internal/startup.js";
 import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted } from "../../web/abort.js";
 import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
-import { NOT_PLAIN, copyArguments, copyPlain } from "./local.js";
+import { NOT_PLAIN, copyArguments, copyPlain, forgetStubOf } from "./local.js";
 import { decodeRequest, decodeResponse, encodeRequest, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
 import trace from "part:../../internal/trace.js";
 
@@ -125,6 +125,7 @@ class CallContext {
     this.received = []; // stubs that came in it and are the receiver's to dispose of
     this.onStop = null; // called when the receiver gives up one of its streams
     this.streams = null; // promises of the ends of streams that were exported for it
+    this.origin = null; // of an answer: the ObjectTarget that it came from
   }
   export(target) {
     const { address, exports } = currentOwner();
@@ -137,10 +138,6 @@ class CallContext {
       const stub = stubState(value);
       if (stub !== null) {
         if (stub.path.length > 0) throw unserializable("RpcProperty");
-        if (stub.local !== null) {
-          const { ns, id, name } = stub.local;
-          return write(writer, TAG.OBJECT, { ns, hex: `${id}`, name });
-        }
         if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
         if (stub.disposed) throw new Error(DISPOSED);
         stub.retain();
@@ -175,6 +172,12 @@ class CallContext {
   }
   /** A Proxy is no value: it is called where it is, if it shows what can be called. */
   writeProxy(proxy, prototype, writer) {
+    const stub = stubState(proxy);
+    if (stub !== null) {
+      const { ns, id, name } = stub.local; // of the stubs only an object's is no function
+      write(writer, TAG.OBJECT, { ns, hex: `${id}`, name });
+      return;
+    }
     if (prototype !== Object.prototype && !(proxy instanceof RpcTarget)) {
       throw new DOMException("Proxy could not be serialized because it is not a valid RPC receiver type. The Proxy must emulate either a plain object or an RpcTarget, as indicated by the Proxy's prototype chain.", "DataCloneError");
     }
@@ -195,6 +198,8 @@ class CallContext {
 }
 
 const DISPOSED = "RPC stub used after being disposed.";
+/** Whoever had given it out has started anew. */
+const GONE = "The execution context which hosts this callback is no longer running.";
 const unserializable = (name) => new DOMException(`Could not serialize object of type "${name}". This type does not support serialization.`, "DataCloneError");
 
 /** A result with a disposer of its own, which runs when the receiver disposes of it. */
@@ -220,7 +225,10 @@ register(TAG.REFERENCE, (reference, context) => {
   const stub = makeReference(reference);
   if (context !== null && context !== undefined) {
     context.received.push(stub);
-    states.get(stub).lifetime = context.lifetime;
+    const state = states.get(stub);
+    state.lifetime = context.lifetime;
+    const { origin } = context;
+    if (origin !== null && reference.address === `o${origin.ns}:${origin.id}`) state.origin = origin;
   }
   return stub;
 });
@@ -395,6 +403,7 @@ class StubState {
     this.number = 0;
     this.service = null; // of a worker: {worker, entrypoint, props}
     this.fixed = null; // members that are there at once
+    this.own = null; // properties that a script has given the stub
     this.disposed = false;
     this.lent = false; // of a call's arguments: the caller takes it back
     this.lifetime = null; // its duplicates end with it; null: with nothing
@@ -404,6 +413,7 @@ class StubState {
     this.methods = null; // by name, once it was another
     this.method = null; // of a method of a Durable Object: its name, and
     this.target = null; // the ObjectTarget
+    this.origin = null; // of something that an object has given out: that one's ObjectTarget, if it came from there
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
   retain() {
@@ -411,15 +421,30 @@ class StubState {
   }
 }
 
+/** What every object has: nobody calls these over RPC. */
+const INHERITED = new Set(Object.getOwnPropertyNames(Object.prototype));
+function inherited(prototype, key) {
+  if (key === "__proto__") return prototype;
+  return key === "constructor" ? prototype.constructor : Object.prototype[key];
+}
+
+const prototypeOf = (state) => {
+  if (state.path.length > 0) return RpcProperty.prototype;
+  if (state.local !== null) return ObjectStub.prototype;
+  return state.service === null ? RpcStub.prototype : ServiceStub.prototype;
+};
+const hasDispose = (state) => state.path.length === 0 && state.local === null && state.service === null;
+
 const handler = {
   get(target, key) {
     const { state } = target;
     if (key === state.lastName) return state.lastMethod;
+    if (state.own !== null && Object.hasOwn(state.own, key)) return state.own[key];
     if (typeof key === "symbol") {
       if (key === Symbol.dispose) return () => dispose(target.proxy);
-      return undefined;
+      return key === Symbol.toStringTag ? prototypeOf(state)[key] : undefined;
     }
-    if (key === "then" && state.path.length === 0) return undefined; // a stub is no promise
+    if ((key === "then" || key === "toJSON") && state.path.length === 0) return undefined; // a stub is no promise, and shows what it has
     if (key === "then" || ((key === "catch" || key === "finally") && state.path.length > 0)) {
       const promise = call(state, state.path, undefined);
       return promise[key].bind(promise);
@@ -438,6 +463,7 @@ const handler = {
       };
     }
     if (state.path.length >= DEPTH_MAX) throw tooDeep();
+    if (INHERITED.has(key)) return inherited(prototypeOf(state), key);
     if (state.fixed !== null && key in state.fixed) return state.fixed[key];
     if (state.local !== null && key in OBJECT_MEMBERS) return state.local[key];
     if (state.local !== null) return methodOf(state, key, target.proxy);
@@ -449,22 +475,40 @@ const handler = {
     if (state.invoke !== null) return state.invoke(...args);
     return pipelined(call(state, state.path, args));
   },
-  has: () => true,
-  getPrototypeOf: ({ state }) => {
-    if (state.path.length > 0) return RpcProperty.prototype;
-    return state.local === null && state.service === null ? RpcStub.prototype : ServiceStub.prototype;
+  /** Any name may be one of the other side's. */
+  has: ({ state }, key) => {
+    if (state.own !== null && Object.hasOwn(state.own, key)) return true;
+    if (typeof key === "symbol") return key === Symbol.toStringTag || (key === Symbol.dispose && hasDispose(state));
+    return key !== "then" || state.path.length > 0;
   },
+  getPrototypeOf: ({ state }) => prototypeOf(state),
   /** A property of the stub itself, from then on. */
-  set: ({ state }, key, value) => {
-    if (typeof key === "symbol") return false;
-    state.fixed = { __proto__: null, ...state.fixed, [key]: value };
-    state.lastName = state.lastMethod = state.methods = null;
+  set: ({ state }, key, value) => define(state, key, { value, writable: true, enumerable: true, configurable: true }),
+  defineProperty: ({ state }, key, descriptor) => define(state, key, { ...descriptor, configurable: true }),
+  deleteProperty: ({ state }, key) => {
+    if (state.own !== null) delete state.own[key];
     return true;
+  },
+  ownKeys: ({ state }) => [...SHOWN.filter((name) => isShown(state, name)), ...(state.own === null ? [] : Reflect.ownKeys(state.own))],
+  getOwnPropertyDescriptor: ({ state }, key) => {
+    if (state.own !== null && Object.hasOwn(state.own, key)) return Object.getOwnPropertyDescriptor(state.own, key);
+    return isShown(state, key) ? { value: state.local[key], writable: true, enumerable: true, configurable: true } : undefined;
   },
 };
 
+/** What the stub of an object shows of itself, unless a script has put something in its place. */
+const SHOWN = ["name", "id"];
+const isShown = (state, key) => state.local !== null && (key === "name" || key === "id") && state.local[key] !== undefined && (state.own === null || !Object.hasOwn(state.own, key));
+
+function define(state, key, descriptor) {
+  state.own ??= Object.create(null);
+  state.lastName = state.lastMethod = state.methods = null;
+  if (state.local !== null) forgetStubOf(state.local);
+  return Reflect.defineProperty(state.own, key, descriptor);
+}
+
 function makeProxy(state) {
-  const target = () => {};
+  const target = state.local === null ? () => {} : {}; // an object is not called
   const proxy = new Proxy(target, handler);
   target.proxy = proxy;
   target.state = state;
@@ -509,7 +553,7 @@ function callMethod(state, args) {
         if (typeof result === "object" && result !== null) Object.defineProperty(result, Symbol.dispose, NOTHING_TO_DISPOSE);
         resolve(result);
       } else {
-        settleWith(bytes, resolve, reject);
+        settleWith(bytes, resolve, reject, state.target);
       }
     };
     if (state.target.send(CallKind.RPC, state.method, copies, settle)) return promise;
@@ -519,9 +563,9 @@ function callMethod(state, args) {
 
 const NOTHING_TO_DISPOSE = { value: () => {}, writable: true, enumerable: false, configurable: true };
 
-function settleWith(bytes, resolve, reject) {
+function settleWith(bytes, resolve, reject, origin) {
   try {
-    resolve(withDispose(bytes));
+    resolve(withDispose(bytes, origin));
   } catch (error) {
     reject(error);
   }
@@ -558,12 +602,14 @@ function dispose(proxy) {
   release(state.address, state.number);
 }
 
-/** What stubs of objects and services are instances of. */
+/** What stubs of services, and of objects, are instances of. */
 export class ServiceStub {
   constructor() {
     throw new TypeError("Illegal constructor");
   }
 }
+class ObjectStub extends ServiceStub {}
+Object.defineProperty(ObjectStub, "name", { value: "DurableObject", configurable: true });
 /** The classes of what calls return, for those who ask: nobody constructs them. */
 export class RpcPromise {
   constructor() {
@@ -584,8 +630,16 @@ function pipelined(promise) {
   return new Proxy(target, resultHandler);
 }
 const NO_PATH = [];
+for (const [shown, tag] of [[ServiceStub, "Fetcher"], [ObjectStub, "DurableObject"], [RpcStub, "JsRpcStub"], [RpcPromise, "JsRpcPromise"], [RpcProperty, "JsRpcProperty"]]) {
+  Object.defineProperty(shown.prototype, Symbol.toStringTag, { value: tag, configurable: true });
+}
+
+const resultPrototype = (path) => (path.length === 0 ? RpcPromise : RpcProperty).prototype;
 const resultHandler = {
-  getPrototypeOf: ({ path }) => (path.length === 0 ? RpcPromise : RpcProperty).prototype,
+  getPrototypeOf: ({ path }) => resultPrototype(path),
+  has: ({ path }, key) => (typeof key === "string" || key === Symbol.toStringTag || (key === Symbol.dispose && path.length === 0)),
+  ownKeys: () => [],
+  getOwnPropertyDescriptor: () => undefined,
   get({ promise, path }, key) {
     if (key === INNER) return path.length === 0 ? promise : undefined;
     if (key === "then" && path.length === 0) return (fulfilled, rejected) => promise.then(fulfilled, rejected);
@@ -594,8 +648,9 @@ const resultHandler = {
       return value[key].bind(value);
     }
     if (key === Symbol.dispose && path.length === 0) return () => { promise.then((value) => value?.[Symbol.dispose]?.(), () => {}); };
-    if (typeof key === "symbol") return undefined;
+    if (typeof key === "symbol") return key === Symbol.toStringTag ? resultPrototype(path)[key] : undefined;
     if (path.length >= DEPTH_MAX) throw tooDeep();
+    if (INHERITED.has(key)) return inherited(resultPrototype(path), key);
     const target = () => {};
     target.promise = promise;
     target.path = [...path, key];
@@ -661,19 +716,45 @@ function call(state, path, args) {
   } catch (error) {
     return Promise.reject(error);
   }
+  const root = rootOf(state);
+  const sent = ++sentCount;
   return new Promise((resolve, reject) => {
     needsEvent();
     state.send(path, bytes, gated((faults, result, message) => {
       context.takeBack();
-      if (faults < 0) settleWith(result, resolve, reject);
-      else reject(remoteError(faults, result, message));
+      if (faults < 0) settleWith(result, resolve, reject, root.local ?? root.origin);
+      else reject(root.address === null ? remoteError(faults, result, message) : ownerError(root, sent, faults, result, message));
     }));
   });
 }
 
+const rootOf = (state) => {
+  while (state.parent !== null) state = states.get(state.parent);
+  return state;
+};
+
+/** How owners of stubs have ended that were reset: address -> the failure, and how many calls had been sent by then. */
+const ends = new Map();
+const ENDS_MAX = 1000;
+let sentCount = 0;
+
+/** A call on something that was given out has failed. What was on its way when its owner was reset fails for that reason. */
+function ownerError(root, sent, faults, result, message) {
+  if ((faults & FAULT.durableObjectReset) !== 0) {
+    if (ends.size >= ENDS_MAX) ends.clear();
+    ends.set(root.address, { failure: [faults, result, message], sent: sentCount });
+    if (root.origin !== null) root.origin.failed(faults, result, message);
+  } else if (message === GONE) {
+    const end = ends.get(root.address);
+    if (end !== undefined && sent <= end.sent) return remoteError(...end.failure);
+  }
+  return remoteError(faults, result, message);
+}
+
 /** A result that has stubs in it can be disposed of as a whole (RPC-6). */
-function withDispose(bytes) {
+function withDispose(bytes, origin) {
   const context = new CallContext();
+  context.origin = origin;
   let value = deserialize(bytes, context);
   let dispose = null;
   if (value instanceof Disposable) ({ value, dispose } = value);
@@ -911,7 +992,7 @@ export function answerTarget(handle, exports, method, bytes) {
   const colon = method.indexOf(":");
   const entry = exports.byNumber.get(+method.slice(0, colon));
   if (entry === undefined) {
-    failCall(handle, new Error(DISPOSED));
+    failCall(handle, new Error(GONE));
     return;
   }
   // What a critical section has lent is called in it (gate.js).

@@ -42,11 +42,16 @@ function put(object, key, value) {
   native.kvPut(object, key, encode(key, value));
 }
 
-/** Calls each(key, value) in order; each may return true to stop. */
-function list(object, range, each) {
-  const { start, startAfter, end, prefix, reverse, limit } = range ?? {};
+function checkRange(range) {
+  const { start, startAfter, limit } = range ?? {};
   if (start !== undefined && startAfter !== undefined) throw new TypeError("list() cannot be called with both start and startAfter values.");
   if (limit !== undefined && !(limit > 0)) throw new TypeError("List limit must be positive.");
+  return range ?? {};
+}
+
+/** Calls each(key, value) in order; each may return true to stop. */
+function list(object, range, each) {
+  const { start, startAfter, end, prefix, reverse, limit } = checkRange(range);
   const from = startAfter ?? start;
   native.kvList(
     object,
@@ -84,6 +89,7 @@ function written(object, options, work) {
 
 class SyncKvStorage {
   #object;
+  #lists = 0; // how many there were
   constructor(key, object) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#object = object;
@@ -97,21 +103,31 @@ class SyncKvStorage {
   delete(key) {
     return native.kvDelete(this.#object, checkKey(key));
   }
-  /** Lazy: a page at a time. */
-  *list(range = {}) {
+  /** Lazy: a page at a time. It ends the list before it, if that goes on. */
+  list(range) {
+    return this.#pages(checkRange(range), ++this.#lists);
+  }
+  *#pages(range, number) {
     const PAGE = 256;
     let { start, startAfter, end, prefix, reverse, limit } = range;
     let left = limit ?? Infinity;
+    this.#checkList(number);
     while (left > 0) {
       const page = [];
       list(this.#object, { start, startAfter, end, prefix, reverse, limit: Math.min(PAGE, left) }, (key, value) => { page.push([key, value]); });
-      yield* page;
+      for (const pair of page) {
+        yield pair;
+        this.#checkList(number);
+      }
       if (page.length < PAGE) return;
       left -= page.length;
       const last = page.at(-1)[0];
       if (reverse) end = last;
       else { start = undefined; startAfter = last; }
     }
+  }
+  #checkList(number) {
+    if (number !== this.#lists) throw new Error("kv.list() iterator was invalidated because a new call to kv.list() was started. Only one kv.list() iterator can exist at a time.");
   }
 }
 finishInterface(SyncKvStorage);

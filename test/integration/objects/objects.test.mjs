@@ -127,6 +127,35 @@ for (const lanes of [1, 2]) {
     test("DO-ST-2: calls on one stub arrive in order", async () => {
       assert.deepEqual(await call(fresh(), "order"), Array.from({ length: 20 }, (_, i) => i + 1));
     });
+    test("DO-ST-2 RPC-8: stubs that have seen their object reset stay broken, and those it gave out; a fresh one works", async () => {
+      const exploded = ["exploded", true];
+      const gone = ["The execution context which hosts this callback is no longer running.", false];
+      const [hang, explode, ping, later, get, fetched, same, put, value, still] = await call(fresh(), "broken");
+      assert.deepEqual([hang, explode, ping, later, get, fetched], [exploded, exploded, exploded, gone, exploded, exploded]);
+      assert.deepEqual([same, put, value, still], [false, "ok", 5, exploded]);
+    });
+    test("DO-ST-1: what a stub shows of itself, and properties that a script gives it", async () => {
+      const answer = await call(fresh(), "shown");
+      assert.ok(Array.isArray(answer), JSON.stringify(answer));
+      const [before, own, shared, named, cloned, promise, text] = answer;
+      assert.deepEqual(before, ["object", ["name", "id"], "[object DurableObject]", true, false, false, true]);
+      assert.deepEqual(own, [["name", "id", "extra"], "own", 1, true, "function", ["name", "id"]]);
+      assert.deepEqual([shared, named, cloned, promise, text], [false, true, "DataCloneError", "[object JsRpcPromise]", "[object DurableObject]"]);
+    });
+    test("DO-KV-5: a new list of ctx.storage.kv ends the one before it; arguments are checked at once", async () => {
+      const ended = "kv.list() iterator was invalidated because a new call to kv.list() was started. Only one kv.list() iterator can exist at a time.";
+      assert.deepEqual(await call(fresh(), "kvLists"), [2, ended, ended, 1, true, "list() cannot be called with both start and startAfter values.", "List limit must be positive."]);
+    });
+    test("DO-SQL-4: errors of SQL name the place in the statement, the extended code, the reason of a refusal", async () => {
+      const [, , syntax, column, none, unique, missing, reserved, denied, pragma] = await call(fresh(), "sqlTexts", "CREATE TABLE u(x UNIQUE, y NOT NULL)", "INSERT INTO u VALUES (1, 1)",
+        "SELECT -;", "SELECT nope FROM u", "SELECT * FROM nope", "INSERT INTO u VALUES (1, 2)", "INSERT INTO u VALUES (3, NULL)", "SELECT * FROM _cf_KV", "ATTACH 'x' AS y", "PRAGMA page_size = 8192");
+      assert.deepEqual([syntax, column, none, unique, missing, reserved], [
+        'near ";": syntax error at offset 8: SQLITE_ERROR', "no such column: nope at offset 7: SQLITE_ERROR", "no such table: nope: SQLITE_ERROR",
+        "UNIQUE constraint failed: u.x: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_UNIQUE)", "NOT NULL constraint failed: u.y: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_NOTNULL)",
+        "access to _cf_KV.key is prohibited: SQLITE_AUTH"]);
+      assert.match(denied, /^not authorized: SQLITE_AUTH/);
+      assert.match(pragma, /^not authorized: SQLITE_AUTH/);
+    });
     test("DO-ST-3: a stub can be sent", async () => {
       assert.equal(await call(fresh(), "stubArg"), 1);
     });

@@ -1,6 +1,14 @@
 // What the tests of Durable Objects talk to: POST /NAME/METHOD with a JSON array of arguments calls
 // that method of the object of that name; the answer is JSON of the result or of the error.
-import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";
+import { DurableObject, RpcTarget, WorkerEntrypoint, env as imported } from "cloudflare:workers";
+
+class Bomb extends RpcTarget {
+  #ctx;
+  constructor(ctx) { super(); this.#ctx = ctx; }
+  hang() { return new Promise(() => {}); }
+  ping() { return "pong"; }
+  explode() { this.#ctx.abort("exploded"); }
+}
 
 class Cart extends RpcTarget {
   #items = [];
@@ -123,6 +131,24 @@ export class Box extends DurableObject {
   async synced() { this.ctx.storage.kv.put("s", 1); await this.ctx.storage.sync(); return "durable"; }
   // --- life ---
   whoami() { return { name: this.ctx.id.name ?? null, hex: String(this.ctx.id), started: this.started }; }
+  /** Lists of ctx.storage.kv: a new one ends the one before it, unless that is over. */
+  kvLists() {
+    const { kv } = this.ctx.storage;
+    const told = (work) => { try { return work(); } catch (e) { return e.message; } };
+    for (const key of ["a", "b", "c"]) kv.put(key, key);
+    const first = kv.list(), whole = [...kv.list({ limit: 2 })].length;
+    const begun = kv.list();
+    begun.next();
+    const over = kv.list({ prefix: "a" });
+    const rest = [...over].length;
+    kv.list();
+    return [whole, told(() => [...first].length), told(() => begun.next().value), rest, told(() => over.next().done), told(() => kv.list({ start: "a", startAfter: "b" })), told(() => kv.list({ limit: 0 }))];
+  }
+  sqlTexts(...statements) {
+    this.ctx.storage.kv.put("k", 1); // the table that is not the script's
+    return statements.map((text) => { try { this.ctx.storage.sql.exec(text); return null; } catch (e) { return e.message; } });
+  }
+  bomb() { return new Bomb(this.ctx); }
   abort(message) { this.ctx.storage.kv.put("aborted", 1); this.ctx.abort(message); }
   throws(kind) {
     const error = new (kind === "type" ? TypeError : Error)("thrown inside");
@@ -208,7 +234,30 @@ const scripts = {
   async rpcKinds(box) { const [map, set, date, big, bytes, none] = await box.types(); return [map.get(1), set.has(3), date.getTime(), String(big), bytes[0], none === undefined]; },
   async refused(box) { const errors = []; for (const f of [() => box.instance(), () => box.missing(), () => box.started(), () => box.echo(new WeakMap())]) { try { await f(); errors.push(null); } catch (e) { errors.push(e.name); } } return errors; },
   async errors(box) { try { await box.throws("type"); } catch (e) { return [e instanceof TypeError, e.name, e.message, e.code, e.remote ?? false, e.durableObjectReset ?? false]; } },
-  async aborted(box) { try { await box.abort("because"); } catch (e) { return [e.message, e.durableObjectReset ?? false, e.retryable ?? false, e.remote ?? false, (await box.get("aborted")) ?? null]; } },
+  async aborted(box) { try { await box.abort("because"); } catch (e) { return [e.message, e.durableObjectReset ?? false, e.retryable ?? false, e.remote ?? false, (await imported.BOX.get(box.id).get("aborted")) ?? null]; } },
+  /** An object gives out a target, and is reset: what each of its stubs says to calls before and after. */
+  async broken(box) {
+    const told = async (call) => { try { return await call(); } catch (e) { return [e.message, e.durableObjectReset ?? false]; } };
+    const target = await box.bomb();
+    const before = [target.hang(), target.explode(), target.ping()].map((call) => told(() => call));
+    const out = await Promise.all(before);
+    out.push(await told(() => target.ping()), await told(() => box.get("k")), await told(() => box.fetch("http://x/")));
+    const again = imported.BOX.get(box.id);
+    out.push(again === box, await again.put("k", 5), await again.get("k"), await told(() => box.get("k")));
+    return out;
+  },
+  /** What a stub shows of itself. */
+  shown(box) {
+    const { id } = box;
+    const before = [typeof box, Object.keys(box), Object.prototype.toString.call(box), "anything" in box, "then" in box, Symbol.iterator in box, Object.hasOwn(box, "id")];
+    box.extra = () => "own";
+    Object.defineProperty(box, "hidden", { value: 1, enumerable: false });
+    const own = [Object.keys(box), box.extra(), box.hidden, delete box.extra, typeof box.extra, Object.keys(box)];
+    const again = imported.BOX.get(id);
+    let cloned;
+    try { structuredClone(again); } catch (e) { cloned = e.name; }
+    return [before, own, again.hidden === 1, JSON.parse(JSON.stringify(again)).name === id.name, cloned, String(again.get("x")), String(again)];
+  },
   async fetches(box) {
     const a = await box.fetch("/relative?q=1", { method: "POST", body: "data", headers: { "x-test": "h" } });
     const b = await box.fetch("https://example.com/abs");

@@ -376,7 +376,9 @@ TEST(database, limits_of_the_platform_hold)
     CHECK(strstr(err.text, "SQLITE_TOOBIG") != NULL);
     storetest_exec(bed.db, "CREATE TABLE p(a PRIMARY KEY); CREATE TABLE c(a REFERENCES p)");
     CHECK_INT(CN_ESQL, guest(bed.db, "INSERT INTO c VALUES(1)", &err));
-    CHECK_STR("FOREIGN KEY constraint failed: SQLITE_CONSTRAINT", err.text);
+    CHECK_STR("FOREIGN KEY constraint failed: SQLITE_CONSTRAINT (extended: "
+              "SQLITE_CONSTRAINT_FOREIGNKEY)",
+              err.text);
     bed_close(&bed);
 }
 
