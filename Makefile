@@ -364,6 +364,7 @@ uninstall: ## remove what install put below PREFIX; data directories stay
 	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
 
 deb: all ## build a Debian package below build/package
+	@tools/setup deb
 	@tools/package/deb $(VERSION)
 
 # The server beside workerd (ratios), then the store beside stock SQLite. BENCH_ONLY=hello,json,start

@@ -24,7 +24,7 @@ void cn_crons_update(struct cn_lane *lane);
 void cn_crons_stop(struct cn_lane *lane);
 void cn_crons_free(struct cn_lane *lane);
 
-/* /cdn-cgi/handler/scheduled?cron=...&time=... of `cairn dev`: runs the handler now, on whichever
+/* /cdn-cgi/handler/scheduled?cron=...&time=... and /__scheduled?cron=... of `cairn dev`: runs the handler now, on whichever
  * lane it arrives, and answers how it ended. Takes the request over. */
 void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
 

@@ -21,6 +21,9 @@
  * F5  Bytes of a head are characters of the same number, in both directions, as in requests
  *     that come in (http.c): a header that is passed on arrives as it was.
  *
+ * F6  A worker that asks for its own host again and again ends: such a request says in CDN-Loop
+ *     (RFC 8586) how many came before it, and past LOOPS_MAX it fails.
+ *
  * Threads: the lane's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,12 +36,17 @@
 #include "border/fetch.h"
 #include "js/native.h"
 #include "net/client.h"
+#include "net/server.h"
+#include "worker/event.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
 
 #define FETCHES_MAX 4096
 #define HEADERS_MAX 512
+#define LOOPS_MAX 16 /* F6 */
+#define LOOP_MARK "cairn; loops="
+#define LOOP_TEXT_SIZE 40
 #define INPUT_HIGH (256 * 1024)
 #define OUTPUT_HIGH (128 * 1024)
 
@@ -293,6 +301,56 @@ static int add_parent(const struct cn_lane *lane, struct cn_client_header *heade
     return count + 1;
 }
 
+/* How many requests of this server to itself led to this one. */
+static unsigned loops_before(const struct cn_http_request *http)
+{
+    unsigned loops = 0;
+    for (size_t i = 0; i < http->header_count; i++) {
+        const struct cn_http_header *header = &http->headers[i];
+        const size_t mark = sizeof(LOOP_MARK) - 1;
+        if (header->name_size != 8 || memcmp(header->name, "cdn-loop", 8) != 0 ||
+            header->value_size < mark || memcmp(header->value, LOOP_MARK, mark) != 0)
+            continue;
+        for (size_t k = mark; k < header->value_size && loops <= LOOPS_MAX; k++) {
+            if (header->value[k] < '0' || header->value[k] > '9')
+                break;
+            loops = loops * 10 + (unsigned)(header->value[k] - '0');
+        }
+    }
+    return loops;
+}
+
+/* Whether a URL ("scheme://host/...") has the host that the client asked for. */
+static bool is_own_host(const char *url, const struct cn_http_request *http)
+{
+    const char *host = strstr(url, "://");
+    return host && http->host.size &&
+           strncasecmp(host + 3, http->host.data, http->host.size) == 0 &&
+           strchr("/?#", host[3 + http->host.size]); /* or the end */
+}
+
+/* F6. Returns how many headers there are, or CN_ELIMIT. */
+static int add_loop(const struct cn_lane *lane, const char *url, struct cn_client_header *headers,
+                    int count, char text[LOOP_TEXT_SIZE], struct cn_err *err)
+{
+    const struct cn_event *event =
+        lane ? cn_event_find(lane, (double)cn_js_cause(lane->vm).event) : NULL;
+    const struct cn_http_request *http = event ? event->http : NULL;
+    unsigned loops = http ? loops_before(http) : 0;
+    if (!http || (loops == 0 && !is_own_host(url, http)))
+        return count;
+    if (loops >= LOOPS_MAX)
+        return cn_err_set(err, CN_ELIMIT,
+                          "the worker has asked for itself %u times in a row: it is in a loop",
+                          LOOPS_MAX);
+    int size = snprintf(text, LOOP_TEXT_SIZE, LOOP_MARK "%u", loops + 1);
+    int at = 0;
+    while (at < count && strcasecmp(headers[at].name, "cdn-loop") != 0)
+        at++;
+    headers[at] = (struct cn_client_header){"cdn-loop", text, 8, (size_t)size};
+    return at == count ? count + 1 : count;
+}
+
 /* fetchStart(method, url, headers, body, length, callback) -> handle
  * headers "name\nvalue\n..."; body null, a string, a Uint8Array, or undefined for a stream of
  * `length` bytes (-1: unknown). Throws if it cannot start. */
@@ -311,8 +369,8 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     char *url = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     struct cn_buf text = {0}, block = {0};
     cn_js_append_latin1(ctx, cn_js_arg(2), &block); /* F5 */
-    struct cn_client_header headers[HEADERS_MAX + 1];
-    char parent[56];
+    struct cn_client_header headers[HEADERS_MAX + 2];
+    char parent[56], loop[LOOP_TEXT_SIZE];
     struct cn_client_params params = {
         .method = method, .url = url, .headers = headers, .accept_encoding = true, .decode = true};
     if (JSValueIsUndefined(ctx, body)) {
@@ -335,8 +393,11 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     if (count < 0) {
         (void)cn_err_set(&err, CN_ELIMIT, "more than %d headers", HEADERS_MAX);
     } else {
-        params.header_count = (size_t)add_parent(lane_of(runtime), headers, count, parent);
-        fetch->request = cn_client_fetch(runtime->client, &params, &callbacks, fetch, &err);
+        count = add_parent(lane_of(runtime), headers, count, parent);
+        count = add_loop(lane_of(runtime), url, headers, count, loop, &err);
+        params.header_count = count < 0 ? 0 : (size_t)count;
+        if (count >= 0)
+            fetch->request = cn_client_fetch(runtime->client, &params, &callbacks, fetch, &err);
     }
     cn_buf_fini(&text);
     cn_free(method);

@@ -62,6 +62,18 @@ static void begin_trace(struct cn_event *event)
     event->trace = cn_trace_begin(event->instance, CN_TRACE_FETCH, NULL, NULL, &origin);
 }
 
+/* wrangler's two ways to run scheduled() while a project is developed. */
+static bool is_by_hand(const struct cn_http_request *http)
+{
+    static const char *const paths[] = {"/cdn-cgi/handler/scheduled", "/__scheduled"};
+    const char *query = memchr(http->target.data, '?', http->target.size);
+    size_t size = query ? (size_t)(query - http->target.data) : http->target.size;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(paths); i++)
+        if (size == strlen(paths[i]) && memcmp(http->target.data, paths[i], size) == 0)
+            return true;
+    return false;
+}
+
 void cn_event_request(struct cn_http_server *server, struct cn_http_request *http)
 {
     struct cn_lane *lane = cn_http_server_data(server);
@@ -75,10 +87,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
         return refuse(lane, CN_REFUSAL_ROUTE, http, 404,
                       "cairn: no worker has a route for this host and path\n");
     struct cn_script *script = lane->deployment->scripts[index];
-    static const char by_hand[] = "/cdn-cgi/handler/scheduled";
-    if (lane->options.show_errors && lane->options.background &&
-        http->target.size >= sizeof(by_hand) - 1 &&
-        memcmp(http->target.data, by_hand, sizeof(by_hand) - 1) == 0)
+    if (lane->options.show_errors && lane->options.background && is_by_hand(http))
         return lane->options.background->scheduled(lane, script, http);
     if (script->assets && cn_assets_respond(script->assets, !script->has_source, &lane->loop, http))
         return;

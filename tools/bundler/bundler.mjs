@@ -22,6 +22,7 @@ import readline from "node:readline";
 import * as esbuild from "esbuild";
 import { functionsEntry } from "./pages.mjs";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
+import { shims } from "./shims.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
 import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
 
@@ -145,7 +146,7 @@ function options(job, state, awaits) {
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [functions(job, state), aliases(job), provided(job, state), content(job, state)],
+    plugins: [functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
   };
   const entry = job.functions ? "cairn:functions" : job.entry;
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [entry] };

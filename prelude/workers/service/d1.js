@@ -11,6 +11,16 @@ const token = Symbol("construct");
 
 const d1Error = (prefix, text) => new Error(`${prefix}: ${text}`, { cause: new Error(text) });
 
+/**
+ * The error of a query belongs to the line of the project that asked for it, which the stack no longer
+ * knows when the answer comes: `place` was made there. Our own frames say nothing.
+ */
+function from(place, error) {
+  const frames = place.stack.split("\n").filter((line) => line.startsWith("    at ") && !line.includes("cairn:prelude"));
+  if (frames.length > 0) error.stack = [`${error.name}: ${error.message}`, ...frames].join("\n");
+  return error;
+}
+
 const failedCall = (failure, code) =>
   d1Error("D1_ERROR", code === Code.OVERLOADED ? "D1 DB is overloaded. Too many requests queued." : failure);
 
@@ -65,8 +75,9 @@ async function query(ns, statements, format, session) {
 }
 
 async function queryOrThrow(ns, statements, format, session) {
+  const place = new Error();
   const results = await query(ns, statements, format, session);
-  if (results.error !== undefined) throw d1Error("D1_ERROR", results.error);
+  if (results.error !== undefined) throw from(place, d1Error("D1_ERROR", results.error));
   return results;
 }
 
@@ -167,12 +178,13 @@ export class D1Database {
 
   /** Each line is a query of its own; all are one transaction. */
   async exec(sql) {
+    const place = new Error();
     const lines = `${sql}`.trim().split("\n");
     const numbered = lines.map((statement, index) => ({ statement, params: [], index })).filter(({ statement }) => !isBlank(statement));
     const answer = await query(this.#ns, numbered, D1Format.COUNT, null);
     if (answer.error !== undefined) {
       const index = numbered[answer.index]?.index ?? 0;
-      throw d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`);
+      throw from(place, d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`));
     }
     return { count: answer[0], duration: answer[1] };
   }
