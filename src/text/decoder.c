@@ -452,6 +452,28 @@ static int finish_pair(struct run *run, uint32_t c, int byte)
     return STEP_MISTAKE;
 }
 
+/* The code point of a sequence of four bytes, or one beyond all. What the converter cannot say, or
+ * says by an older edition, is here. */
+static uint32_t four_bytes(struct run *run, const uint8_t bytes[4])
+{
+    static const struct {
+        uint8_t bytes[4];
+        uint16_t unit;
+    } given[] = {
+        {{0x81, 0x35, 0xf4, 0x37}, 0xe7c7},
+        {{0x84, 0x31, 0xa4, 0x37}, 0xfffd},
+        {{0x84, 0x31, 0xa4, 0x39}, 0xffff},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(given); i++) {
+        if (memcmp(bytes, given[i].bytes, 4) == 0)
+            return given[i].unit;
+    }
+    if (!run->converter)
+        run->converter = converter_open("gb18030");
+    uint32_t c = run->converter ? converter_lookup(run->converter, bytes, 4) : UNMAPPED;
+    return c == UNMAPPED ? UINT32_MAX : c;
+}
+
 /* https://encoding.spec.whatwg.org/#gb18030-decoder */
 static int step_gb18030(struct run *run, int byte)
 {
@@ -470,11 +492,8 @@ static int step_gb18030(struct run *run, int byte)
             put_back(run, bytes[1]);
             return STEP_MISTAKE;
         }
-        if (!run->converter)
-            run->converter = converter_open("gb18030");
-        uint32_t c = run->converter ? converter_lookup(run->converter, bytes, 4) : UNMAPPED;
-        static const uint8_t bytes_ffff[4] = {0x84, 0x31, 0xa4, 0x39};
-        if (c == UNMAPPED && memcmp(bytes, bytes_ffff, 4) != 0)
+        uint32_t c = four_bytes(run, bytes);
+        if (c > 0x10ffff)
             return STEP_MISTAKE;
         emit(run, c);
         return STEP_DONE;

@@ -151,3 +151,19 @@ test("mistakes in legacy encodings", () => {
   assertEquals(decode("euc-jp", 0x8e, 0xb1, 0xa4, 0xa2, 0x8f, 0xb0, 0xa1), "ｱあ丂");
   assertThrows(TypeError, () => new TextDecoder("euc-kr", { fatal: true }).decode(bytes(0x81)));
 });
+
+test("gb18030 and gbk: the edges of the four-byte ranges", () => {
+  const cases = [
+    ["8135f436", "\u1e3e"], ["8135f437", "\ue7c7"], ["8135f438", "\u1e40"], ["a8bc", "\u1e3f"],
+    ["8431a437", "\ufffd"], ["8431a438", "\ufffe"], ["8431a439", "\uffff"],
+    ["90308130", "\u{10000}"], ["e3329a35", "\u{10ffff}"], ["a6d9", "\ufe10"], ["fe59", "\u9fb4"],
+  ];
+  const bytesOf = (hex) => Uint8Array.from(hex.match(/../g), (pair) => Number.parseInt(pair, 16));
+  for (const label of ["gb18030", "gbk"]) {
+    const decoder = new TextDecoder(label, { fatal: true });
+    for (const [hex, text] of cases) assertEquals([hex, decoder.decode(bytesOf(hex))], [hex, text]);
+    for (const hex of ["8431a530", "8f39fe39", "e3329a36", "fe39fe39"]) {
+      assertThrows(TypeError, () => new TextDecoder(label, { fatal: true }).decode(bytesOf(hex)));
+    }
+  }
+});
