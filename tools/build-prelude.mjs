@@ -60,6 +60,8 @@ const inspectEngine = {
         [/\{if\((\w)\.stack\)\{if\("string"==typeof \1\.stack\)return \1\.stack;/, (_, e) => `{var __stack=__engine.stackOf(${e});if(__stack){if("string"==typeof __stack)return __stack;`],
         // A proxy is named as one, and what it stands for is looked at without its traps.
         [/\}\((\w),(\w),(\w)\);\w=\2\}if\(\1\.customInspect\)/, (_, t, f, i) => `}(${t},${f},${i});return"Proxy("+${formatValue}(${t},${f},${i})+")"}if(${t}.customInspect)`],
+        // The platform's own objects are shown by their attributes.
+        [/if\((\w)\.customInspect\)\{var (\w),(\w)=(\w)\[(\w+)\];/, (_, t, s, v, e, custom) => `if(${t}.customInspect){var ${s},${v}=__engine.customOf(${e},${custom});`],
         [/function (\w+)\((\w)\)\{var (\w)=\w+\(\2,!1\);if\(void 0!==\3\)\{if\(null===\3\)return!0;\2=\3\}/, (all, f, t, e) => all.replace(`${t}=${e}}`, `return ${f}(${e})}`)],
       ]) {
         if (text.split(new RegExp(from, "g")).length < 2) throw new Error(`node-inspect-extracted: ${from} is not there`);

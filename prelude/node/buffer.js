@@ -6,6 +6,7 @@ import { methods as numbers } from "./internal/buffer-numbers.js";
 import { invalidArgType, invalidArgValue, nodeError, outOfRange, specificType, validateInteger, validateNumber, validateString } from "./internal/errors.js";
 
 export const { Buffer, INSPECT_MAX_BYTES } = package_.default ?? package_;
+Object.defineProperty(Buffer, "name", { value: "Buffer", configurable: true }); // the bundler may give it another
 export const kMaxLength = 2 ** 31 - 1;
 const kStringMaxLength = 536870888;
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");

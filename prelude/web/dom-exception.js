@@ -30,6 +30,7 @@ export class DOMException {
 Object.setPrototypeOf(DOMException.prototype, Error.prototype);
 Object.defineProperty(DOMException.prototype, Symbol.toStringTag, { value: "DOMException", writable: true, configurable: true });
 Object.defineProperty(DOMException, "length", { value: 0, configurable: true });
+Object.defineProperty(DOMException, "name", { value: "DOMException", configurable: true }); // the bundler may give it another
 defineConstants(DOMException, {
   INDEX_SIZE_ERR: 1, DOMSTRING_SIZE_ERR: 2, HIERARCHY_REQUEST_ERR: 3, WRONG_DOCUMENT_ERR: 4,
   INVALID_CHARACTER_ERR: 5, NO_DATA_ALLOWED_ERR: 6, NO_MODIFICATION_ALLOWED_ERR: 7, NOT_FOUND_ERR: 8,

@@ -11,6 +11,7 @@ import * as nativeIds from "../web/crypto/native-ids.js";
 import names from "../node/names.json";
 import { currentTrace, frames, gated } from "../internal/turn.js";
 import { isStarting, needsEvent } from "../internal/startup.js";
+import platform from "part:../internal/inspect-platform.js";
 import trace from "part:../internal/trace.js";
 import subtleCrypto from "part:../web/crypto/part.js";
 import { modules } from "./modules.js";
@@ -20,6 +21,7 @@ let bundle; // what prelude/node/index.js exports
 function load(name) {
   bundle ??= native.nodeBundle()(native, {
     compatibilityFlags, stackText: inspection().stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, isStarting, needsEvent, subtleCrypto,
+    platformParts: (value) => platform().platformParts(value),
     noteChannel: (channel, message) => {
       if (currentTrace() !== 0) trace().noteChannel(channel, message);
     },

@@ -61,7 +61,7 @@ static const struct cn_compat_flag flags[] = {
     {"rpc", "no_rpc", "2024-04-03", NULL, NULL, ON},
     {"internal_stream_byob_return_view", "internal_stream_byob_return_undefined", "2024-05-13", NULL, NULL, ON},
     {"blob_standard_mime_type", "blob_legacy_mime_type", "2024-06-03", NULL, NULL, ON},
-    {"fetch_standard_url", "fetch_legacy_url", "2024-06-03", NULL, NULL, ON},
+    {"fetch_standard_url", "fetch_legacy_url", "2024-06-03", NULL, NULL, BOTH},
     {"nodejs_compat_v2", "no_nodejs_compat_v2", "2026-08-04", "nodejs_compat", "2024-09-23", BOTH},
     {"global_fetch_strictly_public", "global_fetch_private_origin", NULL, NULL, NULL, OFF},
     {"new_module_registry", "legacy_module_registry", NULL, NULL, NULL, OFF},

@@ -31,3 +31,25 @@ export function stackOf(error) {
   const lines = __options.stackText(stack);
   return lines === "" ? head : `${head}\n${lines}`;
 }
+
+/** Keys of a list of pairs, which may repeat: a Map shows each as its text. */
+const shownKey = (key, custom) => ({ [custom]: (_depth, options, inspect) => inspect(key, options) });
+
+function showPlatform({ name, entries, shown, hidden }, custom) {
+  return (depth, options, inspect) => {
+    if (depth < 0) return options.stylize(`[${name}]`, "special");
+    const record = entries === null ? shown : new Map(entries.map(([key, value]) => [shownKey(key, custom), value]));
+    if (entries !== null) Object.assign(record, shown);
+    for (const key of Object.keys(hidden)) Object.defineProperty(record, key, { value: hidden[key], enumerable: false });
+    const text = inspect(record, { ...options, depth: options.depth === null || options.depth === undefined ? null : depth, showHidden: true });
+    return entries === null ? `${name} ${text}` : `${name}${text.slice("Map".length)}`;
+  };
+}
+
+/** The function that shows a value in its own way: its `custom` method, or ours for the platform's objects. */
+export function customOf(value, custom) {
+  const own = value[custom];
+  if (own !== undefined || typeof value !== "object") return own;
+  const parts = __options.platformParts(value);
+  return parts === null ? own : showPlatform(parts, custom);
+}

@@ -115,6 +115,8 @@ export let isHeaders;
 export let headersLists;
 /** A Headers on the given arrays, which it takes over. */
 export let headersFromLists;
+/** Whether scripts may not change them. */
+export let headersAreImmutable;
 /** A Headers of the native request `handle`. Immutable. */
 export let headersFromNative;
 export let headersSetImmutable;
@@ -140,6 +142,7 @@ export class Headers {
 
   static {
     isHeaders = (value) => isObject(value) && #names in value;
+    headersAreImmutable = (headers) => headers.#immutable;
     headersFromLists = (names, values, immutable = false) => {
       const headers = new Headers(INTERNAL, names, values);
       headers.#immutable = immutable;

@@ -2,7 +2,7 @@
 //
 // A request that came in over HTTP is a handle. Method, URL, headers and body are fetched from
 // the native request when they are first touched, and the AbortSignal is made when it is.
-import { compatibilityFlags, native } from "../../internal/native.js";
+import { compatibilityFlags, isFlagOff, native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
 import { AbortController, followSignal, isAbortSignal, whenAborted } from "../abort.js";
@@ -22,6 +22,7 @@ const METHODS = new Set([
 ]);
 /** Whether what aborts an incoming request aborts the requests that are made from it. */
 const PASSES_SIGNAL = compatibilityFlags.has("request_signal_passthrough");
+const KEEPS_URL = isFlagOff("fetch_standard_url");
 const HAS_CACHE = compatibilityFlags.has("cache_option_enabled");
 const CACHE_MODES = ["no-store"];
 if (compatibilityFlags.has("cache_no_cache_enabled")) CACHE_MODES.push("no-cache");
@@ -256,8 +257,9 @@ export class Request {
       state.source = null;
       state.method = "GET";
       const text = toUSVString(input);
-      state.url = parseUrl(text);
-      if (state.url === null) throw new TypeError(`Invalid URL: ${text}`);
+      const parsed = parseUrl(text);
+      state.url = parsed !== null && KEEPS_URL ? text : parsed;
+      if (parsed === null) throw new TypeError(`Invalid URL: ${text}`);
     }
     let body;
     if (options !== undefined) {

@@ -12,7 +12,7 @@ import compression from "part:../compression.js";
 import reasons from "part:./reasons.js";
 import { isLocked, knownLength, nativeSource } from "../streams/internal.js";
 import { bodyIsUsed, bodyStream, bodyUsedError, cloneBody, installBody, setBody } from "./body.js";
-import { fillHeaders, headerBlock, headersFromLists, headersLists, listGet } from "./headers.js";
+import { fillHeaders, headerBlock, headersFromLists, headersLists, headersSetImmutable, listGet } from "./headers.js";
 import { parseUrl } from "./url.js";
 
 /** The commonest header sets, which native.respond() knows by number. */
@@ -39,6 +39,7 @@ class ResponseState {
     this.url = ""; // where it came from
     this.redirected = false;
     this.extra = null; // ResponseExtra
+    this.hasCome = false; // from an object or a service: scripts may not change its headers
   }
 }
 
@@ -214,6 +215,7 @@ export class Response {
       copy.names = names.slice();
       copy.values = values.slice();
     }
+    copy.hasCome = state.hasCome;
     if (state.extra !== null) copy.extra = Object.assign(new ResponseExtra(), state.extra);
     cloneBody(state, copy);
     return new Response(INTERNAL, copy);
@@ -230,7 +232,7 @@ export class Response {
     const state = stateOf(this);
     if (state.headers === null) {
       const { names, values } = lists(state);
-      state.headers = headersFromLists(names, values, state.extra !== null && state.extra.immutable);
+      state.headers = headersFromLists(names, values, state.hasCome || (state.extra !== null && state.extra.immutable));
     }
     return state.headers;
   }
@@ -327,6 +329,8 @@ export function responseCameFrom(response, url, redirected) {
   const state = stateOf(response);
   state.url = url;
   state.redirected = redirected;
+  state.hasCome = true;
+  if (state.headers !== null) headersSetImmutable(state.headers);
   return response;
 }
 

@@ -61,6 +61,21 @@ export function createWritableFromSink(sink, mark = 1, size = null) {
 
 export const isLocked = (stream) => recordOf(stream).reader !== null;
 export const isDisturbed = (stream) => recordOf(stream).disturbed;
+/** What util.inspect() tells of a stream; null of anything else. */
+export function streamState(value) {
+  const record = recordOf(value);
+  if (record !== null) {
+    const length = expectedLength(value);
+    return {
+      state: ["readable", "closed", "errored"][record.state],
+      supportsBYOB: record.isBytes,
+      length: length === null ? undefined : BigInt(length),
+    };
+  }
+  const writable = writableRecord(value);
+  if (writable === null) return null;
+  return { state: ["writable", "closed", "erroring", "errored"][writable.state], expectsBytes: writable.controller.prepare !== null };
+}
 export const isErrored = (stream) => recordOf(stream).state === ERRORED;
 export const knownLength = (stream) => recordOf(stream).length ?? null;
 /** The same, or what its maker has promised, which nobody has checked. */

@@ -68,8 +68,12 @@ function decoded(body, pairs) {
   return new Response(body).body.pipeThrough(new (compression().DecompressionStream)(format));
 }
 
-export function decodeResponse({ status, statusText, headers, body, webSocket = null, encodeBody, cf }) {
+const NULL_BODY = new Set([101, 204, 205, 304]);
+
+export function decodeResponse({ status, statusText, headers, body: given, webSocket = null, encodeBody, cf }) {
   if (status === 0) return Response.error();
+  // As over HTTP: an answer that has come has a body, if its status may have one.
+  const body = given === null && webSocket === null && !NULL_BODY.has(status) ? "" : given;
   let pairs = headers;
   if (typeof headers === "number") pairs = CODES[headers];
   else if (typeof headers === "string") {
