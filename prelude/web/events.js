@@ -331,7 +331,7 @@ export class MessageEvent extends Event {
     if (!isDictionary(init)) throw constructorParameterError("MessageEvent", 2, "Initializer");
     super(...arguments);
     const { data = null, origin = "", lastEventId = "", source = null, ports = [] } = init ?? {};
-    this.#init = { data, origin: `${origin}`, lastEventId: `${lastEventId}`, source, ports: Object.freeze([...ports]) };
+    this.#init = { data, origin: origin === null ? null : `${origin}`, lastEventId: `${lastEventId}`, source, ports: Object.freeze([...ports]) };
   }
   static {
     for (const name of ["data", "origin", "lastEventId", "source", "ports"]) {

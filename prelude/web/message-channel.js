@@ -59,7 +59,7 @@ export class MessagePort extends EventTarget {
       this.#queue = [];
       for (const data of queue) {
         if (this.#closed) return;
-        fire(this, new MessageEvent("message", { data }));
+        fire(this, new MessageEvent("message", { data, origin: null }));
       }
     }, 0);
   }

@@ -126,7 +126,7 @@ export class WebSocket extends EventTarget {
       const state = socket.#s;
       if (kind === SocketEvent.MESSAGE) {
         const data = typeof a === "string" || state.binaryType !== "blob" ? a : new Blob([a]);
-        fire(socket, new MessageEvent("message", { data }));
+        fire(socket, new MessageEvent("message", { data, origin: null }));
       } else if (kind === SocketEvent.CLOSE) {
         if (!state.halfOpen) native.wsClose(state.w, a, b);
         fire(socket, new CloseEvent("close", { code: a, reason: b, wasClean: c }));

@@ -41,3 +41,26 @@ test("MIMEType parses, changes and refuses", () => {
   assertEquals(String(type), "text/plain;charset=utf-8");
   assertThrows(TypeError, () => new util.MIMEType("nonsense"));
 });
+
+test("the platform's objects are shown by their attributes", () => {
+  const blob = new Blob(["four"], { type: "text/css" });
+  assertEquals(util.inspect(blob), "Blob { size: 4, type: 'text/css' }");
+  assertEquals(util.inspect(new Headers({ x: "1", y: "2" })), "Headers(2) { 'x' => '1', 'y' => '2', [immutable]: false }");
+  assertEquals(util.inspect(new URLSearchParams("k=1&k=2")), "URLSearchParams(2) { 'k' => '1', 'k' => '2' }");
+  assertEquals(util.inspect(new AbortController().signal), "AbortSignal { aborted: false, reason: undefined, onabort: null }");
+  const form = new FormData();
+  form.set("text", "t");
+  form.set("file", blob, "name.css");
+  assertEquals(util.inspect(form, { depth: 0 }), "FormData(2) { 'text' => 't', 'file' => [File] }");
+  const lines = util.inspect(new Response("ten bytes.")).split("\n");
+  assertEquals(lines.map((line) => line.trim().split(":")[0]).filter((name) => name !== "statusText"), [
+    "Response {", "status", "headers", "'content-type' => 'text/plain;charset=UTF-8',", "[immutable]", "},", "ok", "redirected", "url", "webSocket", "cf", "type",
+    "body", "locked", "[state]", "[supportsBYOB]", "[length]", "},", "bodyUsed", "}",
+  ]);
+});
+
+test("inspecting a prototype of the platform does not throw", () => {
+  for (const face of [Blob, Headers, Request, Response, ReadableStream, URL, AbortSignal]) {
+    assertEquals(typeof util.inspect(face.prototype), "string");
+  }
+});

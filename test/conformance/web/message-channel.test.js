@@ -66,3 +66,11 @@ test("buffers can be transferred", async () => {
   assertEquals(buffer.byteLength, 0);
   assertEquals(new Uint8Array((await event).data), new Uint8Array([1, 2]));
 }, { differs: { workerd: "workerd has no transfer list here" } });
+
+test("a message has no origin", async () => {
+  const { port1, port2 } = new MessageChannel();
+  const got = new Promise((resolve) => { port2.onmessage = (event) => resolve(event.origin); });
+  port1.postMessage(1);
+  assertEquals(await got, null);
+  assertEquals(new MessageEvent("x").origin, "");
+});
