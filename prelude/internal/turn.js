@@ -247,6 +247,33 @@ export function takePoint() {
 }
 
 /** The number of the object whose code runs, or 0. */
+/**
+ * Whose inputs and outputs code works with that runs now: minus the number of its object, or that of the worker's event; 0: nobody's.
+ * Calls of what an event has lent are events of their own, but that one's (lentBy).
+ */
+export function currentOwner() {
+  const object = clock[Clock.OBJECT];
+  if (object !== 0) return -object;
+  const event = clock[Clock.EVENT];
+  if (event <= lendersForgotten) return 0; // it may have been another's
+  return lenders.size === 0 ? event : lenders.get(event) ?? event;
+}
+const lenders = new Map(); // events -> whose they are
+const LENDERS_MAX = 4096;
+let lendersForgotten = 0;
+
+/** The event that runs now calls what `owner` has lent. */
+export function lentBy(owner) {
+  const event = clock[Clock.EVENT];
+  if (event === 0 || owner === event || clock[Clock.OBJECT] !== 0) return;
+  if (lenders.size >= LENDERS_MAX) {
+    const [oldest] = lenders.keys();
+    lenders.delete(oldest);
+    if (oldest > lendersForgotten) lendersForgotten = oldest;
+  }
+  lenders.set(event, owner);
+}
+
 export const currentObject = () => clock[Clock.OBJECT];
 
 /** The number of the trace that it adds to (trace.js), or 0: nobody watches. */

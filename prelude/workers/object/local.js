@@ -5,6 +5,7 @@
 // result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
 // by the same mailbox and through the same gates as every other call. Values that are not plain, and
 // errors, travel as bytes.
+import { Fault } from "../../../src/bindings/border.ts";
 import { currentObject, gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 
@@ -106,7 +107,7 @@ export class ObjectTarget {
   }
   /** A stub that has seen its object reset stays broken (DO-ST-2); whoever asks for the object anew gets another. */
   failed(faults, bytes, message) {
-    if (faults < 0 || (faults & FAULT_RESET) === 0 || this.broken !== null) return;
+    if (faults < 0 || (faults & Fault.RESET) === 0 || this.broken !== null) return;
     this.broken = [faults, bytes, message];
     forgetStub(this.id);
   }
@@ -154,7 +155,6 @@ export class ObjectTarget {
     });
   }
 }
-const FAULT_RESET = 8;
 let forgetStub = () => {}; // id.js sets it
 export function setForgetStub(forget) {
   forgetStub = forget;

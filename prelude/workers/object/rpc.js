@@ -7,7 +7,7 @@
 /* global DOMException */
 import { CallKind, Fault } from "../../../src/bindings/border.ts";
 import "../../internal/symbols.js";
-import { INNER, afterwards, currentLevel, currentObject, currentTrace, gated, here, resume, runAt } from "../../internal/turn.js";
+import { INNER, afterwards, currentLevel, currentObject, currentOwner as ownerNow, currentTrace, lentBy, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
@@ -49,7 +49,7 @@ export class Exports {
       throw Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true });
     }
     const number = ++lastNumber;
-    this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel() });
+    this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel(), owner: ownerNow() });
     if (this.object !== 0 && this.byNumber.size === 1) native.objectWait(this.object);
     lifetime?.hold();
     return number;
@@ -140,6 +140,7 @@ class CallContext {
         if (stub.path.length > 0) throw unserializable("RpcProperty");
         if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
         if (stub.disposed) throw new Error(DISPOSED);
+        checkOwner(stub.owner, "Client");
         stub.retain();
         if (!this.lends || TRANSFERS) value[Symbol.dispose]();
         return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
@@ -413,6 +414,7 @@ class StubState {
     this.methods = null; // by name, once it was another
     this.method = null; // of a method of a Durable Object: its name, and
     this.target = null; // the ObjectTarget
+    this.owner = 0; // of something that was given out: for whom it came (ownerNow())
     this.origin = null; // of something that an object has given out: that one's ObjectTarget, if it came from there
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
@@ -576,6 +578,7 @@ function makeReference({ address, number, lent }) {
   const state = new StubState((path, bytes, callback) => native.targetCall(address, `${number}:${path.join(".")}`, bytes, callback), [], null);
   state.address = address;
   state.number = number;
+  state.owner = ownerNow();
   const proxy = makeProxy(state);
   if (lent) state.lent = true;
   else forgotten.register(proxy, { address, number }, state);
@@ -627,7 +630,16 @@ function pipelined(promise) {
   const target = () => {};
   target.promise = promise;
   target.path = NO_PATH;
+  target.owner = ownerNow();
   return new Proxy(target, resultHandler);
+}
+
+/** What came for one event of a worker, or one object, is not another's to use. The value of a promise may be: a script shares that. */
+function checkOwner(owner, type) {
+  const now = ownerNow();
+  if (owner === now || owner === 0 || now === 0) return;
+  throw new Error("Cannot perform I/O on behalf of a different request. I/O objects (such as streams, request/response bodies, and others) created in the context of one request handler " +
+    `cannot be accessed from a different request's handler. This is a limitation of Cloudflare Workers which allows us to improve overall performance. (I/O type: ${type})`);
 }
 const NO_PATH = [];
 for (const [shown, tag] of [[ServiceStub, "Fetcher"], [ObjectStub, "DurableObject"], [RpcStub, "JsRpcStub"], [RpcPromise, "JsRpcPromise"], [RpcProperty, "JsRpcProperty"]]) {
@@ -640,10 +652,11 @@ const resultHandler = {
   has: ({ path }, key) => (typeof key === "string" || key === Symbol.toStringTag || (key === Symbol.dispose && path.length === 0)),
   ownKeys: () => [],
   getOwnPropertyDescriptor: () => undefined,
-  get({ promise, path }, key) {
+  get({ promise, path, owner }, key) {
     if (key === INNER) return path.length === 0 ? promise : undefined;
     if (key === "then" && path.length === 0) return (fulfilled, rejected) => promise.then(fulfilled, rejected);
     if (key === "then" || key === "catch" || key === "finally") {
+      if (path.length > 0) checkOwner(owner, "Pipeline");
       const value = path.length === 0 ? promise : promise.then((root) => walk(root, path).value);
       return value[key].bind(value);
     }
@@ -654,13 +667,17 @@ const resultHandler = {
     const target = () => {};
     target.promise = promise;
     target.path = [...path, key];
+    target.owner = owner;
     return new Proxy(target, resultHandler);
   },
-  apply: ({ promise, path }, _, args) => pipelined(promise.then((root) => {
-    const { holder, value } = walk(root, path);
-    if (typeof value !== "function") throw new TypeError(path.length === 0 ? "The RPC receiver is not callable." : `"${path.join(".")}" is not a function.`);
-    return stubState(value) === null ? Reflect.apply(value, holder, args) : value(...args);
-  })),
+  apply({ promise, path, owner }, _, args) {
+    checkOwner(owner, "JsRpcPromise");
+    return pipelined(promise.then((root) => {
+      const { holder, value } = walk(root, path);
+      if (typeof value !== "function") throw new TypeError(path.length === 0 ? "The RPC receiver is not callable." : `"${path.join(".")}" is not a function.`);
+      return stubState(value) === null ? Reflect.apply(value, holder, args) : value(...args);
+    }));
+  },
 };
 const tooDeep = () => new TypeError(`RPC stub property chain is too deep: at most ${DEPTH_MAX} names.`);
 
@@ -740,7 +757,7 @@ let sentCount = 0;
 
 /** A call on something that was given out has failed. What was on its way when its owner was reset fails for that reason. */
 function ownerError(root, sent, faults, result, message) {
-  if ((faults & FAULT.durableObjectReset) !== 0) {
+  if ((faults & Fault.RESET) !== 0) {
     if (ends.size >= ENDS_MAX) ends.clear();
     ends.set(root.address, { failure: [faults, result, message], sent: sentCount });
     if (root.origin !== null) root.origin.failed(faults, result, message);
@@ -995,6 +1012,7 @@ export function answerTarget(handle, exports, method, bytes) {
     failCall(handle, new Error(GONE));
     return;
   }
+  lentBy(entry.owner);
   // What a critical section has lent is called in it (gate.js).
   const path = method.slice(colon + 1);
   runAt(entry.level, () => answer(handle, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime));
