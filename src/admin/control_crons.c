@@ -117,7 +117,7 @@ static void deliver_list(struct cn_mail *mail, void *data)
     struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
     struct cn_lane *lane = data;
     if (lane->options.background)
-        lane->options.background->schedules(lane, add_schedule, &errand->schedules);
+        lane->options.background->schedules(&lane->background, add_schedule, &errand->schedules);
     finish(errand);
 }
 
@@ -217,7 +217,7 @@ static void deliver_trigger(struct cn_mail *mail, void *data)
 {
     struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
     struct cn_lane *lane = data;
-    lane->options.background->trigger(lane, &errand->run);
+    lane->options.background->trigger(&lane->background, &errand->run);
 }
 
 static int read_trigger(struct cn_control_call *call, struct cn_manual_run *run, struct cn_err *err)

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "analytics/points.h"
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"

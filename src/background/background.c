@@ -4,25 +4,25 @@
 #include "background/consumers.h"
 #include "background/crons.h"
 
-static void update(struct cn_lane *lane)
+static void update(struct cn_background *background)
 {
-    cn_consumers_update(lane);
-    cn_crons_update(lane);
+    cn_consumers_update(background);
+    cn_crons_update(background);
 }
 
-static void stop(struct cn_lane *lane)
+static void stop(struct cn_background *background)
 {
-    cn_consumers_stop(lane);
-    cn_crons_stop(lane);
+    cn_consumers_stop(background);
+    cn_crons_stop(background);
 }
 
-static void free_all(struct cn_lane *lane)
+static void free_all(struct cn_background *background)
 {
-    cn_consumers_free(lane);
-    cn_crons_free(lane);
+    cn_consumers_free(background);
+    cn_crons_free(background);
 }
 
-const struct cn_lane_background cn_background = {
+const struct cn_background_operations cn_background = {
     .update = update,
     .stop = stop,
     .free = free_all,

@@ -3,8 +3,8 @@
  * queue consumers, cron triggers. For cn_server_options.background. */
 #ifndef CN_BACKGROUND_BACKGROUND_H
 #define CN_BACKGROUND_BACKGROUND_H
-#include "worker/lane.h"
+#include "worker/background.h"
 
-extern const struct cn_lane_background cn_background;
+extern const struct cn_background_operations cn_background;
 
 #endif

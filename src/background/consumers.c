@@ -7,8 +7,7 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/queue/queue.h"
-#include "worker/dispatch.h"
-#include "worker/lane.h"
+#include "worker/background.h"
 #include "worker/script.h"
 
 /* How long to wait after a request that failed. */
@@ -22,7 +21,7 @@ struct cn_consumers {
 
 struct consumer {
     struct cn_list link;
-    struct cn_lane *lane;
+    struct cn_background *background;
     struct cn_script_consumer settings; /* strings are borrowed from the deployment */
     char *script;                       /* owned */
     unsigned limit;
@@ -42,8 +41,8 @@ struct batch {
 
 static bool is_stopping(const struct consumer *consumer)
 {
-    struct cn_consumers *all = consumer->lane->consumers;
-    return all->stopped || consumer->lane->draining;
+    struct cn_consumers *all = consumer->background->consumers;
+    return all->stopped || *consumer->background->draining;
 }
 
 static void on_received(struct cn_service_call *base);
@@ -63,7 +62,7 @@ static void ask(struct consumer *consumer)
                                             settings->dead_letters};
     call->base.call.data = consumer;
     consumer->receiving = true;
-    cn_service_call_send(&call->base, &consumer->lane->object_lane, on_received);
+    cn_service_call_send(&call->base, consumer->background->objects, on_received);
 }
 
 static void on_retry(uv_timer_t *timer)
@@ -83,10 +82,9 @@ static void on_settled(struct cn_service_call *call)
     cn_service_call_free(call);
 }
 
-static struct cn_queue_call *new_settlement(struct cn_lane *lane, struct cn_namespace *ns,
-                                            uint64_t lease, const struct cn_queue_policy *policy)
+static struct cn_queue_call *new_settlement(struct cn_namespace *ns, uint64_t lease,
+                                            const struct cn_queue_policy *policy)
 {
-    (void)lane;
     struct cn_queue_call *call = cn_queue_call_new(ns, CN_QUEUE_SETTLE);
     call->lease = lease;
     call->policy = *policy;
@@ -95,11 +93,11 @@ static struct cn_queue_call *new_settlement(struct cn_lane *lane, struct cn_name
 
 /* The answer of the prelude: nothing (all acknowledged), or five bytes per message: 1 if it is
  * retried, and the delay in seconds as a signed 32-bit number, -1 for the consumer's own. */
-static void read_verdicts(struct cn_queue_call *call, const struct cn_dispatch *dispatch,
+static void read_verdicts(struct cn_queue_call *call, const struct cn_background_answer *answer,
                           size_t count)
 {
-    bool failed = dispatch->err.code != 0;
-    if (!failed && dispatch->result_size != 5 * count)
+    bool failed = answer->err.code != 0;
+    if (!failed && answer->result_size != 5 * count)
         return;
     call->verdicts = cn_alloc_zero(count * sizeof(*call->verdicts));
     call->verdict_count = count;
@@ -110,29 +108,28 @@ static void read_verdicts(struct cn_queue_call *call, const struct cn_dispatch *
         if (failed)
             continue;
         int32_t delay;
-        memcpy(&delay, dispatch->result + 5 * i + 1, sizeof(delay));
-        verdict->retry = dispatch->result[5 * i] != 0;
+        memcpy(&delay, answer->result + 5 * i + 1, sizeof(delay));
+        verdict->retry = answer->result[5 * i] != 0;
         verdict->delay_s = delay;
     }
 }
 
-static void on_done(struct cn_dispatch *dispatch)
+static void on_done(void *data, const struct cn_background_answer *answer)
 {
-    struct batch *batch = dispatch->data;
+    struct batch *batch = data;
     struct consumer *consumer = batch->consumer;
-    struct cn_lane *lane = consumer->lane;
+    struct cn_background *background = consumer->background;
     /* An event that the end of the server or of its instance cut off was not the script's fault. */
-    bool interrupted = dispatch->err.code && !(dispatch->faults & CN_FAULT_REMOTE);
-    struct cn_queue_call *call = new_settlement(lane, batch->ns, batch->lease, &batch->policy);
+    bool interrupted = answer->err.code && !(answer->faults & CN_FAULT_REMOTE);
+    struct cn_queue_call *call = new_settlement(batch->ns, batch->lease, &batch->policy);
     if (interrupted)
         call->release = true;
     else
-        read_verdicts(call, dispatch, batch->count);
-    if (dispatch->err.code && !interrupted)
-        cn_error("queue consumer %s: %s", consumer->script, dispatch->err.text);
+        read_verdicts(call, answer, batch->count);
+    if (answer->err.code && !interrupted)
+        cn_error("queue consumer %s: %s", consumer->script, answer->err.text);
     consumer->running--;
-    cn_service_call_send(&call->base, &lane->object_lane, on_settled);
-    cn_dispatch_free(dispatch);
+    cn_service_call_send(&call->base, background->objects, on_settled);
     cn_free(batch);
     ask(consumer);
 }
@@ -140,7 +137,8 @@ static void on_done(struct cn_dispatch *dispatch)
 /* --- dispatch -------------------------------------------------------------------------------- */
 
 /* What prelude/workers/queue.js reads: a 32-bit length, JSON of that length, then all bodies. */
-static void pack(const struct cn_queue_call *call, const char *queue, struct cn_dispatch *dispatch)
+static void pack(const struct cn_queue_call *call, const char *queue,
+                 struct cn_background_event *event)
 {
     struct cn_buf out = {0};
     const struct cn_queue_metrics *metrics = &call->metrics;
@@ -160,31 +158,28 @@ static void pack(const struct cn_queue_call *call, const char *queue, struct cn_
     uint32_t size = (uint32_t)out.size - 4;
     memcpy(out.data, &size, sizeof(size));
     cn_buf_append(&out, call->bodies.data, call->bodies.size);
-    dispatch->size = out.size;
-    dispatch->bytes = cn_buf_take(&out);
+    event->size = out.size;
+    event->bytes = cn_buf_take(&out);
 }
 
 static void dispatch_batch(struct consumer *consumer, const struct cn_queue_call *call)
 {
-    struct cn_lane *lane = consumer->lane;
+    struct cn_background *background = consumer->background;
     struct batch *batch = CN_NEW(struct batch);
     *batch = (struct batch){consumer, call->base.call.ns, call->policy, call->lease, call->count};
-    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
-    dispatch->script = cn_strdup(consumer->script);
-    dispatch->handler = "queue";
-    dispatch->on_done = on_done;
-    dispatch->data = batch;
-    pack(call, call->base.call.ns->name + strlen("$queue/"), dispatch);
+    struct cn_background_event event = {
+        .script = consumer->script, .handler = "queue", .done = on_done, .data = batch};
+    pack(call, call->base.call.ns->name + strlen("$queue/"), &event);
     consumer->running++;
-    cn_dispatch_send(dispatch);
+    background->send(background, &event);
 }
 
 static void on_received(struct cn_service_call *base)
 {
     struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
     struct consumer *consumer = base->call.data;
-    struct cn_lane *lane = consumer->lane;
-    struct cn_consumers *all = lane->consumers;
+    struct cn_background *background = consumer->background;
+    struct cn_consumers *all = background->consumers;
     consumer->receiving = false;
     if (base->call.err.code) {
         if (!is_stopping(consumer)) {
@@ -192,10 +187,9 @@ static void on_received(struct cn_service_call *base)
             uv_timer_start(&all->timer, on_retry, RETRY_MS, 0);
         }
     } else if (!consumer->current || is_stopping(consumer)) {
-        struct cn_queue_call *back =
-            new_settlement(lane, base->call.ns, call->lease, &call->policy);
+        struct cn_queue_call *back = new_settlement(base->call.ns, call->lease, &call->policy);
         back->release = true;
-        cn_service_call_send(&back->base, &lane->object_lane, on_settled);
+        cn_service_call_send(&back->base, background->objects, on_settled);
     } else {
         dispatch_batch(consumer, call);
         ask(consumer);
@@ -216,65 +210,66 @@ static struct consumer *find(struct cn_consumers *all, struct cn_namespace *ns)
     return NULL;
 }
 
-static void update(struct cn_lane *lane, const struct cn_script *script,
+static void update(struct cn_background *background, const struct cn_script *script,
                    const struct cn_script_consumer *settings)
 {
-    struct cn_consumers *all = lane->consumers;
+    struct cn_consumers *all = background->consumers;
     struct consumer *consumer = find(all, settings->ns);
     if (!consumer) {
         consumer = CN_NEW(struct consumer);
-        consumer->lane = lane;
+        consumer->background = background;
         cn_list_push_back(&all->list, &consumer->link);
     }
     cn_free(consumer->script);
     consumer->script = cn_strdup(script->name);
     consumer->settings = *settings;
     consumer->current = true;
-    unsigned lanes = cn_node_lane_count(lane->options.node), index = lane->options.index;
+    unsigned lanes = cn_node_lane_count(background->node), index = background->index;
     unsigned all_lanes = settings->max_concurrency;
     consumer->limit =
         all_lanes ? all_lanes / lanes + (index < all_lanes % lanes) : CN_CONSUMER_CONCURRENCY;
     ask(consumer);
 }
 
-void cn_consumers_update(struct cn_lane *lane)
+void cn_consumers_update(struct cn_background *background)
 {
-    if (!lane->options.node)
+    if (!background->node)
         return;
-    if (!lane->consumers) {
-        lane->consumers = CN_NEW(struct cn_consumers);
-        cn_list_init(&lane->consumers->list);
-        uv_timer_init(&lane->loop, &lane->consumers->timer);
-        lane->consumers->timer.data = lane->consumers;
+    if (!background->consumers) {
+        background->consumers = CN_NEW(struct cn_consumers);
+        cn_list_init(&background->consumers->list);
+        uv_timer_init(background->loop, &background->consumers->timer);
+        background->consumers->timer.data = background->consumers;
     }
-    CN_LIST_FOREACH(&lane->consumers->list, node)
+    CN_LIST_FOREACH(&background->consumers->list, node)
     CN_CONTAINER_OF(node, struct consumer, link)->current = false;
-    for (size_t i = 0; i < lane->deployment->script_count; i++) {
-        const struct cn_script *script = lane->deployment->scripts[i];
+    const struct cn_deployment *deployment = *background->deployment;
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
         for (size_t k = 0; k < script->consumer_count; k++) {
             if (!script->consumers[k].pulls)
-                update(lane, script, &script->consumers[k]);
+                update(background, script, &script->consumers[k]);
         }
     }
 }
 
-void cn_consumers_stop(struct cn_lane *lane)
+void cn_consumers_stop(struct cn_background *background)
 {
-    if (!lane->consumers || lane->consumers->stopped)
+    if (!background->consumers || background->consumers->stopped)
         return;
-    lane->consumers->stopped = true;
-    uv_close((uv_handle_t *)&lane->consumers->timer, NULL);
+    background->consumers->stopped = true;
+    uv_close((uv_handle_t *)&background->consumers->timer, NULL);
 }
 
-void cn_consumers_free(struct cn_lane *lane)
+void cn_consumers_free(struct cn_background *background)
 {
-    if (!lane->consumers)
+    if (!background->consumers)
         return;
-    CN_LIST_FOREACH(&lane->consumers->list, node)
+    CN_LIST_FOREACH(&background->consumers->list, node)
     {
         struct consumer *consumer = CN_CONTAINER_OF(node, struct consumer, link);
         cn_free(consumer->script);
         cn_free(consumer);
     }
-    cn_free(lane->consumers);
+    cn_free(background->consumers);
 }

@@ -3,7 +3,7 @@
  *
  * For each queue that a script consumes, the lane keeps one request for messages at the queue. When
  * it is answered the batch becomes an event of the script's current instance ("queue",
- * worker/dispatch.h), and the next request goes out at once, so that batches run side by side up
+ * worker/background.h), and the next request goes out at once, so that batches run side by side up
  * to the limit. When the event is over the queue is told what became of each message.
  *
  *     receive ──► batch ──► dispatch ──► settle
@@ -16,13 +16,14 @@
 #ifndef CN_BACKGROUND_CONSUMERS_H
 #define CN_BACKGROUND_CONSUMERS_H
 
-struct cn_lane;
+struct cn_background;
 
 #define CN_CONSUMER_CONCURRENCY 20
 
-/* For cn_lane_options: a deployment has become current; the lane stops; it has stopped. */
-void cn_consumers_update(struct cn_lane *lane);
-void cn_consumers_stop(struct cn_lane *lane);
-void cn_consumers_free(struct cn_lane *lane);
+/* For struct cn_background_operations: a deployment has become current; the lane stops; it has
+ * stopped. */
+void cn_consumers_update(struct cn_background *background);
+void cn_consumers_stop(struct cn_background *background);
+void cn_consumers_free(struct cn_background *background);
 
 #endif

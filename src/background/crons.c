@@ -13,8 +13,7 @@
 #include "net/server.h"
 #include "object/node.h"
 #include "service/cron/cron.h"
-#include "worker/dispatch.h"
-#include "worker/lane.h"
+#include "worker/background.h"
 #include "worker/script.h"
 
 /* The clock of the machine may be set while we sleep. */
@@ -30,7 +29,7 @@ struct cn_crons {
 
 struct trigger {
     struct cn_list link;
-    struct cn_lane *lane;
+    struct cn_background *background;
     struct cn_namespace *ns;
     char *script;     /* owned */
     char *expression; /* owned */
@@ -43,7 +42,7 @@ struct trigger {
 /* One run of a handler. */
 struct run {
     struct cn_list link; /* in crons->runs, or alone */
-    struct cn_lane *lane;
+    struct cn_background *background;
     struct cn_namespace *ns;
     char *script, *expression; /* owned */
     int64_t scheduled_ms;
@@ -56,9 +55,9 @@ struct run {
     struct cn_manual_run *manual; /* or who else waits; NULL: nobody */
 };
 
-static int64_t now_ms(struct cn_lane *lane)
+static int64_t now_ms(struct cn_background *background)
 {
-    struct cn_node *node = lane->options.node;
+    struct cn_node *node = background->node;
     return cn_clock_wall_ms(node ? cn_node_clock(node) : cn_clock_system());
 }
 
@@ -128,15 +127,14 @@ static void record(struct run *run, const char *outcome, const char *message,
     call->outcome = cn_strdup(outcome);
     call->message = message ? cn_strdup(message) : NULL;
     call->base.call.data = run;
-    cn_service_call_send(&call->base, &run->lane->object_lane, done);
+    cn_service_call_send(&call->base, run->background->objects, done);
 }
 
-static void on_done(struct cn_dispatch *dispatch)
+static void on_done(void *data, const struct cn_background_answer *answer)
 {
-    struct run *run = dispatch->data;
-    run->err = dispatch->err;
-    run->ended_ms = now_ms(run->lane);
-    cn_dispatch_free(dispatch);
+    struct run *run = data;
+    run->err = answer->err;
+    run->ended_ms = now_ms(run->background);
     cn_list_remove(&run->link);
     if (run->err.code)
         cn_error("scheduled() of %s (%s): %s", run->script, run->expression, run->err.text);
@@ -149,30 +147,30 @@ static void on_done(struct cn_dispatch *dispatch)
 
 static void dispatch_run(struct run *run)
 {
-    struct cn_lane *lane = run->lane;
-    run->started_ms = now_ms(lane);
-    if (lane->crons)
-        cn_list_push_back(&lane->crons->runs, &run->link);
-    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
-    dispatch->script = cn_strdup(run->script);
-    dispatch->handler = "scheduled";
-    dispatch->on_done = on_done;
-    dispatch->data = run;
+    struct cn_background *background = run->background;
+    run->started_ms = now_ms(background);
+    if (background->crons)
+        cn_list_push_back(&background->crons->runs, &run->link);
     struct cn_buf json = {0};
     cn_buf_append_str(&json, "{\"cron\":");
     cn_buf_append_json(&json, run->expression, strlen(run->expression));
     cn_buf_printf(&json, ",\"scheduledTime\":%" PRId64 "}", run->scheduled_ms);
-    dispatch->size = json.size;
-    dispatch->bytes = cn_buf_take(&json);
-    cn_dispatch_send(dispatch);
+    size_t size = json.size;
+    struct cn_background_event event = {.script = run->script,
+                                        .handler = "scheduled",
+                                        .bytes = cn_buf_take(&json),
+                                        .size = size,
+                                        .done = on_done,
+                                        .data = run};
+    background->send(background, &event);
 }
 
 static void on_claimed(struct cn_service_call *base)
 {
     struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
     struct run *run = base->call.data;
-    struct cn_lane *lane = run->lane;
-    bool stopping = lane->draining || (lane->crons && lane->crons->stopped);
+    struct cn_background *background = run->background;
+    bool stopping = *background->draining || (background->crons && background->crons->stopped);
     run->number = call->run;
     if (base->call.err.code || !call->claimed || stopping) {
         run->err = base->call.err;
@@ -188,12 +186,13 @@ static void on_claimed(struct cn_service_call *base)
 }
 
 /* Without a namespace nobody claims it and it is not recorded. */
-static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, const char *script,
-                             const char *expression, int64_t scheduled_ms, bool manual)
+static struct run *start_run(struct cn_background *background, struct cn_namespace *ns,
+                             const char *script, const char *expression, int64_t scheduled_ms,
+                             bool manual)
 {
     struct run *run = CN_NEW(struct run);
     cn_list_init(&run->link);
-    run->lane = lane;
+    run->background = background;
     run->ns = ns;
     run->script = cn_strdup(script);
     run->expression = cn_strdup(expression);
@@ -206,7 +205,7 @@ static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, cons
     call->scheduled_ms = scheduled_ms;
     call->manual = manual;
     call->base.call.data = run;
-    cn_service_call_send(&call->base, &lane->object_lane, on_claimed);
+    cn_service_call_send(&call->base, background->objects, on_claimed);
     return run;
 }
 
@@ -214,10 +213,10 @@ static struct run *start_run(struct cn_lane *lane, struct cn_namespace *ns, cons
 
 static void on_timer(uv_timer_t *timer);
 
-static void arm(struct cn_lane *lane)
+static void arm(struct cn_background *background)
 {
-    struct cn_crons *crons = lane->crons;
-    int64_t now = now_ms(lane), wait = SLEEP_MS_MAX;
+    struct cn_crons *crons = background->crons;
+    int64_t now = now_ms(background), wait = SLEEP_MS_MAX;
     bool any = !cn_list_empty(&crons->runs);
     CN_LIST_FOREACH(&crons->triggers, node)
     {
@@ -249,10 +248,10 @@ static void end_long_runs(struct cn_crons *crons, int64_t now)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct cn_lane *lane = timer->data;
-    struct cn_crons *crons = lane->crons;
-    int64_t now = now_ms(lane);
-    if (crons->stopped || lane->draining)
+    struct cn_background *background = timer->data;
+    struct cn_crons *crons = background->crons;
+    int64_t now = now_ms(background);
+    if (crons->stopped || *background->draining)
         return;
     CN_LIST_FOREACH(&crons->triggers, node)
     {
@@ -261,35 +260,35 @@ static void on_timer(uv_timer_t *timer)
             continue;
         /* After a long sleep (or a clock that was set) only the latest occurrence counts. */
         int64_t latest = cn_cron_previous(&trigger->cron, now);
-        start_run(lane, trigger->ns, trigger->script, trigger->expression,
+        start_run(background, trigger->ns, trigger->script, trigger->expression,
                   latest > trigger->next_ms ? latest : trigger->next_ms, false);
         trigger->next_ms = cn_cron_next(&trigger->cron, now);
     }
     end_long_runs(crons, now);
-    arm(lane);
+    arm(background);
 }
 
 static void on_opened(struct cn_service_call *base)
 {
     struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
     struct trigger *trigger = base->call.data;
-    struct cn_lane *lane = trigger->lane;
-    int64_t now = now_ms(lane);
+    struct cn_background *background = trigger->background;
+    int64_t now = now_ms(background);
     trigger->busy = false;
     if (base->call.err.code)
         cn_error("cron \"%s\" of %s does not run: %s", trigger->expression, trigger->script,
                  base->call.err.text);
-    if (!base->call.err.code && trigger->current && !lane->crons->stopped) {
+    if (!base->call.err.code && trigger->current && !background->crons->stopped) {
         int64_t missed = cn_cron_previous(&trigger->cron, now);
         if (missed > call->last_ms) {
             cn_info("cron \"%s\" of %s: a run was missed and is made up", trigger->expression,
                     trigger->script);
-            start_run(lane, trigger->ns, trigger->script, trigger->expression, missed, false);
+            start_run(background, trigger->ns, trigger->script, trigger->expression, missed, false);
         }
         trigger->next_ms = cn_cron_next(&trigger->cron, now);
         if (trigger->next_ms < 0)
             cn_warn("cron \"%s\" of %s never comes round", trigger->expression, trigger->script);
-        arm(lane);
+        arm(background);
     }
     cn_service_call_free(base);
 }
@@ -307,16 +306,17 @@ static struct trigger *find(struct cn_crons *crons, const char *script, const ch
     return NULL;
 }
 
-static void add(struct cn_lane *lane, const struct cn_script *script, const char *expression)
+static void add(struct cn_background *background, const struct cn_script *script,
+                const char *expression)
 {
-    struct trigger *trigger = find(lane->crons, script->name, expression);
+    struct trigger *trigger = find(background->crons, script->name, expression);
     if (trigger) {
         trigger->current = true;
         if (trigger->next_ms >= 0 || trigger->busy)
             return;
     } else {
         trigger = CN_NEW(struct trigger);
-        trigger->lane = lane;
+        trigger->background = background;
         trigger->ns = script->cron_ns;
         trigger->script = cn_strdup(script->name);
         trigger->expression = cn_strdup(expression);
@@ -325,63 +325,64 @@ static void add(struct cn_lane *lane, const struct cn_script *script, const char
         struct cn_err err;
         if (cn_cron_parse(expression, &trigger->cron, &err) < 0)
             cn_error("%s", err.text); /* the configuration was checked: cannot be */
-        cn_list_push_back(&lane->crons->triggers, &trigger->link);
+        cn_list_push_back(&background->crons->triggers, &trigger->link);
     }
     struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, expression);
     call->base.call.data = trigger;
     trigger->busy = true;
-    cn_service_call_send(&call->base, &lane->object_lane, on_opened);
+    cn_service_call_send(&call->base, background->objects, on_opened);
 }
 
-void cn_crons_update(struct cn_lane *lane)
+void cn_crons_update(struct cn_background *background)
 {
-    if (lane->options.index != 0 || !lane->options.node)
+    if (background->index != 0 || !background->node)
         return;
-    if (!lane->crons) {
-        lane->crons = CN_NEW(struct cn_crons);
-        cn_list_init(&lane->crons->triggers);
-        cn_list_init(&lane->crons->runs);
-        uv_timer_init(&lane->loop, &lane->crons->timer);
-        lane->crons->timer.data = lane;
+    if (!background->crons) {
+        background->crons = CN_NEW(struct cn_crons);
+        cn_list_init(&background->crons->triggers);
+        cn_list_init(&background->crons->runs);
+        uv_timer_init(background->loop, &background->crons->timer);
+        background->crons->timer.data = background;
     }
-    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    CN_LIST_FOREACH(&background->crons->triggers, node)
     CN_CONTAINER_OF(node, struct trigger, link)->current = false;
-    for (size_t i = 0; i < lane->deployment->script_count; i++) {
-        const struct cn_script *script = lane->deployment->scripts[i];
+    const struct cn_deployment *deployment = *background->deployment;
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        const struct cn_script *script = deployment->scripts[i];
         for (size_t k = 0; k < script->cron_count; k++)
-            add(lane, script, script->crons[k]);
+            add(background, script, script->crons[k]);
     }
-    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    CN_LIST_FOREACH(&background->crons->triggers, node)
     {
         struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
         if (!trigger->current)
             trigger->next_ms = -1; /* if it comes back it asks again when it last ran */
     }
-    arm(lane);
+    arm(background);
 }
 
-void cn_crons_stop(struct cn_lane *lane)
+void cn_crons_stop(struct cn_background *background)
 {
-    if (!lane->crons || lane->crons->stopped)
+    if (!background->crons || background->crons->stopped)
         return;
-    lane->crons->stopped = true;
-    uv_close((uv_handle_t *)&lane->crons->timer, NULL);
+    background->crons->stopped = true;
+    uv_close((uv_handle_t *)&background->crons->timer, NULL);
 }
 
-void cn_crons_free(struct cn_lane *lane)
+void cn_crons_free(struct cn_background *background)
 {
-    if (!lane->crons)
+    if (!background->crons)
         return;
-    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    CN_LIST_FOREACH(&background->crons->triggers, node)
     {
         struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
         cn_free(trigger->script);
         cn_free(trigger->expression);
         cn_free(trigger);
     }
-    CN_LIST_FOREACH(&lane->crons->runs, node)
+    CN_LIST_FOREACH(&background->crons->runs, node)
     free_run(CN_CONTAINER_OF(node, struct run, link));
-    cn_free(lane->crons);
+    cn_free(background->crons);
 }
 
 /* --- by hand --------------------------------------------------------------------------------- */
@@ -423,14 +424,16 @@ static void on_abort(struct cn_http_request *http, int status)
     cn_http_request_release(http);
 }
 
-void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http)
+void cn_crons_request(struct cn_background *background, struct cn_script *script,
+                      struct cn_http_request *http)
 {
     char expression[256] = "", time[32];
     int64_t scheduled = cn_clock_wall_ms(cn_clock_system());
     query_value(http->target, "cron", expression, sizeof(expression));
     if (query_value(http->target, "time", time, sizeof(time)) && *time)
         scheduled = strtoll(time, NULL, 10);
-    struct run *run = start_run(lane, script->cron_ns, script->name, expression, scheduled, true);
+    struct run *run =
+        start_run(background, script->cron_ns, script->name, expression, scheduled, true);
     run->http = http;
     http->data = run;
     http->on_abort = on_abort;
@@ -453,12 +456,13 @@ static const char *find_cron(const struct cn_script *script, const char *cron, s
     return NULL;
 }
 
-void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *manual)
+void cn_crons_trigger(struct cn_background *background, struct cn_manual_run *manual)
 {
     const struct cn_script *script = NULL;
-    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
-        if (strcmp(lane->deployment->scripts[i]->name, manual->worker) == 0)
-            script = lane->deployment->scripts[i];
+    const struct cn_deployment *deployment = *background->deployment;
+    for (size_t i = 0; deployment && i < deployment->script_count; i++) {
+        if (strcmp(deployment->scripts[i]->name, manual->worker) == 0)
+            script = deployment->scripts[i];
     }
     if (!script)
         cn_err_set(&manual->err, CN_ENOTFOUND, "there is no worker %s", manual->worker);
@@ -470,18 +474,18 @@ void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *manual)
     if (!manual->cron)
         manual->cron = cn_strdup(cron);
     struct run *run =
-        start_run(lane, script->cron_ns, script->name, cron, manual->scheduled_ms, true);
+        start_run(background, script->cron_ns, script->name, cron, manual->scheduled_ms, true);
     run->manual = manual;
 }
 
-void cn_crons_each(struct cn_lane *lane,
+void cn_crons_each(struct cn_background *background,
                    void (*each)(void *data, struct cn_namespace *ns, const char *worker,
                                 const char *cron, int64_t next_ms),
                    void *data)
 {
-    if (!lane->crons)
+    if (!background->crons)
         return;
-    CN_LIST_FOREACH(&lane->crons->triggers, node)
+    CN_LIST_FOREACH(&background->crons->triggers, node)
     {
         const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
         if (trigger->current)

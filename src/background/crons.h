@@ -14,23 +14,24 @@
 #include <stdint.h>
 
 struct cn_http_request;
-struct cn_lane;
+struct cn_background;
 struct cn_manual_run;
 struct cn_namespace;
 struct cn_script;
 
-/* For struct cn_lane_background. */
-void cn_crons_update(struct cn_lane *lane);
-void cn_crons_stop(struct cn_lane *lane);
-void cn_crons_free(struct cn_lane *lane);
+/* For struct cn_background_operations. */
+void cn_crons_update(struct cn_background *background);
+void cn_crons_stop(struct cn_background *background);
+void cn_crons_free(struct cn_background *background);
 
-/* /cdn-cgi/handler/scheduled?cron=...&time=... and /__scheduled?cron=... of `cairn dev`: runs the handler now, on whichever
- * lane it arrives, and answers how it ended. Takes the request over. */
-void cn_crons_request(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
+/* /cdn-cgi/handler/scheduled?cron=...&time=... and /__scheduled?cron=... of `cairn dev`: runs the
+ * handler now, on whichever lane it arrives, and answers how it ended. Takes the request over. */
+void cn_crons_request(struct cn_background *background, struct cn_script *script,
+                      struct cn_http_request *http);
 
-/* What the administration asks of lane 0: worker/lane.h. */
-void cn_crons_trigger(struct cn_lane *lane, struct cn_manual_run *run);
-void cn_crons_each(struct cn_lane *lane,
+/* What the administration asks of lane 0: worker/background.h. */
+void cn_crons_trigger(struct cn_background *background, struct cn_manual_run *run);
+void cn_crons_each(struct cn_background *background,
                    void (*each)(void *data, struct cn_namespace *ns, const char *worker,
                                 const char *cron, int64_t next_ms),
                    void *data);

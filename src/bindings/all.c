@@ -3,9 +3,18 @@
 
 #include "base/assert.h"
 #include "border/all.h"
+#include "js/vm.h"
+#include "worker/jsclass.h"
+#include "worker/runtime.h"
 
 void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)
 {
     for (size_t i = 0; i < CN_ARRAY_COUNT(tables); i++)
         cn_js_native_install(runtime->context, native, tables[i]);
 }
+
+const struct cn_guest cn_javascript = {
+    .setup = cn_js_setup,
+    .install = cn_bindings_install,
+    .find_class = cn_jsclass_find,
+};

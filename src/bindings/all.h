@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/all.h - the one list of native tables (see js/native.h). */
+/* bindings/all.h - JavaScript with everything that scripts see: the one list of native tables (see
+ * js/native.h), and the guest (worker/guest.h) that a server is given. */
 #ifndef CN_BINDINGS_ALL_H
 #define CN_BINDINGS_ALL_H
-#include "worker/runtime.h"
+#include "worker/guest.h"
 
-void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native);
+extern const struct cn_guest cn_javascript;
+
+void cn_bindings_install(struct cn_runtime *runtime, struct OpaqueJSValue *native);
 
 #endif

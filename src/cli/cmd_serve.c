@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "bindings/all.h"
 #include "cli/args.h"
 #include "server/run.h"
 
@@ -11,6 +12,7 @@ static int run(const struct cn_args *args, bool development)
 {
     struct cn_run_options options = *(const struct cn_run_options *)args->options;
     struct cn_err err = {0};
+    options.guest = &cn_javascript;
     options.deploy.paths = args->rest;
     options.deploy.path_count = args->rest_count;
     options.deploy.development = development;

@@ -15,27 +15,29 @@
 #include "store/blob.h"
 #include "store/history.h"
 #include "store/store.h"
-#include "worker/jsclass.h"
+#include "worker/guest.h"
 
 /* Long work of services at the same time, of all lanes. */
 #define POOL_THREADS_MAX 16
 /* Values of KV namespaces kept in memory, of all lanes. */
 #define KV_CACHE_BYTES_MAX (32u << 20)
 
-/* Services are classes in C, all others are JavaScript's. */
+/* Services are classes in C, all others are the guest's. */
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
                        const struct cn_class **class_, void **class_data)
 {
+    struct cn_services *services = cn_node_data(ns->node);
+    const struct cn_guest *guest = CN_CONTAINER_OF(services, struct cn_data, services)->guest;
     if (!cn_service_owns(ns->name))
-        return cn_jsclass_find(lane, ns, class_, class_data);
-    *class_data = cn_node_data(ns->node);
+        return guest && guest->find_class(lane, ns, class_, class_data);
+    *class_data = services;
     return cn_service_find(ns, class_);
 }
 
 int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
                  struct cn_err *err)
 {
-    *data = (struct cn_data){0};
+    *data = (struct cn_data){.guest = options->guest};
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return cn_err_errno(err, errno, "cannot make %s", path);
     data->disk = cn_disk_system_new(path);

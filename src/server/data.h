@@ -9,11 +9,13 @@
 #include "service/service.h"
 
 struct cn_disk;
+struct cn_guest;
 struct cn_history;
 struct cn_node;
 struct cn_store;
 
 struct cn_data {
+    const struct cn_guest *guest;
     struct cn_disk *disk;
     struct cn_history *history;
     struct cn_store *store;
@@ -22,6 +24,7 @@ struct cn_data {
 };
 
 struct cn_data_options {
+    const struct cn_guest *guest; /* whose classes its objects have; NULL: none is started */
     unsigned lane_count;
     int64_t history_ms;              /* 0: the default */
     uint64_t history_bytes;          /* 0: no limit */

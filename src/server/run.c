@@ -225,11 +225,13 @@ static void add_sources(const struct settings *settings)
         cn_account_source_add(&store);
 }
 
-static int open_data(struct settings *settings, struct cn_deployer *deployer, struct cn_err *err)
+static int open_data(struct settings *settings, const struct cn_guest *guest,
+                     struct cn_deployer *deployer, struct cn_err *err)
 {
     const struct cn_project *first = &deployer->projects[0];
     const struct cn_config_server *server = &first->config->server;
     struct cn_data_options options = {
+        .guest = guest,
         .lane_count = settings->serve.lane_count,
         .history_ms = cn_project_history_ms(first),
         .history_bytes = (uint64_t)server->history.bytes,
@@ -283,7 +285,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     if (rc == 0 && !development && (asked->sandbox || deployer->projects[0].config->server.sandbox))
         rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
     if (rc == 0 && cn_deployer_wants_node(deployer))
-        rc = open_data(settings, deployer, err);
+        rc = open_data(settings, asked->guest, deployer, err);
     if (rc < 0)
         return rc;
     const struct cn_project *first = &deployer->projects[0];
@@ -301,6 +303,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options *options = &settings->serve;
+    options->guest = asked->guest;
     options->host = settings->host;
     options->listen_fds = settings->listen_fds;
     options->wall_ms = development ? DEV_WALL_MS : 0;

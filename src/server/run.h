@@ -13,9 +13,11 @@
 #include "server/deploy.h"
 
 struct cn_err;
+struct cn_guest;
 
 /* What the command line says. Texts are borrowed; NULL: not given. */
 struct cn_run_options {
+    const struct cn_guest *guest; /* what runs scripts */
     struct cn_deploy_options deploy;
     const char *listen; /* HOST:PORT */
     const char *ip;     /* or the two parts of it, as wrangler has them */

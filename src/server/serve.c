@@ -15,10 +15,9 @@
 #include "base/diag.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "bindings/all.h"
-#include "js/vm.h"
 #include "net/tls.h"
 #include "server/systemd.h"
+#include "worker/guest.h"
 #include "worker/server.h"
 
 #define DRAIN_MS_DEFAULT 30000
@@ -354,7 +353,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
 {
     struct cn_serve *serve = CN_NEW(struct cn_serve);
     serve->options = *options;
-    int rc = cn_js_setup(err);
+    int rc = options->guest->setup(err);
     if (rc < 0)
         goto free_serve;
     rc = options->load(options->data, &serve->loaded, err);
@@ -384,7 +383,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         .wall_ms = options->wall_ms,
         .on_stuck = on_stuck,
         .show_errors = options->show_errors,
-        .install = cn_bindings_install,
+        .guest = options->guest,
         .background = &cn_background,
         .on_deployed = on_deployed,
         .on_drained = on_drained,

@@ -30,6 +30,7 @@
 #include "worker/script.h"
 
 struct cn_admin_options;
+struct cn_guest;
 struct cn_node;
 struct cn_otlp;
 struct cn_serve;
@@ -38,6 +39,7 @@ struct cn_egress;
 struct cn_trust;
 
 struct cn_serve_options {
+    const struct cn_guest *guest; /* borrowed */
     const char *host;
     uint16_t port;
     const int *listen_fds; /* borrowed: sockets that listen there already, */

@@ -88,7 +88,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
                       "cairn: no worker has a route for this host and path\n");
     struct cn_script *script = lane->deployment->scripts[index];
     if (lane->options.show_errors && lane->options.background && is_by_hand(http))
-        return lane->options.background->scheduled(lane, script, http);
+        return lane->options.background->scheduled(&lane->background, script, http);
     if (script->assets && cn_assets_respond(script->assets, !script->has_source, &lane->loop, http))
         return;
     struct cn_instance *instance = lane->current[index];

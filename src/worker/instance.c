@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/guest.h"
 #include "worker/instance.h"
 
 #include <inttypes.h>
@@ -137,7 +138,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
     struct cn_runtime_options options = {
         .loop = &lane->loop,
         .vm = lane->vm,
-        .install = lane->options.install,
+        .install = lane->options.guest->install,
         .log = on_log,
         .options_json = script->options_json,
         .data = instance,

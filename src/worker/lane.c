@@ -87,7 +87,7 @@ static void finish_starting(struct cn_lane *lane)
     if (before)
         cn_deployment_unref(before);
     if (lane->listening && lane->options.background)
-        lane->options.background->update(lane);
+        lane->options.background->update(&lane->background);
     lane->options.on_deployed(lane, deployment, NULL);
 }
 
@@ -399,7 +399,7 @@ static void lane_main(void *arg)
         return;
     uv_run(&lane->loop, UV_RUN_DEFAULT);
     if (lane->options.background)
-        lane->options.background->free(lane);
+        lane->options.background->free(&lane->background);
     CN_ASSERT(cn_list_empty(&lane->instances));
     cn_handles_fini(&lane->objects);
     cn_handles_fini(&lane->calls);
@@ -420,6 +420,7 @@ static void lane_main(void *arg)
 int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, struct cn_err *err)
 {
     *lane = (struct cn_lane){.options = *options};
+    cn_background_init(&lane->background, lane);
     cn_list_init(&lane->instances);
     cn_list_init(&lane->dispatches);
     uv_sem_init(&lane->start_sem, 0);
@@ -444,7 +445,7 @@ static void deliver_listen(struct cn_mail *mail, void *data)
         cn_error("lane %u cannot listen: %s", lane->options.index, err.text);
     lane->listening = true;
     if (lane->options.background)
-        lane->options.background->update(lane);
+        lane->options.background->update(&lane->background);
 }
 
 void cn_lane_listen(struct cn_lane *lane)
@@ -530,7 +531,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     cn_free(mail);
     lane->stopping = true;
     if (lane->options.background)
-        lane->options.background->stop(lane);
+        lane->options.background->stop(&lane->background);
     for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++)
         retire_current(lane, i, &cn_ending_stop);
     CN_LIST_FOREACH(&lane->instances, node)

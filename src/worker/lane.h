@@ -31,6 +31,7 @@
 #include "net/server.h"
 #include "net/ws_conn.h"
 #include "object/node.h"
+#include "worker/background.h"
 #include "worker/event.h"
 #include "worker/jsclass.h"
 #include "worker/jstarget.h"
@@ -47,38 +48,7 @@ struct cn_trace_exporter;
 struct cn_trust;
 
 struct cn_lane;
-struct cn_consumers;
-struct cn_crons;
-
-/* A run of scheduled() that somebody asks for. The lane's from `trigger` until it calls `done`. */
-struct cn_manual_run {
-    char *worker;         /* owned */
-    char *cron;           /* owned; as configured. NULL: the first one, and is filled in */
-    int64_t scheduled_ms; /* what the handler is told */
-    void (*done)(struct cn_manual_run *run);
-    /* The answer. */
-    const char *outcome; /* static; NULL: it did not begin, and `err` says why */
-    struct cn_err err;   /* code 0: it threw nothing */
-    int64_t number;      /* in the history of runs, where it is when `done` is called */
-    int64_t duration_ms;
-};
-
-/* What runs on a lane besides requests (background/background.h). */
-struct cn_lane_background {
-    /* Requests are accepted from now on, or another deployment has become current. */
-    void (*update)(struct cn_lane *lane);
-    void (*stop)(struct cn_lane *lane); /* the lane stops: begin nothing, close handles */
-    void (*free)(struct cn_lane *lane); /* its loop has ended */
-    /* /cdn-cgi/handler/scheduled, in development; takes the request over. */
-    void (*scheduled)(struct cn_lane *lane, struct cn_script *script, struct cn_http_request *http);
-    /* For the administration, on lane 0: runs scheduled(), and says what is due next (negative:
-     * never). */
-    void (*trigger)(struct cn_lane *lane, struct cn_manual_run *run);
-    void (*schedules)(struct cn_lane *lane,
-                      void (*each)(void *data, struct cn_namespace *ns, const char *worker,
-                                   const char *cron, int64_t next_ms),
-                      void *data);
-};
+struct cn_guest;
 
 struct cn_lane_options {
     unsigned index, lane_count;
@@ -93,8 +63,8 @@ struct cn_lane_options {
     const struct cn_trace_exporter *exporter; /* NULL: none */
     size_t heap_bytes_max;                    /* watermark of the JavaScript heap */
     bool show_errors; /* dev: error pages with the stack instead of a reference */
-    void (*install)(struct cn_runtime *runtime, JSObjectRef native); /* bindings/all.h */
-    const struct cn_lane_background *background;                     /* NULL: none */
+    const struct cn_guest *guest;
+    const struct cn_background_operations *background; /* NULL: none */
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
     void (*on_deployed)(struct cn_lane *lane, struct cn_deployment *deployment,
                         const struct cn_err *err);
@@ -154,8 +124,7 @@ struct cn_lane {
     struct cn_buf scratch;   /* for bytes on their way through a single call */
     double sql_out[4];       /* what a call of SQL says beside its row (bindings/storage.c) */
     struct cn_buf sql_names; /* of the columns of the last one, each with its NUL */
-    struct cn_consumers *consumers; /* background/consumers.c; NULL: none */
-    struct cn_crons *crons;         /* background/crons.c, on lane 0; NULL: none */
+    struct cn_background background;
     bool listening;
     bool draining;
     bool stopping; /* nothing new is begun */

@@ -16,6 +16,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "net/server.h"
+#include "worker/lane.h"
 #include "worker/watchdog.h"
 
 struct cn_server {
@@ -176,7 +177,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .exporter = options->exporter,
             .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
             .show_errors = options->show_errors,
-            .install = options->install,
+            .guest = options->guest,
             .background = options->background,
             .on_deployed = on_lane_deployed,
             .on_drained = on_lane_drained,

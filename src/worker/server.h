@@ -16,10 +16,18 @@
 #include "base/err.h"
 #include "base/mailbox.h"
 #include "net/http.h"
-#include "worker/lane.h"
+#include "net/ws_conn.h"
 #include "worker/script.h"
 
+struct cn_background_operations;
+struct cn_egress;
+struct cn_guest;
+struct cn_lane_metrics;
+struct cn_node;
 struct cn_server;
+struct cn_tls_context;
+struct cn_trace_exporter;
+struct cn_trust;
 
 struct cn_server_options {
     uv_loop_t *loop; /* of the owner */
@@ -40,8 +48,8 @@ struct cn_server_options {
     unsigned stuck_ms, wall_ms;                 /* watchdog.h */
     void (*on_stuck)(struct cn_server *server); /* a lane hangs for good: on the owner's loop */
     bool show_errors;
-    void (*install)(struct cn_runtime *runtime, JSObjectRef native);
-    const struct cn_lane_background *background; /* NULL: none */
+    const struct cn_guest *guest;
+    const struct cn_background_operations *background; /* NULL: none */
     /* Once for each cn_server_deploy(): every lane runs it, or (with `err`) none took it. */
     void (*on_deployed)(struct cn_server *server, const struct cn_err *err);
     void (*on_drained)(struct cn_server *server);

@@ -278,7 +278,7 @@ test("R2-8 bodies signed chunk by chunk", async (t) => {
 test("R2-8 every error of R2 has a word of S3's, from every operation, and none but its own is an internal error", async () => {
   // P1: no other number in r2.js, nor in C.
   const source = (name) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8");
-  const thrown = [...source("prelude/workers/service/r2.js").matchAll(/problem\(method, (\d+)/g), ...source("src/service/r2.h").matchAll(/CN_R2_[A-Z_]+ = (\d{5,})/g)].map((match) => match[1]);
+  const thrown = [...source("prelude/workers/service/r2.js").matchAll(/problem\(method, (\d+)/g), ...source("src/service/r2/r2.h").matchAll(/CN_R2_[A-Z_]+ = (\d{5,})/g)].map((match) => match[1]);
   assert.ok(thrown.length > 12, `${thrown}`);
   for (const number of thrown) assert.ok(number in PROBLEMS, number);
   assert.deepEqual([-10002, -10003, -10010, -10012, -10013, -10001, undefined].map(numberOf), [10043, 10043, 10043, 10043, 10043, 10001, 10001]);

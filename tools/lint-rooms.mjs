@@ -1,0 +1,32 @@
+// Rooms that are built and tested without JavaScript: no file of theirs includes a header of js/ or of JavaScriptCore,
+// neither itself nor by way of others. Prints a line for each that does.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+
+const WITHOUT = ["base", "text", "html", "net", "store", "analytics", "assets", "object", "service", "background", "server"];
+const found = new Map(); // a file of src/ -> what it includes
+
+function includes(file) {
+  if (!found.has(file)) {
+    const lines = readFileSync(`src/${file}`, "utf8").matchAll(/^#include [<"]([^>"]+)[>"]/gm);
+    found.set(file, Array.from(lines, (line) => line[1]));
+  }
+  return found.get(file);
+}
+
+// The way from a file to JavaScript, or null.
+function way(file, seen) {
+  for (const name of includes(file)) {
+    if (/^(js|JavaScriptCore)\//.test(name)) return [file, name];
+    if (seen.has(name) || !existsSync(`src/${name}`)) continue;
+    seen.add(name);
+    const rest = way(name, seen);
+    if (rest) return [file, ...rest];
+  }
+  return null;
+}
+
+for (const room of WITHOUT)
+  for (const name of readdirSync(`src/${room}`, { recursive: true }).sort()) {
+    const steps = /\.[ch]$/.test(name) && way(`${room}/${name}`, new Set());
+    if (steps) console.log(`src/${steps[0]}: knows JavaScript by way of ${steps.slice(1).join(", ")}`);
+  }
