@@ -1,7 +1,7 @@
 // Parts of the prelude that are evaluated when they are first used: what most scripts never touch
 // need not be parsed for them.
 //
-//     import compression from "part:../compression.js";
+//     import compression from "part:../web/compression.js";
 //     compression().CompressionStream     evaluates it if need be
 //     compression.loaded()                its exports, or null if nobody has asked for them
 //

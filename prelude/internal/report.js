@@ -9,7 +9,7 @@ import trace from "part:./trace.js";
 
 let announce = null;
 
-/** web/global-events.js gives announce(error): true if a listener took care of it. */
+/** web/global-scope.js gives announce(error): true if a listener took care of it. */
 export function setAnnounce(function_) {
   announce = function_;
 }

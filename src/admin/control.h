@@ -4,7 +4,7 @@
  * One implementation serves both a running server, where requests arrive through
  * DATA/control.sock or the admin listener (admin/admin.h), and the commands on
  * a directory that no server uses, which make the same calls in their own process
- * (cli/client.h). So `cairn objects ...` prints the same in both cases. The
+ * (cli/api.h). So `cairn objects ...` prints the same in both cases. The
  * requests are described by the OpenAPI document that GET /openapi.json returns.
  *
  * A call runs from its beginning to its end on one thread, which may block: on the

@@ -2,7 +2,7 @@
 /* admin/metrics.h - every counter of the process, read where it is counted.
  *
  * cn_metrics_read() goes over all of them without stopping anybody and tells a
- * sink: Prometheus text (below) or OTLP (admin/otlp_metrics.c). Numbers of different
+ * sink: Prometheus text (below) or OTLP (admin/otlp_json.c). Numbers of different
  * lanes are added up unless the label `lane` tells them apart; gauges of a lane are
  * at most a second old. docs/features/admin.md lists the names.
  *

@@ -164,7 +164,7 @@ int cn_asql_bind(struct cn_expr *expr, const char *name, int64_t now_ms, struct 
 /* "2026-01-31 23:59:59", "2026-01-31", or seconds since 1970. */
 bool cn_time_parse(const char *text, size_t size, int64_t *seconds);
 void cn_time_print(struct cn_buf *out, int64_t seconds, bool is_date);
-/* Operators on types and texts: asql_text.c. */
+/* Operators on types and texts: asql_function.c. */
 bool cn_like(const char *text, size_t size, const char *pattern, size_t pattern_size, bool fold);
 /* eval functions that the planner looks at. */
 struct cn_value cn_eval_and(struct cn_row *row, const struct cn_expr *expr);

@@ -7,7 +7,7 @@
  * client takes them.
  *
  *     cn_assets_load()                      deploying thread
- *     cn_assets_prefer_worker() no ──► cn_assets_answer() ──► asset_http.c, or bindings/assets.c
+ *     cn_assets_prefer_worker() no ──► cn_assets_answer() ──► assets/http.c, or bindings/assets.c
  *                               yes ─► the worker         false ──► the worker, if there is one
  *
  * A1  A request's path is only ever looked up among the names found by the walk; it never reaches

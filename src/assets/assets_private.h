@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assets/assets_private.h - what assets.c (the folder) and asset_answer.c (requests) share. */
+/* assets/assets_private.h - what assets.c (the folder) and answer.c (requests) share. */
 #ifndef CN_ASSETS_ASSETS_PRIVATE_H
 #define CN_ASSETS_ASSETS_PRIVATE_H
 #include <stdatomic.h>

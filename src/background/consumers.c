@@ -136,7 +136,8 @@ static void on_done(void *data, const struct cn_background_answer *answer)
 
 /* --- dispatch -------------------------------------------------------------------------------- */
 
-/* What prelude/workers/queue.js reads: a 32-bit length, JSON of that length, then all bodies. */
+/* What prelude/workers/service/queue.js reads: a 32-bit length, JSON of that length, then all
+ * bodies. */
 static void pack(const struct cn_queue_call *call, const char *queue,
                  struct cn_background_event *event)
 {

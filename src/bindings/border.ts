@@ -125,7 +125,7 @@ export interface Native {
   fetchEnd(f: number): void;
   fetchClose(f: number, keep: boolean): void;
 
-  // html.c: events, places and wants are the enums of html_rewriter.h
+  // html.c: events, places and wants are the enums of html/rewriter.h
   htmlCheck(selector: string): void;
   htmlOpen(): object;
   htmlOn(rewriter: object, selector: string | null, wants: number): void;
@@ -249,7 +249,7 @@ export interface Native {
   queueSend(ns: number, bodies: (string | Bytes)[], types: number[], delays: number[], callback: (metrics?: number[], failure?: string, code?: number) => void): void;
   queueMetrics(ns: number, callback: (metrics?: number[], failure?: string, code?: number) => void): void;
 
-  // r2.c: onlyIf is [match, noneMatch, after, before, seconds]; callbacks as in service/call.js
+  // r2.c: onlyIf is [match, noneMatch, after, before, seconds]; callbacks as in prelude/workers/service/call.js
   r2Get(ns: number, withBody: boolean, key: string, onlyIf: unknown[] | undefined, ssec: string | undefined, callback: ServiceAnswer): void;
   r2Put(ns: number, key: string, made: unknown[], checksums: string, http: string, custom: string, storageClass: string, ssec: string | undefined, onlyIf: unknown[] | undefined, callback: ServiceAnswer): void;
   r2Delete(ns: number, keys: string, callback: ServiceAnswer): void;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/html.c - the HTML rewriter as a handle of the prelude, which drives it:
  * prelude/web/html-rewriter.js. Numbers of events, places and wants are those of
- * html_rewriter.h. */
+ * html/rewriter.h. */
 #include <string.h>
 
 #include "base/assert.h"

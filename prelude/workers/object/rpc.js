@@ -98,7 +98,7 @@ export class Lifetime {
 }
 
 const workerExports = new Exports();
-let exportsOfObject = () => null; // object.js sets it
+let exportsOfObject = () => null; // host.js sets it
 let idOfObject = () => undefined;
 export function setExportsOfObject(find, findId) {
   exportsOfObject = find;

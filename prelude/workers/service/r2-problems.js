@@ -1,7 +1,7 @@
 // What can go wrong with R2, in one table: the number that a script sees, S3's word for it, and a sentence.
 //
 // P1  Every error of R2 has its number here: r2.js throws no other, and enum cn_r2_problem of
-//     service/r2.h has no other.
+//     service/r2/r2.h has no other.
 // P2  Every number has a word that S3 knows (s3.js). Only what is the server's own fault, and would be at
 //     every next attempt, is its InternalError.
 //
