@@ -207,6 +207,11 @@ export function toast(text, kind = "good") {
 }
 const closeDialog = () => show((state) => ({ ...state, dialog: null }));
 
+/**
+ * I1: what somebody types stays until they change it. A page is drawn again at any time (a message goes, something has loaded), and then a
+ * `value` is put back into its field; so it is either what was typed last (a state that onInput sets), or a `defaultValue`.
+ */
+
 /** Opens a dialog; `render(close)` gives its content. Resolves with what close() is called with; Escape gives undefined. */
 export function dialog(render, { wide = false } = {}) {
   return new Promise((resolve) => {

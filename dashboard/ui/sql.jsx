@@ -1,5 +1,5 @@
 // Results of SQL, and the console that makes them: for objects and for D1.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as format from "../lib/format.js";
 import { Badge, Button, Empty, Trouble } from "./parts.jsx";
 
@@ -47,15 +47,19 @@ function Result({ result }) {
   );
 }
 
-/** `run(sql, {readonly})` resolves with {results: [{columns, rows, rowsRead, rowsWritten}], truncated}. */
-export function Console({ run, initial = "", hint, guarded = true }) {
-  const [text, setText] = useState(initial);
+/**
+ * `run(sql, {readonly})` resolves with {results: [{columns, rows, rowsRead, rowsWritten}], truncated}. `initial` is there until somebody
+ * types; `given`, {text}, takes the place of what is there each time it is another one. Nothing else does (I1 of parts.jsx).
+ */
+export function Console({ run, initial = "", given, hint, guarded = true }) {
+  const [typed, setText] = useState();
+  const text = typed ?? initial;
   const [writing, setWriting] = useState(!guarded);
   const [answer, setAnswer] = useState({});
   const past = useRef([]);
   const alive = useRef(true);
   useEffect(() => () => { alive.current = false; }, []);
-  useEffect(() => { if (initial) setText(initial); }, [initial]);
+  useLayoutEffect(() => { if (given) setText(given.text); }, [given]);
   const execute = async () => {
     if (!text.trim() || answer.busy) return;
     setAnswer((answer) => ({ ...answer, busy: true }));

@@ -20,7 +20,7 @@ const run = async (id, text) => ({ results: toTables((await sql(path`/api/d1/${i
 
 
 function Database({ id }) {
-  const [text, setText] = useState("");
+  const [given, setGiven] = useState();
   const about = useLoad(async (signal) => (await get("/api/d1", { signal })).databases.find((database) => database.id === id) ?? { id, name: id }, [id]);
   const tables = useLoad(async () => {
     const { results: [{ rows }] } = await run(id, "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_cf_%' ORDER BY name");
@@ -38,10 +38,10 @@ function Database({ id }) {
         <Button onClick={bookmark}>Bookmark</Button>
       </Head>
       <Loaded of={tables} rows={2}>{(list) => (list.length
-        ? <div class="chips">{list.map(({ name, schema }) => <button type="button" key={name} class="chip" title={schema} data-row onClick={() => setText(`SELECT * FROM ${quote(name)} LIMIT 50`)}>{name}</button>)}</div>
+        ? <div class="chips">{list.map(({ name, schema }) => <button type="button" key={name} class="chip" title={schema} data-row onClick={() => setGiven({ text: `SELECT * FROM ${quote(name)} LIMIT 50` })}>{name}</button>)}</div>
         : <Empty title="No tables yet">CREATE TABLE makes the first; `cairn d1 migrations apply` those of a project.</Empty>)}
       </Loaded>
-      <Console key={id} guarded={false} run={(text) => run(id, text).then((answer) => { if (/\b(create|drop|alter)\b/i.test(text)) tables.reload(); return answer; })} initial={text} />
+      <Console key={id} guarded={false} run={(text) => run(id, text).then((answer) => { if (/\b(create|drop|alter)\b/i.test(text)) tables.reload(); return answer; })} given={given} />
     </>
   );
 }

@@ -41,13 +41,13 @@ function ValueForm({ base, name, close }) {
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>{name ?? "New key"}</h2>
-      <label class="field" hidden={name !== undefined}>Key<input name="key" required spellcheck={false} value={name} data-focus={name === undefined || undefined} /></label>
+      <label class="field" hidden={name !== undefined}>Key<input name="key" required spellcheck={false} defaultValue={name} data-focus={name === undefined || undefined} /></label>
       {text === undefined
         ? <div class="state"><p>{format.bytes(size)} that are no text, or too many to be edited here.</p><Button onClick={() => save(blob, name)}>Download</Button></div>
         : <label class="field">Value<textarea class="code" name="text" rows={12} spellcheck={false} defaultValue={text} data-focus={name !== undefined || undefined} /></label>}
       <div class="pair">
-        <label class="field">Metadata, as JSON<input name="metadata" class="mono" spellcheck={false} value={metadata} /></label>
-        <label class="field">Expires<input name="expiration" type="datetime-local" step="1" value={expiration && format.field(expiration * 1000)} /></label>
+        <label class="field">Metadata, as JSON<input name="metadata" class="mono" spellcheck={false} defaultValue={metadata} /></label>
+        <label class="field">Expires<input name="expiration" type="datetime-local" step="1" defaultValue={expiration && format.field(expiration * 1000)} /></label>
       </div>
       {error && <p class="wrong" role="alert">{error.message}</p>}
       <div class="actions">

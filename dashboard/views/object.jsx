@@ -19,7 +19,7 @@ function AlarmForm({ alarm, close }) {
   return (
     <form class="dialog-body" onSubmit={save}>
       <h2>Set the alarm</h2>
-      <label class="field">Time<input type="datetime-local" name="time" step="1" required value={format.field(alarm ?? Date.now() + 60_000)} data-focus /></label>
+      <label class="field">Time<input type="datetime-local" name="time" step="1" required defaultValue={format.field(alarm ?? Date.now() + 60_000)} data-focus /></label>
       <p class="hint">A time that has passed runs alarm() at once.</p>
       <div class="actions"><Button onClick={() => close()}>Cancel</Button><button type="submit" class="button primary">Set</button></div>
     </form>

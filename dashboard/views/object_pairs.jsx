@@ -21,7 +21,7 @@ function PairForm({ pair, save, remove, close }) {
   return (
     <form class="dialog-body" onSubmit={submit}>
       <h2>{pair ? pair.key : "New pair"}</h2>
-      <label class="field" hidden={Boolean(pair)}>Key<input name="key" class="mono" required spellcheck={false} value={pair?.key} data-focus={!pair || undefined} /></label>
+      <label class="field" hidden={Boolean(pair)}>Key<input name="key" class="mono" required spellcheck={false} defaultValue={pair?.key} data-focus={!pair || undefined} /></label>
       <label class="field">Value, as JSON
         <textarea class="code" name="value" rows={12} spellcheck={false} data-focus={pair ? true : undefined} defaultValue={pair ? JSON.stringify(pair.value, null, 2) : ""} />
       </label>

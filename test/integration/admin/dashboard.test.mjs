@@ -211,6 +211,40 @@ describe("the dashboard", { skip: noBrowser }, () => {
     await server.untilTrue(async () => (await sql("SELECT count(*) FROM item"))[0][0] === 0, "the undo");
   }));
 
+  test("what is typed stays, whatever the page loads or draws meanwhile (I1)", () => withPage({}, async (page) => {
+    // In the console: the object is loaded again after a write, and its first table with rows is another one then.
+    await open(page, "#/object/shop%2FCart/cart-0006/sql");
+    const text = "DELETE FROM item; INSERT INTO event VALUES(1, 'emptied')";
+    await page.fill("textarea", text);
+    await page.click("text=Allow writes");
+    const facts = await page.textContent(".facts");
+    await page.click("button >> text=Run");
+    await page.waitForFunction((facts) => document.querySelector(".facts").textContent !== facts, facts);
+    assert.equal(await page.inputValue("textarea"), text);
+    // In dialogs: a message appears and goes, which draws them again.
+    const drawn = async (selectors) => {
+      const before = await Promise.all(selectors.map((selector) => page.inputValue(selector)));
+      await page.waitForSelector(".toast", { state: "attached" });
+      await page.waitForSelector(".toast", { state: "detached" });
+      assert.deepEqual(await Promise.all(selectors.map((selector) => page.inputValue(selector))), before);
+    };
+    await open(page, "#/object/shop%2FCart/cart-0006/pairs");
+    await page.click("tr:has-text('total')");
+    await page.click("dialog button[type=submit]");
+    await page.waitForSelector(".toast");
+    await page.click(".facts button >> text=Set");
+    await page.fill("dialog input", "2033-05-18T03:33:20");
+    await drawn(["dialog input"]);
+    await page.click("dialog button[type=submit]");
+    await shows(page, "the alarm is set", ".toast");
+    await page.evaluate(() => { location.hash = "#/kv/shop-sessions"; });
+    await page.click("tr:has-text('session-1004')");
+    await page.fill("dialog textarea", "typed");
+    await page.fill("dialog input[name=metadata]", '{"typed":true}');
+    await page.fill("dialog input[name=expiration]", "2033-05-18T03:33:20");
+    await drawn(["dialog textarea", "dialog input[name=metadata]", "dialog input[name=expiration]"]);
+  }));
+
   test("an object is deleted only when its name is typed, and comes back from its history", () => withPage({ expected: /404/ }, async (page) => {
     await open(page, "#/object/shop%2FCart/cart-0007");
     await page.click(".head >> text=Delete");
@@ -227,7 +261,10 @@ describe("the dashboard", { skip: noBrowser }, () => {
 
   test("services: SQL on D1, a value of KV, a picture of R2, dead letters, a run of cron", () => withPage({}, async (page) => {
     await open(page, "#/d1/shop-catalogue");
+    await page.fill("textarea", "SELECT 1");
     await page.click(".chip >> text=product");
+    await page.fill("textarea", "SELECT 2");
+    await page.click(".chip >> text=product"); // again: its statement is there again
     await page.click("button >> text=Run");
     await shows(page, "compass", ".result td");
     await page.click("text=History");
