@@ -10,13 +10,13 @@ export function requireUpgrade(request: Request): void {
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw new Refusal(426, "Connect with a WebSocket.");
 }
 
-/** Accepts a socket for hibernation and answers the handshake; "ping" is answered without waking the object. */
-export function acceptSocket(ctx: DurableObjectState, attachment: unknown, tags: string[] = []): Response {
-  const [client, server] = Object.values(new WebSocketPair());
-  ctx.acceptWebSocket(server, tags);
-  server.serializeAttachment(attachment);
+/** Accepts a socket for hibernation and answers the handshake with `response`; "ping" is answered without waking the object. */
+export function acceptSocket(ctx: DurableObjectState, attachment: unknown, tags: string[] = []): { socket: WebSocket; response: Response } {
+  const [client, socket] = Object.values(new WebSocketPair());
+  ctx.acceptWebSocket(socket, tags);
+  socket.serializeAttachment(attachment);
   ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-  return new Response(null, { status: 101, webSocket: client });
+  return { socket, response: new Response(null, { status: 101, webSocket: client }) };
 }
 
 /** A message of a client as an object, or null: not what our pages send. */

@@ -21,10 +21,14 @@
  *      complete or aborted (conn == NULL), whichever is later, exactly once.
  *  C5  After a response that ends the connection while input may still come, the
  *      close lingers: an early close() would make the kernel send RST, which
- *      can destroy the answer before the client has read it. */
+ *      can destroy the answer before the client has read it.
+ *  C6  What a request says of itself, its client's address included, it says until it is
+ *      freed: the address is asked for while there surely is a connection, and the
+ *      request takes a copy along when it leaves it. */
 #include "net/http_conn.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -132,6 +136,9 @@ void request_detach(struct request *req)
 {
     struct conn *conn = req->conn;
     CN_ASSERT(conn && conn->req == req);
+    if (!req->released) /* C6 */
+        snprintf(req->remote, sizeof(req->remote), "%s",
+                 cn_stream_remote(conn->stream, &req->remote_port));
     conn->req = NULL;
     req->conn = NULL;
     req->body_done = conn->body_done;
@@ -522,6 +529,7 @@ static void request_start(struct conn *conn)
     conn->send_continue = message.expect_continue && !conn->body_done && conn->view_size == 0;
     conn->req = req;
     req->conn = conn;
+    (void)cn_stream_remote(conn->stream, NULL); /* C6 */
     conn_set_state(conn, CONN_BUSY);
     conn_arm(conn, DEADLINE_NONE);
     server->stats.request_count++;

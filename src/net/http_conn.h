@@ -37,7 +37,8 @@ enum conn_deadline {
 
 #define REQUEST_INLINE_SIZE 2048
 #define REQUEST_INLINE_HEADERS 32
-#define DATE_SIZE 29 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+#define REMOTE_SIZE 46 /* the longest address as text */
+#define DATE_SIZE 29   /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 
 struct conn;
 
@@ -52,6 +53,8 @@ struct request {
     int64_t response_left;         /* bytes still to be written; -1: unknown */
     cn_http_read_cb read_cb;       /* a read pends */
     void (*drain_cb)(struct cn_http_request *req);
+    uint16_t remote_port; /* once conn is NULL: C6 */
+    char remote[REMOTE_SIZE];
     char *large; /* owned: head and headers that do not fit below */
     struct cn_http_header headers[REQUEST_INLINE_HEADERS];
     char head[REQUEST_INLINE_SIZE];

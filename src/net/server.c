@@ -410,6 +410,6 @@ const char *cn_http_request_remote(struct cn_http_request *public, uint16_t *por
     if (req->conn)
         return cn_stream_remote(req->conn->stream, port);
     if (port)
-        *port = 0;
-    return "";
+        *port = req->remote_port;
+    return req->remote;
 }

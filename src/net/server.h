@@ -108,7 +108,8 @@ size_t cn_http_server_relieve(struct cn_http_server *server, uint64_t bytes);
 /* The first header with this (lower-case) name, or NULL. */
 const struct cn_http_header *cn_http_request_find(const struct cn_http_request *req,
                                                   const char *lower_name);
-/* The client's address as text ("" once it has gone) and port (if not NULL). Borrowed. */
+/* The client's address as text, also once it has gone ("": it has none), and port (if not NULL).
+ * Borrowed. */
 const char *cn_http_request_remote(struct cn_http_request *req, uint16_t *port);
 
 enum cn_http_read {

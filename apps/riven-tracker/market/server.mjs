@@ -42,10 +42,11 @@ export function auctions(slug, minute) {
   });
 }
 
-/** Starts it. `asked` counts the requests per weapon; `control` holds the faults. */
+/** Starts it. `asked` counts the requests per weapon, `load.most` is how many were there at once; `control` holds the faults. */
 export function startMarket(port = 0) {
   const control = { fail: 0, status: 503, retryAfter: null, delayMs: 0 };
   const asked = new Map();
+  const load = { now: 0, most: 0 };
   const answer = (response, status, value, headers = {}) => {
     response.writeHead(status, { "content-type": "application/json", "x-stand-in": "true", ...headers });
     response.end(typeof value === "string" ? value : JSON.stringify(value));
@@ -63,6 +64,8 @@ export function startMarket(port = 0) {
     const slug = url.searchParams.get("weapon_url_name");
     if (!url.pathname.endsWith("/auctions/search") || !slug) return answer(response, 404, { error: "app.errors.not_found" });
     asked.set(slug, (asked.get(slug) ?? 0) + 1);
+    load.most = Math.max(load.most, ++load.now);
+    response.on("close", () => { load.now--; });
     setTimeout(() => {
       if (Math.random() >= control.fail) return answer(response, 200, { payload: { auctions: auctions(slug, Math.floor(Date.now() / 60_000)) } });
       if (control.status === "hang") return;
@@ -73,7 +76,7 @@ export function startMarket(port = 0) {
   return new Promise((resolve, reject) => {
     server.on("error", reject);
     server.listen(port, "127.0.0.1", () =>
-      resolve({ url: `http://127.0.0.1:${server.address().port}/v1`, control, asked, stop: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) }));
+      resolve({ url: `http://127.0.0.1:${server.address().port}/v1`, control, asked, load, stop: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) }));
   });
 }
 

@@ -32,8 +32,7 @@ export class Document extends DurableObject {
 
   fetch(request: Request): Response {
     const client = new URL(request.url).searchParams.get("client")!;
-    const response = acceptSocket(this.ctx, { client } satisfies Writer);
-    const socket = this.ctx.getWebSockets().at(-1)!;
+    const { socket, response } = acceptSocket(this.ctx, { client } satisfies Writer);
     const { number } = this.ctx.storage.sql.exec("SELECT coalesce(max(number), 0) AS number FROM changes WHERE client = ?", client).one();
     socket.send(JSON.stringify({ type: "text", text: this.text, revision: this.revision, number }));
     this.tellWriters();

@@ -19,8 +19,7 @@ export class Space extends DurableObject {
     const name = new URL(request.url).searchParams.get("name")!.trim();
     const person: Person = { id: crypto.randomUUID(), name, hue: Math.floor(Math.random() * 360), x: -1, y: -1, away: false };
     const people = this.people();
-    const response = acceptSocket(this.ctx, person);
-    const socket = this.ctx.getWebSockets().at(-1)!;
+    const { socket, response } = acceptSocket(this.ctx, person);
     socket.send(JSON.stringify({ type: "welcome", you: person.id, people: [...people, person] }));
     broadcast(this.ctx, { type: "person", person }, socket);
     return response;
@@ -45,7 +44,7 @@ export class Space extends DurableObject {
   }
 
   webSocketClose(socket: WebSocket): void {
-    broadcast(this.ctx, { type: "gone", id: (socket.deserializeAttachment() as Person).id }, socket);
+    broadcast(this.ctx, { type: "user_left", userId: (socket.deserializeAttachment() as Person).id }, socket);
   }
 
   private people(): Person[] {

@@ -47,6 +47,9 @@ describe("the archive of path-stats", () => {
     assert.deepEqual(await stats.counts(first).then(({ events, counted }) => [events, counted]), [0, 500]);
     const object = (await ask({ data: stats.data }, "GET", "/api/r2/traffic-events-archive/objects?prefix=events-archive/")).json.objects[0];
     assert.equal(object.size, meta.size);
+    assert.doesNotMatch(object.etag, /-/); // one put()
+    const points = (await ask({ data: stats.data }, "GET", `/api/analytics/sql?query=${encodeURIComponent("SELECT blob1, blob2, double1 FROM ANALYTICS WHERE blob1 = 'archive_daily'")}`)).json.data;
+    assert.deepEqual(points.map(({ blob1, blob2, double1 }) => [blob1, blob2, double1]), [["archive_daily", dateOf(first), 500]]);
     const listed = await stats.json("/paths/archives");
     assert.deepEqual([listed.archives[0].date, listed.archives[0].recordCount, listed.jobs], [dateOf(first), 500, []]);
   });
@@ -89,6 +92,8 @@ describe("the archive of path-stats", () => {
     assert.ok(asParquet.size < asLines.size, `${asParquet.size} is not smaller than ${asLines.size}`);
     const meta = await metadata(day);
     assert.equal(meta.format, "parquet");
+    const { etag } = (await ask({ data: stats.data }, "GET", `/api/r2/traffic-events-archive/objects?prefix=${encodeURIComponent(meta.path)}`)).json.objects[0];
+    assert.match(etag, /-1$/); // it went up in parts
     const file = download(meta.path);
     const bytes = readFileSync(file);
     const { row_groups, num_rows } = parquetMetadata(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
@@ -144,11 +149,13 @@ describe("the archive of path-stats", () => {
   test("the night: days three days old are archived, JSON lines become Parquet, and after a year they go", async () => {
     const day = daysAgo(3);
     await fill(day, 100);
+    await fill(daysAgo(2), 100);
     await stats.restart({ command: "dev", vars: { PARQUET_AFTER_DAYS: 4 } });
     await stats.cron("0 2 * * *");
     await stats.server.untilTrue(async () => (await metadata(day))?.recordCount === 100, "the archive of the night");
     await stats.server.untilTrue(async () => (await metadata(first))?.format === "parquet", "Parquet");
     assert.equal((await metadata(day)).format, "jsonl.gz"); // too young
+    assert.equal((await stats.counts(daysAgo(2))).events, 100); // younger than three days
     const answer = await stats.json(`/admin/archive/query?date=${dateOf(first)}`);
     assert.deepEqual([answer.recordCount, answer.events.length], [550, 550]);
     assert.ok(!(await files()).some((key) => key.includes(`${dateOf(first)}.jsonl`) || key.includes(`${dateOf(first)}-2.jsonl`)));
@@ -160,7 +167,6 @@ describe("the archive of path-stats", () => {
   });
 
   test("the oldest day can be archived by name when a database is nearly full", async () => {
-    await fill(daysAgo(2), 100);
     const job = await stats.archive("oldest");
     assert.equal(job.date, dateOf(daysAgo(2)));
   });

@@ -1,8 +1,10 @@
 // The page of path-stats in a browser: at both widths and in both themes, empty, filled, stale, denied and without its server.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import test, { after, before, describe } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
-import { event, HOUR, PathStats } from "./path-stats-lib.mjs";
+import { app, event, HOUR, PathStats } from "./path-stats-lib.mjs";
 
 describe("the page of path-stats", { skip: noBrowser }, () => {
   const stats = new PathStats();
@@ -82,6 +84,31 @@ describe("the page of path-stats", { skip: noBrowser }, () => {
       await page.waitForSelector("#stale");
       await inspect(page, "path-stats-stale");
     });
+  });
+
+  test("it asks again every 60 s, at most every 30 s for the same, and not when it gets the focus", async () => {
+    await stats.restart();
+    await withPage({}, async (page) => {
+      await page.clock.install();
+      let asked = 0;
+      page.on("request", (request) => { if (new URL(request.url()).pathname === "/paths") asked++; });
+      await open(page);
+      await page.waitForSelector("#source");
+      assert.equal(asked, 1);
+      const again = async () => {
+        await page.evaluate(() => { dispatchEvent(new Event("focus")); document.dispatchEvent(new Event("visibilitychange")); });
+        await page.clock.runFor(100);
+      };
+      await again();
+      await page.clock.runFor(55_000);
+      await again();
+      assert.equal(asked, 1);
+      const next = page.waitForRequest((request) => new URL(request.url()).pathname === "/paths");
+      await page.clock.runFor(5_000);
+      await next;
+      assert.equal(asked, 2);
+    });
+    assert.match(readFileSync(path.join(app, "dashboard/data.ts"), "utf8"), /refreshInterval: 60_000, dedupingInterval: 30_000, revalidateOnFocus: false/);
   });
 
   test("with READ_TOKEN it asks for the token, and shows the figures then", async () => {

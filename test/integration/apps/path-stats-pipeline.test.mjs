@@ -183,6 +183,10 @@ describe("path-stats: snapshots and days", () => {
     await stats.server.untilTrue(async () => (await pointer()) === 200, "the snapshot of the tenth update");
     const { version, prev } = (await kv("GET", "paths:snapshot:latest")).json;
     assert.deepEqual([typeof version, prev], ["number", null]);
+    const { keys } = (await ask({ data: stats.data }, "GET", "/api/kv/path-stats/keys?prefix=paths:snapshot:")).json;
+    const until = Object.fromEntries(keys.map(({ name, expiration }) => [name, expiration]));
+    assert.ok(Math.abs(until[`paths:snapshot:${version}`] - version / 1000 - 72 * 3600) < 120, "a snapshot is there for 72 hours");
+    assert.equal(until["paths:snapshot:latest"] ?? null, null);
     const snapshot = (await kv("GET", `paths:snapshot:${version}`)).json;
     assert.deepEqual(Object.keys(snapshot), ["version", "lastUpdated", "from", "to", "totalRequests", "totalPaths", "paths"]);
   });
@@ -252,6 +256,35 @@ describe("path-stats: snapshots and days", () => {
     }
   });
 
+  test("the schema is the document's: tables, columns, keys and indexes, in every database; paths are spread over them", () => {
+    const columns = (name, table) => sql(name, `SELECT name, type, "notnull" AS needed, pk FROM pragma_table_info('${table}')`).map((column) => [column.name, column.type, ...(column.needed ? ["NOT NULL"] : []), ...(column.pk ? [`key ${column.pk}`] : [])].join(" "));
+    const stats = ["requests INTEGER NOT NULL", "errors INTEGER NOT NULL", "sum_response_time REAL NOT NULL", "count_response_time INTEGER NOT NULL", "tdigest BLOB", "hll_ip BLOB"];
+    for (const name of ["path-stats", "path-stats-2"]) {
+      assert.deepEqual(columns(name, "traffic_events"), ["id TEXT key 1", "path TEXT NOT NULL", "method TEXT", "status INTEGER", "response_time REAL", "client_ip_hash TEXT", "timestamp INTEGER", "event_date TEXT", "user_agent TEXT", "country TEXT"]);
+      assert.deepEqual(columns(name, "path_stats_hourly"), ["path TEXT NOT NULL key 1", "hour_bucket TEXT NOT NULL key 2", ...stats]);
+      assert.deepEqual(columns(name, "path_stats_daily"), ["path TEXT NOT NULL key 1", "day_bucket TEXT NOT NULL key 2", ...stats]);
+      const indexes = sql(name, "SELECT tbl_name || ' ' || sql AS text FROM sqlite_schema WHERE type = 'index' AND name LIKE 'idx_%' ORDER BY name").map(({ text }) => text);
+      assert.deepEqual(indexes, [
+        "traffic_events CREATE INDEX idx_events_date ON traffic_events(event_date)",
+        "traffic_events CREATE INDEX idx_events_path_date ON traffic_events(path, event_date)",
+        "path_stats_daily CREATE INDEX idx_stats_day ON path_stats_daily(day_bucket)",
+        "path_stats_hourly CREATE INDEX idx_stats_hour ON path_stats_hourly(hour_bucket)",
+      ]);
+      const [{ paths, blobs }] = sql(name, "SELECT count(DISTINCT path) AS paths, sum(typeof(tdigest) = 'blob' AND typeof(hll_ip) = 'blob') = count(*) AS blobs FROM path_stats_hourly");
+      assert.ok(paths >= 5 && blobs === 1, `${name}: ${paths} paths`); // of twenty, by their hash
+      // What is deleted and looked for by day is found by an index.
+      const [{ detail }] = sql(name, "EXPLAIN QUERY PLAN SELECT rowid FROM traffic_events WHERE event_date = '2026-01-01' LIMIT 5000");
+      assert.match(detail, /USING (COVERING )?INDEX idx_events_date/);
+    }
+  });
+
+  test("the numbers are the document's", () => {
+    const text = readFileSync(path.join(app, "wrangler.toml"), "utf8");
+    for (const line of ["FRESH_SECONDS = 300 ", "DETAIL_DAYS = 3 ", "AGGREGATE_DAYS = 90 ", "PARQUET_AFTER_DAYS = 90 ", "ARCHIVE_DAYS = 365 ", "MULTIPART_ABOVE_MB = 100 ", "VERIFY_SHARE = 0.01 ", 'ARCHIVE_FORMAT = "jsonl.gz" ', "max_batch_size = 100", "max_batch_timeout = 5",
+      "max_retries = 3", 'dead_letter_queue = "traffic-events-dlq"', 'crons = ["* * * * *", "0 2 * * *", "0 */6 * * *"]', 'bucket_name = "traffic-events-archive"', ...["D1", "KV", "R2_BUCKET", "TRAFFIC_QUEUE", "DEAD_LETTER_QUEUE", "TRAFFIC_ANALYTICS", "ANALYTICS"].map((name) => `binding = "${name}"`), 'name = "AGGREGATOR_DO"'])
+      assert.ok(text.includes(`\n${line}`), line);
+  });
+
   test("an event that the queue refuses waits in D1 and is counted later", async () => {
     const copy = tempDir();
     cpSync(app, copy, { recursive: true });
@@ -275,11 +308,31 @@ describe("path-stats: what is recorded", () => {
   before(() => stats.start({ vars: { FIELDS: "status" } }));
   after(() => stats.stop());
 
+  test("the message has the fields of the document", async () => {
+    await stats.restart({ vars: { FIELDS: "method,status,responseTime,clientIP,userAgent,country" } });
+    const queue = (method, target, body) => ask({ data: stats.data }, method, `/api/queues/traffic-events${target}`, body && { body });
+    await queue("PATCH", "", { settings: { delivery_paused: true } });
+    const began = Date.now();
+    assert.equal((await stats.server.fetch("/site/missing?q=1", { method: "POST", body: "x", headers: { "user-agent": "a browser", "x-request-id": "request-1" } })).status, 404);
+    let messages;
+    await stats.server.untilTrue(async () => (messages = (await queue("GET", "/messages")).json.messages).length === 1, "the message");
+    const { id, timestamp, responseTime, clientIpHash, requestId, meta, ...event } = typeof messages[0].body === "string" ? JSON.parse(messages[0].body) : messages[0].body;
+    assert.deepEqual(event, { version: 1, path: "/site/missing", method: "POST", status: 404 });
+    assert.match(id, new RegExp(`^${timestamp}-[0-9a-f]{8}$`));
+    assert.ok(timestamp >= began && timestamp <= Date.now() && responseTime >= 0 && responseTime <= Date.now() - began);
+    assert.match(clientIpHash, /^hash:[0-9a-f]{32}$/);
+    assert.ok(requestId.length > 0);
+    assert.deepEqual([meta.userAgent, typeof meta.country], ["a browser", "string"]);
+    await queue("PATCH", "", { settings: { delivery_paused: false } });
+    await stats.untilQuiet();
+    await stats.restart({ vars: { FIELDS: "status" } });
+  });
+
   test("fields, share and rate of what is recorded are settings", async () => {
     const since = Date.now() - 1000;
     await stats.server.fetch("/site/few-fields", { headers: { "user-agent": "secret agent" } });
     await stats.server.untilTrue(async () => (await stats.json("/paths/stats?path=/site/few-fields")).total.requests === 1, "the request");
-    const text = await (await stats.fetch(`/paths/events/export?from=${since}&to=${Date.now() + HOUR}`)).text();
+    const text = (await (await stats.fetch(`/paths/events/export?from=${since}&to=${Date.now() + HOUR}`)).text()).split("\n").find((line) => line.includes("/site/few-fields"));
     const { method, status, response_time, client_ip_hash, user_agent, country } = JSON.parse(text);
     assert.deepEqual([method, status, response_time, client_ip_hash, user_agent, country], [null, 200, null, null, null, null]);
     await stats.restart({ vars: { SAMPLE_RATIO: 0 } });

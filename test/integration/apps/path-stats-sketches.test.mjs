@@ -108,6 +108,58 @@ test("retries wait 60 s times two to the number of attempts, at most an hour", a
   assert.deepEqual([1, 2, 3, 5, 6, 20].map(retryDelay), [120, 240, 480, 1920, 3600, 3600]);
 });
 
+test("a batch goes to 45 objects at a time; what failed comes back later, the rest is acknowledged, one by one; all of it is measured", async () => {
+  const before = { groupBy: Map.groupBy, scheduler: globalThis.scheduler, error: console.error };
+  Map.groupBy ??= (items, keyOf) => items.reduce((map, item) => map.set(keyOf(item), [...(map.get(keyOf(item)) ?? []), item]), new Map()); // Node.js 20 has none
+  globalThis.scheduler = { wait: async () => {} };
+  console.error = () => {};
+  try {
+    const { consume } = await source("consumer.ts");
+    let now = 0, most = 0, details = 0, broken = false;
+    const asked = [], kept = [], work = [], meters = new Map();
+    const statement = { bind: (json) => { details = JSON.parse(json).length; return statement; } };
+    const env = {
+      STRATEGY: "objects",
+      D1: { prepare: () => statement, batch: async () => { if (broken) throw new Error("disk full"); } },
+      KV: { put: async (...args) => void kept.push(args) },
+      METERS_DO: { getByName: () => ({ add: async (added) => { for (const [name, value] of added) meters.set(name, (meters.get(name) ?? 0) + value); } }) },
+      AGGREGATOR_DO: { getByName: (key) => ({
+        fetch: async (url, { method, body }) => {
+          asked.push([key, method, new URL(url).pathname, JSON.parse(body).length]);
+          most = Math.max(most, ++now);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          now--;
+          if (key.startsWith("/p/7:")) throw new Error("overloaded");
+          return new Response("", { status: key.startsWith("/p/8:") ? 500 : 200 });
+        },
+      }) },
+    };
+    const at = 1_794_722_400_000;
+    const batch = () => Array.from({ length: 100 }, (_, n) => {
+      const message = { id: String(n), attempts: 2, timestamp: new Date(), body: { version: 1, id: `${at}-${n.toString(16).padStart(8, "0")}`, path: `/p/${n}`, timestamp: at } };
+      return Object.assign(message, { ack: () => { message.end = "acknowledged"; }, retry: ({ delaySeconds }) => { message.end = delaySeconds; } });
+    });
+    const run = async (messages) => {
+      await consume({ messages }, env, { waitUntil: (promise) => work.push(promise) });
+      await Promise.all(work);
+      return messages.map(({ end }) => end);
+    };
+    assert.deepEqual(await run(batch()), Array.from({ length: 100 }, (_, n) => (n === 7 || n === 8 ? 240 : "acknowledged")));
+    assert.equal(most, 45);
+    assert.deepEqual([asked.length, new Set(asked.map(([key]) => key)).size, asked[0]], [100, 100, ["/p/0:2026-11-15T06", "POST", "/aggregate", 1]]);
+    assert.equal(details, 98); // what was not handed over has no detail row either
+    assert.deepEqual(kept.map(([key, , options]) => [key, options]), [["aggregator:heartbeat", { expirationTtl: 300 }]]);
+    assert.deepEqual(["queue.consumed", "queue.failed", "batch.count", "d1.writes", "d1.failures"].map((name) => meters.get(name) ?? 0), [98, 2, 1, 1, 0]);
+    broken = true;
+    assert.deepEqual(await run(batch()), Array(100).fill(240)); // nothing is lost with the details
+    assert.deepEqual(["queue.consumed", "queue.failed", "d1.writes", "d1.failures"].map((name) => meters.get(name) ?? 0), [98, 102, 2, 1]);
+  } finally {
+    if (!before.groupBy) delete Map.groupBy;
+    globalThis.scheduler = before.scheduler;
+    console.error = before.error;
+  }
+});
+
 test("archives of several sources are one, in order, with every row once", async () => {
   const { merged } = await source("files.ts");
   async function* pages(...lists) {

@@ -112,13 +112,15 @@ for (const strategy of ["objects", "single"])
       assert.deepEqual(Object.keys(row), ["id", "path", "method", "status", "response_time", "client_ip_hash", "timestamp", "event_date", "user_agent", "country"]);
       assert.match(row.id, new RegExp(`^${row.timestamp}-[0-9a-f]{8}$`));
       assert.match(row.client_ip_hash, /^hash:[0-9a-f]{32}$/);
-      assert.equal(row.event_date, dateOf(row.timestamp));
+      assert.deepEqual([row.method, row.status, row.response_time >= 0, row.event_date], ["GET", 200, true, dateOf(row.timestamp)]);
       assert.ok(!exported.includes("127.0.0.1") && !exported.includes("secret"));
       const anonymous = await (await stats.fetch(`/paths/events/export?from=${since - 1000}&to=${Date.now() + DAY}&anonymize=true`)).text();
       assert.deepEqual(Object.keys(JSON.parse(anonymous.split("\n")[0])), ["id", "path", "method", "status", "response_time", "timestamp", "event_date"]);
       assert.equal(anonymous.trim().split("\n").length, exported.trim().split("\n").length);
       const points = await ask({ data: stats.data }, "GET", `/api/analytics/sql?query=${encodeURIComponent("SELECT blob1 AS path, SUM(_sample_interval) AS requests, AVG(double1) AS avg_response_time FROM TRAFFIC_ANALYTICS WHERE timestamp > NOW() - INTERVAL '1' HOUR GROUP BY blob1 ORDER BY requests DESC LIMIT 10")}`);
-      assert.deepEqual(points.json.data.map(({ path }) => path).sort(), ["/site/a", "/site/missing"]);
+      assert.deepEqual(points.json.data.map(({ path, requests }) => [path, Number(requests)]).sort(), [["/site/a", 1], ["/site/missing", 1]]);
+      const whole = await ask({ data: stats.data }, "GET", `/api/analytics/sql?query=${encodeURIComponent("SELECT index1, blob1, blob2, blob3 FROM TRAFFIC_ANALYTICS ORDER BY blob1")}`);
+      assert.deepEqual(whole.json.data.map(({ index1, blob1, blob2, blob3 }) => [index1, blob1, blob2, blob3]), [["200", "/site/a", "GET", row.client_ip_hash], ["404", "/site/missing", "GET", row.client_ip_hash]]);
     });
 
     test(`${strategy}: refusals`, async () => {

@@ -6,6 +6,7 @@ import http from "node:http";
 import path from "node:path";
 import test, { after, before, describe } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
+import { ask } from "../admin/lib.mjs";
 import { root, serve, tempDir } from "../lib/server.mjs";
 import { load } from "../lib/typescript.mjs";
 
@@ -51,6 +52,13 @@ describe("APIs", () => {
     assert.equal((await call("rate-limiting", "/api/hello?user=")).status, 400);
   });
 
+  test("rate-limiting: the window moves on, and lets in as many again", async () => {
+    // The burst of the test before fills the window; when its first request is older than that, others are let in, never more than the limit.
+    await server.untilTrue(async () => (await call("rate-limiting", "/api/hello?user=burst")).status === 200, "the end of the window", 30_000);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => call("rate-limiting", "/api/hello?user=burst")));
+    assert.ok(answers.filter(({ status }) => status === 200).length <= 9);
+  });
+
   test("distributed-lock: one holder, waiters in order, fencing", async () => {
     const lock = (action, input) => call("distributed-lock", `/locks/t/${action}`, input);
     const first = (await lock("acquire", { owner: "a", ttlMs: 60_000 })).value;
@@ -79,8 +87,12 @@ describe("APIs", () => {
   });
 
   test("sharded-counter counts every request once, over 100 shards to begin with", async () => {
-    await Promise.all(Array.from({ length: 200 }, () => call("sharded-counter", "/counters/t/add", {})));
+    await Promise.all(Array.from({ length: 200 }, (_, n) => call("sharded-counter", "/counters/t/add", { key: `user-${n}` })));
     assert.equal((await call("sharded-counter", "/counters/t?exact")).value.total, 200);
+    const used = (await call("sharded-counter", "/counters/t")).value.values.filter((value) => value > 0);
+    assert.ok(used.length > 60 && Math.max(...used) < 10, `200 keys are on ${used.length} shards, ${Math.max(...used)} on one`); // a hash, and an even one
+    const same = await Promise.all([1, 2, 3].map(async () => (await call("sharded-counter", "/counters/keys/add", { key: "ada" })).value.shard));
+    assert.equal(new Set(same).size, 1);
     assert.equal((await call("sharded-counter", "/counters/t")).value.shards, 100);
     assert.deepEqual((await call("sharded-counter", "/counters/t/shards", { count: 140 })).value, { shards: 140 });
     await Promise.all(Array.from({ length: 100 }, () => call("sharded-counter", "/counters/t/add", { by: 2 })));
@@ -127,6 +139,8 @@ describe("APIs", () => {
     // Asking extends a session's life, so this looks at its end from outside: nothing is left to log out of.
     await new Promise((resolve) => setTimeout(resolve, 1100));
     assert.equal((await call("sessions", "/api/me", undefined, { headers: { cookie: brief } })).status, 401);
+    // By alarm: of both nothing is left in storage.
+    await server.untilTrue(async () => (await ask({ data }, "GET", "/api/objects?namespace=sessions/Session")).json.objects.every(({ size, alarm }) => size === 0 && alarm === null), "the end of both sessions", 30_000);
     assert.equal((await call("sessions", "/api/login", { user: "" })).status, 400);
   });
 
@@ -147,12 +161,13 @@ describe("APIs", () => {
   });
 
   test("graceful-cleanup: everything temporary goes, whichever way the work ends", async () => {
-    for (const [end, status] of [["well", 200], ["throws", 500], ["crashes", 500]])
-      assert.equal((await call("graceful-cleanup", "/api/work", { label: end, end })).status, status);
     const state = async () => (await call("graceful-cleanup", "/api/state")).value;
+    for (const [end, status] of [["well", 200], ["throws", 500]]) assert.equal((await call("graceful-cleanup", "/api/work", { label: end, end })).status, status);
+    await server.untilTrue(async () => (await state()).cleaned.length === 2, "the work behind the answers", 30_000);
+    assert.equal((await call("graceful-cleanup", "/api/work", { label: "crashes", end: "crashes" })).status, 500);
     await server.untilTrue(async () => (await state()).temporaries.length === 0, "an empty workshop", 30_000);
     const by = Object.fromEntries((await state()).cleaned.map(({ label, by }) => [label, by]));
-    assert.equal(by.crashes, "alarm, found abandoned");
+    assert.deepEqual([by.well, by.throws, by.crashes], ["waitUntil, after the answer", "finally, after an error", "alarm, found abandoned"]);
     assert.deepEqual(Object.keys(by).sort(), ["crashes", "throws", "well"]);
   });
 

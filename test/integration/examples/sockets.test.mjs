@@ -1,11 +1,14 @@
 // The examples with WebSockets as several people use them at once, in a browser; their client through a
 // connection that is lost. A proxy between the pages and the server can cut every connection.
 import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import test, { after, before, describe } from "node:test";
+import { ask } from "../admin/lib.mjs";
 import { closeBrowser, noBrowser, withPage } from "../lib/browser.mjs";
 import { root, serve, tempDir } from "../lib/server.mjs";
+import { Client } from "../websockets/lib.mjs";
 
 const names = ["chat-room", "collaborative-document", "presence"];
 
@@ -148,8 +151,128 @@ describe("examples with WebSockets", { skip: noBrowser }, () => {
     }));
 });
 
+describe("examples with WebSockets, asleep", () => {
+  const data = tempDir();
+  let server, folders;
+  const start = async () => { server = await serve(folders, { data, lanes: 2 }); };
+  before(() => {
+    // As they are, but a fifth of a second of silence is enough.
+    const copy = tempDir();
+    cpSync(path.join(root, "examples"), copy, { recursive: true });
+    folders = names.map((name) => path.join(copy, name));
+    for (const folder of folders) writeFileSync(path.join(folder, "wrangler.toml"), `${readFileSync(path.join(folder, "wrangler.toml"), "utf8")}\n[cairn.limits]\nobject_idle_ms = 200\n`);
+    return start();
+  });
+  after(() => server?.stop());
+  const connect = (folder, target) => Client.open(server, target, undefined, { headers: { host: `${folder}.localhost` } });
+  /** The next message of that type; what comes before it is kept in `client.before`. */
+  const next = async (client, type) => {
+    client.before = [];
+    for (;;) {
+      const message = JSON.parse(await client.next());
+      if (message.type === type) return message;
+      client.before.push(message);
+    }
+  };
+  /** Out of memory, and its sockets are there. Asking that here does not wake it, but one that is awake stays so: not too often. */
+  const asleep = (object, sockets) => server.untilTrue(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    const { live, sockets: { count, hibernated } } = (await ask({ data }, "GET", `/api/objects/${object}`)).json;
+    return !live && hibernated && count === sockets;
+  }, "the object's sleep", 30_000);
+
+  test("chat: out of memory, everybody stays: who they are by attachments, whom to tell by tags, what was said in storage", async () => {
+    const join = (name) => connect("chat-room", `/rooms/lobby?name=${name}`);
+    const say = (client, text) => client.send(JSON.stringify({ type: "say", text }));
+    const [ada, grace, tab, bob] = [await join("Ada"), await join("Grace"), await join("Grace"), await join("Bob")];
+    say(ada, "before");
+    for (const client of [ada, grace, tab, bob]) assert.equal((await next(client, "message")).text, "before");
+    await asleep("chat-room%2FRoom/lobby", 4);
+    say(ada, "after");
+    for (const client of [ada, grace, tab, bob]) {
+      const { id, name, text } = await next(client, "message");
+      assert.deepEqual([id, name, text], [2, "Ada", "after"]);
+    }
+    await asleep("chat-room%2FRoom/lobby", 4);
+    say(ada, "@Grace between us");
+    for (const client of [ada, grace, tab]) {
+      const { name, to, text } = await next(client, "aside");
+      assert.deepEqual([name, to, text], ["Ada", "Grace", "between us"]);
+    }
+    say(ada, "@Nobody hello");
+    assert.equal((await next(ada, "refused")).reason, "Nobody called Nobody is here.");
+    await asleep("chat-room%2FRoom/lobby", 4);
+    say(ada, "the end");
+    assert.equal((await next(bob, "message")).text, "the end");
+    assert.ok(!bob.before.some(({ type }) => type === "aside"), "Bob heard it");
+    await asleep("chat-room%2FRoom/lobby", 4);
+    await grace.close(1000, "");
+    await tab.close(1000, "");
+    let here;
+    do here = await next(bob, "here"); while (here.names.includes("Grace"));
+    assert.deepEqual(here.names, ["Ada", "Bob"]);
+    const late = await join("Late");
+    assert.deepEqual((await next(late, "init")).state.messages.map(({ name, text }) => [name, text]), [["Ada", "before"], ["Ada", "after"], ["Ada", "the end"]]);
+    for (const client of [ada, bob, late]) client.socket.terminate();
+  });
+
+  test("document: what others were told is in storage, after sleep and after kill -9", async () => {
+    const open = (client) => connect("collaborative-document", `/documents/kept?client=${client}`);
+    const [one, two] = [await open("one"), await open("two")];
+    assert.equal((await next(one, "text")).text, "");
+    one.send(JSON.stringify({ type: "change", revision: 0, number: 1, change: { at: 0, cut: 0, put: "kept" } }));
+    assert.equal((await next(two, "change")).client, "one");
+    await asleep("collaborative-document%2FDocument/kept", 2);
+    two.send(JSON.stringify({ type: "change", revision: 1, number: 1, change: { at: 4, cut: 0, put: " for ever" } }));
+    let change;
+    do change = await next(one, "change"); while (change.client === "one"); // its own comes back too
+    assert.equal(change.change.put, " for ever");
+    await server.kill();
+    await start();
+    const three = await open("three");
+    const { text, revision } = await next(three, "text");
+    assert.deepEqual([text, revision], ["kept for ever", 2]);
+    three.socket.terminate();
+  });
+
+  test("presence: user_left tells the others when a socket closes, with who it was", async () => {
+    const join = (name) => connect("presence", `/spaces/square?name=${name}`);
+    const ada = await join("Ada"), grace = await join("Grace");
+    const { you } = await next(grace, "welcome");
+    grace.socket.terminate(); // without a word
+    assert.equal((await next(ada, "user_left")).userId, you);
+    ada.socket.terminate();
+  });
+});
+
+test("the resilient client waits 1 s, then twice as long each time, 30 s at most, and begins anew after a steady connection", async () => {
+  const source = readFileSync(path.join(root, "examples/resilient-client/src/resilient-socket.client.js"), "utf8");
+  const before = { WebSocket: globalThis.WebSocket, setTimeout: globalThis.setTimeout, addEventListener: globalThis.addEventListener };
+  const timers = [], sockets = [];
+  Object.assign(globalThis, { WebSocket: class { constructor() { sockets.push(this); } }, setTimeout: (run, ms) => timers.push({ run, ms }), addEventListener() {} });
+  try {
+    const { ResilientSocket } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+    new ResilientSocket("ws://x/");
+    const lose = () => {
+      sockets.at(-1).onclose();
+      const { run, ms } = timers.at(-1);
+      run();
+      return ms;
+    };
+    const between = (ms, most) => assert.ok(ms >= most / 2 && ms <= most, `${ms} is not between half of ${most} and ${most}`);
+    for (const most of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) between(lose(), most);
+    sockets.at(-1).onopen();
+    assert.equal(timers.at(-1).ms, 5000);
+    between(lose(), 30_000); // it was not steady
+    sockets.at(-1).onopen();
+    timers.at(-1).run();
+    between(lose(), 1000);
+  } finally {
+    Object.assign(globalThis, before);
+  }
+});
+
 test("the reconnecting client waits twice as long each time, 30 s at most", async () => {
-  const { readFileSync } = await import("node:fs");
   const source = readFileSync(path.join(root, "examples/shared/browser/reconnecting.js"), "utf8");
   Object.assign(globalThis, { location: { href: "http://x/" }, addEventListener() {}, document: { addEventListener() {} } });
   globalThis.WebSocket = class {};

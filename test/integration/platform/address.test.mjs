@@ -15,9 +15,17 @@ export class Store extends DurableObject {
     return [result instanceof Promise, await result, this.ctx.storage.sql.exec("SELECT a FROM t").one().a];
   }
 }
+let late = null;
 export default {
-  async fetch(request, env) {
+  async fetch(request, env, ctx) {
     const { pathname } = new URL(request.url);
+    if (pathname === "/late") {
+      // Headers that are first looked at when the answer has left, and the client with it.
+      late = null;
+      ctx.waitUntil(scheduler.wait(Number(request.headers.get("x-wait"))).then(() => { late = [request.headers.get("cf-connecting-ip"), Object.fromEntries(request.headers)["cf-connecting-ip"], request.url.slice(-5), request.cf.httpProtocol]; }));
+      return Response.json(null);
+    }
+    if (pathname === "/seen") return Response.json(late);
     if (pathname === "/sql") return Response.json(await env.STORE.getByName("a").run());
     const all = Object.fromEntries(request.headers);
     return Response.json([request.headers.get("cf-connecting-ip"), request.headers.has("CF-Connecting-IP"), all["cf-connecting-ip"], request.cf.colo, request.cf.httpProtocol]);
@@ -44,6 +52,18 @@ test("A1: CF-Connecting-IP is the socket's address, whatever the client says", a
   const ask = await start(t);
   const seen = await ask({ "CF-Connecting-IP": "1.2.3.4", "X-Forwarded-For": "5.6.7.8" });
   assert.deepEqual(seen, ["127.0.0.1", true, "127.0.0.1", "LOCAL", "HTTP/1.1"]);
+});
+
+test("A1: it is there as long as the request is, also when the answer and the client have gone (C6 of src/net/http_conn.c)", async (t) => {
+  for (const [more, headers, address] of [["", {}, "127.0.0.1"], ['[cairn]\ntrusted_proxies = ["127.0.0.0/8"]\n', { "X-Forwarded-For": "9.9.9.9" }, "9.9.9.9"]]) {
+    const ask = await start(t, more);
+    for (const connection of ["keep-alive", "close"]) {
+      await ask({ ...headers, "x-wait": "100", connection }, "/late");
+      let seen = null;
+      for (const until = Date.now() + 30_000; seen === null && Date.now() < until; ) seen = await ask({}, "/seen");
+      assert.deepEqual(seen, [address, address, "/late", "HTTP/1.1"]);
+    }
+  }
 });
 
 test("A1: behind a trusted proxy it is the last address that is none of them", async (t) => {

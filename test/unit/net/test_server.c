@@ -727,7 +727,7 @@ TEST(server, tells_the_handler_when_the_client_goes_away)
         CHECK_INT(CN_ECLOSED, cn_http_request_read(rig.held, &bytes, &size, NULL));
         CHECK_INT(CN_ECLOSED, cn_http_write(rig.held, "x", 1, NULL, NULL));
         CHECK_INT(CN_ECLOSED, cn_http_end(rig.held));
-        CHECK_STR("", cn_http_request_remote(rig.held, NULL));
+        CHECK_STR("127.0.0.1", cn_http_request_remote(rig.held, NULL)); /* C6 */
         CHECK(rig.held->target.size == 1); /* its text is still there */
         cn_http_abort(rig.held);
         CHECK_INT(CN_ECLOSED, rig_answer(rig.held, 200, "too late"));
@@ -752,6 +752,9 @@ TEST(server, keeps_a_request_for_its_handler_after_the_answer)
     RIG_UNTIL(&rig, rig.request_count == 2);
     CHECK(rig.held != first);
     CHECK(first->target.size == 6 && memcmp(first->target.data, "/first", 6) == 0);
+    uint16_t port = 0;
+    CHECK_STR("127.0.0.1", cn_http_request_remote(first, &port)); /* C6 */
+    CHECK(port != 0);
     rig_answer(rig.held, 200, "y");
     RIG_UNTIL(&rig, rig_count(&client, "HTTP/1.1 200") == 2);
     rig_disconnect(&client);
