@@ -5,6 +5,9 @@
  * due, the object is asked for its alarm again, so an entry that is out of date
  * (the alarm was moved or deleted) does no harm and is not searched for.
  *
+ * Q1  A lane asks of a key only whether it is its own, by number: while the server starts, others
+ *     have alarms that are due and no lane yet.
+ *
  * What is known of a failed run is kept beside the heap and not in the object, which may be
  * evicted long before the next try. */
 #include "object/alarm.h"
@@ -335,7 +338,7 @@ static int on_entry(void *data, const struct cn_catalog_entry *entry)
 {
     struct loading *loading = data;
     loading->last = (struct cn_alarm_cursor){entry->alarm_ms, entry->key};
-    if (cn_node_owner(loading->lane->node, &entry->key) == loading->lane)
+    if (cn_node_owner_index(loading->lane->node, &entry->key) == loading->lane->index) /* Q1 */
         heap_push(loading->lane->alarms, (struct hint){entry->alarm_ms, entry->key});
     return 0;
 }

@@ -399,6 +399,31 @@ TEST(object, A4_an_overdue_alarm_of_an_unknown_namespace_fires_when_it_is_known)
     world_close(&world);
 }
 
+TEST(object, Q1_alarms_of_a_lane_that_has_not_started_wait_for_it)
+{
+    struct world world;
+    const char *dir = test_dir();
+    world_open(&world, dir, &counter);
+    for (char name[] = "a"; name[0] <= 'p'; name[0]++)
+        ask(&world, name, SET_ALARM);
+    world_close(&world);
+    int fired = 0;
+    for (unsigned lanes = 2; lanes >= 1; lanes--) { /* the first of two, then all there is */
+        world_lane_count = lanes;
+        world_open(&world, dir, &counter);
+        world_lane_count = 0;
+        world.clock.wall_ms += 60000;
+        cn_alarm_tick(&world.lane);
+        while (lanes == 1 ? fired + world.alarms < 16 : world.alarms < 1)
+            uv_run(&world.loop, UV_RUN_ONCE);
+        for (int i = 0; i < 100; i++)
+            uv_run(&world.loop, UV_RUN_NOWAIT);
+        fired += world.alarms;
+        CHECK(lanes == 1 ? fired == 16 : fired < 16);
+        world_close(&world);
+    }
+}
+
 TEST(object, DO_AL_3_an_overdue_alarm_fires_after_a_restart)
 {
     struct world world;

@@ -60,6 +60,9 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
 /* For worlds opened from now on; 0: no limit. */
 static unsigned world_new_objects_per_minute;
 
+/* Of worlds opened from now on; only the first is ever started. 0: one. */
+static unsigned world_lane_count;
+
 /* The namespace of worlds opened from now on; NULL: the usual one. */
 static const char *world_namespace;
 
@@ -82,7 +85,7 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
     struct cn_node_options options = {.store = world->store,
                                       .history = world->history,
                                       .clock = &world->clock.clock,
-                                      .lane_count = 1,
+                                      .lane_count = world_lane_count ? world_lane_count : 1,
                                       .new_objects_per_minute = world_new_objects_per_minute,
                                       .find_class = find_class,
                                       .secret = "0123456789abcde"};
