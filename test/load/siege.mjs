@@ -33,7 +33,7 @@ const option = (name, fallback) => {
 // --- variants ------------------------------------------------------------------------------------
 
 const usual = {
-  sockets: 1000, rooms: 4, socketKind: "hibernated", messageBytes: 8000, uploadCount: 200, uploads: "bytes", chunked: false, readers: 0,
+  sockets: 1000, rooms: 4, socketKind: "hibernated", messageBytes: 24_000, uploadCount: 200, uploads: "bytes", chunked: false, readers: 0,
   hogs: 2, forms: ["/worker/typed"], spinners: 1, spins: ["/loop"], spinPause: 20, measured: true,
 };
 const quiet = { ...usual, sockets: 0, uploadCount: 0, spinners: 0, measured: false };
