@@ -6,6 +6,7 @@ import { quantile, samples, total, useMetrics } from "../lib/metrics.js";
 import { href } from "../lib/router.js";
 import { Chart } from "../ui/chart.jsx";
 import { Badge, Empty, Head, Loading, Table, Trouble } from "../ui/parts.jsx";
+import { Memory } from "./memory.jsx";
 
 const perSecond = (value) => (value === undefined ? "–" : `${format.short(value)}/s`);
 const names = (families, metric, label) => [...new Set(samples(families, metric).map(({ labels }) => labels[label]))].sort();
@@ -17,7 +18,7 @@ export function workerRows({ families, before, seconds }) {
     const gained = (name, check = fits) => (before ? (total(families, name, check) - total(before, name, check)) / seconds : undefined);
     return {
       worker, requests: total(families, "requests_total", fits), rate: gained("requests_total"),
-      failed: total(families, "requests_total", (labels) => fits(labels) && labels.status === "5xx"), exceptions: total(families, "worker_exceptions_total", fits),
+      failed: total(families, "requests_total", (labels) => fits(labels) && labels.status === "5xx"), exceptions: total(families, "worker_exceptions_total", fits), memory: total(families, "worker_memory_bytes", fits),
       p50: quantile(families, undefined, "request_duration_seconds", 0.5, fits), p99: quantile(families, undefined, "request_duration_seconds", 0.99, fits),
     };
   });
@@ -75,11 +76,13 @@ export function Overview() {
           ["Writes", total(families, "store_writable") ? "accepted" : samples(families, "store_writable").length ? <span class="wrong">refused</span> : "no store"],
         ].map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
+      <Memory families={families} />
       {workers.length > 0 && <Table caption="Workers" rows={workers} rowKey={({ worker }) => worker} link={() => href(["workers"])} columns={[
         { title: "Worker", wide: true, cell: ({ worker }) => worker },
         { title: "Now", right: true, cell: ({ rate }) => perSecond(rate) },
         { title: "Requests", right: true, cell: ({ requests }) => format.count(requests) },
         { title: "5xx", right: true, cell: ({ failed }) => (failed ? <span class="wrong">{format.count(failed)}</span> : <span class="faint">0</span>) },
+        { title: "Memory", right: true, minor: true, cell: ({ memory }) => format.bytes(memory) },
         { title: "p50", right: true, minor: true, cell: ({ p50 }) => format.seconds(p50) },
         { title: "p99", right: true, cell: ({ p99 }) => format.seconds(p99) }]} />}
       {classes.length > 0 ? <Table caption="Classes and services" rows={classes.slice(0, 50)} rowKey={({ namespace }) => namespace}

@@ -18,6 +18,7 @@
 #include "admin/openapi.h"
 #include "admin/recent.h"
 #include "admin/tail.h"
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -149,6 +150,33 @@ static void answer_recent(struct cn_admin *admin, struct cn_http_request *http)
     cn_buf_fini(&out);
 }
 
+/* The account (base/account.h). */
+static void append_memory(struct cn_buf *out)
+{
+    unsigned level = cn_account_level();
+    cn_buf_printf(out, "{\"used\":%llu,\"limit\":%llu,\"level\":\"%s\",\"kinds\":{",
+                  (unsigned long long)cn_account_used(), (unsigned long long)cn_account_limit(),
+                  cn_account_level_names[level]);
+    for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++)
+        cn_buf_printf(out, "\"%s\":%llu,", cn_account_kind_names[i],
+                      (unsigned long long)cn_account_kind_bytes(i));
+    cn_buf_printf(out, "\"other\":%llu},\"steps\":[", (unsigned long long)cn_account_other_bytes());
+    for (unsigned i = CN_ACCOUNT_CALM + 1; i < CN_ACCOUNT_LEVEL_COUNT; i++)
+        cn_buf_printf(out, "%s{\"step\":\"%s\",\"percent\":%u,\"count\":%llu}",
+                      i > CN_ACCOUNT_CALM + 1 ? "," : "", cn_account_level_names[i],
+                      cn_account_level_shares[i], (unsigned long long)cn_account_relief_count(i));
+    cn_buf_append_str(out, "]}\n");
+}
+
+static void answer_memory(struct cn_admin *admin, struct cn_http_request *http)
+{
+    (void)admin;
+    struct cn_buf out = {0};
+    append_memory(&out);
+    answer(http, 200, "application/json", out.data, out.size);
+    cn_buf_fini(&out);
+}
+
 static void answer_openapi(struct cn_admin *admin, struct cn_http_request *http)
 {
     (void)admin;
@@ -199,6 +227,7 @@ static const struct page {
     {"/api/tail", CN_GUARD_TOKEN, answer_tail},
     {"/api/address", CN_GUARD_TOKEN, answer_address},
     {"/api/recent", CN_GUARD_TOKEN, answer_recent},
+    {"/api/memory", CN_GUARD_TOKEN, answer_memory},
 };
 
 static const struct page *find_page(const struct cn_http_request *http)

@@ -121,16 +121,12 @@ static void read_process(struct cn_metrics_sink *sink)
 /* The account (base/account.h). */
 static void read_account(struct cn_metrics_sink *sink)
 {
-    uint64_t used = cn_account_used(), known = 0;
     family(sink, "cairn_memory_bytes", CN_METRIC_GAUGE, "Memory of the process by kind.");
-    for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++) {
-        uint64_t bytes = cn_account_kind_bytes(i);
-        sample(sink, "kind", cn_account_kind_names[i], bytes);
-        known += bytes;
-    }
-    sample(sink, "kind", "other", used > known ? used - known : 0);
+    for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++)
+        sample(sink, "kind", cn_account_kind_names[i], cn_account_kind_bytes(i));
+    sample(sink, "kind", "other", cn_account_other_bytes());
     single(sink, "cairn_memory_used_bytes", CN_METRIC_GAUGE,
-           "Memory of the process that is its own.", used);
+           "Memory of the process that is its own.", cn_account_used());
     single(sink, "cairn_memory_limit_bytes", CN_METRIC_GAUGE, "What it may have; 0: any.",
            cn_account_limit());
     single(sink, "cairn_memory_level", CN_METRIC_GAUGE,

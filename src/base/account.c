@@ -151,6 +151,14 @@ uint64_t cn_account_kind_bytes(enum cn_account_kind kind)
     return (uint64_t)atomic_load_explicit(&account.kinds[kind], memory_order_relaxed);
 }
 
+uint64_t cn_account_other_bytes(void)
+{
+    uint64_t used = cn_account_used(), known = 0;
+    for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++)
+        known += cn_account_kind_bytes(i);
+    return used > known ? used - known : 0;
+}
+
 void cn_account_source_add(const struct cn_account_source *source)
 {
     CN_ASSERT(account.source_count < CN_ACCOUNT_SOURCE_MAX);

@@ -72,6 +72,8 @@ void cn_account_add(enum cn_account_kind kind, int64_t bytes);
 /* The same for bytes that may be refused: false, and nothing was taken (A4, or level BODIES). */
 bool cn_account_take(enum cn_account_kind kind, size_t bytes);
 uint64_t cn_account_kind_bytes(enum cn_account_kind kind);
+/* What the kinds do not explain (A1): stacks, code, memory that allocators keep. */
+uint64_t cn_account_other_bytes(void);
 
 /* Something that knows its own bytes, and may be able to forget them. */
 struct cn_account_source {

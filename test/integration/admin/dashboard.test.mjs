@@ -62,7 +62,7 @@ describe("the dashboard", { skip: noBrowser }, () => {
 
   // [place, what is there]
   const views = () => [
-    ["#/overview", ["Requests", "Log flush", "shop/Cart"]],
+    ["#/overview", ["Requests", "Log flush", "shop/Cart", "Memory of the process", "JavaScript", "Nothing has given way"]],
     ["#/workers", ["shop", "CART", "catalogue", "*/5 * * * *"]],
     ["#/objects", ["alice@example.com", "cart-0003", "shop/Cart"]],
     [`#/object/shop%2FCart/${alice}`, ["alice@example.com", "compass", "Schema"]],

@@ -85,7 +85,7 @@ describe("on loopback", () => {
     assert.ok(routes.length > 10);
     const described = Object.entries(json.paths).flatMap(([target, item]) =>
       Object.keys(item).filter((key) => key !== "parameters").map((method) => `${method.toUpperCase()} ${target.replace(/\{\w+\}/g, "*")}`));
-    const pages = ["GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /api/tail", "GET /api/address", "GET /api/recent"];
+    const pages = ["GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /api/tail", "GET /api/address", "GET /api/recent", "GET /api/memory"];
     assert.deepEqual(described.sort(), [...routes, ...pages].sort());
     const ids = Object.values(json.paths).flatMap((item) => Object.values(item).map((operation) => operation.operationId).filter(Boolean));
     assert.equal(new Set(ids).size, ids.length);

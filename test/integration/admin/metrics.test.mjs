@@ -59,6 +59,19 @@ describe("metrics", () => {
     await server.untilTrue(async () => (await read())['cairn_alarms_fired_total{namespace="app/Ledger"}'] === 1, "the alarm");
     assert.equal((await read())['cairn_alarm_lateness_seconds_count{namespace="app/Ledger"}'], 1);
   });
+  test("the account of memory is the same in /api/memory: kinds, sum, limit, what gave way", async () => {
+    await server.untilTrue(async () => (await read()).cairn_memory_used_bytes > 0, "a look at memory");
+    const { json } = await ask({ data: server.data }, "GET", "/api/memory"), metrics = await read();
+    const labels = (name) => Object.keys(metrics).filter((key) => key.startsWith(`${name}{`)).map((key) => /="(.*)"/.exec(key)[1]);
+    assert.deepEqual(Object.keys(json.kinds), labels("cairn_memory_bytes"));
+    assert.deepEqual(json.steps.map(({ step }) => step), labels("cairn_memory_relief_total"));
+    assert.equal(json.limit, metrics.cairn_memory_limit_bytes);
+    assert.equal(json.level, "calm");
+    assert.ok(json.used > 1e6 && json.used < json.limit);
+    assert.ok(Object.values(json.kinds).reduce((sum, bytes) => sum + bytes, 0) >= json.used);
+    const percents = json.steps.map(({ percent }) => percent);
+    assert.deepEqual(percents, percents.toSorted((a, b) => a - b));
+  });
   test("a reload does not start the counters anew", async () => {
     const before = (await read())['cairn_requests_total{worker="app",status="2xx"}'];
     server.signal("SIGHUP");
