@@ -374,7 +374,11 @@ deb: all ## build a Debian package below build/package
 
 # The server beside workerd (ratios), then the store beside stock SQLite. BENCH_ONLY=hello,json,start
 # chooses among the first, BENCH_SECONDS and BENCH_REPEATS how long; docs/performance.md has a run.
-bench: setup ## compare with workerd and with stock SQLite on this machine
+# BENCH_WRITE=1 writes the tables into README.md and docs/performance.md; the machine is looked at before anything is built.
+BENCH_ROWS_FILE := $(if $(filter 1,$(BENCH_WRITE)),$(abspath $(B)/bench/rows.jsonl))
+bench: export BENCH_ROWS := $(BENCH_ROWS_FILE)
+bench: setup ## compare with workerd and with stock SQLite on this machine; BENCH_WRITE=1 writes the tables into the documents
+	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs begin $(BENCH_ROWS_FILE))
 	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS)
 	@node test/bench/serve.mjs
 	@node test/bench/objects.mjs
@@ -383,6 +387,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine
 	@node test/bench/apps.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_analytics)
+	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
 
 BASE ?= HEAD~1
 bench-against: setup $(B)/cairn ## CPU per request beside another commit's server: BASE=commit

@@ -6,6 +6,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { PEERS, comparePeers, format, median, root, sleep, startCairn, startWorkerd, tempDir, usage, wrk } from "./lib.mjs";
+import { note as keep } from "./report.mjs";
 
 const here = path.join(root, "test/bench");
 const config = path.join(here, "workers/wrangler.objects.jsonc");
@@ -41,10 +42,11 @@ async function askAll(server, count, target, each = () => {}) {
 
 const line = (...cells) => console.log(cells.map((c, i) => i === 0 ? String(c).padEnd(30) : String(c).padStart(13)).join(""));
 /** Prints a row; `less` when a smaller figure is the better one. */
-function row(name, figures, goal, { less = false, note = "" } = {}) {
+function row(name, figures, goal, { less = false, cost } = {}) {
   const [workerd, cairn] = PEERS.map((peer) => median(figures[peer]));
   const ratio = less ? workerd / cairn : cairn / workerd;
-  line(name, format(workerd), format(cairn), `${ratio.toFixed(2)}x`, goal, note);
+  line(name, format(workerd), format(cairn), `${ratio.toFixed(2)}x`, goal, cost === undefined ? "" : format(cost));
+  keep("objects", name, { peer: workerd, cairn, ratio, goal: goal.replace(/x$/, "×"), cost });
 }
 const compare = (measure, count = repeats) => comparePeers(start, measure, count);
 
@@ -74,7 +76,7 @@ for (const workload of workloads) {
     if (peer === "cairn") cost.push(result.cpuPerRequest);
     return result.rate;
   });
-  row(workload.name, figures, `${workload.goal}x`, { note: format(median(cost)) });
+  row(workload.name, figures, `${workload.goal}x`, { cost: median(cost) });
 }
 
 // --- the first request to an object that is only on disk -----------------------------------------

@@ -6,6 +6,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { format, get, median, root, sleep, startCairn, startWorkerd, usage, wrk } from "./lib.mjs";
+import { note } from "./report.mjs";
 
 const here = path.join(root, "test/bench");
 const config = path.join(here, "workers/wrangler.serve.jsonc");
@@ -61,6 +62,7 @@ for (const workload of workloads) {
   const ratio = median(rates.cairn) / median(rates.workerd);
   line(workload.name, format(median(rates.workerd)), format(median(rates.cairn)), `${ratio.toFixed(2)}x`, `${workload.goal}x`,
     format(median(cost.workerd)), format(median(cost.cairn)), `${(median(cost.workerd) / median(cost.cairn)).toFixed(2)}x`);
+  note("serve", workload.name, { peer: median(rates.workerd), cairn: median(rates.cairn), ratio, goal: `${workload.goal}×`, peerCost: median(cost.workerd), cost: median(cost.cairn) });
 }
 
 if (!only || only.includes("start")) {
@@ -84,6 +86,9 @@ if (!only || only.includes("start")) {
   }
   line("start to answer (ms)", format(median(starts.workerd)), format(median(starts.cairn)), `${(median(starts.cairn) / median(starts.workerd)).toFixed(2)}x`, "< 60 ms");
   line("memory at start (MB)", format(median(memory.workerd)), format(median(memory.cairn)), `${(median(memory.cairn) / median(memory.workerd)).toFixed(2)}x`, "<= 1x");
+  for (const [name, { workerd, cairn }, goal] of [["start to answer, ms", starts, "60 ms"], ["memory at start, MB", memory, "no more"]]) {
+    note("start", name, { peer: median(workerd), cairn: median(cairn), ratio: median(cairn) / median(workerd), goal });
+  }
 }
 
 if (!only || only.includes("connections")) {
@@ -102,6 +107,8 @@ if (!only || only.includes("connections")) {
     }
     for (let i = 0; i < repeats; i++) many.push((await wrk(server, "/hello", { seconds })).cpuPerRequest);
     line("us/req, 5,000 idle open", format(median(few)), format(median(many)), `${(median(many) / median(few)).toFixed(2)}x`, "1x", "(1st: none idle)");
+    note("start", "CPU per request without idle connections, µs", { cairn: median(few) });
+    note("start", "the same with 5,000 open, µs", { cairn: median(many), goal: "the same" });
   } finally {
     for (const socket of idle) socket.destroy();
     await server.stop();
@@ -141,6 +148,7 @@ if (!only || only.includes("stream")) {
     clearInterval(watch);
     if (got !== size) throw new Error(`streamed ${got} of ${size} bytes`);
     line("1 GB through a worker", "", `${format(size / 1e6 / ((Date.now() - began) / 1000))} MB/s`, "", "", `+${format((peak - before) / 1e6)} MB (goal < 64)`);
+    note("start", "1 GB streamed through a worker, MB over idle", { cairn: (peak - before) / 1e6, goal: "64 MB" });
   } finally {
     await server.stop();
   }

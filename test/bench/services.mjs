@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { format, freePort, get, median, root, Server, sleep, startCairn, tempDir, wrk } from "./lib.mjs";
+import { note } from "./report.mjs";
 
 const MINIFLARE = "4.20260426.0"; // the last for Node.js 20 and before
 const here = path.join(root, "test/bench");
@@ -85,6 +86,8 @@ if (workloads.length) {
   line("requests per second", "miniflare", "cairn", "ratio", "goal", "cairn us/req");
   for (const { name, goal } of workloads) {
     const [miniflare, cairn] = [median(figures[name].miniflare), median(figures[name].cairn)];
-    line(name, format(miniflare), format(cairn), `${(cairn / miniflare).toFixed(2)}x`, `${goal}x`, format(median(figures[name].cost)));
+    const cost = median(figures[name].cost);
+    line(name, format(miniflare), format(cairn), `${(cairn / miniflare).toFixed(2)}x`, `${goal}x`, format(cost));
+    note("services", name, { peer: miniflare, cairn, ratio: cairn / miniflare, goal: `${goal}×`, cost });
   }
 }

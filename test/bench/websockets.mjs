@@ -6,6 +6,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { PEERS, comparePeers, format, median, root, sleep, startCairn, startWorkerd, usage } from "./lib.mjs";
+import { note } from "./report.mjs";
 
 const here = path.join(root, "test/bench");
 const config = path.join(here, "workers/wrangler.sockets.jsonc");
@@ -62,7 +63,9 @@ for (const [name, mode, target, count, goal, label] of [
   if (!chosen(name)) continue;
   const figures = await compare((server) => rate(server, mode, target, count));
   const [workerd, cairn] = PEERS.map((peer) => median(figures[peer].map((f) => f.rate)));
-  line(label, format(workerd), format(cairn), `${(cairn / workerd).toFixed(2)}x`, `${goal}x`, format(median(figures.cairn.map((f) => f.cpu))));
+  const cost = median(figures.cairn.map((f) => f.cpu));
+  line(label, format(workerd), format(cairn), `${(cairn / workerd).toFixed(2)}x`, `${goal}x`, format(cost));
+  note("websockets", label, { peer: workerd, cairn, ratio: cairn / workerd, goal: `${goal}×`, cost });
 }
 
 /** Resident memory and descriptors per socket, once the objects have left memory. */
@@ -83,6 +86,7 @@ if (chosen("ws-idle")) {
   const figures = await compare((server) => idleCost(server, 5000, 100), 1);
   const [workerd, cairn] = PEERS.map((peer) => figures[peer][0]);
   line("5,000 idle: bytes per socket", format(workerd.bytes), format(cairn.bytes), `${(cairn.bytes / workerd.bytes).toFixed(3)}x`, "0.1x");
+  note("websockets", "5,000 idle: bytes per socket", { peer: workerd.bytes, cairn: cairn.bytes, ratio: cairn.bytes / workerd.bytes, goal: "0.1×" });
   line("5,000 idle: descriptors each", workerd.fds.toFixed(2), cairn.fds.toFixed(2), "", "1");
   line("5,000 idle: wake all rooms (ms)", format(workerd.wake), format(cairn.wake), `${(workerd.wake / cairn.wake).toFixed(2)}x`, "");
 }
@@ -95,6 +99,7 @@ if (chosen("ws-max")) {
   try {
     const { bytes, opened, wake } = await idleCost(server, count, 100);
     line(`${count.toLocaleString("en")} idle: bytes per socket`, "", format(bytes), "", "< 6 KiB", `${format(opened)}/s, ${format(wake)} ms`);
+    note("websockets", `${count.toLocaleString("en")} idle: bytes per socket`, { cairn: bytes, goal: "6 KiB" });
   } finally {
     await server.stop();
   }

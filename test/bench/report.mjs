@@ -1,0 +1,131 @@
+// What `BENCH_WRITE=1 make bench` writes into README.md and docs/performance.md: the tables of one run, with its date, its
+// machine and how busy that was, between two markers. What stands there belongs to the run that is named, all of it.
+//
+//     node test/bench/report.mjs begin ROWS    before the first part: looks at the machine, makes the file ROWS
+//     BENCH_ROWS=ROWS                          each part adds a line of JSON per row: note()
+//     node test/bench/report.mjs end ROWS      replaces the blocks
+//
+// A row is { part, name, peer, cairn, ratio, goal, cost?, peerCost? }: medians as numbers, costs in microseconds of CPU time
+// per request; what was not measured is left out.
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export const BEGIN = "<!-- bench: begin -->";
+export const END = "<!-- bench: end -->";
+/** A machine is quiet up to this load average per processor. */
+export const QUIET = 0.25;
+
+/** The tables, in their order: the key of `part`, a title, the peer. */
+const PARTS = [
+  ["serve", "Requests per second", "workerd"],
+  ["start", "At rest", "workerd"],
+  ["objects", "Durable Objects", "workerd"],
+  ["websockets", "WebSockets", "workerd"],
+  ["services", "Services", "miniflare"],
+];
+/** What README shows, by part and name. */
+const SHORT = [
+  ["serve", "hello", "hello world, req/s"],
+  ["serve", "json", "URL, searchParams, JSON, req/s"],
+  ["objects", "do-mem: RPC", "call of an object, req/s"],
+  ["start", "memory at start, MB", "memory, idle, MB"],
+];
+
+/** Keeps a row for the tables, if somebody will write them. */
+export function note(part, name, row) {
+  if (process.env.BENCH_ROWS) appendFileSync(process.env.BENCH_ROWS, `${JSON.stringify({ part, name, ...row })}\n`);
+}
+
+export function machine(now = new Date()) {
+  const cpus = os.cpus();
+  const load = os.loadavg()[0];
+  return {
+    date: now.toISOString().slice(0, 10), cpu: cpus[0]?.model.trim() ?? "unknown processor", cores: cpus.length,
+    kernel: `${os.type()} ${os.release()}`, load, quiet: load <= QUIET * cpus.length,
+    seconds: Number(process.env.BENCH_SECONDS || 3), repeats: Number(process.env.BENCH_REPEATS || 3),
+  };
+}
+
+/** One sentence: when, on what, how busy. */
+export function describe({ date, cpu, cores, kernel, load, quiet, seconds, repeats }) {
+  return `Measured on ${date}: ${cpu}, ${cores} ${cores === 1 ? "core" : "cores"}, ${kernel}; load average before the run ${load.toFixed(2)}: ` +
+    `**${quiet ? "quiet" : "not quiet"}**. Medians of ${repeats} ${repeats === 1 ? "run" : "runs"} of ${seconds} s.`;
+}
+
+function number(n) {
+  if (n === undefined || n === null || !Number.isFinite(n)) return "";
+  return n >= 100 ? Math.round(n).toLocaleString("en") : n.toFixed(n >= 10 ? 1 : 2);
+}
+/** CPU time, given in microseconds. */
+const cpu = (n) => (n === undefined || n === null ? "" : n >= 1000 ? `${number(n / 1000)} ms` : `${number(n)} µs`);
+const cell = (text) => String(text).replaceAll("|", "\\|");
+const times = (ratio) => (ratio === undefined || !Number.isFinite(ratio) ? "" : `${ratio.toFixed(ratio < 0.1 ? 3 : ratio < 10 ? 2 : 1)}×`);
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map(cell).join(" | ")} |`;
+  return [line(head), `| --- |${" ---: |".repeat(head.length - 1)}`, ...rows.map(line)].join("\n");
+}
+
+/** All of a run, for docs/performance.md. */
+export function longBlock(machine, rows) {
+  const parts = PARTS.map(([part, title, peer]) => {
+    const mine = rows.filter((row) => row.part === part);
+    if (mine.length === 0) return null;
+    return `### ${title}\n\n${table(["", peer, "cairn", "ratio", "goal", `CPU per request, ${peer}`, "cairn"],
+      mine.map((row) => [row.name, number(row.peer), number(row.cairn), times(row.ratio), row.goal ?? "",
+        cpu(row.peerCost), cpu(row.cost)]))}`;
+  });
+  return [describe(machine), ...parts.filter(Boolean)].join("\n\n");
+}
+
+/** The few rows of README. */
+export function shortBlock(machine, rows) {
+  const chosen = SHORT.map(([part, name, label]) => [label, rows.find((row) => row.part === part && row.name === name)]).filter(([, row]) => row !== undefined);
+  return `${describe(machine)}\n\n${table(["", "workerd", "cairn", "ratio"],
+    chosen.map(([label, row]) => [label, number(row.peer), number(row.cairn), times(row.ratio)]))}`;
+}
+
+/** `text` with what is between the markers replaced; throws if they are not there once each, in order. */
+export function replaceBlock(text, block) {
+  const begin = text.indexOf(BEGIN), end = text.indexOf(END);
+  if (begin < 0 || end < begin || text.indexOf(BEGIN, begin + 1) >= 0 || text.indexOf(END, end + 1) >= 0) {
+    throw new Error(`${BEGIN} and ${END} must stand in it once each, in this order`);
+  }
+  return `${text.slice(0, begin + BEGIN.length)}\n${block}\n${text.slice(end)}`;
+}
+
+/** Writes both files below `root` from the rows of a run; nothing was measured: nothing is written. */
+export function writeReport(root, machine, rows) {
+  if (rows.length === 0) throw new Error("nothing was measured");
+  const files = [["README.md", shortBlock(machine, rows)], ["docs/performance.md", longBlock(machine, rows)]];
+  const texts = files.map(([name, block]) => {
+    const file = path.join(root, name);
+    try {
+      return [file, replaceBlock(readFileSync(file, "utf8"), block)];
+    } catch (error) {
+      throw new Error(`${name}: ${error.message}`);
+    }
+  });
+  for (const [file, text] of texts) writeFileSync(file, text); // both or none
+}
+
+export function readRows(file) {
+  const [first, ...rows] = readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  return { machine: first, rows };
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const [, , verb, file] = process.argv;
+  if (verb === "begin") {
+    mkdirSync(path.dirname(file), { recursive: true });
+    const found = machine();
+    writeFileSync(file, `${JSON.stringify(found)}\n`);
+    console.log(describe(found));
+  } else {
+    const { machine: found, rows } = readRows(file);
+    writeReport(path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../.."), found, rows);
+    console.log(`README.md and docs/performance.md: ${rows.length} rows written`);
+  }
+}
