@@ -14,10 +14,22 @@
 #include "js/context.h"
 
 struct cn_dispatch;
+struct cn_lane;
+struct cn_namespace;
 
 /* Calls and empties the callback; takes the result. False: whoever made the call is gone. */
 bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_err *err,
                   uint8_t **result, size_t size);
+/* C1: what JavaScript sends reaches classes of JavaScript alone: a service, and the core, would
+ * take the call for one of their own. The namespace of that number, or NULL if it is none or a
+ * service's; and whether a number is a kind of call that scripts make: FETCH or RPC. */
+struct cn_namespace *cn_call_namespace(const struct cn_lane *lane, uint32_t id);
+/* C2: a script makes ids of the namespaces that its bindings name; of others it has what it was
+ * sent, and an id that was not made for its namespace is none. The namespace that a binding names,
+ * or NULL; that of an address (`id` has CN_OBJECT_ID_SIZE bytes), or NULL. */
+struct cn_namespace *cn_call_own_namespace(JSContextRef ctx, uint32_t id);
+struct cn_namespace *cn_call_address(JSContextRef ctx, uint32_t ns_id, const uint8_t id[]);
+bool cn_call_kind_sendable(uint32_t kind);
 /* Throws if so many bytes may not be sent (RPC-5). */
 bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size);
 /* Sends it with a copy of the bytes, once the gate of the object whose turn it is, if any, is

@@ -89,6 +89,8 @@ int cn_codec_init(struct cn_codec *codec, enum cn_codec_kind kind,
         return init_brotli(codec, options, err);
     if (!is_zlib(kind))
         return init_zstd(codec, options, err);
+    if (options->window_bits < 0 || options->window_bits > 15)
+        return cn_err_set(err, CN_EINVALID, "these compression parameters do not go together");
     int bits = options->window_bits ? options->window_bits : 15;
     int rc;
     if (is_encoder(kind))

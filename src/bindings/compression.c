@@ -66,7 +66,8 @@ static JSValueRef native_codec_open(CN_JS_NATIVE_ARGS)
         .strategy = int_arg(ctx, cn_js_arg(4), 0),
     };
     uint8_t *dictionary = NULL;
-    if (cn_js_bytes(ctx, cn_js_arg(5), &dictionary, &options.dictionary_size))
+    if (cn_js_bytes(ctx, cn_js_arg(5), &dictionary, &options.dictionary_size) &&
+        options.dictionary_size > 0)
         options.dictionary = dictionary;
     struct handle *handle = CN_NEW(struct handle);
     atomic_init(&handle->refs, 1);

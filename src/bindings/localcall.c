@@ -9,6 +9,7 @@
  * S1  The prelude gives a slot to one call; localReply() is called once for it, and
  *     the slot is free again. */
 #include "base/mem.h"
+#include "bindings/call.h"
 #include "border/localcall.h"
 #include "js/native.h"
 #include "object/id.h"
@@ -31,14 +32,14 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
     struct cn_lane *lane = instance->lane;
-    struct cn_namespace *ns =
-        cn_node_namespace_find(lane->options.node, cn_js_to_uint32(ctx, cn_js_arg(0)));
     size_t hex_size, name_size = 0;
     char *hex = cn_js_to_text(ctx, cn_js_arg(1), &hex_size);
     struct cn_object_key key;
-    bool good = ns && cn_id_from_hex(hex, hex_size, key.id);
+    struct cn_namespace *ns = cn_id_from_hex(hex, hex_size, key.id)
+                                  ? cn_call_address(ctx, cn_js_to_uint32(ctx, cn_js_arg(0)), key.id)
+                                  : NULL;
     cn_free(hex);
-    if (!good)
+    if (!ns)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetNew: bad arguments");
     key.namespace_id = ns->id;
     const struct cn_class *class_;
@@ -115,13 +116,16 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
         cn_jstarget_find(&lane->targets, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!target)
         return JSValueMakeNumber(ctx, -1);
+    uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(2));
+    if (!cn_call_kind_sendable(kind))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "localCall: bad arguments");
     if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT)
         return JSValueMakeNumber(ctx, 0);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
     jscall->home_serial = instance->serial;
     jscall->slot = cn_js_to_uint32(ctx, cn_js_arg(1));
-    call->kind = (enum cn_call_kind)cn_js_to_uint32(ctx, cn_js_arg(2));
+    call->kind = (enum cn_call_kind)kind;
     call->ns = target->ns;
     call->key = target->key;
     call->caller = &lane->object_lane;

@@ -77,12 +77,7 @@ static JSValueRef reason(JSContextRef ctx)
 /* The bytes of an argument; an absent one is empty. */
 static bool bytes_of(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size)
 {
-    static uint8_t nothing;
-    if (!cn_js_bytes(ctx, value, bytes, size))
-        return false;
-    if (!*bytes)
-        *bytes = &nothing;
-    return *size <= UPDATE_MAX;
+    return cn_js_bytes(ctx, value, bytes, size) && *size <= UPDATE_MAX;
 }
 
 /* nodeHash(name, hmacKey | undefined) -> state, or null if there is no such hash */

@@ -339,12 +339,13 @@ static JSValueRef native_node_spkac(CN_JS_NATIVE_ARGS)
 {
     uint8_t *text;
     size_t size;
-    int what = (int)cn_js_to_number(ctx, cn_js_arg(0));
+    uint32_t what = cn_js_to_uint32(ctx, cn_js_arg(0));
     if (!cn_js_bytes(ctx, cn_js_arg(1), &text, &size) || size > SPKAC_MAX)
         return what == 0 ? JSValueMakeBoolean(ctx, false) : JSValueMakeUndefined(ctx);
     while (size > 0 && strchr(" \n\r\t", text[size - 1]))
         size--;
-    NETSCAPE_SPKI *spki = NETSCAPE_SPKI_b64_decode((const char *)text, (int)size);
+    /* Without a length OpenSSL would look for the end of a text, which these bytes have not. */
+    NETSCAPE_SPKI *spki = size > 0 ? NETSCAPE_SPKI_b64_decode((const char *)text, (int)size) : NULL;
     EVP_PKEY *key = spki ? X509_PUBKEY_get(spki->spkac->pubkey) : NULL;
     JSValueRef value = JSValueMakeUndefined(ctx);
     if (what == 0)

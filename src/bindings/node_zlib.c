@@ -374,8 +374,11 @@ static JSValueRef native_zlib_open(CN_JS_NATIVE_ARGS)
     int mode = int_arg(ctx, cn_js_arg(0), 0);
     if (mode < MODE_DEFLATE || mode > MODE_UNZIP)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "zlibOpen: no such mode");
+    int window_bits = int_arg(ctx, cn_js_arg(1), 15);
+    if (window_bits < 0 || window_bits > 15)
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "Initialization failed");
     struct stream *s = stream_new((enum mode)mode);
-    s->window_bits = int_arg(ctx, cn_js_arg(1), 15);
+    s->window_bits = window_bits;
     s->level = int_arg(ctx, cn_js_arg(2), -1);
     s->mem_level = int_arg(ctx, cn_js_arg(3), 8);
     s->strategy = int_arg(ctx, cn_js_arg(4), 0);

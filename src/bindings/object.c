@@ -20,6 +20,7 @@
 #include "object/alarm.h"
 #include "object/call.h"
 #include "object/id.h"
+#include "service/service.h"
 #include "worker/dispatch.h"
 #include "worker/instance.h"
 #include "worker/jsclass.h"
@@ -34,16 +35,41 @@ static struct cn_instance *instance_of(JSContextRef ctx)
     return cn_runtime_of(ctx)->data;
 }
 
-/* NULL: there is no such namespace, which only a made-up address can say. */
+struct cn_namespace *cn_call_namespace(const struct cn_lane *lane, uint32_t id)
+{
+    struct cn_namespace *ns =
+        lane->options.node ? cn_node_namespace_find(lane->options.node, id) : NULL;
+    return ns && !cn_service_owns(ns->name) ? ns : NULL; /* C1 */
+}
+
+bool cn_call_kind_sendable(uint32_t kind)
+{
+    return kind == CN_CALL_FETCH || kind == CN_CALL_RPC; /* C1 */
+}
+
+struct cn_namespace *cn_call_own_namespace(JSContextRef ctx, uint32_t id)
+{
+    const struct cn_script *script = instance_of(ctx)->script;
+    for (size_t i = 0; i < script->namespace_count; i++) {
+        if (script->namespaces[i]->id == id)
+            return script->namespaces[i];
+    }
+    return NULL;
+}
+
+struct cn_namespace *cn_call_address(JSContextRef ctx, uint32_t ns_id, const uint8_t id[])
+{
+    struct cn_namespace *ns = cn_call_own_namespace(ctx, ns_id);
+    if (ns)
+        return ns;
+    ns = cn_call_namespace(instance_of(ctx)->lane, ns_id);
+    return ns && cn_id_valid(&ns->keys, id) ? ns : NULL; /* C2 */
+}
+
+/* NULL: no binding of the script names it. */
 static struct cn_namespace *namespace_arg(JSContextRef ctx, JSValueRef value)
 {
-    struct cn_instance *instance = instance_of(ctx);
-    uint32_t id = cn_js_to_uint32(ctx, value);
-    for (size_t i = 0; i < instance->script->namespace_count; i++) {
-        if (instance->script->namespaces[i]->id == id)
-            return instance->script->namespaces[i];
-    }
-    return cn_node_namespace_find(instance->lane->options.node, id);
+    return cn_call_own_namespace(ctx, cn_js_to_uint32(ctx, value));
 }
 
 static JSValueRef no_namespace(JSContextRef ctx, JSValueRef *exception)
@@ -53,12 +79,12 @@ static JSValueRef no_namespace(JSContextRef ctx, JSValueRef *exception)
 
 static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_handles_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
+    return cn_jsobject_find(instance_of(ctx), cn_js_to_number(ctx, handle));
 }
 
 static struct cn_call *call_arg(JSContextRef ctx, JSValueRef handle)
 {
-    return cn_handles_find(&instance_of(ctx)->lane->calls, cn_js_to_number(ctx, handle));
+    return cn_jscall_find(instance_of(ctx), cn_js_to_number(ctx, handle));
 }
 
 static JSValueRef hex_value(JSContextRef ctx, const uint8_t id[CN_OBJECT_ID_SIZE])
@@ -112,7 +138,8 @@ static bool id_arg(JSContextRef ctx, JSValueRef value, uint8_t id[CN_OBJECT_ID_S
 /* idCheck(ns, hex) -> jurisdiction (0: none), -1 not an id, -2 of another namespace */
 static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
 {
-    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
+    struct cn_namespace *ns =
+        cn_call_namespace(instance_of(ctx)->lane, cn_js_to_uint32(ctx, cn_js_arg(0)));
     uint8_t id[CN_OBJECT_ID_SIZE];
     if (!ns)
         return no_namespace(ctx, exception);
@@ -211,16 +238,19 @@ bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
  * gets (-1, bytes) or (faults, bytes | undefined, message). */
 static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
 {
-    struct cn_namespace *ns = namespace_arg(ctx, cn_js_arg(0));
     uint8_t *bytes, id[CN_OBJECT_ID_SIZE];
     size_t size;
-    if (!ns || !id_arg(ctx, cn_js_arg(1), id) || !cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
+    uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(3));
+    struct cn_namespace *ns = id_arg(ctx, cn_js_arg(1), id)
+                                  ? cn_call_address(ctx, cn_js_to_uint32(ctx, cn_js_arg(0)), id)
+                                  : NULL;
+    if (!ns || !cn_call_kind_sendable(kind) || !cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "objectCall: bad arguments");
     if (cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
-    call->kind = (enum cn_call_kind)cn_js_to_uint32(ctx, cn_js_arg(3));
+    call->kind = (enum cn_call_kind)kind;
     call->ns = ns;
     call->key.namespace_id = ns->id;
     memcpy(call->key.id, id, sizeof(id));
@@ -294,8 +324,8 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
     call->kind = CN_CALL_OTHER;
     jscall->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     if (sscanf(address, "o%u:%64s", &number, hex) == 2 &&
-        cn_id_from_hex(hex, strlen(hex), call->key.id) && lane->options.node &&
-        (call->ns = cn_node_namespace_find(lane->options.node, number)) &&
+        cn_id_from_hex(hex, strlen(hex), call->key.id) &&
+        (call->ns = cn_call_namespace(lane, number)) &&
         cn_id_valid(&call->ns->keys, call->key.id)) {
         call->key.namespace_id = number;
         send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_gate);
@@ -424,16 +454,20 @@ static JSValueRef native_object_end(CN_JS_NATIVE_ARGS)
 static JSValueRef native_object_lock(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (js)
+    if (js) {
+        js->locks++;
         cn_object_lock(js->object);
+    }
     return JSValueMakeUndefined(ctx);
 }
 
 static JSValueRef native_object_unlock(CN_JS_NATIVE_ARGS)
 {
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    if (js)
+    if (js && js->locks) { /* the lock of the object's start is not its own */
+        js->locks--;
         cn_object_unlock(js->object);
+    }
     return JSValueMakeUndefined(ctx);
 }
 

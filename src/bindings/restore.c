@@ -42,8 +42,7 @@ static void on_done(struct cn_restore_request *request, const struct cn_err *err
 static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle, JSValueRef *exception)
 {
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
-    struct cn_jsobject *js =
-        cn_handles_find(&instance->lane->objects, cn_js_to_number(ctx, handle));
+    struct cn_jsobject *js = cn_jsobject_find(instance, cn_js_to_number(ctx, handle));
     if (js && !cn_object_is_broken(js->object))
         return js->object;
     cn_js_throw(ctx, exception, CN_JS_ERROR,

@@ -30,6 +30,13 @@ static struct cn_lane *lane_of(JSContextRef ctx)
 
 static struct cn_jsobject *object_arg(JSContextRef ctx, JSValueRef handle)
 {
+    return cn_jsobject_find(cn_runtime_of(ctx)->data, cn_js_to_number(ctx, handle));
+}
+
+/* For the output gate, whose object may be that of another script's turn: to wait is always right.
+ */
+static struct cn_jsobject *any_object_arg(JSContextRef ctx, JSValueRef handle)
+{
     return cn_handles_find(&lane_of(ctx)->objects, cn_js_to_number(ctx, handle));
 }
 
@@ -451,7 +458,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = lane_of(ctx);
     struct cn_jscursor *cursor =
-        cn_handles_find(&lane->cursors, cn_js_to_number(ctx, cn_js_arg(0)));
+        cn_jscursor_find(cn_runtime_of(ctx)->data, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!cursor)
         return cn_js_throw(ctx, exception, CN_JS_ERROR,
                            "The SQL cursor was ended: the object was reset, its data deleted, or "
@@ -561,7 +568,7 @@ static void on_synced(struct cn_output *output, const struct cn_err *err)
  * without `all`, what may be unconfirmed does not count */
 static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
 {
-    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_jsobject *js = any_object_arg(ctx, cn_js_arg(0));
     struct cn_object *object =
         js ? js->object : cn_object_lane_gate(&lane_of(ctx)->object_lane); /* O5 */
     if (object && cn_object_is_broken(object))
@@ -581,7 +588,7 @@ static JSValueRef native_storage_sync(CN_JS_NATIVE_ARGS)
 static JSValueRef native_output_open(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = lane_of(ctx);
-    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_jsobject *js = any_object_arg(ctx, cn_js_arg(0));
     if (js)
         return JSValueMakeBoolean(ctx, cn_object_output_open(js->object));
     bool open = !lane->object_lane.node || cn_object_lane_open(&lane->object_lane);

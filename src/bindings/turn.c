@@ -38,9 +38,8 @@ static JSValueRef native_turn_switch(CN_JS_NATIVE_ARGS)
     double handle = vm->clock[CN_JS_OBJECT];
     struct cn_object *object = NULL;
     if (handle != 0) {
-        struct cn_jsobject *js =
-            instance ? cn_handles_find(&instance->lane->objects, handle) : NULL;
-        if (!js || js->instance != instance || cn_object_is_broken(js->object))
+        struct cn_jsobject *js = instance ? cn_jsobject_find(instance, handle) : NULL;
+        if (!js || cn_object_is_broken(js->object))
             return JSValueMakeBoolean(ctx, false);
         object = js->object;
     }
@@ -53,8 +52,7 @@ static JSValueRef native_object_kick(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = cn_runtime_of(ctx)->data;
     struct cn_jsobject *js =
-        instance ? cn_handles_find(&instance->lane->objects, cn_js_to_number(ctx, cn_js_arg(0)))
-                 : NULL;
+        instance ? cn_jsobject_find(instance, cn_js_to_number(ctx, cn_js_arg(0))) : NULL;
     if (js && !cn_object_is_broken(js->object))
         cn_object_kick(js->object);
     return JSValueMakeUndefined(ctx);

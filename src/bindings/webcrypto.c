@@ -43,6 +43,7 @@ enum result { RESULT_BYTES, RESULT_PAIR, RESULT_BOOLEAN };
 struct operation {
     int (*run)(struct job *job);
     enum result result;
+    int kind_at; /* which number is a kind of key, counted from 1; 0: none */
 };
 
 static int run_digest(struct job *job)
@@ -156,23 +157,23 @@ static int run_export_parts(struct job *job)
 
 /* In the order of prelude/web/crypto/native-ids.js. */
 static const struct operation operations[] = {
-    [OP_DIGEST] = {run_digest, RESULT_BYTES},
-    [OP_HMAC] = {run_hmac, RESULT_BYTES},
-    [OP_HMAC_VERIFY] = {run_hmac_verify, RESULT_BOOLEAN},
-    [OP_CIPHER] = {run_cipher, RESULT_BYTES},
-    [OP_HKDF] = {run_hkdf, RESULT_BYTES},
-    [OP_PBKDF2] = {run_pbkdf2, RESULT_BYTES},
-    [OP_SIGN] = {run_sign, RESULT_BYTES},
-    [OP_VERIFY] = {run_verify, RESULT_BOOLEAN},
-    [OP_RSA_OAEP] = {run_rsa_oaep, RESULT_BYTES},
-    [OP_AGREE] = {run_agree, RESULT_BYTES},
-    [OP_GENERATE] = {run_generate, RESULT_PAIR},
-    [OP_IMPORT_PKCS8] = {run_import_pkcs8, RESULT_BYTES},
-    [OP_IMPORT_SPKI] = {run_import_spki, RESULT_BYTES},
-    [OP_IMPORT_RAW] = {run_import_raw, RESULT_BYTES},
-    [OP_EXPORT_RAW] = {run_export_raw, RESULT_BYTES},
-    [OP_IMPORT_PARTS] = {run_import_parts, RESULT_BYTES},
-    [OP_EXPORT_PARTS] = {run_export_parts, RESULT_BYTES},
+    [OP_DIGEST] = {run_digest, RESULT_BYTES, 0},
+    [OP_HMAC] = {run_hmac, RESULT_BYTES, 0},
+    [OP_HMAC_VERIFY] = {run_hmac_verify, RESULT_BOOLEAN, 0},
+    [OP_CIPHER] = {run_cipher, RESULT_BYTES, 0},
+    [OP_HKDF] = {run_hkdf, RESULT_BYTES, 0},
+    [OP_PBKDF2] = {run_pbkdf2, RESULT_BYTES, 0},
+    [OP_SIGN] = {run_sign, RESULT_BYTES, 2},
+    [OP_VERIFY] = {run_verify, RESULT_BOOLEAN, 2},
+    [OP_RSA_OAEP] = {run_rsa_oaep, RESULT_BYTES, 0},
+    [OP_AGREE] = {run_agree, RESULT_BYTES, 1},
+    [OP_GENERATE] = {run_generate, RESULT_PAIR, 1},
+    [OP_IMPORT_PKCS8] = {run_import_pkcs8, RESULT_BYTES, 1},
+    [OP_IMPORT_SPKI] = {run_import_spki, RESULT_BYTES, 1},
+    [OP_IMPORT_RAW] = {run_import_raw, RESULT_BYTES, 1},
+    [OP_EXPORT_RAW] = {run_export_raw, RESULT_BYTES, 1},
+    [OP_IMPORT_PARTS] = {run_import_parts, RESULT_BYTES, 1},
+    [OP_EXPORT_PARTS] = {run_export_parts, RESULT_BYTES, 1},
 };
 
 static JSValueRef bytes_value(JSContextRef ctx, struct cn_buf *buf)
@@ -271,6 +272,9 @@ static JSValueRef native_crypto(CN_JS_NATIVE_ARGS)
         double n = cn_js_to_number(ctx, cn_js_arg(FIRST_NUMBER + i));
         local.n[i] = n >= 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
     }
+    int kind_at = local.operation->kind_at;
+    if (kind_at && !cn_crypto_kind_known(local.n[kind_at - 1]))
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "crypto: no such kind of key");
     for (size_t i = FIRST_INPUT; i < argc; i++) {
         uint8_t *bytes;
         size_t size;

@@ -109,6 +109,9 @@ int cn_crypto_agree(enum cn_crypto_kind kind, struct cn_bytes pkcs8, struct cn_b
 
 /* ---- webcrypto_keys.c ---- */
 
+/* Whether a number from a script is an enum cn_crypto_kind: nothing below asks again. */
+bool cn_crypto_kind_known(uint32_t kind);
+
 /* `exponent` (big-endian) and `bits` are RSA's. */
 int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes exponent,
                        struct cn_buf *pkcs8, struct cn_buf *spki, struct cn_err *err);

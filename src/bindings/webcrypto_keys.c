@@ -32,6 +32,11 @@ static const struct kind_info kinds[] = {
     [CN_KEY_X25519] = {"X25519", NULL, EVP_PKEY_X25519, 32},
 };
 
+bool cn_crypto_kind_known(uint32_t kind)
+{
+    return kind >= CN_KEY_RSA && kind < CN_ARRAY_COUNT(kinds);
+}
+
 static const struct kind_info *info_of(enum cn_crypto_kind kind)
 {
     CN_ASSERT(kind >= CN_KEY_RSA && kind < CN_ARRAY_COUNT(kinds));

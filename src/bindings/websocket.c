@@ -35,8 +35,7 @@ static struct cn_ws_end *end_arg(JSContextRef ctx, JSValueRef handle)
 /* The object `o`, or NULL if it is gone. */
 static struct cn_object *object_arg(JSContextRef ctx, JSValueRef handle)
 {
-    struct cn_jsobject *js =
-        cn_handles_find(&instance_of(ctx)->lane->objects, cn_js_to_number(ctx, handle));
+    struct cn_jsobject *js = cn_jsobject_find(instance_of(ctx), cn_js_to_number(ctx, handle));
     return js && !cn_object_is_broken(js->object) ? js->object : NULL;
 }
 

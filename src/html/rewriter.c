@@ -877,7 +877,8 @@ int cn_html_attribute_set(struct cn_html_rewriter *rewriter, const char *name, s
     uint8_t *owned = cn_alloc(kept.size + value_size + 1);
     for (size_t i = 0; i < kept.size; i++)
         owned[i] = is_new ? cn_html_lower(kept.at[i]) : kept.at[i];
-    memcpy(owned + kept.size, value, value_size);
+    if (value_size)
+        memcpy(owned + kept.size, value, value_size);
     size_t kept_size = kept.size;
     cn_free(edit->owned);
     *edit = (struct cn_html_edit){

@@ -169,6 +169,9 @@ bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *si
         if (*bytes)
             *bytes += JSObjectGetTypedArrayByteOffset(ctx, object, NULL);
     }
+    static uint8_t nothing;
+    if (!*bytes)
+        *bytes = &nothing; /* memcpy() and its like want an address even for no bytes */
     return true;
 }
 

@@ -41,7 +41,8 @@ int32_t cn_js_to_int32(JSContextRef ctx, JSValueRef value);
 uint64_t cn_js_to_uint64(JSContextRef ctx, JSValueRef value);
 int64_t cn_js_to_int64(JSContextRef ctx, JSValueRef value);
 /* The bytes of an ArrayBuffer or a view of one. Borrowed: valid until the next call into
- * JavaScript. False if `value` is something else. A detached buffer has size 0. */
+ * JavaScript. False if `value` is something else. A detached buffer has size 0;
+ * `bytes` is an address even then. */
 bool cn_js_bytes(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size);
 
 /* Into JavaScript. Text comes from anywhere (a message of a library, a file, a client): bytes that

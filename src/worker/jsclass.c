@@ -178,6 +178,25 @@ static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *functi
     return rc;
 }
 
+struct cn_jsobject *cn_jsobject_find(const struct cn_instance *instance, double number)
+{
+    struct cn_jsobject *js = cn_handles_find(&instance->lane->objects, number);
+    return js && js->instance == instance ? js : NULL; /* J1 */
+}
+
+struct cn_jscursor *cn_jscursor_find(const struct cn_instance *instance, double number)
+{
+    struct cn_jscursor *cursor = cn_handles_find(&instance->lane->cursors, number);
+    return cursor && cursor->js->instance == instance ? cursor : NULL; /* J1 */
+}
+
+struct cn_call *cn_jscall_find(const struct cn_instance *instance, double number)
+{
+    struct cn_call *call = cn_handles_find(&instance->lane->calls, number);
+    const struct cn_jsobject *js = call && call->object ? call->object->instance : NULL;
+    return js && js->instance == instance ? call : NULL; /* J1 */
+}
+
 void cn_jsobject_describe(struct cn_jsobject *js, char *text, size_t size)
 {
     char hex[CN_OBJECT_HEX_SIZE + 1];

@@ -50,6 +50,7 @@ struct cn_jsobject {
     size_t error_size;
     uint64_t handle;
     struct cn_js_meter meter; /* of its turns */
+    unsigned locks;           /* of the input gate that its code has taken, and may give back */
 };
 
 /* An SQL statement under way, known to JavaScript by number. It is in its object's list, so that it
@@ -60,6 +61,12 @@ struct cn_jscursor {
     struct cn_statement *statement;
     uint64_t handle;
 };
+
+/* J1: a number that a script gives is good for the instance that it was given to alone, whatever
+ * else of the lane it may be the number of. NULL: it is none, or no more. */
+struct cn_jsobject *cn_jsobject_find(const struct cn_instance *instance, double number);
+struct cn_jscursor *cn_jscursor_find(const struct cn_instance *instance, double number);
+struct cn_call *cn_jscall_find(const struct cn_instance *instance, double number);
 
 /* For lines that name it: "object 12ab... ("its name") of class Room". */
 void cn_jsobject_describe(struct cn_jsobject *js, char *text, size_t size);

@@ -122,7 +122,8 @@ static int take_value(struct cn_kv_call *call, struct cn_statement *row, struct 
     call->value = cn_try_alloc(size ? size : 1);
     if (!call->value)
         return cn_err_set(err, CN_ENOMEM, "no memory for a value of %zu bytes", size);
-    memcpy(call->value, bytes, size);
+    if (size)
+        memcpy(call->value, bytes, size);
     call->value_size = size;
     return 0;
 }

@@ -117,7 +117,8 @@ static bool make_key(const struct cn_kv_call *call, uint64_t generation, struct 
         return false;
     memcpy(key->bytes, &generation, 8);
     memcpy(key->bytes + 8, &namespace_id, 4);
-    memcpy(key->bytes + 12, call->key.data, call->key.size);
+    if (call->key.size)
+        memcpy(key->bytes + 12, call->key.data, call->key.size);
     key->size = 12 + call->key.size;
     return true;
 }

@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { brief } from "../server/lib.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.join(here, "../../..");
@@ -27,8 +28,22 @@ const skipped = [];
 const data = mkdtempSync(path.join(os.tmpdir(), "cairn-fuzz-server-"));
 const innocent = path.join(data, "innocent");
 mkdirSync(innocent);
-writeFileSync(path.join(innocent, "wrangler.toml"), 'name = "innocent"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[cairn]\nhosts = ["innocent"]\n');
-writeFileSync(path.join(innocent, "index.js"), 'export default { fetch: () => new Response("fine") };');
+writeFileSync(path.join(innocent, "wrangler.toml"), 'name = "innocent"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[cairn]\nhosts = ["innocent"]\n[[durable_objects.bindings]]\nname = "OBJECT"\nclass_name = "Own"\n[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Own"]\n');
+// What it has is its own: an object that finds its storage and its memory as it left them.
+writeFileSync(path.join(innocent, "index.js"), `import { DurableObject } from "cloudflare:workers";
+export class Own extends DurableObject {
+  count = 0;
+  async fetch() {
+    const { storage } = this.ctx, stored = (await storage.get("count")) ?? 0;
+    if ([...(await storage.list()).keys()].some((key) => key !== "count")) return new Response("a key of somebody else", { status: 500 });
+    if (stored < this.count) return new Response("a write is lost", { status: 500 });
+    storage.sql.exec("CREATE TABLE IF NOT EXISTS t(a)");
+    if (storage.sql.exec("SELECT * FROM sqlite_schema WHERE name NOT IN ('t', '_cf_KV')").toArray().length) return new Response("a table of somebody else", { status: 500 });
+    await storage.put("count", (this.count = stored + 1));
+    return new Response("fine");
+  }
+}
+export default { fetch: (request, env) => env.OBJECT.getByName("own").fetch(request) };`);
 
 class Server {
   constructor() {
@@ -49,8 +64,8 @@ class Server {
       this.ended.then(() => reject(new Error(`the server did not start:\n${this.text}`)));
     });
   }
-  async ask(target, host = "hostile") {
-    const timeout = AbortSignal.timeout(60_000);
+  async ask(target, host = "hostile", wait = 60_000) {
+    const timeout = AbortSignal.timeout(wait);
     const http = await import("node:http");
     return new Promise((resolve, reject) => {
       const request = http.get(this.url + target, { headers: { host }, signal: timeout }, (response) => {
@@ -64,13 +79,16 @@ class Server {
   }
 }
 
-let broken = 0, executions = 0, requests = 0, refused = 0, restarts = 0;
+const OWN_WAIT = 20_000;
+let hung = 0, broken = 0, executions = 0, requests = 0, refused = 0, restarts = 0;
 const history = [];
 function fail(server, seed, why) {
   console.log(`FOUND at seed ${seed}: ${why}`);
   console.log(`seeds before it: ${history.slice(-20).join(" ")}`);
-  const at = server.text.search(/==\d+==ERROR|runtime error:|CN_ASSERT|assert|terminate called|RELEASE_ASSERT/i);
-  console.log(at >= 0 ? server.text.slice(Math.max(0, at - 200), at + 5000) : server.text.slice(-3000));
+  const at = server.text.search(/==\d+==ERROR|: runtime error: |cairn: assertion failed|terminate called|RELEASE_ASSERT|pthread_mutex_\w+ failed/);
+  console.log(brief(at >= 0 ? server.text.slice(Math.max(0, at - 200), at + 6000) : server.text.slice(-6000), 6000));
+  const last = server.text.split("\n").filter((line) => / \d+:\d+ /.test(line)).at(-1);
+  if (last) console.log(`the last call: ${brief(last)}`);
   console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${only ? ` --only ${only}` : ""}`);
   server.child.kill("SIGKILL");
   if (survey) throw new Error("again");
@@ -80,6 +98,10 @@ function fail(server, seed, why) {
 
 let server = new Server();
 await server.ready;
+{
+  const { status, text } = await server.ask("/found").catch(async (error) => ({ status: 0, text: `${error.message} ${JSON.stringify(await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]))}` }));
+  if (status !== 200 || text !== "[]") fail(server, "what was found before", `${status} ${text}`);
+}
 const end = Date.now() + seconds * 1000;
 for (let seed = first; Date.now() < end; seed++) {
   try {
@@ -94,17 +116,36 @@ for (let seed = first; Date.now() < end; seed++) {
     await server.ready;
   }
 }
+/**
+ * The script has made that its own request is never answered: with natives in its hands it can lock its object and throw away the key.
+ * Nobody else may notice, and with a deployment it is over.
+ */
+async function afresh(seed) {
+  hung++;
+  const ask = async (target, host, what) => {
+    const answer = await server.ask(target, host).catch((error) => fail(server, seed, `${what}: ${error.message}`));
+    if (answer.status !== 200) fail(server, seed, `${what}: ${answer.status} ${answer.text.slice(0, 200)}`);
+  };
+  await ask("/", "innocent", "a request hangs, and the other worker does not answer");
+  server.child.kill("SIGHUP");
+  restarts++;
+  for (let i = 0; i < 20; i++) await ask("/", "innocent", "after a reload the other worker does not answer");
+  const end = Date.now() + 60_000;
+  let answer;
+  while (Date.now() < end && answer?.status !== 200) answer = await server.ask("/ping", "hostile", 10_000).catch(() => undefined);
+  if (answer?.status !== 200) fail(server, seed, "the script hangs, and a reload does not help");
+}
 async function step(seed) {
   history.push(seed);
   const where = seed % 4 === 3 ? "/object" : "/run";
   let answer;
   try {
-    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`);
+    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT);
   } catch (error) {
     const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
     if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
-    if (error.name === "AbortError" || error.name === "TimeoutError") fail(server, seed, "no answer within a minute");
     refused++; // a native of connections may have closed ours
+    if (error.name === "AbortError" || error.name === "TimeoutError") await afresh(seed);
     return;
   }
   requests++;
@@ -129,4 +170,4 @@ const ended = await Promise.race([server.ended, new Promise((resolve) => setTime
 if (!ended) fail(server, "the end", "SIGTERM does not end the process");
 if (ended.signal || ended.code !== 0) fail(server, "the end", `the process ended with ${JSON.stringify(ended)}`);
 rmSync(data, { recursive: true, force: true });
-console.log(`hostile script: ${executions} calls in ${requests} requests (${refused} without 200), ${restarts} reloads, seeds ${first} to ${history.at(-1)}: nothing found`);
+console.log(`hostile script: ${executions} calls in ${requests} requests (${refused} without 200, ${hung} of them without an answer), ${restarts} reloads, seeds ${first} to ${history.at(-1)}: nothing found`);

@@ -11,8 +11,35 @@ import * as zlib from "node:zlib";
 import { random as randomOf } from "./random.js";
 import { Values } from "./values.js";
 
+const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+const { apply, construct, ownKeys } = Reflect;
 const native = globalThis.__native;
 const natives = native ? Reflect.ownKeys(native).filter((k) => typeof native[k] === "function").sort() : [];
+// What the prelude itself gives to the natives is the best to start from: some calls of each are kept, to be made again with something changed.
+const TEMPLATES = 6, templates = Object.create(null);
+let recorded = 0;
+if (native) for (const name of natives) {
+  const original = native[name], own = (templates[name] = []);
+  native[name] = function (...args) {
+    recorded = (recorded + 1) % 1024;
+    if (own.length < TEMPLATES) own[own.length] = args;
+    else if (recorded % 61 === 0) own[recorded % TEMPLATES] = args;
+    return apply(original, this, args);
+  };
+  native[name].original = original;
+}
+/** Arguments of an earlier call of a native with one or two others, or what comes to mind. */
+function argumentsOf(name, random, values) {
+  const own = templates[name];
+  if (own.length === 0 || random.chance(0.4)) return values.values(7);
+  const args = [...random.pick(own)];
+  for (let i = random.below(3); i > 0; i--) {
+    const at = random.below(args.length + 1);
+    // A number may stand for something: the ones beside it stand for what is somebody else's, or was.
+    args[at] = typeof args[at] === "number" && random.chance(0.5) ? args[at] + random.pick([1, -1, 2, -2, 2 ** 20, 2 ** 24, 2 ** 32, -(2 ** 32)]) : values.value();
+  }
+  return args;
+}
 // These are meant to end or to hold the process's work: calling them says nothing.
 const excluded = new Set(["native.gc"]);
 const pristine = snapshot();
@@ -29,8 +56,6 @@ function snapshot() {
     }
   return found;
 }
-const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
-const { apply, construct, ownKeys } = Reflect;
 const restore = () => { for (let i = 0; i < pristine.length; i++) defineProperty(pristine[i][0], pristine[i][1], pristine[i][2]); };
 
 /** Everything public that can be called: [name, holder, key]. */
@@ -135,10 +160,10 @@ async function run(seed, count, env, ctx, request, only) {
         if (natives.length > 0 && random.chance(0.5)) {
           const name = only && natives.includes(only) ? only : random.pick(natives);
           if (excluded.has(`native.${name}`)) continue;
-          const args = values.values(7);
+          const args = argumentsOf(name, random, values);
           label = `native.${name}`;
           if (__trace) console.log(`${seed}:${i} ${label}`);
-          result = native[name](...args);
+          result = apply(native[name].original, native, args);
         } else {
           const op = random.pick(api);
           label = op.label;
@@ -171,6 +196,7 @@ export class Thing extends DurableObject {
   async run(seed, count) {
     return (await run(seed, count, this.env, this.ctx, new Request("http://object/"))).length;
   }
+  found() { return found(this.env); }
   async fetch() { return new Response("object"); }
   async alarm() {}
   async webSocketMessage() {}
@@ -179,10 +205,36 @@ export class Entry extends WorkerEntrypoint {
   ping() { return "pong"; }
 }
 
+/** What was found once, call by call: each is refused, or harmless, and the process goes on. Gives what was not refused. */
+async function found(env) {
+  const wrong = [];
+  const refused = (label, call) => { try { call(); wrong.push(label); } catch {} };
+  const id = String(env.OBJECT.idFromName("found")), bytes = new Uint8Array(4), nothing = () => {};
+  // C1: kinds of calls that are not a script's to send, and services, which would take them for their own.
+  for (const kind of [2, 3, 4, 5, 6, 2 ** 32]) {
+    for (let ns = 0; ns < 20; ns++) refused(`objectCall ${ns} ${kind}`, () => native.objectCall(ns, id, undefined, kind, "m", bytes, nothing));
+    for (let ns = 0; ns < 20; ns++) try { refused(`localCall ${ns} ${kind}`, () => native.localCall(native.targetNew(ns, id, undefined), 0, kind)); } catch {}
+  }
+  for (let ns = 0; ns < 20; ns++) try { native.targetCall(`o${ns}:${native.idFromName(ns, "0", 0)}`, "m", bytes, nothing); } catch {}
+  // C2: ids of what no binding names cannot be made up.
+  let made = 0;
+  for (let ns = 0; ns < 20; ns++) try { native.idFromName(ns, "own", 0); made++; } catch {}
+  if (made !== 1) wrong.push(`ids of ${made} namespaces`);
+  // The locks of an object are given back by whoever took them.
+  const object = native.currentObject();
+  for (let i = 0; i < 3; i++) native.objectUnlock(object);
+  native.objectLock(object), native.objectUnlock(object), native.objectUnlock(object);
+  for (let operation = 0; operation < 17; operation++) for (const kind of [0, 7, 100, 2 ** 32 - 1]) try { native.crypto(operation, false, kind, kind, 1, 1, bytes, bytes, bytes); } catch {}
+  for (const what of [0, 1, 2, 2 ** 40, NaN]) native.nodeSpkac(what, new Uint8Array(0)), native.nodeSpkac(what, new Uint8Array([32, 10]));
+  try { native.kvGet(0, ""); } catch {}
+  return wrong;
+}
+
 export default {
   async fetch(request, env, ctx) {
     const url = new URL(request.url);
     if (url.pathname === "/ping") return new Response("pong");
+    if (url.pathname === "/found") return Response.json(native ? [...await found(env), ...await env.OBJECT.get(env.OBJECT.idFromName("found")).found()] : []);
     if (url.pathname === "/natives") return Response.json(natives);
     __trace = url.searchParams.has("trace");
     for (const name of (url.searchParams.get("skip") ?? "").split(",")) excluded.add(name);
