@@ -5,7 +5,6 @@
 // P2  Every number has a word that S3 knows (s3.js). Only what is the server's own fault, and would be at
 //     every next attempt, is its InternalError.
 //
-// No imports: tests read it as it is.
 import { Code } from "../../../src/bindings/border.ts";
 
 export const INTERNAL = 10001;
