@@ -41,6 +41,43 @@ test("a list of millions of names ends with its turn, and nothing wrong is seen"
   assert.doesNotMatch(server.output, /starts itself anew/);
 });
 
+// Each in one call that looks at nothing; the sizes are a tenth of the largest that fit.
+const uninterrupted = {
+  "Object.freeze": "Object.freeze(new Array(2e6).fill(1))",
+  "Object.seal": "Object.seal(new Array(2e6).fill(1))",
+  sort: "Array.from({ length: 5e5 }, (_, n) => n * 7919 % 500009).sort()",
+  normalize: '"\\u1e9b\\u0323".repeat(2e6).normalize("NFKD")',
+  toLocaleUpperCase: '"\u00df".repeat(5e6).toLocaleUpperCase()',
+  "nested runs": '/^(a+)+$/.test("a".repeat(40) + "b")',
+  "BigInt.prototype.toString": "((1n << 500000n) - 1n).toString()",
+  "BigInt.prototype.toString, too large": "((1n << 20000000n) - 1n).toString()",
+  "Atomics.wait": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1e9)",
+};
+
+test("what cannot be interrupted and fits into memory ends by itself, and the lane goes on without a restart", async (t) => {
+  const dir = project(t, {
+    "wrangler.toml": config("", 100),
+    "index.js": `let after = 0;
+      const calls = { ${Object.entries(uninterrupted).map(([name, code]) => `${JSON.stringify(name)}() { ${code}; }`).join(",\n")} };
+      export default { async fetch(request) {
+        const name = decodeURIComponent(new URL(request.url).pathname.slice(1));
+        if (name) try { calls[name](); } catch (error) { return new Response(error.name); }
+        return new Response(String(++after));
+      } };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1"] });
+  const ended = {};
+  for (const name of Object.keys(uninterrupted)) {
+    const response = await server.fetch(`/${encodeURIComponent(name)}`, { signal: AbortSignal.timeout(60_000) });
+    ended[name] = response.status === 503 ? 503 : await response.text();
+    assert.ok(response.status === 503 || response.status === 200, `${name}: ${response.status}`);
+  }
+  assert.equal(ended["BigInt.prototype.toString, too large"], "RangeError");
+  assert.equal(ended["Atomics.wait"], "TypeError");
+  assert.equal((await server.fetch("/")).status, 200);
+  assert.doesNotMatch(server.output, /starts itself anew/);
+});
+
 // Half a million comparisons of long texts that are alike up to their ends, in one call: minutes.
 const endless = 'new Array(5e5).fill("x".repeat(4e6) + "b").concat(new Array(5e5).fill("x".repeat(4e6) + "a")).sort()';
 
