@@ -1,12 +1,8 @@
 // Every row of the tables of promises (limits, what is defended against, what survives) names a test, and the test is there.
 //
-// A name in backticks in a row's last cell is one of
-//     make TARGET          a target of the Makefile
-//     test_x               test/unit/LAYER/test_x.c
-//     a/x                  test/integration/a/x.test.mjs, or test/conformance/a/x.test.js with its ending
-//     x                    test/integration/security/x.test.mjs, or that of services or another folder
-//     a path               as it is
-// and (`title`) behind it is part of a test's title in that file.
+// A name in backticks in a row's last cell is a target of make ("make load"), a path, a unit test ("test_log"), or a file of test/integration or
+// test/conformance without its beginning: "a/x" with the folder, "x" without (that of `security` first). (`title`) behind it is part of a test's
+// title in that file.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 
 const pages = [["docs/limits.md", "tested by"], ["SECURITY.md", "where"], ["docs/durability.md", "tested by"]];
