@@ -25,8 +25,8 @@ export class Account extends DurableObject {
     return this.balance();
   }
 
-  /** Keeps the object from doing anything else for a while. */
-  async hold(ms: number): Promise<void> {
-    await this.ctx.blockConcurrencyWhile(() => scheduler.wait(ms));
+  /** Keeps the object from doing anything else until `over()`, the caller's, is. */
+  async hold(over: () => Promise<void>): Promise<void> {
+    await this.ctx.blockConcurrencyWhile(async () => { await over(); });
   }
 }
