@@ -11,13 +11,18 @@ interface Env {
 }
 
 const FLOOD = 10_500; // an object lets 10,000 calls wait
+const HOLD_MOST_MS = 10_000;
 
 /** More calls than the object lets wait: those that are too many fail at once, as overloaded. */
 async function flood(env: Env, name: string): Promise<{ answered: number; overloaded: number; failed: number }> {
   const stub = env.ACCOUNTS.getByName(name);
-  // It takes nothing in until all calls have been made, however long that takes.
-  const made = Promise.withResolvers<void>();
-  const held = stub.hold(() => made.promise);
+  // It takes nothing in before the first call is refused, however long that takes: then so many wait as may.
+  const begun = Promise.withResolvers<void>(), refused = Promise.withResolvers<void>();
+  const held = stub.hold(async () => {
+    begun.resolve();
+    await Promise.race([refused.promise, scheduler.wait(HOLD_MOST_MS)]);
+  });
+  await begun.promise;
   const counts = { answered: 0, overloaded: 0, failed: 0 };
   const one = async (): Promise<void> => {
     try {
@@ -25,11 +30,10 @@ async function flood(env: Env, name: string): Promise<{ answered: number; overlo
       counts.answered++;
     } catch (error) {
       counts[(error as ObjectError).overloaded ? "overloaded" : "failed"]++;
+      refused.resolve();
     }
   };
-  const calls = Array.from({ length: FLOOD }, one);
-  made.resolve();
-  await Promise.all([held, ...calls]);
+  await Promise.all([held, ...Array.from({ length: FLOOD }, one)]);
   return counts;
 }
 
