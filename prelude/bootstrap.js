@@ -2,6 +2,7 @@
 //
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
+import { isFlagOff } from "./internal/native.js";
 import "./internal/symbols.js";
 import "./internal/iteration.js";
 import { defineLazy, expose, exposeEnumerable, exposeLazily } from "./internal/interface.js";
@@ -62,7 +63,7 @@ for (const name of ["DisposableStack", "AsyncDisposableStack", "SuppressedError"
 }
 exposeLazily(eventSource, "EventSource");
 exposeLazily(htmlRewriter, "HTMLRewriter");
-exposeLazily(messageChannel, "MessageChannel", "MessagePort");
+if (!isFlagOff("expose_global_message_channel")) exposeLazily(messageChannel, "MessageChannel", "MessagePort");
 exposeLazily(multipart, "FormData");
 exposeLazily(performance, "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure");
 exposeLazily(streams, "ReadableStream", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest",
@@ -89,6 +90,8 @@ Object.defineProperty(Atomics, "wait", {
   },
   writable: true, enumerable: false, configurable: true,
 });
+if (isFlagOff("global_navigator")) for (const name of ["Navigator", "navigator"]) delete globalThis[name];
+if (isFlagOff("enable_weak_ref")) for (const name of ["WeakRef", "FinalizationRegistry"]) delete globalThis[name];
 installNode();
 
 // What C calls.

@@ -2,11 +2,13 @@
 import { Coding, Flush } from "../../src/bindings/border.ts";
 import { concat } from "./streams/internal.js";
 import { finishInterface } from "../internal/interface.js";
-import { native } from "../internal/native.js";
+import { isFlagOff, native } from "../internal/native.js";
 import { ByteTransform } from "./streams/byte-transform.js";
 import { illegalInvocation, then } from "./streams/common.js";
 import { streamObject } from "./streams/readable.js";
 import { writableObject } from "./streams/writable.js";
+
+const IS_STRICT = !isFlagOff("strict_compression_checks"); // about the end of compressed data
 
 const ENCODERS = { deflate: Coding.DEFLATE, "deflate-raw": Coding.DEFLATE_RAW, gzip: Coding.GZIP, brotli: Coding.BROTLI_ENCODE };
 const DECODERS = { deflate: Coding.INFLATE, "deflate-raw": Coding.INFLATE_RAW, gzip: Coding.GUNZIP, brotli: Coding.BROTLI_DECODE };
@@ -94,7 +96,7 @@ class Codec {
   }
 
   check(bits, mode) {
-    if (!this.isDecoder) return;
+    if (!this.isDecoder || !IS_STRICT) return;
     if (bits & TRAILING) throw new TypeError("Trailing bytes after end of compressed data");
     if (mode === Flush.END && !(bits & (ENDED | MORE))) {
       throw new TypeError("Called close() on a decompression stream with incomplete data");

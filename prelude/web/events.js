@@ -1,5 +1,6 @@
 // Event and EventTarget (https://dom.spec.whatwg.org/#events), and the events of the Workers
 // scope. There is no tree: an event has one target, and a path of length one.
+import { isFlagOff } from "../internal/native.js";
 import { defineConstants, finishInterface } from "../internal/interface.js";
 import { DOMException } from "./dom-exception.js";
 import { reportException } from "../internal/report.js";
@@ -57,7 +58,7 @@ export class Event {
           event.#passive = listener.passive;
           try {
             const { callback } = listener;
-            if (typeof callback === "function") callback.call(target, event);
+            if (typeof callback === "function") callback.call(SETS_THIS ? target : globalThis, event);
             else callback.handleEvent(event);
           } catch (error) {
             reportException(error);
@@ -130,6 +131,7 @@ export class Event {
   }
 }
 
+const SETS_THIS = !isFlagOff("set_event_target_this");
 const attributes = new Set(); // the types that have handler attributes somewhere
 
 /**

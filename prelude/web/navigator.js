@@ -1,4 +1,5 @@
 // navigator: https://html.spec.whatwg.org/#the-navigator-object, the part that the platform has.
+import { isFlagOff } from "../internal/native.js";
 import { finishInterface } from "../internal/interface.js";
 import { illegalConstructor, illegalInvocation, isObject, toUSVString } from "../internal/webidl.js";
 
@@ -41,6 +42,7 @@ export class Navigator {
   }
 }
 finishInterface(Navigator);
+if (isFlagOff("enable_navigator_language")) for (const name of ["language", "languages"]) delete Navigator.prototype[name];
 Object.defineProperty(Navigator, "length", { value: 0, configurable: true });
 
 export const navigator = new Navigator(INTERNAL);

@@ -14,7 +14,7 @@
 //     wholeText()     may be absent: the same as a string
 //     collect(asText) may be absent: a promise of all of it, as a string or a Uint8Array
 //     length          how many bytes there will be, or null
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { toUSVString } from "../../internal/webidl.js";
 import { blobBytes, blobFromBytes, isBlob, setBlobStream } from "../blob.js";
 import {
@@ -22,6 +22,11 @@ import {
 } from "../streams/internal.js";
 import { URLSearchParams } from "../url/search-params.js";
 import multipart from "part:./multipart.js";
+import { normalizedType } from "./mime.js";
+
+const DROPS_MARK = !isFlagOff("strip_bom_in_read_all_text");
+const TAKES_ITERABLES = !isFlagOff("fetch_iterable_type_support");
+const LEGACY_TYPES = isFlagOff("blob_standard_mime_type");
 
 const { then } = Promise.prototype;
 
@@ -78,7 +83,10 @@ export function setBody(state, value) {
       return "application/x-www-form-urlencoded;charset=UTF-8";
     }
     // An iterable of chunks, unless it says itself what it is as text.
-    if (typeof value[Symbol.asyncIterator] === "function" || (typeof value[Symbol.iterator] === "function" && !ownText(value))) {
+    if (
+      TAKES_ITERABLES &&
+      (typeof value[Symbol.asyncIterator] === "function" || (typeof value[Symbol.iterator] === "function" && !ownText(value)))
+    ) {
       state.source = undefined;
       state.stream = streamFrom(value);
       return null;
@@ -178,7 +186,7 @@ function consume(state, convert, mode) {
 /** UTF-8 decode: a byte order mark at the start is dropped. */
 function toText(data) {
   const text = typeof data === "string" ? data : native.utf8Decode(data);
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  return text.charCodeAt(0) === 0xfeff && DROPS_MARK ? text.slice(1) : text;
 }
 const toJson = (data) => JSON.parse(toText(data));
 const toBytes = (data) => (typeof data === "string" ? native.utf8Encode(data) : data);
@@ -221,7 +229,7 @@ export function installBody(prototype, stateOf, contentType) {
       try {
         const state = stateOf(this);
         const type = contentType(state) ?? "";
-        return consume(state, (data) => blobFromBytes(toBytes(data), serializeType(type)), OWN);
+        return consume(state, (data) => blobFromBytes(toBytes(data), LEGACY_TYPES ? type : serializeType(type)), OWN);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -243,7 +251,6 @@ export function installBody(prototype, stateOf, contentType) {
   }
 }
 
-/** A MIME type as Blob.type shows it: essence in lower case, parameters without blanks around. */
 /** The last value that is a type: https://fetch.spec.whatwg.org/#concept-header-extract-mime-type */
 function lastType(list) {
   if (!list.includes(",")) return list;
@@ -251,18 +258,7 @@ function lastType(list) {
   return types.at(-1) ?? "";
 }
 
-function serializeType(given) {
-  const type = lastType(given);
-  const [essence, ...parameters] = type.split(";");
-  let out = essence.trim().toLowerCase();
-  for (const parameter of parameters) {
-    const at = parameter.indexOf("=");
-    if (at < 0) continue;
-    out += `;${parameter.slice(0, at).trim().toLowerCase()}=${parameter.slice(at + 1).trim()}`;
-  }
-  return out;
-}
-
-
+/** What Blob.type shows of a content type; nothing of what is none. */
+const serializeType = (given) => normalizedType(lastType(given)) ?? "";
 
 setBlobStream((bytes) => createByteStreamFromBytes(bytes.slice()));

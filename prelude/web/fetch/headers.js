@@ -4,7 +4,7 @@
 // dozen entries at most, so looking one up is a scan over short strings; nothing is sorted or
 // combined until somebody asks. A Headers of an incoming request has no arrays at first: single
 // look-ups go to the native request, and everything else fetches all of it once.
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, illegalInvocation, isObject, parameterError } from "../../internal/webidl.js";
 
@@ -122,6 +122,11 @@ export let headersFromNative;
 export let headersSetImmutable;
 let snapshotOf;
 
+function cookiesOf(headers) {
+  const { names, values } = headersLists(headers);
+  return values.filter((_, i) => names[i] === "set-cookie");
+}
+
 export class Headers {
   #names;
   #values;
@@ -196,13 +201,12 @@ export class Headers {
     if (headerName(name) !== "set-cookie") {
       throw new TypeError('getAll() can only be used with the header name "Set-Cookie".');
     }
-    return this.getSetCookie();
+    return cookiesOf(this);
   }
 
   getSetCookie() {
     if (!isHeaders(this)) throw illegalInvocation();
-    const { names, values } = headersLists(this);
-    return values.filter((_, i) => names[i] === "set-cookie");
+    return cookiesOf(this);
   }
 
   has(name) {
@@ -276,6 +280,7 @@ export class Headers {
   }
 }
 finishInterface(Headers);
+if (isFlagOff("http_headers_getsetcookie")) delete Headers.prototype.getSetCookie;
 Object.defineProperty(Headers.prototype, Symbol.iterator, {
   value: Headers.prototype.entries, writable: true, configurable: true, enumerable: false,
 });

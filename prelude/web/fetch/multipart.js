@@ -1,10 +1,12 @@
 // multipart/form-data: written here (https://html.spec.whatwg.org/#multipart-form-data), parsed in
 // C (src/base/multipart.c), which gives the places of names and contents.
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { blobBytes, fileFromBytes } from "../blob.js";
 import { concat } from "../streams/internal.js";
 import { URLSearchParams } from "../url/search-params.js";
 import { FormData, formDataEntries, formDataPush, isFormData } from "../form-data.js";
+
+const FILES_ARE_TEXT = isFlagOff("formdata_parser_supports_files");
 
 export { FormData, isFormData };
 
@@ -65,7 +67,7 @@ function parseMultipart(bytes, boundary) {
   for (let i = 0; i < parts.length; i += 5) {
     const content = bytes.subarray(parts[i + 3], parts[i + 4]);
     const filename = parts[i + 1];
-    if (filename === undefined) formDataPush(form, parts[i], native.utf8Decode(content));
+    if (filename === undefined || FILES_ARE_TEXT) formDataPush(form, parts[i], native.utf8Decode(content));
     else formDataPush(form, parts[i], fileFromBytes(content.slice(), filename, parts[i + 2]));
   }
   return form;

@@ -22,6 +22,9 @@ const METHODS = new Set([
 ]);
 /** Whether what aborts an incoming request aborts the requests that are made from it. */
 const PASSES_SIGNAL = compatibilityFlags.has("request_signal_passthrough");
+/** Methods that may be written in lower case; the others only by a flag. */
+const RAISED = /^(?:delete|get|head|options|post|put)$/i;
+const RAISES_ALL = !isFlagOff("upper_case_all_http_methods");
 const KEEPS_URL = isFlagOff("fetch_standard_url");
 const HAS_CACHE = compatibilityFlags.has("cache_option_enabled");
 const CACHE_MODES = ["no-store"];
@@ -162,7 +165,7 @@ function connectionOf(state) {
 
 function normalizeMethod(value) {
   const method = `${value}`;
-  const upper = method.toUpperCase();
+  const upper = RAISES_ALL || RAISED.test(method) ? method.toUpperCase() : method;
   if (!METHODS.has(upper)) throw new TypeError(`Invalid HTTP method string: ${method}`);
   return upper;
 }

@@ -5,8 +5,9 @@
 //     names === null       `code` says all: one of the sets below
 //     names !== null       names and values, as in headers.js
 //     headers !== null     the Headers object, which owns the two arrays
+import { isFlagOff } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
-import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject } from "../../internal/webidl.js";
+import { constructorParameterError, fieldError, illegalInvocation, isDictionary, isObject, toUSVString } from "../../internal/webidl.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
 import compression from "part:../compression.js";
 import reasons from "part:./reasons.js";
@@ -24,6 +25,8 @@ const CODE_TYPES = [null, "text/plain;charset=UTF-8", "application/json"];
 const INTERNAL = Symbol("internal");
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 const isNullBodyStatus = (status) => status === 204 || status === 205 || status === 304 || status === 101;
+
+const KEEPS_LOCATION = isFlagOff("response_redirect_url_standard");
 
 class ResponseState {
   constructor(status, code) {
@@ -198,7 +201,7 @@ export class Response {
     }
     const state = new ResponseState(code, HEADERS_NONE);
     state.names = ["location"];
-    state.values = [location];
+    state.values = [KEEPS_LOCATION ? toUSVString(url) : location];
     extra(state).immutable = true;
     return new Response(INTERNAL, state);
   }

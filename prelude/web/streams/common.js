@@ -23,6 +23,8 @@
 // S8  The platform's own streams serve one read at a time; cancel() rejects the read that waits.
 // S9  And abort() of one does not wait for the write under way, unless a flag asks for that.
 
+import { isFlagOff } from "../../internal/native.js";
+
 const { resolve: promiseResolve, reject: promiseReject } = Promise;
 const { then: promiseThen } = Promise.prototype;
 const P = Promise;
@@ -248,6 +250,14 @@ export function queuingStrategy(value) {
 
 /** A method called on something else, or a constructor that is not for users. */
 export const illegalInvocation = (name) => new TypeError(`Illegal invocation: this is not a ${name}.`);
+/** For streams of a script's own making, which old configurations do not have. */
+const HAS_CONSTRUCTORS = !isFlagOff("streams_enable_constructors");
+export function checkConstructors(name) {
+  if (HAS_CONSTRUCTORS) return;
+  throw new Error(
+    `To use the new ${name}() constructor, enable the streams_enable_constructors compatibility flag. Refer to the docs for more information: https://developers.cloudflare.com/workers/platform/compatibility-dates/#compatibility-flags`,
+  );
+}
 export const illegalConstructor = () => new TypeError("Illegal constructor");
 /** Passed to constructors by our own code, so that one class serves both. */
 export const INTERNAL = Symbol("internal");

@@ -140,6 +140,9 @@ class BytePipe {
   }
 }
 
+/** What a TransformStream is without transformers: { readable, writable }, records. */
+export const identityPipe = () => new BytePipe(undefined, null);
+
 class IdentityTransformStream {
   #pipe;
 

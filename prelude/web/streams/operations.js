@@ -15,7 +15,7 @@
 // A body stream carries bytes: chunks must be Uint8Arrays or other BufferSources. A string or
 // anything else is a TypeError that cancels the stream, as on the platform.
 import { concat } from "./concat.js";
-import { native } from "../../internal/native.js";
+import { isFlagOff, native } from "../../internal/native.js";
 import { Deferred, attempt, markHandled, rejected, resolved, then } from "./common.js";
 import { ERRORED, acquireReader, cancelStream, readerRead, releaseReader } from "./readable-core.js";
 import { PullController, pullStream } from "./readable-pull.js";
@@ -23,6 +23,8 @@ import { ReadableStream, recordOf, streamObject } from "./readable.js";
 import { setUpWritable } from "./writable-core.js";
 import { WritableStream, writableObject, writableRecord } from "./writable.js";
 import { tee } from "./tee.js";
+
+const DROPS_MARK = !isFlagOff("strip_bom_in_read_all_text");
 
 export const isReadableStream = (value) => recordOf(value) !== null;
 export const isWritableStream = (value) => writableRecord(value) !== null;
@@ -224,7 +226,7 @@ export function readAllBytes(stream, limit = Infinity) {
 export function readAllText(stream, limit = Infinity) {
   return then(readAllBytes(stream, limit), (bytes) => {
     const text = native.utf8Decode(bytes);
-    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+    return text.charCodeAt(0) === 0xfeff && DROPS_MARK ? text.slice(1) : text;
   });
 }
 

@@ -12,6 +12,7 @@ import { CLOSED, READABLE, StreamRecord, closeStream, errorStream, failRequests 
 import { detached, lengthOf, transfer } from "./readable-bytes.js";
 
 /** The caller keeps the buffer it reads into; nothing is written beyond what is left of it then. */
+const RETURNS_VIEW = !isFlagOff("internal_stream_byob_return_view"); // at the end
 const KEEPS_BUFFERS = isFlagOff("streams_byob_reader_detaches_buffer");
 
 /** A read into a caller's buffer, which collects at least `minimum` bytes. */
@@ -86,7 +87,7 @@ export class PullController {
     }
     const into = new Into(info, buffer, minimum * info.elementSize, request);
     if (this.stream.state === CLOSED) {
-      request.close(into.view());
+      request.close(RETURNS_VIEW ? into.view() : undefined);
       return;
     }
     this.stream.reader.requests.push(into);
@@ -182,7 +183,7 @@ export class PullController {
       const into = requests.shift();
       // Bytes short of the minimum are still bytes; the end shows in the next read.
       if (into.filled > 0) into.request.chunk(into.view());
-      else into.request.close(into.view());
+      else into.request.close(RETURNS_VIEW ? into.view() : undefined);
     }
   }
 

@@ -3,7 +3,7 @@
 import { finishInterface } from "../../internal/interface.js";
 import { compatibilityFlags } from "../../internal/native.js";
 import {
-  INTERNAL, callback, dictionary, enforceRange, highWaterMark, illegalConstructor, illegalInvocation,
+  INTERNAL, callback, checkConstructors, dictionary, enforceRange, highWaterMark, illegalConstructor, illegalInvocation,
   isObject, queuingStrategy, rejected, resultPromise, settleResult,
 } from "./common.js";
 import {
@@ -69,6 +69,7 @@ class ReadableStream {
       this.#record = strategy;
       return;
     }
+    checkConstructors("ReadableStream");
     if (underlyingSource === null) throw new TypeError("The underlying source must be an object.");
     const source = dictionary(underlyingSource, "The underlying source");
     const chunkSize = source.autoAllocateChunkSize;

@@ -6,9 +6,11 @@ import {
   illegalInvocation, isObject, queuingStrategy, react, resolved, then, enforceRange } from "./common.js";
 import { DefaultController, ERRORED, StreamRecord } from "./readable-core.js";
 import { ERRORED as WRITABLE_ERRORED, ERRORING, setUpWritable } from "./writable-core.js";
+import { identityPipe } from "./identity.js";
 import { streamObject } from "./readable.js";
 import { writableObject } from "./writable.js";
 
+const IS_STANDARD = !isFlagOff("transformstream_enable_standard_constructor");
 const HAS_BACKPRESSURE = !isFlagOff("fixup-transform-stream-backpressure");
 
 export class TransformRecord {
@@ -180,6 +182,10 @@ class TransformStream {
   constructor(transformer = undefined, writableStrategy = undefined, readableStrategy = undefined) {
     if (transformer === INTERNAL) {
       this.#record = writableStrategy;
+      return;
+    }
+    if (!IS_STANDARD) {
+      this.#record = identityPipe(); // bytes as they are: old configurations have no transformers
       return;
     }
     if (transformer === null) throw new TypeError("The transformer must be an object.");

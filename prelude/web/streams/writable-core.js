@@ -6,6 +6,7 @@
 import { isFlagOff } from "../../internal/native.js";
 import { Deferred, LazyPromise, Queue, attempt, chunkSize, react, rejected, resolved } from "./common.js";
 
+const IS_STRICT = !isFlagOff("writable_stream_spec_compliant_writer"); // about writers that are released
 const CLEARS_QUEUE = !isFlagOff("internal_writable_stream_abort_clears_queue");
 
 export const WRITABLE = 0;
@@ -227,7 +228,7 @@ function writerPut(writer, chunk, request) {
   const { stream } = writer;
   const { controller } = stream;
   const size = controller.sizeOf(chunk);
-  if (stream !== writer.stream) {
+  if (stream !== writer.stream && IS_STRICT) {
     request.failed(writerReleasedError());
   } else if (stream.state === ERRORED) {
     request.failed(stream.error);
@@ -260,7 +261,7 @@ export function releaseWriter(writer) {
   const { stream } = writer;
   const error = writerReleasedError();
   stream.controller.dropQueued(error);
-  writer.ready.reject(error);
+  if (IS_STRICT || writer.ready.pending) writer.ready.reject(error);
   writer.closed.reject(error);
   stream.writer = null;
   writer.stream = null;

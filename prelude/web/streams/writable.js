@@ -1,7 +1,7 @@
 // WritableStream, its writer and its controller. https://streams.spec.whatwg.org/#ws
 import { finishInterface } from "../../internal/interface.js";
 import {
-  INTERNAL, callback, dictionary, highWaterMark, illegalConstructor, illegalInvocation, isObject,
+  INTERNAL, callback, checkConstructors, dictionary, highWaterMark, illegalConstructor, illegalInvocation, isObject,
   queuingStrategy, rejected,
 } from "./common.js";
 import {
@@ -28,6 +28,7 @@ class WritableStream {
       this.#record = strategy;
       return;
     }
+    checkConstructors("WritableStream");
     if (underlyingSink === null) throw new TypeError("The underlying sink must be an object.");
     const sink = dictionary(underlyingSink, "The underlying sink");
     const abort = callback(sink, "abort", "underlyingSink");

@@ -3,6 +3,9 @@
 // The list is flat: name, value, name, value... It is parsed from #source at its first use.
 import { finishInterface } from "../../internal/interface.js";
 import { formDecode, formEncode } from "./percent.js";
+import { isFlagOff } from "../../internal/native.js";
+
+const IGNORES_VALUE = isFlagOff("urlsearchparams_delete_has_value_arg");
 
 /** https://url.spec.whatwg.org/#concept-urlencoded-parser, into a flat list. */
 function parseForm(text) {
@@ -122,7 +125,7 @@ export class URLSearchParams {
   delete(name, value = undefined) {
     need(1, arguments.length, "delete");
     name = toText(name);
-    if (value !== undefined) value = toText(value);
+    value = value === undefined || IGNORES_VALUE ? undefined : toText(value);
     const list = this.#items();
     let kept = 0;
     for (let i = 0; i < list.length; i += 2) {
@@ -158,7 +161,7 @@ export class URLSearchParams {
   has(name, value = undefined) {
     need(1, arguments.length, "has");
     name = toText(name);
-    if (value !== undefined) value = toText(value);
+    value = value === undefined || IGNORES_VALUE ? undefined : toText(value);
     const list = this.#items();
     for (let i = 0; i < list.length; i += 2) {
       if (list[i] === name && (value === undefined || list[i + 1] === value)) return true;

@@ -164,3 +164,9 @@ test("formData() needs a type it knows", async () => {
   await assertRejects(TypeError, new Response("x").formData(), /^Unrecognized Content-Type header value/);
   await assertRejects(TypeError, new Response(new Uint8Array(1)).formData());
 });
+
+test("the type of blob() is written as it was understood", async () => {
+  const typeOf = async (type) => (await new Response("", { headers: { "content-type": type } }).blob()).type;
+  assertEquals(await typeOf('Text/HTML; A="b"; c="d e"'), 'text/html;a=b;c="d e"');
+  assertEquals(await typeOf("text/plain;;x"), "text/plain");
+});
