@@ -1,6 +1,6 @@
 // The context of an event: what handlers receive as `ctx`.
-import { currentTrace } from "../internal/turn.js";
-import { native } from "../internal/native.js";
+import { currentOwner, currentTrace } from "../internal/turn.js";
+import { compatibilityFlags, native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
 import trace from "part:../internal/trace.js";
@@ -21,6 +21,32 @@ export const cacheContext = Object.freeze({ purge: async (options) => cache().pu
 /** @returns {ExecutionContext} */
 export function newContext(handle, props) {
   return new ExecutionContext(token, handle, props);
+}
+
+/**
+ * The flag nonclass_entrypoint_reuses_ctx_across_invocations: handlers that are no class's all get one `ctx`, without
+ * props; what they ask of it is the current event's.
+ */
+const REUSES = compatibilityFlags.has("nonclass_entrypoint_reuses_ctx_across_invocations");
+const living = new Map(); // by event, with that flag
+let shared = null;
+const current = () => {
+  const context = living.get(currentOwner());
+  if (context === undefined) throw new Error("There is no event whose context this could be.");
+  return context;
+};
+const makeShared = () => Object.create(ExecutionContext.prototype, {
+  waitUntil: { value: (promise) => current().waitUntil(promise) },
+  passThroughOnException: { value() {} },
+  abort: { value: (reason) => current().abort(reason) },
+  props: { value: {}, writable: true, enumerable: true, configurable: true },
+});
+
+/** The `ctx` of handlers that are no class's. */
+export function handlersContext(context, handle) {
+  if (!REUSES) return context;
+  living.set(handle, context);
+  return (shared ??= makeShared());
 }
 
 export class ExecutionContext {
@@ -95,6 +121,7 @@ export class ExecutionContext {
   }
 
   #done() {
+    if (REUSES) living.delete(this.#handle);
     native.eventDone(this.#handle);
     this.#lifetime?.release();
   }

@@ -6,7 +6,7 @@ import { setStarting } from "../internal/startup.js";
 import { Response } from "../web/fetch/response.js";
 import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/internal.js";
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
-import { newContext, contextAnswered } from "./context.js";
+import { newContext, contextAnswered, handlersContext } from "./context.js";
 import { setEntrypoints } from "./entrypoint.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
@@ -106,7 +106,7 @@ export function dispatchFetch(handle) {
     const request = requestFromNative(handle);
     if (currentTrace() !== 0) trace().noteRequest(request);
     if (handlers !== null && typeof handlers.fetch === "function") {
-      result = handlers.fetch(request, env, context);
+      result = handlers.fetch(request, env, handlersContext(context, handle));
     } else if (Entrypoint !== null && typeof Entrypoint.prototype.fetch === "function") {
       result = new Entrypoint(context, env).fetch(request);
     } else {

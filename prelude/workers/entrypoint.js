@@ -1,4 +1,5 @@
 // The entrypoints of a script: what its exports are to an event.
+import { handlersContext } from "./context.js";
 import { WorkerEntrypoint, env, setExports } from "./modules.js";
 import { makeExports } from "./service.js";
 
@@ -17,14 +18,14 @@ export class Entry {
   #handlers; // an object of functions, or null
   #instance; // of a class, or null
   #context;
-  constructor(name, context) {
+  constructor(name, context, handle) {
     const value = name === undefined ? exported.default : exported[name];
     if (!isEntrypoint(value)) {
       const what = name === undefined ? "The worker has no default export" : `The worker has no entrypoint "${name}"`;
       throw new TypeError(`${what}${typeof value === "function" ? " that is a class which extends WorkerEntrypoint" : ""}.`);
     }
-    this.#context = context;
     this.#instance = isClass(value) ? new value(context, env()) : null;
+    this.#context = this.#instance === null ? handlersContext(context, handle) : context;
     this.#handlers = this.#instance === null ? value : null;
   }
 

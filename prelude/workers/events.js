@@ -47,7 +47,7 @@ export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
 }
 
 async function run(handle, context, kind, entrypoint, method, bytes) {
-  const entry = new Entry(entrypoint, context);
+  const entry = new Entry(entrypoint, context, handle);
   if (kind === "rpc") {
     if (currentTrace() !== 0) trace().noteCall(method);
     const path = method.split(".");

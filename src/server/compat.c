@@ -103,7 +103,7 @@ static const struct cn_compat_flag flags[] = {
     {"allow_eval_during_startup", "disallow_eval_during_startup", "2025-06-01", NULL, NULL, ON},
     {"enable_request_signal", "disable_request_signal", NULL, NULL, NULL, ON},
     {"connect_pass_through", NULL, NULL, NULL, NULL, OFF},
-    {"nonclass_entrypoint_reuses_ctx_across_invocations", NULL, NULL, NULL, NULL, ON},
+    {"nonclass_entrypoint_reuses_ctx_across_invocations", NULL, NULL, NULL, NULL, BOTH},
     {"bind_asynclocalstorage_snapshot_to_request", "do_not_bind_asynclocalstorage_snapshot_to-request", "2025-06-16", NULL, NULL, ON},
     {"throw_on_unrecognized_import_assertion", "ignore_unrecognized_import_assertion", "2025-06-16", NULL, NULL, ON},
     {"python_workflows", "disable_python_workflows", NULL, "python_workers", "2025-09-20", OFF},

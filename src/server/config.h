@@ -143,7 +143,7 @@ struct cn_config_service {
     const char *service;
     const char *environment;
     const char *entrypoint;
-    const struct cn_confnode *props; /* a table */
+    const struct cn_confnode *props; /* of any kind */
 };
 
 struct cn_config_tail {

@@ -148,19 +148,15 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, st
             bool found = false;
             for (size_t j = 0; j < count && !found; j++)
                 found = strcmp(projects[j].config->name, name) == 0;
-            bool props_bad = service->props && service->props->kind != CN_CONF_TABLE;
-            char *place = found && !props_bad ? NULL : cn_deploy_entry_place(config, "services", k);
+            char *place = found ? NULL : cn_deploy_entry_place(config, "services", k);
             if (!found)
                 cn_err_set(err, CN_ENOTFOUND,
                            "%s: services: no project of this server is named \"%s\" (binding "
                            "%s); name its folder on the command line too",
                            place, name, service->binding);
-            else if (props_bad)
-                cn_err_set(err, CN_EINVALID, "%s: services: props of %s must be a table", place,
-                           service->binding);
             cn_free(name);
             cn_free(place);
-            if (!found || props_bad)
+            if (!found)
                 return err->code;
         }
     }
