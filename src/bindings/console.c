@@ -65,7 +65,8 @@ static JSValueRef native_on_unhandled_rejection(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* onErrorStack(function): called with an error whose stack is first looked at (js/engine/stacks.h). */
+/* onErrorStack(function): called with an error whose stack is first looked at (js/engine/stacks.h).
+ */
 static JSValueRef native_on_error_stack(CN_JS_NATIVE_ARGS)
 {
     JSObjectRef callback = cn_js_object(ctx, cn_js_arg(0));
