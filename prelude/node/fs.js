@@ -3,12 +3,24 @@
 // call back in a microtask; arguments that are wrong throw.
 import { Buffer } from "./buffer.js";
 import {
-  invalidArgType, invalidArgValue, missingArgs, nodeError, unsupportedOperation, validateBoolean, validateEncoding, validateFunction, validateInt32, validateInteger, validateObject, validateOneOf, validateString, validateUint32,
+  invalidArgType, invalidArgValue, missingArgs, nodeError, unsupportedOperation, validateBoolean, validateEncoding, validateFunction, validateInt32, validateInteger, validateObject, validateOneOf, validateString, validateUint32, readOptions,
 } from "./internal/errors.js";
 import { compileGlob } from "./internal/glob.js";
 import { getCwd } from "./internal/cwd.js";
 import * as vfs from "./internal/vfs.js";
 import { constants } from "./internal/fs_constants.js";
+
+// Options that several functions take: their defaults, and how they are checked.
+const SWITCH_OFF = [false, validateBoolean];
+const SWITCH_ON = [true, validateBoolean];
+const REMOVAL = { maxRetries: [0, validateUint32], recursive: SWITCH_OFF, retryDelay: [0, validateUint32] };
+const COPY = {
+  dereference: SWITCH_OFF, errorOnExist: SWITCH_OFF, force: SWITCH_ON, preserveTimestamps: SWITCH_OFF, recursive: SWITCH_OFF, verbatimSymlinks: SWITCH_OFF,
+  mode: [0, validateUint32], filter: [undefined],
+};
+const checkEncoding = (encoding, name) => {
+  if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue(name, encoding);
+};
 
 const { fsError, normalizePath } = vfs;
 const { F_OK, R_OK, W_OK, X_OK, O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_SYNC, S_IFMT, S_IFREG, S_IFDIR, S_IFCHR, S_IFLNK, S_IFBLK, S_IFIFO, S_IFSOCK } = constants;
@@ -142,9 +154,7 @@ export class Dir {
   #encoding;
   constructor(entries, path, options) {
     if (entries === null || entries === undefined) throw missingArgs("handle");
-    validateObject(options, "options");
-    const { encoding = "utf8" } = options;
-    validateString(encoding, "options.encoding");
+    const { encoding } = readOptions(options, { encoding: ["utf8", validateString] });
     this.#entries = entries;
     this.#path = path;
     this.#encoding = encoding;
@@ -236,10 +246,7 @@ const sync = {
     vfs.renameOrCopy(from, to, true);
   },
   cpSync(src, dest, options = {}) {
-    validateObject(options, "options");
-    const { dereference = false, errorOnExist = false, force = true, mode = 0, preserveTimestamps = false, recursive = false, verbatimSymlinks = false, filter } = options;
-    for (const [name, value] of Object.entries({ dereference, errorOnExist, force, preserveTimestamps, recursive, verbatimSymlinks })) validateBoolean(value, `options.${name}`);
-    validateUint32(mode, "options.mode");
+    const { dereference, errorOnExist, force, mode, recursive, filter } = readOptions(options, COPY);
     if (mode & constants.COPYFILE_FICLONE_FORCE) throw invalidArgValue("options.mode", "COPYFILE_FICLONE_FORCE is not supported");
     if (filter !== undefined) {
       if (typeof filter !== "function") throw invalidArgType("options.filter", "of type function", filter);
@@ -309,11 +316,7 @@ const sync = {
     return encoding === "buffer" ? Buffer.from(vfs.mkdtemp(normalizePath(prefix, encoding))) : vfs.mkdtemp(normalizePath(prefix, encoding));
   },
   opendirSync(path, options = {}) {
-    validateObject(options, "options");
-    const { encoding = "utf8", bufferSize = 32, recursive = false } = options;
-    if (encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
-    validateUint32(bufferSize, "options.bufferSize");
-    validateBoolean(recursive, "options.recursive");
+    const { encoding, recursive } = readOptions(options, { encoding: ["utf8", checkEncoding], bufferSize: [32, validateUint32], recursive: SWITCH_OFF });
     return new Dir(vfs.readdir(normalizePath(path), recursive), path, { encoding });
   },
   openSync(path, flags = "r", mode = 0o666) {
@@ -368,20 +371,11 @@ const sync = {
     vfs.renameOrCopy(normalizePath(src), normalizePath(dest), false);
   },
   rmdirSync(path, options = {}) {
-    validateObject(options, "options");
-    const { maxRetries = 0, recursive = false, retryDelay = 0 } = options;
-    validateUint32(maxRetries, "options.maxRetries");
-    validateBoolean(recursive, "options.recursive");
-    validateUint32(retryDelay, "options.retryDelay");
+    const { recursive } = readOptions(options, REMOVAL);
     vfs.rm(normalizePath(path), { recursive, force: false, dirOnly: true });
   },
   rmSync(path, options = {}) {
-    validateObject(options, "options");
-    const { force = false, maxRetries = 0, recursive = false, retryDelay = 0 } = options;
-    validateBoolean(force, "options.force");
-    validateUint32(maxRetries, "options.maxRetries");
-    validateBoolean(recursive, "options.recursive");
-    validateUint32(retryDelay, "options.retryDelay");
+    const { force, recursive } = readOptions(options, { force: SWITCH_OFF, ...REMOVAL });
     vfs.rm(normalizePath(path), { recursive, force, dirOnly: false });
   },
   statSync(path, options = {}) {
@@ -389,9 +383,7 @@ const sync = {
   },
   statfsSync(path, options = {}) {
     normalizePath(path);
-    validateObject(options, "options");
-    const { bigint = false } = options;
-    validateBoolean(bigint, "options.bigint");
+    const { bigint } = readOptions(options, { bigint: SWITCH_OFF });
     const zero = bigint ? 0n : 0;
     return { type: zero, bsize: zero, blocks: zero, bfree: zero, bavail: zero, files: zero, ffree: zero };
   },
@@ -449,11 +441,7 @@ function owner(uid, gid) {
   validateInteger(gid, "gid", -1, ID_MAX);
 }
 function statOptions(options) {
-  validateObject(options, "options");
-  const { bigint = false, throwIfNoEntry = true } = options;
-  validateBoolean(bigint, "options.bigint");
-  validateBoolean(throwIfNoEntry, "options.throwIfNoEntry");
-  return { bigint, throwIfNoEntry };
+  return readOptions(options, { bigint: SWITCH_OFF, throwIfNoEntry: SWITCH_ON });
 }
 function statOf(path, options, syscall, follow) {
   const { bigint, throwIfNoEntry } = statOptions(options);
@@ -652,9 +640,7 @@ for (const [name, args] of [["read", ["bytesRead", "buffer"]], ["write", ["bytes
 Object.defineProperty(callbacks.exists, Symbol.for("nodejs.util.promisify.custom"), { value: async (path) => sync.existsSync(path), configurable: true });
 
 async function openAsBlob(path, options = {}) {
-  validateObject(options, "options");
-  const { type = "" } = options;
-  validateString(type, "options.type");
+  const { type } = readOptions(options, { type: ["", validateString] });
   return new Blob([vfs.readAll(normalizePath(path))], { type });
 }
 

@@ -143,15 +143,12 @@ export class Agent extends EventEmitter {
     this.options = Object.assign(Object.create(null), options);
     this.options.noDelay ??= true;
     this.options.path = null;
-    this.keepAliveMsecs = this.options.keepAliveMsecs || 1000;
-    this.keepAlive = this.options.keepAlive || false;
-    this.maxSockets = this.options.maxSockets || Agent.defaultMaxSockets;
-    this.maxFreeSockets = this.options.maxFreeSockets || 256;
-    this.scheduling = this.options.scheduling || "lifo";
-    this.maxTotalSockets = this.options.maxTotalSockets;
+    const { maxTotalSockets } = this.options;
+    const defaults = { keepAliveMsecs: 1000, keepAlive: false, maxSockets: Agent.defaultMaxSockets, maxFreeSockets: 256, scheduling: "lifo" };
+    for (const name of Object.keys(defaults)) this[name] = this.options[name] || defaults[name];
     validateOneOf(this.scheduling, "scheduling", ["fifo", "lifo"]);
-    if (this.maxTotalSockets !== undefined) validateNumber(this.maxTotalSockets, "maxTotalSockets", 1);
-    else this.maxTotalSockets = Infinity;
+    if (maxTotalSockets !== undefined) validateNumber(maxTotalSockets, "maxTotalSockets", 1);
+    this.maxTotalSockets = maxTotalSockets ?? Infinity;
   }
   getName(options = {}) {
     let name = `${options.host || "localhost"}:${options.port || ""}:${options.localAddress || ""}`;

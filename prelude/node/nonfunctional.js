@@ -3,7 +3,7 @@
 import { Buffer } from "./buffer.js";
 import { EventEmitter } from "./events.js";
 import {
-  invalidArgType, invalidArgValue, nodeError, notImplemented, validateArray, validateBoolean, validateBuffer, validateFunction, validateInt32, validateObject, validateOneOf, validateString, validateUint32,
+  invalidArgType, invalidArgValue, nodeError, notImplemented, validateArray, validateBoolean, validateBuffer, validateFunction, validateInt32, validateObject, validateOneOf, validateString, validateUint32, optionally, readOptions,
 } from "./internal/errors.js";
 import { format } from "./internal/inspect.js";
 import { compatibilityFlags } from "./internal/internals.js";
@@ -368,20 +368,14 @@ export function vm() {
     validateObject(options, "options");
     return options;
   };
-  const checkSource = ({ filename = "", lineOffset = 0, columnOffset = 0, cachedData, produceCachedData = false, importModuleDynamically = false }) => {
-    validateBoolean(importModuleDynamically, "options.importModuleDynamically");
-    validateString(filename, "options.filename");
-    validateInt32(lineOffset, "options.lineOffset");
-    validateInt32(columnOffset, "options.columnOffset");
-    if (cachedData !== undefined) validateBuffer(cachedData, "options.cachedData");
-    validateBoolean(produceCachedData, "options.produceCachedData");
+  const checkSource = (options) => {
+    readOptions(options, {
+      importModuleDynamically: [false, validateBoolean], filename: ["", validateString], lineOffset: [0, validateInt32], columnOffset: [0, validateInt32],
+      cachedData: [undefined, optionally(validateBuffer)], produceCachedData: [false, validateBoolean],
+    });
   };
   const checkRun = (options) => {
-    validateObject(options, "options");
-    const { breakOnSigint = false, displayErrors = true, timeout } = options;
-    validateBoolean(breakOnSigint, "options.breakOnSigint");
-    validateBoolean(displayErrors, "options.displayErrors");
-    if (timeout !== undefined) validateUint32(timeout, "options.timeout", true);
+    readOptions(options, { breakOnSigint: [false, validateBoolean], displayErrors: [true, validateBoolean], timeout: [undefined, optionally((value, name) => validateUint32(value, name, true))] });
   };
   function isContext(object) {
     validateObject(object, "object", "array");
@@ -392,16 +386,11 @@ export function vm() {
   };
   function createContext(object = {}, options = {}) {
     if (object !== constants.DONT_CONTEXTIFY && isContext(object)) return object;
-    validateObject(options, "options");
-    const { name = "VM Context", origin, codeGeneration, microtaskMode, importModuleDynamically = false } = options;
-    validateString(name, "options.name");
-    if (origin !== undefined) validateString(origin, "options.origin");
-    validateBoolean(importModuleDynamically, "options.importModuleDynamically");
+    const { codeGeneration, microtaskMode } = readOptions(options, {
+      name: ["VM Context", validateString], origin: [undefined, optionally(validateString)], importModuleDynamically: [false, validateBoolean], codeGeneration: [undefined], microtaskMode: [undefined],
+    });
     if (codeGeneration !== undefined) {
-      validateObject(codeGeneration, "options.codeGeneration");
-      const { strings = true, wasm = true } = codeGeneration;
-      validateBoolean(strings, "options.codeGeneration.strings");
-      validateBoolean(wasm, "options.codeGeneration.wasm");
+      readOptions(codeGeneration, { strings: [true, validateBoolean], wasm: [true, validateBoolean] }, "options.codeGeneration");
     }
     validateOneOf(microtaskMode, "options.microtaskMode", ["afterEvaluate", undefined]);
     return Object.create(null, { [kContext]: { value: true } });
@@ -471,10 +460,8 @@ export function vm() {
       throw notImplemented("compileFunction");
     },
     measureMemory(options = {}) {
-      validateObject(options, "options");
-      const { mode = "summary", execution = "default" } = options;
-      validateOneOf(mode, "options.mode", ["summary", "detailed"]);
-      validateOneOf(execution, "options.execution", ["default", "eager"]);
+      const among = (...choices) => [choices[0], (value, name) => validateOneOf(value, name, choices)];
+      readOptions(options, { mode: among("summary", "detailed"), execution: among("default", "eager") });
       throw notImplemented("measureMemory");
     },
     constants,
@@ -484,14 +471,12 @@ export function vm() {
 export function wasi() {
   class WASI {
     constructor(options = { version: "unstable" }) {
-      validateObject(options, "options");
-      validateOneOf(options.version, "options.version", ["unstable", "preview1"]);
-      if (options.args !== undefined) validateArray(options.args, "options.args");
-      if (options.env !== undefined) validateObject(options.env, "options.env");
-      if (options.preopens !== undefined) validateObject(options.preopens, "options.preopens");
-      const { stdin = 0, stdout = 1, stderr = 2 } = options;
-      for (const [name, value] of Object.entries({ stdin, stdout, stderr })) validateInt32(value, `options.${name}`, 0);
-      if (options.returnOnExit !== undefined) validateBoolean(options.returnOnExit, "options.returnOnExit");
+      const descriptor = (number) => [number, (value, name) => validateInt32(value, name, 0)];
+      readOptions(options, {
+        version: [undefined, (value, name) => validateOneOf(value, name, ["unstable", "preview1"])],
+        args: [undefined, optionally(validateArray)], env: [undefined, optionally(validateObject)], preopens: [undefined, optionally(validateObject)],
+        stdin: descriptor(0), stdout: descriptor(1), stderr: descriptor(2), returnOnExit: [undefined, optionally(validateBoolean)],
+      });
       throw notImplemented("WASI");
     }
     getImportObject() { return {}; }
@@ -539,10 +524,7 @@ export function workerThreads() {
 
 export function v8() {
   const checkSnapshot = (options = {}) => {
-    validateObject(options, "options");
-    const { exposeInternals = false, exposeNumericValues = false } = options;
-    validateBoolean(exposeInternals, "options.exposeInternals");
-    validateBoolean(exposeNumericValues, "options.exposeNumericValues");
+    readOptions(options, { exposeInternals: [false, validateBoolean], exposeNumericValues: [false, validateBoolean] });
   };
   const zeros = (names) => Object.fromEntries(names.map((name) => [name, 0]));
   class Serializer {

@@ -154,16 +154,12 @@ export function ZlibBase(options, mode, handle, family, state) {
   Reflect.apply(Transform, this, [{ autoDestroy: true, ...options }]);
   this[kFailure] = null;
   this.bytesWritten = 0;
-  this._handle = handle;
-  this._outBuffer = Buffer.allocUnsafe(chunkSize);
-  this._outOffset = 0;
-  this._chunkSize = chunkSize;
-  this._defaultFlushFlag = flush;
-  this._finishFlushFlag = finishFlush;
-  this._defaultFullFlushFlag = fullFlush;
-  this._info = Boolean(options?.info);
-  this._maxOutputLength = maxOutputLength;
-  this._writeState = state;
+  // Names that programs look at.
+  Object.assign(this, {
+    _writeState: state, _handle: handle, _chunkSize: chunkSize, _maxOutputLength: maxOutputLength, _info: Boolean(options?.info),
+    _outOffset: 0, _outBuffer: Buffer.allocUnsafe(chunkSize),
+    _defaultFullFlushFlag: fullFlush, _defaultFlushFlag: flush, _finishFlushFlag: finishFlush,
+  });
   Object.defineProperties(this, { _mode: { value: mode }, _family: { value: family }, _oneShot: { value: false, writable: true } });
 }
 Object.setPrototypeOf(ZlibBase.prototype, Transform.prototype);

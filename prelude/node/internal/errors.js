@@ -125,6 +125,23 @@ export function validateObject(value, name, ...allow) {
   if (typeof value === "function" && allow.includes("function")) return;
   throw invalidArgType(name, "of type object", value);
 }
+/**
+ * Options as a table says: {name: [default, check]}. Each is checked as "options.name" in the table's order; `optionally` leaves
+ * out what is not given.
+ */
+export function readOptions(options, table, prefix = "options") {
+  validateObject(options, prefix);
+  const values = {};
+  for (const name of Object.keys(table)) {
+    const [fallback, check] = table[name];
+    values[name] = options[name] === undefined ? fallback : options[name];
+    check?.(values[name], `${prefix}.${name}`);
+  }
+  return values;
+}
+export const optionally = (check) => (value, name) => {
+  if (value !== undefined) check(value, name);
+};
 export function validateNumber(value, name, min = undefined, max = undefined) {
   if (typeof value !== "number") throw invalidArgType(name, "of type number", value);
   if ((min !== undefined && value < min) || (max !== undefined && value > max) || ((min !== undefined || max !== undefined) && Number.isNaN(value))) {

@@ -1,7 +1,12 @@
 // Streams of Node.js as Web streams and back: toWeb() and fromWeb() of Readable, Writable and Duplex.
 import stream from "readable-stream";
 import { Buffer } from "../buffer.js";
-import { abortError, invalidArgType, invalidArgValue, nodeError, validateBoolean, validateObject } from "./errors.js";
+import { abortError, invalidArgType, invalidArgValue, nodeError, readOptions, validateBoolean, validateObject } from "./errors.js";
+
+const COMMON = { highWaterMark: [undefined], signal: [undefined] };
+const checkEncoding = (encoding, name) => {
+  if (encoding !== undefined && !Buffer.isEncoding(encoding)) throw invalidArgValue(name, encoding);
+};
 
 const { Readable, Writable, Duplex, finished, destroy, isReadable, isWritable } = stream;
 const prematureClose = () => nodeError(Error, "ERR_STREAM_PREMATURE_CLOSE", "Premature close");
@@ -54,10 +59,7 @@ export function readableToWeb(readable, options = {}) {
 
 export function readableFromWeb(web, options = {}) {
   if (!isWebReadable(web)) throw invalidArgType("readableStream", ["ReadableStream"], web);
-  validateObject(options, "options");
-  const { highWaterMark, encoding, objectMode = false, signal } = options;
-  if (encoding !== undefined && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
-  validateBoolean(objectMode, "options.objectMode");
+  const { highWaterMark, encoding, objectMode, signal } = readOptions(options, { ...COMMON, encoding: [undefined, checkEncoding], objectMode: [false, validateBoolean] });
   const reader = web.getReader();
   let closed = false;
   const readable = new Readable({
@@ -163,10 +165,7 @@ function writableParts(writer, get) {
 
 export function writableFromWeb(web, options = {}) {
   if (!isWebWritable(web)) throw invalidArgType("writableStream", ["WritableStream"], web);
-  validateObject(options, "options");
-  const { highWaterMark, decodeStrings = true, objectMode = false, signal } = options;
-  validateBoolean(objectMode, "options.objectMode");
-  validateBoolean(decodeStrings, "options.decodeStrings");
+  const { highWaterMark, decodeStrings, objectMode, signal } = readOptions(options, { ...COMMON, objectMode: [false, validateBoolean], decodeStrings: [true, validateBoolean] });
   const parts = writableParts(web.getWriter(), () => writable);
   const writable = new Writable({
     highWaterMark, objectMode, decodeStrings, signal, write: parts.write, writev: parts.writev, final: parts.final,
@@ -199,9 +198,7 @@ export function duplexFromWeb(pair = {}, options = {}) {
   const { readable: webReadable, writable: webWritable } = pair;
   if (!isWebReadable(webReadable)) throw invalidArgType("pair.readable", ["ReadableStream"], webReadable);
   if (!isWebWritable(webWritable)) throw invalidArgType("pair.writable", ["WritableStream"], webWritable);
-  validateObject(options, "options");
-  const { allowHalfOpen = false, objectMode = false, encoding, decodeStrings = true, highWaterMark, signal } = options;
-  if (encoding !== undefined && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding);
+  const { allowHalfOpen, objectMode, encoding, decodeStrings, highWaterMark, signal } = readOptions(options, { ...COMMON, allowHalfOpen: [false], objectMode: [false], encoding: [undefined, checkEncoding], decodeStrings: [true] });
   const parts = writableParts(webWritable.getWriter(), () => duplex);
   const reader = webReadable.getReader();
   let readClosed = false;
