@@ -1,6 +1,6 @@
 // node:os: a machine that tells nothing about itself.
 import { Buffer } from "./buffer.js";
-import { invalidArgValue, validateNumber, validateObject } from "./internal/errors.js";
+import { invalidArgValue, validateNumber, readOptions } from "./internal/errors.js";
 import data from "./data/os-constants.json";
 
 const bare = (object) => Object.assign(Object.create(null), object);
@@ -36,9 +36,12 @@ export default {
   type: () => "Linux",
   uptime: () => 0,
   userInfo(options = {}) {
-    validateObject(options, "options");
-    const { encoding = null } = options;
-    if (encoding !== null && encoding !== "buffer" && !Buffer.isEncoding(encoding)) throw invalidArgValue("options.encoding", encoding, "must be a valid encoding");
+    readOptions(options, {
+      encoding: [null, (encoding, name) => {
+        const known = encoding === null || encoding === "buffer" || Buffer.isEncoding(encoding);
+        if (!known) throw invalidArgValue(name, encoding, "must be a valid encoding");
+      }],
+    });
     return {};
   },
   version: () => "",

@@ -115,7 +115,8 @@ export function convertALPNProtocols(protocols, out) {
     });
     out.ALPNProtocols = Buffer.concat(parts);
   } else if (ArrayBuffer.isView(protocols)) {
-    out.ALPNProtocols = Buffer.from(protocols.buffer.slice(protocols.byteOffset, protocols.byteOffset + protocols.byteLength));
+    const { buffer, byteOffset, byteLength } = protocols;
+    out.ALPNProtocols = Buffer.concat([Buffer.from(buffer, byteOffset, byteLength)]); // a copy
   }
 }
 

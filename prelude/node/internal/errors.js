@@ -168,9 +168,9 @@ export function validateBuffer(value, name = "buffer") {
   if (!ArrayBuffer.isView(value)) throw invalidArgType(name, ["Buffer", "TypedArray", "DataView"], value);
 }
 export function validateAbortSignal(signal, name) {
-  if (signal !== undefined && (signal === null || typeof signal !== "object" || !("aborted" in signal))) {
-    throw invalidArgType(name, ["AbortSignal"], signal);
-  }
+  if (signal === undefined) return;
+  const canAbort = typeof signal === "object" && signal !== null && "aborted" in signal;
+  if (!canAbort) throw invalidArgType(name, ["AbortSignal"], signal);
 }
 export function validateEncoding(data, encoding) {
   if (`${encoding}`.toLowerCase() === "hex" && data.length % 2 !== 0) {
