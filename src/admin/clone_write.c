@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin/clone_write.c - JSON as a stored JavaScript value: docs/structured-clone.md. */
-#include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,6 +7,7 @@
 
 #include "admin/clone.h"
 #include "base/buf.h"
+#include "base/hexdigit.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "text/base64.h"
@@ -148,11 +148,6 @@ static int write_odd_number(struct cn_buf *out, const struct cn_json *json, stru
     return cn_err_set(err, CN_EINVALID, "$number must be NaN, Infinity, -Infinity or -0");
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
-}
-
 /* "0x1f", "-0x1f" */
 static int write_bigint(struct cn_buf *out, const struct cn_json *json, struct cn_err *err)
 {
@@ -162,7 +157,7 @@ static int write_bigint(struct cn_buf *out, const struct cn_json *json, struct c
     size_t count = strlen(text) > (size_t)negative + 2 ? strlen(digits) : 0;
     bool good = count > 0 && strncmp(text + negative, "0x", 2) == 0;
     for (size_t i = 0; i < count && good; i++)
-        good = hex_digit(digits[i]) >= 0;
+        good = cn_hexdigit_value((unsigned char)digits[i]) >= 0;
     if (!good)
         return cn_err_set(err, CN_EINVALID, "$bigint must be hexadecimal: 0x1f");
     while (count > 1 && *digits == '0') {
@@ -175,8 +170,9 @@ static int write_bigint(struct cn_buf *out, const struct cn_json *json, struct c
     write_uint(out, size);
     for (size_t i = 0; i < size; i++) { /* the lowest first */
         size_t low = count - 1 - 2 * i;
-        int high = low > 0 ? hex_digit(digits[low - 1]) : 0;
-        cn_buf_append_byte(out, (uint8_t)(high << 4 | hex_digit(digits[low])));
+        int high = low > 0 ? cn_hexdigit_value((unsigned char)digits[low - 1]) : 0;
+        cn_buf_append_byte(out,
+                           (uint8_t)(high << 4 | cn_hexdigit_value((unsigned char)digits[low])));
     }
     return 0;
 }

@@ -16,6 +16,8 @@
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
+#include "text/hex.h"
+#include "text/percent.h"
 #include "text/utf16.h"
 
 #define TURN_WAIT_US 5000000 /* for other calls on the same object */
@@ -89,37 +91,20 @@ static bool takes_raw_body(const struct route *route)
 
 /* --- the request ----------------------------------------------------------------------------- */
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Decodes %xx in place (and + in a query); returns the size, or -1: malformed. */
-static ptrdiff_t percent_decode(char *text, bool query)
+static ptrdiff_t decode(char *text, bool query)
 {
-    char *out = text;
-    for (const char *at = text; *at; at++) {
-        if (*at == '%') {
-            int high = hex_value(at[1]), low = high < 0 ? -1 : hex_value(at[2]);
-            if (low < 0)
-                return -1;
-            *out++ = (char)(high * 16 + low);
-            at += 2;
-        } else {
-            *out++ = query && *at == '+' ? ' ' : *at;
-        }
-    }
-    *out = 0;
-    return out - text;
+    unsigned flags = CN_PERCENT_STRICT | (query ? CN_PERCENT_FORM : 0);
+    ptrdiff_t size = cn_percent_decode(text, strlen(text), flags, text);
+    if (size >= 0)
+        text[size] = 0;
+    return size;
 }
 
 /* The same for what may not hold a NUL. */
 static bool decode_text(char *text, bool query)
 {
-    ptrdiff_t size = percent_decode(text, query);
+    ptrdiff_t size = decode(text, query);
     return size >= 0 && strlen(text) == (size_t)size;
 }
 
@@ -168,7 +153,7 @@ static bool path_fits(const char *path, const struct route *route)
 static int take_rest(struct cn_control_call *call, char *text, struct cn_err *err)
 {
     const char *key = cn_control_param(call, "key");
-    ptrdiff_t size = percent_decode(text, false);
+    ptrdiff_t size = decode(text, false);
     if (size == 0 && key) {
         text = (char *)key;
         size = (ptrdiff_t)strlen(key);
@@ -518,10 +503,8 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
 
 void cn_control_append_cursor(struct cn_buf *out, char kind, const void *bytes, size_t size)
 {
-    const uint8_t *at = bytes;
     cn_buf_printf(out, "\"%c", kind);
-    for (size_t i = 0; i < size; i++)
-        cn_buf_printf(out, "%02x", at[i]);
+    cn_hex_append(out, bytes, size);
     cn_buf_append_byte(out, '"');
 }
 
@@ -533,10 +516,10 @@ int cn_control_read_cursor(struct cn_control_call *call, const char *kinds, stru
         return 0;
     size_t size = strlen(text);
     bool good = strchr(kinds, text[0]) && size % 2 == 1 && size > 1;
-    for (size_t i = 1; good && i < size; i += 2) {
-        int high = hex_value(text[i]), low = hex_value(text[i + 1]);
-        good = high >= 0 && low >= 0;
-        cn_buf_append_byte(bytes, (uint8_t)(high * 16 + low));
+    if (good) {
+        cn_buf_reserve(bytes, size / 2);
+        good = cn_hex_decode(text + 1, size / 2, bytes->data + bytes->size);
+        bytes->size += good ? size / 2 : 0;
     }
     return good ? text[0] : cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
 }

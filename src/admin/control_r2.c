@@ -16,6 +16,7 @@
 #include "object/node.h"
 #include "service/r2/r2.h"
 #include "service/r2/r2_writer.h"
+#include "text/hex.h"
 
 #define PIECE_SIZE ((size_t)256 << 10)
 #define METADATA_MAX 8192
@@ -356,8 +357,7 @@ static void refer_to_body(struct cn_r2_call *request, struct cn_r2_writer *write
                           const struct cn_r2_written *written)
 {
     struct cn_buf md5 = {0};
-    for (unsigned i = 0; i < written->md5_size; i++)
-        cn_buf_printf(&md5, "%02x", written->md5[i]);
+    cn_hex_append(&md5, written->md5, written->md5_size);
     cn_buf_text(&md5);
     request->etag = (char *)cn_buf_take(&md5);
     request->checksums = cn_sprintf("{\"md5\":\"%s\"}", request->etag);

@@ -24,32 +24,21 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "text/percent.h"
 
 #define CACHE_CONTROL "public, max-age=0, must-revalidate"
 
 /* ---- paths -------------------------------------------------------------------------- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The path with its escapes resolved and runs of slashes made one. */
 static void decode_path(const char *path, size_t size, struct cn_buf *out)
 {
-    for (size_t i = 0; i < size; i++) {
-        char c = path[i];
-        if (c == '%' && i + 2 < size && hex_value(path[i + 1]) >= 0 &&
-            hex_value(path[i + 2]) >= 0) {
-            c = (char)(hex_value(path[i + 1]) << 4 | hex_value(path[i + 2]));
-            i += 2;
-        }
-        if (c == '/' && out->size && out->data[out->size - 1] == '/')
-            continue;
-        cn_buf_append_byte(out, (uint8_t)c);
+    cn_buf_reserve(out, size);
+    char *text = (char *)out->data;
+    size_t decoded = (size_t)cn_percent_decode(path, size, 0, text);
+    for (size_t i = 0; i < decoded; i++) { /* in place */
+        if (text[i] != '/' || !out->size || text[out->size - 1] != '/')
+            text[out->size++] = text[i];
     }
     cn_buf_text(out);
 }
@@ -57,13 +46,7 @@ static void decode_path(const char *path, size_t size, struct cn_buf *out)
 /* The one way to write a path in a URL. */
 static void encode_path(const char *path, size_t size, struct cn_buf *out)
 {
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)path[i];
-        if (isalnum(c) || strchr("/-_.!~*'()", c))
-            cn_buf_append_byte(out, c);
-        else
-            cn_buf_printf(out, "%%%02X", c);
-    }
+    cn_percent_encode(out, path, size, "/-_.!~*'()");
     cn_buf_text(out);
 }
 

@@ -13,6 +13,7 @@
 #include "net/server.h"
 #include "object/node.h"
 #include "service/cron/cron.h"
+#include "text/percent.h"
 #include "worker/background.h"
 #include "worker/script.h"
 
@@ -399,16 +400,15 @@ static bool query_value(struct cn_http_text target, const char *name, char *out,
         const char *limit = stop ? stop : end;
         if ((size_t)(limit - at) > name_size && memcmp(at, name, name_size) == 0 &&
             at[name_size] == '=') {
-            size_t used = 0;
-            for (at += name_size + 1; at < limit && used + 1 < size; at++) {
-                unsigned byte = (unsigned char)*at;
-                if (*at == '+')
-                    byte = ' ';
-                else if (*at == '%' && limit - at > 2 && sscanf(at + 1, "%2x", &byte) == 1)
-                    at += 2;
-                out[used++] = (char)byte;
-            }
+            at += name_size + 1;
+            char *whole = cn_alloc((size_t)(limit - at) + 1);
+            size_t used =
+                (size_t)cn_percent_decode(at, (size_t)(limit - at), CN_PERCENT_FORM, whole);
+            if (used >= size)
+                used = size - 1;
+            memcpy(out, whole, used);
             out[used] = 0;
+            cn_free(whole);
             return true;
         }
         at = stop;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hexdigit.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -104,7 +105,6 @@ void cn_buf_append_html(struct cn_buf *buf, const char *text, size_t length)
 
 void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
 {
-    static const char hex[] = "0123456789abcdef";
     cn_buf_append_byte(buf, '"');
     for (size_t i = 0; i < length;) {
         uint8_t c = (uint8_t)text[i];
@@ -115,7 +115,8 @@ void cn_buf_append_json(struct cn_buf *buf, const char *text, size_t length)
             cn_buf_append(buf, "\\n", 2);
             i++;
         } else if (c < 0x20 || c == 0x7f) {
-            cn_buf_append(buf, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+            cn_buf_append(buf, (char[]){'\\', 'u', '0', '0', cn_hexdigit(c >> 4), cn_hexdigit(c)},
+                          6);
             i++;
         } else if (c < 0x80) {
             size_t end = i + 1;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hexdigit.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -71,10 +72,7 @@ static int hex_digits(struct scan *scan)
         if (scan->at == scan->end)
             return -1;
         char c = *scan->at++;
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        int digit = cn_hexdigit_value((unsigned char)c);
         if (digit < 0)
             return -1;
         value = value * 16 + digit;

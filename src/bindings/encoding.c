@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "border/encoding.h"
 #include "js/native.h"
+#include "text/base64.h"
 #include "text/decoder.h"
 
 /* utf8Encode(string) -> Uint8Array */
@@ -199,9 +200,6 @@ static JSValueRef native_text_decode(CN_JS_NATIVE_ARGS)
     return result;
 }
 
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /* base64Encode(string) -> string, or null if a character is above U+00FF */
 static JSValueRef native_base64_encode(CN_JS_NATIVE_ARGS)
 {
@@ -210,37 +208,16 @@ static JSValueRef native_base64_encode(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     const JSChar *units = JSStringGetCharactersPtr(string);
     size_t length = JSStringGetLength(string);
-    uint8_t *out = cn_alloc((length + 2) / 3 * 4 + 1);
-    size_t size = 0;
-    unsigned all = 0;
-    for (size_t i = 0; i < length; i += 3) {
-        unsigned a = units[i], b = i + 1 < length ? units[i + 1] : 0,
-                 c = i + 2 < length ? units[i + 2] : 0;
-        all |= a | b | c;
-        out[size++] = (uint8_t)base64_digits[a >> 2 & 63];
-        out[size++] = (uint8_t)base64_digits[(a << 4 | b >> 4) & 63];
-        out[size++] = i + 1 < length ? (uint8_t)base64_digits[(b << 2 | c >> 6) & 63] : '=';
-        out[size++] = i + 2 < length ? (uint8_t)base64_digits[c & 63] : '=';
-    }
+    uint8_t *out = cn_alloc(cn_base64_size(length) + 1);
+    bool bytes = cn_base64_encode_units(units, length, out);
     JSStringRelease(string);
-    JSValueRef result = all > 0xff ? JSValueMakeNull(ctx) : cn_js_latin1(ctx, out, size);
+    JSValueRef result =
+        bytes ? cn_js_latin1(ctx, out, cn_base64_size(length)) : JSValueMakeNull(ctx);
     cn_free(out);
     return result;
 }
 
-static int base64_value(unsigned c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (int)c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return (int)c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return (int)c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* base64Decode(string) -> string of bytes, or null: the forgiving-base64 decode of
- * https://infra.spec.whatwg.org/#forgiving-base64-decode */
+/* base64Decode(string) -> string of bytes, or null */
 static JSValueRef native_base64_decode(CN_JS_NATIVE_ARGS)
 {
     JSStringRef string = JSValueToStringCopy(ctx, cn_js_arg(0), exception);
@@ -249,37 +226,9 @@ static JSValueRef native_base64_decode(CN_JS_NATIVE_ARGS)
     const JSChar *units = JSStringGetCharactersPtr(string);
     size_t length = JSStringGetLength(string);
     uint8_t *out = cn_alloc(length / 4 * 3 + 4);
-    size_t size = 0, digits = 0, padding = 0;
-    uint32_t bits = 0;
-    bool valid = true;
-    for (size_t i = 0; i < length && valid; i++) {
-        unsigned c = units[i];
-        if (c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r')
-            continue;
-        if (c == '=') {
-            valid = ++padding <= 2;
-            continue;
-        }
-        int value = base64_value(c);
-        valid = value >= 0 && padding == 0;
-        bits = bits << 6 | (uint32_t)(value & 63);
-        if (++digits % 4 == 0) {
-            out[size++] = (uint8_t)(bits >> 16);
-            out[size++] = (uint8_t)(bits >> 8);
-            out[size++] = (uint8_t)bits;
-        }
-    }
+    size_t size;
+    bool valid = cn_base64_decode_units(units, length, out, &size);
     JSStringRelease(string);
-    if (padding && (digits + padding) % 4 != 0)
-        valid = false;
-    if (digits % 4 == 1) {
-        valid = false;
-    } else if (digits % 4 == 2) {
-        out[size++] = (uint8_t)(bits >> 4);
-    } else if (digits % 4 == 3) {
-        out[size++] = (uint8_t)(bits >> 10);
-        out[size++] = (uint8_t)(bits >> 2);
-    }
     JSValueRef result = valid ? cn_js_latin1(ctx, out, size) : JSValueMakeNull(ctx);
     cn_free(out);
     return result;

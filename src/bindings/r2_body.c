@@ -21,6 +21,7 @@
 #include "service/r2/r2.h"
 #include "service/r2/r2_seal.h"
 #include "service/r2/r2_writer.h"
+#include "text/hex.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -65,12 +66,6 @@ struct cn_blobs *cn_r2_blobs(JSContextRef ctx)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static void hex(const uint8_t *bytes, size_t size, char *out)
-{
-    for (size_t i = 0; i < size; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
 /* r2Writer(sha | undefined, blobOnly, key | undefined) -> writer; sha is OpenSSL's name */
 static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
 {
@@ -114,9 +109,9 @@ static JSValueRef finished(JSContextRef ctx, struct write_work *write)
     const struct cn_r2_written *written = &write->written;
     char blob[2 * CN_BLOB_ID_SIZE + 1], md5[2 * CN_R2_DIGEST_MAX + 1],
         sha[2 * CN_R2_DIGEST_MAX + 1];
-    hex(written->blob.bytes, CN_BLOB_ID_SIZE, blob);
-    hex(written->md5, written->md5_size, md5);
-    hex(written->sha, written->sha_size, sha);
+    cn_hex_encode(written->blob.bytes, CN_BLOB_ID_SIZE, blob);
+    cn_hex_encode(written->md5, written->md5_size, md5);
+    cn_hex_encode(written->sha, written->sha_size, sha);
     JSValueRef values[] = {
         written->in_blob ? cn_js_text_z(ctx, blob) : JSValueMakeNull(ctx),
         JSValueMakeNumber(ctx, (double)body->size),
@@ -241,7 +236,7 @@ static JSValueRef native_r2_begun(CN_JS_NATIVE_ARGS)
     char blob[2 * CN_BLOB_ID_SIZE + 1];
     if (!writer || !(writer->busy || !cn_r2_writer_in_memory(&writer->body, 0)))
         return JSValueMakeUndefined(ctx);
-    hex(writer->body.id.bytes, CN_BLOB_ID_SIZE, blob);
+    cn_hex_encode(writer->body.id.bytes, CN_BLOB_ID_SIZE, blob);
     return cn_js_text_z(ctx, blob);
 }
 
@@ -255,7 +250,7 @@ static JSValueRef native_r2_md5(CN_JS_NATIVE_ARGS)
     if (!cn_js_bytes(ctx, cn_js_arg(0), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "r2: not a buffer");
     EVP_Digest(bytes, size, md5, &md5_size, EVP_md5(), NULL);
-    hex(md5, md5_size, text);
+    cn_hex_encode(md5, md5_size, text);
     return cn_js_text_z(ctx, text);
 }
 

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "server/offline_lane.h"
+#include "text/percent.h"
 
 #define HEAD_SIZE_MAX (16u << 10)
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
@@ -361,11 +362,5 @@ void cn_api_append_param(struct cn_buf *target, const char *name, const char *va
 
 void cn_api_append_bytes(struct cn_buf *target, const void *bytes, size_t size)
 {
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = at[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     c == '-' || c == '_' || c == '.' || c == '~';
-        cn_buf_printf(target, plain ? "%c" : "%%%02X", c);
-    }
+    cn_percent_encode(target, bytes, size, CN_PERCENT_UNRESERVED);
 }

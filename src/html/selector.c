@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/hexdigit.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -102,15 +103,6 @@ static bool is_name_char(uint8_t c)
            c >= 0x80;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if ((c | 32) >= 'a' && (c | 32) <= 'f')
-        return (c | 32) - 'a' + 10;
-    return -1;
-}
-
 static void append_code_point(struct cn_buf *out, uint32_t c)
 {
     char bytes[4];
@@ -125,8 +117,8 @@ static bool take_escape(struct parser *parser, struct cn_buf *out)
         return false;
     uint32_t value = 0;
     int digits = 0;
-    while (digits < 6 && parser->at < parser->end && hex_value(*parser->at) >= 0) {
-        value = value * 16 + (uint32_t)hex_value(*parser->at++);
+    while (digits < 6 && parser->at < parser->end && cn_hexdigit_value((uint8_t)*parser->at) >= 0) {
+        value = value * 16 + (uint32_t)cn_hexdigit_value((uint8_t)*parser->at++);
         digits++;
     }
     if (digits == 0) {

@@ -29,6 +29,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/hexdigit.h"
 
 /* Longest method, two spaces, "HTTP/1.1": what a request line has besides its target. */
 #define REQUEST_LINE_SLACK 64
@@ -395,21 +396,13 @@ enum {
     STATE_DONE,
 };
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One byte of a size line. */
 static int size_step(struct cn_http_chunked *chunked, uint8_t c)
 {
     int digit;
     switch (chunked->state) {
     case STATE_SIZE:
-        digit = hex_digit(c);
+        digit = cn_hexdigit_value(c);
         if (digit >= 0) {
             if (++chunked->digit_count > CHUNK_DIGITS_MAX)
                 return CN_EPROTOCOL;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hexdigit.h"
 #include "base/mem.h"
 
 #define FIXED_SIZE_MAX 256 /* status line, Date, length, Connection, empty line */
@@ -53,11 +54,10 @@ static char *put_number(char *at, uint64_t value)
 
 static char *put_hex(char *at, uint64_t value)
 {
-    static const char hex[] = "0123456789abcdef";
     char digits[16];
     size_t count = 0;
     do {
-        digits[sizeof(digits) - ++count] = hex[value & 15];
+        digits[sizeof(digits) - ++count] = cn_hexdigit((unsigned)value);
         value >>= 4;
     } while (value > 0);
     return put(at, digits + sizeof(digits) - count, count);

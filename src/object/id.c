@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "text/hex.h"
 
 enum { KIND_NAME = 0, KIND_UNIQUE = 1 };
 #define JURISDICTION_SHIFT 4
@@ -70,36 +71,14 @@ enum cn_jurisdiction cn_id_jurisdiction(const uint8_t id[CN_OBJECT_ID_SIZE])
 
 void cn_id_to_hex(const uint8_t id[CN_OBJECT_ID_SIZE], char hex[CN_OBJECT_HEX_SIZE + 1])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < CN_OBJECT_ID_SIZE; i++) {
-        hex[2 * i] = digits[id[i] >> 4];
-        hex[2 * i + 1] = digits[id[i] & 15];
-    }
-    hex[CN_OBJECT_HEX_SIZE] = 0;
-}
-
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
+    cn_hex_encode(id, CN_OBJECT_ID_SIZE, hex);
 }
 
 bool cn_id_from_hex(const char *hex, size_t size, uint8_t id[CN_OBJECT_ID_SIZE])
 {
-    if (size != CN_OBJECT_HEX_SIZE)
-        return false;
     uint8_t out[CN_OBJECT_ID_SIZE];
-    for (size_t i = 0; i < CN_OBJECT_ID_SIZE; i++) {
-        int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
+    if (size != CN_OBJECT_HEX_SIZE || !cn_hex_decode(hex, CN_OBJECT_ID_SIZE, out))
+        return false;
     memcpy(id, out, sizeof(out));
     return true;
 }

@@ -14,6 +14,7 @@
 #include "base/rand.h"
 #include "server/address.h"
 #include "server/config.h"
+#include "text/hex.h"
 
 #define ADDRESS_DEFAULT "127.0.0.1:8788"
 #define TOKEN_SIZE_MIN 16
@@ -33,8 +34,8 @@ static void token_make(char text[TOKEN_FILE_SIZE + 1])
     cn_rand_secure(random, sizeof(random));
     int at = snprintf(text, TOKEN_FILE_SIZE + 1, TOKEN_PREFIX);
     const char *digits = text + at;
-    for (size_t i = 0; i < sizeof(random); i++)
-        at += snprintf(text + at, 3, "%02x", random[i]);
+    cn_hex_encode(random, sizeof(random), text + at);
+    at += TOKEN_DIGITS;
     snprintf(text + at, 10, "%08x\n", cn_crc32c(0, digits, TOKEN_DIGITS));
 }
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "server/config.h"
 #include "server/confnode.h"
+#include "text/percent.h"
 
 #define INTERVAL_S_DEFAULT 15
 #define TIMEOUT_MS_DEFAULT 10000
@@ -67,19 +68,8 @@ static char *decode(const char *from, const char *end)
         from++;
     while (end > from && end[-1] == ' ')
         end--;
-    char *out = cn_alloc((size_t)(end - from) + 1), *at = out;
-    while (from < end) {
-        unsigned byte;
-        int used = 0;
-        if (*from == '%' && end - from >= 3 && sscanf(from + 1, "%2x%n", &byte, &used) == 1 &&
-            used == 2) {
-            *at++ = (char)byte;
-            from += 3;
-        } else {
-            *at++ = *from++;
-        }
-    }
-    *at = 0;
+    char *out = cn_alloc((size_t)(end - from) + 1);
+    out[cn_percent_decode(from, (size_t)(end - from), 0, out)] = 0;
     return out;
 }
 

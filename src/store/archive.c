@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "store/segment.h"
 #include "store/sums.h"
+#include "text/hex.h"
 
 #define ZSTD_LEVEL 3
 /* Claims of a file beyond these are not believed: nothing we write reaches them. */
@@ -63,8 +64,8 @@ void cn_archive_image_path(const struct cn_object_key *key, uint64_t lsn,
 {
     int at = snprintf(path, CN_ARCHIVE_PATH_MAX, "history/%016" PRIx64 "-%08" PRIx32 "-", lsn,
                       key->namespace_id);
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++)
-        at += snprintf(path + at, CN_ARCHIVE_PATH_MAX - (size_t)at, "%02x", key->id[i]);
+    cn_hex_encode(key->id, CN_OBJECT_ID_SIZE, path + at);
+    at += 2 * CN_OBJECT_ID_SIZE;
     snprintf(path + at, CN_ARCHIVE_PATH_MAX - (size_t)at, ".img");
 }
 

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "text/hex.h"
 
 #define BUFFER_SIZE (256u << 10) /* bytes gathered before they are written */
 
@@ -41,26 +42,17 @@ struct cn_blob_reader {
 
 static void id_text(const struct cn_blob_id *id, char text[CN_BLOB_ID_SIZE * 2 + 1])
 {
-    for (int i = 0; i < CN_BLOB_ID_SIZE; i++)
-        snprintf(text + 2 * i, 3, "%02x", id->bytes[i]);
+    cn_hex_encode(id->bytes, CN_BLOB_ID_SIZE, text);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
+/* Only as id_text() writes it. */
 static bool id_parse(const char *text, struct cn_blob_id *id)
 {
-    if (strlen(text) != CN_BLOB_ID_SIZE * 2)
+    char again[CN_BLOB_ID_SIZE * 2 + 1];
+    if (strlen(text) != CN_BLOB_ID_SIZE * 2 || !cn_hex_decode(text, CN_BLOB_ID_SIZE, id->bytes))
         return false;
-    for (int i = 0; i < CN_BLOB_ID_SIZE; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        id->bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    id_text(id, again);
+    return strcmp(again, text) == 0;
 }
 
 /* Owned by the caller. */

@@ -19,6 +19,7 @@
 #include "store/segment.h"
 #include "store/store.h"
 #include "store/sums.h"
+#include "text/hex.h"
 
 enum { LIST_BATCH = 256 };
 
@@ -157,8 +158,7 @@ static int collect_entry(void *data, const struct cn_catalog_entry *entry)
 static void object_text(const struct cn_object_key *key, char text[96])
 {
     int at = snprintf(text, 96, "object %" PRIu32 "/", key->namespace_id);
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++)
-        at += snprintf(text + at, 96 - (size_t)at, "%02x", key->id[i]);
+    cn_hex_encode(key->id, CN_OBJECT_ID_SIZE, text + at);
 }
 
 static int integrity(struct cn_database *db, char *finding, size_t finding_size, struct cn_err *err)
@@ -246,30 +246,19 @@ static int check_namespace(struct check *check, struct cn_store *store, uint32_t
     return 0;
 }
 
-static int hex_value(const char *text, int digits, uint64_t *value)
-{
-    char copy[17] = {0}, *end;
-    memcpy(copy, text, (size_t)digits);
-    *value = strtoull(copy, &end, 16);
-    return *end || copy[0] == '-' || copy[0] == '+' ? -1 : 0;
-}
-
 /* The key of objects/<namespace>/<xx>/<id>.db; false if it is no such path. */
 static bool parse_object_path(const char *path, struct cn_object_key *key)
 {
     char again[CN_IMAGE_PATH_MAX];
-    uint64_t value;
+    uint8_t space[4];
     const char *name = strrchr(path, '/');
     memset(key, 0, sizeof(*key));
     if (!name || strlen(name) != 1 + 2 * CN_OBJECT_ID_SIZE + 3 || strlen(path) < 16 ||
-        hex_value(path + strlen("objects/"), 8, &value) < 0)
+        !cn_hex_decode(path + strlen("objects/"), sizeof(space), space) ||
+        !cn_hex_decode(name + 1, CN_OBJECT_ID_SIZE, key->id))
         return false;
-    key->namespace_id = (uint32_t)value;
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++) {
-        if (hex_value(name + 1 + 2 * i, 2, &value) < 0)
-            return false;
-        key->id[i] = (uint8_t)value;
-    }
+    for (size_t i = 0; i < sizeof(space); i++)
+        key->namespace_id = key->namespace_id << 8 | space[i];
     cn_image_path(key, again);
     return strcmp(again, path) == 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "store/sqlite.h"
+#include "text/hex.h"
 
 /* Bytes gathered before they are written. */
 #define PIECE_SIZE (64u << 10)
@@ -45,10 +46,8 @@ static void append_quoted(struct cn_buf *out, const char *text, size_t size, cha
 
 static void append_hex(struct cn_buf *out, const uint8_t *bytes, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
     cn_buf_append_str(out, "X'");
-    for (size_t i = 0; i < size; i++)
-        cn_buf_append(out, (char[]){digits[bytes[i] >> 4], digits[bytes[i] & 15]}, 2);
+    cn_hex_append(out, bytes, size);
     cn_buf_append_byte(out, '\'');
 }
 

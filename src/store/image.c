@@ -43,6 +43,7 @@
 #include "store/log.h"
 #include "store/pagediff.h"
 #include "store/store.h"
+#include "text/hex.h"
 
 /* ---- Memory ---- */
 
@@ -137,8 +138,7 @@ void cn_image_settle_unlock(struct cn_image *image)
 static void key_text(const struct cn_object_key *key, char text[CN_IMAGE_PATH_MAX])
 {
     int at = snprintf(text, CN_IMAGE_PATH_MAX, "%" PRIu32 "/", key->namespace_id);
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++)
-        at += snprintf(text + at, CN_IMAGE_PATH_MAX - (size_t)at, "%02x", key->id[i]);
+    cn_hex_encode(key->id, CN_OBJECT_ID_SIZE, text + at);
 }
 
 /* The file must be as long as the catalog says: an image that is not in memory is in both. */

@@ -10,23 +10,14 @@
 #include <string.h>
 
 #include "store/image_private.h"
+#include "text/hex.h"
 
 /* ---- Names ---- */
-
-static void id_to_hex(const uint8_t id[CN_OBJECT_ID_SIZE], char hex[2 * CN_OBJECT_ID_SIZE + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < CN_OBJECT_ID_SIZE; i++) {
-        hex[2 * i] = digits[id[i] >> 4];
-        hex[2 * i + 1] = digits[id[i] & 15];
-    }
-    hex[2 * CN_OBJECT_ID_SIZE] = 0;
-}
 
 void cn_image_path(const struct cn_object_key *key, char path[CN_IMAGE_PATH_MAX])
 {
     char hex[2 * CN_OBJECT_ID_SIZE + 1];
-    id_to_hex(key->id, hex);
+    cn_hex_encode(key->id, CN_OBJECT_ID_SIZE, hex);
     snprintf(path, CN_IMAGE_PATH_MAX, "objects/%08" PRIx32 "/%.2s/%s.db", key->namespace_id, hex,
              hex);
 }
@@ -35,7 +26,7 @@ void cn_image_aside_path(const struct cn_object_key *key, uint64_t lsn,
                          char path[CN_IMAGE_PATH_MAX])
 {
     char hex[2 * CN_OBJECT_ID_SIZE + 1];
-    id_to_hex(key->id, hex);
+    cn_hex_encode(key->id, CN_OBJECT_ID_SIZE, hex);
     snprintf(path, CN_IMAGE_PATH_MAX, "aside/%016" PRIx64 "-%08" PRIx32 "-%s.db", lsn,
              key->namespace_id, hex);
 }

@@ -13,8 +13,10 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hexdigit.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/base64.h"
 
 #define NONE UINT32_MAX
 #define DEPTH_MAX 32
@@ -122,14 +124,6 @@ static bool skip_value(struct reader *reader)
     return true;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Code unit of "\uXXXX" at `at`, or -1. */
 static int read_unit(const char *at, const char *end)
 {
@@ -137,7 +131,7 @@ static int read_unit(const char *at, const char *end)
     if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_value(at[i]);
+        int digit = cn_hexdigit_value((unsigned char)at[i]);
         if (digit < 0)
             return -1;
         unit = unit * 16 + digit;
@@ -235,13 +229,11 @@ static void add_content(struct cn_sourcemap *map, struct span span)
  * lowest bit of all is the sign. False: malformed. */
 static bool read_vlq(const char **at, const char *end, int64_t *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint64_t value = 0;
     for (unsigned shift = 0; *at < end && shift <= 30; shift += 5) {
-        const char *found = **at ? strchr(digits, **at) : NULL;
-        if (!found)
+        int digit = cn_base64_value((unsigned char)**at);
+        if (digit < 0)
             return false;
-        unsigned digit = (unsigned)(found - digits);
         (*at)++;
         value |= (uint64_t)(digit & 31) << shift;
         if (!(digit & 32)) {

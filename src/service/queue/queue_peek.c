@@ -5,17 +5,13 @@
 #include "object/node.h"
 #include "service/queue/queue.h"
 #include "store/database.h"
+#include "text/hex.h"
 
 void cn_queue_public_id(const struct cn_namespace *ns, int64_t origin, char id[CN_QUEUE_ID_HEX + 1])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t hash[CN_SIPHASH_SIZE];
     cn_siphash(ns->keys.name, &origin, sizeof(origin), hash);
-    for (size_t i = 0; i < CN_SIPHASH_SIZE; i++) {
-        id[2 * i] = digits[hash[i] >> 4];
-        id[2 * i + 1] = digits[hash[i] & 15];
-    }
-    id[CN_QUEUE_ID_HEX] = 0;
+    cn_hex_encode(hash, sizeof(hash), id);
 }
 
 /* Rows of one of the two tables, as far as the limits allow. */

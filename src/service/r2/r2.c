@@ -16,6 +16,7 @@
 #include "object/node.h"
 #include "service/r2/r2_private.h"
 #include "store/database.h"
+#include "text/hex.h"
 
 /* Blobs that one run of the alarm deletes. */
 #define GARBAGE_STEP 500
@@ -552,8 +553,7 @@ static void make_version(char version[33])
 {
     uint8_t bytes[16];
     cn_rand_secure(bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(version + 2 * i, 3, "%02x", bytes[i]);
+    cn_hex_encode(bytes, sizeof(bytes), version);
 }
 
 /* Writes the object that `call` describes; what was there becomes garbage. */

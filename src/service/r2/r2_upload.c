@@ -14,6 +14,7 @@
 #include "object/object.h"
 #include "service/r2/r2_private.h"
 #include "store/database.h"
+#include "text/hex.h"
 
 /* Uploads that one run of the alarm aborts. */
 #define EXPIRE_STEP 10
@@ -23,8 +24,7 @@ int cn_r2_upload_create(struct cn_r2_bucket *bucket, struct cn_r2_call *call, st
     uint8_t bytes[32];
     char id[65];
     cn_rand_secure(bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+    cn_hex_encode(bytes, sizeof(bytes), id);
     struct cn_statement *statement;
     int rc = cn_r2_sql(bucket, CN_R2_SQL_UPLOAD_CREATE, &statement, err);
     if (rc == 0)
