@@ -34,7 +34,12 @@ static int run_dev(const struct cn_args *args)
 
 #define AT(member) offsetof(struct cn_run_options, member)
 
-static const struct cn_option serve_options[] = {
+/* Those of dev alone, of both, of serve alone. */
+#define DEV_ALONE 2
+#define SERVE_ALONE 2
+static const struct cn_option flags[] = {
+    {"ip", 0, "HOST", NULL, "host to listen on", AT(ip), 0},
+    {"port", 0, "PORT", NULL, "port to listen on", AT(port), 0},
     {"listen", 'l', "HOST:PORT", "CAIRN_LISTEN",
      "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen), 0},
     CN_OPTION_DATA(AT(deploy.project.data)),
@@ -72,36 +77,10 @@ const struct cn_command cn_cmd_serve = {
         "decide\n"
         "which one a request is for. SIGHUP reloads, SIGTERM and SIGINT finish what is under way.",
     .rest_max = 64,
-    .options = serve_options,
-    .option_count = CN_ARRAY_COUNT(serve_options),
+    .options = flags + DEV_ALONE,
+    .option_count = CN_ARRAY_COUNT(flags) - DEV_ALONE,
     .options_size = sizeof(struct cn_run_options),
     .run = run_serve,
-};
-
-static const struct cn_option dev_options[] = {
-    {"listen", 'l', "HOST:PORT", "CAIRN_LISTEN",
-     "address to listen on (127.0.0.1:8787; port 0: any free one)", AT(listen), 0},
-    {"ip", 0, "HOST", NULL, "the host alone", AT(ip), 0},
-    {"port", 0, "PORT", NULL, "the port alone", AT(port), 0},
-    CN_OPTION_DATA(AT(deploy.project.data)),
-    {"lanes", 0, "N", "CAIRN_LANES", "threads that run workers (one per core; dev: 1)", AT(lanes),
-     0},
-    CN_OPTION_ENV(AT(deploy.project.env)),
-    CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
-    {"tls-cert", 0, "FILE", "CAIRN_TLS_CERT", "certificate chain (PEM): serves https", AT(tls_cert),
-     0},
-    {"tls-key", 0, "FILE", "CAIRN_TLS_KEY", "its private key (PEM)", AT(tls_key), 0},
-    CN_OPTION_LOG(AT(log)),
-    {"allow-delete", 0, "CLASS", NULL,
-     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(deploy.wishes.allow_delete),
-     0},
-    {"recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew",
-     AT(deploy.wishes.recover), 0},
-    CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
-    {"admin", 0, "HOST:PORT", "CAIRN_ADMIN",
-     "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
-    {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
-     "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
 };
 
 const struct cn_command cn_cmd_dev = {
@@ -113,8 +92,8 @@ const struct cn_command cn_cmd_dev = {
         "with\n"
         "a page that shows the stack.",
     .rest_max = 64,
-    .options = dev_options,
-    .option_count = CN_ARRAY_COUNT(dev_options),
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags) - SERVE_ALONE,
     .options_size = sizeof(struct cn_run_options),
     .run = run_dev,
 };

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue consumers without JavaScript: a batch becomes one event, and what is said about it becomes
+ * of its messages. The test is the script: it keeps the events and answers them when it likes. */
+#include "background/consumers.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "service/queue/queue.h"
+#include "test/lib/service_rig.h"
+#include "test/lib/storetest.h"
+#include "test/lib/test.h"
+#include "worker/background.h"
+#include "worker/script.h"
+
+#define EVENTS_MAX 8
+
+static struct service_rig rig;
+static struct {
+    struct cn_background background;
+    struct cn_deployment *deployment;
+    struct cn_background_event events[EVENTS_MAX];
+    size_t count;
+    bool arrived, draining;
+} lane;
+
+static void keep_event(struct cn_background *background, const struct cn_background_event *event)
+{
+    CHECK(background == &lane.background && lane.count < EVENTS_MAX);
+    CHECK_STR("worker", event->script);
+    CHECK_STR("queue", event->handler);
+    lane.events[lane.count++] = *event;
+    lane.arrived = true;
+}
+
+/* A lane on which the script "worker" takes two messages at a time, one batch after the other. */
+static struct cn_disk *open_lane(void)
+{
+    struct cn_disk *disk = storetest_disk();
+    service_rig_open(&rig, disk, &cn_queue_class, "$queue/test");
+    memset(&lane, 0, sizeof(lane));
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup("worker");
+    script->consumers = cn_alloc_zero(sizeof(*script->consumers));
+    script->consumers[0] = (struct cn_script_consumer){
+        .ns = rig.ns, .batch_count = 2, .max_retries = 3, .max_concurrency = 1};
+    script->consumer_count = 1;
+    lane.deployment = cn_deployment_new();
+    cn_deployment_add(lane.deployment, script);
+    lane.background = (struct cn_background){.loop = &rig.loop,
+                                             .node = rig.node,
+                                             .objects = &rig.lane,
+                                             .draining = &lane.draining,
+                                             .deployment = &lane.deployment,
+                                             .send = keep_event};
+    return disk;
+}
+
+static void close_lane(struct cn_disk *disk)
+{
+    cn_consumers_stop(&lane.background);
+    service_rig_close(&rig);
+    cn_consumers_free(&lane.background);
+    cn_deployment_unref(lane.deployment);
+    cn_disk_system_free(disk);
+}
+
+static void send_texts(const char *texts)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
+    for (; *texts; texts++)
+        cn_queue_add(call, texts, 1, CN_QUEUE_TEXT, 0);
+    service_rig_call(&rig, &call->base);
+    cn_service_call_free(&call->base);
+}
+
+static uint64_t waiting(void)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_METRICS);
+    service_rig_call(&rig, &call->base);
+    uint64_t count = call->metrics.count;
+    cn_service_call_free(&call->base);
+    return count;
+}
+
+/* The next event as "a1b2": bodies with their attempts. */
+static const char *next_event(void)
+{
+    static char text[32];
+    struct cn_err err;
+    lane.arrived = lane.count > 0;
+    service_rig_until(&rig, &lane.arrived);
+    const struct cn_background_event *event = &lane.events[0];
+    uint32_t size;
+    memcpy(&size, event->bytes, sizeof(size));
+    struct cn_json *json = cn_json_parse((const char *)event->bytes + 4, size, &err);
+    CHECK_STR("test", cn_json_text(json, "queue"));
+    const char *body = (const char *)event->bytes + 4 + size;
+    size_t used = 0;
+    for (const struct cn_json *each = cn_json_find(json, "messages")->first; each;
+         each = each->next) {
+        const struct cn_json *attempts = each->first->next->next; /* [id, sent, attempts, ...] */
+        text[used++] = *body++;
+        text[used++] = (char)('0' + attempts->integer);
+    }
+    text[used] = 0;
+    CHECK_INT((size_t)(body - (const char *)event->bytes), event->size);
+    cn_json_free(json);
+    return text;
+}
+
+static void answer(const struct cn_background_answer *how)
+{
+    CHECK(lane.count > 0);
+    struct cn_background_event event = lane.events[0];
+    memmove(lane.events, lane.events + 1, --lane.count * sizeof(event));
+    event.done(event.data, how);
+    cn_free(event.bytes);
+}
+
+TEST(consumers, a_batch_that_is_answered_is_gone)
+{
+    struct cn_disk *disk = open_lane();
+    send_texts("abc");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    CHECK_INT(1, lane.count); /* max_concurrency: the third waits */
+    answer(&(struct cn_background_answer){0});
+    CHECK_STR("c1", next_event());
+    answer(&(struct cn_background_answer){0});
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
+
+TEST(consumers, a_verdict_is_of_one_message)
+{
+    struct cn_disk *disk = open_lane();
+    uint8_t verdicts[10] = {0, 0xff, 0xff, 0xff, 0xff, /* acknowledged */
+                            1, 0,    0,    0,    0};   /* again, at once */
+    send_texts("ab");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    answer(&(struct cn_background_answer){.result = verdicts, .result_size = sizeof(verdicts)});
+    CHECK_STR("b2", next_event());
+    answer(&(struct cn_background_answer){0});
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
+
+TEST(consumers, a_handler_that_throws_gets_all_of_them_again)
+{
+    struct cn_disk *disk = open_lane();
+    struct cn_background_answer thrown = {.faults = CN_FAULT_REMOTE};
+    cn_err_set(&thrown.err, CN_EINVALID, "no");
+    send_texts("ab");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    answer(&thrown);
+    CHECK_STR("a2b2", next_event());
+    answer(&(struct cn_background_answer){0});
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
+
+/* An event that was cut off by the end of its instance is no attempt. */
+TEST(consumers, what_was_cut_off_was_not_tried)
+{
+    struct cn_disk *disk = open_lane();
+    struct cn_background_answer cut = {0};
+    cn_err_set(&cut.err, CN_ECLOSED, "the server is stopping");
+    send_texts("ab");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    answer(&cut);
+    CHECK_STR("a1b1", next_event());
+    answer(&(struct cn_background_answer){0});
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
+
+TEST(consumers, a_lane_that_drains_gives_messages_back)
+{
+    struct cn_disk *disk = open_lane();
+    cn_consumers_update(&lane.background); /* its request is at the queue now */
+    lane.draining = true;
+    send_texts("ab");
+    CHECK_INT(2, waiting());
+    CHECK_INT(0, lane.count);
+    lane.draining = false;
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event()); /* not held until a lease ends, and never tried */
+    answer(&(struct cn_background_answer){0});
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
