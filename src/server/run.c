@@ -49,14 +49,15 @@ struct settings {
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
                          struct settings *settings, struct cn_err *err)
 {
-    int rc = cn_systemd_sockets(&settings->listen_fds, &settings->serve.listen_count,
-                                &settings->host, &settings->serve.port, err);
-    if (rc < 0 || settings->serve.listen_count)
+    int rc = cn_systemd_sockets(&settings->listen_fds, &settings->serve.server.listen_count,
+                                &settings->host, &settings->serve.server.port, err);
+    if (rc < 0 || settings->serve.server.listen_count)
         return rc;
     if (asked->listen)
-        return cn_address_parse(asked->listen, &settings->host, &settings->serve.port, err);
+        return cn_address_parse(asked->listen, &settings->host, &settings->serve.server.port, err);
     if (config->server.listen && !asked->ip && !asked->port)
-        return cn_address_parse(config->server.listen, &settings->host, &settings->serve.port, err);
+        return cn_address_parse(config->server.listen, &settings->host,
+                                &settings->serve.server.port, err);
     const struct cn_config_dev *dev = &config->dev;
     bool development = asked->deploy.development;
     const char *ip = asked->ip ? asked->ip : development && dev->ip ? dev->ip : "127.0.0.1";
@@ -67,7 +68,7 @@ static int choose_listen(const struct cn_run_options *asked, const struct cn_con
         return cn_err_set(err, CN_EINVALID,
                           "--port must be a number from 0 to 65535, not \"%.40s\"", asked->port);
     settings->host = cn_strdup(ip);
-    settings->serve.port = (uint16_t)port;
+    settings->serve.server.port = (uint16_t)port;
     return 0;
 }
 
@@ -81,7 +82,9 @@ static int choose_lanes(const struct cn_run_options *asked, const struct cn_conf
                           LANES_MAX, asked->lanes);
     if (count == 0 && !asked->deploy.development)
         count = sysconf(_SC_NPROCESSORS_ONLN);
-    settings->serve.lane_count = count < 1 ? 1 : count > LANES_MAX ? LANES_MAX : (unsigned)count;
+    settings->serve.server.lane_count = count < 1           ? 1
+                                        : count > LANES_MAX ? LANES_MAX
+                                                            : (unsigned)count;
     return 0;
 }
 
@@ -92,7 +95,7 @@ static int choose_tls(const struct cn_run_options *asked, const struct cn_config
     if (!cert != !key)
         return cn_err_set(err, CN_EINVALID, "--tls-cert and --tls-key belong together");
     if (cert)
-        return cn_tls_context_new(cert, key, &settings->serve.tls, err);
+        return cn_tls_context_new(cert, key, &settings->serve.server.tls, err);
     if (!config->server.tls.cert)
         return 0;
     /* Paths in the file count from the project. */
@@ -100,7 +103,7 @@ static int choose_tls(const struct cn_run_options *asked, const struct cn_config
     key = config->server.tls.key;
     char *cert_path = *cert == '/' ? cn_strdup(cert) : cn_sprintf("%s/%s", config->home, cert);
     char *key_path = *key == '/' ? cn_strdup(key) : cn_sprintf("%s/%s", config->home, key);
-    int rc = cn_tls_context_new(cert_path, key_path, &settings->serve.tls, err);
+    int rc = cn_tls_context_new(cert_path, key_path, &settings->serve.server.tls, err);
     cn_free(cert_path);
     cn_free(key_path);
     return rc;
@@ -108,7 +111,7 @@ static int choose_tls(const struct cn_run_options *asked, const struct cn_config
 
 static void choose_limits(const struct cn_config *config, struct settings *settings)
 {
-    struct cn_http_limits *limits = &settings->serve.limits;
+    struct cn_http_limits *limits = &settings->serve.server.limits;
     *limits = cn_http_limits_default;
     if (config->server.limits.url_bytes)
         limits->target_size_max = (size_t)config->server.limits.url_bytes;
@@ -122,11 +125,11 @@ static void choose_limits(const struct cn_config *config, struct settings *setti
         limits->idle_timeout_ms = (unsigned)config->server.limits.idle_timeout_ms;
     if (config->server.limits.connections)
         limits->connection_count_max = (unsigned)config->server.limits.connections;
-    settings->serve.heap_bytes_max = (size_t)config->server.limits.heap_bytes;
-    settings->serve.stuck_ms = (unsigned)config->server.limits.stuck_ms;
+    settings->serve.server.heap_bytes_max = (size_t)config->server.limits.heap_bytes;
+    settings->serve.server.stuck_ms = (unsigned)config->server.limits.stuck_ms;
     uint64_t memory = (uint64_t)config->server.limits.memory_bytes;
     cn_account_set_limit(memory ? memory : cn_account_default(""));
-    settings->serve.websockets = (struct cn_ws_options){
+    settings->serve.server.websockets = (struct cn_ws_options){
         .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
         .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
         .ping_interval_ms = (unsigned)config->server.limits.websocket_ping_ms,
@@ -149,17 +152,17 @@ static int choose(const struct cn_run_options *asked, const struct cn_config *co
         return rc;
     choose_limits(config, settings);
     const struct cn_config_server *server = &config->server;
-    settings->serve.egress =
+    settings->serve.server.egress =
         cn_egress_new(server->egress.deny.items, server->egress.deny.count,
                       server->egress.allow.items, server->egress.allow.count, err);
-    if (!settings->serve.egress)
+    if (!settings->serve.server.egress)
         return cn_err_context(err, "[cairn.egress]");
-    settings->serve.proxies =
+    settings->serve.server.proxies =
         cn_egress_new(server->trusted_proxies.items, server->trusted_proxies.count, NULL, 0, err);
-    if (!settings->serve.proxies)
+    if (!settings->serve.server.proxies)
         return cn_err_context(err, "[cairn] trusted_proxies");
-    settings->serve.trust = cn_trust_new(NULL, err);
-    return settings->serve.trust ? 0 : err->code;
+    settings->serve.server.trust = cn_trust_new(NULL, err);
+    return settings->serve.server.trust ? 0 : err->code;
 }
 
 /* It was made by somebody else, or opened up. */
@@ -232,7 +235,7 @@ static int open_data(struct settings *settings, const struct cn_guest *guest,
     const struct cn_config_server *server = &first->config->server;
     struct cn_data_options options = {
         .guest = guest,
-        .lane_count = settings->serve.lane_count,
+        .lane_count = settings->serve.server.lane_count,
         .history_ms = cn_project_history_ms(first),
         .history_bytes = (uint64_t)server->history.bytes,
         .object_idle_ms = (unsigned)server->limits.object_idle_ms,
@@ -255,7 +258,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
         .token = asked->admin_token,
         .config = first->config,
         .data = first->data,
-        .tls = settings->serve.tls,
+        .tls = settings->serve.server.tls,
         .development = asked->deploy.development,
     };
     int rc = cn_adminconf_choose(&settings->adminconf, &wishes, &settings->admin, err);
@@ -266,7 +269,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .history = settings->data.history,
                                                   .node = settings->data.node,
                                                   .points = settings->data.services.points};
-    rc = cn_otlpconf_start(first->config, settings->serve.trust, &settings->serve.otlp, err);
+    rc = cn_otlpconf_start(first->config, settings->serve.server.trust, &settings->serve.otlp, err);
     settings->admin.otlp = settings->serve.otlp;
     return rc;
 }
@@ -303,13 +306,13 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     struct cn_watch watch;
     cn_watch_init(&watch, deployer);
     struct cn_serve_options *options = &settings->serve;
-    options->guest = asked->guest;
-    options->host = settings->host;
-    options->listen_fds = settings->listen_fds;
-    options->wall_ms = development ? DEV_WALL_MS : 0;
-    options->node = settings->data.node;
+    options->server.guest = asked->guest;
+    options->server.host = settings->host;
+    options->server.listen_fds = settings->listen_fds;
+    options->server.wall_ms = development ? DEV_WALL_MS : 0;
+    options->server.node = settings->data.node;
     options->admin = &settings->admin;
-    options->show_errors = development;
+    options->server.show_errors = development;
     options->load = cn_watch_load;
     options->on_start = development ? cn_watch_start : NULL;
     options->on_stop = cn_watch_stop;
@@ -328,10 +331,10 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
     cn_adminconf_fini(&settings.adminconf);
     cn_monitor_stop(&settings.monitor);
     cn_deployer_fini(&deployer);
-    cn_tls_context_unref(settings.serve.tls);
-    cn_trust_free(settings.serve.trust);
-    cn_egress_free(settings.serve.egress);
-    cn_egress_free(settings.serve.proxies);
+    cn_tls_context_unref(settings.serve.server.tls);
+    cn_trust_free(settings.serve.server.trust);
+    cn_egress_free(settings.serve.server.egress);
+    cn_egress_free(settings.serve.server.proxies);
     cn_free(settings.host);
     cn_free(settings.listen_fds);
     return rc;

@@ -62,9 +62,9 @@ static void stop(struct cn_serve *serve);
 
 static void print_ready(struct cn_serve *serve)
 {
-    const char *host = serve->options.host;
+    const char *host = serve->options.server.host;
     bool bare_v6 = strchr(host, ':') && host[0] != '[';
-    printf("cairn: ready on %s://%s%s%s:%u\n", serve->options.tls ? "https" : "http",
+    printf("cairn: ready on %s://%s%s%s:%u\n", serve->options.server.tls ? "https" : "http",
            bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "",
            cn_server_port(serve->server));
     fflush(stdout);
@@ -145,7 +145,7 @@ static struct cn_deployment *take_served(void *data)
 
 static void deploy(struct cn_serve *serve)
 {
-    if (serve->options.wall_ms && serve->listening)
+    if (serve->options.server.wall_ms && serve->listening)
         cn_server_end_turns(serve->server, RELOAD_TURN_MS);
     serve->deploying = cn_deployment_ref(serve->loaded);
     cn_server_deploy(serve->server, serve->loaded);
@@ -305,7 +305,7 @@ static void on_restart(uv_timer_t *timer)
     struct cn_serve *serve = timer->data;
     struct cn_err err;
     /* Does not return if all goes well. */
-    (void)cn_systemd_restart(serve->kept, serve->options.lane_count, &err);
+    (void)cn_systemd_restart(serve->kept, serve->options.server.lane_count, &err);
     cn_error("the server cannot start itself anew (%s) and ends", err.text);
     _exit(1);
 }
@@ -320,8 +320,8 @@ static void on_stuck(struct cn_server *server)
              "finish, the address stays open, what was acknowledged is on disk",
              RESTART_DRAIN_MS / 1000);
     cn_admin_set_state(serve->admin, CN_ADMIN_DRAINING);
-    serve->kept = cn_alloc_zero(serve->options.lane_count * sizeof(*serve->kept));
-    for (unsigned i = 0; i < serve->options.lane_count;
+    serve->kept = cn_alloc_zero(serve->options.server.lane_count * sizeof(*serve->kept));
+    for (unsigned i = 0; i < serve->options.server.lane_count;
          i++) /* V2: draining closes the lanes' own */
         serve->kept[i] = dup(cn_server_listener(server, i));
     uv_timer_start(&serve->drain_timer, on_restart, RESTART_DRAIN_MS, 0);
@@ -333,7 +333,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     (void)number;
     struct cn_serve *serve = handle->data;
     struct cn_err err;
-    if (serve->options.tls && cn_tls_context_reload(serve->options.tls, &err) < 0)
+    if (serve->options.server.tls && cn_tls_context_reload(serve->options.server.tls, &err) < 0)
         cn_error("the certificate stays as it was: %s", err.text);
     cn_serve_reload(serve);
 }
@@ -353,7 +353,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
 {
     struct cn_serve *serve = CN_NEW(struct cn_serve);
     serve->options = *options;
-    int rc = options->guest->setup(err);
+    int rc = options->server.guest->setup(err);
     if (rc < 0)
         goto free_serve;
     rc = options->load(options->data, &serve->loaded, err);
@@ -363,32 +363,14 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     CN_ASSERT(rc == 0);
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
-    struct cn_server_options server = {
-        .loop = &serve->loop,
-        .host = options->host,
-        .port = options->port,
-        .listen_fds = options->listen_fds,
-        .listen_count = options->listen_count,
-        .lane_count = options->lane_count,
-        .limits = options->limits,
-        .websockets = options->websockets,
-        .tls = options->tls,
-        .trust = options->trust,
-        .egress = options->egress,
-        .proxies = options->proxies,
-        .node = options->node,
-        .exporter = cn_otlp_exporter(options->otlp),
-        .heap_bytes_max = options->heap_bytes_max,
-        .stuck_ms = options->stuck_ms,
-        .wall_ms = options->wall_ms,
-        .on_stuck = on_stuck,
-        .show_errors = options->show_errors,
-        .guest = options->guest,
-        .background = &cn_background,
-        .on_deployed = on_deployed,
-        .on_drained = on_drained,
-        .data = serve,
-    };
+    struct cn_server_options server = options->server;
+    server.loop = &serve->loop;
+    server.exporter = cn_otlp_exporter(options->otlp);
+    server.on_stuck = on_stuck;
+    server.background = &cn_background;
+    server.on_deployed = on_deployed;
+    server.on_drained = on_drained;
+    server.data = serve;
     rc = cn_server_start(&server, &serve->server, err);
     if (rc < 0) {
         cn_deployment_unref(serve->loaded);

@@ -25,40 +25,18 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "net/http.h"
-#include "net/ws_conn.h"
 #include "worker/script.h"
+#include "worker/server.h"
 
 struct cn_admin_options;
-struct cn_guest;
-struct cn_node;
 struct cn_otlp;
 struct cn_serve;
-struct cn_tls_context;
-struct cn_egress;
-struct cn_trust;
 
 struct cn_serve_options {
-    const struct cn_guest *guest; /* borrowed */
-    const char *host;
-    uint16_t port;
-    const int *listen_fds; /* borrowed: sockets that listen there already, */
-    size_t listen_count;   /* one for each lane, or one for all; 0: none */
-    unsigned lane_count;
-    struct cn_http_limits limits;
-    struct cn_ws_options websockets;
-    struct cn_tls_context *tls;           /* borrowed; NULL: plain HTTP */
-    struct cn_egress *proxies;            /* borrowed; denies the proxies that are trusted */
-    struct cn_egress *egress;             /* borrowed; NULL: scripts may connect to every address */
-    struct cn_trust *trust;               /* borrowed; NULL: fetch() does not work */
-    struct cn_node *node;                 /* borrowed; NULL: no Durable Objects */
+    struct cn_server_options server; /* cn_serve() sets loop, exporter, background, callbacks */
     const struct cn_admin_options *admin; /* borrowed */
     struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
-    size_t heap_bytes_max;                /* per lane; 0: the default */
-    unsigned stuck_ms; /* CPU time past its limit, then a restart; 0: the default */
-    unsigned wall_ms;  /* a turn may last so long; 0: any time (dev) */
-    bool show_errors;  /* dev */
-    unsigned drain_ms; /* 0: 30 s */
+    unsigned drain_ms;                    /* 0: 30 s */
     /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
     int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
     /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */
