@@ -50,12 +50,14 @@ async function probe() {
   const report = { echo: [], hello: [], besides: [], write: [], refused: 0, failed: [], born: {}, acknowledged: { book: [], kv: [], sink: [] } };
   const note = (error) => { if (report.failed.length < 20) report.failed.push(error); };
   let serial = 0;
-  const timed = async (list, send) => {
+  const timed = async (list, send, besides) => {
     const began = performance.now();
     try {
       const answer = await send();
       if (answer.status === 503) { report.refused++; await sleep(50); return null; }
-      list.push(performance.now() - began);
+      const milliseconds = performance.now() - began;
+      list.push(milliseconds);
+      besides?.(milliseconds);
       if (answer.status !== 200) note(`${answer.status} ${answer.text.slice(0, 200)}`);
       return answer.status === 200 ? answer.text : null;
     } catch (error) {
@@ -71,10 +73,10 @@ async function probe() {
     const agent = agents[number], bare = new http.Agent({ keepAlive: true, maxSockets: 1 });
     while (!stopping) {
       await timed(report.echo, () => request(bare, echoPort, "x", "/"));
-      const [, before] = timesOf(lanes[number]), count = report.hello.length;
-      const born = await timed(report.hello, () => request(agent, port, "ledger.test", "/hello"));
+      const [, before] = timesOf(lanes[number]);
+      const born = await timed(report.hello, () => request(agent, port, "ledger.test", "/hello"),
+        (milliseconds) => report.besides.push(Math.max(0, milliseconds - (timesOf(lanes[number])[1] - before) / 1e6)));
       if (born !== null) report.born[born] = (report.born[born] ?? 0) + 1;
-      if (report.hello.length > count) report.besides.push(Math.max(0, report.hello[count] - (timesOf(lanes[number])[1] - before) / 1e6));
       const id = `${number}-${serial++}`, kind = serial % 4;
       const [target, place] = kind === 0 ? [`/kv/x/${id}`, "kv"] : kind === 1 ? [`/queue/x/${id}`, "sink"] : [`/write/book/${id}`, "book"];
       if (await timed(report.write, () => request(agent, port, "ledger.test", target, { method: "POST" })) === id) report.acknowledged[place].push(id);
