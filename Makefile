@@ -345,7 +345,7 @@ run: all ## build, then serve the examples and the applications
 # The binary, and beside it what bundling needs: our scripts, esbuild (with the package for this
 # platform) and what turns.mjs uses. An installed cairn does not need the checkout.
 LIBDIR   = $(DESTDIR)$(PREFIX)/lib/cairn
-BUNDLER_PACKAGES = esbuild acorn @jridgewell/sourcemap-codec $(patsubst node_modules/%,%,$(wildcard node_modules/@esbuild/*))
+BUNDLER_PACKAGES = esbuild acorn $(patsubst node_modules/%,%,$(wildcard node_modules/@esbuild/*))
 SHAREDIR = $(DESTDIR)$(PREFIX)/share
 install: all ## install below PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)

@@ -47,7 +47,10 @@ async function run(job) {
   const started = Date.now();
   try {
     const { result, state, wrap } = await bundle(job);
-    await write(job, result, state, wrap, started, job.objects ? await exportedNames(job, result) : null);
+    // The second bundle is esbuild's work, the rest is ours: both at once.
+    const exports = job.objects ? exportedNames(job, result) : Promise.resolve(null);
+    exports.catch(() => {}); // whoever awaits it is told
+    await write(job, result, state, wrap, started, exports);
     return { ok: true, text: await format(job, result.warnings, "warning") };
   } catch (error) {
     if (!error.errors) throw error;
@@ -308,11 +311,14 @@ function load(type, file, bytes, state) {
   return { contents: `export default ${value};`, loader: "js" };
 }
 
+/** The modules of the bundle, as esbuild names them in it. */
+const modulesOf = (result) => new Set(Object.values(result.metafile.outputs).flatMap((output) => Object.keys(output.inputs)));
+
 async function write(job, result, state, [before, after], started, exports) {
   const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
   const names = namesFor(text);
   const whole = before.replace(DECLARED, declarations(names, "__cairn.turns")) + text + after;
-  const { script, insertions } = followTurns(whole, names);
+  const { script, insertions } = followTurns(whole, names, modulesOf(result));
   let map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line
   map = moveMap(map, whole, insertions);
@@ -334,7 +340,7 @@ async function write(job, result, state, [before, after], started, exports) {
     script: `${hash}.js`,
     map: `${hash}.js.map`,
     files: [...state.files.keys()],
-    exports: exports ?? undefined,
+    exports: (await exports) ?? undefined,
     inputs: await inputs(job, result, state, started),
   };
   const last = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);

@@ -25,7 +25,6 @@
 // W3  No promise and no microtask more than the program has, unless a gate is closed.
 // W4  Insertions have no line breaks: a position moves along its line only (moveMap).
 import { parse } from "acorn";
-import { decode, encode } from "@jridgewell/sourcemap-codec";
 
 /** What the rewritten code is called by, with a prefix that the script does not use. */
 export function namesFor(script) {
@@ -43,12 +42,12 @@ export const declarations = (names, turns) => `const ${names.turns}=${turns},${n
 /**
  * @param {string} script
  * @param {ReturnType<typeof namesFor>} names
+ * @param {Set<string>} modules that are in it, as esbuild names them
  * @returns {{script: string, insertions: [number, string][]}} in order of position
  */
-export function followTurns(script, names) {
+export function followTurns(script, names, modules = new Set()) {
   if (!script.includes("async")) return { script, insertions: [] };
-  const tree = parse(script, { ecmaVersion: "latest", sourceType: "script", preserveParens: true, allowHashBang: true });
-  const insertions = new Walk(names).run(tree);
+  const insertions = insertionsByModule(script, names, modules) ?? insertionsIn(script, names);
   const parts = [];
   let at = 0;
   for (const [position, text] of insertions) {
@@ -57,6 +56,43 @@ export function followTurns(script, names) {
   }
   parts.push(script.slice(at));
   return { script: parts.join(""), insertions };
+}
+
+/** Where what goes, of a script or of a list of whole statements. */
+export function insertionsIn(text, names) {
+  return new Walk(names).run(parse(text, { ecmaVersion: "latest", sourceType: "script", preserveParens: true, allowHashBang: true }));
+}
+
+/** How esbuild names a module of a bundle that is not minified, and how such a bundle ends. */
+const MODULE = /(?<=^ {2}(?:\S.*)?[;}]\n+|\{\n)^ {2}\/\/ (.+)$/gm;
+const END = /\n {2}return __toCommonJS\(\w+\);\n\}\)\(\);\s/g;
+
+/**
+ * The same of a bundle, but only modules that have the word "async" are parsed: parsing is most of the
+ * work. Null if the script is not of that form.
+ *
+ * W5  It is the same as of the whole: a piece begins with a line that names a module of this bundle, behind the
+ *     end of a statement of the outermost block. Were such a line within a text of the script, the text
+ *     would be cut in two, and no piece that is cut is a program: nothing comes of it here.
+ */
+export function insertionsByModule(script, names, modules) {
+  const ends = [...script.matchAll(END)];
+  const starts = [...script.matchAll(MODULE)].filter(([, name]) => modules.has(name)).map((match) => match.index);
+  const end = ends.at(-1)?.index ?? -1;
+  const begins = starts.filter((start) => start < end);
+  if (ends.length !== 1 || begins.length < 2 || begins.length !== starts.length) return null;
+  if (script.slice(0, begins[0]).includes("async") || script.slice(end).includes("async")) return null;
+  const all = [];
+  try {
+    for (let i = 0; i < begins.length; i++) {
+      const piece = script.slice(begins[i], begins[i + 1] ?? end);
+      if (piece.includes("async")) for (const [position, text] of insertionsIn(piece, names)) all.push([begins[i] + position, text]);
+    }
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+  return all;
 }
 
 const isFunction = (node) =>
@@ -234,22 +270,56 @@ class Walk {
   }
 }
 
-/** The source map of a script, for the script with the insertions (W4). */
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const VALUES = new Uint8Array(128);
+for (let i = 0; i < DIGITS.length; i++) VALUES[DIGITS.charCodeAt(i)] = i;
+
+/** The first number of a segment, and what comes behind it: [value, rest]. Columns only grow along a line. */
+function firstNumber(segment) {
+  let value = 0, shift = 0, i = 0, digit;
+  do {
+    digit = VALUES[segment.charCodeAt(i++)];
+    value += (digit & 31) << shift;
+    shift += 5;
+  } while (digit & 32);
+  return [value & 1 ? -(value >>> 1) : value >>> 1, segment.slice(i)];
+}
+
+function writeNumber(value) {
+  let text = "", rest = value << 1;
+  do {
+    const digit = rest & 31;
+    rest >>>= 5;
+    text += DIGITS[rest > 0 ? digit | 32 : digit];
+  } while (rest > 0);
+  return text;
+}
+
+/**
+ * The source map of a script, for the script with the insertions (W4). Only the first number of a segment, the
+ * distance in the script from the segment before it on the line, is another; the rest stays as it is written.
+ */
 export function moveMap(map, script, insertions) {
   if (insertions.length === 0) return map;
-  const lines = decode(map.mappings);
+  const lines = map.mappings.split(";");
   let next = 0; // insertion
   let begin = 0; // of the line
   for (let line = 0; line < lines.length && next < insertions.length; line++) {
     const newline = script.indexOf("\n", begin);
     const end = newline < 0 ? script.length : newline;
-    let moved = 0;
-    for (const segment of lines[line]) {
-      while (next < insertions.length && insertions[next][0] <= begin + segment[0] && insertions[next][0] <= end) moved += insertions[next++][1].length;
-      segment[0] += moved;
+    if (insertions[next][0] <= end && lines[line] !== "") {
+      let column = begin, moved = 0, written = 0;
+      lines[line] = lines[line].split(",").map((segment) => {
+        const [distance, rest] = firstNumber(segment);
+        column += distance;
+        while (next < insertions.length && insertions[next][0] <= column && insertions[next][0] <= end) moved += insertions[next++][1].length;
+        const step = column + moved - begin - written;
+        written += step;
+        return writeNumber(step) + rest;
+      }).join(",");
     }
     while (next < insertions.length && insertions[next][0] <= end) next++;
     begin = end + 1;
   }
-  return { ...map, mappings: encode(lines) };
+  return { ...map, mappings: lines.join(";") };
 }
