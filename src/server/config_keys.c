@@ -365,7 +365,7 @@ static const struct cn_schema_field top_fields[] = {
     TABLE(cn_config, build, build),
     NAMED("base_dir", HOSTED), /* these two only shape an upload */
     NAMED("preserve_file_names", HOSTED),
-    BOOL(cn_config, find_additional_modules, .flags = UNBUILT),
+    BOOL(cn_config, find_additional_modules),
 
     /* the server */
     {.name = "cairn", .kind = CN_FIELD_TABLE, .sub = &server, AT(cn_config, server), .flags = TOP},

@@ -56,3 +56,24 @@ export default { fetch: () => Response.json([a, b.b, c, d, e.e, sql, text]) };`,
   const server = await serve(t, dir);
   assert.deepEqual(await (await server.fetch("/")).json(), ["c", "eb", "c", "cd", "e", "select 1", "g"]);
 });
+
+test("find_additional_modules: modules that are named by a pattern are there, others fail where they are asked for", async (t) => {
+  const dir = project(t, {
+    "wrangler.toml": `name = "w"\nmain = "src/index.js"\ncompatibility_date = "2026-01-01"\nfind_additional_modules = true\nrules = [{ type = "ESModule", globs = ["**/*.js"] }]\n`,
+    "src/index.js": `
+const names = { computed: ["./lang/", "de", ".js"].join("") };
+export default { async fetch(request) {
+  const name = new URL(request.url).pathname.slice(1);
+  try { return new Response((name === "computed" ? await import(names.computed) : await import(\`./lang/\${name}.js\`)).default); }
+  catch (e) { return new Response(String(e.message), { status: 404 }); }
+} };`,
+    "src/lang/de.js": `export default "hallo";`,
+    "src/lang/en.js": `import de from "./de.js"; export default "hello, not " + de;`,
+  });
+  const server = await serve(t, dir);
+  const get = async (target) => { const r = await server.fetch(target); return [r.status, await r.text()]; };
+  assert.deepEqual(await get("/de"), [200, "hallo"]);
+  assert.deepEqual(await get("/en"), [200, "hello, not hallo"]);
+  assert.equal((await get("/fr"))[0], 404);
+  assert.equal((await get("/computed"))[0], 404);
+});
