@@ -13,6 +13,7 @@ import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
 import ai from "part:./ai.js";
+import site from "part:./site.js";
 import hyperdrive from "part:./hyperdrive.js";
 import analytics from "part:./service/analytics.js";
 import assets from "part:./assets.js";
@@ -88,6 +89,8 @@ function makeBinding(binding) {
       return d1().makeD1Database(binding.ns);
     case "ai":
       return ai().makeAi(binding);
+    case "site":
+      return site().makeSite();
     case "hyperdrive":
       return hyperdrive().makeHyperdrive(binding);
     case "missing":

@@ -71,6 +71,28 @@ static void put_rules(struct cn_buf *job, const struct cn_config *config)
     cn_buf_append_byte(job, ']');
 }
 
+static void put_strings(struct cn_buf *job, const char *key, const struct cn_strings *strings)
+{
+    put_key(job, key);
+    for (size_t i = 0; i < strings->count; i++) {
+        cn_buf_append_byte(job, i ? ',' : '[');
+        cn_buf_append_json(job, strings->items[i], strlen(strings->items[i]));
+    }
+    cn_buf_append_str(job, strings->count ? "]" : "[]");
+}
+
+static void put_site(struct cn_buf *job, const struct cn_config *config)
+{
+    const struct cn_config_site *site = &config->site;
+    char *bucket = !site->bucket          ? NULL
+                   : *site->bucket == '/' ? cn_strdup(site->bucket)
+                                          : cn_sprintf("%s/%s", config->dir, site->bucket);
+    put_text(job, "site", bucket);
+    put_strings(job, "siteInclude", &site->include);
+    put_strings(job, "siteExclude", &site->exclude);
+    cn_free(bucket);
+}
+
 static bool has_flag(const struct cn_config *config, const char *flag)
 {
     return cn_compat_is_on(flag, config->compatibility_date, config->compatibility_flags.items,
@@ -98,6 +120,7 @@ static int write_job(const struct cn_bundler *bundler, const struct cn_config *c
     put_text(job, "dir", config->dir);
     put_text(job, "entry", entry);
     put_text(job, "functions", config->functions);
+    put_site(job, config);
     put_text(job, "out", options->dir);
     put_text(job, "mode", options->development ? "development" : "production");
     put_bool(job, "minify", config->minify && !config->no_bundle);

@@ -872,6 +872,33 @@ static int read_pages(struct cn_config *config, struct cn_err *err)
     return rc;
 }
 
+/* A site is a worker that reads its files as if they were in a KV namespace: they are assets that
+ * no request reaches by itself. */
+static int read_site(struct loader *loader, struct cn_err *err)
+{
+    struct cn_config *config = loader->config;
+    if (!config->site.bucket)
+        return 0;
+    if (config->assets_set)
+        return cn_schema_fail(&loader->reader, node_of(loader, "site"), err,
+                              "\"site\" and \"%s\" exclude each other",
+                              config->pages_build_output_dir ? "pages_build_output_dir" : "assets");
+    if (!config->main && config->site.entry_point)
+        config->main = keep_text(config, cn_sprintf("%s/index.js", config->site.entry_point));
+    struct cn_confnode *first = cn_confnode_new(CN_CONF_BOOL, 1, 1);
+    first->boolean = true;
+    config->pages_node = first;
+    config->assets = (struct cn_config_assets){.directory = config->site.bucket,
+                                               .html_handling = "none",
+                                               .not_found_handling = "none",
+                                               .run_worker_first = first};
+    config->assets_set = true;
+    if (!config->main)
+        return cn_schema_fail(&loader->reader, node_of(loader, "site"), err,
+                              "\"site\" needs a worker: the key \"main\" is missing");
+    return 0;
+}
+
 /* ---- the whole ------------------------------------------------------------------ */
 
 static int load(struct cn_config *config, const struct cn_config_options *options,
@@ -907,6 +934,8 @@ static int load(struct cn_config *config, const struct cn_config_options *option
                               "\"pages_build_output_dir\" and \"%s\" exclude each other",
                               config->main ? "main" : "assets");
     rc = read_pages(config, err);
+    if (rc == 0)
+        rc = read_site(&loader, err);
     if (rc < 0)
         return rc;
     config->env = loader.env ? loader.env->key : NULL;

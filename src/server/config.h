@@ -138,6 +138,12 @@ struct cn_config_assets {
     const struct cn_confnode *run_worker_first; /* a bool or an array of strings */
 };
 
+struct cn_config_site { /* Workers Sites, which came before assets */
+    const char *bucket; /* NULL: none */
+    struct cn_strings include, exclude;
+    const char *entry_point; /* a folder with index.js, where there is no `main` */
+};
+
 struct cn_config_service {
     const char *binding;
     const char *service;
@@ -287,6 +293,7 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_ratelimit) ratelimits;
     struct cn_config_assets assets;
     bool assets_set;
+    struct cn_config_site site;         /* read_site() makes `assets` of it */
     const char *pages_build_output_dir; /* read_pages() makes `main` and `assets` of it */
     const char *functions;              /* absolute: a Pages project's routes, or NULL */
     CN_CONFIG_LIST(cn_config_service) services;
@@ -316,7 +323,7 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_missing) missing;
     char *hosted;     /* "account_id, workers_dev": keys that mean nothing here, or NULL */
     char *name_owned; /* backs `name` when it was composed */
-    struct cn_confnode *pages_node;   /* owned: what _routes.json says, as patterns */
+    struct cn_confnode *pages_node;   /* owned: which requests the worker gets first */
     struct cn_confnode *secrets_node; /* owned: .dev.vars as a table */
     char **var_texts;                 /* owned: JSON and --var texts */
     size_t var_text_count;

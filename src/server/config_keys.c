@@ -250,6 +250,12 @@ SCHEMA(ai, struct cn_config_binding,
     STRING(cn_config_binding, binding, .flags = REQUIRED),
     SUB_HOSTED("staging"), SUB_HOSTED("remote"));
 
+SCHEMA(site, struct cn_config_site,
+    STRING(cn_config_site, bucket, .flags = REQUIRED),
+    STRINGS(cn_config_site, include),
+    STRINGS(cn_config_site, exclude),
+    {.name = "entry-point", .kind = CN_FIELD_STRING, AT(cn_config_site, entry_point)});
+
 struct access_dev { const char *aud; const struct cn_confnode *identity; };
 SCHEMA(access_dev, struct access_dev,
     STRING(access_dev, aud, .flags = REQUIRED), NODE(access_dev, identity));
@@ -396,7 +402,7 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, worker_loaders, binding, .flags = OWN | UNBUILT),
     NAMED("cache", UNBUILT),
     NAMED("containers", OWN | UNBUILT),
-    NAMED("site", TOP | UNBUILT),
+    TABLE(cn_config, site, site, .flags = TOP),
     STRING(cn_config, pages_build_output_dir, .flags = TOP),
     NAMED("wasm_modules", TOP | UNBUILT),
     NAMED("text_blobs", TOP | UNBUILT),

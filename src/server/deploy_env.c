@@ -593,6 +593,16 @@ static int bind_hyperdrive(struct binding_list *list, const struct cn_config *co
     return 0;
 }
 
+static int bind_site(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
+{
+    (void)err;
+    if (config->site.bucket) {
+        begin_binding(list->json, "__STATIC_CONTENT", "site");
+        cn_buf_append_byte(list->json, '}');
+    }
+    return 0;
+}
+
 /* What --allow-missing lets a project begin without: its use throws. */
 static int bind_missing(struct binding_list *list, const struct cn_config *config,
                         struct cn_err *err)
@@ -626,6 +636,7 @@ static const struct {
     {has_datasets, bind_datasets},
     {has_crons, NULL},
     {NULL, bind_assets},
+    {NULL, bind_site},
     {NULL, bind_ai},
     {NULL, bind_hyperdrive},
     {NULL, bind_missing},

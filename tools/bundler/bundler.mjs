@@ -23,6 +23,7 @@ import * as esbuild from "esbuild";
 import { functionsEntry } from "./pages.mjs";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
 import { shims } from "./shims.mjs";
+import { siteManifest } from "./site.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
 import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
 
@@ -149,7 +150,7 @@ function options(job, state, awaits) {
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
+    plugins: [site(job, state), functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
   };
   const entry = job.functions ? "cairn:functions" : job.entry;
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [entry] };
@@ -161,6 +162,24 @@ function options(job, state, awaits) {
       contents: `import * as exports from ${JSON.stringify(entry)}; __cairn.exports = exports;`,
       resolveDir: job.dir,
       sourcefile: "cairn:entry",
+    },
+  };
+}
+
+/** `__STATIC_CONTENT_MANIFEST` of a Workers Site: a module, and a global of the older syntax. */
+function site(job, state) {
+  const name = /^__STATIC_CONTENT_MANIFEST$/;
+  return {
+    name: "cairn-site",
+    setup(build) {
+      if (!job.site) return;
+      build.onStart(async () => {
+        const { text, inputs } = await siteManifest(job.site, job.siteInclude, job.siteExclude);
+        state.manifest = text;
+        state.site = inputs;
+      });
+      build.onResolve({ filter: name }, () => ({ path: "manifest", namespace: "cairn-site" }));
+      build.onLoad({ filter: /.*/, namespace: "cairn-site" }, () => ({ contents: `export default ${JSON.stringify(state.manifest)};`, loader: "js" }));
     },
   };
 }
@@ -317,7 +336,8 @@ const modulesOf = (result) => new Set(Object.values(result.metafile.outputs).fla
 async function write(job, result, state, [before, after], started, exports) {
   const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
   const names = namesFor(text);
-  const whole = before.replace(DECLARED, declarations(names, "__cairn.turns")) + text + after;
+  const siteNames = state.manifest === undefined ? "" : `const __STATIC_CONTENT_MANIFEST=${JSON.stringify(state.manifest)};`;
+  const whole = before.replace(DECLARED, () => siteNames + declarations(names, "__cairn.turns")) + text + after;
   const { script, insertions } = followTurns(whole, names, modulesOf(result));
   let map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line
@@ -354,7 +374,7 @@ async function write(job, result, state, [before, after], started, exports) {
 
 /** Everything the bundle was made of, and what decides how names resolve, with size and time. */
 async function inputs(job, result, state, started) {
-  const names = new Set(state.inputs);
+  const names = new Set([...state.inputs, ...(state.site ?? [])]);
   for (const name of Object.keys(result.metafile.inputs))
     if (!/^(cairn-[A-Za-z]+|<stdin>|cairn|\(disabled\)):/.test(name)) names.add(path.resolve(job.dir, name));
   for (const name of resolution) names.add(path.join(job.dir, name));
