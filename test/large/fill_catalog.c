@@ -13,10 +13,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/mem.h"
 #include "object/id.h"
 #include "object/secret.h"
 #include "server/offline.h"
+#include "store/sqlite.h"
 #include "store/store.h"
 
 #define DAY_MS (86400 * INT64_C(1000))
@@ -110,15 +112,17 @@ int main(int argc, char **argv)
     }
     unsigned count = (unsigned)strtoul(argv[3], NULL, 10);
     struct entry *entries = make_entries(argv[1], argv[2], count, &namespace_id);
-    char *path = cn_sprintf("%s/catalog/catalog.db", argv[1]);
+    const char *path = "catalog/catalog.db"; /* through the VFS that seals its pages (catalog.c C5) */
+    struct cn_disk *disk = cn_disk_system_new(argv[1]);
+    struct cn_diskvfs *vfs = disk ? cn_diskvfs_new(disk, "fill") : NULL;
     char *sql =
         cn_sprintf("INSERT INTO objects(namespace, id, name, alarm, created, changed, pages,"
                    " lsn) VALUES(%u, ?1, ?2, ?3, ?4, ?5, ?6, 1) ON CONFLICT DO NOTHING",
                    namespace_id);
     sqlite3 *db;
     sqlite3_stmt *statement;
-    if (sqlite3_initialize() != SQLITE_OK ||
-        sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+    if (sqlite3_initialize() != SQLITE_OK || !vfs ||
+        sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "fill") != SQLITE_OK)
         die(path, "cannot be opened");
     run(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000;"
             "BEGIN; DROP INDEX objects_size; DROP INDEX objects_changed;"
@@ -137,8 +141,9 @@ int main(int argc, char **argv)
     if (sqlite3_close(db) != SQLITE_OK)
         die(path, "cannot be closed");
     printf("%u objects of %s\n", count, argv[2]);
+    cn_diskvfs_free(vfs);
+    cn_disk_system_free(disk);
     cn_free(entries);
-    cn_free(path);
     cn_free(sql);
     return 0;
 }
