@@ -214,3 +214,30 @@ test("DO-ERR-2 clones and errors of other objects bring their stacks", { skip: o
 test("every way to a stack gives it its form, in compiled code too (T1, T2)", { skip: off }, async () => {
   assert.deepEqual(await get("compiled"), []);
 });
+test("T3: code that never ends while a stack is made ends with its CPU limit; the next event is as usual", async () => {
+  const limited = await serve(project({
+    "wrangler.toml": 'name = "limited"\nmain = "index.js"\ncompatibility_date = "2026-05-01"\nlimits = { cpu_ms = 100 }\n',
+    "index.js": `
+      let length = 0;
+      export default {
+        fetch(request) {
+          const { pathname } = new URL(request.url);
+          if (pathname === "/reads") for (;;) length += new Error("x").stack.length;
+          if (pathname === "/getter") {
+            const error = new Error("x");
+            Object.defineProperty(error, "message", { get() { for (;;) ; } });
+            for (;;) length += error.stack.length;
+          }
+          return new Response(new Error("fine").message);
+        },
+      };`,
+  }));
+  try {
+    for (const path of ["/reads", "/getter"]) {
+      assert.equal((await limited.fetch(path)).status, 503, path);
+      assert.equal(await (await limited.fetch("/")).text(), "fine");
+    }
+  } finally {
+    await limited.stop();
+  }
+});
