@@ -36,23 +36,22 @@ static struct cn_html_rewriter *rewriter_of(JSContextRef ctx, JSValueRef value,
     return NULL;
 }
 
-/* Every function begins with this. */
-#define GET_REWRITER()                                                             \
-    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception); \
-    if (!rewriter)                                                                 \
-    return JSValueMakeUndefined(ctx)
-
 #define IS(event) (1u << (event))
 #define ANY_TOKEN                                                                         \
     (IS(CN_HTML_ELEMENT) | IS(CN_HTML_TEXT) | IS(CN_HTML_COMMENT) | IS(CN_HTML_DOCTYPE) | \
      IS(CN_HTML_END_TAG))
 
-/* Then this, with what the current token must be: methods may be called on another kind of token,
- * and after it is gone. */
-#define NEED_TOKEN(events)                               \
-    if (!(IS(rewriter->event) & (events)))               \
-    return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, \
-                       "Illegal invocation: not the current token")
+/* The same if its current token is one of `events`, else NULL and an exception: methods may be
+ * called on another kind of token, and after it is gone. */
+static struct cn_html_rewriter *rewriter_at(JSContextRef ctx, JSValueRef value, unsigned events,
+                                            JSValueRef *exception)
+{
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, value, exception);
+    if (!rewriter || IS(rewriter->event) & events)
+        return rewriter;
+    cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "Illegal invocation: not the current token");
+    return NULL;
+}
 
 static JSValueRef undefined_or_throw(JSContextRef ctx, int rc, const struct cn_err *err,
                                      JSValueRef *exception)
@@ -88,7 +87,9 @@ static JSValueRef native_html_open(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_on(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     if (rewriter->depth > 0)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "the rewriter has begun");
     unsigned wants = cn_js_to_uint32(ctx, cn_js_arg(2));
@@ -106,7 +107,9 @@ static JSValueRef native_html_on(CN_JS_NATIVE_ARGS)
 /* htmlFeed(rewriter, bytes): without bytes, that was all. */
 static JSValueRef native_html_feed(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     uint8_t *bytes;
     size_t size;
     if (rewriter->event != CN_HTML_NEED_INPUT || rewriter->finished)
@@ -122,7 +125,9 @@ static JSValueRef native_html_feed(CN_JS_NATIVE_ARGS)
  * last piece of a text node. */
 static JSValueRef native_html_next(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     if (rewriter->depth == 0)
         return JSValueMakeNumber(ctx, CN_HTML_NEED_INPUT);
     struct cn_err err;
@@ -140,7 +145,9 @@ static JSValueRef native_html_next(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_output(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
+    struct cn_html_rewriter *rewriter = rewriter_of(ctx, cn_js_arg(0), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     size_t size = rewriter->output.size;
     uint8_t *bytes = cn_buf_take(&rewriter->output);
     return cn_js_uint8array_take(ctx, cn_realloc(bytes, size + 1), size);
@@ -150,7 +157,6 @@ static JSValueRef native_html_output(CN_JS_NATIVE_ARGS)
  * identifier of a DOCTYPE (null where there is none). */
 static JSValueRef native_html_string(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
     static const unsigned tokens[] = {IS(CN_HTML_ELEMENT) | IS(CN_HTML_END_TAG),
                                       IS(CN_HTML_TEXT) | IS(CN_HTML_COMMENT),
                                       IS(CN_HTML_ELEMENT),
@@ -159,7 +165,10 @@ static JSValueRef native_html_string(CN_JS_NATIVE_ARGS)
                                       IS(CN_HTML_DOCTYPE)};
     struct cn_html_span span;
     uint32_t which = cn_js_to_uint32(ctx, cn_js_arg(1));
-    NEED_TOKEN(which < CN_ARRAY_COUNT(tokens) ? tokens[which] : 0);
+    struct cn_html_rewriter *rewriter = rewriter_at(
+        ctx, cn_js_arg(0), which < CN_ARRAY_COUNT(tokens) ? tokens[which] : 0, exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     switch (which) {
     case 0: {
         struct cn_buf lower = {0};
@@ -189,16 +198,19 @@ static JSValueRef native_html_string(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_removed(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(ANY_TOKEN);
+    struct cn_html_rewriter *rewriter = rewriter_at(ctx, cn_js_arg(0), ANY_TOKEN, exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     return JSValueMakeBoolean(ctx, cn_html_is_removed(rewriter));
 }
 
 /* htmlAttributes(rewriter): names and values by turns. */
 static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(IS(CN_HTML_ELEMENT));
+    struct cn_html_rewriter *rewriter =
+        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     const struct cn_html_edit *edits;
     size_t count = cn_html_attributes(rewriter, &edits);
     JSObjectRef array = JSObjectMakeArray(ctx, 0, NULL, exception);
@@ -217,8 +229,10 @@ static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(IS(CN_HTML_ELEMENT));
+    struct cn_html_rewriter *rewriter =
+        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     size_t size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &size);
     const struct cn_html_edit *edit = cn_html_attribute_find(rewriter, name, size);
@@ -228,8 +242,10 @@ static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(IS(CN_HTML_ELEMENT));
+    struct cn_html_rewriter *rewriter =
+        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     size_t name_size, value_size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &name_size);
@@ -242,8 +258,10 @@ static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_remove_attribute(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(IS(CN_HTML_ELEMENT));
+    struct cn_html_rewriter *rewriter =
+        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     size_t size;
     char *name = cn_js_to_text(ctx, cn_js_arg(1), &size);
     cn_html_attribute_remove(rewriter, name, size);
@@ -254,9 +272,12 @@ static JSValueRef native_html_remove_attribute(CN_JS_NATIVE_ARGS)
 /* htmlSet(rewriter, which, text): 0 the name of a tag, 1 the text of a comment. */
 static JSValueRef native_html_set(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
     bool name = cn_js_to_number(ctx, cn_js_arg(1)) == 0;
-    NEED_TOKEN(name ? IS(CN_HTML_ELEMENT) | IS(CN_HTML_END_TAG) : IS(CN_HTML_COMMENT));
+    struct cn_html_rewriter *rewriter = rewriter_at(
+        ctx, cn_js_arg(0), name ? IS(CN_HTML_ELEMENT) | IS(CN_HTML_END_TAG) : IS(CN_HTML_COMMENT),
+        exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     size_t size;
     char *text = cn_js_to_text(ctx, cn_js_arg(2), &size);
@@ -268,7 +289,6 @@ static JSValueRef native_html_set(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_insert(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
     static const unsigned tokens[] = {
         [CN_HTML_BEFORE] = ANY_TOKEN,
         [CN_HTML_AFTER] = ANY_TOKEN,
@@ -278,7 +298,10 @@ static JSValueRef native_html_insert(CN_JS_NATIVE_ARGS)
         [CN_HTML_INNER] = IS(CN_HTML_ELEMENT),
     };
     uint32_t place = cn_js_to_uint32(ctx, cn_js_arg(1));
-    NEED_TOKEN(place < CN_ARRAY_COUNT(tokens) ? tokens[place] : 0);
+    struct cn_html_rewriter *rewriter = rewriter_at(
+        ctx, cn_js_arg(0), place < CN_ARRAY_COUNT(tokens) ? tokens[place] : 0, exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     size_t size;
     char *text = cn_js_to_text(ctx, cn_js_arg(2), &size);
     cn_html_insert(rewriter, (enum cn_html_place)place, text, size,
@@ -289,16 +312,19 @@ static JSValueRef native_html_insert(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_remove(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(ANY_TOKEN);
+    struct cn_html_rewriter *rewriter = rewriter_at(ctx, cn_js_arg(0), ANY_TOKEN, exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     cn_html_remove(rewriter, JSValueToBoolean(ctx, cn_js_arg(1)));
     return JSValueMakeUndefined(ctx);
 }
 
 static JSValueRef native_html_on_end_tag(CN_JS_NATIVE_ARGS)
 {
-    GET_REWRITER();
-    NEED_TOKEN(IS(CN_HTML_ELEMENT));
+    struct cn_html_rewriter *rewriter =
+        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    if (!rewriter)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     int rc = cn_html_on_end_tag(rewriter, cn_js_to_uint32(ctx, cn_js_arg(1)), &err);
     return undefined_or_throw(ctx, rc, &err, exception);

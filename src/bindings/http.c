@@ -44,15 +44,12 @@ static struct cn_event *event_of(JSContextRef ctx, JSValueRef handle)
     return event && event->instance == instance ? event : NULL;
 }
 
-/* One that has come by HTTP. */
-#define EVENT_OR(result)                                  \
-    struct cn_event *event = event_of(ctx, cn_js_arg(0)); \
-    if (!event || !event->http)                           \
-    return (result)
-#define ANY_EVENT_OR(result)                              \
-    struct cn_event *event = event_of(ctx, cn_js_arg(0)); \
-    if (!event)                                           \
-    return (result)
+/* One that has come by HTTP; NULL for others too. */
+static struct cn_event *request_event(JSContextRef ctx, JSValueRef handle)
+{
+    struct cn_event *event = event_of(ctx, handle);
+    return event && event->http ? event : NULL;
+}
 
 static JSValueRef http_text(JSContextRef ctx, struct cn_http_text text)
 {
@@ -62,14 +59,18 @@ static JSValueRef http_text(JSContextRef ctx, struct cn_http_text text)
 /* requestMethod(h) -> string */
 static JSValueRef native_request_method(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(cn_js_text_z(ctx, "GET"));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return cn_js_text_z(ctx, "GET");
     return http_text(ctx, event->http->method_text);
 }
 
 /* requestUrl(h) -> string, not yet normalised by the URL parser */
 static JSValueRef native_request_url(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(cn_js_text_z(ctx, "http://invalid/"));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return cn_js_text_z(ctx, "http://invalid/");
     const struct cn_http_request *http = event->http;
     struct cn_buf url = {0};
     cn_buf_reserve(&url, 16 + http->host.size + http->target.size);
@@ -170,7 +171,9 @@ static bool client_address(const struct cn_event *event, char text[ADDRESS_SIZE]
 /* requestHeaders(h) -> "name\nvalue\nname\nvalue\n"; values as Latin-1, as Fetch has them */
 static JSValueRef native_request_headers(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(cn_js_text_z(ctx, ""));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return cn_js_text_z(ctx, "");
     struct cn_buf out = {0};
     for (size_t i = 0; i < event->http->header_count; i++) {
         const struct cn_http_header *header = &event->http->headers[i];
@@ -195,7 +198,9 @@ static JSValueRef native_request_headers(CN_JS_NATIVE_ARGS)
 /* requestHeader(h, name) -> string or null; `name` is lower-case */
 static JSValueRef native_request_header(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeNull(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeNull(ctx);
     struct cn_buf name = {0}, value = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &name);
     if (strcmp(cn_buf_text(&name), ADDRESS_HEADER) == 0) {
@@ -230,7 +235,9 @@ static JSValueRef native_request_header(CN_JS_NATIVE_ARGS)
 /* requestHasBody(h) -> boolean */
 static JSValueRef native_request_has_body(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     return JSValueMakeBoolean(ctx, event->http->content_length != 0);
 }
 
@@ -304,7 +311,9 @@ static void on_body(struct cn_http_request *http, int status, const uint8_t *byt
 /* requestRead(h, callback) -> Uint8Array now | null at the end | undefined: callback later */
 static JSValueRef native_request_read(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeNull(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeNull(ctx);
     if (event->read.context)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
     if (event->early.size) {
@@ -349,14 +358,18 @@ static JSValueRef whole_or_undefined(JSContextRef ctx, struct cn_event *event, b
 /* requestBytes(h) -> Uint8Array of the whole body, or undefined if some has yet to arrive */
 static JSValueRef native_request_bytes(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     return whole_or_undefined(ctx, event, false);
 }
 
 /* requestText(h) -> string, or undefined; a byte order mark is dropped */
 static JSValueRef native_request_text(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     return whole_or_undefined(ctx, event, true);
 }
 
@@ -410,7 +423,9 @@ static void on_collect(struct cn_http_request *http, int status, const uint8_t *
  * (value) or (undefined, failure). */
 static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     if (event->read.context)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
     cn_js_pin_set(&event->read, cn_js_context_of(ctx), cn_js_arg(2));
@@ -427,7 +442,9 @@ static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
 /* onAbort(h, callback): called once if the client goes away */
 static JSValueRef native_on_abort(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     if (cn_event_is_canceled(event))
         return JSValueMakeBoolean(ctx, true);
     cn_js_pin_clear(&event->abort);
@@ -550,7 +567,9 @@ static int respond_bytes(JSContextRef ctx, struct cn_event *event, const struct 
 /* respond(h, status, statusText, headers, body) -> whether it was sent */
 static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     if (!cn_event_is_running(event))
         return JSValueMakeBoolean(ctx, false);
     struct head head;
@@ -582,7 +601,9 @@ static void refuse_handshake(struct cn_event *event, int status)
 /* respondSocket(h, headers, w) -> whether the client got the 101 */
 static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     struct cn_ws_end *end =
         cn_websocket_find(instance_of(ctx)->lane, cn_js_to_number(ctx, cn_js_arg(2)));
     if (!cn_event_is_running(event))
@@ -614,7 +635,9 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
 /* respondStart(h, status, statusText, headers, contentLength | -1) -> boolean */
 static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     if (!cn_event_is_running(event))
         return JSValueMakeBoolean(ctx, false);
     struct head head;
@@ -649,7 +672,9 @@ static void on_drain(struct cn_http_request *http)
  * The callback gets (undefined, errorText) if the client goes away meanwhile. */
 static JSValueRef native_respond_write(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeNumber(ctx, -1));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeNumber(ctx, -1);
     if (!cn_event_is_streaming(event))
         return JSValueMakeNumber(ctx, -1);
     uint8_t *bytes;
@@ -762,7 +787,9 @@ static void pipe_run(struct cn_event *event)
  * after respondStart(). The callback gets undefined at the end, or a failure. */
 static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeBoolean(ctx, false));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeBoolean(ctx, false);
     if (!cn_event_is_streaming(event) || event->read.context || event->pipe.context)
         return JSValueMakeBoolean(ctx, false);
     cn_js_pin_set(&event->pipe, cn_js_context_of(ctx), cn_js_arg(1));
@@ -779,7 +806,9 @@ static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
 /* respondEnd(h): the body is complete */
 static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
 {
-    EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = request_event(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     if (cn_event_is_streaming(event)) {
         int rc = cn_http_end(event->http);
         cn_event_answered(event);
@@ -793,7 +822,9 @@ static JSValueRef native_respond_end(CN_JS_NATIVE_ARGS)
 /* eventFail(h, reason, overloaded): the handler threw, or its body did */
 static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 {
-    ANY_EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = event_of(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     struct cn_buf reason = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
     int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
@@ -808,7 +839,9 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
 /* eventDone(h): nothing of the event runs any more */
 static JSValueRef native_event_done(CN_JS_NATIVE_ARGS)
 {
-    ANY_EVENT_OR(JSValueMakeUndefined(ctx));
+    struct cn_event *event = event_of(ctx, cn_js_arg(0));
+    if (!event)
+        return JSValueMakeUndefined(ctx);
     cn_event_done(event);
     return JSValueMakeUndefined(ctx);
 }

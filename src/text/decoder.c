@@ -15,7 +15,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define UNMAPPED 0xffff /* in a table; a noncharacter, which only gb18030 can write */
+#define REPLACEMENT 0xfffd /* for what is no text */
+#define UNMAPPED 0xffff    /* in a table; a noncharacter, which only gb18030 can write */
 
 struct run; /* one call of cn_text_decode() for a multi-byte encoding */
 
@@ -28,14 +29,6 @@ struct encoding {
 };
 
 static const struct encoding encodings[];
-
-/* Counts a mistake: emits U+FFFD or leaves the function. */
-#define MISTAKE()               \
-    do {                        \
-        if (fatal)              \
-            return CN_EINVALID; \
-        *at++ = 0xfffd;         \
-    } while (0)
 
 static UConverter *converter_open(const char *name)
 {
@@ -56,7 +49,7 @@ static uint32_t converter_lookup(UConverter *converter, const uint8_t *bytes, in
     int32_t count = ucnv_toUChars(converter, units, 4, (const char *)bytes, size, &status);
     if (U_FAILURE(status))
         return UNMAPPED;
-    if (count == 1 && units[0] != 0xfffd)
+    if (count == 1 && units[0] != REPLACEMENT)
         return units[0];
     if (count == 2 && U16_IS_LEAD(units[0]) && U16_IS_TRAIL(units[1]))
         return (uint32_t)U16_GET_SUPPLEMENTARY(units[0], units[1]);
@@ -170,10 +163,9 @@ static int64_t decode_single_byte(int encoding, struct cn_decoder_state *state,
     uint16_t *at = out;
     for (size_t i = 0; i < size; i++) {
         uint16_t unit = bytes[i] < 128 ? bytes[i] : table[bytes[i] - 128];
-        if (unit == UNMAPPED)
-            MISTAKE();
-        else
-            *at++ = unit;
+        if (unit == UNMAPPED && fatal)
+            return CN_EINVALID;
+        *at++ = unit == UNMAPPED ? REPLACEMENT : unit;
     }
     return at - out;
 }
@@ -210,19 +202,24 @@ static int64_t decode_utf16(int encoding, struct cn_decoder_state *state, const 
                 *at++ = unit;
                 continue;
             }
-            MISTAKE();
+            if (fatal)
+                return CN_EINVALID;
+            *at++ = REPLACEMENT;
         }
         if (U16_IS_LEAD(unit)) {
             state->have_surrogate = true;
             state->surrogate = unit;
-        } else if (U16_IS_TRAIL(unit)) {
-            MISTAKE();
+        } else if (U16_IS_TRAIL(unit) && fatal) {
+            return CN_EINVALID;
         } else {
-            *at++ = unit;
+            *at++ = U16_IS_TRAIL(unit) ? REPLACEMENT : unit;
         }
     }
-    if (flush && (state->lead[1] || state->have_surrogate))
-        MISTAKE();
+    if (flush && (state->lead[1] || state->have_surrogate)) {
+        if (fatal)
+            return CN_EINVALID;
+        *at++ = REPLACEMENT;
+    }
     return at - out;
 }
 
@@ -746,7 +743,7 @@ static int64_t decode_multi_byte(int encoding, struct cn_decoder_state *state, c
                 result = CN_EINVALID;
                 break;
             }
-            *run.at++ = 0xfffd;
+            *run.at++ = REPLACEMENT;
         }
     }
     if (run.converter)
