@@ -74,14 +74,18 @@ static struct cn_database *database(JSContextRef ctx, JSValueRef handle, bool wr
     return db;
 }
 
-#define DATABASE_OR_THROW                                                  \
-    struct cn_database *db = database(ctx, cn_js_arg(0), true, exception); \
-    if (!db)                                                               \
-    return JSValueMakeUndefined(ctx)
-#define READ_DATABASE_OR_THROW                                              \
-    struct cn_database *db = database(ctx, cn_js_arg(0), false, exception); \
-    if (!db)                                                                \
-    return JSValueMakeUndefined(ctx)
+/* For natives that may write, and for those that only read; the object is their first argument. */
+static struct cn_database *database_to_write(JSContextRef ctx, JSValueRef handle,
+                                             JSValueRef *exception)
+{
+    return database(ctx, handle, true, exception);
+}
+
+static struct cn_database *database_to_read(JSContextRef ctx, JSValueRef handle,
+                                            JSValueRef *exception)
+{
+    return database(ctx, handle, false, exception);
+}
 
 /* Two keys at most are used at a time. */
 static struct cn_bytes key_arg(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
@@ -100,7 +104,9 @@ static struct cn_buf *scratch_of(JSContextRef ctx)
 /* kvGet(o, key) -> Uint8Array or undefined */
 static JSValueRef native_kv_get(CN_JS_NATIVE_ARGS)
 {
-    READ_DATABASE_OR_THROW;
+    struct cn_database *db = database_to_read(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_bytes value;
     struct cn_err err;
     int rc = cn_kvtable_get(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &value, &err);
@@ -112,7 +118,9 @@ static JSValueRef native_kv_get(CN_JS_NATIVE_ARGS)
 /* kvPut(o, key, bytes) */
 static JSValueRef native_kv_put(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     uint8_t *bytes;
     size_t size;
     if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
@@ -126,7 +134,9 @@ static JSValueRef native_kv_put(CN_JS_NATIVE_ARGS)
 /* kvDelete(o, key) -> whether it was there */
 static JSValueRef native_kv_delete(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     int rc = cn_kvtable_delete(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeBoolean(ctx, rc);
@@ -159,7 +169,9 @@ static struct cn_bytes optional_key(JSContextRef ctx, JSValueRef value, struct c
  * each): each(key, bytes) returns true to stop */
 static JSValueRef native_kv_list(CN_JS_NATIVE_ARGS)
 {
-    READ_DATABASE_OR_THROW;
+    struct cn_database *db = database_to_read(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_buf start = {0}, end = {0}, prefix = {0};
     struct cn_kvtable_range range = {
         .start = optional_key(ctx, cn_js_arg(1), &start),
@@ -418,7 +430,9 @@ static JSValueRef native_sql_names(CN_JS_NATIVE_ARGS)
  * but the last, starts the last. */
 static JSValueRef native_sql_exec(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_lane *lane = lane_of(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_buf sql = {0};
@@ -485,7 +499,9 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
 /* databaseSize(o) -> bytes */
 static JSValueRef native_database_size(CN_JS_NATIVE_ARGS)
 {
-    READ_DATABASE_OR_THROW;
+    struct cn_database *db = database_to_read(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     return JSValueMakeNumber(ctx, (double)cn_database_size(db));
 }
 
@@ -494,7 +510,9 @@ static JSValueRef native_database_size(CN_JS_NATIVE_ARGS)
 /* savepoint(o) -> level */
 static JSValueRef native_savepoint(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     int level = cn_database_savepoint(db, &err);
     return level < 0 ? throw_err(ctx, exception, &err) : JSValueMakeNumber(ctx, level);
@@ -503,7 +521,9 @@ static JSValueRef native_savepoint(CN_JS_NATIVE_ARGS)
 /* savepointEnd(o, level, keep) */
 static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_err err;
     int level = cn_js_to_int32(ctx, cn_js_arg(1));
     int rc = JSValueToBoolean(ctx, cn_js_arg(2)) ? cn_database_savepoint_release(db, level, &err)
@@ -535,7 +555,9 @@ static JSValueRef native_transaction_end(CN_JS_NATIVE_ARGS)
 /* deleteAll(o, alarmToo) */
 static JSValueRef native_delete_all(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
+    struct cn_database *db = database_to_write(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     cn_jscursor_end_all(lane_of(ctx), js);
     struct cn_err err;
@@ -601,7 +623,9 @@ static JSValueRef native_output_open(CN_JS_NATIVE_ARGS)
  * unconfirmedEnd(o, that): what was written in between need not be waited for */
 static JSValueRef native_unconfirmed_begin(CN_JS_NATIVE_ARGS)
 {
-    READ_DATABASE_OR_THROW;
+    struct cn_database *db = database_to_read(ctx, cn_js_arg(0), exception);
+    if (!db)
+        return JSValueMakeUndefined(ctx);
     struct cn_object *object = object_arg(ctx, cn_js_arg(0))->object;
     return JSValueMakeBoolean(ctx, object->unconfirmed || !cn_database_in_transaction(db));
 }
@@ -620,8 +644,8 @@ static JSValueRef native_unconfirmed_end(CN_JS_NATIVE_ARGS)
 /* alarmGet(o) -> milliseconds or null */
 static JSValueRef native_alarm_get(CN_JS_NATIVE_ARGS)
 {
-    READ_DATABASE_OR_THROW;
-    (void)db;
+    if (!database_to_read(ctx, cn_js_arg(0), exception))
+        return JSValueMakeUndefined(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_err err;
     int64_t alarm_ms;
@@ -634,8 +658,8 @@ static JSValueRef native_alarm_get(CN_JS_NATIVE_ARGS)
 /* alarmSet(o, milliseconds | null) */
 static JSValueRef native_alarm_set(CN_JS_NATIVE_ARGS)
 {
-    DATABASE_OR_THROW;
-    (void)db;
+    if (!database_to_write(ctx, cn_js_arg(0), exception))
+        return JSValueMakeUndefined(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
     struct cn_err err;
     int64_t alarm_ms =
