@@ -7,21 +7,21 @@
  * answer leaves when that commit is durable. So a service has group commit, crash safety,
  * point-in-time recovery, eviction, alarms and listing without a line of its own.
  *
- *     JavaScript face        bindings/<name>.c      call      service/<name>.c
+ *     JavaScript face        bindings/<name>.c      call      service/<name>/
  *     prelude/workers/  ───► arguments to a    ───────────►   deliver(): SQL,
  *     service/<name>.js ◄─── C struct, result  ◄───────────   fills the result
  *                            to values                        in, replies
  *
  * To add one:
  *
- *  1. service/<name>.h: a struct with a cn_service_call as its FIRST field, then what is asked,
- *     then what is answered; an enum of operations for call.op; cn_<name>_class. The struct crosses
- *     lanes by pointer: it is the caller's before it is sent and after it was answered, the
+ *  1. service/<name>/<name>.h: a struct with a cn_service_call as its FIRST field, then what is
+ * asked, then what is answered; an enum of operations for call.op; cn_<name>_class. The struct
+ * crosses lanes by pointer: it is the caller's before it is sent and after it was answered, the
  *     object's in between. Nothing in it is shared, so nothing in it is locked. It owns its
  *     buffers (moved, not copied, on both sides); `fini` frees them. call.size says how many bytes
  *     wait with it, which counts for the bound of the object's inbox.
  *
- *  2. service/<name>.c: the class (object/class.h).
+ *  2. service/<name>/<name>.c: the class (object/class.h).
  *       create    opens the database and brings its tables up to date with cn_service_open();
  *                 class_data is the struct cn_services
  *       deliver   by call->kind: CN_CALL_OTHER is a request (cn_service_request()), CN_CALL_ALARM
@@ -37,7 +37,7 @@
  *     Workers' own namespaces are called "worker/Class", so the two cannot meet.
  *
  *  4. bindings/<name>.c: natives that fill the struct and give it to cn_jsservice_send()
- *     (bindings/service_call.h); its table goes to bindings/all.c.
+ *     (bindings/service_call.h); a line for each in bindings/border.ts.
  *
  *  5. prelude/workers/service/<name>.js checks arguments and words the errors; a line in
  *     makeBinding() of prelude/workers/dispatch.js.
@@ -45,7 +45,8 @@
  *  6. A line in the table of binders in server/deploy_env.c; UNBUILT goes from its key in
  *     server/config_keys.c.
  *
- *  7. test/unit/service/test_<name>.c drives the class without JavaScript (test/lib/service_rig.h).
+ *  7. test/unit/service/<name>/test_<name>.c drives the class without JavaScript
+ *     (test/lib/service_rig.h).
  *
  * State that every lane should share load for is spread over several objects of the namespace,
  * picked by a hash of the key (service/kv/kv.h).
