@@ -112,7 +112,8 @@ int main(int argc, char **argv)
     }
     unsigned count = (unsigned)strtoul(argv[3], NULL, 10);
     struct entry *entries = make_entries(argv[1], argv[2], count, &namespace_id);
-    const char *path = "catalog/catalog.db"; /* through the VFS that seals its pages (catalog.c C5) */
+    const char *path =
+        "catalog/catalog.db"; /* through the VFS that seals its pages (catalog.c C5) */
     struct cn_disk *disk = cn_disk_system_new(argv[1]);
     struct cn_diskvfs *vfs = disk ? cn_diskvfs_new(disk, "fill") : NULL;
     char *sql =

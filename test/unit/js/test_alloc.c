@@ -78,7 +78,8 @@ TEST(js_alloc, what_a_turn_keeps_is_on_its_meter_and_goes_when_it_is_freed)
             test_fail(__FILE__, __LINE__, "case %zu: %llu bytes kept, other %llu", i,
                       (unsigned long long)kept, (unsigned long long)other);
         run(a, NULL, "kept = null");
-        /* The collector takes what the stack still has for a reference: other calls write over it. */
+        /* The collector takes what the stack still has for a reference: other calls write over it.
+         */
         for (unsigned tries = 0; tries < 20 && cn_js_meter_bytes(&a->meter) >= 8 * MB; tries++) {
             run(b, NULL, "(function deep(n) { return n ? [deep(n - 1)] : 0; })(200)");
             cn_js_vm_collect(vm);
