@@ -54,6 +54,10 @@ struct cn_namespace *cn_call_own_namespace(JSContextRef ctx, uint32_t id)
         if (script->namespaces[i]->id == id)
             return script->namespaces[i];
     }
+    for (size_t i = 0; i < script->class_count; i++) { /* ctx.exports */
+        if (script->classes[i].ns->id == id)
+            return script->classes[i].ns;
+    }
     return NULL;
 }
 

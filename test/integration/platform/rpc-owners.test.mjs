@@ -103,3 +103,18 @@ test("RPC-9: each invocation has its ctx; with nonclass_entrypoint_reuses_ctx_ac
   for (const expected of [1, 2, 3]) assert.deepEqual((await get(reusing, "/")).slice(0, 2), [expected, "{}"]);
   assert.equal((await get(reusing, "/"))[2], 3);
 });
+
+test("DO-NS-1: a class that has a migration and no binding is reached by ctx.exports, and its ids too", async (t) => {
+  const dir = project({
+    "wrangler.json": JSON.stringify({ name: "own", main: "index.js", compatibility_date: "2026-01-01", migrations: [{ tag: "v1", new_sqlite_classes: ["Own"] }] }),
+    "index.js": `import { DurableObject } from "cloudflare:workers";
+      export class Own extends DurableObject { hello() { return this.ctx.id.name; } }
+      export default { async fetch(request, env, ctx) {
+        const { Own } = ctx.exports;
+        return Response.json([await Own.getByName("a").hello(), await Own.get(Own.idFromString(Own.idFromName("b").toString())).hello() ?? null]);
+      } };`,
+  });
+  const server = await serve(dir);
+  t.after(() => server.stop());
+  assert.deepEqual(await (await server.fetch("/")).json(), ["a", null]); // of an id the name is not known
+});
