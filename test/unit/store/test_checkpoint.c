@@ -173,6 +173,7 @@ struct lane {
     unsigned first;
     int committed[PER_LANE];
     const char *failed;
+    struct cn_err err;
 };
 
 static void *lane_run(void *arg)
@@ -208,6 +209,7 @@ static void *lane_run(void *arg)
     }
     for (int i = 0; i < PER_LANE; i++)
         cn_database_close(dbs[i]);
+    lane->err = err;
     return NULL;
 }
 
@@ -223,7 +225,7 @@ TEST(checkpoint, lanes_commit_while_checkpoints_run)
     struct cn_store_config config = {
         .sync = CN_LOG_OS, /* this is about threads, not about the disk */
         .segment_size = 128 << 10,
-        .log_live_size = 512 << 10,
+        .log_live_size = 2 << 20, /* commits are refused at four times that: far from here */
         .dirty_size_max = 64 << 10,
         .open_files_max = 3,
     };
@@ -241,7 +243,7 @@ TEST(checkpoint, lanes_commit_while_checkpoints_run)
     for (int i = 0; i < LANES; i++) {
         pthread_join(lanes[i].thread, NULL);
         if (lanes[i].failed)
-            test_fail(__FILE__, __LINE__, "a lane failed to %s", lanes[i].failed);
+            test_fail(__FILE__, __LINE__, "a lane failed to %s: %s", lanes[i].failed, lanes[i].err.text);
     }
     cn_store_close(store);
     store = storetest_open(disk, &config);
