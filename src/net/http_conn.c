@@ -136,9 +136,12 @@ void request_detach(struct request *req)
 {
     struct conn *conn = req->conn;
     CN_ASSERT(conn && conn->req == req);
-    if (!req->released) /* C6 */
-        snprintf(req->remote, sizeof(req->remote), "%s",
-                 cn_stream_remote(conn->stream, &req->remote_port));
+    if (!req->released) { /* C6 */
+        const char *remote = cn_stream_remote(conn->stream, &req->remote_port);
+        size_t size = strnlen(remote, sizeof(req->remote) - 1);
+        memcpy(req->remote, remote, size);
+        req->remote[size] = 0;
+    }
     conn->req = NULL;
     req->conn = NULL;
     req->body_done = conn->body_done;

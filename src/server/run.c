@@ -157,10 +157,12 @@ static int choose(const struct cn_run_options *asked, const struct cn_config *co
                       server->egress.allow.items, server->egress.allow.count, err);
     if (!settings->serve.server.egress)
         return cn_err_context(err, "[cairn.egress]");
-    settings->serve.server.proxies =
-        cn_egress_new(server->trusted_proxies.items, server->trusted_proxies.count, NULL, 0, err);
-    if (!settings->serve.server.proxies)
-        return cn_err_context(err, "[cairn] trusted_proxies");
+    if (server->trusted_proxies.count) {
+        settings->serve.server.proxies = cn_egress_new(server->trusted_proxies.items,
+                                                       server->trusted_proxies.count, NULL, 0, err);
+        if (!settings->serve.server.proxies)
+            return cn_err_context(err, "[cairn] trusted_proxies");
+    }
     settings->serve.server.trust = cn_trust_new(NULL, err);
     return settings->serve.server.trust ? 0 : err->code;
 }
