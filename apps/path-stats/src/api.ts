@@ -12,7 +12,7 @@ import { readFile } from "./files";
 import { compare, oldTotals, resetOld } from "./legacy";
 import { count, flushMeters, most } from "./meters";
 import { metrics, recentAlerts } from "./monitor";
-import { currentPhase, PHASE_LAST, readsOld, setPhase, writesOld } from "./phase";
+import { currentPhase, PHASE_LAST, readsOld, setPhase, storedPhase, writesOld } from "./phase";
 import { Stats } from "./stats";
 import { pathsAnswer } from "./tiers";
 
@@ -69,7 +69,7 @@ app.use("/paths/*", async (c, next) => {
 const gone = (c: Call): Response => c.json({ error: "This endpoint has been retired." }, 410);
 for (const path of ["/admin/paths/discovered", "/admin/paths/do/system-stats", "/admin/paths/do/ip/:ip", "/admin/paths/do/export", "/admin/health/do-overview", "/admin/health/do-detailed", "/admin/health/comparison"]) app.get(path, gone);
 for (const path of ["/admin/paths/do/batch-cleanup", "/admin/health/auto-maintenance"]) app.post(path, gone);
-app.get("/admin/paths/compare", async (c, next) => (writesOld(await currentPhase(c.env)) ? next() : gone(c)));
+app.get("/admin/paths/compare", async (c, next) => (writesOld(await storedPhase(c.env)) ? next() : gone(c)));
 
 app.use("/admin/*", async (c, next) => {
   await mayAdminister(c);
@@ -215,7 +215,7 @@ app.get("/admin/counts", async (c) => {
   return c.json({ date: day, from, events, counted: sum(counted), ...(c.req.query("marks") === undefined ? {} : { marks: sum(marks) }) });
 });
 
-app.get("/admin/phase", async (c) => c.json(await currentPhase(c.env)));
+app.get("/admin/phase", async (c) => c.json(await storedPhase(c.env)));
 app.post("/admin/phase", async (c) => {
   const { phase } = await input<{ phase?: unknown }>(c);
   if (typeof phase !== "number" || !Number.isInteger(phase) || phase < 0 || phase > PHASE_LAST) refuse(400, `"phase" must be a whole number from 0 to ${PHASE_LAST}.`);

@@ -3,7 +3,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { databases, type Env, shardOf } from "./env";
 import { DAY, type TrafficEvent } from "./event";
-import { currentPhase, writesBoth } from "./phase";
+import { storedPhase, writesBoth } from "./phase";
 
 const SHARDS = 4;
 const MINUTE = 60_000;
@@ -83,7 +83,7 @@ export interface Comparison {
 
 /** Counts of both ways over the same requests, and the sample event by event. Null while there is nothing to compare. */
 export async function compare(env: Env, settleMs: number): Promise<Comparison | null> {
-  const phase = await currentPhase(env);
+  const phase = await storedPhase(env);
   if (!writesBoth(phase) || !phase.since) return null;
   const until = Math.floor((Date.now() - settleMs) / MINUTE) * MINUTE + (settleMs ? 0 : MINUTE);
   // Details are there for some days only.

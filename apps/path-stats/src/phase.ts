@@ -20,9 +20,15 @@ export const PHASE_LAST = 5;
 
 let known: { value: Phase; at: number } | null = null;
 
+/** What is stored. Whoever changes, shows or compares asks here: what a worker remembers may be the phase before. */
+export async function storedPhase(env: Env): Promise<Phase> {
+  return (await env.KV.get<Phase>(KEY, "json")) ?? { phase: Number(env.PHASE), since: null };
+}
+
+/** What a request goes by: the stored phase, as it was at most KNOWN_FOR_MS ago. */
 export async function currentPhase(env: Env): Promise<Phase> {
   if (known && Date.now() - known.at < KNOWN_FOR_MS) return known.value;
-  const value = (await env.KV.get<Phase>(KEY, "json")) ?? { phase: Number(env.PHASE), since: null };
+  const value = await storedPhase(env);
   known = { value, at: Date.now() };
   return value;
 }
@@ -34,7 +40,7 @@ export const readsOld = ({ phase }: Phase): boolean => phase <= 2;
 
 /** Sets the phase. When both ways begin to be written, the old one begins to count anew, from a moment that both know. */
 export async function setPhase(env: Env, phase: number, resetOld: (since: number) => Promise<void>): Promise<Phase> {
-  const before = (await env.KV.get<Phase>(KEY, "json")) ?? { phase: Number(env.PHASE), since: null };
+  const before = await storedPhase(env);
   const value: Phase = { phase, since: before.since };
   if (writesBoth(value) && !(writesBoth(before) && before.since)) {
     // Workers learn of the phase within KNOWN_FOR_MS; from then on every request is written both ways.
