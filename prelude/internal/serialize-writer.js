@@ -268,6 +268,7 @@ export class Writer {
       default:
         if (typeof value === "function" && this.#reference(value)) return;
         if (this.context?.writeSpecial?.(value, this)) return;
+        if (typeof value === "function" && this.#host(value, getPrototypeOf(value))) return;
         throw dataCloneError(`${describe(value)} could not be cloned.`);
     }
   }
@@ -359,6 +360,19 @@ export class Writer {
     return true;
   }
 
+  /** An object of a class that registerHostObject() knows; false: of none. */
+  #host(object, prototype) {
+    for (let p = prototype; p !== null; p = getPrototypeOf(p)) {
+      const handler = handlersByPrototype.get(p);
+      if (handler !== undefined) {
+        this.byte(handler.tag);
+        handler.write(object, this, this.context);
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Everything that is neither a plain object nor an array. */
   #special(object, prototype) {
     if (isView(object)) return this.#view(object);
@@ -401,13 +415,7 @@ export class Writer {
         return this.value(type.prototype.valueOf.call(object));
       }
     }
-    for (let p = prototype; p !== null; p = getPrototypeOf(p)) {
-      const handler = handlersByPrototype.get(p);
-      if (handler !== undefined) {
-        this.byte(handler.tag);
-        return handler.write(object, this, this.context);
-      }
-    }
+    if (this.#host(object, prototype)) return;
     if (this.context?.writeSpecial?.(object, this)) return;
     for (let p = prototype; p !== null; p = getPrototypeOf(p)) {
       if (!isInterfacePrototype(p)) continue;

@@ -12,6 +12,8 @@ import { handlersByPrototype, handlersByTag, HOST_FIRST, HOST_LAST } from "./ser
  *                       true if it has written it (a host tag, see registerHostObject)
  *   writeProxy(proxy, prototype, writer)   must write a Proxy, or throw; without it, it is taken for what it shows
  *   writeTransferred(buffer, writer)   the same for ArrayBuffers
+ *   carries             true: the bytes are the server's own, so what is by reference may be in them
+ *   stubs               "storage" or "props": stubs of workers and objects go as what they name (workers/object/rpc.js)
  */
 export function serialize(value, context = null) {
   return codec().serialize(value, context);

@@ -10,7 +10,7 @@ import { Entry } from "./entrypoint.js";
 import { decodeIncoming, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
-import { Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+import { CARRIED, IN_PROPS, Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 import extra from "part:./service/extra.js";
 import queue from "part:./service/queue.js";
 import tail from "part:./tail.js";
@@ -36,7 +36,7 @@ export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
     answerWorkerTarget(handle, method, bytes);
     return;
   }
-  const context = newContext(handle, props === undefined ? {} : deserialize(props));
+  const context = newContext(handle, props === undefined ? {} : deserialize(props, IN_PROPS));
   run(handle, context, kind, entrypoint, method, bytes).then(
     () => contextAnswered(context),
     (error) => {
@@ -56,7 +56,7 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
     return answer(-handle, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
   }
   if (kind === "handler") {
-    const args = deserialize(bytes);
+    const args = deserialize(bytes, CARRIED);
     replyWith(-handle, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args)));
     return;
   }
@@ -66,5 +66,5 @@ async function run(handle, context, kind, entrypoint, method, bytes) {
     native.eventReply(handle, result, false);
     return;
   }
-  await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes), handle);
+  await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes, CARRIED), handle);
 }

@@ -98,6 +98,7 @@ export interface Native {
   d1Query(ns: number, queries: (string | number | null | Bytes)[], format: D1Format, inSession: boolean, callback: (value?: string | [json: string, bookmark: string], failure?: string, code?: number) => void): void;
 
   // dispatch.c: calls to workers; `h` is the handle of an event that did not come by HTTP
+  stubTarget(target: string | number): number;
   serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined, props: Uint8Array | undefined, bytes: Uint8Array, callback: (faults: number, bytes?: Uint8Array, message?: string) => void): void;
   eventReply(h: number, bytes: Uint8Array, streams: boolean): void;
   eventEnd(h: number): void;

@@ -18,6 +18,7 @@
 #include "worker/jsclass.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
+#include "worker/script.h"
 
 static struct cn_lane *lane_of(JSContextRef ctx)
 {
@@ -99,6 +100,42 @@ static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
     }
     cn_dispatch_from_js(ctx, dispatch, bytes, size, cn_js_arg(6));
     return JSValueMakeUndefined(ctx);
+}
+
+static bool has_class(const struct cn_script *script, uint32_t ns)
+{
+    for (size_t i = 0; i < script->class_count; i++) {
+        if (script->classes[i].ns->id == ns)
+            return true;
+    }
+    return false;
+}
+
+/* The script that a stub leads to: the worker with this name, or the one whose class has this
+ * namespace. NULL: there is none now. */
+static const struct cn_script *stub_script(JSContextRef ctx, JSValueRef target)
+{
+    const struct cn_deployment *deployment = lane_of(ctx)->deployment;
+    char *name = optional_text(ctx, target);
+    uint32_t ns = name ? 0 : cn_js_to_uint32(ctx, target);
+    const struct cn_script *found = NULL;
+    for (size_t i = 0; deployment && !found && i < deployment->script_count; i++) {
+        const struct cn_script *each = deployment->scripts[i];
+        if (name ? strcmp(each->name, name) == 0 : has_class(each, ns))
+            found = each;
+    }
+    cn_free(name);
+    return found;
+}
+
+/* stubTarget(worker | ns) -> 0: stubs of it may be kept and used; 1: its worker does not allow
+ * that, or not any more; 2: it does not exist */
+static JSValueRef native_stub_target(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_script *script = stub_script(ctx, cn_js_arg(0));
+    if (!script)
+        return JSValueMakeNumber(ctx, 2);
+    return JSValueMakeNumber(ctx, script->keeps_stubs ? 0 : 1);
 }
 
 static struct cn_event *event_arg(JSContextRef ctx, JSValueRef handle)

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "server/compat.h"
 #include "server/config.h"
 #include "server/confnode.h"
 #include "server/deploy_classes.h"
@@ -163,6 +164,9 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
         cn_script_unref(script);
         return NULL;
     }
+    script->keeps_stubs =
+        cn_compat_is_on("allow_irrevocable_stub_storage", config->compatibility_date,
+                        config->compatibility_flags.items, config->compatibility_flags.count);
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
     script->source = (char *)cn_buf_take(&bundle->source);
     for (size_t i = 0; i < bundle->file_count; i++) {

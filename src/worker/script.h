@@ -84,6 +84,7 @@ struct cn_script {
     uint64_t cpu_limit_ms;    /* per turn */
     struct cn_assets *assets; /* a reference; NULL: none */
     bool has_source;          /* false: nothing but assets */
+    bool keeps_stubs;         /* stubs of it may be stored (allow_irrevocable_stub_storage) */
 
     pthread_mutex_t map_lock; /* guards the two below */
     struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */

@@ -12,7 +12,7 @@ import { isResponse, responseMove } from "../../web/fetch/internal.js";
 import { decodeIncoming, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
-import { Exports, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
+import { CARRIED, Exports, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
 import { DurableObject } from "../modules.js";
@@ -218,7 +218,7 @@ async function deliverLocalFetch(host, call, local) {
 
 async function deliverFetch(host, call, bytes) {
   try {
-    const { request, abort } = decodeIncoming(deserialize(bytes));
+    const { request, abort } = decodeIncoming(deserialize(bytes, CARRIED));
     const response = await runFetch(host, request);
     noteResponse(response);
     replyWith(call, encodeResponse(response), abort);

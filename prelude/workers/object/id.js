@@ -56,14 +56,16 @@ function keepsName(name) {
 export class DurableObjectNamespace {
   #ns; // the store's number of the namespace
   #jurisdiction;
+  #persistent; // whether its stubs may be stored (rpc.js, R2)
   #names = new Map(); // those used lately, and those before: a full map becomes the second
   #namesBefore = new Map();
   #namesSince = 0; // when the first began
 
-  constructor(key, ns, jurisdiction) {
+  constructor(key, ns, jurisdiction, persistent) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#ns = ns;
     this.#jurisdiction = jurisdiction;
+    this.#persistent = persistent;
   }
   static {
     forgetNames = (namespace) => {
@@ -109,23 +111,24 @@ export class DurableObjectNamespace {
   get(id, options) {
     const hex = hexOf(id);
     if (hex === undefined) throw new TypeError("Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.");
-    const stub = this.#jurisdiction === 0 ? stubOf(id, this.#ns) : null;
+    const stub = this.#jurisdiction === 0 && !this.#persistent ? stubOf(id, this.#ns) : null;
     if (stub !== null) return stub;
     const jurisdiction = native.idCheck(this.#ns, hex);
     if (jurisdiction < 0) throw new TypeError("get called on the wrong Durable Object namespace");
     if (this.#jurisdiction !== 0 && jurisdiction !== this.#jurisdiction) {
       throw new TypeError("get called on a jurisdictional subnamespace with an ID from a different jurisdiction");
     }
-    return newStub(this.#ns, id);
+    return newStub(this.#ns, id, this.#persistent);
   }
   getByName(name, options) {
-    return stubOf(this.idFromName(name), this.#ns);
+    const id = this.idFromName(name);
+    return this.#persistent ? newStub(this.#ns, id, true) : stubOf(id, this.#ns);
   }
   getExisting(id, options) {
     return this.get(id, options);
   }
   jurisdiction(name) {
-    return new DurableObjectNamespace(token, this.#ns, name === undefined ? 0 : jurisdictionNumber(name));
+    return new DurableObjectNamespace(token, this.#ns, name === undefined ? 0 : jurisdictionNumber(name), this.#persistent);
   }
 }
 finishInterface(DurableObjectNamespace);
@@ -139,8 +142,8 @@ function jurisdictionNumber(name) {
 
 const bindings = []; // the namespaces in `env`
 
-export function makeNamespace(ns) {
-  const namespace = new DurableObjectNamespace(token, ns, 0);
+export function makeNamespace(ns, persistent = false) {
+  const namespace = new DurableObjectNamespace(token, ns, 0, persistent);
   bindings.push(namespace);
   return namespace;
 }

@@ -114,6 +114,10 @@ export class ObjectTarget {
   get name() {
     return this.id.name;
   }
+  /** Whether its stub may be stored (rpc.js, R2). */
+  get persistent() {
+    return undefined;
+  }
   get fetch() {
     return (this.fetcher ??= fetchOf(this));
   }

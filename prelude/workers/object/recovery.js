@@ -52,7 +52,10 @@ registerHostObject({
     }
     writer.value(partsOf(snapshot));
   },
-  read: (reader) => new DurableObjectSnapshot(token, ...reader.value()),
+  read(reader, context) {
+    if (context?.carries !== true) throw new DOMException("A DurableObjectSnapshot cannot be deserialized in this context.", "DataCloneError");
+    return new DurableObjectSnapshot(token, ...reader.value());
+  },
 });
 
 export async function takeSnapshot(object, bookmark) {

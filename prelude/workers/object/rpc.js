@@ -10,7 +10,7 @@ import "../../internal/symbols.js";
 import { INNER, afterwards, currentLevel, currentObject, currentOwner as ownerNow, currentTrace, lentBy, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
-import { deserialize, registerHostObject, serialize } from "../../internal/serialize.js";
+import { deserialize, registerHostObject, registerHostPrototype, serialize } from "../../internal/serialize.js";
 import { needsEvent } from "../../internal/startup.js";
 import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted } from "../../web/abort.js";
 import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
@@ -114,7 +114,13 @@ function currentOwner() {
 
 // --- values ------------------------------------------------------------------------------------
 
-const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36, SINK: 0x37, SIGNAL: 0x38, DISPOSABLE: 0x39 };
+const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEADERS: 0x34, OBJECT: 0x35, SERVICE: 0x36, SINK: 0x37, SIGNAL: 0x38, DISPOSABLE: 0x39, STUB: 0x3a };
+
+/**
+ * R1  What is by reference is read only from bytes that the server itself has carried: a reader says so by
+ *     `carries` of its context. Bytes that a script may have made, or that were kept, name nobody.
+ */
+export const CARRIED = { carries: true };
 
 class CallContext {
   /** @param {boolean} lends whether what is exported for the message comes back when its call ends */
@@ -126,6 +132,9 @@ class CallContext {
     this.onStop = null; // called when the receiver gives up one of its streams
     this.streams = null; // promises of the ends of streams that were exported for it
     this.origin = null; // of an answer: the ObjectTarget that it came from
+  }
+  get carries() {
+    return true;
   }
   export(target) {
     const { address, exports } = currentOwner();
@@ -151,7 +160,6 @@ class CallContext {
       return write(writer, TAG.REFERENCE, this.reference(value));
     }
     if (value instanceof Disposable) return write(writer, TAG.DISPOSABLE, [value.value, value.dispose]);
-    if (value instanceof RpcTarget) return write(writer, TAG.REFERENCE, this.reference(value));
     if (isReadableStream(value)) {
       const source = new StreamSource(value, this.onStop);
       (this.streams ??= []).push(source.pump);
@@ -175,8 +183,7 @@ class CallContext {
   writeProxy(proxy, prototype, writer) {
     const stub = stubState(proxy);
     if (stub !== null) {
-      const { ns, id, name } = stub.local; // of the stubs only an object's is no function
-      write(writer, TAG.OBJECT, { ns, hex: `${id}`, name });
+      write(writer, TAG.OBJECT, describeObject(stub.local)); // of the stubs only an object's is no function
       return;
     }
     if (prototype !== Object.prototype && !(proxy instanceof RpcTarget)) {
@@ -203,6 +210,8 @@ const DISPOSED = "RPC stub used after being disposed.";
 const GONE = "The execution context which hosts this callback is no longer running.";
 const unserializable = (name) => new DOMException(`Could not serialize object of type "${name}". This type does not support serialization.`, "DataCloneError");
 
+const describeObject = ({ ns, id, name, persistent }) => ({ ns, hex: `${id}`, name, persistent });
+
 /** A result with a disposer of its own, which runs when the receiver disposes of it. */
 class Disposable {
   constructor(value, dispose) {
@@ -219,12 +228,19 @@ function write(writer, tag, value) {
 
 const register = (tag, read) => registerHostObject({
   tag,
-  write: (value, writer) => writer.value(value),
-  read: (reader, context) => read(reader.value(), context),
+  /** Of an RpcTarget: everything else is found by writeSpecial(). */
+  write(value, writer, context) {
+    if (!(context instanceof CallContext)) throw new DOMException("Remote RPC references can only be serialized for RPC.", "DataCloneError");
+    writer.value(context.reference(value));
+  },
+  read: (reader, context) => {
+    if (context?.carries !== true) throw new DOMException("The serialized value has a reference that cannot be deserialized in this context.", "DataCloneError"); // R1
+    return read(reader.value(), context);
+  },
 });
 register(TAG.REFERENCE, (reference, context) => {
   const stub = makeReference(reference);
-  if (context !== null && context !== undefined) {
+  if (context !== CARRIED) {
     context.received.push(stub);
     const state = states.get(stub);
     state.lifetime = context.lifetime;
@@ -233,6 +249,7 @@ register(TAG.REFERENCE, (reference, context) => {
   }
   return stub;
 });
+registerHostPrototype(TAG.REFERENCE, RpcTarget.prototype);
 register(TAG.DISPOSABLE, ([value, dispose]) => new Disposable(value, dispose));
 register(TAG.STREAM, (reference) => streamFrom(keep(reference)));
 register(TAG.SINK, (reference) => sinkTo(keep(reference)));
@@ -240,8 +257,62 @@ register(TAG.SIGNAL, ({ aborted, reason, reference }) => signalFrom(aborted, rea
 register(TAG.REQUEST, (parts) => decodeRequest(parts));
 register(TAG.RESPONSE, (parts) => decodeResponse(parts));
 register(TAG.HEADERS, (pairs) => makeHeaders(pairs));
-register(TAG.OBJECT, ({ ns, hex, name }) => objectStub(ns, hex, name));
+register(TAG.OBJECT, (object) => objectStub(object));
 register(TAG.SERVICE, (service) => serviceStub(service));
+
+// Stubs that are kept: in an object's storage, and in the props of another stub. They are written as what they
+// name, so they work for whoever reads them, also after a restart.
+//
+// R2  Only what its own worker has made by ctx.exports, with the flag that allows it, is `persistent`, and only that is
+//     stored, by a worker that has the flag too. Whenever it is used, its worker must still have it (guard()).
+const STORES = compatibilityFlags.has("allow_irrevocable_stub_storage");
+/** Contexts of serialize() and deserialize(), for values that are stored, and for props. */
+export const IN_STORAGE = STORES ? { stubs: "storage" } : null;
+export const IN_PROPS = { stubs: "props" };
+const NOT_HERE = "cannot be serialized in this context";
+
+/** What a stub is written as: {worker, ...} or {ns, ...}. */
+function describeStub(value, context) {
+  const state = stubState(value);
+  if (state === null) throw unserializable(value.constructor?.name);
+  const kept = context?.stubs !== undefined;
+  if (state.service === null && state.local === null) {
+    throw new DOMException(`RpcStub ${NOT_HERE}${kept ? " because it is not a persistent stub" : ""}.`, "DataCloneError");
+  }
+  if (!kept) throw new DOMException(`ServiceStub ${NOT_HERE}.`, "DataCloneError");
+  const described = state.service ?? describeObject(state.local);
+  if (context.stubs === "storage" && state.invoke !== null) throw unserializable("LoopbackServiceStub");
+  if (context.stubs === "storage" && described.persistent !== true) {
+    throw new DOMException("Cannot store this stub because the target worker does not have the allow_irrevocable_stub_storage compatibility flag enabled.", "DataCloneError");
+  }
+  return described;
+}
+
+registerHostObject({
+  tag: TAG.STUB,
+  write: (value, writer, context) => writer.value(describeStub(value, context)),
+  read(reader, context) {
+    if (context?.stubs === undefined) throw new DOMException("ServiceStub cannot be deserialized in this context.", "DataCloneError");
+    const described = reader.value();
+    return described.worker === undefined ? objectStub(described) : serviceStub(described);
+  },
+});
+
+const REFUSALS = [
+  null,
+  "Invoked a Worker from a stored stub, but the target worker no longer has the allow_irrevocable_stub_storage compatibility flag enabled.",
+  "The stub refers to a worker or a Durable Object class that does not exist any more.",
+];
+/**
+ * R2: whether a persistent stub may be used; if not, `callback` (faults, bytes, message) is told why.
+ * @param {string | number} target the name of its worker, or the number of its namespace
+ */
+export function guard(target, callback) {
+  const refusal = REFUSALS[native.stubTarget(target)];
+  if (refusal === null) return true;
+  Promise.resolve().then(() => callback(0, undefined, refusal));
+  return false;
+}
 
 let objectStub = null; // stub.js sets it
 export function setObjectStub(make) {
@@ -613,6 +684,7 @@ export class ServiceStub {
 }
 class ObjectStub extends ServiceStub {}
 Object.defineProperty(ObjectStub, "name", { value: "DurableObject", configurable: true });
+for (const prototype of [ServiceStub.prototype, RpcStub.prototype]) registerHostPrototype(TAG.STUB, prototype);
 /** The classes of what calls return, for those who ask: nobody constructs them. */
 export class RpcPromise {
   constructor() {

@@ -7,6 +7,7 @@ import { gated } from "../../internal/turn.js";
 import { native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
+import { IN_STORAGE } from "./rpc.js";
 import { bookmarkForTime, currentBookmark, restoreNext, takeSnapshot } from "./recovery.js";
 
 const KEYS_MAX = 128;
@@ -26,7 +27,7 @@ function checkKeys(keys) {
   return keys.map(checkKey);
 }
 function encode(key, value) {
-  const bytes = serialize(value);
+  const bytes = serialize(value, IN_STORAGE);
   if (bytes.length > PAIR_BYTES_MAX) {
     throw new RangeError(`Values cannot be larger than ${PAIR_BYTES_MAX} bytes. A value of size ${bytes.length} was provided.`);
   }
@@ -35,7 +36,7 @@ function encode(key, value) {
 
 function get(object, key) {
   const bytes = native.kvGet(object, key);
-  return bytes === undefined ? undefined : deserialize(bytes);
+  return bytes === undefined ? undefined : deserialize(bytes, IN_STORAGE);
 }
 function put(object, key, value) {
   if (value === undefined) throw new TypeError("put() called with undefined value.");
@@ -61,7 +62,7 @@ function list(object, range, each) {
     prefix === undefined ? undefined : String(prefix),
     Boolean(reverse),
     limit ?? 0,
-    (key, bytes) => each(key, deserialize(bytes)),
+    (key, bytes) => each(key, deserialize(bytes, IN_STORAGE)),
   );
 }
 

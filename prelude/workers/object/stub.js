@@ -12,7 +12,7 @@ import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
-import { makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
+import { CARRIED, guard, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
 const BASE = "https://object/";
@@ -20,10 +20,23 @@ const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 const REDIRECTS_MAX = 20;
 const STRIPS_AUTHORIZATION = !isFlagOff("strip_authorization_on_cross_origin_redirect");
 
-export function newStub(ns, id) {
-  return makeObjectStub(new ObjectTarget(ns, id));
+/** Whom a stub calls that may be stored: R2 of rpc.js. Its calls go by bytes. */
+class PersistentTarget extends ObjectTarget {
+  get persistent() {
+    return true;
+  }
+  send() {
+    return false;
+  }
+  sendBytes(kind, method, bytes, callback) {
+    if (guard(this.ns, callback)) super.sendBytes(kind, method, bytes, callback);
+  }
 }
-setObjectStub((ns, hex, name) => newStub(ns, { name, toString: () => hex }));
+
+export function newStub(ns, id, persistent = false) {
+  return makeObjectStub(persistent ? new PersistentTarget(ns, id) : new ObjectTarget(ns, id));
+}
+setObjectStub(({ ns, hex, name, persistent }) => newStub(ns, { name, toString: () => hex }, persistent === true));
 setFetchOf((target) => {
   const send = (bytes, callback) => target.sendBytes(CallKind.FETCH, undefined, bytes, callback);
   return (input, init) => fetchBy(send, input, init, target);
@@ -87,7 +100,7 @@ function exchangeLocally(target, request) {
 
 function settleWith(bytes, resolve, reject) {
   try {
-    resolve(decodeResponse(deserialize(bytes)));
+    resolve(decodeResponse(deserialize(bytes, CARRIED)));
   } catch (error) {
     reject(error);
   }
