@@ -7,14 +7,15 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 
 const pages = [["docs/limits.md", "tested by"], ["SECURITY.md", "where"], ["docs/durability.md", "tested by"]];
 const targets = new Set([...readFileSync("Makefile", "utf8").matchAll(/^([\w-]+):/gm)].map(([, name]) => name));
-const folders = readdirSync("test/integration"), layers = readdirSync("test/unit");
+const folders = readdirSync("test/integration");
+const layers = readdirSync("test/unit", { recursive: true, withFileTypes: true }).filter((each) => each.isDirectory()).map((each) => `${each.parentPath}/${each.name}`);
 
 /** The files that a name may stand for. */
 function filesOf(name) {
   const [path] = name.split("#");
   const candidates = [path, `test/${path}`, `test/integration/${path}`, `test/integration/${path}.test.mjs`, `test/conformance/${path}`];
   for (const folder of ["security", "services", ...folders]) candidates.push(`test/integration/${folder}/${path}.test.mjs`, `test/integration/${folder}/${path}`);
-  for (const layer of layers) candidates.push(`test/unit/${layer}/${path}.c`, `test/unit/${layer}/${path}`);
+  for (const layer of layers) candidates.push(`${layer}/${path}.c`, `${layer}/${path}`);
   return candidates.filter((file) => file.includes("test/") && /\.\w+$/.test(file) && existsSync(file));
 }
 

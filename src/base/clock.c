@@ -50,6 +50,15 @@ uint64_t cn_clock_ticks_ns(uint64_t ticks)
     return gone ? (uint64_t)((double)ticks * (double)ns / (double)gone) : 0;
 }
 
+/* The digits after a point as milliseconds; finer ones are cut off. NULL: there is none. */
+static const char *parse_fraction(const char *digits, int64_t *ms)
+{
+    const char *at = digits;
+    for (int weight = 100; *at >= '0' && *at <= '9'; at++, weight /= 10)
+        *ms += weight * (*at - '0');
+    return at > digits ? at : NULL;
+}
+
 int cn_clock_parse(const char *text, int64_t *time_ms, struct cn_err *err)
 {
     char *end;
@@ -59,14 +68,12 @@ int cn_clock_parse(const char *text, int64_t *time_ms, struct cn_err *err)
         return 0;
     struct tm tm = {0};
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    double fraction = 0;
-    if (rest && *rest == '.') {
-        fraction = strtod(rest, &end);
-        rest = end;
-    }
+    int64_t fraction_ms = 0;
+    if (rest && *rest == '.')
+        rest = parse_fraction(rest + 1, &fraction_ms);
     if (!rest || strcmp(rest, "Z") != 0)
         return cn_err_set(err, CN_EINVALID,
                           "\"%.40s\" is no time: write 2026-01-31T12:00:00Z or milliseconds", text);
-    *time_ms = (int64_t)timegm(&tm) * 1000 + (int64_t)(fraction * 1000 + 0.5);
+    *time_ms = (int64_t)timegm(&tm) * 1000 + fraction_ms;
     return 0;
 }

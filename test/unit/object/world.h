@@ -41,10 +41,14 @@ struct world {
     bool stopped;
     /* What the class saw. */
     int created, destroyed, alarms;
-    int fail_create, fail_alarm, park_alarm;
-    unsigned last_retry;    /* of the last alarm */
-    bool write_once;        /* only the first constructor writes */
-    struct cn_call *parked; /* a call the class keeps for later */
+    int fail_create, fail_alarm, park_alarm, abort_alarm;
+    unsigned alarm_faults;     /* of alarms that fail; 0: the class's own */
+    int64_t alarm_in_ms;       /* of the next alarm that is set; 0: 5 s */
+    unsigned last_retry;       /* of the last alarm */
+    int64_t last_scheduled_ms; /* of the last alarm */
+    int unordered;             /* alarms that were due before one that had fired already */
+    bool write_once;           /* only the first constructor writes */
+    struct cn_call *parked;    /* a call the class keeps for later */
 };
 
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
@@ -110,10 +114,9 @@ static void on_stopped(struct cn_object_lane *lane)
     ((struct world *)lane->data)->stopped = true;
 }
 
-static void world_close(struct world *world)
+/* After its lanes were told to stop. */
+static void world_end(struct world *world)
 {
-    cn_object_lane_stop(&world->lane, on_stopped);
-    cn_mailbox_close(&world->mailbox, NULL);
     uv_run(&world->loop, UV_RUN_DEFAULT);
     CHECK(world->stopped);
     CHECK_INT(0, uv_loop_close(&world->loop));
@@ -122,6 +125,13 @@ static void world_close(struct world *world)
     cn_history_close(world->history);
     if (world->own_disk)
         cn_disk_system_free(world->own_disk);
+}
+
+static void world_close(struct world *world)
+{
+    cn_object_lane_stop(&world->lane, on_stopped);
+    cn_mailbox_close(&world->mailbox, NULL);
+    world_end(world);
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events that can never be answered are failed; those for which anything could still come are not.
+ */
+#include "worker/hung.h"
+
+#include <string.h>
+
+#include "test/lib/worker_rig.h"
+
+static void sweep(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    cn_hung_sweep(lane);
+}
+
+static bool has_events(struct cn_lane *lane, void *data)
+{
+    return lane->events.live == *(size_t *)data;
+}
+
+static size_t none = 0, one = 1, two = 2;
+
+TEST(hung, N1_one_that_awaits_what_nobody_settles_is_failed)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(&rig, "default: { fetch: () => new Promise(() => {}) }"));
+    int fd = worker_rig_send(&rig, NULL, "/");
+    worker_rig_until(&rig, 0, has_events, &one);
+    worker_rig_run(&rig, 0, sweep, NULL);
+    const char *answer = worker_rig_receive(fd);
+    CHECK_INT(500, worker_rig_status(answer));
+    worker_rig_until(&rig, 0, has_events, &none);
+    worker_rig_close(&rig);
+}
+
+TEST(hung, N1_one_with_a_timer_is_not_whoever_has_set_it)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(
+        &rig,
+        "default: { fetch(r) { if (r.url.endsWith('/timer')) {"
+        " globalThis.timer = setTimeout(() => {}, 1e8); return new Response('set'); }"
+        " if (r.url.endsWith('/clear')) { clearTimeout(timer); return new Response('clear'); }"
+        " return new Promise(() => {}); } }"));
+    CHECK_STR("set", worker_rig_body(&rig, "/timer"));
+    int fd = worker_rig_send(&rig, NULL, "/");
+    worker_rig_until(&rig, 0, has_events, &one);
+    for (int i = 0; i < 3; i++)
+        worker_rig_run(&rig, 0, sweep, NULL);
+    worker_rig_until(&rig, 0, has_events, &one); /* the timer of another request: shared, perhaps */
+    CHECK_STR("clear", worker_rig_body(&rig, "/clear"));
+    worker_rig_run(&rig, 0, sweep, NULL);
+    CHECK_INT(500, worker_rig_status(worker_rig_receive(fd)));
+    worker_rig_close(&rig);
+}
+
+TEST(hung, N2_the_youngest_is_failed_and_who_waited_for_it_goes_on)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    /* The second is canceled: its end is the first one's answer. */
+    CHECK(!worker_rig_deploy(
+        &rig, "default: { fetch(r) { if (r.url.endsWith('/first')) return new Promise((go) => {"
+              " globalThis.go = go; });"
+              " r.signal.onabort = () => {}; return new Promise(() => {}); } }"));
+    int first = worker_rig_send(&rig, NULL, "/first");
+    worker_rig_until(&rig, 0, has_events, &one);
+    int second = worker_rig_send(&rig, NULL, "/second");
+    worker_rig_until(&rig, 0, has_events, &two);
+    worker_rig_run(&rig, 0, sweep, NULL);
+    CHECK_INT(500, worker_rig_status(worker_rig_receive(second)));
+    worker_rig_until(&rig, 0, has_events, &one); /* one at a time */
+    worker_rig_run(&rig, 0, sweep, NULL);
+    CHECK_INT(500, worker_rig_status(worker_rig_receive(first)));
+    worker_rig_close(&rig);
+}
