@@ -67,7 +67,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE bench-against san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE bench-against san-quick fuzz-script fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -301,6 +301,10 @@ test-libs: setup ## npm libraries in real use; PEER=workerd, TEST=part of a name
 	@cd test/libs && { cmp -s package-lock.json node_modules/.cairn-stamp || { echo "setup: npm ci in test/libs" && \
 	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.cairn-stamp; }; }
 	@PEER=$(filter workerd,$(PEER)) node test/libs/run.mjs $(TEST)
+
+test-projects: setup ## projects of strangers, beside wrangler dev; TEST=part of a name
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn
+	@CAIRN=$(abspath $(B)/cairn) node test/projects/run.mjs $(TEST)
 
 stress-libraries: setup $(B)/cairn ## popular libraries at module level, shared between objects, under reloads and kills
 	@cd test/stress/libraries && { cmp -s package-lock.json node_modules/.cairn-stamp || { echo "setup: npm ci in test/stress/libraries" && \
