@@ -20,4 +20,5 @@ export const environment = (dir) => ({
   ASTRO_TELEMETRY_DISABLED: "1",
   PRISMA_HIDE_UPDATE_MESSAGE: "1",
   CHECKPOINT_DISABLE: "1",
+  PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true", // a program that `prisma generate` fetches and does not run
 });

@@ -3,8 +3,8 @@
 /** Headers that say how bytes travel, or when: no part of a project's answer. */
 const TRANSPORT = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "server"]);
 
-/** Documented in docs/features/static-assets.md: of a cache before the server, and what a 405 must say. */
-const DOCUMENTED = new Set(["cf-cache-status", "allow"]);
+/** Documented in docs/features/static-assets.md: no cache before the server, ranges, what a 405 must say. */
+const DOCUMENTED = new Set(["cf-cache-status", "accept-ranges", "allow"]);
 
 const COMMON = [
   [/"[0-9a-f]{32}"/g, "<tag>"], // entity tags of assets: a hash, of what is each server's business

@@ -27,6 +27,8 @@ import { siteManifest } from "./site.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
 import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
 
+/** `import.meta`, which a function cannot have: one object of the whole script, as of one module. */
+const META = "__cairn_meta";
 const TLA = /Top-level await is (currently )?not (supported|available)/;
 
 /** Files beside the configuration that decide what an import means. */
@@ -142,6 +144,7 @@ function options(job, state, awaits) {
       "process.env.NODE_ENV": JSON.stringify(job.mode),
       "global.process.env.NODE_ENV": JSON.stringify(job.mode),
       "globalThis.process.env.NODE_ENV": JSON.stringify(job.mode),
+      "import.meta": META,
       "import.meta.url": JSON.stringify("file:///" + path.relative(job.dir, job.entry)),
       ...job.define,
     },
@@ -337,7 +340,8 @@ async function write(job, result, state, [before, after], started, exports) {
   const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
   const names = namesFor(text);
   const siteNames = state.manifest === undefined ? "" : `const __STATIC_CONTENT_MANIFEST=${JSON.stringify(state.manifest)};`;
-  const whole = before.replace(DECLARED, () => siteNames + declarations(names, "__cairn.turns")) + text + after;
+  const meta = text.includes(META) ? `const ${META}={__proto__:null};` : "";
+  const whole = before.replace(DECLARED, () => siteNames + meta + declarations(names, "__cairn.turns")) + text + after;
   const { script, insertions } = followTurns(whole, names, modulesOf(result));
   let map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line

@@ -82,3 +82,16 @@ export default { fetch: () => Response.json([fs, nothing, pack, inner, join("a",
   const server = await serve(t, dir);
   assert.deepEqual(await (await server.fetch("/")).json(), ["own fs", "own nothing", "own pack", "own inner", "a/b", 1]);
 });
+
+test("import.meta is one object of the whole script, with and without a top-level await", async (t) => {
+  for (const first of ["", "await Promise.resolve();"]) {
+    const dir = project(t, {
+      "wrangler.toml": config(),
+      "other.js": `import.meta.seen = "by the other"; export const meta = import.meta, main = import.meta.main;`,
+      "index.js": `import { meta, main } from "./other.js"; ${first}
+export default { fetch: () => Response.json([typeof import.meta, import.meta === meta, import.meta.seen, typeof import.meta.url, main === undefined]) };`,
+    });
+    const server = await serve(t, dir);
+    assert.deepEqual(await (await server.fetch("/")).json(), ["object", true, "by the other", "string", true]);
+  }
+});
