@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -18,9 +19,12 @@
 #include "js/engine/patch.h"
 #include "js/value.h"
 
-/* The engine looks at the budget whenever this much CPU time has gone by. With its own clock it
- * counts anew at every microtask: then it has to be less than what many of them take. */
-#define WATCH_INTERVAL_SECONDS 0.01
+/* The engine looks at the budget whenever this much CPU time has gone by: seldom, since each look
+ * wakes a thread of its; often while memory is short or a turn has lasted for an interval, so that
+ * one that takes much is ended before it has taken all. With its own clock it counts anew at every
+ * microtask: then it has to be less than what many of them take. */
+#define WATCH_INTERVAL_SECONDS 0.05
+#define WATCH_INTERVAL_CLOSE_SECONDS 0.01
 #define WATCH_INTERVAL_OWN_CLOCK_SECONDS 0.005
 /* CPU time of what the engine has deferred, in one go. */
 #define PUMP_NS_MAX 1000000000u
@@ -118,6 +122,8 @@ int cn_js_setup(struct cn_err *err)
     /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
     setenv("JSC_usePollingTraps", "1", 0);
+    setenv("TZ", "UTC", 1); /* as on the platform, whatever the machine's is (dates.h, D1) */
+    tzset();
     cn_js_engine_clock_setup(is_overdue);
     cn_js_engine_names_setup(is_overdue);
     int rc = cn_js_engine_setup(try_out, err);
@@ -130,26 +136,35 @@ int cn_js_setup(struct cn_err *err)
     return 0;
 }
 
-static void watch(struct cn_js_vm *vm)
+static double watch_interval(const struct cn_js_vm *vm, uint64_t now_mono_ns)
 {
-    JSContextGroupSetExecutionTimeLimit(
-        vm->group,
-        cn_js_engine_clock_used() ? WATCH_INTERVAL_SECONDS : WATCH_INTERVAL_OWN_CLOCK_SECONDS,
-        should_terminate, vm);
+    if (!cn_js_engine_clock_used())
+        return WATCH_INTERVAL_OWN_CLOCK_SECONDS;
+    bool lasts = vm->entered && vm->watched_turn == vm->turn_count &&
+                 now_mono_ns - vm->watched_mono_ns >= WATCH_INTERVAL_CLOSE_SECONDS * 1e9;
+    return lasts || cn_account_level() > CN_ACCOUNT_CALM ? WATCH_INTERVAL_CLOSE_SECONDS
+                                                         : WATCH_INTERVAL_SECONDS;
+}
+
+static void watch(struct cn_js_vm *vm, uint64_t now_mono_ns)
+{
+    JSContextGroupSetExecutionTimeLimit(vm->group, watch_interval(vm, now_mono_ns),
+                                        should_terminate, vm);
 }
 
 static bool should_terminate(JSContextRef ctx, void *context)
 {
     (void)ctx;
     struct cn_js_vm *vm = context;
-    enum cn_js_end end = over_budget(vm, cn_clock_mono_ns(cn_clock_system()));
+    uint64_t now = cn_clock_mono_ns(cn_clock_system());
+    enum cn_js_end end = over_budget(vm, now);
     if (end && !vm->terminated) {
         vm->terminated = true;
         vm->end = end;
     }
     vm->hurried = false;
     /* The engine asks once for each limit that was set. */
-    watch(vm);
+    watch(vm, now);
     return vm->terminated;
 }
 
@@ -193,9 +208,9 @@ struct cn_js_vm *cn_js_vm_new(void *data)
     vm->pulse = &vm->own_pulse;
     vm->alloc = cn_js_alloc_open(0, on_over, vm);
     current = vm;
-    watch(vm);
+    watch(vm, cn_clock_mono_ns(cn_clock_system()));
     cn_js_engine_prove(vm);
-    watch(vm);
+    watch(vm, cn_clock_mono_ns(cn_clock_system()));
     return vm;
 }
 

@@ -46,20 +46,28 @@ setFetchOf((target) => {
  * fetch() on a stub, of an object or of a service: `send` (bytes, callback) takes the request there.
  * `target` is the object, which may be near enough to need no bytes.
  */
-export async function fetchBy(send, input, init, target = null) {
-  needsEvent();
+export function fetchBy(send, input, init, target = null) {
   let request = input;
-  // A request that is given as it is will be copied on the way.
-  if (target === null || init !== undefined || !isRequest(input) || input.body !== null) {
-    const relative = typeof input === "string" && input.startsWith("/");
-    request = new Request(relative ? BASE + input.slice(1) : input, init);
+  try {
+    needsEvent();
+    // A request that is given as it is will be copied on the way.
+    if (target === null || init !== undefined || !isRequest(input) || input.body !== null) {
+      const relative = typeof input === "string" && input.startsWith("/");
+      request = new Request(relative ? BASE + input.slice(1) : input, init);
+    }
+    if (request.redirect === "manual") return exchange(send, request, target);
+  } catch (error) {
+    return Promise.reject(error);
   }
-  if (request.redirect === "manual") return responseCameFrom(await exchange(send, request, target), request.url, false);
+  return followed(send, request, target);
+}
+
+async function followed(send, request, target) {
   for (let count = 0; ; count++) {
     const hasBody = request.body !== null;
     const response = await exchange(send, request, target);
     const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return responseCameFrom(response, request.url, count > 0);
+    if (location === null) return count === 0 ? response : responseCameFrom(response, request.url, true);
     if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
     if (count === REDIRECTS_MAX) throw new TypeError(`Too many redirects: more than ${REDIRECTS_MAX}.`);
     request = redirected(request, response.status, new URL(location, request.url), hasBody);
@@ -92,15 +100,15 @@ function exchangeLocally(target, request) {
   const { promise, resolve, reject } = Promise.withResolvers();
   const settle = (faults, response, bytes, message) => {
     if (faults >= 0) reject(remoteError(faults, bytes, message));
-    else if (bytes === undefined) resolve(response);
-    else settleWith(bytes, resolve, reject);
+    else if (bytes === undefined) resolve(responseCameFrom(response, request.url, false));
+    else settleWith(bytes, request, resolve, reject);
   };
   return target.send(CallKind.FETCH, "", copy, settle) ? promise : null;
 }
 
-function settleWith(bytes, resolve, reject) {
+function settleWith(bytes, request, resolve, reject) {
   try {
-    resolve(decodeResponse(deserialize(bytes, CARRIED)));
+    resolve(responseCameFrom(decodeResponse(deserialize(bytes, CARRIED)), request.url, false));
   } catch (error) {
     reject(error);
   }
@@ -123,7 +131,7 @@ function exchange(send, request, target) {
       if (signal !== null) forgetAborted(signal, onAbort);
       context.takeBack();
       if (faults >= 0) reject(remoteError(faults, result, message));
-      else settleWith(result, resolve, reject);
+      else settleWith(result, request, resolve, reject);
     }));
   });
 }

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "js/engine/alloc.h"
 #include "js/engine/clock.h"
+#include "js/engine/dates.h"
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
 #include "js/engine/names.h"
@@ -41,7 +42,7 @@ static const char *const known_builds[] = {
 static struct cn_js_patch_status patches[] = {
     {.patch = &cn_js_patch_strings}, {.patch = &cn_js_patch_lock},   {.patch = &cn_js_patch_stop},
     {.patch = &cn_js_patch_clock},   {.patch = &cn_js_patch_memory}, {.patch = &cn_js_patch_alloc},
-    {.patch = &cn_js_patch_names},   {.patch = &cn_js_patch_stacks},
+    {.patch = &cn_js_patch_names},   {.patch = &cn_js_patch_stacks}, {.patch = &cn_js_patch_dates},
 };
 
 static char build_id[65];

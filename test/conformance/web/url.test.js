@@ -29,6 +29,19 @@ test("a URL with a character anywhere equals the same URL parsed with a scheme i
   }
 });
 
+test("an IPv4 address keeps its text only in the form in which it is serialized", () => {
+  const parts = ["0", "9", "10", "99", "100", "199", "249", "255", "256", "300", "1000", "00", "01", "0x1", "", "a", "1a", "-1", "+1", " 1", "\u0661"];
+  for (const part of parts) {
+    for (const host of [part, `${part}.2.3.4`, `1.${part}.3.4`, `1.2.3.${part}`, `1.2.3.4.${part}`, `1.2.${part}`, `${part}.1`]) {
+      const [fast, slow] = [URL.parse(`http://${host}/`), URL.parse(`HTTP://${host}/`)];
+      assertEquals(fast?.href, slow?.href, JSON.stringify(host));
+    }
+  }
+  assertEquals(new URL("http://255.10.0.99/").hostname, "255.10.0.99");
+  assertEquals(new URL("http://1.2.3.010/").hostname, "1.2.3.8");
+  assertEquals(URL.parse("http://1.2.3.256/"), null);
+});
+
 test("a base is resolved against", () => {
   assertEquals(new URL("/x?y", "https://example.com/a/b").href, "https://example.com/x?y");
   assertEquals(new URL("../x", new URL("https://example.com/a/b/c")).href, "https://example.com/a/x");

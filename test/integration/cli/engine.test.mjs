@@ -9,7 +9,7 @@ import { folder, project, run, serve } from "../lib/cairn.mjs";
 import { ask } from "../admin/lib.mjs";
 import { cairn } from "../lib/server.mjs";
 
-const names = ["strings", "lock", "stop", "clock", "memory", "stacks"];
+const names = ["strings", "lock", "stop", "clock", "memory", "stacks", "dates"];
 const soname = "libjavascriptcoregtk-4.1.so.0";
 const shim = path.join(path.dirname(cairn), "load/otherengine.so");
 const library = /=> (\S*libjavascriptcoregtk\S*)/.exec(spawnSync("ldd", [cairn], { encoding: "utf8" }).stdout)[1];
@@ -100,6 +100,7 @@ const symbols = {
   stop: "_ZN3JSC7VMTraps24cancelThreadStopIfNeededEv",
   clock: "_ZN3WTF7CPUTime16forCurrentThreadEv",
   memory: "_ZN3WTF27releaseFastMallocFreeMemoryEv",
+  dates: "_ZN3JSC9DateCache20resetIfNecessarySlowEv",
   stacks: "_ZN3JSC8JSObject26getOwnSpecialPropertyNamesEPS0_PNS_14JSGlobalObjectERNS_17PropertyNameArrayENS_22DontEnumPropertiesModeE",
 };
 

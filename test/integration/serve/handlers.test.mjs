@@ -147,3 +147,23 @@ test("many requests at once are each answered with their own", async () => {
   const answers = await Promise.all(bodies.map(async (body) => (await get("/text", { method: "POST", body })).text()));
   assert.deepEqual(answers, bodies.map((b) => b.toUpperCase()));
 });
+
+test("D1: scripts have UTC, whatever the machine's time zone is, in every entry", async (t) => {
+  const elsewhere = await serve(project({
+    "wrangler.toml": 'name = "zone"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n',
+    "index.js": `
+const seen = new Date(2024, 6, 1, 12); // kept by the engine from one entry to the next
+export default {
+  async fetch() {
+    await null;
+    const now = new Date();
+    return Response.json([seen.toISOString(), String(seen), now.getTimezoneOffset(), now.getHours() === now.getUTCHours(), Intl.DateTimeFormat().resolvedOptions().timeZone, new Date("2024-03-10 02:30").toISOString()]);
+  },
+};
+`,
+  }), { env: { TZ: "America/New_York" } });
+  t.after(() => elsewhere.stop());
+  for (let n = 0; n < 3; n++) {
+    assert.deepEqual(await (await elsewhere.fetch("/")).json(), ["2024-07-01T12:00:00.000Z", "Mon Jul 01 2024 12:00:00 GMT+0000 (Coordinated Universal Time)", 0, true, "UTC", "2024-03-10T02:30:00.000Z"]);
+  }
+});
