@@ -72,7 +72,7 @@ const SQL = "SELECT index1, count() AS n, sum(double1) AS s FROM visits WHERE in
 /** Status and body; status 0: no whole answer came. */
 function ask(port, target, { method = "GET", body, headers } = {}) {
   return new Promise((resolve) => {
-    const request = http.request({ host: "127.0.0.1", port, path: target, method, headers, agent: false, timeout: 20_000 }, (response) => {
+    const request = http.request({ host: "127.0.0.1", port, path: target, method, headers, agent: false, timeout: 60_000 }, (response) => {
       const parts = [];
       response.on("data", (part) => parts.push(part)).on("end", () => resolve({ status: response.complete ? response.statusCode : 0, text: Buffer.concat(parts).toString() })).on("error", () => resolve({ status: 0, text: "" }));
     });
@@ -105,7 +105,8 @@ export async function prepare() {
   let server = await start(dir, data);
   assert.equal((await ask(server.port, "/fill")).text, "filled");
   assert.equal((await ask(server.port, "/point/kept")).text, "written");
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // a block of its own: points are flushed once a second
+  const written = () => walk(data).filter((file) => kindOf(data, file) === "analytics").reduce((sum, file) => sum + statSync(file).size, 0);
+  await server.untilTrue(() => written() > 0, "a block of its own: points are flushed once a second");
   await ask(server.port, "/point/last"); // the last block of a file cannot be told from a torn one
   await server.stop();
   server = await serve(dir, { data, lanes: 1, env: { CAIRN_ADMIN: "127.0.0.1:0" } }); // makes admin.token; a second start archives

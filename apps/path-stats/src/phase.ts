@@ -28,8 +28,9 @@ export async function storedPhase(env: Env): Promise<Phase> {
 /** What a request goes by: the stored phase, as it was at most KNOWN_FOR_MS ago. */
 export async function currentPhase(env: Env): Promise<Phase> {
   if (known && Date.now() - known.at < KNOWN_FOR_MS) return known.value;
+  const at = Date.now(); // from here on it may change
   const value = await storedPhase(env);
-  known = { value, at: Date.now() };
+  known = { value, at };
   return value;
 }
 

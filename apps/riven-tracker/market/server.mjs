@@ -4,7 +4,8 @@
 //     node market/server.mjs [--port 8790]
 //     curl -X POST localhost:8790/control -d '{"fail":0.2,"status":503,"delayMs":50}'
 //
-// control: fail (share of requests that fail), status (with which, or "garbage", "hang"), retryAfter (seconds), delayMs.
+// control: fail (share of requests that fail), status (with which, or "garbage", "hang"), retryAfter (seconds), delayMs, together (nobody is
+// answered before so many are there at once).
 import http from "node:http";
 import { pathToFileURL } from "node:url";
 
@@ -44,9 +45,10 @@ export function auctions(slug, minute) {
 
 /** Starts it. `asked` counts the requests per weapon, `load.most` is how many were there at once; `control` holds the faults. */
 export function startMarket(port = 0) {
-  const control = { fail: 0, status: 503, retryAfter: null, delayMs: 0 };
+  const control = { fail: 0, status: 503, retryAfter: null, delayMs: 0, together: 0 };
   const asked = new Map();
   const load = { now: 0, most: 0 };
+  const held = [];
   const answer = (response, status, value, headers = {}) => {
     response.writeHead(status, { "content-type": "application/json", "x-stand-in": "true", ...headers });
     response.end(typeof value === "string" ? value : JSON.stringify(value));
@@ -66,12 +68,13 @@ export function startMarket(port = 0) {
     asked.set(slug, (asked.get(slug) ?? 0) + 1);
     load.most = Math.max(load.most, ++load.now);
     response.on("close", () => { load.now--; });
-    setTimeout(() => {
+    held.push(() => {
       if (Math.random() >= control.fail) return answer(response, 200, { payload: { auctions: auctions(slug, Math.floor(Date.now() / 60_000)) } });
       if (control.status === "hang") return;
       if (control.status === "garbage") return answer(response, 200, "<html>down for maintenance");
       answer(response, control.status, { error: "app.errors.unavailable" }, control.retryAfter === null ? {} : { "retry-after": String(control.retryAfter) });
-    }, control.delayMs);
+    });
+    if (load.now >= control.together) for (const reply of held.splice(0)) setTimeout(reply, control.delayMs);
   });
   return new Promise((resolve, reject) => {
     server.on("error", reject);

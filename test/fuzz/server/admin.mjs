@@ -38,7 +38,7 @@ function json(random, depth = 0) {
 }
 
 const send = (port, { method, target, headers, body }) => new Promise((resolve, reject) => {
-  const request = http.request({ host: "127.0.0.1", port, method, path: target, headers: { ...headers, "content-length": Buffer.byteLength(body) }, timeout: 30_000 }, (response) => {
+  const request = http.request({ host: "127.0.0.1", port, method, path: target, headers: { ...headers, "content-length": Buffer.byteLength(body) }, timeout: 120_000 }, (response) => {
     let text = "";
     response.on("data", (part) => (text += part)).on("end", () => resolve({ status: response.statusCode, text })).on("error", () => resolve({ status: 0, text }));
   });

@@ -28,7 +28,7 @@ export async function call(server, name, method, ...args) {
 /** Runs a command on a data directory: {status, stdout, stderr}. */
 export function command(data, ...args) {
   return new Promise((resolve) => {
-    execFile(cairn, [...args, "--data", data], { timeout: 60_000 }, (error, stdout, stderr) =>
+    execFile(cairn, [...args, "--data", data], { timeout: 120_000 }, (error, stdout, stderr) =>
       resolve({ status: error ? error.code : 0, stdout, stderr }));
   });
 }

@@ -83,7 +83,7 @@ for (const lanes of [1, 2]) {
       assert.deepEqual((await sql()).json.results[0].rows, [[1]]);
       assert.equal(await slow, "done");
       const transaction = call(server, "g", "transact", 300);
-      await call(server, "g", "count"); // behind its beginning
+      await server.until(/in transaction/);
       assert.deepEqual((await sql()).json.results[0].rows, [[2]]);
       assert.equal(await transaction, "done");
     });
@@ -122,7 +122,8 @@ for (const lanes of [1, 2]) {
       await call(server, "d", "add", "one");
       const alarm = Date.now() + 3600_000;
       await call(server, "d", "wake", alarm);
-      const running = call(server, "d", "slow", 5000);
+      const running = call(server, "d", "slow", 60_000);
+      await server.until(/waiting for 60000 ms/);
       const { id } = (await ask({ data }, "GET", "/api/objects?namespace=app%2FLedger&prefix=d")).json.objects[0];
       const deleted = await command(data, "objects", "delete", ns, "d", "--force");
       assert.equal(deleted.status, 0, deleted.stderr);

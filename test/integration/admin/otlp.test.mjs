@@ -213,7 +213,7 @@ describe("OB-3 a collector", () => {
   test("OB-3 gets a span for each request, with its parent's ids", async () => {
     const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     assert.equal(await server.text("/object", { headers: { traceparent: parent } }), "ok");
-    await server.untilTrue(async () => span((each) => each.name === "Room.speak") && span((each) => each.name === "Room.alarm"), "the spans");
+    await server.untilTrue(async () => ["GET /object", "Room.speak", "Room.alarm"].every((name) => span((each) => each.name === name)), "the spans"); // each goes out when it is over
     const request = span((each) => each.name === "GET /object");
     assert.equal(request.traceId, "0af7651916cd43dd8448eb211c80319c");
     assert.equal(request.parentSpanId, "b7ad6b7169203331");
@@ -229,7 +229,7 @@ describe("OB-3 a collector", () => {
     const alarm = span((each) => each.name === "Room.alarm");
     assert.notEqual(alarm.traceId, request.traceId);
     // The log's lines belong to the spans that said them.
-    await server.untilTrue(async () => seen.logs.some((record) => record.body.stringValue === "after the object"), "the logs");
+    await server.untilTrue(async () => ["room speaks", "after the object"].every((text) => seen.logs.some((record) => record.body.stringValue === text)), "the logs");
     const [inside] = seen.logs.filter((record) => record.body.stringValue === "room speaks");
     const [outside] = seen.logs.filter((record) => record.body.stringValue === "after the object");
     assert.deepEqual([inside.traceId, inside.spanId, outside.traceId, outside.spanId], [call.traceId, call.spanId, request.traceId, request.spanId]);
@@ -286,13 +286,13 @@ describe("OB-3 a collector that does not take everything", () => {
     const seen = await collector((signal, n) => (signal === "traces" && n <= 2 ? [n === 1 ? 503 : 429, { "retry-after": "2" }] : undefined));
     const server = await start(seen, { CAIRN_OTLP_SIGNALS: "traces" });
     await server.text("/kept");
-    await server.untilTrue(async () => seen.traces.some((each) => each.name === "GET /kept"), "the span", 30_000);
+    await server.untilTrue(async () => seen.traces.some((each) => each.name === "GET /kept"), "the span");
     const tries = seen.requests.filter(({ signal }) => signal === "traces");
     assert.equal(tries.length, 3);
     assert.ok(tries[1].at - tries[0].at >= 1900 && tries[2].at - tries[1].at >= 1900, "too early");
     assert.equal(await metric(server, "cairn_otlp_failures_total", "traces"), 2);
     assert.equal(await metric(server, "cairn_otlp_dropped_total", "traces"), 0);
-    assert.match(server.stderr, /OTLP: \S+\/v1\/traces answers 503 to traces; it is tried again/);
+    await server.until(/OTLP: \S+\/v1\/traces answers 503 to traces; it is tried again/);
     await server.until(/OTLP: traces are taken again/);
     assert.deepEqual(seen.requests.filter(({ signal }) => signal !== "traces"), []);
     await server.stop();
@@ -317,13 +317,13 @@ describe("OB-3 a collector that does not take everything", () => {
     for (let i = 0; i < 50; i++) assert.equal(await server.text("/x"), "ok");
     const began = Date.now();
     assert.equal((await server.stop()).code, 0);
-    assert.ok(Date.now() - began < 15_000);
+    assert.ok(Date.now() - began < 30_000);
     seen.close();
   });
   test("OB-3 one that is not there is said once", async () => {
     const server = await start({ url: "http://127.0.0.1:1" }, { CAIRN_OTLP_SIGNALS: "traces" });
     await server.text("/x");
-    await server.untilTrue(async () => (await metric(server, "cairn_otlp_failures_total", "traces")) >= 2, "two failures", 30_000);
+    await server.untilTrue(async () => (await metric(server, "cairn_otlp_failures_total", "traces")) >= 2, "two failures");
     assert.equal(server.stderr.match(/cannot be reached/g).length, 1);
     assert.equal((await server.stop()).code, 0);
   });
@@ -345,7 +345,7 @@ describe("OB-3 a collector that does not take everything", () => {
   test("OB-3 settings that cannot be are refused", () => {
     const refused = (env, more = "") => {
       try {
-        execFileSync(cairn, ["serve", project(files(more)), "--listen", "127.0.0.1:0"], { stdio: "pipe", timeout: 20_000, env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
+        execFileSync(cairn, ["serve", project(files(more)), "--listen", "127.0.0.1:0"], { stdio: "pipe", timeout: 120_000, env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
       } catch (error) {
         return String(error.stderr);
       }

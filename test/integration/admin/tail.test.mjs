@@ -52,7 +52,7 @@ function tail(t, data, ...args) {
     lines,
     exited,
     async until(pattern) {
-      for (const deadline = Date.now() + 15_000; ; ) {
+      for (const deadline = Date.now() + 60_000; ; ) {
         const found = lines().find((line) => pattern.test(line));
         if (found) return found;
         assert.ok(Date.now() < deadline, `${pattern} did not come:\n${text}`);

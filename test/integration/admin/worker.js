@@ -33,12 +33,14 @@ export class Ledger extends DurableObject {
     });
   }
   async slow(milliseconds) {
+    console.log(`waiting for ${milliseconds} ms`);
     await this.ctx.blockConcurrencyWhile(() => new Promise((resolve) => setTimeout(resolve, milliseconds)));
     return "done";
   }
   async transact(milliseconds) {
     await this.ctx.storage.transaction(async () => {
       this.ctx.storage.sql.exec("INSERT INTO entry(text) VALUES('in transaction')");
+      console.log("in transaction");
       await new Promise((resolve) => setTimeout(resolve, milliseconds));
     });
     return "done";

@@ -54,7 +54,7 @@ binding = "VERSION"
   assert.deepEqual(env, { TEXT: "t", NUMBER: 4.5, LIST: [1, { a: true }], SECRET: "of\nprod", OTHER: "x y" });
   assert.match(VERSION.id, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   assert.ok(Date.parse(VERSION.timestamp) > 0);
-  assert.match(server.stderr, /wrangler\.toml: only the hosted platform uses account_id, workers_dev/);
+  await server.until(/wrangler\.toml: only the hosted platform uses account_id, workers_dev/);
 });
 
 test("a key that cannot be honoured is named with its line", (t) => {

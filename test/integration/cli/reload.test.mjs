@@ -20,7 +20,7 @@ test("SIGHUP reloads; a version that does not build leaves the last good one", a
   write(dir, { "index.js": `throw new Error("at start");` });
   server.signal("SIGHUP");
   await server.untilTrue(() => /failed to start: Error: at start/.test(server.stderr), "the failed start");
-  assert.match(server.stderr, /at index\.js:1:/);
+  await server.untilTrue(() => /failed to start: Error: at start[^]*at index\.js:1:/.test(server.stderr), "its place");
   assert.equal(await server.text("/"), "second");
   write(dir, { "index.js": answer("third") });
   server.signal("SIGHUP");
@@ -107,7 +107,7 @@ export default {
   assert.equal(response.status, 500);
   const reference = /^The worker threw an exception \(reference ([0-9a-f]{16})\)\n$/.exec(await response.text())[1];
   await server.untilTrue(() => server.stderr.includes(reference), "the log line");
-  assert.match(server.stderr, /TypeError: no 1\n    at deep \(src\/deep\.ts:4:\d+\)\n    at fetch \(src\/index\.ts:6:\d+\)/);
+  await server.untilTrue(() => /TypeError: no 1\n    at deep \(src\/deep\.ts:4:\d+\)\n    at fetch \(src\/index\.ts:6:\d+\)/.test(server.stderr), "its stack");
 });
 
 test("a build command that does not end does not hold up the end of the server", async (t) => {
@@ -119,7 +119,7 @@ test("a build command that does not end does not hold up the end of the server",
   await server.untilTrue(() => /hanging/.test(server.stderr), "the build command");
   const began = Date.now();
   assert.equal((await server.stop()).code, 0);
-  assert.ok(Date.now() - began < 10_000);
+  assert.ok(Date.now() - began < 30_000);
 });
 
 test("dev says what was asked and answered", async (t) => {

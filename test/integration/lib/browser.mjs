@@ -26,7 +26,7 @@ export async function withPage({ width = 1000, height = 800, expected, ...option
   const context = await (await browser).newContext({ viewport: { width, height }, ...options });
   try {
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     const problems = [];
     page.on("console", (message) => message.type() === "error" && !expected?.test(message.text()) && problems.push(message.text()));
     page.on("pageerror", (error) => problems.push(String(error)));

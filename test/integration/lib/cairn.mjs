@@ -49,7 +49,7 @@ const environment = (extra) => ({
 
 /** Runs a command to its end: {status, stdout, stderr}. */
 export function run(args, { cwd, env } = {}) {
-  const result = spawnSync(binary, args, { cwd, env: environment(env), encoding: "utf8", timeout: 30_000 });
+  const result = spawnSync(binary, args, { cwd, env: environment(env), encoding: "utf8", timeout: 120_000 });
   if (result.error) throw result.error;
   return result;
 }

@@ -1,7 +1,7 @@
 // Starts the real binary on a port of its own choosing, with a fresh directory, and stops it.
 // Nothing here guesses or sleeps: the server says when it is ready, and tests wait for conditions.
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
 import os from "node:os";
@@ -33,6 +33,28 @@ export function project(files) {
     writeFileSync(path.join(dir, name), content);
   }
   return dir;
+}
+
+/**
+ * A copy of an application that has no cron triggers: its handler runs when the test asks for it (`cairn dev` does so on request) and
+ * never beside it, in the middle of what is being compared. `changes` of its configuration: [pattern, text]. One copy for a test file, so
+ * one build.
+ */
+const copies = new Map();
+export function withoutTriggers(folder, changes = []) {
+  if (!copies.has(folder)) {
+    const copy = tempDir();
+    cpSync(folder, copy, { recursive: true, filter: (source) => !["node_modules", ".cairn"].includes(path.basename(source)) });
+    symlinkSync(path.join(root, "node_modules"), path.join(copy, "node_modules"));
+    let config = readFileSync(path.join(folder, "wrangler.toml"), "utf8");
+    for (const [pattern, text] of [[/^crons = .*$/m, "crons = []"], ...changes]) {
+      if (!pattern.test(config)) throw new Error(`${folder}: ${pattern} is not in its configuration`);
+      config = config.replace(pattern, text);
+    }
+    writeFileSync(path.join(copy, "wrangler.toml"), config);
+    copies.set(folder, copy);
+  }
+  return copies.get(folder);
 }
 
 /**
@@ -89,8 +111,8 @@ export class Server {
     });
   }
 
-  /** Resolves when the condition (which may be asynchronous) holds; asks again and again. */
-  async untilTrue(condition, what, milliseconds = 15_000) {
+  /** Resolves when the condition (which may be asynchronous) holds; asks again and again. The limit is for what never comes, on a busy machine too. */
+  async untilTrue(condition, what, milliseconds = 60_000) {
     for (const deadline = Date.now() + milliseconds; !(await condition()); ) {
       if (this.exit) throw new Error(`cairn ended while ${what} was awaited:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`${what} did not come:\n${this.output}`);
@@ -99,7 +121,7 @@ export class Server {
   }
 
   fetch(target, init) {
-    return fetch(this.url + target, { signal: AbortSignal.timeout(30_000), ...init });
+    return fetch(this.url + target, { signal: AbortSignal.timeout(60_000), ...init });
   }
 
   async text(target, init) {

@@ -36,7 +36,7 @@ const write = (dir, config, text) => {
 };
 const worker = (config, text) => project({ "wrangler.toml": config, "index.js": text });
 const run = (...args) => {
-  const { status, stdout, stderr } = spawnSync(cairn, args, { encoding: "utf8", timeout: 60_000 });
+  const { status, stdout, stderr } = spawnSync(cairn, args, { encoding: "utf8", timeout: 120_000 });
   return { status, stdout, stderr };
 };
 const deploy = (dirs, data, ...args) => run("deploy", ...[dirs].flat(), "--data", data, ...args);

@@ -125,7 +125,7 @@ test("rate limits of unsafe.bindings; what else is unsafe is refused; access is 
   const index = `export default { async fetch(request, env) { const list = []; for (let i = 0; i < 3; i++) list.push((await env.LIMIT.limit({ key: "k" })).success); return Response.json(list); } };`;
   const server = await serve(t, project(t, { "wrangler.jsonc": config(limit() + `, "access": { "dev": { "aud": "x" } }`), "index.js": index }));
   assert.deepEqual(await (await server.fetch("/")).json(), [true, true, false]);
-  assert.match(server.output, /warn .*"access": nobody is authenticated by cairn/);
+  await server.until(/warn .*"access": nobody is authenticated by cairn/);
   const other = run(["build", project(t, { "wrangler.jsonc": config(limit(`, { "name": "X", "type": "metric" }`)), "index.js": index })]);
   assert.match(other.stderr, /"unsafe" is a key of wrangler that cairn does not run yet/);
   const wrong = run(["build", project(t, { "wrangler.jsonc": config(limit().replace("60", "30")), "index.js": index })]);

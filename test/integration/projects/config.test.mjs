@@ -96,7 +96,7 @@ export default { async fetch(request, env) {
     `env.INDEX is not there: cairn does not run "vectorize", and was started with --allow-missing vectorize`,
     ["object"], [`{"b":{}}`],
   ]);
-  assert.match(server.output, /wrangler\.jsonc:2: "browser" is not there/);
+  await server.until(/wrangler\.jsonc:2: "browser" is not there/);
 });
 
 test("a date in the future is a warning; keys of the hosted platform are a quiet notice", (t) => {

@@ -24,7 +24,7 @@ function watch(t, pid) {
 }
 
 /** A request for a host: {status, text, headers}. */
-function ask(server, host, path, { method = "GET", body, timeout = 30_000 } = {}) {
+function ask(server, host, path, { method = "GET", body, timeout = 60_000 } = {}) {
   return new Promise((resolve, reject) => {
     const request = http.request({ host: "127.0.0.1", port: server.port, path, method, headers: { host }, timeout }, (response) => {
       let text = "";
@@ -176,7 +176,7 @@ test("after a flood of objects requests are answered again at once", async (t) =
   const { server, hog, innocentIsThere } = await start(t, `heap_bytes = ${64 * MB}\nobject_idle_ms = 600000`);
   for (let i = 0; i < 20; i++)
     await Promise.all(Array.from({ length: 100 }, (_, k) => hog(`/box/o${i * 100 + k}/small/100`).catch(() => {}))); // 200 MB in all
-  await server.untilTrue(async () => (await hog("/")).status === 200 && (await hog("/box/o5/read")).status === 200, "an answer", 5000);
+  await server.untilTrue(async () => (await hog("/")).status === 200 && (await hog("/box/o5/read")).status === 200, "an answer", 30_000);
   await innocentIsThere();
 });
 

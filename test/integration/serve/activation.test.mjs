@@ -87,7 +87,7 @@ test("tells READY, RELOADING and STOPPING", async (t) => {
   let said = "";
   manager.stdout.setEncoding("utf8").on("data", (text) => { said += text; });
   const until = async (pattern) => {
-    for (const deadline = Date.now() + 15_000; !pattern.test(said); await new Promise((resolve) => { setTimeout(resolve, 10); }))
+    for (const deadline = Date.now() + 60_000; !pattern.test(said); await new Promise((resolve) => { setTimeout(resolve, 10); }))
       if (Date.now() > deadline) throw new Error(`${pattern} was not said: ${said}`);
   };
   await until(/bound/);

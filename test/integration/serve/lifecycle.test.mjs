@@ -7,6 +7,7 @@ import { Connection, project, serve } from "../lib/server.mjs";
 
 const worker = (text) => `export default { async fetch(request) {
   const ms = Number(new URL(request.url).searchParams.get("ms") ?? 0);
+  if (ms) console.log("begun");
   if (ms) await new Promise((r) => setTimeout(r, ms));
   return new Response(${JSON.stringify(text)});
 } };`;
@@ -17,6 +18,7 @@ test("SIGHUP reloads without dropping a connection; a request under way finishes
   const connection = new Connection(server.port);
   assert.equal((await connection.get("/")).text, "one");
   const slow = server.fetch("/?ms=1500").then((r) => r.text());
+  await server.until(/begun/);
   writeFileSync(path.join(dir, "index.js"), worker("two"));
   server.signal("SIGHUP");
   await server.until(/reloaded/);
@@ -46,7 +48,7 @@ test("a version that does not build or start leaves the last good one serving", 
 test("SIGTERM lets requests under way finish, then ends with 0", async () => {
   const server = await serve(project({ "index.js": worker("done") }));
   const slow = server.fetch("/?ms=400").then((r) => r.text());
-  await (await server.fetch("/")).text(); // the slow one has arrived before this one
+  await server.until(/begun/);
   const exit = server.stop();
   assert.equal(await slow, "done");
   assert.deepEqual(await exit, { code: 0, signal: null });
@@ -56,7 +58,7 @@ test("SIGTERM lets requests under way finish, then ends with 0", async () => {
 test("a second signal does not wait", async () => {
   const server = await serve(project({ "index.js": worker("never") }));
   const slow = server.fetch("/?ms=60000").then(() => "answered", () => "cut");
-  await (await server.fetch("/")).text();
+  await server.until(/begun/);
   server.signal("SIGTERM");
   await server.until(/finishing the requests/);
   server.signal("SIGTERM");

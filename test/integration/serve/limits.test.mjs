@@ -34,7 +34,7 @@ test("the CPU limit ends the event, whatever it does, and not the server", async
     const response = await server.fetch(`/${name}`, { method: "POST", body: "x".repeat(100_000) });
     assert.equal(response.status, 503, name);
     const [reference] = /[0-9a-f]{16}/.exec(await response.text());
-    assert.match(server.stderr, new RegExp(`request=${reference} .*CPU limit`), name);
+    await server.until(new RegExp(`request=${reference} .*CPU limit`));
     assert.equal(await server.text("/"), "hello");
   }
 });

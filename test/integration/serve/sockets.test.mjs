@@ -112,7 +112,7 @@ after(async () => {
 });
 
 const ask = async (name) => {
-  const response = await fetch(`${server.url}/${name}`, { signal: AbortSignal.timeout(10_000) });
+  const response = await fetch(`${server.url}/${name}`, { signal: AbortSignal.timeout(60_000) });
   assert.equal(response.status, 200, server.output);
   return response.json();
 };

@@ -74,8 +74,10 @@ test("CR-3 the latest missed run is made up at the start, once", async (t) => {
 });
 
 test("CR-2 CR-3 every minute: on time, never early, once for all lanes", async (t) => {
+  // Both are known before the minute ends: what begins to be waited for in the next one runs a minute later.
+  while (Date.now() % 60_000 > 55_000) await new Promise((resolve) => setTimeout(resolve, 100));
   const server = await start(t, ["* * * * *", "*/1 * * * *"], { lanes: 2 });
-  await server.untilTrue(async () => (await server.all()).length >= 2, "the next minute", 75_000);
+  await server.untilTrue(async () => (await server.all()).length >= 2, "the next minute", 120_000);
   const all = await server.all();
   assert.deepEqual(all.map((e) => e.cron).sort(), ["* * * * *", "*/1 * * * *"]);
   for (const entry of all) {
@@ -95,7 +97,8 @@ test("CR-4 by hand in development; runs and what they threw are listed", async (
   assert.equal(await (await without.fetch("/cdn-cgi/handler/scheduled?cron=any")).text(), "ok");
   await without.until(/told any/);
   await server.until(/it threw/);
-  const all = await server.all();
+  let all;
+  await server.untilTrue(async () => (all = await server.all()).length > 0, "what was noted");
   assert.deepEqual([all[0].cron, all[0].time], ["0 0 1 1 *", 1700000000000]);
   await server.untilTrue(async () => (await server.runs())[0].outcome !== null, "the end of the run");
   const runs = await server.runs();

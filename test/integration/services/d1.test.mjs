@@ -78,7 +78,8 @@ const CASES = `
   slow(env, n) { return env.DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT sum(i) AS s FROM n").bind(n).first("s"); },
   hello() { return "hello"; },
   async flood(env, count) {
-    const slow = env.DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n").first();
+    // Several, one after the other: on another lane queries are answered while these are still being asked.
+    const slow = Promise.all(Array.from({ length: 8 }, () => env.DB.prepare("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT sum(i) FROM n").first()));
     const all = await Promise.allSettled(Array.from({ length: count }, () => env.DB.prepare("SELECT 1").first()));
     await slow;
     return { refused: all.filter(({ status }) => status === "rejected").length, reason: all.findLast(({ status }) => status === "rejected")?.reason.message };
@@ -243,7 +244,7 @@ for (const lanes of [1, 2]) {
         between++;
       }
       assert.equal(await slow, 4500001500000);
-      assert.ok(between > 20, `${between} requests were answered meanwhile`);
+      assert.ok(between > 5, `${between} requests were answered meanwhile`); // behind it they would be one or two
       // Three at once: they take turns, and a write after them is not lost.
       const before = await run(server, "count", "t");
       const [a, b] = await Promise.all([run(server, "slow", 200_000), run(server, "slow", 200_001), run(server, "run", "INSERT INTO t(b) VALUES ('after')")]);

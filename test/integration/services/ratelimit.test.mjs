@@ -1,6 +1,7 @@
 // Rate limiting (RL-1): counts per key and period, shared by namespace_id, surviving a restart.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { ask } from "../admin/lib.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
 const worker = `export default {
@@ -57,7 +58,11 @@ test("RL-1 counts survive a restart and a kill within the period", async (t) => 
   let server = await start(t, { data });
   assert.deepEqual(await server.limit("A", { key: "k" }, 3), [true, true, true]);
   // Counts are written down every quarter of a second.
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  const written = async ({ id }) => (await ask({ data }, "POST", `/api/objects/%24ratelimit%2F1001/${id}/sql`, { body: { sql: "SELECT sum(count) FROM counter" } })).json.results[0].rows[0][0];
+  await server.untilTrue(async () => {
+    const { objects } = (await ask({ data }, "GET", "/api/objects?namespace=%24ratelimit%2F1001")).json;
+    return (await Promise.all((objects ?? []).map(written))).includes(3);
+  }, "the counts on disk");
   await server.kill();
   server = await start(t, { data });
   assert.deepEqual(await server.limit("A", { key: "k" }, 3), [true, true, false]);

@@ -316,7 +316,7 @@ test("OB-2 a consumer that never ends holds nobody up: what finds no room is dro
 test("OB-2 a consumer that is not there, or would be told of itself, is refused", () => {
   const refused = (...projects) => {
     try {
-      execFileSync(cairn, ["serve", ...projects, "--listen", "127.0.0.1:0"], { stdio: "pipe", timeout: 20_000 });
+      execFileSync(cairn, ["serve", ...projects, "--listen", "127.0.0.1:0"], { stdio: "pipe", timeout: 120_000 });
     } catch (error) {
       return String(error.stderr);
     }

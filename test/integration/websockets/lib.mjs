@@ -46,7 +46,7 @@ export class Client {
   }
   /** The next message. */
   async next() {
-    const timer = setTimeout(() => { this.late = true; this.wake(); }, 15_000);
+    const timer = setTimeout(() => { this.late = true; this.wake(); }, 60_000);
     try {
       for (;;) {
         if (this.messages.length > 0) return this.messages.shift();

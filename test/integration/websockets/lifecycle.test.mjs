@@ -74,7 +74,8 @@ for (const lanes of [1, 2]) {
       const socket = net.connect(server.port, "127.0.0.1");
       const key = randomBytes(16).toString("base64");
       socket.write(`GET /room/${name} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`);
-      const frame = (text) => Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)]);
+      const frame = (text, opcode = 0x81) => Buffer.concat([Buffer.from([opcode, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)]);
+      socket.on("data", (bytes) => { if (bytes.includes("\x89\x00", 0, "latin1")) socket.write(frame("", 0x8a)); }); // it is not silent
       await server.untilTrue(async () => (await json(server, `/room/${name}/sockets`)) === 2, "two sockets");
       socket.write(frame("closeAndSay")); // and it never answers the close
       const { born } = await watcher.json("life");

@@ -192,10 +192,11 @@ for (const lanes of [1, 2]) {
       const name = fresh();
       const a = await Client.open(server, `/room/${name}`);
       const b = await Client.open(server, `/room/${name}`);
-      a.send("sleep 300 slow");
+      a.send("hold slow");
       for (let i = 0; i < 20; i++) a.send(`echo ${i}`);
       assert.equal(await b.ask("echo meanwhile"), "meanwhile");
       assert.equal(a.messages.length, 0);
+      b.send("release");
       const got = [];
       for (let i = 0; i < 21; i++) got.push(await a.next());
       assert.deepEqual(got, ["slow", ...Array.from({ length: 20 }, (_, i) => String(i))]);
@@ -271,6 +272,7 @@ for (const lanes of [1, 2]) {
         const large = Buffer.alloc(3 << 20, 5);
         assert.ok(large.equals(await client.ask(large)));
         assert.deepEqual(await client.close(3200, "through"), [3200, "through"]);
+        await server.untilTrue(() => there.last !== undefined, "its close there");
         assert.deepEqual(there.last, [3200, "through"]);
         const cut = await Client.open(server, `/proxy?to=${to}`);
         for (const socket of there.clients) socket.terminate();

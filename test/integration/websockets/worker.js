@@ -116,6 +116,13 @@ export class Room extends DurableObject {
     await new Promise((resolve) => setTimeout(resolve, Number(ms)));
     return word;
   }
+  async do_hold(ws, word) {
+    while (!this.released) await new Promise((resolve) => setTimeout(resolve, 5));
+    return word;
+  }
+  do_release() {
+    this.released = true;
+  }
   async do_gate(ws, word) {
     ws.send(`sent ${word}`);
     this.note(`gate ${word}`);
