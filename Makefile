@@ -87,10 +87,10 @@ setup: ## install missing packages (Debian and npm)
 setup-test:
 	@tools/setup test
 
-# The border with JavaScript: one table, src/bindings/border.ts.
-build/border/made: src/bindings/border.ts tools/border.mjs
+# The border with JavaScript: a table, src/bindings/border.ts, and the parts of it that services have in their folders.
+build/border/made: src/bindings/border.ts $(wildcard src/service/*/border.ts) tools/border.mjs
 	$(call say,BORDER,$<)
-	$(Q)node tools/border.mjs $< $(@D)
+	$(Q)node tools/border.mjs $(@D)
 	@touch $@
 build/border/%.h: build/border/made ;
 build/border/check.c: build/border/made ;
@@ -144,10 +144,13 @@ $(B)/obj/prelude-node.o: tools/embed.S build/prelude-node.js
 $(B)/obj/border.o: build/border/check.c | build/border/made
 	@mkdir -p $(@D)
 	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
-$(B)/obj/openapi.o: tools/embed.S src/admin/openapi.json
+build/openapi.json: tools/build-openapi.mjs src/admin/openapi.json $(wildcard src/service/*/openapi.json)
 	@mkdir -p $(@D)
-	$(call say,AS,src/admin/openapi.json)
-	$(Q)$(CC) -DNAME=cn_openapi -DFILE='"src/admin/openapi.json"' -c $< -o $@
+	$(Q)node tools/build-openapi.mjs $@
+$(B)/obj/openapi.o: tools/embed.S build/openapi.json
+	@mkdir -p $(@D)
+	$(call say,AS,build/openapi.json)
+	$(Q)$(CC) -DNAME=cn_openapi -DFILE='"build/openapi.json"' -c $< -o $@
 
 # The dashboard: bundled, compressed, with a table of its files.
 build/dashboard.c: tools/build-dashboard.mjs package-lock.json
@@ -414,11 +417,13 @@ lint: setup ## layers, libraries' homes, refused functions, format, pages made f
 	@node tools/lint-border.mjs
 	@$(MAKE) --no-print-directory docs-check
 
-docs: ## docs/compatibility-ids.md from the ids in the tests
+docs: ## docs/compatibility-ids.md from the ids in the tests, docs/bindings.md from the descriptors of services
 	@node tools/compat-table.mjs
+	@node tools/service-table.mjs
 
-docs-check: ## whether that page is up to date
+docs-check: ## whether these pages are up to date
 	@node tools/compat-table.mjs --check
+	@node tools/service-table.mjs --check
 
 check: setup ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) --no-print-directory $(JOBS) $(UNIT_BINS)

@@ -10,9 +10,12 @@
 // folder of a part called part.js belongs to that part, which is evaluated before those that import
 // something of it.
 //
+// `import parts from "parts:./folder/name"` gives { x: part } for each x.js of the folder that exports something of this
+// name. So a file that is added there is known without being listed.
+//
 // Usage: node tools/build-prelude.mjs ENTRY.js OUT.js   (writes OUT.js, OUT-parts.js, OUT.js.map, OUT.js.d)
 import { build } from "esbuild";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { primordials } from "./primordials.mjs";
 import { declarations, followTurns, moveMap, namesFor } from "./bundler/turns.mjs";
@@ -85,6 +88,16 @@ const parts = (found) => ({
       return {
         contents: `import { definePart } from "./internal/parts.js";\nexport default definePart(${JSON.stringify(name)});`,
         resolveDir: folder,
+      };
+    });
+    build.onResolve({ filter: /^parts:/ }, ({ path: wanted, resolveDir }) => ({ path: path.join(resolveDir, wanted.slice(6)), namespace: "parts" }));
+    build.onLoad({ filter: /.*/, namespace: "parts" }, ({ path: wanted }) => {
+      const from = path.dirname(wanted), name = path.basename(wanted);
+      inputs.add(path.relative(".", from)); // a new file changes the time of its folder
+      const files = readdirSync(from).sort().filter((file) => file.endsWith(".js") && new RegExp(`^export (const|function|async function) ${name}\\b`, "m").test(readFileSync(path.join(from, file), "utf8")));
+      return {
+        contents: `${files.map((file, i) => `import part${i} from "part:./${file}";`).join("\n")}\nexport default { ${files.map((file, i) => `${JSON.stringify(path.basename(file, ".js"))}: part${i}`).join(", ")} };`,
+        resolveDir: from,
       };
     });
   },

@@ -1,16 +1,16 @@
-// Checks the prelude against the border (src/bindings/border.ts) with TypeScript: every use of `native` is a
+// Checks the prelude against the border (src/bindings/border.ts, and the parts of it in src/service/) with TypeScript: every use of `native` is a
 // function that is there, with as many arguments as it takes and of their types, as far as they can be told.
 // And the other way round: every function of the border, and every enum, is used by the prelude.
 //
 //     node tools/lint-border.mjs
-import { readFileSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import path from "node:path";
 import ts from "typescript";
-import { readBorder } from "./border.mjs";
+import { readBorders } from "./border.mjs";
 
-const BORDER = "src/bindings/border.ts";
+const borders = readBorders();
 const files = readdirSync("prelude", { recursive: true }).filter((file) => file.endsWith(".js")).map((file) => path.join("prelude", file));
-const program = ts.createProgram(files, {
+const program = ts.createProgram([...files, ...borders.map(({ source }) => source)], {
   allowJs: true, checkJs: true, noEmit: true, strict: false, strictNullChecks: false, noImplicitAny: false, allowImportingTsExtensions: true,
   target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler, lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
   types: [], skipLibCheck: true, maxNodeModuleJsDepth: 0,
@@ -33,7 +33,7 @@ function usesOf(source, names) {
     if (ts.isPropertyAccessExpression(node) && isNative(node.expression)) {
       const name = node.name.text;
       used.add(name);
-      if (!names.has(name) && !OTHERS.has(name)) fault(source, node.getStart(), `${name}() is not in ${BORDER}`);
+      if (!names.has(name) && !OTHERS.has(name)) fault(source, node.getStart(), `${name}() is in no border.ts`);
       places.push(ts.isCallExpression(node.parent) && node.parent.expression === node ? [node.getStart(), node.parent.end] : [node.getStart(), node.end]);
     }
     if (ts.isVariableDeclaration(node) && node.initializer && isNative(node.initializer) && ts.isObjectBindingPattern(node.name)) {
@@ -46,8 +46,7 @@ function usesOf(source, names) {
   return places;
 }
 
-const { enums, files: described } = readBorder(readFileSync(BORDER, "utf8"));
-const names = new Set([...described.values()].flat());
+const names = new Set(borders.flatMap(({ files }) => [...files.values()].flat()));
 const OTHERS = new Set(["turns"]); // not C's: what rewritten code uses (internal/turn.js)
 used.add("mark"); // by what tools/build-prelude.mjs puts before the prelude
 /** Arguments of a wrong type, too few or many, spread where their number matters. */
@@ -61,7 +60,9 @@ for (const source of program.getSourceFiles()) {
     fault(source, start, text);
   }
 }
-const border = program.getSourceFile(BORDER) ?? ts.createSourceFile(BORDER, readFileSync(BORDER, "utf8"), ts.ScriptTarget.ESNext);
-for (const name of names) if (!used.has(name)) fault(border, 0, `nobody calls ${name}()`);
-for (const { name } of enums) if (!enumsUsed.has(name)) fault(border, 0, `nobody uses ${name}`);
+for (const { source, files, enums } of borders) {
+  const border = program.getSourceFile(source);
+  for (const name of [...files.values()].flat()) if (!used.has(name)) fault(border, 0, `nobody calls ${name}()`);
+  for (const { name } of enums) if (!enumsUsed.has(name)) fault(border, 0, `nobody uses ${name}`);
+}
 process.exit(faults > 0 ? 1 : 0);

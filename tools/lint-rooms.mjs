@@ -25,8 +25,12 @@ function way(file, seen) {
   return null;
 }
 
+// Parts of services that are in the rooms of bindings/, admin/ and cli/ (src/service/def.h).
+const OTHERS = /^service\/\w+\/(natives|control|metrics|command)\w*\.[ch]$/;
+
 for (const room of WITHOUT)
   for (const name of readdirSync(`src/${room}`, { recursive: true }).sort()) {
+    if (OTHERS.test(`${room}/${name}`)) continue;
     const steps = /\.[ch]$/.test(name) && way(`${room}/${name}`, new Set());
     if (steps) console.log(`src/${steps[0]}: knows JavaScript by way of ${steps.slice(1).join(", ")}`);
   }

@@ -12,17 +12,10 @@ import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./object/host.js";
 import { makeNamespace } from "./object/id.js";
 import { makeService } from "./service.js";
-import ai from "part:./ai.js";
 import site from "part:./site.js";
-import hyperdrive from "part:./hyperdrive.js";
-import analytics from "part:./service/analytics.js";
 import assets from "part:./assets.js";
-import d1 from "part:./service/d1.js";
 import missing from "part:./missing.js";
-import kv from "part:./service/kv.js";
-import queue from "part:./service/queue.js";
-import r2 from "part:./service/r2.js";
-import ratelimit from "part:./service/ratelimit.js";
+import services from "parts:./service/makeBinding";
 import trace from "part:../internal/trace.js";
 import { useInResponse } from "./websocket.js";
 
@@ -66,37 +59,20 @@ export function start(script, files, environment) {
   }
 }
 
-/** The object of a binding, as the binders of src/server/deploy_env.c describe it. */
+/** The object of a binding, as src/server/deploy_env.c or a service's own part of src/server/service_config.h describes it. */
 function makeBinding(binding) {
+  if (binding.part !== undefined) return services[binding.part]().makeBinding(binding);
   switch (binding.type) {
     case "durable_object_namespace":
       return makeNamespace(binding.ns);
     case "service":
       return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
-    case "queue":
-      return queue().makeQueue(binding.ns, binding.delay);
-    case "r2_bucket":
-      return r2().makeBucket(binding.ns);
-    case "s3_bucket":
-      return r2().makeS3Bucket(binding.ns);
-    case "ratelimit":
-      return ratelimit().makeRatelimit(binding);
-    case "analytics_engine":
-      return analytics().makeDataset(binding.dataset);
     case "assets":
       return assets().makeAssets();
-    case "d1":
-      return d1().makeD1Database(binding.ns);
-    case "ai":
-      return ai().makeAi(binding);
     case "site":
       return site().makeSite();
-    case "hyperdrive":
-      return hyperdrive().makeHyperdrive(binding);
     case "missing":
       return missing().makeMissing(binding);
-    case "kv_namespace":
-      return kv().makeKvNamespace(binding.ns);
   }
   throw new Error(`there is no binding of type ${binding.type}`);
 }

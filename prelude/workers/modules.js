@@ -140,7 +140,7 @@ const tracing = {
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
-  // Not for projects: what the server itself serves (src/server/deploy_s3.c).
+  // Not for projects: what the server itself serves (src/service/r2/config_s3.c).
   get "cairn:s3"() {
     return s3();
   },

@@ -1,5 +1,5 @@
 // The S3-compatible endpoint of R2: a worker of the server's own, with every bucket in its env
-// (src/server/deploy_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
+// (src/service/r2/config_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
 import { failureOfBody } from "../web/fetch/failures.js";
 import { authenticate, checked, decode, S3Error } from "./s3-sign.js";
 import { PROBLEMS } from "./service/r2-problems.js";

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "object/access.h"
 #include "object/id.h"
+#include "service/def.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -22,72 +23,26 @@
 
 #define TURN_WAIT_US 5000000 /* for other calls on the same object */
 
-/* Path segments: a word stands for itself, "*" for any, "**" for all that is left, slashes and
- * empty segments included: a key. Each is described in openapi.json, which a test compares with
- * this table. */
-static const struct route {
-    const char *method;
-    const char *path[CN_CONTROL_PATH_MAX];
-    int (*run)(struct cn_control_call *call, struct cn_err *err);
-} routes[] = {
-    {"GET", {"api", "workers"}, cn_control_workers},
-    {"GET", {"api", "namespaces"}, cn_control_namespaces},
-    {"GET", {"api", "objects"}, cn_control_list},
-    {"GET", {"api", "objects", "*", "*"}, cn_control_inspect},
-    {"DELETE", {"api", "objects", "*", "*"}, cn_control_delete},
-    {"GET", {"api", "objects", "*", "*", "export"}, cn_control_export},
-    {"POST", {"api", "objects", "*", "*", "restore"}, cn_control_restore},
-    {"GET", {"api", "objects", "*", "*", "history"}, cn_control_history},
-    {"PUT", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
-    {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm},
-    {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql},
-    {"GET", {"api", "objects", "*", "*", "kv"}, cn_control_kv},
-    {"PUT", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_put},
-    {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete},
-    {"GET", {"api", "kv"}, cn_control_kv_namespaces},
-    {"PUT", {"api", "kv", "*"}, cn_control_kv_make},
-    {"GET", {"api", "kv", "*", "keys"}, cn_control_kv_keys},
-    {"GET", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
-    {"PUT", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
-    {"DELETE", {"api", "kv", "*", "values", "**"}, cn_control_kv_value},
-    {"GET", {"api", "r2"}, cn_control_r2_buckets},
-    {"GET", {"api", "r2", "*"}, cn_control_r2_bucket},
-    {"PUT", {"api", "r2", "*"}, cn_control_r2_bucket},
-    {"GET", {"api", "r2", "*", "objects"}, cn_control_r2_list},
-    {"GET", {"api", "r2", "*", "objects", "**"}, cn_control_r2_get},
-    {"HEAD", {"api", "r2", "*", "objects", "**"}, cn_control_r2_get},
-    {"PUT", {"api", "r2", "*", "objects", "**"}, cn_control_r2_put},
-    {"DELETE", {"api", "r2", "*", "objects", "**"}, cn_control_r2_delete},
-    {"GET", {"api", "queues"}, cn_control_queues},
-    {"GET", {"api", "queues", "*", "messages"}, cn_control_queue_peek},
-    {"POST", {"api", "queues", "*", "redrive"}, cn_control_queue_redrive},
-    {"GET", {"api", "queues", "*"}, cn_control_queue},
-    {"PATCH", {"api", "queues", "*"}, cn_control_queue},
-    {"POST", {"api", "queues", "*", "purge"}, cn_control_queue},
-    {"POST", {"api", "queues", "*", "messages"}, cn_control_queue_send},
-    {"POST", {"api", "queues", "*", "messages", "batch"}, cn_control_queue_send},
-    {"POST", {"api", "queues", "*", "messages", "pull"}, cn_control_queue_pull},
-    {"POST", {"api", "queues", "*", "messages", "ack"}, cn_control_queue_ack},
-    {"GET", {"api", "crons"}, cn_control_crons},
-    {"GET", {"api", "crons", "*"}, cn_control_cron_runs},
-    {"POST", {"api", "crons", "*", "trigger"}, cn_control_cron_trigger},
-    {"GET", {"api", "d1"}, cn_control_d1_databases},
-    {"POST", {"api", "d1", "*", "query"}, cn_control_d1_query},
-    {"GET", {"api", "d1", "*", "bookmark"}, cn_control_d1_bookmark},
-    {"POST", {"api", "analytics", "sql"}, cn_control_analytics},
-    {"GET", {"api", "analytics", "sql"}, cn_control_analytics},
-    {"POST", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, cn_control_analytics},
-    {"GET", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, cn_control_analytics},
-    {"POST", {"api", "deploy"}, cn_control_deploy},
-    {"POST", {"api", "backup"}, cn_control_backup},
+/* Those of services are in their folders. */
+static const struct cn_control_route own_routes[] = {
+    {"GET", {"api", "workers"}, cn_control_workers, CN_ROUTE_BARE},
+    {"GET", {"api", "namespaces"}, cn_control_namespaces, 0},
+    {"GET", {"api", "objects"}, cn_control_list, 0},
+    {"GET", {"api", "objects", "*", "*"}, cn_control_inspect, 0},
+    {"DELETE", {"api", "objects", "*", "*"}, cn_control_delete, 0},
+    {"GET", {"api", "objects", "*", "*", "export"}, cn_control_export, 0},
+    {"POST", {"api", "objects", "*", "*", "restore"}, cn_control_restore, 0},
+    {"GET", {"api", "objects", "*", "*", "history"}, cn_control_history, 0},
+    {"PUT", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm, 0},
+    {"DELETE", {"api", "objects", "*", "*", "alarm"}, cn_control_alarm, 0},
+    {"POST", {"api", "objects", "*", "*", "sql"}, cn_control_sql, 0},
+    {"GET", {"api", "objects", "*", "*", "kv"}, cn_control_kv, 0},
+    {"PUT", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_put, 0},
+    {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete, 0},
+    {"POST", {"api", "deploy"}, cn_control_deploy, 0},
+    {"POST", {"api", "backup"}, cn_control_backup, 0},
+    {0},
 };
-
-/* Every body is JSON, which is parsed before, but these. */
-static bool takes_raw_body(const struct route *route)
-{
-    return route->run == cn_control_analytics || route->run == cn_control_kv_value ||
-           route->run == cn_control_r2_put;
-}
 
 /* --- the request ----------------------------------------------------------------------------- */
 
@@ -126,14 +81,14 @@ static int parse_query(struct cn_control_call *call, char *query, struct cn_err 
     return 0;
 }
 
-static bool is_rest(const struct route *route, size_t index)
+static bool is_rest(const struct cn_control_route *route, size_t index)
 {
     return index < CN_CONTROL_PATH_MAX && route->path[index] &&
            strcmp(route->path[index], "**") == 0;
 }
 
 /* Whether the path fits, segment by segment as it was sent: a word of a route needs no encoding. */
-static bool path_fits(const char *path, const struct route *route)
+static bool path_fits(const char *path, const struct cn_control_route *route)
 {
     for (size_t i = 0;; i++) {
         if (is_rest(route, i))
@@ -169,8 +124,8 @@ static int take_rest(struct cn_control_call *call, char *text, struct cn_err *er
 }
 
 /* Takes the path of a route that fits apart. */
-static int parse_path(struct cn_control_call *call, char *path, const struct route *route,
-                      struct cn_err *err)
+static int parse_path(struct cn_control_call *call, char *path,
+                      const struct cn_control_route *route, struct cn_err *err)
 {
     while (!is_rest(route, call->path_count)) {
         path += strspn(path, "/");
@@ -191,15 +146,15 @@ static int parse_path(struct cn_control_call *call, char *path, const struct rou
     return take_rest(call, path, err);
 }
 
-static int run_route(struct cn_control_call *call, const struct route *route, char *path,
+static int run_route(struct cn_control_call *call, const struct cn_control_route *route, char *path,
                      struct cn_err *err)
 {
     int rc = parse_path(call, path, route, err);
     if (rc < 0)
         return rc;
-    if (!call->control->store && route->run != cn_control_workers)
+    if (!call->control->store && !(route->flags & CN_ROUTE_BARE))
         return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
-    if (!takes_raw_body(route)) {
+    if (!(route->flags & CN_ROUTE_RAW)) {
         rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
         if (rc < 0)
             return rc;
@@ -211,6 +166,22 @@ static int run_route(struct cn_control_call *call, const struct route *route, ch
     return route->run(call, err);
 }
 
+/* The route of a table that fits path and method, or NULL; *path_known if one fits but for the
+ * method. */
+static const struct cn_control_route *find_route(const struct cn_control_route *table,
+                                                 const struct cn_control_call *call,
+                                                 bool *path_known)
+{
+    for (; table->method; table++) {
+        if (!path_fits(call->text, table))
+            continue;
+        *path_known = true;
+        if (strcmp(table->method, call->method) == 0)
+            return table;
+    }
+    return NULL;
+}
+
 static int run(struct cn_control_call *call, struct cn_err *err)
 {
     call->text = cn_strdup(call->target);
@@ -218,16 +189,16 @@ static int run(struct cn_control_call *call, struct cn_err *err)
     if (query)
         *query++ = 0;
     int rc = query ? parse_query(call, query, err) : 0;
-    bool path_known = false;
-    for (size_t i = 0; i < CN_ARRAY_COUNT(routes) && rc == 0; i++) {
-        if (!path_fits(call->text, &routes[i]))
-            continue;
-        path_known = true;
-        if (strcmp(routes[i].method, call->method) == 0)
-            return run_route(call, &routes[i], call->text, err);
-    }
     if (rc < 0)
         return rc;
+    bool path_known = false;
+    const struct cn_control_route *route = find_route(own_routes, call, &path_known);
+    for (size_t i = 0; !route && cn_service_table[i]; i++) {
+        if (cn_service_table[i]->routes)
+            route = find_route(cn_service_table[i]->routes->items, call, &path_known);
+    }
+    if (route)
+        return run_route(call, route, call->text, err);
     if (path_known)
         return cn_err_set(err, CN_EUNSUPPORTED, "%s is not possible here", call->method);
     return cn_err_set(err, CN_ENOTFOUND, "there is no such path");

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/disk.h"
 #include "store/backup.h"
 

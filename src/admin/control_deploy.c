@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin/control_deploy.c - POST /api/deploy: reads, builds and deploys the projects again, as
  * SIGHUP does, and answers when the new version serves, or says why the last one goes on. */
-#include "admin/control_private.h"
+#include "admin/handler.h"
 
 int cn_control_deploy(struct cn_control_call *call, struct cn_err *err)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/disk.h"

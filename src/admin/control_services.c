@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/service.h"
@@ -316,8 +316,8 @@ static int append_listed(struct cn_control_call *call, uint32_t id, const char *
     return 0;
 }
 
-static int list_service(struct cn_control_call *call, const char *service, const char *member,
-                        const char *title, struct cn_err *err)
+int cn_control_list_service(struct cn_control_call *call, const char *service, const char *member,
+                            const char *title, struct cn_err *err)
 {
     struct listing listing = {title, true};
     cn_buf_printf(&call->scratch, "{\"%s\":[", member);
@@ -326,16 +326,4 @@ static int list_service(struct cn_control_call *call, const char *service, const
         return rc;
     cn_buf_append_str(&call->scratch, "]}");
     return cn_control_answer(call, &call->scratch);
-}
-
-/* GET /api/d1 */
-int cn_control_d1_databases(struct cn_control_call *call, struct cn_err *err)
-{
-    return list_service(call, "d1", "databases", "name", err);
-}
-
-/* GET /api/kv */
-int cn_control_kv_namespaces(struct cn_control_call *call, struct cn_err *err)
-{
-    return list_service(call, "kv", "namespaces", "title", err);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "admin/clone.h"
-#include "admin/control_private.h"
+#include "admin/handler.h"
 #include "base/clock.h"
 #include "store/database.h"
 #include "store/kvtable.h"

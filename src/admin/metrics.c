@@ -8,15 +8,13 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#include "analytics/points.h"
 #include "base/account.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "js/engine/patch.h"
 #include "object/node.h"
-#include "service/cache/cache.h"
-#include "service/kv/kvcache.h"
+#include "service/def.h"
 #include "service/service.h"
 #include "store/history.h"
 #include "store/store.h"
@@ -31,24 +29,24 @@ static void family(struct cn_metrics_sink *sink, const char *name, enum cn_metri
     sink->family(sink, name, type, help);
 }
 
-static void sample(struct cn_metrics_sink *sink, const char *label, const char *value,
-                   uint64_t number)
+void cn_metrics_sample(struct cn_metrics_sink *sink, const char *label, const char *value,
+                       uint64_t number)
 {
     sink->value(sink, &(struct cn_metric_value){.labels = {{label, value}}, .integer = number});
 }
 
-static void sample_seconds(struct cn_metrics_sink *sink, const char *label, const char *value,
-                           double number)
+void cn_metrics_sample_real(struct cn_metrics_sink *sink, const char *label, const char *value,
+                            double number)
 {
     sink->value(sink, &(struct cn_metric_value){
                           .labels = {{label, value}}, .real = true, .number = number});
 }
 
-static void single(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
-                   const char *help, uint64_t number)
+void cn_metrics_single(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
+                       const char *help, uint64_t number)
 {
     family(sink, name, type, help);
-    sample(sink, NULL, NULL, number);
+    cn_metrics_sample(sink, NULL, NULL, number);
 }
 
 /* A histogram as numbers, perhaps added up over lanes. */
@@ -98,7 +96,7 @@ static void read_engine(struct cn_metrics_sink *sink)
     family(sink, "cairn_engine_patch", CN_METRIC_GAUGE,
            "Whether a patch of the JavaScript engine is in use.");
     for (size_t i = 0; i < count; i++)
-        sample(sink, "patch", patches[i].patch->name, patches[i].on);
+        cn_metrics_sample(sink, "patch", patches[i].patch->name, patches[i].on);
 }
 
 static void read_process(struct cn_metrics_sink *sink)
@@ -106,15 +104,15 @@ static void read_process(struct cn_metrics_sink *sink)
     struct rusage usage;
     size_t resident = 0;
     family(sink, "cairn_build_info", CN_METRIC_GAUGE, "The running version.");
-    sample(sink, "version", CN_VERSION, 1);
+    cn_metrics_sample(sink, "version", CN_VERSION, 1);
     (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
     (void)uv_resident_set_memory(&resident);
     family(sink, "cairn_process_cpu_seconds_total", CN_METRIC_COUNTER, "CPU time of the process.");
-    sample_seconds(sink, NULL, NULL,
-                   (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
-    single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE, "Resident memory.",
-           resident);
+    cn_metrics_sample_real(sink, NULL, NULL,
+                           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    cn_metrics_single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE,
+                      "Resident memory.", resident);
     read_engine(sink);
 }
 
@@ -123,18 +121,19 @@ static void read_account(struct cn_metrics_sink *sink)
 {
     family(sink, "cairn_memory_bytes", CN_METRIC_GAUGE, "Memory of the process by kind.");
     for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++)
-        sample(sink, "kind", cn_account_kind_names[i], cn_account_kind_bytes(i));
-    sample(sink, "kind", "other", cn_account_other_bytes());
-    single(sink, "cairn_memory_used_bytes", CN_METRIC_GAUGE,
-           "Memory of the process that is its own.", cn_account_used());
-    single(sink, "cairn_memory_limit_bytes", CN_METRIC_GAUGE, "What it may have; 0: any.",
-           cn_account_limit());
-    single(sink, "cairn_memory_level", CN_METRIC_GAUGE,
-           "How short memory is: 0 calm, to 6, when the largest is reset.", cn_account_level());
+        cn_metrics_sample(sink, "kind", cn_account_kind_names[i], cn_account_kind_bytes(i));
+    cn_metrics_sample(sink, "kind", "other", cn_account_other_bytes());
+    cn_metrics_single(sink, "cairn_memory_used_bytes", CN_METRIC_GAUGE,
+                      "Memory of the process that is its own.", cn_account_used());
+    cn_metrics_single(sink, "cairn_memory_limit_bytes", CN_METRIC_GAUGE,
+                      "What it may have; 0: any.", cn_account_limit());
+    cn_metrics_single(sink, "cairn_memory_level", CN_METRIC_GAUGE,
+                      "How short memory is: 0 calm, to 6, when the largest is reset.",
+                      cn_account_level());
     family(sink, "cairn_memory_relief_total", CN_METRIC_COUNTER,
            "What gave way for want of memory, by step.");
     for (unsigned i = CN_ACCOUNT_CALM + 1; i < CN_ACCOUNT_LEVEL_COUNT; i++)
-        sample(sink, "step", cn_account_level_names[i], cn_account_relief_count(i));
+        cn_metrics_sample(sink, "step", cn_account_level_names[i], cn_account_relief_count(i));
 }
 
 /* --- lanes and workers ----------------------------------------------------------------------- */
@@ -146,7 +145,8 @@ static void read_lane_family(struct cn_metrics_sink *sink, const struct cn_serve
         char lane[16];
         snprintf(lane, sizeof(lane), "%u", i);
         const char *metrics = (const char *)cn_server_metrics(server, i);
-        sample(sink, "lane", lane, cn_counter_get((const struct cn_counter *)(metrics + offset)));
+        cn_metrics_sample(sink, "lane", lane,
+                          cn_counter_get((const struct cn_counter *)(metrics + offset)));
     }
 }
 
@@ -203,7 +203,7 @@ static void read_lanes(struct cn_metrics_sink *sink, const struct cn_server *ser
         uint64_t count = 0;
         for (unsigned i = 0; i < cn_server_lane_count(server); i++)
             count += cn_counter_get(&cn_server_metrics(server, i)->refusals[reason]);
-        sample(sink, "reason", cn_refusal_names[reason], count);
+        cn_metrics_sample(sink, "reason", cn_refusal_names[reason], count);
     }
 }
 
@@ -263,19 +263,20 @@ static void read_workers(struct cn_metrics_sink *sink, const struct cn_server *s
     family(sink, "cairn_worker_exceptions_total", CN_METRIC_COUNTER,
            "Requests whose handler threw.");
     for (size_t w = 0; w < all.count; w++)
-        sample(sink, "worker", all.items[w].name, all.items[w].exceptions);
+        cn_metrics_sample(sink, "worker", all.items[w].name, all.items[w].exceptions);
     family(sink, "cairn_worker_limits_total", CN_METRIC_COUNTER,
            "Requests ended for CPU time or memory.");
     for (size_t w = 0; w < all.count; w++)
-        sample(sink, "worker", all.items[w].name, all.items[w].limits);
+        cn_metrics_sample(sink, "worker", all.items[w].name, all.items[w].limits);
     family(sink, "cairn_worker_cpu_seconds_total", CN_METRIC_COUNTER,
            "Time in JavaScript, that of its objects included.");
     for (size_t w = 0; w < all.count; w++)
-        sample_seconds(sink, "worker", all.items[w].name, ticks_seconds(all.items[w].ticks));
+        cn_metrics_sample_real(sink, "worker", all.items[w].name,
+                               ticks_seconds(all.items[w].ticks));
     family(sink, "cairn_worker_memory_bytes", CN_METRIC_GAUGE,
            "Memory that it and its objects hold in JavaScript.");
     for (size_t w = 0; w < all.count; w++)
-        sample(sink, "worker", all.items[w].name, all.items[w].memory);
+        cn_metrics_sample(sink, "worker", all.items[w].name, all.items[w].memory);
     family(sink, "cairn_request_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a request's head to the end of its answer.");
     for (size_t w = 0; w < all.count; w++)
@@ -313,7 +314,7 @@ struct namespace_sums {
     char *name; /* owned */
     uint64_t counters[CN_ARRAY_COUNT(object_families)];
     uint64_t ops[CN_OBJECT_OPS];
-    uint64_t ticks, backlog_count, backlog_bytes, backlog_oldest_ms;
+    uint64_t ticks;
     struct sums latency, lateness;
 };
 
@@ -331,9 +332,6 @@ static void add_lane(struct namespace_sums *sums, const struct cn_object_metrics
     for (size_t i = 0; i < CN_OBJECT_OPS; i++)
         sums->ops[i] += cn_counter_get(&metrics->ops[i]);
     sums->ticks += cn_counter_get(&metrics->ticks);
-    sums->backlog_count += cn_counter_get(&metrics->backlog_count);
-    sums->backlog_bytes += cn_counter_get(&metrics->backlog_bytes);
-    sums->backlog_oldest_ms += cn_counter_get(&metrics->backlog_oldest_ms); /* one lane has it */
     add_histogram(&sums->latency, &metrics->latency);
     add_histogram(&sums->lateness, &metrics->alarm_lateness);
 }
@@ -348,56 +346,18 @@ static void add_namespace(void *data, const struct cn_namespace *ns)
         add_lane(sums, &ns->metrics[lane]);
 }
 
-/* The queue whose namespace it is, or NULL. */
-static const char *queue_name(const struct namespace_sums *sums)
-{
-    return strncmp(sums->name, "$queue/", 7) == 0 ? sums->name + 7 : NULL;
-}
-
-static void read_queues(struct cn_metrics_sink *sink, const struct namespaces *all)
-{
-    family(sink, "cairn_queue_backlog_messages", CN_METRIC_GAUGE,
-           "Messages in a queue, delayed and delivered ones included.");
-    for (size_t n = 0; n < all->count; n++) {
-        if (queue_name(&all->items[n]))
-            sample(sink, "queue", queue_name(&all->items[n]), all->items[n].backlog_count);
-    }
-    family(sink, "cairn_queue_backlog_bytes", CN_METRIC_GAUGE, "Their size.");
-    for (size_t n = 0; n < all->count; n++) {
-        if (queue_name(&all->items[n]))
-            sample(sink, "queue", queue_name(&all->items[n]), all->items[n].backlog_bytes);
-    }
-    family(sink, "cairn_queue_oldest_message_age_seconds", CN_METRIC_GAUGE,
-           "Age of the oldest of them; 0 without any.");
-    int64_t now_ms = cn_clock_wall_ms(cn_clock_system());
-    for (size_t n = 0; n < all->count; n++) {
-        int64_t oldest = (int64_t)all->items[n].backlog_oldest_ms;
-        if (queue_name(&all->items[n]))
-            sample_seconds(sink, "queue", queue_name(&all->items[n]),
-                           oldest && oldest < now_ms ? (double)(now_ms - oldest) / 1000 : 0);
-    }
-}
-
 static void read_operations(struct cn_metrics_sink *sink, const struct namespaces *all)
 {
     family(sink, "cairn_service_operations_total", CN_METRIC_COUNTER,
            "Operations on KV, D1, R2, queues and the like, from caches or not.");
     for (size_t n = 0; n < all->count; n++) {
-        char service[16];
-        const char *slash = strchr(all->items[n].name, '/');
-        if (all->items[n].name[0] != '$' || !slash)
-            continue;
-        snprintf(service, sizeof(service), "%.*s", (int)(slash - all->items[n].name - 1),
-                 all->items[n].name + 1);
-        for (unsigned op = 0; op < CN_OBJECT_OPS; op++) {
-            const char *name = cn_service_operation(service, op);
-            if (!name)
-                break;
-            sink->value(sink, &(struct cn_metric_value){.labels = {{"service", service},
-                                                                   {"name", slash + 1},
-                                                                   {"operation", name}},
-                                                        .integer = all->items[n].ops[op]});
-        }
+        const struct cn_service_def *def = cn_service_of(all->items[n].name);
+        for (unsigned op = 0; def && op < CN_OBJECT_OPS && def->operations[op]; op++)
+            sink->value(sink, &(struct cn_metric_value){
+                                  .labels = {{"service", def->name},
+                                             {"name", strchr(all->items[n].name, '/') + 1},
+                                             {"operation", def->operations[op]}},
+                                  .integer = all->items[n].ops[op]});
     }
 }
 
@@ -408,12 +368,13 @@ static void read_objects(struct cn_metrics_sink *sink, struct cn_node *node)
     for (size_t i = 0; i < CN_ARRAY_COUNT(object_families); i++) {
         family(sink, object_families[i].name, object_families[i].type, object_families[i].help);
         for (size_t n = 0; n < all.count; n++)
-            sample(sink, "namespace", all.items[n].name, all.items[n].counters[i]);
+            cn_metrics_sample(sink, "namespace", all.items[n].name, all.items[n].counters[i]);
     }
     family(sink, "cairn_object_cpu_seconds_total", CN_METRIC_COUNTER,
            "Time in turns of objects, SQL and commits included.");
     for (size_t n = 0; n < all.count; n++)
-        sample_seconds(sink, "namespace", all.items[n].name, ticks_seconds(all.items[n].ticks));
+        cn_metrics_sample_real(sink, "namespace", all.items[n].name,
+                               ticks_seconds(all.items[n].ticks));
     family(sink, "cairn_object_call_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a call's arrival at its object to the answer.");
     for (size_t n = 0; n < all.count; n++)
@@ -423,7 +384,6 @@ static void read_objects(struct cn_metrics_sink *sink, struct cn_node *node)
     for (size_t n = 0; n < all.count; n++)
         histogram_us(sink, "namespace", all.items[n].name, &all.items[n].lateness);
     read_operations(sink, &all);
-    read_queues(sink, &all);
     for (size_t n = 0; n < all.count; n++)
         cn_free(all.items[n].name);
     cn_free(all.items);
@@ -431,35 +391,35 @@ static void read_objects(struct cn_metrics_sink *sink, struct cn_node *node)
 
 /* --- caches ---------------------------------------------------------------------------------- */
 
-static void read_caches(struct cn_metrics_sink *sink, struct cn_kvcache *kv)
+/* The caches of services. */
+static void read_caches(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources)
 {
-    struct cn_cache_stats http;
-    struct cn_kvcache_stats values = {0};
-    cn_cache_stats(&http);
-    if (kv)
-        cn_kvcache_stats(kv, &values);
-    const struct {
+#define AT(member) offsetof(struct cn_service_cache, member)
+    static const struct {
         const char *name;
         enum cn_metric_type type;
         const char *help;
-        uint64_t http, kv;
+        size_t offset;
     } families[] = {
         {"cairn_cache_hits_total", CN_METRIC_COUNTER, "Found in a cache: of responses, of values.",
-         http.hits, values.hits},
-        {"cairn_cache_misses_total", CN_METRIC_COUNTER, "Not found.", http.misses, values.misses},
-        {"cairn_cache_entries", CN_METRIC_GAUGE, "Entries kept.", http.entries, values.entries},
-        {"cairn_cache_memory_bytes", CN_METRIC_GAUGE, "Memory they take.", http.memory_bytes,
-         values.bytes},
+         AT(hits)},
+        {"cairn_cache_misses_total", CN_METRIC_COUNTER, "Not found.", AT(misses)},
+        {"cairn_cache_entries", CN_METRIC_GAUGE, "Entries kept.", AT(entries)},
+        {"cairn_cache_memory_bytes", CN_METRIC_GAUGE, "Memory they take.", AT(bytes)},
     };
+#undef AT
+    struct cn_service_cache caches[CN_SERVICE_MAX];
+    size_t count = 0;
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        if (cn_service_table[i]->cache)
+            cn_service_table[i]->cache(sources, &caches[count++]);
+    }
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
         family(sink, families[i].name, families[i].type, families[i].help);
-        sample(sink, "cache", "http", families[i].http);
-        sample(sink, "cache", "kv", families[i].kv);
+        for (size_t k = 0; k < count; k++)
+            cn_metrics_sample(sink, "cache", caches[k].name,
+                              *(const uint64_t *)((const char *)&caches[k] + families[i].offset));
     }
-    single(sink, "cairn_cache_disk_bytes", CN_METRIC_GAUGE, "Bodies of responses kept on disk.",
-           http.disk_bytes);
-    single(sink, "cairn_cache_evictions_total", CN_METRIC_COUNTER,
-           "Responses that made room for others.", http.evictions);
 }
 
 /* --- the store ------------------------------------------------------------------------------- */
@@ -495,7 +455,8 @@ static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
         {"cairn_store_open_files", CN_METRIC_GAUGE, "Database files held open.", stats.open_files},
     };
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++)
-        single(sink, families[i].name, families[i].type, families[i].help, families[i].value);
+        cn_metrics_single(sink, families[i].name, families[i].type, families[i].help,
+                          families[i].value);
     const struct cn_log_metrics *log = cn_log_metrics(cn_store_log(store));
     add_histogram(&flush, &log->flush_us);
     add_histogram(&batch, &log->batch);
@@ -511,24 +472,13 @@ static void read_history(struct cn_metrics_sink *sink, struct cn_history *histor
 {
     struct cn_history_stats stats;
     cn_history_stats(history, &stats);
-    single(sink, "cairn_history_archives", CN_METRIC_GAUGE, "Files of the past.",
-           stats.archive_count);
-    single(sink, "cairn_history_bytes", CN_METRIC_GAUGE, "Their size.", stats.archive_bytes);
+    cn_metrics_single(sink, "cairn_history_archives", CN_METRIC_GAUGE, "Files of the past.",
+                      stats.archive_count);
+    cn_metrics_single(sink, "cairn_history_bytes", CN_METRIC_GAUGE, "Their size.",
+                      stats.archive_bytes);
     if (stats.oldest_lsn)
-        single(sink, "cairn_history_oldest_timestamp_seconds", CN_METRIC_GAUGE,
-               "Time of the oldest commit kept.", (uint64_t)(stats.oldest_ms / 1000));
-}
-
-static void read_points(struct cn_metrics_sink *sink, struct cn_points *points)
-{
-    struct cn_points_stats stats;
-    cn_points_stats(points, &stats);
-    single(sink, "cairn_analytics_points_total", CN_METRIC_COUNTER, "Data points written to disk.",
-           stats.written);
-    single(sink, "cairn_analytics_points_sampled_total", CN_METRIC_COUNTER,
-           "Not kept, but counted in the sample interval of another.", stats.sampled);
-    single(sink, "cairn_analytics_points_lost_total", CN_METRIC_COUNTER,
-           "Lost: a buffer was full, or the disk refused.", stats.dropped);
+        cn_metrics_single(sink, "cairn_history_oldest_timestamp_seconds", CN_METRIC_GAUGE,
+                          "Time of the oldest commit kept.", (uint64_t)(stats.oldest_ms / 1000));
 }
 
 static void read_otlp(struct cn_metrics_sink *sink, struct cn_otlp *otlp)
@@ -547,7 +497,7 @@ static void read_otlp(struct cn_metrics_sink *sink, struct cn_otlp *otlp)
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
         family(sink, families[i].name, CN_METRIC_COUNTER, families[i].help);
         for (size_t k = 0; k < CN_OTLP_SIGNALS; k++)
-            sample(sink, "signal", cn_otlp_signal_names[k], families[i].numbers[k]);
+            cn_metrics_sample(sink, "signal", cn_otlp_signal_names[k], families[i].numbers[k]);
     }
 }
 
@@ -560,15 +510,16 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
         read_lanes(sink, sources->server);
     }
     if (sources->node) {
-        const struct cn_services *services = cn_node_data(sources->node);
         read_objects(sink, sources->node);
-        read_caches(sink, services ? services->kv_cache : NULL);
+        read_caches(sink, sources);
+    }
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        if (cn_service_table[i]->metrics)
+            cn_service_table[i]->metrics(sink, sources);
     }
     if (sources->store)
         read_store(sink, sources->store);
     if (sources->history)
         read_history(sink, sources->history);
-    if (sources->points)
-        read_points(sink, sources->points);
     read_otlp(sink, sources->otlp);
 }

@@ -58,6 +58,15 @@ struct cn_metrics_sink {
     void (*value)(struct cn_metrics_sink *sink, const struct cn_metric_value *value);
 };
 
+/* For those who tell a sink: a value with a label or without (NULL), of a family that has begun; a
+ * family with one value. */
+void cn_metrics_sample(struct cn_metrics_sink *sink, const char *label, const char *value,
+                       uint64_t number);
+void cn_metrics_sample_real(struct cn_metrics_sink *sink, const char *label, const char *value,
+                            double number);
+void cn_metrics_single(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
+                       const char *help, uint64_t number);
+
 void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics_sink *sink);
 /* Prometheus text, version 0.0.4. */
 void cn_metrics_append(const struct cn_metrics_sources *sources, struct cn_buf *out);

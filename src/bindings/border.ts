@@ -4,6 +4,8 @@
 //     build/border/FILE.h   for src/bindings/FILE.c: prototypes and the table of its functions, and the enums
 //                           that are that file's own. The compiler refuses a function that is described and not
 //                           there, or there and not described.
+//     build/border/NAME/FILE.h   the same for src/service/NAME/FILE.c: the functions of a service are described
+//                           in the border.ts of its folder, in the same way, as additions to Native
 //     build/border/check.c  compares the enums of C's own headers with those that are here
 //
 // and the prelude imports the enums, whose numbers the bundler puts in place, and is checked against the types
@@ -49,34 +51,17 @@ export const enum HtmlEvent { DONE = 0, NEED_INPUT = 1, ELEMENT = 2, TEXT = 3, C
 export const enum HtmlWants { ELEMENT = 1, TEXT = 2, COMMENTS = 4, DOCTYPE = 8, END = 16 }
 /** Where something is inserted. C: CN_HTML_ in html/rewriter.h */
 export const enum HtmlPlace { BEFORE = 0, AFTER = 1, PREPEND = 2, APPEND = 3, REPLACE = 4, INNER = 5 }
-/** Forms of messages in a queue. C: CN_QUEUE_ in service/queue/queue.h */
-export const enum MessageType { JSON = 0, TEXT = 1, BYTES = 2, V8 = 3 }
-/** Forms of D1's answers. C: CN_D1_ in service/d1/d1.h */
-export const enum D1Format { OBJECTS = 0, ROWS = 1, COUNT = 2 }
 
 /** faults are -1 for an answer, whose bytes are a value; else they are bits of Fault, and bytes the error, if it is known. */
-type Answer = (faults: number, bytes?: Uint8Array, message?: string) => void;
+export type Answer = (faults: number, bytes?: Uint8Array, message?: string) => void;
 /** Of a service: a value, or why there is none, with a Code. */
-type ServiceAnswer = (value?: any, failure?: string, code?: number) => void;
-type Bytes = ArrayBufferView | ArrayBuffer;
+export type ServiceAnswer = (value?: any, failure?: string, code?: number) => void;
+export type Bytes = ArrayBufferView | ArrayBuffer;
 
 export interface Native {
-  // analytics.c
-  /** Texts are strings or bytes; throws if they are too long. */
-  analyticsWrite(dataset: number, index: string | Bytes, blobs: (string | Bytes)[], blobCount: number, doubles: Float64Array): void;
-
   // assets.c
   assetFetch(method: string, host: string, target: string, headers: string): (number | string | null | Uint8Array | undefined)[] | undefined;
   assetRead(path: string, offset: number, size: number): Promise<Uint8Array>;
-
-  // cache.c
-  cacheGet(key: string): [status: number, head: string, stored: number, size: number, body: Uint8Array | object] | undefined;
-  cachePut(key: string, status: number, head: string, seconds: number, body: Uint8Array | object, place: string, tags: string[]): boolean;
-  cacheDelete(key: string): boolean;
-  cachePurge(tags: string[], paths: string[], everything: boolean): void;
-  cacheFile(): object | undefined;
-  cacheWrite(file: object, bytes: Uint8Array): Promise<void>;
-  cacheRead(file: object, offset: number, size: number): Promise<Uint8Array>;
 
   // compression.c: kinds and flush modes are the enums of codec.h
   codecOpen(kind: number, level?: number, windowBits?: number, memLevel?: number, strategy?: number, dictionary?: Uint8Array): object;
@@ -93,9 +78,6 @@ export interface Native {
   onUnhandledRejection(callback: (promise: Promise<unknown>, reason: unknown) => void): void;
   onErrorStack(callback: (error: Error, touched?: "stack" | "line" | "column" | "sourceURL") => void): void;
   explainStack(text: string): string;
-
-  // d1.c: queries are [sql, count, value..., sql, count, ...]; callbacks as in service.h
-  d1Query(ns: number, queries: (string | number | null | Bytes)[], format: D1Format, inSession: boolean, callback: (value?: string | [json: string, bookmark: string], failure?: string, code?: number) => void): void;
 
   // dispatch.c: calls to workers; `h` is the handle of an event that did not come by HTTP
   stubTarget(target: string | number): number;
@@ -164,12 +146,6 @@ export interface Native {
   eventFail(h: number, reason: string, overloaded: boolean): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
-
-  // kv.c: `ns` is the number of a namespace; callbacks as in service.h
-  kvNamespaceGet(ns: number, key: string, asBytes: boolean, callback: (value?: null | string | ArrayBuffer | [string | ArrayBuffer, string], failure?: string, code?: number) => void): undefined | string | ArrayBuffer | [string | ArrayBuffer, string];
-  kvNamespacePut(ns: number, key: string, body: string | Bytes, expires: number, isTtl: boolean, metadata: string | undefined, callback: (value?: undefined, failure?: string, code?: number) => void): void;
-  kvNamespaceDelete(ns: number, key: string, callback: (value?: undefined, failure?: string, code?: number) => void): void;
-  kvNamespaceList(ns: number, shard: number, prefix: string, after: string | undefined, limit: number, callback: (value?: [json: string, more: boolean], failure?: string, code?: number) => void): void;
 
   // localcall.c
   targetNew(ns: number, hex: string, name: string | undefined): number;
@@ -245,37 +221,6 @@ export interface Native {
   objectUnlock(o: number): void;
   objectWait(o: number): void;
   objectUnwait(o: number): void;
-
-  // queue.c: [count, bytes, oldest]
-  queueSend(ns: number, bodies: (string | Bytes)[], types: number[], delays: number[], callback: (metrics?: number[], failure?: string, code?: number) => void): void;
-  queueMetrics(ns: number, callback: (metrics?: number[], failure?: string, code?: number) => void): void;
-
-  // r2.c: onlyIf is [match, noneMatch, after, before, seconds]; callbacks as in prelude/workers/service/call.js
-  r2Get(ns: number, withBody: boolean, key: string, onlyIf: unknown[] | undefined, ssec: string | undefined, callback: ServiceAnswer): void;
-  r2Put(ns: number, key: string, made: unknown[], checksums: string, http: string, custom: string, storageClass: string, ssec: string | undefined, onlyIf: unknown[] | undefined, callback: ServiceAnswer): void;
-  r2Delete(ns: number, keys: string, callback: ServiceAnswer): void;
-  r2List(ns: number, prefix: string, delimiter: string, after: string | null, afterIsPrefix: boolean, limit: number, http: boolean, custom: boolean, callback: ServiceAnswer): void;
-  r2Note(ns: number, blob: string, announce: boolean, callback: ServiceAnswer): void;
-  r2UploadCreate(ns: number, key: string, http: string, custom: string, storageClass: string, ssec: string | undefined, callback: ServiceAnswer): void;
-  r2UploadPart(ns: number, key: string, upload: string, number: number, blob: string, size: number, etag: string, ssec: string | undefined, callback: ServiceAnswer): void;
-  r2UploadEnd(ns: number, key: string, upload: string, parts: string | null, etag: string | null, checksums: string | null, callback: ServiceAnswer): void;
-  r2Uploads(ns: number, key: string | null, upload: string | null, callback: ServiceAnswer): void;
-
-  // r2_body.c: a made body is [blob | null, size, md5, sha | undefined, bytes | undefined]
-  r2Writer(sha: string | undefined, blobOnly: boolean, key: Uint8Array | undefined): object;
-  r2Write(writer: object, bytes: Uint8Array): Promise<void> | undefined;
-  r2Finish(writer: object, bytes: Uint8Array | undefined): unknown[] | Promise<unknown[]>;
-  r2Abandon(writer: object): void;
-  r2Begun(writer: object): string | undefined;
-  r2Md5(bytes: Uint8Array): string;
-  r2Read(body: object, offset: number, size: number): Promise<Uint8Array>;
-  r2Unlock(body: object, key: Uint8Array): void;
-
-  // r2_pipe.c
-  respondR2(h: number, body: object, offset: number, size: number, done: (failure?: string) => void): boolean;
-
-  // ratelimit.c
-  rateLimit(ns: number, key: string, limit: number, period: number, callback: (success?: boolean, failure?: string, code?: number) => void): void;
 
   // restore.c
   bookmarkNow(o: number, callback: ServiceAnswer): void;

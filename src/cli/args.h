@@ -109,9 +109,9 @@ const char *cn_args_data(const char *given);
         "yes", 'y', NULL, NULL, "accepted: nothing is asked", at, 0 \
     }
 
-/* The commands (cmd_NAME.c). */
+/* The commands (cmd_NAME.c); those of services are in their descriptors (service/def.h). */
 extern const struct cn_command cn_cmd_serve, cn_cmd_dev, cn_cmd_build, cn_cmd_deploy, cn_cmd_new,
-    cn_cmd_objects, cn_cmd_d1, cn_cmd_kv, cn_cmd_r2, cn_cmd_queues, cn_cmd_crons, cn_cmd_tail,
-    cn_cmd_replay, cn_cmd_dashboard, cn_cmd_backup, cn_cmd_check, cn_cmd_version;
+    cn_cmd_objects, cn_cmd_tail, cn_cmd_replay, cn_cmd_dashboard, cn_cmd_backup, cn_cmd_check,
+    cn_cmd_version;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/main.c - the list of commands. Each is in its own file, cmd_NAME.c. */
+/* cli/main.c - the list of commands. Each is in its own file, cmd_NAME.c, or in the folder of its
+ * service. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "cli/args.h"
 #include "server/schema.h"
+#include "service/def.h"
 
 static int run_help(const struct cn_args *args);
 
@@ -19,24 +21,40 @@ static const struct cn_command help = {
     .run = run_help,
 };
 
-static const struct cn_command *const commands[] = {
-    &cn_cmd_serve,   &cn_cmd_dev,     &cn_cmd_build,  &cn_cmd_deploy,    &cn_cmd_new,
-    &cn_cmd_objects, &cn_cmd_d1,      &cn_cmd_kv,     &cn_cmd_r2,        &cn_cmd_queues,
-    &cn_cmd_crons,   &cn_cmd_tail,    &cn_cmd_replay, &cn_cmd_dashboard, &cn_cmd_backup,
-    &cn_cmd_check,   &cn_cmd_version, &help,
-};
+/* In the order of the help: those before the services' (service/def.h), and those after them. */
+static const struct cn_command *const before[] = {&cn_cmd_serve,  &cn_cmd_dev, &cn_cmd_build,
+                                                  &cn_cmd_deploy, &cn_cmd_new, &cn_cmd_objects};
+static const struct cn_command *const after[] = {&cn_cmd_tail,   &cn_cmd_replay, &cn_cmd_dashboard,
+                                                 &cn_cmd_backup, &cn_cmd_check,  &cn_cmd_version,
+                                                 &help};
+
+/* The i-th command, or NULL. */
+static const struct cn_command *command_at(size_t index)
+{
+    if (index < CN_ARRAY_COUNT(before))
+        return before[index];
+    index -= CN_ARRAY_COUNT(before);
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        if (cn_service_table[i]->command && index-- == 0)
+            return cn_service_table[i]->command;
+    }
+    return index < CN_ARRAY_COUNT(after) ? after[index] : NULL;
+}
 
 static const struct cn_command *find_command(const char *name)
 {
-    for (size_t i = 0; i < CN_ARRAY_COUNT(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    const struct cn_command *command;
+    for (size_t i = 0; (command = command_at(i)); i++)
+        if (strcmp(command->name, name) == 0)
+            return command;
     return NULL;
 }
 
 static const char *command_name_at(const void *data, size_t index)
 {
-    return index < CN_ARRAY_COUNT(commands) ? commands[index]->name : NULL;
+    (void)data;
+    const struct cn_command *command = command_at(index);
+    return command ? command->name : NULL;
 }
 
 static int refuse_command(const char *name)
@@ -51,8 +69,9 @@ static void print_commands(FILE *out)
 {
     fprintf(out, "cairn runs Workers projects on your own machines.\n\n"
                  "usage: cairn COMMAND [ARGUMENTS]\n\nCommands:\n");
-    for (size_t i = 0; i < CN_ARRAY_COUNT(commands); i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    const struct cn_command *command;
+    for (size_t i = 0; (command = command_at(i)); i++)
+        fprintf(out, "  %-10s %s\n", command->name, command->summary);
     fprintf(out, "\n`cairn help COMMAND` explains one.\n");
 }
 

@@ -30,6 +30,12 @@ struct cn_js_native {
     JSObjectCallAsFunctionCallback call;
 };
 
+/* The tables of a service (service/def.h); NULL ends them. Made by tools/border.mjs. */
+#define CN_JS_NATIVE_TABLES_MAX 8
+struct cn_js_natives {
+    const struct cn_js_native *tables[CN_JS_NATIVE_TABLES_MAX];
+};
+
 /* Makes the functions of a table properties of `object`. */
 void cn_js_native_install(struct cn_js_context *context, JSObjectRef object,
                           const struct cn_js_native *table);

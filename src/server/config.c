@@ -12,7 +12,6 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
-#include "base/cron.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -20,6 +19,7 @@
 #include "server/confnode.h"
 #include "server/files.h"
 #include "server/findconf.h"
+#include "server/service_config.h"
 
 /* What is passed around while one configuration is read. */
 struct loader {
@@ -151,10 +151,56 @@ static int check_refused(struct loader *loader, const char *allowed, struct cn_e
 
 /* ---- keys and environments ---------------------------------------------------- */
 
-static const char *key_at(const void *data, size_t index)
+/* The keys of the top level: those of config_keys.c, then those of services, which *def says. NULL:
+ * there are no more. */
+static const struct cn_schema_field *key_at(size_t index, const struct cn_service_def **def)
 {
-    const struct cn_schema *schema = data;
-    return index < schema->count ? schema->fields[index].name : NULL;
+    *def = NULL;
+    if (index < cn_config_schema.count)
+        return &cn_config_schema.fields[index];
+    index -= cn_config_schema.count;
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *config = cn_service_table[i]->config;
+        if (!config || config->in_cairn || index-- > 0)
+            continue;
+        *def = cn_service_table[i];
+        return &config->key;
+    }
+    return NULL;
+}
+
+static const struct cn_schema_field *find_key(const char *name)
+{
+    const struct cn_service_def *def;
+    const struct cn_schema_field *field;
+    for (size_t i = 0; (field = key_at(i, &def)); i++)
+        if (strcmp(field->name, name) == 0)
+            return field;
+    return NULL;
+}
+
+static const char *key_name_at(const void *data, size_t index)
+{
+    (void)data;
+    const struct cn_service_def *def;
+    const struct cn_schema_field *field = key_at(index, &def);
+    return field ? field->name : NULL;
+}
+
+/* Services have keys in [cairn] too. */
+static int on_other(struct cn_schema_reader *reader, const char *key,
+                    const struct cn_confnode *node, struct cn_err *err)
+{
+    struct cn_config *config = ((struct loader *)reader)->config;
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (!service || !service->in_cairn || strncmp(key, "cairn.", 6) != 0 ||
+            strcmp(key + 6, service->key.name) != 0)
+            continue;
+        int rc = cn_schema_read_field(reader, &service->key, node, key, config->entries[i], err);
+        return rc < 0 ? rc : 1;
+    }
+    return 0;
 }
 
 /* Every key of the top level or of an environment must be known, whether it is
@@ -164,13 +210,13 @@ static int check_keys(struct loader *loader, const struct cn_confnode *table, co
 {
     for (size_t i = 0; i < table->count; i++) {
         const struct cn_confnode *node = table->items[i];
-        const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, node->key);
+        const struct cn_schema_field *field = find_key(node->key);
         if (!env && (strcmp(node->key, "env") == 0 || strcmp(node->key, "$schema") == 0))
             continue;
         if (!field && loader->config->generated && cn_schema_is_nothing(node))
             continue; /* a default of a tool that is newer than this table */
         if (!field) {
-            const char *meant = cn_suggest(node->key, key_at, &cn_config_schema);
+            const char *meant = cn_suggest(node->key, key_name_at, NULL);
             return cn_schema_fail(&loader->reader, node, err, "unknown key \"%s%s%s%s\"%s%s%s",
                                   env ? "env." : "", env ? env : "", env ? "." : "", node->key,
                                   meant ? " (did you mean \"" : "", meant ? meant : "",
@@ -233,8 +279,9 @@ static int check_environments(struct loader *loader, const char *chosen, struct 
 static int read_keys(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
-    for (size_t i = 0; i < cn_config_schema.count; i++) {
-        const struct cn_schema_field *field = &cn_config_schema.fields[i];
+    const struct cn_schema_field *field;
+    const struct cn_service_def *def;
+    for (size_t i = 0; (field = key_at(i, &def)); i++) {
         const struct cn_confnode *top = cn_confnode_find(config->root, field->name);
         const struct cn_confnode *own =
             loader->env ? cn_confnode_find(loader->env, field->name) : NULL;
@@ -246,7 +293,8 @@ static int read_keys(struct loader *loader, struct cn_err *err)
         }
         if (!node || node->kind == CN_CONF_NULL)
             continue;
-        int rc = cn_schema_read_field(&loader->reader, field, node, field->name, config, err);
+        void *out = def ? config->entries[cn_service_index(def)] : config;
+        int rc = cn_schema_read_field(&loader->reader, field, node, field->name, out, err);
         if (rc < 0)
             return rc;
     }
@@ -257,27 +305,57 @@ static int read_keys(struct loader *loader, struct cn_err *err)
 static const struct cn_confnode *node_of(struct loader *loader, const char *key)
 {
     const struct cn_confnode *node = loader->env ? cn_confnode_find(loader->env, key) : NULL;
-    const struct cn_schema_field *field = cn_schema_find(&cn_config_schema, key);
+    const struct cn_schema_field *field = find_key(key);
     bool inherits = !loader->env || !(field->flags & CN_FIELD_OWN);
     if (!node && inherits)
         node = cn_confnode_find(loader->config->root, key);
     return node ? node : loader->config->root;
 }
 
+/* The same for the key of a service. */
+static const struct cn_confnode *service_node(struct loader *loader,
+                                              const struct cn_service_config *service)
+{
+    const struct cn_confnode *root = loader->config->root;
+    if (!service->in_cairn)
+        return node_of(loader, service->key.name);
+    const struct cn_confnode *table = node_of(loader, "cairn");
+    const struct cn_confnode *node =
+        table != root ? cn_confnode_find(table, service->key.name) : NULL;
+    return node ? node : root;
+}
+
+const void *cn_config_entries(const struct cn_config *config, const struct cn_service_def *def)
+{
+    return config->entries[cn_service_index(def)];
+}
+
+static size_t entries_size(const struct cn_service_config *service)
+{
+    return service->key.kind == CN_FIELD_LIST ? sizeof(struct cn_schema_list)
+                                              : service->key.sub->size;
+}
+
+static void make_entries(struct cn_config *config)
+{
+    for (size_t i = 0; cn_service_table[i]; i++)
+        if (cn_service_table[i]->config)
+            config->entries[i] = cn_alloc_zero(entries_size(cn_service_table[i]->config));
+}
+
+static void free_entries(struct cn_config *config)
+{
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (!service)
+            continue;
+        struct cn_schema schema = {entries_size(service), &service->key, 1};
+        cn_schema_fini(&schema, config->entries[i]);
+        cn_free(config->entries[i]);
+    }
+}
+
 /* ---- single keys ---------------------------------------------------------------- */
-
-char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1)
-{
-    if (d1->database_id)
-        return cn_strdup(d1->database_id);
-    return d1->database_name ? cn_strdup(d1->database_name)
-                             : cn_sprintf("%s/%s", config->name, d1->binding);
-}
-
-char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv)
-{
-    return kv->id ? cn_strdup(kv->id) : cn_sprintf("%s/%s", config->name, kv->binding);
-}
 
 char *cn_config_name_from(const char *folder)
 {
@@ -477,25 +555,17 @@ static int check_exports(struct loader *loader, struct cn_err *err)
     return 0;
 }
 
-/* Keys that put names on `env`: where the items are (a list in the table, or the table itself)
- * and which of their keys is the name. */
+/* Keys that put names on `env`, besides those of services: where the items are (a list in the
+ * table, or the table itself) and which of their keys is the name. */
 static const struct {
     const char *key, *list, *name;
 } binding_keys[] = {
     {"durable_objects", "bindings", "name"},
-    {"kv_namespaces", NULL, "binding"},
-    {"d1_databases", NULL, "binding"},
-    {"r2_buckets", NULL, "binding"},
-    {"queues", "producers", "binding"},
-    {"analytics_engine_datasets", NULL, "binding"},
-    {"ratelimits", NULL, "name"},
     {"assets", NULL, "binding"},
     {"services", NULL, "binding"},
     {"workflows", NULL, "binding"},
     {"dispatch_namespaces", NULL, "binding"},
     {"send_email", NULL, "name"},
-    {"hyperdrive", NULL, "binding"},
-    {"ai", NULL, "binding"},
     {"unsafe", "bindings", "name"},
     {"worker_loaders", NULL, "binding"},
     {"version_metadata", NULL, "binding"},
@@ -517,6 +587,23 @@ static int take_name(struct loader *loader, struct cn_map *taken, const char *ke
                           other, key);
 }
 
+/* Takes the names of a key's items; `list` is where they are. */
+static int take_names(struct loader *loader, struct cn_map *taken, const char *key,
+                      const struct cn_confnode *node, const char *list, const char *name_key,
+                      struct cn_err *err)
+{
+    int rc = 0;
+    if (node == loader->config->root)
+        return 0; /* not given */
+    if (list)
+        node = node->kind == CN_CONF_TABLE ? cn_confnode_find(node, list) : NULL;
+    if (node && node->kind == CN_CONF_TABLE)
+        rc = take_name(loader, taken, key, node, name_key, err);
+    for (size_t i = 0; node && node->kind == CN_CONF_ARRAY && i < node->count && rc == 0; i++)
+        rc = take_name(loader, taken, key, node->items[i], name_key, err);
+    return rc;
+}
+
 static int check_binding_names(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
@@ -526,18 +613,14 @@ static int check_binding_names(struct loader *loader, struct cn_err *err)
     for (size_t i = 0; config->vars_node && i < config->vars_node->count; i++)
         cn_map_set(&taken, config->vars_node->items[i]->key,
                    strlen(config->vars_node->items[i]->key), (void *)"vars");
-    for (size_t i = 0; i < CN_ARRAY_COUNT(binding_keys) && rc == 0; i++) {
-        const struct cn_confnode *node = node_of(loader, binding_keys[i].key);
-        if (node == config->root)
-            continue; /* not given */
-        if (binding_keys[i].list)
-            node =
-                node->kind == CN_CONF_TABLE ? cn_confnode_find(node, binding_keys[i].list) : NULL;
-        if (node && node->kind == CN_CONF_TABLE)
-            rc = take_name(loader, &taken, binding_keys[i].key, node, binding_keys[i].name, err);
-        for (size_t j = 0; node && node->kind == CN_CONF_ARRAY && j < node->count && rc == 0; j++)
-            rc = take_name(loader, &taken, binding_keys[i].key, node->items[j],
-                           binding_keys[i].name, err);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(binding_keys) && rc == 0; i++)
+        rc = take_names(loader, &taken, binding_keys[i].key, node_of(loader, binding_keys[i].key),
+                        binding_keys[i].list, binding_keys[i].name, err);
+    for (size_t i = 0; cn_service_table[i] && rc == 0; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (service && service->name)
+            rc = take_names(loader, &taken, service->key.name, service_node(loader, service),
+                            service->list, service->name, err);
     }
     cn_map_fini(&taken);
     return rc;
@@ -559,33 +642,46 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
         warn(config,
              "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
              loader->reader.file, node_of(loader, "access")->line);
-    for (size_t i = 0; i < config->triggers.crons.count; i++) {
-        struct cn_cron cron;
-        struct cn_err why;
-        if (cn_cron_parse(config->triggers.crons.items[i], &cron, &why) < 0)
-            return cn_schema_fail(&loader->reader, node_of(loader, "triggers"), err,
-                                  "\"triggers.crons[%zu]\": %s", i, why.text);
-    }
-    for (size_t i = 0; i < config->ratelimits.count; i++) {
-        const struct cn_confnode *list = node_of(loader, "ratelimits");
-        bool listed = list->kind == CN_CONF_ARRAY && i < list->count; /* not from "unsafe" */
-        const struct cn_confnode *place = listed ? list->items[i] : config->unsafe_node;
-        const char *key = listed ? "ratelimits" : "unsafe.bindings";
-        int64_t period = config->ratelimits.items[i].simple.period;
-        if (period != 10 && period != 60)
-            return cn_schema_fail(&loader->reader, place, err,
-                                  "\"%s: simple.period\" of %s must be 10 or 60", key,
-                                  config->ratelimits.items[i].name);
-        const char *id = config->ratelimits.items[i].namespace_id;
-        if (!*id || id[strspn(id, "0123456789")])
-            return cn_schema_fail(&loader->reader, place, err,
-                                  "\"%s: namespace_id\" of %s must be a whole number in quotes",
-                                  key, config->ratelimits.items[i].name);
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (!service || !service->check)
+            continue;
+        int rc = service->check(&loader->reader, service_node(loader, service), config,
+                                config->entries[i], err);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
 
-/* Rate limits have stood in `unsafe` once; whatever else stands there is refused. */
+static size_t find_unsafe(const struct cn_confnode *type)
+{
+    size_t i = 0;
+    for (; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (service && service->unsafe_type && type && type->kind == CN_CONF_STRING &&
+            strcmp(type->text, service->unsafe_type) == 0)
+            break;
+    }
+    return i;
+}
+
+/* Reads an item of `unsafe` as one more entry of a service. */
+static int read_unsafe_item(struct loader *loader, size_t service, const struct cn_confnode *item,
+                            const char *path, struct cn_err *err)
+{
+    const struct cn_schema *schema = cn_service_table[service]->config->unsafe;
+    struct cn_schema_list *list = loader->config->entries[service];
+    list->items = cn_realloc(list->items, (list->count + 1) * schema->size);
+    void *entry = (char *)list->items + list->count * schema->size;
+    memset(entry, 0, schema->size);
+    int rc = cn_schema_read(&loader->reader, schema, item, path, entry, err);
+    list->count += rc == 0;
+    return rc;
+}
+
+/* What services know of `unsafe` (rate limits have stood there once); whatever else stands there is
+ * refused. */
 static int read_unsafe(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
@@ -600,20 +696,16 @@ static int read_unsafe(struct loader *loader, struct cn_err *err)
         const struct cn_confnode *item = list->items[i];
         const struct cn_confnode *type =
             item->kind == CN_CONF_TABLE ? cn_confnode_find(item, "type") : NULL;
-        if (!type || type->kind != CN_CONF_STRING || strcmp(type->text, "ratelimit") != 0) {
+        size_t service = find_unsafe(type);
+        if (!cn_service_table[service]) {
             refused = true;
             continue;
         }
-        struct cn_config_ratelimit limit = {0};
         char path[40];
         snprintf(path, sizeof(path), "unsafe.bindings[%zu]", i);
-        int rc =
-            cn_schema_read(&loader->reader, &cn_config_unsafe_ratelimit, item, path, &limit, err);
+        int rc = read_unsafe_item(loader, service, item, path, err);
         if (rc < 0)
             return rc;
-        config->ratelimits.items =
-            cn_realloc(config->ratelimits.items, (config->ratelimits.count + 1) * sizeof(limit));
-        config->ratelimits.items[config->ratelimits.count++] = limit;
     }
     if (refused)
         on_refused(&loader->reader, "unsafe", node);
@@ -904,9 +996,11 @@ static int read_site(struct loader *loader, struct cn_err *err)
 static int load(struct cn_config *config, const struct cn_config_options *options,
                 struct cn_err *err)
 {
-    struct loader loader = {
-        .reader = {.file = config->path, .on_hosted = on_hosted, .on_refused = on_refused},
-        .config = config};
+    struct loader loader = {.reader = {.file = config->path,
+                                       .on_hosted = on_hosted,
+                                       .on_refused = on_refused,
+                                       .on_other = on_other},
+                            .config = config};
     if (config->root->kind != CN_CONF_TABLE)
         return cn_err_set(err, CN_EINVALID, "%s: the file must hold an object", config->path);
     const struct cn_confnode *origin = cn_confnode_find(config->root, "userConfigPath");
@@ -986,6 +1080,7 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
                                   : cn_strndup(path, (size_t)(slash - path));
     config->home = cn_strdup(config->dir);
     config->keep_names = true;
+    make_entries(config);
     config->root =
         is_toml ? cn_toml_parse(path, text, length, err) : cn_jsonc_parse(path, text, length, err);
     if (config->root && config->root->kind == CN_CONF_TABLE && options && options->own)
@@ -1074,6 +1169,7 @@ void cn_config_free(struct cn_config *config)
     if (!config)
         return;
     cn_schema_fini(&cn_config_schema, config);
+    free_entries(config);
     for (size_t i = 0; i < config->warnings.count; i++)
         cn_free(config->warnings.items[i]);
     cn_free(config->warnings.items);

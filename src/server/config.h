@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "server/schema.h"
+#include "service/def.h"
 
 struct cn_confnode;
 struct cn_err;
@@ -85,51 +86,6 @@ struct cn_config_workflow {
     const struct cn_confnode *limits, *schedules;
 };
 
-struct cn_config_kv {
-    const char *binding;
-    const char *id; /* NULL: one namespace per binding */
-};
-
-struct cn_config_d1 {
-    const char *binding;
-    const char *database_name, *database_id;
-    const char *migrations_table, *migrations_dir, *migrations_pattern;
-};
-
-struct cn_config_r2 {
-    const char *binding;
-    const char *bucket_name;
-    const char *jurisdiction;
-};
-
-struct cn_config_producer {
-    const char *binding;
-    const char *queue;
-    int64_t delivery_delay; /* seconds */
-};
-struct cn_config_consumer {
-    const char *queue;
-    const char *type; /* worker, http_pull */
-    int64_t max_batch_size, max_batch_timeout, max_retries, max_concurrency, retry_delay;
-    int64_t visibility_timeout_ms;
-    bool max_batch_size_set, max_batch_timeout_set, max_retries_set, max_concurrency_set;
-    const char *dead_letter_queue;
-};
-
-struct cn_config_dataset { /* analytics_engine_datasets */
-    const char *binding;
-    const char *dataset; /* NULL: the binding's name */
-};
-
-struct cn_config_ratelimit {
-    const char *name;
-    const char *namespace_id;
-    struct {
-        int64_t limit;
-        int64_t period; /* seconds: 10 or 60 */
-    } simple;
-};
-
 struct cn_config_assets {
     const char *directory;
     const char *binding;
@@ -165,10 +121,6 @@ struct cn_config_dispatch {
 struct cn_config_email {
     const char *name, *destination_address;
     struct cn_strings allowed_destination_addresses, allowed_sender_addresses;
-};
-
-struct cn_config_hyperdrive {
-    const char *binding, *id, *local_connection_string;
 };
 
 /* A binding that needs nothing but its name. */
@@ -279,18 +231,6 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_migration) migrations;
     CN_CONFIG_LIST(cn_config_export) exports;
     CN_CONFIG_LIST(cn_config_workflow) workflows;
-    CN_CONFIG_LIST(cn_config_kv) kv_namespaces;
-    CN_CONFIG_LIST(cn_config_d1) d1_databases;
-    CN_CONFIG_LIST(cn_config_r2) r2_buckets;
-    struct {
-        CN_CONFIG_LIST(cn_config_producer) producers;
-        CN_CONFIG_LIST(cn_config_consumer) consumers;
-    } queues;
-    struct {
-        struct cn_strings crons;
-    } triggers;
-    CN_CONFIG_LIST(cn_config_dataset) analytics_engine_datasets;
-    CN_CONFIG_LIST(cn_config_ratelimit) ratelimits;
     struct cn_config_assets assets;
     bool assets_set;
     struct cn_config_site site;         /* read_site() makes `assets` of it */
@@ -302,10 +242,9 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_tail) streaming_tail_consumers;
     CN_CONFIG_LIST(cn_config_dispatch) dispatch_namespaces;
     CN_CONFIG_LIST(cn_config_email) send_email;
-    CN_CONFIG_LIST(cn_config_hyperdrive) hyperdrive;
     CN_CONFIG_LIST(cn_config_binding) worker_loaders;
-    struct cn_config_binding ai;           /* .binding NULL: not bound */
-    const struct cn_confnode *unsafe_node; /* its rate limits are among `ratelimits` */
+    const struct cn_confnode *unsafe_node; /* what services take of it is among their entries */
+    void *entries[CN_SERVICE_MAX];         /* owned: cn_config_entries() */
     struct {
         struct {
             const char *aud; /* NULL: nothing is simulated */
@@ -351,18 +290,11 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
                         struct cn_err *err);
 void cn_config_free(struct cn_config *config);
 
-/* What identifies a D1 database on this node: database_id, else database_name, else the worker and
- * the binding. Owned. */
-char *cn_config_d1_id(const struct cn_config *config, const struct cn_config_d1 *d1);
-/* The same of a KV namespace. */
-char *cn_config_kv_id(const struct cn_config *config, const struct cn_config_kv *kv);
-
 /* A worker's name made from its folder's: lower case letters, digits, '-' and '_'. Owned. */
 char *cn_config_name_from(const char *folder);
 
 /* The keys of the file (config_keys.c). */
 extern const struct cn_schema cn_config_schema;
-extern const struct cn_schema cn_config_unsafe_ratelimit;
 
 /* Parses .dev.vars / .env into a table of strings; NULL on error. */
 struct cn_confnode *cn_dotenv_parse(const char *name, const char *text, size_t length,

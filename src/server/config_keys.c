@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server/config_keys.c - every key of wrangler's configuration, and [cairn].
+/* server/config_keys.c - every key of wrangler's configuration, and [cairn]; but the keys of
+ * services are in their folders (server/service_config.h).
  *
  * One line per key. The last word says what becomes of it:
  *   (nothing)  supported
@@ -8,71 +9,15 @@
  *              service is there
  *   QUIET      says nothing that matters here, and is passed over
  * OWN keys are not inherited by [env.NAME]; TOP keys must not stand in one. */
-#include <stddef.h>
-
-#include "base/assert.h"
 #include "server/config.h"
-#include "server/schema.h"
+#include "server/keys.h"
 
-#define REQUIRED CN_FIELD_REQUIRED
-#define HOSTED CN_FIELD_HOSTED
-#define UNBUILT CN_FIELD_UNBUILT
-#define QUIET CN_FIELD_QUIET
-#define TOP CN_FIELD_TOP_ONLY
-#define OWN CN_FIELD_OWN
-
-#define AT(type, member) .offset = offsetof(struct type, member)
-#define STRING(type, member, ...)                                               \
-    {                                                                           \
-        .name = #member, .kind = CN_FIELD_STRING, AT(type, member), __VA_ARGS__ \
-    }
-#define BOOL(type, member, ...)                                               \
-    {                                                                         \
-        .name = #member, .kind = CN_FIELD_BOOL, AT(type, member), __VA_ARGS__ \
-    }
-#define INT(type, member, low, high, ...)                                                 \
-    {                                                                                     \
-        .name = #member, .kind = CN_FIELD_INT, AT(type, member), .min = low, .max = high, \
-        __VA_ARGS__                                                                       \
-    }
-#define STRINGS(type, member, ...)                                               \
-    {                                                                            \
-        .name = #member, .kind = CN_FIELD_STRINGS, AT(type, member), __VA_ARGS__ \
-    }
-#define NODE(type, member, ...)                                               \
-    {                                                                         \
-        .name = #member, .kind = CN_FIELD_NODE, AT(type, member), __VA_ARGS__ \
-    }
-#define LIST(type, member, schema, ...)                                                       \
-    {                                                                                         \
-        .name = #member, .kind = CN_FIELD_LIST, AT(type, member), .sub = &schema, __VA_ARGS__ \
-    }
-#define TABLE(type, member, schema, ...)                                                       \
-    {                                                                                          \
-        .name = #member, .kind = CN_FIELD_TABLE, AT(type, member), .sub = &schema, __VA_ARGS__ \
-    }
 /* A key that is only named: hosted, or known without a reader. */
 #define NAMED(text, what)                                                                  \
     {                                                                                      \
         .name = text, .kind = CN_FIELD_NODE, .offset = offsetof(struct cn_config, unread), \
         .flags = what                                                                      \
     }
-/* A key of a sub-table that only concerns the hosted platform. */
-#define SUB_HOSTED(text)                                     \
-    {                                                        \
-        .name = text, .kind = CN_FIELD_NODE, .flags = HOSTED \
-    }
-#define SET(type, member) .set_offset = offsetof(struct type, member)
-#define CHOICES(...)                 \
-    .choices = (const char *const[]) \
-    {                                \
-        __VA_ARGS__, NULL            \
-    }
-
-#define SCHEMA(name, type, ...)                                          \
-    static const struct cn_schema_field name##_fields[] = {__VA_ARGS__}; \
-    static const struct cn_schema name = {sizeof(type), name##_fields,   \
-                                          CN_ARRAY_COUNT(name##_fields)}
 
 /* clang-format off */
 
@@ -145,63 +90,6 @@ SCHEMA(workflow, struct cn_config_workflow,
     NODE(cn_config_workflow, limits), NODE(cn_config_workflow, schedules),
     SUB_HOSTED("remote"));
 
-SCHEMA(kv, struct cn_config_kv,
-    STRING(cn_config_kv, binding, .flags = REQUIRED),
-    STRING(cn_config_kv, id),
-    SUB_HOSTED("preview_id"), SUB_HOSTED("remote"));
-
-SCHEMA(d1, struct cn_config_d1,
-    STRING(cn_config_d1, binding, .flags = REQUIRED),
-    STRING(cn_config_d1, database_name),
-    STRING(cn_config_d1, database_id),
-    STRING(cn_config_d1, migrations_table),
-    STRING(cn_config_d1, migrations_dir),
-    STRING(cn_config_d1, migrations_pattern),
-    SUB_HOSTED("preview_database_id"), SUB_HOSTED("database_internal_env"), SUB_HOSTED("remote"));
-
-SCHEMA(r2, struct cn_config_r2,
-    STRING(cn_config_r2, binding, .flags = REQUIRED),
-    STRING(cn_config_r2, bucket_name),
-    STRING(cn_config_r2, jurisdiction),
-    SUB_HOSTED("preview_bucket_name"), SUB_HOSTED("remote"));
-
-SCHEMA(producer, struct cn_config_producer,
-    STRING(cn_config_producer, binding, .flags = REQUIRED),
-    STRING(cn_config_producer, queue, .flags = REQUIRED),
-    INT(cn_config_producer, delivery_delay, 0, 86400),
-    SUB_HOSTED("remote"));
-SCHEMA(consumer, struct cn_config_consumer,
-    STRING(cn_config_consumer, queue, .flags = REQUIRED),
-    STRING(cn_config_consumer, type, CHOICES("worker", "http_pull")),
-    INT(cn_config_consumer, max_batch_size, 1, 100, SET(cn_config_consumer, max_batch_size_set)),
-    INT(cn_config_consumer, max_batch_timeout, 0, 60,
-        SET(cn_config_consumer, max_batch_timeout_set)),
-    INT(cn_config_consumer, max_retries, 0, 100, SET(cn_config_consumer, max_retries_set)),
-    INT(cn_config_consumer, max_concurrency, 1, 250, SET(cn_config_consumer, max_concurrency_set)),
-    INT(cn_config_consumer, visibility_timeout_ms, 0, 43200000),
-    INT(cn_config_consumer, retry_delay, 0, 86400),
-    STRING(cn_config_consumer, dead_letter_queue));
-struct queues { struct cn_schema_list producers, consumers; };
-SCHEMA(queue, struct queues,
-    LIST(queues, producers, producer), LIST(queues, consumers, consumer));
-
-SCHEMA(triggers, struct cn_strings,
-    {.name = "crons", .kind = CN_FIELD_STRINGS});
-
-SCHEMA(dataset, struct cn_config_dataset,
-    STRING(cn_config_dataset, binding, .flags = REQUIRED),
-    STRING(cn_config_dataset, dataset),
-    SUB_HOSTED("remote"));
-
-struct simple { int64_t limit, period; };
-SCHEMA(simple, struct simple,
-    INT(simple, limit, 1, INT64_MAX, .flags = REQUIRED),
-    INT(simple, period, 10, 60, .flags = REQUIRED));
-SCHEMA(ratelimit, struct cn_config_ratelimit,
-    STRING(cn_config_ratelimit, name, .flags = REQUIRED),
-    STRING(cn_config_ratelimit, namespace_id, .flags = REQUIRED),
-    TABLE(cn_config_ratelimit, simple, simple, .flags = REQUIRED));
-
 SCHEMA(assets, struct cn_config_assets,
     STRING(cn_config_assets, directory),
     STRING(cn_config_assets, binding),
@@ -237,18 +125,8 @@ SCHEMA(email, struct cn_config_email,
     STRINGS(cn_config_email, allowed_sender_addresses),
     SUB_HOSTED("remote"));
 
-SCHEMA(hyperdrive, struct cn_config_hyperdrive,
-    STRING(cn_config_hyperdrive, binding, .flags = REQUIRED),
-    STRING(cn_config_hyperdrive, id),
-    {.name = "localConnectionString", .kind = CN_FIELD_STRING,
-     AT(cn_config_hyperdrive, local_connection_string)});
-
 SCHEMA(binding, struct cn_config_binding,
     STRING(cn_config_binding, binding, .flags = REQUIRED));
-
-SCHEMA(ai, struct cn_config_binding,
-    STRING(cn_config_binding, binding, .flags = REQUIRED),
-    SUB_HOSTED("staging"), SUB_HOSTED("remote"));
 
 SCHEMA(site, struct cn_config_site,
     STRING(cn_config_site, bucket, .flags = REQUIRED),
@@ -261,16 +139,6 @@ SCHEMA(access_dev, struct access_dev,
     STRING(access_dev, aud, .flags = REQUIRED), NODE(access_dev, identity));
 struct access { struct access_dev dev; };
 SCHEMA(access, struct access, TABLE(access, dev, access_dev));
-
-/* What stood there before "ratelimits" did. */
-static const struct cn_schema_field unsafe_ratelimit_fields[] = {
-    STRING(cn_config_ratelimit, name, .flags = REQUIRED),
-    STRING(cn_config_ratelimit, namespace_id, .flags = REQUIRED),
-    TABLE(cn_config_ratelimit, simple, simple, .flags = REQUIRED),
-    {.name = "type", .kind = CN_FIELD_NODE, .flags = QUIET},
-};
-const struct cn_schema cn_config_unsafe_ratelimit = {sizeof(struct cn_config_ratelimit),
-    unsafe_ratelimit_fields, CN_ARRAY_COUNT(unsafe_ratelimit_fields)};
 
 struct tls { const char *cert, *key; };
 SCHEMA(tls, struct tls,
@@ -377,17 +245,10 @@ static const struct cn_schema_field top_fields[] = {
     {.name = "cairn", .kind = CN_FIELD_TABLE, .sub = &server, AT(cn_config, server), .flags = TOP},
     TABLE(cn_config, dev, dev, .flags = TOP),
 
-    /* objects and services */
+    /* objects, and bindings that are no service's (service/def.h) */
     TABLE(cn_config, durable_objects, durable_objects, .flags = OWN),
     LIST(cn_config, migrations, migration),
     {.name = "exports", .kind = CN_FIELD_MAP, .sub = &export, AT(cn_config, exports)},
-    LIST(cn_config, kv_namespaces, kv, .flags = OWN),
-    LIST(cn_config, d1_databases, d1, .flags = OWN),
-    LIST(cn_config, r2_buckets, r2, .flags = OWN),
-    TABLE(cn_config, queues, queue, .flags = OWN),
-    TABLE(cn_config, triggers, triggers),
-    LIST(cn_config, analytics_engine_datasets, dataset, .flags = OWN),
-    LIST(cn_config, ratelimits, ratelimit, .flags = OWN),
     TABLE(cn_config, assets, assets, SET(cn_config, assets_set)),
     LIST(cn_config, services, service, .flags = OWN),
     LIST(cn_config, tail_consumers, tail, .flags = OWN),
@@ -395,8 +256,6 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, workflows, workflow, .flags = OWN | UNBUILT),
     LIST(cn_config, dispatch_namespaces, dispatch, .flags = OWN | UNBUILT),
     LIST(cn_config, send_email, email, .flags = OWN | UNBUILT),
-    LIST(cn_config, hyperdrive, hyperdrive, .flags = OWN),
-    TABLE(cn_config, ai, ai, .flags = OWN),
     {.name = "unsafe", .kind = CN_FIELD_NODE, AT(cn_config, unsafe_node), .flags = OWN},
     TABLE(cn_config, access, access),
     LIST(cn_config, worker_loaders, binding, .flags = OWN | UNBUILT),

@@ -21,7 +21,8 @@
 #include "server/confnode.h"
 #include "server/deploy_classes.h"
 #include "server/deploy_env.h"
-#include "server/deploy_s3.h"
+#include "server/service_config.h"
+#include "service/def.h"
 #include "server/monitor.h"
 #include "worker/script.h"
 
@@ -157,8 +158,6 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     cn_deploy_tails(script, config);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
-        cn_deploy_consumers(script, config, node, err) < 0 ||
-        cn_deploy_crons(script, config, node, err) < 0 ||
         cn_deploy_observability(script, config, err) < 0 ||
         !(script->options_json = cn_deploy_options(config, script, node, err))) {
         cn_script_unref(script);
@@ -296,6 +295,24 @@ static int check_consumers(const struct cn_deployment *deployment, struct cn_err
     return 0;
 }
 
+/* Scripts of the server's own that services have. */
+static int add_own_scripts(struct cn_deployment *deployment, const struct cn_project *projects,
+                           size_t count, struct cn_node *node, struct cn_err *err)
+{
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        struct cn_script *script = NULL;
+        if (!service || !service->own_script)
+            continue;
+        int rc = service->own_script(projects, count, node, &script, err);
+        if (rc < 0)
+            return rc;
+        if (script)
+            cn_deployment_add(deployment, script);
+    }
+    return 0;
+}
+
 static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
                 struct cn_err *err)
 {
@@ -330,13 +347,10 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
             rc = err->code;
     }
     cn_classes_fini(&classes);
-    struct cn_script *s3 = NULL;
     if (rc == 0)
         rc = check_consumers(deployment, err);
     if (rc == 0)
-        rc = cn_deploy_s3(projects, count, deployer->node, &s3, err);
-    if (s3)
-        cn_deployment_add(deployment, s3);
+        rc = add_own_scripts(deployment, projects, count, deployer->node, err);
     if (rc < 0) {
         cn_deployment_unref(deployment);
         close_projects(projects, count);

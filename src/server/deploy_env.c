@@ -7,12 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "analytics/points.h"
 #include "assets/assets.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/diag.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -21,10 +19,9 @@
 #include "server/config.h"
 #include "server/confnode.h"
 #include "server/project.h"
+#include "server/service_config.h"
 #include "service/cache/cache.h"
-#include "service/service.h"
-#include "store/catalog.h"
-#include "store/store.h"
+#include "service/def.h"
 #include "worker/script.h"
 
 #define SUBREQUESTS_MAX 10000 /* of an invocation, unless the configuration says otherwise */
@@ -113,7 +110,7 @@ char *cn_deploy_about(const struct cn_project *project)
     return (char *)cn_buf_take(&json);
 }
 
-/* ---- services ----------------------------------------------------------------------- */
+/* ---- services: other workers -------------------------------------------------------- */
 
 char *cn_deploy_service_name(const struct cn_config_service *service)
 {
@@ -161,74 +158,6 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, st
         }
     }
     return 0;
-}
-
-/* ---- queue consumers ---------------------------------------------------------------- */
-
-static int queue_namespace(struct cn_node *node, const char *queue, struct cn_namespace **ns,
-                           struct cn_err *err)
-{
-    char *name = cn_sprintf("$queue/%s", queue);
-    int rc = cn_node_namespace(node, name, ns, err);
-    cn_free(name);
-    return rc;
-}
-
-int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config,
-                        struct cn_node *node, struct cn_err *err)
-{
-    size_t count = config->queues.consumers.count;
-    if (!count)
-        return 0;
-    if (!node)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "a queue consumer was added; restart the server to use it");
-    script->consumers = cn_alloc_zero(count * sizeof(*script->consumers));
-    for (size_t i = 0; i < count; i++) {
-        const struct cn_config_consumer *from = &config->queues.consumers.items[i];
-        struct cn_script_consumer to = {
-            .batch_count = from->max_batch_size_set ? (unsigned)from->max_batch_size : 10,
-            .timeout_ms =
-                from->max_batch_timeout_set ? (unsigned)from->max_batch_timeout * 1000 : 5000,
-            .max_retries = from->max_retries_set ? (unsigned)from->max_retries : 3,
-            .max_concurrency = from->max_concurrency_set ? (unsigned)from->max_concurrency : 0,
-            .retry_delay_s = from->retry_delay,
-            .pulls = from->type && strcmp(from->type, "http_pull") == 0,
-            .visibility_ms = (unsigned)from->visibility_timeout_ms,
-        };
-        int rc = queue_namespace(node, from->queue, &to.ns, err);
-        if (rc == 0 && from->dead_letter_queue)
-            rc = queue_namespace(node, from->dead_letter_queue, &to.dead_letters, err);
-        if (rc < 0)
-            return rc;
-        script->consumers[script->consumer_count++] = to;
-    }
-    return 0;
-}
-
-/* ---- cron triggers ------------------------------------------------------------------ */
-
-int cn_deploy_crons(struct cn_script *script, const struct cn_config *config, struct cn_node *node,
-                    struct cn_err *err)
-{
-    const struct cn_strings *crons = &config->triggers.crons;
-    if (!crons->count)
-        return 0;
-    if (!node)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "cron triggers were added; restart the server to use them");
-    script->crons = cn_alloc_zero(crons->count * sizeof(*script->crons));
-    for (size_t i = 0; i < crons->count; i++)
-        script->crons[script->cron_count++] = cn_strdup(crons->items[i]);
-    char *name = cn_sprintf("$cron/%s", config->name);
-    int rc = cn_node_namespace(node, name, &script->cron_ns, err);
-    cn_free(name);
-    return rc;
-}
-
-static bool has_crons(const struct cn_config *config)
-{
-    return config->triggers.crons.count > 0;
 }
 
 /* ---- assets ------------------------------------------------------------------------- */
@@ -288,375 +217,110 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
 
 /* ---- bindings ----------------------------------------------------------------------- */
 
-/* Begins {"name":NAME,"type":TYPE in the list of bindings; the caller ends it with '}'. */
-static void begin_binding(struct cn_buf *json, const char *name, const char *type)
+static void bind_objects(struct cn_bindings *list)
 {
-    if (json->data[json->size - 1] != '[')
-        cn_buf_append_byte(json, ',');
-    cn_buf_append_str(json, "{\"name\":");
-    cn_buf_append_json(json, name, strlen(name));
-    cn_buf_printf(json, ",\"type\":\"%s\"", type);
-}
-
-struct binding_list {
-    struct cn_buf *json;
-    struct cn_script *script;
-    struct cn_node *node; /* NULL: none */
-};
-
-static int bind_objects(struct binding_list *list, const struct cn_config *config,
-                        struct cn_err *err)
-{
-    (void)err;
+    const struct cn_config *config = list->config;
     for (size_t i = 0; i < config->durable_objects.bindings.count; i++) {
-        begin_binding(list->json, config->durable_objects.bindings.items[i].name,
-                      "durable_object_namespace");
+        cn_binding_begin(list, config->durable_objects.bindings.items[i].name,
+                         "durable_object_namespace");
         cn_buf_printf(list->json, ",\"ns\":%u}", list->script->namespaces[i]->id);
     }
-    return 0;
 }
 
-static void append_member(struct cn_buf *json, const char *key, const char *value)
+static void bind_workers(struct cn_bindings *list)
 {
-    cn_buf_printf(json, ",\"%s\":", key);
-    cn_buf_append_json(json, value, strlen(value));
-}
-
-static int bind_workers(struct binding_list *list, const struct cn_config *config,
-                        struct cn_err *err)
-{
-    (void)err;
+    const struct cn_config *config = list->config;
     for (size_t i = 0; i < config->services.count; i++) {
         const struct cn_config_service *service = &config->services.items[i];
-        begin_binding(list->json, service->binding, "service");
+        cn_binding_begin(list, service->binding, "service");
         char *worker = cn_deploy_service_name(service);
-        append_member(list->json, "worker", worker);
+        cn_binding_member(list, "worker", worker);
         cn_free(worker);
         if (service->entrypoint && strcmp(service->entrypoint, "default") != 0)
-            append_member(list->json, "entrypoint", service->entrypoint);
+            cn_binding_member(list, "entrypoint", service->entrypoint);
         if (service->props) {
             cn_buf_append_str(list->json, ",\"props\":");
             cn_confnode_write_json(service->props, list->json);
         }
-        cn_buf_append_byte(list->json, '}');
+        cn_binding_end(list);
     }
-    return 0;
 }
 
-static bool has_objects(const struct cn_config *config)
+static void bind_assets(struct cn_bindings *list)
 {
-    return config->durable_objects.bindings.count || config->migrations.count ||
-           config->exports.count;
-}
-
-/* The server has begun without a data directory. */
-static int refuse_new(const char *binding, struct cn_err *err)
-{
-    return cn_err_set(err, CN_EUNSUPPORTED,
-                      "the binding %s was added; restart the server to use it", binding);
-}
-
-/* Writes a binding to the namespace "$service/id" (service/service.h), which is made if it does not
- * exist; what else the prelude should know follows, and then '}'. */
-static int begin_service(struct binding_list *list, const char *binding, const char *type,
-                         const char *service, const char *id, struct cn_err *err)
-{
-    if (!list->node)
-        return refuse_new(binding, err);
-    struct cn_namespace *ns;
-    uint32_t known;
-    char *name = cn_sprintf("$%s/%s", service, id);
-    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(list->node));
-    int rc = cn_catalog_namespace_find(catalog, name, strlen(name), &known, err);
-    bool is_new = rc == 0;
-    if (rc >= 0)
-        rc = cn_node_namespace(list->node, name, &ns, err);
-    cn_free(name);
-    if (rc < 0)
-        return rc;
-    if (is_new)
-        cn_info("%s: %s \"%s\" is new here", binding, service, id);
-    begin_binding(list->json, binding, type);
-    cn_buf_printf(list->json, ",\"ns\":%u", ns->id);
-    cn_script_grant(list->script, ns->id);
-    return 0;
-}
-
-static bool has_d1(const struct cn_config *config)
-{
-    return config->d1_databases.count > 0;
-}
-
-static int bind_d1(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
-{
-    for (size_t i = 0; i < config->d1_databases.count; i++) {
-        const struct cn_config_d1 *d1 = &config->d1_databases.items[i];
-        char *id = cn_config_d1_id(config, d1);
-        int rc = begin_service(list, d1->binding, "d1", "d1", id, err);
-        cn_free(id);
-        if (rc < 0)
-            return rc;
-        if (d1->database_name)
-            append_member(list->json, "title", d1->database_name);
-        cn_buf_append_byte(list->json, '}');
-    }
-    return 0;
-}
-
-static bool has_kv(const struct cn_config *config)
-{
-    return config->kv_namespaces.count > 0;
-}
-
-static int bind_kv(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
-{
-    for (size_t i = 0; i < config->kv_namespaces.count; i++) {
-        const struct cn_config_kv *kv = &config->kv_namespaces.items[i];
-        char *id = cn_config_kv_id(config, kv);
-        int rc = begin_service(list, kv->binding, "kv_namespace", "kv", id, err);
-        cn_free(id);
-        if (rc < 0)
-            return rc;
-        cn_buf_append_byte(list->json, '}');
-    }
-    return 0;
-}
-
-static bool has_queues(const struct cn_config *config)
-{
-    return config->queues.producers.count || config->queues.consumers.count;
-}
-
-static int bind_queues(struct binding_list *list, const struct cn_config *config,
-                       struct cn_err *err)
-{
-    for (size_t i = 0; i < config->queues.producers.count; i++) {
-        const struct cn_config_producer *producer = &config->queues.producers.items[i];
-        int rc = begin_service(list, producer->binding, "queue", "queue", producer->queue, err);
-        if (rc < 0)
-            return rc;
-        cn_buf_printf(list->json, ",\"delay\":%lld}", (long long)producer->delivery_delay);
-    }
-    return 0;
-}
-
-static bool has_r2(const struct cn_config *config)
-{
-    return config->r2_buckets.count > 0;
-}
-
-static int bind_r2(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
-{
-    for (size_t i = 0; i < config->r2_buckets.count; i++) {
-        const struct cn_config_r2 *bucket = &config->r2_buckets.items[i];
-        char *name = bucket->bucket_name ? cn_strdup(bucket->bucket_name)
-                                         : cn_sprintf("%s/%s", config->name, bucket->binding);
-        int rc = begin_service(list, bucket->binding, "r2_bucket", "r2", name, err);
-        cn_free(name);
-        if (rc < 0)
-            return rc;
-        cn_buf_append_byte(list->json, '}');
-    }
-    return 0;
-}
-
-static bool has_ratelimits(const struct cn_config *config)
-{
-    return config->ratelimits.count > 0;
-}
-
-static int bind_ratelimits(struct binding_list *list, const struct cn_config *config,
-                           struct cn_err *err)
-{
-    for (size_t i = 0; i < config->ratelimits.count; i++) {
-        const struct cn_config_ratelimit *limit = &config->ratelimits.items[i];
-        int rc =
-            begin_service(list, limit->name, "ratelimit", "ratelimit", limit->namespace_id, err);
-        if (rc < 0)
-            return rc;
-        cn_buf_printf(list->json, ",\"limit\":%lld,\"period\":%lld}",
-                      (long long)limit->simple.limit, (long long)limit->simple.period);
-    }
-    return 0;
-}
-
-static bool has_datasets(const struct cn_config *config)
-{
-    return config->analytics_engine_datasets.count > 0;
-}
-
-static int bind_datasets(struct binding_list *list, const struct cn_config *config,
-                         struct cn_err *err)
-{
-    for (size_t i = 0; i < config->analytics_engine_datasets.count; i++) {
-        const struct cn_config_dataset *entry = &config->analytics_engine_datasets.items[i];
-        uint32_t number;
-        if (!list->node)
-            return refuse_new(entry->binding, err);
-        struct cn_services *services = cn_node_data(list->node);
-        int rc = cn_points_dataset(services->points,
-                                   entry->dataset ? entry->dataset : entry->binding, &number, err);
-        if (rc < 0)
-            return cn_err_context(err, "analytics_engine_datasets: %s", entry->binding);
-        begin_binding(list->json, entry->binding, "analytics_engine");
-        append_member(list->json, "title", entry->dataset ? entry->dataset : entry->binding);
-        cn_buf_printf(list->json, ",\"dataset\":%u}", number);
-    }
-    return 0;
-}
-
-static int bind_assets(struct binding_list *list, const struct cn_config *config,
-                       struct cn_err *err)
-{
-    (void)err;
+    const struct cn_config *config = list->config;
     if (config->assets.binding && config->main) {
-        begin_binding(list->json, config->assets.binding, "assets");
-        cn_buf_append_byte(list->json, '}');
+        cn_binding_begin(list, config->assets.binding, "assets");
+        cn_binding_end(list);
     }
-    return 0;
 }
 
-/* The value of one of the project's variables, or NULL. */
-static const char *find_var(const struct cn_config *config, const char *name)
+static void bind_site(struct cn_bindings *list)
 {
-    for (size_t i = 0; name && i < config->vars.count; i++)
-        if (strcmp(config->vars.items[i].name, name) == 0 &&
-            config->vars.items[i].kind != CN_VAR_JSON)
-            return config->vars.items[i].text;
-    return NULL;
-}
-
-/* The way to another server is told to the prelude alone; without one the binding says so. */
-static int bind_ai(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
-{
-    if (!config->ai.binding)
-        return 0;
-    begin_binding(list->json, config->ai.binding, "ai");
-    if (config->server.ai.url) {
-        size_t size = strlen(config->server.ai.url);
-        while (size && config->server.ai.url[size - 1] == '/')
-            size--;
-        char *url = cn_strndup(config->server.ai.url, size);
-        append_member(list->json, "url", url);
-        cn_free(url);
-        const char *key = getenv("CAIRN_AI_KEY");
-        if (!key && config->server.ai.key) {
-            key = find_var(config, config->server.ai.key);
-            if (!key)
-                return cn_err_set(err, CN_ENOTFOUND,
-                                  "[cairn.ai]: the project has no variable or secret named %s",
-                                  config->server.ai.key);
-        }
-        if (key)
-            append_member(list->json, "key", key);
-        if (config->server.ai.models) {
-            cn_buf_append_str(list->json, ",\"models\":");
-            cn_confnode_write_json(config->server.ai.models, list->json);
-        }
-    }
-    cn_buf_append_byte(list->json, '}');
-    return 0;
-}
-
-/* By variables, as wrangler has them, or by the configuration. */
-static const char *find_database(const struct cn_config_hyperdrive *hyperdrive)
-{
-    static const char *const prefixes[] = {"CAIRN_HYPERDRIVE_",
-                                           "CLOUDFLARE_HYPERDRIVE_LOCAL_CONNECTION_STRING_",
-                                           "WRANGLER_HYPERDRIVE_LOCAL_CONNECTION_STRING_"};
-    const char *text = NULL;
-    for (size_t i = 0; i < CN_ARRAY_COUNT(prefixes) && !text; i++) {
-        char *name = cn_sprintf("%s%s", prefixes[i], hyperdrive->binding);
-        text = getenv(name);
-        cn_free(name);
-    }
-    return text ? text : hyperdrive->local_connection_string;
-}
-
-static int bind_hyperdrive(struct binding_list *list, const struct cn_config *config,
-                           struct cn_err *err)
-{
-    for (size_t i = 0; i < config->hyperdrive.count; i++) {
-        const struct cn_config_hyperdrive *hyperdrive = &config->hyperdrive.items[i];
-        const char *text = find_database(hyperdrive);
-        if (text && strncmp(text, "postgres://", 11) != 0 &&
-            strncmp(text, "postgresql://", 13) != 0 && strncmp(text, "mysql://", 8) != 0)
-            return cn_err_set(err, CN_EINVALID,
-                              "hyperdrive: the connection string of %s must begin with "
-                              "postgres://, postgresql:// or mysql://",
-                              hyperdrive->binding);
-        begin_binding(list->json, hyperdrive->binding, "hyperdrive");
-        if (text)
-            append_member(list->json, "url", text);
-        cn_buf_append_byte(list->json, '}');
-    }
-    return 0;
-}
-
-static int bind_site(struct binding_list *list, const struct cn_config *config, struct cn_err *err)
-{
-    (void)err;
+    const struct cn_config *config = list->config;
     if (config->site.bucket) {
-        begin_binding(list->json, "__STATIC_CONTENT", "site");
-        cn_buf_append_byte(list->json, '}');
+        cn_binding_begin(list, "__STATIC_CONTENT", "site");
+        cn_binding_end(list);
     }
-    return 0;
 }
 
 /* What --allow-missing lets a project begin without: its use throws. */
-static int bind_missing(struct binding_list *list, const struct cn_config *config,
-                        struct cn_err *err)
+static void bind_missing(struct cn_bindings *list)
 {
-    (void)err;
+    const struct cn_config *config = list->config;
     for (size_t i = 0; i < config->missing.count; i++) {
         const struct cn_config_missing *missing = &config->missing.items[i];
         if (!missing->binding)
             continue;
-        begin_binding(list->json, missing->binding, "missing");
-        append_member(list->json, "key", missing->key);
-        cn_buf_append_byte(list->json, '}');
+        cn_binding_begin(list, missing->binding, "missing");
+        cn_binding_member(list, "key", missing->key);
+        cn_binding_end(list);
     }
-    return 0;
 }
-
-/* clang-format off */
-/* A line per kind of binding: whether a project needs the node (its data directory) for it, and
- * what writes its bindings, which makeBinding() of the prelude turns into objects. */
-static const struct {
-    bool (*wants_node)(const struct cn_config *config); /* NULL: never */
-    int (*bind)(struct binding_list *list, const struct cn_config *config, struct cn_err *err); /* NULL: none */
-} binders[] = {
-    {has_objects, bind_objects},
-    {NULL, bind_workers},
-    {has_d1, bind_d1},
-    {has_kv, bind_kv},
-    {has_queues, bind_queues},
-    {has_r2, bind_r2},
-    {has_ratelimits, bind_ratelimits},
-    {has_datasets, bind_datasets},
-    {has_crons, NULL},
-    {NULL, bind_assets},
-    {NULL, bind_site},
-    {NULL, bind_ai},
-    {NULL, bind_hyperdrive},
-    {NULL, bind_missing},
-};
-/* clang-format on */
 
 bool cn_deploy_wants_node(const struct cn_config *config)
 {
-    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {
-        if (binders[i].wants_node && binders[i].wants_node(config))
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        if (service && service->wants_node && service->wants_node(config->entries[i]))
             return true;
     }
-    return false;
+    return config->durable_objects.bindings.count || config->migrations.count ||
+           config->exports.count;
+}
+
+static int bind_services(struct cn_bindings *list, struct cn_err *err)
+{
+    for (size_t i = 0; cn_service_table[i]; i++) {
+        const struct cn_service_config *service = cn_service_table[i]->config;
+        list->service = cn_service_table[i]->name;
+        int rc = service && service->bind ? service->bind(list, list->config->entries[i], err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    list->service = NULL;
+    return 0;
+}
+
+/* All bindings, each as an object of the list. */
+static int bind_all(struct cn_bindings *list, struct cn_err *err)
+{
+    bind_objects(list);
+    bind_workers(list);
+    int rc = bind_services(list, err);
+    if (rc < 0)
+        return rc;
+    bind_assets(list);
+    bind_site(list);
+    bind_missing(list);
+    return 0;
 }
 
 char *cn_deploy_options(const struct cn_config *config, struct cn_script *script,
                         struct cn_node *node, struct cn_err *err)
 {
     struct cn_buf json = {0};
-    struct binding_list list = {&json, script, node};
+    struct cn_bindings list = {config, script, node, .json = &json};
     cn_buf_append_str(&json, "{\"compatibilityDate\":");
     const char *date = config->compatibility_date ? config->compatibility_date : "";
     cn_buf_append_json(&json, date, strlen(date));
@@ -669,7 +333,7 @@ char *cn_deploy_options(const struct cn_config *config, struct cn_script *script
         cn_buf_printf(&json, "%s\"%s\":%s", i ? "," : "", flag->enable, on ? "true" : "false");
     }
     cn_buf_append_byte(&json, '}');
-    append_member(&json, "worker", script->name);
+    cn_binding_member(&list, "worker", script->name);
     cn_buf_append_str(&json, ",\"classes\":{");
     for (size_t i = 0; i < script->class_count; i++) {
         if (i)
@@ -678,11 +342,9 @@ char *cn_deploy_options(const struct cn_config *config, struct cn_script *script
         cn_buf_printf(&json, ":%u", script->classes[i].ns->id);
     }
     cn_buf_append_str(&json, "},\"bindings\":[");
-    for (size_t i = 0; i < CN_ARRAY_COUNT(binders); i++) {
-        if (binders[i].bind && binders[i].bind(&list, config, err) < 0) {
-            cn_buf_fini(&json);
-            return NULL;
-        }
+    if (bind_all(&list, err) < 0) {
+        cn_buf_fini(&json);
+        return NULL;
     }
     cn_buf_append_byte(&json, ']');
     if (config->server.limits.object_block_ms)

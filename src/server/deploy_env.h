@@ -4,7 +4,7 @@
  *
  * Plain values go to the prelude as JSON in script->env_json. A binding goes as an entry of
  * options.bindings, {"name", "type", ...}; makeBinding() in prelude/workers/dispatch.js makes
- * the object of it. A new kind of binding is a line in the table of binders here and one there.
+ * the object of it. Those of services are written in their folders (server/service_config.h).
  *
  * Threads: the deploying one. Ownership: returned texts are the caller's. */
 #ifndef CN_SERVER_DEPLOY_ENV_H
@@ -18,14 +18,6 @@ struct cn_err;
 struct cn_node;
 struct cn_project;
 struct cn_script;
-
-/* The queues whose messages the script takes. */
-int cn_deploy_consumers(struct cn_script *script, const struct cn_config *config,
-                        struct cn_node *node, struct cn_err *err);
-
-/* When its scheduled() handler is to run. */
-int cn_deploy_crons(struct cn_script *script, const struct cn_config *config, struct cn_node *node,
-                    struct cn_err *err);
 
 /* Reads the folder of static assets, if the project has one. */
 int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err);

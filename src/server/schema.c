@@ -319,6 +319,11 @@ int cn_schema_read(struct cn_schema_reader *reader, const struct cn_schema *sche
         char key_path[PATH_MAX_TEXT];
         snprintf(key_path, sizeof(key_path), "%s%s%s", path, *path ? "." : "", node->key);
         const struct cn_schema_field *field = cn_schema_find(schema, node->key);
+        int other = field || !reader->on_other ? 0 : reader->on_other(reader, key_path, node, err);
+        if (other < 0)
+            return other;
+        if (other)
+            continue;
         if (!field) {
             const char *meant = cn_suggest(node->key, field_name_at, schema);
             return cn_schema_fail(reader, node, err, "unknown key \"%s\"%s%s%s", key_path,

@@ -80,6 +80,10 @@ struct cn_schema_reader {
     /* One that is refused was met, so that all of them can be told at once. NULL: reading fails. */
     void (*on_refused)(struct cn_schema_reader *reader, const char *key,
                        const struct cn_confnode *node);
+    /* A key that its schema does not have was met: 1 if it is somebody else's and was read, 0 if it
+     * is unknown. NULL: every such key is unknown. */
+    int (*on_other)(struct cn_schema_reader *reader, const char *key,
+                    const struct cn_confnode *node, struct cn_err *err);
     void *data;
 };
 

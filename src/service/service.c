@@ -7,59 +7,28 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/cron/cron.h"
-#include "service/d1/d1.h"
-#include "service/kv/kv.h"
-#include "service/queue/queue.h"
-#include "service/r2/r2.h"
-#include "service/ratelimit/ratelimit.h"
+#include "service/def.h"
 #include "store/database.h"
-
-static const struct {
-    const char *prefix; /* of the names of its namespaces; NULL ends the table */
-    const struct cn_class *class_;
-    const char *operations[CN_OBJECT_OPS]; /* for metrics, by number */
-} services[] = {
-    {"$d1/", &cn_d1_class, {"query"}},
-    {"$kv/", &cn_kv_class, {"get", "put", "delete", "list"}},
-    {"$cron/", &cn_cron_class, {"open", "claim", "finish", "list"}},
-    {"$queue/",
-     &cn_queue_class,
-     {"send", "receive", "settle", "ack", "metrics", "purge", "configure"}},
-    {"$r2/",
-     &cn_r2_class,
-     {"head", "get", "put", "delete", "list", "upload_create", "upload_part", "upload_complete",
-      "upload_abort", "upload_list", "upload_parts", "totals", "announce", "forget"}},
-    {"$ratelimit/", &cn_ratelimit_class, {"limit"}},
-    {NULL, NULL, {NULL}},
-};
-static_assert(CN_R2_FORGET < CN_OBJECT_OPS && CN_QUEUE_CONFIGURE < CN_OBJECT_OPS,
-              "each operation has a counter");
 
 bool cn_service_owns(const char *namespace_name)
 {
     return namespace_name[0] == '$';
 }
 
-const char *cn_service_operation(const char *service, unsigned op)
+const struct cn_service_def *cn_service_of(const char *namespace_name)
 {
-    for (size_t i = 0; services[i].prefix && op < CN_OBJECT_OPS; i++) {
-        size_t size = strlen(services[i].prefix) - 2; /* without "$" and "/" */
-        if (strlen(service) == size && memcmp(service, services[i].prefix + 1, size) == 0)
-            return services[i].operations[op];
-    }
-    return NULL;
+    const char *slash = cn_service_owns(namespace_name) ? strchr(namespace_name, '/') : NULL;
+    return slash ? cn_service_named(namespace_name + 1, (size_t)(slash - namespace_name) - 1)
+                 : NULL;
 }
 
 bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **class_)
 {
-    for (size_t i = 0; services[i].prefix; i++) {
-        if (strncmp(ns->name, services[i].prefix, strlen(services[i].prefix)) == 0) {
-            *class_ = services[i].class_;
-            return true;
-        }
-    }
-    return false;
+    const struct cn_service_def *def = cn_service_of(ns->name);
+    if (!def || !def->class_)
+        return false;
+    *class_ = def->class_;
+    return true;
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */

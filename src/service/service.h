@@ -7,21 +7,22 @@
  * answer leaves when that commit is durable. So a service has group commit, crash safety,
  * point-in-time recovery, eviction, alarms and listing without a line of its own.
  *
- *     JavaScript face        bindings/<name>.c      call      service/<name>/
- *     prelude/workers/  ───► arguments to a    ───────────►   deliver(): SQL,
- *     service/<name>.js ◄─── C struct, result  ◄───────────   fills the result
- *                            to values                        in, replies
+ *     JavaScript face        service/<name>/        call      service/<name>/
+ *     prelude/workers/  ───► natives.c:        ───────────►   <name>.c, deliver():
+ *     service/<name>.js ◄─── arguments to a    ◄───────────   SQL, fills the result
+ *                            C struct and back                in, replies
  *
- * To add one:
+ * To add one, make its folder, and add its line to service/table.c: service/def.h says what is in
+ * the folder, docs/hacking.md shows one. Of its class:
  *
- *  1. service/<name>/<name>.h: a struct with a cn_service_call as its FIRST field, then what is
- * asked, then what is answered; an enum of operations for call.op; cn_<name>_class. The struct
- * crosses lanes by pointer: it is the caller's before it is sent and after it was answered, the
- *     object's in between. Nothing in it is shared, so nothing in it is locked. It owns its
- *     buffers (moved, not copied, on both sides); `fini` frees them. call.size says how many bytes
- *     wait with it, which counts for the bound of the object's inbox.
+ *  1. <name>.h: a struct with a cn_service_call as its FIRST field, then what is asked, then what
+ * is answered; an enum of operations for call.op; cn_<name>_class. The struct crosses lanes by
+ *     pointer: it is the caller's before it is sent and after it was answered, the object's in
+ *     between. Nothing in it is shared, so nothing in it is locked. It owns its buffers (moved, not
+ *     copied, on both sides); `fini` frees them. call.size says how many bytes wait with it, which
+ *     counts for the bound of the object's inbox.
  *
- *  2. service/<name>/<name>.c: the class (object/class.h).
+ *  2. <name>.c: the class (object/class.h).
  *       create    opens the database and brings its tables up to date with cn_service_open();
  *                 class_data is the struct cn_services
  *       deliver   by call->kind: CN_CALL_OTHER is a request (cn_service_request()), CN_CALL_ALARM
@@ -33,19 +34,14 @@
  *     Each event is a turn of its own, so undoing one that failed is cn_database_rollback(). What
  *     takes longer than a few milliseconds must not run on the lane (service/pool.h).
  *
- *  3. A line in the table of service.c: namespaces whose names begin with "$<name>/" get the class.
- *     Workers' own namespaces are called "worker/Class", so the two cannot meet.
+ *  3. Its namespaces are "$<name>/ID". Workers' own are called "worker/Class", so the two cannot
+ *     meet.
  *
- *  4. bindings/<name>.c: natives that fill the struct and give it to cn_jsservice_send()
- *     (bindings/service_call.h); a line for each in bindings/border.ts.
+ *  4. natives.c: natives that fill the struct and give it to cn_jsservice_send()
+ *     (bindings/service_call.h), a line for each in border.ts. prelude/workers/service/<name>.js
+ *     checks arguments and words the errors.
  *
- *  5. prelude/workers/service/<name>.js checks arguments and words the errors; a line in
- *     makeBinding() of prelude/workers/dispatch.js.
- *
- *  6. A line in the table of binders in server/deploy_env.c; UNBUILT goes from its key in
- *     server/config_keys.c.
- *
- *  7. test/unit/service/<name>/test_<name>.c drives the class without JavaScript
+ *  5. test/unit/service/<name>/test_<name>.c drives the class without JavaScript
  *     (test/lib/service_rig.h).
  *
  * State that every lane should share load for is spread over several objects of the namespace,
@@ -71,6 +67,7 @@ struct cn_node;
 struct cn_object;
 struct cn_object_lane;
 struct cn_pool;
+struct cn_service_def;
 struct cn_statement;
 
 /* What services use besides their objects. Borrowed; class_data of every service. */
@@ -85,8 +82,8 @@ struct cn_services {
 /* For cn_node_options.find_class: false if `ns` is no service's. */
 bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **class_);
 bool cn_service_owns(const char *namespace_name);
-/* What operation number `op` of the service "kv", "d1", ... is called, or NULL. */
-const char *cn_service_operation(const char *service, unsigned op);
+/* The service that a namespace belongs to by its name, "$kv/ID"; NULL: none. */
+const struct cn_service_def *cn_service_of(const char *namespace_name);
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

@@ -43,6 +43,6 @@ class AnalyticsEngineDataset {
 }
 finishInterface(AnalyticsEngineDataset);
 
-export function makeDataset(dataset) {
+export function makeBinding({ dataset }) {
   return new AnalyticsEngineDataset(token, dataset);
 }

@@ -1,6 +1,7 @@
 // D1Database, its sessions and prepared statements. src/service/d1/d1.c runs the SQL; what comes back is
 // the JSON that D1's clients know from the platform, errors worded alike.
-import { Code, D1Format } from "../../../src/bindings/border.ts";
+import { Code } from "../../../src/bindings/border.ts";
+import { D1Format } from "../../../src/service/d1/border.ts";
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { illegalConstructor } from "../../internal/webidl.js";
@@ -201,4 +202,4 @@ export class D1Database {
 }
 finishInterface(D1Database, "D1Database");
 
-export const makeD1Database = (ns) => new D1Database(token, ns);
+export const makeBinding = ({ ns }) => new D1Database(token, ns);

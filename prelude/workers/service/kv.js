@@ -301,4 +301,4 @@ export class KvNamespace {
 }
 finishInterface(KvNamespace, "KvNamespace");
 
-export const makeKvNamespace = (ns) => new KvNamespace(token, ns);
+export const makeBinding = ({ ns }) => new KvNamespace(token, ns);

@@ -1,6 +1,6 @@
 // Queues: env.QUEUE.send(), sendBatch(), metrics(), and the batch that a queue() handler gets.
 // https://developers.cloudflare.com/queues/configuration/javascript-apis/
-import { MessageType } from "../../../src/bindings/border.ts";
+import { MessageType } from "../../../src/service/queue/border.ts";
 import { currentTrace } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
@@ -103,7 +103,7 @@ class WorkerQueue {
 }
 finishInterface(WorkerQueue);
 
-export function makeQueue(ns, delay) {
+export function makeBinding({ ns, delay }) {
   return new WorkerQueue(token, ns, delay);
 }
 

@@ -1,5 +1,5 @@
 // R2Bucket and what it gives out: arguments, limits and errors as the platform words them.
-// src/bindings/r2_body.c moves the bytes, src/service/r2/r2.c keeps the index.
+// src/service/r2/natives_body.c moves the bytes, src/service/r2/r2.c keeps the index.
 // https://developers.cloudflare.com/r2/api/workers/workers-api-reference/
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
@@ -501,12 +501,11 @@ function decodeCursor(text) {
   return decoded !== null && (decoded[0] === "k" || decoded[0] === "p") ? decoded : null;
 }
 
-export function makeBucket(ns) {
-  return new R2Bucket(token, ns);
-}
+const makeBucket = (ns) => new R2Bucket(token, ns);
+export const makeBinding = ({ type, ns }) => (type === "s3_bucket" ? makeS3Bucket(ns) : makeBucket(ns));
 
 /** The same with what only the S3 endpoint (workers/s3.js) can ask: uploads in progress. */
-export function makeS3Bucket(ns) {
+function makeS3Bucket(ns) {
   const list = (key, upload) => callService((callback) => native.r2Uploads(ns, key, upload, callback), inside("listMultipartUploads"));
   return {
     bucket: makeBucket(ns),

@@ -28,6 +28,6 @@ class Ratelimit {
 }
 finishInterface(Ratelimit);
 
-export function makeRatelimit({ ns, limit, period }) {
+export function makeBinding({ ns, limit, period }) {
   return new Ratelimit(token, ns, limit, period);
 }

@@ -279,3 +279,15 @@ void cn_cache_stats(struct cn_cache_stats *stats)
     stats->entries = cache.entries.count;
     unlock();
 }
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_cache = {
+    .name = "cache",
+    .title = "Cache API",
+    .about = "responses that are kept for a while; `caches` is there without a binding",
+    .page = "features/cache.md",
+    .natives = &cn_cache_natives,
+    .metrics = cn_cache_metrics,
+    .cache = cn_cache_numbers,
+};

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "service/def.h"
 
 #define CN_CACHE_MEMORY_MAX (64u << 20) /* of bodies, heads and keys; */
 #define CN_CACHE_DISK_MAX (1ull << 30)
@@ -86,5 +87,10 @@ struct cn_cache_stats {
     uint64_t hits, misses, evictions, entries, memory_bytes, disk_bytes;
 };
 void cn_cache_stats(struct cn_cache_stats *stats);
+
+/* The parts of the descriptor (service/def.h). */
+extern const struct cn_js_natives cn_cache_natives;
+void cn_cache_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
+void cn_cache_numbers(const struct cn_metrics_sources *sources, struct cn_service_cache *numbers);
 
 #endif

@@ -258,3 +258,17 @@ struct cn_cron_call *cn_cron_call_new(struct cn_namespace *ns, enum cn_cron_op o
     call->expression = cn_strdup(expression);
     return call;
 }
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_cron = {
+    .name = "cron",
+    .title = "Cron triggers",
+    .about = "a handler that runs by the clock",
+    .page = "features/cron.md",
+    .class_ = &cn_cron_class,
+    .operations = {"open", "claim", "finish", "list"},
+    .config = &cn_cron_config,
+    .routes = &cn_cron_routes,
+    .command = &cn_cron_command,
+};

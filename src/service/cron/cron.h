@@ -17,6 +17,7 @@
 #ifndef CN_SERVICE_CRON_CRON_H
 #define CN_SERVICE_CRON_CRON_H
 #include "base/buf.h"
+#include "service/def.h"
 #include "service/service.h"
 
 #define CN_CRON_RUNS_MAX 100
@@ -37,6 +38,12 @@ struct cn_cron_call {
 };
 
 extern const struct cn_class cn_cron_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_cron;
+extern const struct cn_service_config cn_cron_config;
+extern const struct cn_control_routes cn_cron_routes;
+extern const struct cn_command cn_cron_command;
 
 struct cn_cron_call *cn_cron_call_new(struct cn_namespace *ns, enum cn_cron_op op,
                                       const char *expression);

@@ -213,3 +213,18 @@ const struct cn_class cn_d1_class = {.create = create,
                                      .release = release,
                                      .destroy = destroy,
                                      .limits = &cn_d1_limits};
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_d1 = {
+    .name = "d1",
+    .title = "D1",
+    .about = "databases with SQL",
+    .page = "features/d1.md",
+    .class_ = &cn_d1_class,
+    .operations = {"query"},
+    .config = &cn_d1_config,
+    .natives = &cn_d1_natives,
+    .routes = &cn_d1_routes,
+    .command = &cn_d1_command,
+};

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "service/def.h"
 #include "service/service.h"
 #include "store/bookmark.h"
 #include "store/database.h"
@@ -69,6 +70,13 @@ struct cn_d1_call {
 };
 
 extern const struct cn_class cn_d1_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_d1;
+extern const struct cn_service_config cn_d1_config;
+extern const struct cn_js_natives cn_d1_natives;
+extern const struct cn_control_routes cn_d1_routes;
+extern const struct cn_command cn_d1_command;
 extern const struct cn_database_limits cn_d1_limits;
 
 struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format format);

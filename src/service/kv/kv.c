@@ -458,3 +458,19 @@ const struct cn_class cn_kv_class = {.create = create,
                                      .release = release,
                                      .destroy = destroy,
                                      .limits = &limits};
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_kv = {
+    .name = "kv",
+    .title = "KV",
+    .about = "namespaces of keys and values",
+    .page = "features/kv.md",
+    .class_ = &cn_kv_class,
+    .operations = {"get", "put", "delete", "list"},
+    .config = &cn_kv_config,
+    .natives = &cn_kv_natives,
+    .routes = &cn_kv_routes,
+    .command = &cn_kv_command,
+    .cache = cn_kv_cache_numbers,
+};

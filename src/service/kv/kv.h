@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "service/def.h"
 #include "service/service.h"
 
 #define CN_KV_SHARDS 16 /* on disk: never changes */
@@ -51,6 +52,15 @@ struct cn_kv_call {
 };
 
 extern const struct cn_class cn_kv_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_kv;
+extern const struct cn_service_config cn_kv_config;
+extern const struct cn_js_natives cn_kv_natives;
+extern const struct cn_control_routes cn_kv_routes;
+extern const struct cn_command cn_kv_command;
+void cn_kv_cache_numbers(const struct cn_metrics_sources *sources,
+                         struct cn_service_cache *numbers);
 
 /* A call about `key` (bytes are copied), to the shard that has it. */
 struct cn_kv_call *cn_kv_call_new(struct cn_namespace *ns, enum cn_kv_op op, const void *key,

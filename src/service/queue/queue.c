@@ -844,3 +844,21 @@ const struct cn_class cn_queue_class = {
     .release = queue_release,
     .destroy = queue_destroy,
 };
+
+static_assert(CN_QUEUE_CONFIGURE < CN_OBJECT_OPS, "each operation has a counter");
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_queue = {
+    .name = "queue",
+    .title = "Queues",
+    .about = "messages that wait until a worker takes them",
+    .page = "features/queues.md",
+    .class_ = &cn_queue_class,
+    .operations = {"send", "receive", "settle", "ack", "metrics", "purge", "configure"},
+    .config = &cn_queue_config,
+    .natives = &cn_queue_natives,
+    .routes = &cn_queue_routes,
+    .command = &cn_queue_command,
+    .metrics = cn_queue_metrics,
+};

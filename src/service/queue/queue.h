@@ -27,6 +27,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "service/def.h"
 #include "service/service.h"
 
 #define CN_QUEUE_BATCH_COUNT_MAX 100
@@ -112,6 +113,14 @@ struct cn_queue_call {
 };
 
 extern const struct cn_class cn_queue_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_queue;
+extern const struct cn_service_config cn_queue_config;
+extern const struct cn_js_natives cn_queue_natives;
+extern const struct cn_control_routes cn_queue_routes;
+extern const struct cn_command cn_queue_command;
+void cn_queue_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
 
 /* Looking at messages without taking them, at the queue's database (queue_peek.c): first those that
  * are ready or out, in the order of delivery, then delayed ones. */

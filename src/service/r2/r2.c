@@ -885,3 +885,22 @@ struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op)
     call->only_if.after_ms = call->only_if.before_ms = INT64_MIN;
     return call;
 }
+
+static_assert(CN_R2_FORGET < CN_OBJECT_OPS, "each operation has a counter");
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_r2 = {
+    .name = "r2",
+    .title = "R2",
+    .about = "buckets of objects, over S3 too",
+    .page = "features/r2.md",
+    .class_ = &cn_r2_class,
+    .operations = {"head", "get", "put", "delete", "list", "upload_create", "upload_part",
+                   "upload_complete", "upload_abort", "upload_list", "upload_parts", "totals",
+                   "announce", "forget"},
+    .config = &cn_r2_config,
+    .natives = &cn_r2_natives,
+    .routes = &cn_r2_routes,
+    .command = &cn_r2_command,
+};

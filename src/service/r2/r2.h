@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "service/def.h"
 #include "service/service.h"
 #include "store/blob.h"
 
@@ -126,6 +127,13 @@ enum cn_r2_problem {
 };
 
 extern const struct cn_class cn_r2_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_r2;
+extern const struct cn_service_config cn_r2_config;
+extern const struct cn_js_natives cn_r2_natives;
+extern const struct cn_control_routes cn_r2_routes;
+extern const struct cn_command cn_r2_command;
 
 struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op);
 

@@ -280,3 +280,16 @@ struct cn_ratelimit_call *cn_ratelimit_call_new(struct cn_namespace *ns, const v
     call->period_s = period_s;
     return call;
 }
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+const struct cn_service_def cn_service_ratelimit = {
+    .name = "ratelimit",
+    .title = "Rate limiting",
+    .about = "so many calls per key and period",
+    .page = "features/rate-limiting.md",
+    .class_ = &cn_ratelimit_class,
+    .operations = {"limit"},
+    .config = &cn_ratelimit_config,
+    .natives = &cn_ratelimit_natives,
+};

@@ -12,6 +12,7 @@
 #ifndef CN_SERVICE_RATELIMIT_RATELIMIT_H
 #define CN_SERVICE_RATELIMIT_RATELIMIT_H
 #include "base/buf.h"
+#include "service/def.h"
 #include "service/service.h"
 
 #define CN_RATELIMIT_SHARDS 16
@@ -29,6 +30,11 @@ struct cn_ratelimit_call {
 };
 
 extern const struct cn_class cn_ratelimit_class;
+
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_ratelimit;
+extern const struct cn_service_config cn_ratelimit_config;
+extern const struct cn_js_natives cn_ratelimit_natives;
 
 /* The key's bytes are copied. */
 struct cn_ratelimit_call *cn_ratelimit_call_new(struct cn_namespace *ns, const void *key,

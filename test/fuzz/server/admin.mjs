@@ -1,7 +1,7 @@
 // The admin listener by grammar: every route of its description, with parameters, bodies and tokens that nobody would send. Without
 // the token nothing but health is answered, and nothing is answered with an internal error.
-import { readFileSync } from "node:fs";
 import http from "node:http";
+import { readOpenapi } from "../../../tools/build-openapi.mjs";
 import { brief, main } from "./lib.mjs";
 
 const TOKEN = "the token of the fuzzer";
@@ -15,7 +15,7 @@ const files = {
 export class Cell extends DurableObject { async fetch() { await this.ctx.storage.put("k", 1); this.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t(a)"); return new Response("ok"); } }
 export default { async fetch(r, env) { await env.KV.put("k", "v"); await env.R2.put("k", "v"); env.P.writeDataPoint({ doubles: [1] }); await env.Q.send("m"); return env.CELL.getByName("one").fetch(r); }, scheduled() {} };`,
 };
-const routes = Object.entries(JSON.parse(readFileSync(new URL("../../../src/admin/openapi.json", import.meta.url))).paths)
+const routes = Object.entries(readOpenapi(new URL("../../..", import.meta.url).pathname).paths)
   .flatMap(([path, methods]) => Object.keys(methods).filter((name) => name !== "parameters").map((method) => [method.toUpperCase(), path]))
   .filter(([, path]) => !["/api/backup", "/api/tail", "/api/deploy"].includes(path)); // a folder for each, an answer without end, a build
 const OPEN = ["/healthz", "/readyz", "/metrics"];

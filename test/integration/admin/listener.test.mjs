@@ -1,6 +1,6 @@
 // The admin listener on TCP: what is open, what needs the token, who is locked out.
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -79,7 +79,8 @@ describe("on loopback", () => {
   });
   test("the OpenAPI document describes every request that there is, and no other", async () => {
     const { json } = await ask({ port }, "GET", "/openapi.json", bearer(token));
-    const source = readFileSync(path.join(root, "src/admin/control.c"), "utf8");
+    const services = readdirSync(path.join(root, "src/service"), { recursive: true }).filter((file) => /\/control\.c$/.test(file)).map((file) => `src/service/${file}`);
+    const source = ["src/admin/control.c", ...services].map((file) => readFileSync(path.join(root, file), "utf8")).join("");
     const routes = [...source.matchAll(/\{"([A-Z]+)", \{("api"[^}]*)\}/g)].map(([, method, list]) =>
       `${method} /${JSON.parse(`[${list}]`).join("/").replace("**", "*")}`);
     assert.ok(routes.length > 10);

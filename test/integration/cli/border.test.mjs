@@ -1,8 +1,7 @@
 // The table of the border between C and JavaScript (src/bindings/border.ts, tools/border.mjs).
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import test from "node:test";
-import { readBorder } from "../../../tools/border.mjs";
+import { readBorder, readBorders } from "../../../tools/border.mjs";
 
 const table = (body, head = "") => `${head}export interface Native {\n  // x.c\n${body}\n}\n`;
 
@@ -22,8 +21,14 @@ for (const [what, text, why] of [
   test(`border: ${what} is refused`, () => assert.throws(() => readBorder(text), why));
 }
 
-test("border: the table itself is read, every function once", () => {
-  const { files } = readBorder(readFileSync(new URL("../../../src/bindings/border.ts", import.meta.url), "utf8"));
-  const names = [...files.values()].flat();
+test("border: the table itself is read with the parts of services, every function once", () => {
+  const borders = readBorders(new URL("../../..", import.meta.url).pathname);
+  const names = borders.flatMap(({ files }) => [...files.values()].flat());
   assert.ok(names.length > 200 && new Set(names).size === names.length);
+  assert.ok(borders.some(({ service, files }) => service === "kv" && files.get("natives.c").includes("kvNamespaceGet")));
+});
+
+test("border: a part of a service adds to Native", () => {
+  const { files } = readBorder('declare module "../../bindings/border.ts" {\n  interface Native {\n    // natives.c\n    /** What it does. */\n    a(n: number): void;\n  }\n}\n');
+  assert.deepEqual([...files], [["natives.c", ["a"]]]);
 });

@@ -10,6 +10,14 @@
 #include "server/config.h"
 #include "server/confnode.h"
 #include "server/files.h"
+#include "server/service_config.h"
+#include "service/cron/cron.h"
+#include "service/d1/config.h"
+#include "service/kv/config.h"
+#include "service/queue/config.h"
+#include "service/r2/config.h"
+#include "service/ratelimit/config.h"
+#include "service/ratelimit/ratelimit.h"
 #include "test/lib/test.h"
 
 #define HEAD "name = \"w\"\nmain = \"i.js\"\ncompatibility_date = \"2026-01-01\"\n"
@@ -233,14 +241,6 @@ TEST(config, unbuilt_keys_fill_their_structs)
         "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"Room\", \"Hall\"]\n"
         "renamed_classes = [{from = \"A\", to = \"B\"}]\n"
         "[exports.Room]\ntype = \"durable-object\"\nstorage = \"sqlite\"\n"
-        "[[kv_namespaces]]\nbinding = \"KV\"\nid = \"1\"\npreview_id = \"2\"\n"
-        "[[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"d\"\nmigrations_dir = \"m\"\n"
-        "[[r2_buckets]]\nbinding = \"R\"\nbucket_name = \"b\"\n"
-        "[[queues.producers]]\nbinding = \"Q\"\nqueue = \"q\"\ndelivery_delay = 5\n"
-        "[[queues.consumers]]\nqueue = \"q\"\nmax_retries = 0\ndead_letter_queue = \"dlq\"\n"
-        "[triggers]\ncrons = [\"* * * * *\"]\n"
-        "[[analytics_engine_datasets]]\nbinding = \"AE\"\n"
-        "[[ratelimits]]\nname = \"RL\"\nnamespace_id = \"1\"\nsimple = {limit = 5, period = 10}\n"
         "[assets]\ndirectory = \"public\"\nrun_worker_first = [\"/api/*\"]\n"
         "[[services]]\nbinding = \"S\"\nservice = \"other\"\nentrypoint = \"E\"\n"
         "[[tail_consumers]]\nservice = \"t\"\n";
@@ -261,22 +261,40 @@ TEST(config, unbuilt_keys_fill_their_structs)
     CHECK_STR("B", config.migrations.items[0].renamed_classes.items[0].to);
     CHECK_STR("Room", config.exports.items[0].name);
     CHECK_STR("sqlite", config.exports.items[0].storage);
-    CHECK_STR("1", config.kv_namespaces.items[0].id);
-    CHECK_STR("m", config.d1_databases.items[0].migrations_dir);
-    CHECK_STR("b", config.r2_buckets.items[0].bucket_name);
-    CHECK_INT(5, config.queues.producers.items[0].delivery_delay);
-    CHECK(config.queues.consumers.items[0].max_retries_set);
-    CHECK(!config.queues.consumers.items[0].max_batch_size_set);
-    CHECK_STR("dlq", config.queues.consumers.items[0].dead_letter_queue);
-    CHECK_STR("* * * * *", config.triggers.crons.items[0]);
-    CHECK_STR("AE", config.analytics_engine_datasets.items[0].binding);
-    CHECK_INT(10, config.ratelimits.items[0].simple.period);
     CHECK(config.assets_set);
     CHECK_STR("/api/*", config.assets.run_worker_first->items[0]->text);
     CHECK_STR("E", config.services.items[0].entrypoint);
     CHECK_STR("t", config.tail_consumers.items[0].service);
     cn_schema_fini(&cn_config_schema, &config);
     cn_confnode_free(root);
+}
+
+TEST(config, keys_of_services_fill_their_structs)
+{
+    struct cn_config *config = load(
+        HEAD
+        "[[kv_namespaces]]\nbinding = \"KV\"\nid = \"1\"\npreview_id = \"2\"\n"
+        "[[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"d\"\nmigrations_dir = \"m\"\n"
+        "[[r2_buckets]]\nbinding = \"R\"\nbucket_name = \"b\"\n"
+        "[[queues.producers]]\nbinding = \"Q\"\nqueue = \"q\"\ndelivery_delay = 5\n"
+        "[[queues.consumers]]\nqueue = \"q\"\nmax_retries = 0\ndead_letter_queue = \"dlq\"\n"
+        "[triggers]\ncrons = [\"* * * * *\"]\n"
+        "[[analytics_engine_datasets]]\nbinding = \"AE\"\n"
+        "[[ratelimits]]\nname = \"RL\"\nnamespace_id = \"1\"\nsimple = {limit = 5, period = 10}\n");
+    const struct cn_queue_entries *queues = cn_queue_entries(config);
+    CHECK_STR("1", cn_kv_entries(config)->items[0].id);
+    CHECK_STR("m", cn_d1_entries(config)->items[0].migrations_dir);
+    CHECK_STR("b", cn_r2_entries(config)->items[0].bucket_name);
+    CHECK_INT(5, queues->producers.items[0].delivery_delay);
+    CHECK(queues->consumers.items[0].max_retries_set);
+    CHECK(!queues->consumers.items[0].max_batch_size_set);
+    CHECK_STR("dlq", queues->consumers.items[0].dead_letter_queue);
+    const struct cn_ratelimit_entries *limits = cn_config_entries(config, &cn_service_ratelimit);
+    CHECK_INT(10, limits->items[0].simple.period);
+    const struct cn_strings *crons = cn_config_entries(config, &cn_service_cron);
+    CHECK_STR("* * * * *", crons->items[0]);
+    CHECK(strstr(config->hosted, "preview_id"));
+    cn_config_free(config);
 }
 
 TEST(config, a_key_that_asks_for_nothing_is_no_reason_to_refuse)

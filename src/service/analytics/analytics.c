@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/analytics/analytics.h"
+
+const struct cn_service_def cn_service_analytics = {
+    .name = "analytics",
+    .title = "Analytics Engine",
+    .about = "data points, and SQL over them",
+    .page = "features/analytics-engine.md",
+    .config = &cn_analytics_config,
+    .natives = &cn_analytics_natives,
+    .routes = &cn_analytics_routes,
+    .metrics = cn_analytics_metrics,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/d1/natives.c - D1 databases as prelude/workers/service/d1.js sees them. */
+#include "border/d1/natives.h"
+#include "service/d1/d1.h"
+
+#include <math.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "bindings/service_call.h"
+#include "object/node.h"
+#include "store/history.h"
+
+/* False if the value is of no type that can be bound. */
+static bool add_value(JSContextRef ctx, struct cn_d1_call *call, JSValueRef value,
+                      struct cn_buf *scratch)
+{
+    uint8_t *bytes;
+    size_t size;
+    double number;
+    switch (JSValueGetType(ctx, value)) {
+    case kJSTypeNull:
+        cn_d1_call_value(call, CN_SQL_NULL);
+        return true;
+    case kJSTypeNumber:
+        number = cn_js_to_number(ctx, value);
+        if (number == floor(number) && fabs(number) < 9007199254740992.0)
+            cn_d1_call_value(call, CN_SQL_INT)->integer = (int64_t)number;
+        else if (isfinite(number))
+            cn_d1_call_value(call, CN_SQL_REAL)->real = number;
+        else
+            cn_d1_call_value(call, CN_SQL_NULL);
+        return true;
+    case kJSTypeString:
+        cn_buf_clear(scratch);
+        cn_js_append_utf8(ctx, value, scratch);
+        cn_d1_call_bytes(call, CN_SQL_TEXT, scratch->data, scratch->size);
+        return true;
+    default:
+        if (!cn_js_bytes(ctx, value, &bytes, &size))
+            return false;
+        cn_d1_call_bytes(call, CN_SQL_BLOB, bytes, size);
+        return true;
+    }
+}
+
+#define QUERY_WORDS_MAX (1u << 22)
+
+/* Reads [sql, count, value..., sql, count, ...]. */
+static bool add_queries(JSContextRef ctx, struct cn_d1_call *call, JSValueRef list)
+{
+    struct cn_buf scratch = {0};
+    unsigned at = 0, length = cn_js_length(ctx, list, QUERY_WORDS_MAX);
+    bool ok = true;
+    while (at < length && ok) {
+        cn_buf_clear(&scratch);
+        cn_js_append_utf8(ctx, cn_js_at(ctx, list, at), &scratch);
+        cn_d1_call_query(call, (char *)scratch.data, scratch.size);
+        unsigned count = cn_js_to_uint32(ctx, cn_js_at(ctx, list, at + 1));
+        at += 2;
+        if (count > length - at)
+            ok = false;
+        for (unsigned i = 0; i < count && ok; i++)
+            ok = add_value(ctx, call, cn_js_at(ctx, list, at++), &scratch);
+    }
+    cn_buf_fini(&scratch);
+    return ok;
+}
+
+static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_d1_call *call = (struct cn_d1_call *)base;
+    return cn_js_text(ctx, (const char *)call->json.data, call->json.size);
+}
+
+/* With the bookmark of this moment, when the answer is durable. */
+static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base)
+{
+    struct cn_node *node = base->call.ns->node;
+    struct cn_services *services = cn_node_data(node);
+    char bookmark[CN_BOOKMARK_SIZE];
+    cn_history_bookmark_now(services->history, cn_node_store(node), &base->call.key, 0, bookmark);
+    JSValueRef pair[2] = {convert(ctx, base), cn_js_text_z(ctx, bookmark)};
+    return JSObjectMakeArray(ctx, 2, pair, NULL);
+}
+
+/* d1Query(ns, queries, format, inSession, callback): the JSON of service/d1/d1.h; in a session
+ * [JSON, bookmark]. `queries` is [sql, count, value..., sql, count, ...]. */
+static JSValueRef native_d1_query(CN_JS_NATIVE_ARGS)
+{
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$d1/", exception);
+    uint32_t format = cn_js_to_uint32(ctx, cn_js_arg(2));
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
+    if (format >= CN_D1_FORMATS)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
+    struct cn_d1_call *call = cn_d1_call_new(ns, (enum cn_d1_format)format);
+    if (!add_queries(ctx, call, cn_js_arg(1))) {
+        cn_service_call_free(&call->base);
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
+    }
+    call->base.call.size = call->bytes.size;
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(4),
+                      JSValueToBoolean(ctx, cn_js_arg(3)) ? convert_session : convert);
+    return JSValueMakeUndefined(ctx);
+}

@@ -1,0 +1,53 @@
+// Writes docs/bindings.md: the services, from their descriptors (src/service/def.h), in the order of src/service/table.c.
+//
+//     tools/service-table.mjs            writes it
+//     tools/service-table.mjs --check    fails if it is out of date
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const HEAD = `# Services
+
+A line for each service that a binding leads to, made of its descriptor by \`make docs\` ([hacking.md](hacking.md) says what that is). Bindings to objects, workers and
+assets are in [configuration.md](configuration.md).
+
+| service | key | what it is | command | inside |
+| --- | --- | --- | --- | --- |
+`;
+
+/** The text of a descriptor's members, from the sources of a folder. */
+function readService(root, name) {
+  const folder = `${root}/src/service/${name}`;
+  const sources = readdirSync(folder).filter((file) => file.endsWith(".c")).map((file) => readFileSync(`${folder}/${file}`, "utf8"));
+  const take = (start, pattern) => {
+    const source = sources.find((text) => text.includes(start));
+    return source && pattern.exec(source.slice(source.indexOf(start)))?.[1];
+  };
+  const member = (key) => take(`const struct cn_service_def cn_service_${name} = {`, new RegExp(`\\.${key} =\\s+"((?:[^"\\\\]|\\\\.)*)"`));
+  const [title, about, page] = ["title", "about", "page"].map((key) => member(key) ?? fail(`src/service/${name}/: its descriptor has no .${key} in one text`));
+  const config = "const struct cn_service_config ";
+  const key = take(config, /\.key = \{\s*\.name = "(\w+)"/), own = take(config, /(\.in_cairn = true)/);
+  const command = take("const struct cn_command ", /\.name = "([\w-]+)"/);
+  return { name, title, about, page, key: key && (own ? `cairn.${key}` : key), command };
+}
+
+function fail(why) {
+  throw new Error(why);
+}
+
+export function servicePage(root) {
+  const table = readFileSync(`${root}/src/service/table.c`, "utf8");
+  const names = [...table.matchAll(/^ {4}each\((\w+)\)/gm)].map(([, name]) => name);
+  const code = (text) => (text ? `\`${text}\`` : "");
+  return HEAD + names.map((name) => readService(root, name)).map(({ title, key, about, page, command, name }) =>
+    `| [${title}](${page}) | ${code(key)} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const root = new URL("..", import.meta.url).pathname;
+  const page = `${root}/docs/bindings.md`, text = servicePage(root);
+  if (process.argv[2] !== "--check") writeFileSync(page, text);
+  else if (readFileSync(page, "utf8") !== text) {
+    console.error("docs/bindings.md is out of date: make docs");
+    process.exit(1);
+  }
+}
