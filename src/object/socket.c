@@ -573,11 +573,19 @@ void cn_object_socket_holder_reset(struct cn_object *object)
     if (!set)
         return;
     struct cn_ws_close close = reset_close(object);
+    struct cn_list held;
+    cn_list_init(&held);
     CN_LIST_FOREACH(&set->sockets, node)
     {
-        struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
-        if (socket->holder != object)
+        if (CN_CONTAINER_OF(node, struct cn_object_socket, link)->holder != object)
             continue;
+        cn_list_remove(node);
+        cn_list_push_back(&held, node);
+    }
+    /* The first, until there is none: both ends of a pair may be here, and with one the other can
+     * be freed. */
+    while (!cn_list_empty(&held)) {
+        struct cn_object_socket *socket = CN_CONTAINER_OF(held.next, struct cn_object_socket, link);
         set_state(socket, CN_OBJECT_SOCKET_ENDING); /* on_gone() leaves it to us */
         cn_ws_end_close(socket->end, &close);
         socket_free(socket); /* the set stays: the object is still there */

@@ -199,9 +199,11 @@ void cn_websocket_close(struct cn_ws_end *end, const struct cn_ws_close *close)
 void cn_websocket_instance_end(struct cn_instance *instance)
 {
     struct cn_ws_close close = {CN_WS_RESTART, true, "", 0, NULL};
-    CN_LIST_FOREACH(&instance->sockets, node)
-    {
-        struct cn_jssocket *socket = CN_CONTAINER_OF(node, struct cn_jssocket, link);
+    /* The first, until there is none: both ends of a pair may be here, and with one the other can
+     * be freed. */
+    while (!cn_list_empty(&instance->sockets)) {
+        struct cn_jssocket *socket =
+            CN_CONTAINER_OF(instance->sockets.next, struct cn_jssocket, link);
         struct cn_ws_end *end = socket->end;
         cn_ws_end_ref(end);
         cn_ws_end_close(end, &close);

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
 import { after, before, describe, test } from "node:test";
-import { raw, serve } from "../lib/server.mjs";
-import { Client, WebSocket, makeProject } from "./lib.mjs";
+import { project, raw, serve } from "../lib/server.mjs";
+import { Client, WebSocket, config, makeProject } from "./lib.mjs";
 
 const dir = makeProject();
 
@@ -290,3 +290,46 @@ for (const lanes of [1, 2]) {
     });
   });
 }
+
+test("both ends of a pair are one script's or one object's, and one has closed: whoever ends them frees each once", async () => {
+  const own = project({
+    "wrangler.toml": config("2026-01-01"), // an end that is closed does not answer by itself
+    "index.js": `
+      import { DurableObject } from "cloudflare:workers";
+      const kept = [];
+      async function halfClosed() {
+        const pair = new WebSocketPair(), [first, second] = [pair[0], pair[1]];
+        const told = new Promise((resolve) => second.addEventListener("close", resolve));
+        first.accept();
+        second.accept();
+        first.close(1000, "over");
+        await told;
+        kept.push(first, second);
+      }
+      export class Plain extends DurableObject {
+        async fetch(request) {
+          for (let i = 0; i < 3; i++) await halfClosed();
+          if (request.url.endsWith("/abort")) this.ctx.abort("on purpose");
+          return new Response("there");
+        }
+      }
+      export class Room extends DurableObject {}
+      export default { async fetch(request, env) {
+        if (request.url.endsWith("/worker")) for (let i = 0; i < 3; i++) await halfClosed();
+        else try { await env.PLAIN.getByName("one").fetch(request.url); } catch (error) { return new Response(error.message); }
+        return new Response("there");
+      } };`,
+  });
+  const server = await serve(own, { lanes: 1 });
+  try {
+    assert.equal(await server.text("/worker"), "there");
+    assert.equal(await server.text("/object/abort"), "on purpose");
+    assert.equal(await server.text("/object"), "there");
+    const ready = server.until(/info +reloaded/);
+    server.signal("SIGHUP");
+    await ready;
+    assert.equal(await server.text("/object"), "there");
+  } finally {
+    await server.stop();
+  }
+});
