@@ -526,6 +526,8 @@ static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     struct cn_err err;
     int level = cn_js_to_int32(ctx, cn_js_arg(1));
+    if (level < 1)
+        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "There is no such savepoint.");
     int rc = JSValueToBoolean(ctx, cn_js_arg(2)) ? cn_database_savepoint_release(db, level, &err)
                                                  : cn_database_savepoint_rollback(db, level, &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);

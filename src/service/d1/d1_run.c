@@ -374,6 +374,8 @@ static int run_query(struct run *run, const struct cn_d1_query *query, struct to
 static bool has_pragma(const struct cn_d1_call *call)
 {
     for (size_t i = 0; i < call->query_count; i++) {
+        if (call->queries[i].size == 0)
+            continue;
         const char *sql = (const char *)call->bytes.data + call->queries[i].at;
         if (memmem(sql, call->queries[i].size, "PRAGMA", 6) ||
             memmem(sql, call->queries[i].size, "pragma", 6))
