@@ -35,7 +35,7 @@ struct seen {
     uint64_t turn; /* its number; 0: none */
     uint64_t since_ns;
     uint64_t cpu_ns;       /* of the lane's thread, when the turn was first seen */
-    uint64_t bytes;        /* of its heap, then */
+    uint64_t bytes;        /* of its heap, then (bytes_of()) */
     uint64_t ended_cpu_ns; /* of the thread when the turn was told to end; 0: it was not */
     bool told;             /* a line was written */
 };
@@ -108,6 +108,12 @@ static uint64_t overdue_ns(const struct cn_watchdog *dog, unsigned i)
     return cpu > due ? cpu - due : 0;
 }
 
+/* What grows with a lane's turn: its heap; or, where nobody counts that, the process. */
+static uint64_t bytes_of(const struct cn_watchdog *dog, unsigned i)
+{
+    return cn_js_alloc_on() ? cn_js_alloc_bytes_of(dog->options.lanes[i].alloc) : dog->used;
+}
+
 static void watch_turn(struct cn_watchdog *dog, unsigned i, uint64_t now)
 {
     struct seen *seen = &dog->seen[i];
@@ -117,7 +123,7 @@ static void watch_turn(struct cn_watchdog *dog, unsigned i, uint64_t now)
         *seen = (struct seen){.turn = turn, .since_ns = now};
         if (turn) {
             seen->cpu_ns = lane_cpu_ns(lane);
-            seen->bytes = cn_js_alloc_bytes_of(lane->alloc);
+            seen->bytes = bytes_of(dog, i);
         }
         return;
     }
@@ -166,7 +172,7 @@ static void end_growing_turn(struct cn_watchdog *dog)
     uint64_t most = cn_account_limit() / GROWN_PART;
     for (unsigned i = 0; i < dog->options.lane_count; i++) {
         const struct seen *seen = &dog->seen[i];
-        uint64_t bytes = cn_js_alloc_bytes_of(dog->options.lanes[i].alloc);
+        uint64_t bytes = bytes_of(dog, i);
         uint64_t grown = bytes > seen->bytes ? bytes - seen->bytes : 0;
         if (!seen->turn || seen->ended_cpu_ns || grown < most)
             continue;

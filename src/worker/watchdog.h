@@ -15,6 +15,8 @@
  *     again every RELIEF_MS while it lasts.
  * D3  Past the limit the turn that has grown most is ended, and no other. One that has grown by
  *     little is not: it would pay for what the turn before it has left, which is collected soon.
+ *     Without the engine's patch `alloc` a heap's growth is not known: then it is the turn since
+ *     whose beginning the process has grown most.
  * D4  A turn is stuck when it has used `stuck_ms` of CPU time beyond what ends it. Then
  *     `on_stuck` is called, once: the server restarts itself (server/serve.c) rather than hang.
  * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a

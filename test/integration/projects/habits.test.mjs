@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { project, serve } from "../lib/cairn.mjs";
+import { without } from "../lib/engine.mjs";
 
 const config = `name = "w"\nmain = "src/index.js"\ncompatibility_date = "2026-01-01"\ncompatibility_flags = ["nodejs_compat"]\n`;
 
@@ -29,7 +30,7 @@ export default { async fetch() {
   assert.deepEqual(await (await server.fetch("/")).json(), ["for Node.js", "one", "two", true, true, "three", true]);
 });
 
-test("an error of D1 names the project's own line", async (t) => {
+test("an error of D1 names the project's own line", { skip: without("stacks") }, async (t) => {
   const dir = project(t, {
     "wrangler.toml": config + `[[d1_databases]]\nbinding = "DB"\ndatabase_name = "d"\n`,
     "src/index.js": `

@@ -6,6 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import WebSocket from "ws";
 import { project, serve, write } from "../lib/cairn.mjs";
+import { without } from "../lib/engine.mjs";
 
 const config = (more = "", cpu = 200) => `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-03-01"\nlimits = { cpu_ms = ${cpu} }\n${more}`;
 const objects = `[[durable_objects.bindings]]\nname = "BOX"\nclass_name = "Box"\n[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Box"]\n`;
@@ -24,7 +25,7 @@ const lists = {
   spread: "({ ...new Uint8Array(2e7) })",
 };
 
-test("a list of millions of names ends with its turn, and nothing wrong is seen", async (t) => {
+test("a list of millions of names ends with its turn, and nothing wrong is seen", { skip: without("names") }, async (t) => {
   const dir = project(t, {
     "wrangler.toml": config(),
     "index.js": `let after = 0;

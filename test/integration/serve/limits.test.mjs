@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { project, serve } from "../lib/cairn.mjs";
+import { without } from "../lib/engine.mjs";
 
 // Each of them never ends by itself.
 const endless = {
@@ -14,7 +15,7 @@ const endless = {
 };
 
 // With the engine's own clock nobody is asked in this one (docs/limits.md).
-if (process.env.CAIRN_ENGINE_PATCHES === "off") delete endless.await;
+if (without("clock")) delete endless.await;
 
 test("the CPU limit ends the event, whatever it does, and not the server", async (t) => {
   const cases = Object.entries(endless).map(([name, body]) => `"/${name}": async (request) => { ${body} },`);

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
+import { without } from "../lib/engine.mjs";
 
-const off = process.env.CAIRN_ENGINE_PATCHES === "off" ? "the engine is as it was built" : false;
+const off = without("stacks");
 let server;
 before(async () => {
   server = await serve(project({
