@@ -1,8 +1,8 @@
 // The whole server against a script that is its enemy: hostile/index.js.
 //
-//     node test/fuzz/script/run.mjs SECONDS [--seed N] [--trace] [--only NATIVE]
+//     node test/fuzz/script/run.mjs SECONDS [--seed N] [--trace] [--only NATIVE] [--small]
 //
-// The binary is CAIRN (make fuzz: one with sanitizers, whose prelude lends its natives to the script). Each request
+// --small leaves out arrays of gigabytes. The binary is CAIRN (make fuzz: one with sanitizers, whose prelude lends its natives to the script). Each request
 // makes some hundred calls that follow from its seed; another worker beside it must go on answering. The process is
 // asked to reload now and then. What ends it is a finding: its seed is printed and can be given again. Because what a request
 // leaves behind matters for the next ones, a finding may need those before it: they are printed too.
@@ -21,6 +21,7 @@ const seconds = Number(process.argv[2] ?? 10);
 const first = Number(argument("--seed") ?? Date.now() % 2 ** 31);
 const trace = process.argv.includes("--trace"), only = argument("--only");
 const calls = Number(argument("--count") ?? 200);
+const small = process.argv.includes("--small");
 // Goes on after a finding, without what was called last.
 const survey = process.argv.includes("--survey");
 const skipped = [];
@@ -81,15 +82,17 @@ class Server {
 
 const OWN_WAIT = 20_000;
 let hung = 0, broken = 0, executions = 0, requests = 0, refused = 0, restarts = 0;
+let begin = Date.now();
 const history = [];
 function fail(server, seed, why) {
   console.log(`FOUND at seed ${seed}: ${why}`);
+  console.log(`after ${executions} calls in ${requests} requests, ${Math.round((Date.now() - begin) / 1000)} s, at seed ${seed}`);
   console.log(`seeds before it: ${history.slice(-20).join(" ")}`);
   const at = server.text.search(/==\d+==ERROR|: runtime error: |cairn: assertion failed|terminate called|RELEASE_ASSERT|pthread_mutex_\w+ failed/);
   console.log(brief(at >= 0 ? server.text.slice(Math.max(0, at - 200), at + 6000) : server.text.slice(-6000), 6000));
   const last = server.text.split("\n").filter((line) => / \d+:\d+ /.test(line)).at(-1);
   if (last) console.log(`the last call: ${brief(last)}`);
-  console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${only ? ` --only ${only}` : ""}`);
+  console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${small ? " --small" : ""}${only ? ` --only ${only}` : ""}`);
   server.child.kill("SIGKILL");
   if (survey) throw new Error("again");
   rmSync(data, { recursive: true, force: true });
@@ -102,7 +105,8 @@ await server.ready;
   const { status, text } = await server.ask("/found").catch(async (error) => ({ status: 0, text: `${error.message} ${JSON.stringify(await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]))}` }));
   if (status !== 200 || text !== "[]") fail(server, "what was found before", `${status} ${text}`);
 }
-const end = Date.now() + seconds * 1000;
+begin = Date.now();
+const end = begin + seconds * 1000;
 for (let seed = first; Date.now() < end; seed++) {
   try {
     await step(seed);
@@ -140,7 +144,7 @@ async function step(seed) {
   const where = seed % 4 === 3 ? "/object" : "/run";
   let answer;
   try {
-    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT);
+    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${small ? "&small" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT);
   } catch (error) {
     const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
     if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);

@@ -9,19 +9,22 @@ import * as stream from "node:stream";
 import * as util from "node:util";
 import * as zlib from "node:zlib";
 import { random as randomOf } from "./random.js";
+import { objectScenes, scenes, warmUp } from "./scenes.js";
 import { Values } from "./values.js";
 
 const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
 const { apply, construct, ownKeys } = Reflect;
+const mapGet = Function.prototype.call.bind(Map.prototype.get), mapSet = Function.prototype.call.bind(Map.prototype.set);
 const native = globalThis.__native;
 const natives = native ? Reflect.ownKeys(native).filter((k) => typeof native[k] === "function").sort() : [];
 // What the prelude itself gives to the natives is the best to start from: some calls of each are kept, to be made again with something changed.
 const TEMPLATES = 6, templates = Object.create(null);
-let recorded = 0;
+let recorded = 0, recent = []; // the names of those that this request has made the prelude call
 if (native) for (const name of natives) {
   const original = native[name], own = (templates[name] = []);
   native[name] = function (...args) {
     recorded = (recorded + 1) % 1024;
+    if (recent.length < 256) recent[recent.length] = name;
     if (own.length < TEMPLATES) own[own.length] = args;
     else if (recorded % 61 === 0) own[recorded % TEMPLATES] = args;
     return apply(original, this, args);
@@ -59,7 +62,7 @@ function snapshot() {
 const restore = () => { for (let i = 0; i < pristine.length; i++) defineProperty(pristine[i][0], pristine[i][1], pristine[i][2]); };
 
 /** Everything public that can be called: [name, holder, key]. */
-function surface(roots) {
+function surface(roots, depth = 0) {
   const found = [], seen = new Set();
   const walk = (object, name, depth) => {
     if (object === null || (typeof object !== "object" && typeof object !== "function") || seen.has(object) || depth > 4) return;
@@ -81,7 +84,22 @@ function surface(roots) {
     const proto = getPrototypeOf(object);
     if (proto !== null) walk(proto, `${name}.[proto]`, depth + 1);
   };
-  for (const [name, root] of Object.entries(roots)) walk(root, name, 0);
+  for (const [name, root] of Object.entries(roots)) walk(root, name, depth);
+  return found;
+}
+const quiet = (ops) => ops.filter((op) => !/setTimeout|setInterval|sleep|\.exit$|\.abort$|gc$|kill/.test(op.label));
+/** What can be called on things of this kind. */
+const kinds = new Map();
+function operationsOf(things) {
+  const found = [];
+  for (let i = 0; i < things.length; i++) {
+    const thing = things[i];
+    if (thing === null || typeof thing !== "object") continue;
+    const kind = getPrototypeOf(thing) ?? thing;
+    let ops = mapGet(kinds, kind);
+    if (!ops) mapSet(kinds, kind, (ops = quiet(surface({ thing }, 3))));
+    for (let k = 0; k < ops.length; k++) found[found.length] = ops[k];
+  }
   return found;
 }
 
@@ -141,45 +159,73 @@ function patch(random, values) {
   }
 }
 
+/** Arguments of an earlier call of a native, with so many bytes in place of some that sizes of what is made of them overflow. */
+function largeCall(random) {
+  const hasBytes = (args) => args.some((a) => ArrayBuffer.isView(a));
+  const name = random.pick(natives.filter((name) => templates[name].some(hasBytes)));
+  if (name === undefined) return;
+  const args = [...random.pick(templates[name].filter(hasBytes))];
+  args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = new Uint8Array(random.pick([2 ** 29, 2 ** 30, 2 ** 31 - 1, 2 ** 31]));
+  if (__trace) console.log(`large ${name}`);
+  try { apply(native[name].original, native, args); } catch {}
+}
+
 async function run(seed, count, env, ctx, request, only) {
   const random = randomOf(seed);
   const log = [];
   const values = new Values(random, kept, []);
   values.traps = trapsOf(random, () => values, env);
+  recent = [];
+  if (!api) await warmUp(env, ctx);
   const receivers = await instances(env, ctx, request);
-  api ??= surface({
+  api ??= quiet(surface({
     globalThis, env, ctx, buffer, crypto_, stream, util, zlib, connect, DurableObject, WorkerEntrypoint, RpcTarget,
     ...Object.fromEntries(receivers.map((r, i) => [`i${i}`, r])),
-  }).filter((op) => !/setTimeout|setInterval|sleep|\.exit$|\.abort$|gc$|kill/.test(op.label));
+  }));
   const patched = random.chance(0.3);
+  const made = (label, call) => {
+    if (excluded.has(label)) return undefined;
+    if (__trace) console.log(`${seed}:${log.length} ${label}`);
+    try {
+      const result = call();
+      keep(result);
+      if (result && typeof result === "object" && random.chance(0.3)) Promise.resolve(result).then(keep, () => {});
+      log.push(label);
+      return result;
+    } catch (error) {
+      log.push(`${label}!`);
+      if (random.chance(0.05)) keep(error);
+      return undefined;
+    }
+  };
+  /** One call: of a native, preferably one that was just called; of what `things` can do; of anything. */
+  const call = (things, near) => {
+    if (natives.length > 0 && random.chance(0.5)) {
+      const name = only && natives.includes(only) ? only : recent.length > 0 && random.chance(0.4) ? random.pick(recent) : random.pick(natives);
+      const args = argumentsOf(name, random, values);
+      return made(`native.${name}`, () => apply(native[name].original, native, args));
+    }
+    const op = near.length > 0 && random.chance(0.6) ? random.pick(near) : random.pick(api);
+    const receiver = things.length > 0 && random.chance(0.5) ? random.pick(things) : random.chance(0.6) ? random.pick(receivers) : random.chance(0.5) ? op.holder : values.value();
+    const args = values.values(4);
+    return made(op.label, () => op.call(receiver, args));
+  };
+  let left = count, inside = 0;
+  /** In a scene, an eighth of the calls at a time; not again while one is under way. */
+  const go = (things) => {
+    if (inside > 0) return;
+    inside++;
+    for (let i = 0; i < things.length; i++) keep(things[i]);
+    const near = operationsOf(things);
+    for (let i = Math.ceil(count / 8); i > 0 && left > 0; i--, left--) call(things, near);
+    inside--;
+  };
+  if (random.chance(0.03) && !__small) for (let i = 0; i < 4; i++) largeCall(random), await null;
   if (patched) patch(random, values);
   try {
-    for (let i = 0; i < count; i++) {
-      let label = "", result;
-      try {
-        if (natives.length > 0 && random.chance(0.5)) {
-          const name = only && natives.includes(only) ? only : random.pick(natives);
-          if (excluded.has(`native.${name}`)) continue;
-          const args = argumentsOf(name, random, values);
-          label = `native.${name}`;
-          if (__trace) console.log(`${seed}:${i} ${label}`);
-          result = apply(native[name].original, native, args);
-        } else {
-          const op = random.pick(api);
-          label = op.label;
-          if (excluded.has(label)) continue;
-          const receiver = random.chance(0.6) ? random.pick(receivers) : random.chance(0.5) ? op.holder : values.value();
-          const args = values.values(4);
-          if (__trace) console.log(`${seed}:${i} ${label}`);
-          result = op.call(receiver, args);
-        }
-        keep(result);
-        if (result && typeof result === "object" && random.chance(0.3)) Promise.resolve(result).then(keep, () => {});
-        log.push(label);
-      } catch (error) {
-        log.push(`${label}!`);
-        if (random.chance(0.05)) keep(error);
-      }
+    if (random.chance(0.5)) try { await random.pick(ctx.storage ? [...scenes, ...objectScenes] : scenes)(go, { env, ctx, native, random }); } catch {}
+    for (; left > 0; left--) {
+      const result = call([], []);
       if (random.chance(0.02)) await Promise.race([Promise.resolve(result).catch(() => {}), null]);
     }
   } finally {
@@ -188,7 +234,7 @@ async function run(seed, count, env, ctx, request, only) {
   return log;
 }
 
-let __trace = false;
+let __trace = false, __small = false;
 const swallow = (event) => event.preventDefault?.();
 addEventListener("unhandledrejection", swallow);
 
@@ -224,6 +270,8 @@ async function found(env) {
   const object = native.clock()[1];
   for (let i = 0; i < 3; i++) native.objectUnlock(object);
   native.objectLock(object), native.objectUnlock(object), native.objectUnlock(object);
+  // Savepoints count from 1.
+  for (const level of [0, -1, -(2 ** 31), NaN]) refused(`savepointEnd ${level}`, () => native.savepointEnd(object, level, true));
   for (let operation = 0; operation < 17; operation++) for (const kind of [0, 7, 100, 2 ** 32 - 1]) try { native.crypto(operation, false, kind, kind, 1, 1, bytes, bytes, bytes); } catch {}
   for (const what of [0, 1, 2, 2 ** 40, NaN]) native.nodeSpkac(what, new Uint8Array(0)), native.nodeSpkac(what, new Uint8Array([32, 10]));
   try { native.kvGet(0, ""); } catch {}
@@ -237,6 +285,7 @@ export default {
     if (url.pathname === "/found") return Response.json(native ? [...await found(env), ...await env.OBJECT.get(env.OBJECT.idFromName("found")).found()] : []);
     if (url.pathname === "/natives") return Response.json(natives);
     __trace = url.searchParams.has("trace");
+    __small = url.searchParams.has("small");
     for (const name of (url.searchParams.get("skip") ?? "").split(",")) excluded.add(name);
     const seed = Number(url.searchParams.get("seed")), count = Number(url.searchParams.get("count"));
     if (url.pathname === "/object") return new Response(String(await env.OBJECT.get(env.OBJECT.idFromName(`o${seed % 5}`)).run(seed, count)));
