@@ -67,7 +67,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash
+.PHONY: FORCE bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -406,6 +406,10 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 BASE ?= HEAD~1
 bench-against: setup $(B)/cairn ## CPU per request beside another commit's server: BASE=commit
 	@node test/bench/against.mjs $(BASE)
+
+bench-instructions: $(B)/cairn ## instructions per request by callgrind, beside another commit's server: BASE=commit
+	@tools/setup valgrind
+	@node test/bench/instructions.mjs $(filter-out HEAD~1,$(BASE))
 
 $(B)/large/%: test/large/%.c $(LIB) $(TESTLIB)
 	@mkdir -p $(@D)

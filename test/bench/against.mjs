@@ -3,52 +3,25 @@
 // what else the machine does, and what does disturb it disturbs both. The base is built below build/against.
 //
 // BENCH_ONLY=hello,do-sql chooses rows, BENCH_ROUNDS and BENCH_SECONDS how many rounds of which length.
-import { execFileSync } from "node:child_process";
-import { existsSync, symlinkSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { build, configOf, percent, probes, rows } from "./base.mjs";
 import { format, median, root, sleep, startCairn, usage, wrk } from "./lib.mjs";
 
 const [base = "HEAD~1"] = process.argv.slice(2);
 const rounds = Number(process.env.BENCH_ROUNDS || 9);
 const seconds = Number(process.env.BENCH_SECONDS || 2);
-const only = process.env.BENCH_ONLY?.split(",");
-const workers = path.join(root, "test/bench/workers");
-
-const rows = [
-  { name: "hello", project: "serve", path: "/hello" },
-  { name: "json", project: "serve", path: "/json?name=bob&page=3&tag=a&tag=b" },
-  { name: "do-mem", project: "objects", path: "/counter/memory" },
-  { name: "do-fetch", project: "objects", path: "/counter/fetch" },
-  { name: "do-read", project: "objects", path: "/counter/read" },
-  { name: "do-kv", project: "objects", path: "/counter/kv" },
-  { name: "do-sql", project: "objects", path: "/counter/sql" },
-  { name: "do-async", project: "objects", path: "/counter/async" },
-].filter((row) => !only || only.includes(row.name));
-const probes = { serve: "/hello", objects: "/counter/memory" };
-
-/** Builds `commit` in a work tree of its own; the path of its binary. */
-function build(commit) {
-  const git = (...args) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
-  const id = git("rev-parse", "--short=12", `${commit}^{commit}`);
-  const tree = path.join(root, "build/against", id);
-  if (!existsSync(tree)) git("worktree", "add", "--detach", "--force", tree, id);
-  if (!existsSync(path.join(tree, "node_modules"))) symlinkSync(path.join(root, "node_modules"), path.join(tree, "node_modules"));
-  execFileSync("make", [`-j${os.cpus().length}`, "build/cairn"], { cwd: tree, stdio: ["ignore", "ignore", "inherit"] });
-  return { id, binary: path.join(tree, "build/cairn") };
-}
 
 const before = build(base);
 const binaries = [["before", before.binary], ["after", path.join(root, "build/cairn")]];
 console.log(`before: ${before.id}; ${rounds} rounds of ${seconds} s; load average ${os.loadavg()[0].toFixed(2)} at the start`);
 console.log(`${"us CPU per request".padEnd(20)}${"before".padStart(10)}${"after".padStart(10)}${"change".padStart(10)}${"least".padStart(10)}${"least".padStart(10)}${"change".padStart(10)}`);
-const percent = (now, then) => `${now >= then ? "+" : ""}${((now / then - 1) * 100).toFixed(1)} %`;
 
 for (const project of new Set(rows.map((row) => row.project))) {
   const servers = [];
   try {
     for (const [name, binary] of binaries) {
-      servers.push({ name, server: await startCairn(path.join(workers, `wrangler.${project}.jsonc`), { binary, probe: probes[project] }) });
+      servers.push({ name, server: await startCairn(configOf(project), { binary, probe: probes[project] }) });
     }
     for (const { server } of servers) console.log(`${`  idle (${project})`.padEnd(20)} ${(usage(server.pid).rss / 1e6).toFixed(1)} MB, first answer after ${server.startMs.toFixed(0)} ms`);
     for (const row of rows.filter((r) => r.project === project)) {

@@ -58,8 +58,8 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
 }
 
 export class Server {
-  /** Starts `command`, waits for the first answer to `probe`. */
-  async start(command, port, probe, dir) {
+  /** Starts `command`, waits for the first answer to `probe`, for `patience` seconds. */
+  async start(command, port, probe, dir, patience = 30) {
     this.dir = dir;
     this.base = `http://127.0.0.1:${port}`;
     this.log = path.join(dir, "log");
@@ -79,7 +79,7 @@ export class Server {
       try {
         if ((await get(this.base + probe)).status === 200) break;
       } catch {}
-      if (Number(process.hrtime.bigint() - began) > 30e9) throw new Error(`${command[0]} does not answer`);
+      if (Number(process.hrtime.bigint() - began) > patience * 1e9) throw new Error(`${command[0]} does not answer`);
       await sleep(1);
     }
     this.startMs = Number(process.hrtime.bigint() - began) / 1e6;

@@ -1,0 +1,34 @@
+// What the comparisons with another commit share: its binary, and the rows.
+import { execFileSync } from "node:child_process";
+import { existsSync, symlinkSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { root } from "./lib.mjs";
+
+const workers = path.join(root, "test/bench/workers");
+export const configOf = (project) => path.join(workers, `wrangler.${project}.jsonc`);
+export const probes = { serve: "/hello", objects: "/counter/memory" };
+const only = process.env.BENCH_ONLY?.split(",");
+export const rows = [
+  { name: "hello", project: "serve", path: "/hello" },
+  { name: "json", project: "serve", path: "/json?name=bob&page=3&tag=a&tag=b" },
+  { name: "do-mem", project: "objects", path: "/counter/memory" },
+  { name: "do-fetch", project: "objects", path: "/counter/fetch" },
+  { name: "do-read", project: "objects", path: "/counter/read" },
+  { name: "do-kv", project: "objects", path: "/counter/kv" },
+  { name: "do-sql", project: "objects", path: "/counter/sql" },
+  { name: "do-async", project: "objects", path: "/counter/async" },
+].filter((row) => !only || only.includes(row.name));
+
+/** Builds `commit` in a work tree of its own below build/against: { id, binary }. */
+export function build(commit) {
+  const git = (...args) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+  const id = git("rev-parse", "--short=12", `${commit}^{commit}`);
+  const tree = path.join(root, "build/against", id);
+  if (!existsSync(tree)) git("worktree", "add", "--detach", "--force", tree, id);
+  if (!existsSync(path.join(tree, "node_modules"))) symlinkSync(path.join(root, "node_modules"), path.join(tree, "node_modules"));
+  execFileSync("make", [`-j${os.cpus().length}`, "build/cairn"], { cwd: tree, stdio: ["ignore", "ignore", "inherit"] });
+  return { id, binary: path.join(tree, "build/cairn") };
+}
+
+export const percent = (now, then) => `${now >= then ? "+" : ""}${((now / then - 1) * 100).toFixed(1)} %`;
