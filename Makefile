@@ -67,7 +67,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
+.PHONY: FORCE service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -328,6 +328,11 @@ integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start 
 	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
+# A service that is in no table, added as docs/hacking.md says: its folder, one line.
+service-example: $(B)/cairn $(TESTLIB) ## build a server with the service of test/service-example, and try it
+	@node test/service-example/build.mjs build build/service-example
+	@CAIRN=$(abspath build/service-example/build/cairn) timeout 600 node --test --test-reporter=spec test/service-example/tally.test.mjs 2>&1 | tools/summary
+
 # Without what Cairn does inside the engine, then with a library that nobody knows and that lacks a symbol: the same tests
 # pass. Takes twice as long as `make integration`; a quick form of it is in that. ENGINE=off or ENGINE=other for one.
 ENGINE ?= off other
@@ -350,7 +355,7 @@ san-quick: ## a few integration tests on the server built with SAN=address,undef
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
-	@for tests in unit replay crash-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration san-quick; do \
+	@for tests in unit replay crash-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example san-quick; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications
