@@ -12,7 +12,7 @@ export class EmailMessage {
     if (typeof raw !== "string" && !isReadableStream(raw))
       throw new TypeError("The message of an EmailMessage is a string or a ReadableStream");
     this.#from = `${from}`;
-    this.#to = `${to}`;
+    this.#to = to === null || to === undefined ? null : `${to}`; // of a binding that has its one destination
     this.#raw = raw;
   }
   get from() {

@@ -565,7 +565,6 @@ static const struct {
     {"services", NULL, "binding"},
     {"workflows", NULL, "binding"},
     {"dispatch_namespaces", NULL, "binding"},
-    {"send_email", NULL, "name"},
     {"unsafe", "bindings", "name"},
     {"worker_loaders", NULL, "binding"},
     {"version_metadata", NULL, "binding"},

@@ -118,11 +118,6 @@ struct cn_config_dispatch {
     const struct cn_confnode *outbound;
 };
 
-struct cn_config_email {
-    const char *name, *destination_address;
-    struct cn_strings allowed_destination_addresses, allowed_sender_addresses;
-};
-
 /* A binding that needs nothing but its name. */
 struct cn_config_binding {
     const char *binding;
@@ -166,6 +161,13 @@ struct cn_config_server {
         const char *key;                  /* a variable of the project that holds it, or NULL */
         const struct cn_confnode *models; /* a table of strings, or NULL */
     } ai;                                 /* each project's own */
+    struct {
+        const char *url;      /* NULL: none */
+        const char *user;     /* NULL: nobody signs in */
+        const char *password; /* a variable of the project that holds it, or NULL */
+        const char *starttls; /* "required", "offered", "never"; NULL: by itself */
+        int64_t timeout_ms;   /* 0: the default */
+    } email;                  /* each project's own */
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
@@ -241,7 +243,6 @@ struct cn_config {
     const struct cn_confnode *observability; /* a table (deploy_tail.c), or NULL */
     CN_CONFIG_LIST(cn_config_tail) streaming_tail_consumers;
     CN_CONFIG_LIST(cn_config_dispatch) dispatch_namespaces;
-    CN_CONFIG_LIST(cn_config_email) send_email;
     CN_CONFIG_LIST(cn_config_binding) worker_loaders;
     const struct cn_confnode *unsafe_node; /* what services take of it is among their entries */
     void *entries[CN_SERVICE_MAX];         /* owned: cn_config_entries() */

@@ -118,13 +118,6 @@ SCHEMA(dispatch, struct cn_config_dispatch,
     NODE(cn_config_dispatch, outbound),
     SUB_HOSTED("remote"));
 
-SCHEMA(email, struct cn_config_email,
-    STRING(cn_config_email, name, .flags = REQUIRED),
-    STRING(cn_config_email, destination_address),
-    STRINGS(cn_config_email, allowed_destination_addresses),
-    STRINGS(cn_config_email, allowed_sender_addresses),
-    SUB_HOSTED("remote"));
-
 SCHEMA(binding, struct cn_config_binding,
     STRING(cn_config_binding, binding, .flags = REQUIRED));
 
@@ -192,6 +185,13 @@ SCHEMA(gateway, struct gateway,
     STRING(gateway, url, .flags = REQUIRED),
     STRING(gateway, key),
     {.name = "models", .kind = CN_FIELD_STRING_MAP, AT(gateway, models)});
+struct mail { const char *url, *user, *password, *starttls; int64_t timeout_ms; };
+SCHEMA(mail, struct mail,
+    STRING(mail, url, .flags = REQUIRED),
+    STRING(mail, user),
+    STRING(mail, password),
+    STRING(mail, starttls, CHOICES("required", "offered", "never")),
+    INT(mail, timeout_ms, 100, 600000));
 SCHEMA(server, struct cn_config_server,
     STRING(cn_config_server, admin),
     STRING(cn_config_server, listen),
@@ -211,6 +211,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, analytics, analytics),
     TABLE(cn_config_server, otlp, otlp),
     TABLE(cn_config_server, ai, gateway),
+    TABLE(cn_config_server, email, mail),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {
@@ -255,7 +256,6 @@ static const struct cn_schema_field top_fields[] = {
     LIST(cn_config, streaming_tail_consumers, tail, .flags = OWN | UNBUILT),
     LIST(cn_config, workflows, workflow, .flags = OWN | UNBUILT),
     LIST(cn_config, dispatch_namespaces, dispatch, .flags = OWN | UNBUILT),
-    LIST(cn_config, send_email, email, .flags = OWN | UNBUILT),
     {.name = "unsafe", .kind = CN_FIELD_NODE, AT(cn_config, unsafe_node), .flags = OWN},
     TABLE(cn_config, access, access),
     LIST(cn_config, worker_loaders, binding, .flags = OWN | UNBUILT),

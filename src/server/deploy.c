@@ -144,8 +144,9 @@ static void add_routes(struct cn_script *script, const struct cn_config *config)
 }
 
 /* Takes the source and the files out of the project's bundle. */
-static struct cn_script *make_script(struct cn_project *project, bool alone, struct cn_node *node,
-                                     const struct cn_classes *classes, struct cn_err *err)
+static struct cn_script *make_script(struct cn_project *project, bool alone, bool development,
+                                     struct cn_node *node, const struct cn_classes *classes,
+                                     struct cn_err *err)
 {
     const struct cn_config *config = project->config;
     struct cn_bundle *bundle = &project->bundle;
@@ -155,6 +156,8 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, str
     script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
     script->about_json = cn_deploy_about(project);
+    if (development)
+        script->email_dir = cn_sprintf("%s/email", project->data);
     cn_deploy_tails(script, config);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
@@ -339,8 +342,8 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     }
     struct cn_deployment *deployment = cn_deployment_new();
     for (size_t i = 0; i < count && rc == 0; i++) {
-        struct cn_script *script =
-            make_script(&projects[i], count == 1, deployer->node, &classes, err);
+        struct cn_script *script = make_script(
+            &projects[i], count == 1, deployer->options.development, deployer->node, &classes, err);
         if (script)
             cn_deployment_add(deployment, script);
         else

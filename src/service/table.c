@@ -17,7 +17,8 @@
     each(analytics)    \
     each(cache)        \
     each(ai)           \
-    each(hyperdrive)
+    each(hyperdrive)   \
+    each(email)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct cn_service_def cn_service_##name;

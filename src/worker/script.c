@@ -59,6 +59,7 @@ void cn_script_unref(struct cn_script *script)
     cn_sourcemap_free(script->map);
     pthread_mutex_destroy(&script->map_lock);
     cn_free(script->env_json);
+    cn_free(script->email_dir);
     cn_free(script->options_json);
     cn_free(script->about_json);
     cn_free(script);

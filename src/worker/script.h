@@ -80,6 +80,7 @@ struct cn_script {
     struct cn_namespace *cron_ns; /* where their runs are known; NULL without any */
     char **tails;                 /* owned: names of the workers that are told of its invocations */
     size_t tail_count;
+    char *email_dir;          /* owned; where `cairn dev` keeps email; NULL: nowhere */
     double trace_rate;        /* the share of its invocations that become spans, 0 to 1 */
     uint64_t cpu_limit_ms;    /* per turn */
     struct cn_assets *assets; /* a reference; NULL: none */
