@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bindings/webcrypto.h"
 #include "border/node_crypto.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -349,6 +350,7 @@ static JSValueRef native_node_derive(CN_JS_NATIVE_ARGS)
     d->out = cn_alloc(d->out_size + 1);
     d->md = md;
     d->cost = (uint64_t)numbers[1];
+    d->work.slow = md && d->cost > CN_CRYPTO_PBKDF2_FAST_ROUNDS;
     d->block_size = (uint64_t)numbers[2];
     d->parallelization = (uint64_t)numbers[3];
     d->memory_max = (uint64_t)numbers[4];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bindings/webcrypto.h"
 #include "border/node_dh.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -127,6 +128,8 @@ static JSValueRef prime_start(JSContextRef ctx, struct prime_work *p, bool backg
 {
     p->work.run = prime_run;
     p->work.finish = prime_finish;
+    p->work.slow =
+        (p->number ? BN_num_bits(p->number) : p->bits) > CN_CRYPTO_PRIME_FAST_BITS || p->safe;
     if (background)
         return cn_js_work_start(cn_js_context_of(ctx), cn_runtime_of(ctx)->loop, &p->work);
     prime_run(&p->work);

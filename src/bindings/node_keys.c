@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bindings/webcrypto.h"
 #include "border/node_keys.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -323,6 +324,7 @@ static JSValueRef native_node_key_generate(CN_JS_NATIVE_ARGS)
     g->work.finish = generation_finish;
     g->type = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     g->bits = (unsigned)bits;
+    g->work.slow = bits > CN_CRYPTO_RSA_FAST_BITS;
     g->exponent = (unsigned)exponent;
     g->curve = cn_js_to_text(ctx, cn_js_arg(4), NULL);
     if (JSValueToBoolean(ctx, cn_js_arg(0)))

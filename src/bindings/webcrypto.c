@@ -176,6 +176,13 @@ static const struct operation operations[] = {
     [OP_EXPORT_PARTS] = {run_export_parts, RESULT_BYTES, 1},
 };
 
+/* js/work.h W1: a second of CPU time or more. */
+static bool is_slow(size_t operation, const uint32_t n[])
+{
+    return (operation == OP_GENERATE && n[0] == CN_KEY_RSA && n[1] > CN_CRYPTO_RSA_FAST_BITS) ||
+           (operation == OP_PBKDF2 && n[2] > CN_CRYPTO_PBKDF2_FAST_ROUNDS);
+}
+
 static JSValueRef bytes_value(JSContextRef ctx, struct cn_buf *buf)
 {
     size_t size = buf->size;
@@ -295,6 +302,7 @@ static JSValueRef native_crypto(CN_JS_NATIVE_ARGS)
     struct job *job = cn_memdup(&local, sizeof(local));
     job->work.run = on_run;
     job->work.finish = on_finish;
+    job->work.slow = is_slow((size_t)id, job->n);
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &job->work);
 }

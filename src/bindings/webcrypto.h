@@ -53,6 +53,10 @@ enum cn_crypto_cipher { CN_CIPHER_CBC = 1, CN_CIPHER_CTR, CN_CIPHER_GCM, CN_CIPH
 
 #define CN_CRYPTO_RSA_BITS_MIN 512 /* to import; generating needs 1024 */
 #define CN_CRYPTO_RSA_BITS_MAX 16384
+/* What takes longer than a second or so: js/work.h W1. */
+#define CN_CRYPTO_RSA_FAST_BITS 4096
+#define CN_CRYPTO_PRIME_FAST_BITS 2048
+#define CN_CRYPTO_PBKDF2_FAST_ROUNDS 1000000
 
 /* ---- webcrypto_symmetric.c ---- */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "js/work.h"
 
+#include <pthread.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "js/value.h"
@@ -50,10 +52,8 @@ static void on_run(uv_work_t *request)
     work->run(work);
 }
 
-static void on_finish(uv_work_t *request, int status)
+static void finish(struct cn_js_work *work)
 {
-    (void)status; /* cancellation is never asked for */
-    struct cn_js_work *work = CN_CONTAINER_OF(request, struct cn_js_work, request);
     struct cn_js_context *context = work->deferred.resolve.context;
     if (!cn_js_enter_pin(&work->deferred.resolve)) {
         cn_js_deferred_drop(&work->deferred);
@@ -71,10 +71,88 @@ static void on_finish(uv_work_t *request, int status)
     cn_js_leave(context);
 }
 
+static void on_finish(uv_work_t *request, int status)
+{
+    (void)status; /* cancellation is never asked for */
+    finish(CN_CONTAINER_OF(request, struct cn_js_work, request));
+}
+
+/* --- slow work ------------------------------------------------------------------------------- */
+
+/* Of the process, as libuv's pool is: the bound is for all lanes together. */
+static struct {
+    pthread_mutex_t lock;   /* guards the rest */
+    struct cn_list pending; /* of struct cn_js_work, oldest first */
+    unsigned pending_count, thread_count;
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER, .pending = {&slow.pending, &slow.pending}};
+
+static void on_done_closed(uv_handle_t *handle)
+{
+    cn_free(handle);
+}
+
+static void on_done(uv_async_t *done)
+{
+    struct cn_js_work *work = done->data;
+    uv_close((uv_handle_t *)done, on_done_closed);
+    finish(work);
+}
+
+static void *slow_main(void *data)
+{
+    (void)data;
+    struct cn_list *node;
+    pthread_mutex_lock(&slow.lock);
+    while ((node = cn_list_take_front(&slow.pending))) {
+        struct cn_js_work *work = CN_CONTAINER_OF(node, struct cn_js_work, link);
+        slow.pending_count--;
+        pthread_mutex_unlock(&slow.lock);
+        work->run(work);
+        uv_async_send(work->done); /* from here on it is the lane's */
+        pthread_mutex_lock(&slow.lock);
+    }
+    slow.thread_count--;
+    pthread_mutex_unlock(&slow.lock);
+    return NULL;
+}
+
+/* False: too many wait (W2). */
+static bool slow_start(uv_loop_t *loop, struct cn_js_work *work)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&slow.lock);
+    bool room = slow.pending_count < CN_JS_SLOW_PENDING_MAX;
+    if (room) {
+        work->done = CN_NEW(uv_async_t);
+        work->done->data = work;
+        int rc = uv_async_init(loop, work->done, on_done);
+        CN_ASSERT(rc == 0);
+        cn_list_push_back(&slow.pending, &work->link);
+        slow.pending_count++;
+        if (slow.thread_count < CN_JS_SLOW_THREADS &&
+            pthread_create(&thread, NULL, slow_main, NULL) == 0) {
+            pthread_detach(thread);
+            slow.thread_count++;
+        }
+        CN_ASSERT(slow.thread_count > 0); /* no thread at all: nothing would ever run */
+    }
+    pthread_mutex_unlock(&slow.lock);
+    return room;
+}
+
 JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop, struct cn_js_work *work)
 {
     JSValueRef promise = cn_js_deferred_init(context, &work->deferred);
-    int rc = uv_queue_work(loop, &work->request, on_run, on_finish);
-    CN_ASSERT(rc == 0);
+    if (!work->slow) {
+        int rc = uv_queue_work(loop, &work->request, on_run, on_finish);
+        CN_ASSERT(rc == 0);
+    } else if (!slow_start(loop, work)) {
+        JSValueRef error = NULL;
+        cn_js_throw(context->ref, &error, CN_JS_RANGE_ERROR,
+                    "Too many keys and primes are being made; try again later.");
+        cn_js_deferred_reject(&work->deferred, error);
+        work->finish(work, NULL, NULL);
+        cn_free(work);
+    }
     return promise;
 }

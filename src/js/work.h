@@ -8,13 +8,22 @@
  * cn_js_work_start() runs `run` on libuv's thread pool: it may touch nothing of
  * JavaScript. Then `finish`, on the lane and inside the VM, makes the result.
  *
+ * W1  Work that may take seconds (`slow`) has threads of its own, CN_JS_SLOW_THREADS in the
+ *     process, and waits for them in order: whatever scripts have computed, names, files and short
+ *     work find a thread of libuv's.
+ * W2  At most CN_JS_SLOW_PENDING_MAX wait; further ones are rejected.
+ *
  * Ownership: a work frees itself once settled. If its context is gone by then,
  * `finish` runs with ctx NULL: release, and return NULL. */
 #ifndef CN_JS_WORK_H
 #define CN_JS_WORK_H
 #include <uv.h>
 
+#include "base/list.h"
 #include "js/context.h"
+
+#define CN_JS_SLOW_THREADS 2
+#define CN_JS_SLOW_PENDING_MAX 256
 
 struct cn_js_deferred {
     struct cn_js_pin resolve, reject;
@@ -29,6 +38,9 @@ void cn_js_deferred_drop(struct cn_js_deferred *deferred);
 
 struct cn_js_work {
     uv_work_t request;
+    bool slow;           /* W1; set before it is started */
+    uv_async_t *done;    /* slow: tells the lane; owned, until it has closed */
+    struct cn_list link; /* slow: in the list of those that wait */
     struct cn_js_deferred deferred;
     void (*run)(struct cn_js_work *work);
     /* Returns the value, or sets *exception to reject. Releases what the struct around `work`
