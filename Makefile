@@ -325,7 +325,7 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 INTEGRATION_SECONDS ?= 1800
 integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1
 	@[ -n "$$(find test/integration/$(TEST) -name '*.test.mjs')" ] || { echo "TEST=$(TEST): no tests in test/integration/$(TEST)" >&2; exit 1; }
-	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=2 --test-reporter=spec \
+	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=3 --test-reporter=spec \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
 
 # A service that is in no table, added as docs/hacking.md says: its folder, one line.
@@ -350,7 +350,7 @@ SAN_TESTS := objects/stale serve/ending websockets/websockets
 san-quick: ## a few integration tests on the server built with SAN=address,undefined
 	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined build/san-address-undefined/cairn
 	@ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1 Malloc=1 CAIRN=$(abspath build/san-address-undefined/cairn) \
-	  timeout 600 node --test --test-concurrency=2 --test-reporter=spec $(SAN_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary
+	  timeout 600 node --test --test-concurrency=3 --test-reporter=spec $(SAN_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
