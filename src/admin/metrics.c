@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "js/engine/patch.h"
 #include "object/node.h"
 #include "service/def.h"
 #include "service/service.h"
@@ -89,14 +88,9 @@ static double ticks_seconds(uint64_t ticks)
 
 /* --- the process ----------------------------------------------------------------------------- */
 
-static void read_engine(struct cn_metrics_sink *sink)
+static void sample_patch(void *data, const char *patch, bool on)
 {
-    size_t count;
-    const struct cn_js_patch_status *patches = cn_js_engine_patches(&count);
-    family(sink, "cairn_engine_patch", CN_METRIC_GAUGE,
-           "Whether a patch of the JavaScript engine is in use.");
-    for (size_t i = 0; i < count; i++)
-        cn_metrics_sample(sink, "patch", patches[i].patch->name, patches[i].on);
+    cn_metrics_sample(data, "patch", patch, on);
 }
 
 static void read_process(struct cn_metrics_sink *sink)
@@ -113,7 +107,9 @@ static void read_process(struct cn_metrics_sink *sink)
                                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     cn_metrics_single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE,
                       "Resident memory.", resident);
-    read_engine(sink);
+    family(sink, "cairn_engine_patch", CN_METRIC_GAUGE,
+           "Whether a patch of the JavaScript engine is in use.");
+    cn_worker_each_patch(sample_patch, sink);
 }
 
 /* The account (base/account.h). */

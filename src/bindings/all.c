@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "border/all.h"
+#include "js/engine/patch.h"
 #include "js/vm.h"
 #include "service/def.h"
 #include "worker/jsclass.h"
@@ -21,6 +22,7 @@ void cn_bindings_install(struct cn_runtime *runtime, JSObjectRef native)
 
 const struct cn_guest cn_javascript = {
     .setup = cn_js_setup,
+    .describe = cn_js_engine_describe,
     .install = cn_bindings_install,
     .find_class = cn_jsclass_find,
 };

@@ -6,47 +6,25 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "bindings/all.h"
 #include "cli/args.h"
-#include "js/engine/patch.h"
-#include "js/vm.h"
 
 struct options {
     bool engine;
 };
 
-static void print_patch(const struct cn_js_patch_status *status)
-{
-    const struct cn_js_patch *patch = status->patch;
-    printf("\n%s: %s%s%s\n", patch->name, status->on ? "on" : "off", status->on ? "" : ", ",
-           status->reason);
-    printf("  replaces  %s\n  why       %s\n  gains     %s\n  without   %s\n", patch->replaces,
-           patch->why, patch->gain, patch->without);
-}
-
-static int print_engine(void)
-{
-    struct cn_err err = {0};
-    if (cn_js_setup(&err) < 0) {
-        fprintf(stderr, "cairn: %s\n", err.text);
-        return 2;
-    }
-    cn_diag_setup(CN_DIAG_PRETTY, CN_DIAG_ERROR); /* what is off is in the table */
-    struct cn_js_vm *vm = cn_js_vm_new(NULL);
-    size_t count;
-    const struct cn_js_patch_status *patches = cn_js_engine_patches(&count);
-    printf("JavaScriptCore %s, build %s (%s)\n", cn_js_engine_version(), cn_js_engine_build_id(),
-           cn_js_engine_build_known() ? "known" : "not known: tried in a child first");
-    for (size_t i = 0; i < count; i++)
-        print_patch(&patches[i]);
-    cn_js_vm_free(vm);
-    return 0;
-}
-
 static int run(const struct cn_args *args)
 {
     const struct options *options = args->options;
+    struct cn_err err = {0};
     puts("cairn " CN_VERSION);
-    return options->engine ? print_engine() : 0;
+    if (!options->engine)
+        return 0;
+    cn_diag_setup(CN_DIAG_PRETTY, CN_DIAG_ERROR); /* what is off is in the table */
+    if (cn_javascript.describe(&err) == 0)
+        return 0;
+    fprintf(stderr, "cairn: %s\n", err.text);
+    return 2;
 }
 
 #define AT(member) offsetof(struct options, member)

@@ -47,3 +47,10 @@ void cn_background_init(struct cn_background *background, struct cn_lane *lane)
         .send = send_event,
     };
 }
+
+const struct cn_background_operations *cn_background_of(struct cn_lane *lane,
+                                                        struct cn_background **background)
+{
+    *background = &lane->background;
+    return lane->options.background;
+}

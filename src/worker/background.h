@@ -96,5 +96,8 @@ struct cn_background_operations {
 struct cn_lane;
 /* The lane's own, before anything runs on it. */
 void cn_background_init(struct cn_background *background, struct cn_lane *lane);
+/* For mail to a lane: what runs on it, and what that can be asked. NULL: nothing does. */
+const struct cn_background_operations *cn_background_of(struct cn_lane *lane,
+                                                        struct cn_background **background);
 
 #endif

@@ -18,6 +18,8 @@ struct OpaqueJSValue; /* a JSObjectRef is a pointer to it */
 
 struct cn_guest {
     int (*setup)(struct cn_err *err);
+    /* Prints what `cairn version --engine` tells, in a process that serves nothing. */
+    int (*describe)(struct cn_err *err);
     /* Puts the functions that C provides into the object that the prelude gets. */
     void (*install)(struct cn_runtime *runtime, struct OpaqueJSValue *native);
     /* What cn_node_options.find_class is for classes of scripts. */

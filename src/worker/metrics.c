@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "js/engine/patch.h"
 
 const char *const cn_refusal_names[CN_REFUSAL_COUNT] = {"starting", "no_route", "memory", "events"};
 
@@ -30,4 +31,12 @@ void cn_lane_metrics_fini(struct cn_lane_metrics *metrics)
         cn_free(worker);
         worker = next;
     }
+}
+
+void cn_worker_each_patch(void (*each)(void *data, const char *patch, bool on), void *data)
+{
+    size_t count;
+    const struct cn_js_patch_status *patches = cn_js_engine_patches(&count);
+    for (size_t i = 0; i < count; i++)
+        each(data, patches[i].patch->name, patches[i].on);
 }

@@ -9,6 +9,7 @@
 #ifndef CN_WORKER_METRICS_H
 #define CN_WORKER_METRICS_H
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/counter.h"
 
@@ -48,6 +49,9 @@ struct cn_lane_metrics {
      * failed. */
     struct cn_counter tail_events, tail_dropped, tail_failures;
 };
+
+/* What is replaced inside the engine (js/engine/patch.h), and whether it is in use. Any thread. */
+void cn_worker_each_patch(void (*each)(void *data, const char *patch, bool on), void *data);
 
 /* Finds or makes the counters of a worker. On the lane. */
 struct cn_worker_metrics *cn_lane_metrics_worker(struct cn_lane_metrics *metrics, const char *name);

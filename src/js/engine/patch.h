@@ -69,6 +69,8 @@ const struct cn_js_patch_status *cn_js_engine_patches(size_t *count);
 /* Of the library: its build id in hexadecimal ("": it has none), and whether it is in the table. */
 const char *cn_js_engine_build_id(void);
 bool cn_js_engine_build_known(void);
+/* Prints all of it, for `cairn version --engine`, on a VM that it makes (describe.c). */
+int cn_js_engine_describe(struct cn_err *err);
 /* "2.50.6" */
 const char *cn_js_engine_version(void);
 

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/cron/cron.h"
-#include "worker/lane.h"
+#include "worker/background.h"
 
 #define LOOK_MS 100 /* how often it is looked whether anybody still waits */
 
@@ -115,9 +115,10 @@ static void add_schedule(void *data, struct cn_namespace *ns, const char *worker
 static void deliver_list(struct cn_mail *mail, void *data)
 {
     struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
-    struct cn_lane *lane = data;
-    if (lane->options.background)
-        lane->options.background->schedules(&lane->background, add_schedule, &errand->schedules);
+    struct cn_background *background;
+    const struct cn_background_operations *operations = cn_background_of(data, &background);
+    if (operations)
+        operations->schedules(background, add_schedule, &errand->schedules);
     finish(errand);
 }
 
@@ -216,8 +217,8 @@ static void on_run_over(struct cn_manual_run *run)
 static void deliver_trigger(struct cn_mail *mail, void *data)
 {
     struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
-    struct cn_lane *lane = data;
-    lane->options.background->trigger(&lane->background, &errand->run);
+    struct cn_background *background;
+    cn_background_of(data, &background)->trigger(background, &errand->run);
 }
 
 static int read_trigger(struct cn_control_call *call, struct cn_manual_run *run, struct cn_err *err)
