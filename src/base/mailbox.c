@@ -56,7 +56,7 @@ bool cn_mailbox_send(struct cn_mailbox *mailbox, struct cn_mail *mail)
 static void on_close(uv_handle_t *handle)
 {
     struct cn_mailbox *mailbox = handle->data;
-    pthread_mutex_destroy(&mailbox->lock);
+    /* The lock stays: senders may come for as long as the memory is there. */
     if (mailbox->closed_cb)
         mailbox->closed_cb(mailbox);
 }

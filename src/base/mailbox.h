@@ -30,7 +30,8 @@ struct cn_mailbox {
 };
 
 int cn_mailbox_open(struct cn_mailbox *mailbox, uv_loop_t *loop, void *data);
-/* False if the mailbox is closed: the message stays the sender's. */
+/* False if the mailbox is closed: the message stays the sender's. Any thread may ask for as long as
+ * the memory of the mailbox is there, also when it is closed for good. */
 bool cn_mailbox_send(struct cn_mailbox *mailbox, struct cn_mail *mail);
 /* Delivers what has arrived, refuses the rest, then calls back once. */
 void cn_mailbox_close(struct cn_mailbox *mailbox, void (*cb)(struct cn_mailbox *mailbox));
