@@ -41,7 +41,7 @@ class Context {
   #trace;
   #high;
   #low;
-  #unsampled;
+  #hops;
   #event;
   #level; // of the gate (gate.js); null: there is no object
   #frame; // of AsyncLocalStorage: a Map that is never changed, or undefined
@@ -49,13 +49,13 @@ class Context {
   #root; // the context of the whole event: it has what was spent
   #subrequests = 0;
   #points = 0;
-  constructor(object, trace, high, low, unsampled, event, level, frame, root = null) {
+  constructor(object, trace, high, low, hops, event, level, frame, root = null) {
     this.#root = root ?? this;
     this.#object = object;
     this.#trace = trace;
     this.#high = high;
     this.#low = low;
-    this.#unsampled = unsampled;
+    this.#hops = hops;
     this.#event = event;
     this.#level = level;
     this.#frame = frame;
@@ -69,15 +69,15 @@ class Context {
         return context;
       }
       const object = clock[Clock.OBJECT];
-      const context = new Context(object, clock[Clock.TRACE], clock[Clock.REQUEST_HIGH], clock[Clock.REQUEST_LOW], clock[Clock.UNSAMPLED], clock[Clock.EVENT], object === 0 ? null : rootLevel(object), undefined);
+      const context = new Context(object, clock[Clock.TRACE], clock[Clock.REQUEST_HIGH], clock[Clock.REQUEST_LOW], clock[Clock.HOPS], clock[Clock.EVENT], object === 0 ? null : rootLevel(object), undefined);
       mark[0] = context.n;
       return (turns.c = context);
     };
     /** The same at another level of an object, which may be another one, or with another frame. */
     withLevel = (context, level, object = context.#object) =>
-      new Context(object, context.#trace, context.#high, context.#low, context.#unsampled, context.#event, level, context.#frame, context.#root);
+      new Context(object, context.#trace, context.#high, context.#low, context.#hops, context.#event, level, context.#frame, context.#root);
     withFrame = (context, frame) =>
-      new Context(context.#object, context.#trace, context.#high, context.#low, context.#unsampled, context.#event, context.#level, frame, context.#root);
+      new Context(context.#object, context.#trace, context.#high, context.#low, context.#hops, context.#event, context.#level, frame, context.#root);
     frameOf = (context) => context.#frame;
     spendSubrequest = (context) => ++context.#root.#subrequests <= SUBREQUESTS_MAX;
     spendPoint = (context) => ++context.#root.#points <= POINTS_MAX;
@@ -114,7 +114,7 @@ class Context {
       }
       clock[Clock.REQUEST_HIGH] = context.#high;
       clock[Clock.REQUEST_LOW] = context.#low;
-      clock[Clock.UNSAMPLED] = context.#unsampled;
+      clock[Clock.HOPS] = context.#hops;
       clock[Clock.EVENT] = context.#event;
       mark[0] = context.n;
       turns.c = context;

@@ -12,6 +12,7 @@ struct cn_origin {
     uint64_t request;  /* 0: nobody asked, as for an alarm */
     uint64_t trace[2]; /* the trace's id, high half first; both 0: none */
     uint64_t span;     /* of whoever called; 0: nobody */
+    uint32_t depth;    /* how many calls from script to script this one is in */
     bool unsampled;    /* whoever began the trace does not want it kept */
 };
 

@@ -16,7 +16,7 @@
 // fetch, s of a connection; ns is the number of a namespace of objects or of a service.
 
 /** What runs, and for whom: places in clock(). C: CN_JS_ in js/vm.h */
-export const enum Clock { TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, UNSAMPLED = 5, EVENT = 6, LAST_CONTEXT = 7, STRAY = 8 }
+export const enum Clock { TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQUEST_LOW = 4, HOPS = 5, EVENT = 6, LAST_CONTEXT = 7, STRAY = 8 }
 /** How an object is called. C: CN_CALL_ in object/call.h */
 export const enum CallKind { FETCH = 0, RPC = 1, ALARM = 2, OTHER = 3 }
 /** Why a call failed, a bit each. C: CN_FAULT_ in object/call.h */

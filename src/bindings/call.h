@@ -32,6 +32,11 @@ struct cn_namespace *cn_call_address(JSContextRef ctx, uint32_t ns_id, const uin
 bool cn_call_kind_sendable(uint32_t kind);
 /* Throws if so many bytes may not be sent (RPC-5). */
 bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size);
+/* C3: workers and objects that call one another without end come to one: a call that is
+ * CN_CALL_DEPTH_MAX deep makes none. Whether it is; cn_call_too_deep() throws then. */
+#define CN_CALL_DEPTH_MAX 32
+bool cn_call_at_depth(const struct cn_lane *lane);
+bool cn_call_too_deep(JSContextRef ctx, JSValueRef *exception);
 /* Sends it with a copy of the bytes, once the gate of the object whose turn it is, if any, is
  * open; the callback gets the answer. */
 void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const uint8_t *bytes,

@@ -86,7 +86,7 @@ static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
     size_t size, props_size;
     if (!cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "serviceCall: bad arguments");
-    if (cn_call_too_large(ctx, exception, size))
+    if (cn_call_too_large(ctx, exception, size) || cn_call_too_deep(ctx, exception))
         return JSValueMakeUndefined(ctx);
     struct cn_lane *lane = lane_of(ctx);
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);

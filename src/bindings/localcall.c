@@ -119,7 +119,8 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(2));
     if (!cn_call_kind_sendable(kind))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "localCall: bad arguments");
-    if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT)
+    if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT ||
+        cn_call_at_depth(lane)) /* objectCall() says so */
         return JSValueMakeNumber(ctx, 0);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;

@@ -238,6 +238,22 @@ bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
     return true;
 }
 
+bool cn_call_at_depth(const struct cn_lane *lane)
+{
+    return cn_js_cause(lane->vm).depth >= CN_CALL_DEPTH_MAX;
+}
+
+bool cn_call_too_deep(JSContextRef ctx, JSValueRef *exception)
+{
+    if (!cn_call_at_depth(instance_of(ctx)->lane))
+        return false;
+    cn_js_throw(ctx, exception, CN_JS_ERROR,
+                "Subrequest depth limit exceeded: workers and objects have called one another %d "
+                "times, each call made by the one before.",
+                CN_CALL_DEPTH_MAX);
+    return true;
+}
+
 /* objectCall(ns, hex, name | undefined, kind, method | undefined, bytes, callback): the callback
  * gets (-1, bytes) or (faults, bytes | undefined, message). */
 static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
@@ -250,7 +266,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
                                   : NULL;
     if (!ns || !cn_call_kind_sendable(kind) || !cn_js_bytes(ctx, cn_js_arg(5), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "objectCall: bad arguments");
-    if (cn_call_too_large(ctx, exception, size))
+    if (cn_call_too_large(ctx, exception, size) || cn_call_too_deep(ctx, exception))
         return JSValueMakeUndefined(ctx);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;

@@ -253,8 +253,9 @@ struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm)
     const double *clock = vm->clock;
     uint64_t request =
         (uint64_t)clock[CN_JS_REQUEST_HIGH] << 32 | (uint32_t)clock[CN_JS_REQUEST_LOW];
-    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], clock[CN_JS_UNSAMPLED] != 0,
-                                (uint64_t)clock[CN_JS_EVENT]};
+    uint32_t hops = (uint32_t)clock[CN_JS_HOPS];
+    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], (hops & 1) != 0,
+                                (uint64_t)clock[CN_JS_EVENT], hops >> 1};
 }
 
 /* V1. The number of the owner is the hooks' to write. */
@@ -265,7 +266,7 @@ static void write_clock(struct cn_js_vm *vm, const struct cn_js_cause *cause)
     clock[CN_JS_TRACE] = (double)cause->trace;
     clock[CN_JS_REQUEST_HIGH] = (double)(cause->request >> 32);
     clock[CN_JS_REQUEST_LOW] = (double)(uint32_t)cause->request;
-    clock[CN_JS_UNSAMPLED] = cause->unsampled;
+    clock[CN_JS_HOPS] = (double)(2 * cause->depth + (cause->unsampled ? 1 : 0));
     clock[CN_JS_EVENT] = (double)cause->event;
 }
 

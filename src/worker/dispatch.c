@@ -212,6 +212,7 @@ static void deliver(struct cn_dispatch *dispatch)
         return;
     }
     event->dispatch = dispatch;
+    event->depth = dispatch->origin.depth;
     if (dispatch->origin.request)
         event->id = dispatch->origin.request;
     if (instance->watched)

@@ -60,6 +60,7 @@ struct cn_event {
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
     uint64_t trace;       /* handle of its trace (trace.h); 0: none */
+    uint32_t depth;       /* how many calls from script to script it is in */
     bool unsampled;       /* its caller wants no trace kept */
     const char *outcome;  /* for the trace, if it did not end well; static */
     uint64_t answered_ms; /* loop time when the response was complete */
@@ -101,7 +102,8 @@ static inline bool cn_event_is_answered(const struct cn_event *event)
 /* Of its turns. */
 static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
 {
-    return (struct cn_js_cause){event->id, event->trace, event->unsampled, event->handle};
+    return (struct cn_js_cause){event->id, event->trace, event->unsampled, event->handle,
+                                event->depth};
 }
 
 /* One of the instance's, in its list and its lane's table. NULL: CN_EVENTS_MAX are under way. */

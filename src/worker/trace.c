@@ -257,9 +257,10 @@ void cn_trace_flush(struct cn_lane *lane)
 
 struct cn_origin cn_lane_origin(const struct cn_lane *lane)
 {
-    struct cn_origin origin = {.request = cn_js_cause(lane->vm).request,
-                               .unsampled = cn_js_cause(lane->vm).unsampled};
-    const struct cn_trace *trace = cn_trace_find(lane, cn_js_cause(lane->vm).trace);
+    struct cn_js_cause cause = cn_js_cause(lane->vm);
+    struct cn_origin origin = {
+        .request = cause.request, .depth = cause.depth + 1, .unsampled = cause.unsampled};
+    const struct cn_trace *trace = cn_trace_find(lane, cause.trace);
     if (trace) {
         origin.trace[0] = trace->origin.trace[0];
         origin.trace[1] = trace->origin.trace[1];

@@ -91,3 +91,50 @@ test("scheduled() by hand, in development alone, at both of wrangler's addresses
   const served = await serve(t, dir);
   assert.deepEqual(await (await served.fetch("/__scheduled?cron=1+*+*+*+*")).json(), ["/__scheduled", null]);
 });
+
+test("C3: workers and objects that call one another without end come to an error", async (t) => {
+  const dir = project(t, {
+    "wrangler.toml": config + `services = [{ binding = "SELF", service = "w" }, { binding = "NAMED", service = "w", entrypoint = "Named" }]
+[[durable_objects.bindings]]
+name = "OBJ"
+class_name = "Obj"
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["Obj"]
+`,
+    "src/index.js": `
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+const deeper = async (n, call) => { try { return await call(n + 1); } catch (e) { return [n, e.message]; } };
+export class Named extends WorkerEntrypoint { go(n) { return deeper(n, (n) => this.env.NAMED.go(n)); } }
+export class Obj extends DurableObject {
+  go(n) { return deeper(n, (n) => this.env.OBJ.getByName("o" + n).go(n)); }
+  async later(n) { await scheduler.wait(1); return deeper(n, (n) => this.env.OBJ.getByName("o" + n).later(n)); }
+  async fetch(request) { return this.env.SELF.fetch(request.url.replace("/both", "/mixed")); }
+  one() { return 1; }
+}
+export default { async fetch(request, env) {
+  const url = new URL(request.url), n = Number(url.searchParams.get("n") ?? 0);
+  const again = (path) => new URL(path + "?n=" + (n + 1), url);
+  switch (url.pathname) {
+    case "/fetch": return Response.json(await deeper(n, async () => (await env.SELF.fetch(again("/fetch"))).json()));
+    case "/rpc": return Response.json(await env.NAMED.go(1));
+    case "/object": return Response.json(await env.OBJ.getByName("x").go(1));
+    case "/later": return Response.json(await env.OBJ.getByName("x").later(1));
+    case "/mixed": return Response.json(await deeper(n, async () => (await env.OBJ.getByName("m" + n).fetch(again("/both"))).json()));
+    case "/wide": { let sum = 0; for (let i = 0; i < 100; i++) sum += await env.OBJ.getByName("w").one(); return Response.json(sum); }
+  }
+} };`,
+  });
+  for (const lanes of ["1", "2"]) {
+    const server = await serve(t, dir, { args: ["--lanes", lanes] });
+    const ask = async (target) => (await server.fetch(target)).json();
+    for (const target of ["/fetch", "/rpc", "/object", "/later"]) {
+      const [depth, message] = await ask(target);
+      assert.equal(depth, 32, target);
+      assert.match(message, /^Subrequest depth limit exceeded/);
+    }
+    assert.match((await ask("/mixed"))[1], /^Subrequest depth limit exceeded/);
+    assert.equal(await ask("/wide"), 100);
+    await server.stop();
+  }
+});
