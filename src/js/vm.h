@@ -47,7 +47,7 @@ enum cn_js_clock {
     CN_JS_TRACE,        /* of the cause, and the next four */
     CN_JS_REQUEST_HIGH, /* its upper 32 bits, */
     CN_JS_REQUEST_LOW,  /* and the lower ones */
-    CN_JS_HOPS, /* twice its depth; and one, if no trace is wanted */
+    CN_JS_HOPS,         /* twice its depth; and one, if no trace is wanted */
     CN_JS_EVENT,
     CN_JS_LAST_CONTEXT, /* the number given last */
     CN_JS_STRAY,        /* not 0: what leaves must wait though no object's gate says so */

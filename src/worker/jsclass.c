@@ -142,9 +142,8 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
     if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                      object, &call->origin);
-    lane->vm->cause =
-        (struct cn_js_cause){call->origin.request, call->trace, call->origin.unsampled, 0,
-                             call->origin.depth};
+    lane->vm->cause = (struct cn_js_cause){call->origin.request, call->trace,
+                                           call->origin.unsampled, 0, call->origin.depth};
 }
 
 /* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */
