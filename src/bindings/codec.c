@@ -135,23 +135,31 @@ void cn_codec_fini(struct cn_codec *codec)
     *codec = (struct cn_codec){.kind = codec->kind, .failed = true};
 }
 
-/* One call of a library: reads from *next, *left; writes to `to`, `room`. Returns how much was
- * written; sets *again if the library has more to give. */
-static int64_t zlib_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
-                         size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+/* What goes in and out of one call of a library. */
+struct pass {
+    const uint8_t *next; /* moves on by what is read */
+    size_t left;
+    uint8_t *to;
+    size_t room;
+    enum cn_codec_flush flush;
+    bool again; /* the library has more to give */
+};
+
+/* One call of a library. Returns how much was written. */
+static int64_t zlib_once(struct cn_codec *codec, struct pass *pass, struct cn_err *err)
 {
     z_stream *z = &codec->z;
-    z->next_in = (Bytef *)*next;
-    z->avail_in = (uInt)(*left > 1u << 30 ? 1u << 30 : *left);
-    z->next_out = to;
-    z->avail_out = (uInt)room;
+    z->next_in = (Bytef *)pass->next;
+    z->avail_in = (uInt)(pass->left > 1u << 30 ? 1u << 30 : pass->left);
+    z->next_out = pass->to;
+    z->avail_out = (uInt)pass->room;
     size_t given = z->avail_in;
     int rc;
     if (is_encoder(codec->kind)) {
-        bool all = given == *left;
-        int mode = !all || flush == CN_CODEC_RUN ? Z_NO_FLUSH
-                   : flush == CN_CODEC_FLUSH     ? Z_SYNC_FLUSH
-                                                 : Z_FINISH;
+        bool all = given == pass->left;
+        int mode = !all || pass->flush == CN_CODEC_RUN ? Z_NO_FLUSH
+                   : pass->flush == CN_CODEC_FLUSH     ? Z_SYNC_FLUSH
+                                                       : Z_FINISH;
         rc = deflate(z, mode);
     } else {
         rc = inflate(z, Z_NO_FLUSH);
@@ -163,8 +171,8 @@ static int64_t zlib_once(struct cn_codec *codec, const uint8_t **next, size_t *l
         if (rc == Z_NEED_DICT)
             return cn_err_set(err, CN_EINVALID, "Missing dictionary");
     }
-    *next = z->next_in;
-    *left -= given - z->avail_in;
+    pass->next = z->next_in;
+    pass->left -= given - z->avail_in;
     if (rc == Z_STREAM_END)
         codec->ended = true;
     else if (rc == Z_DATA_ERROR || rc == Z_STREAM_ERROR)
@@ -172,93 +180,90 @@ static int64_t zlib_once(struct cn_codec *codec, const uint8_t **next, size_t *l
     else if (rc == Z_MEM_ERROR)
         return cn_err_set(err, CN_ENOMEM, "no memory for zlib");
     /* Z_BUF_ERROR: no progress was possible, which is no mistake. */
-    *again = !codec->ended && z->avail_out == 0;
-    return (int64_t)(room - z->avail_out);
+    pass->again = !codec->ended && z->avail_out == 0;
+    return (int64_t)(pass->room - z->avail_out);
 }
 
-static int64_t brotli_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
-                           size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+static int64_t brotli_once(struct cn_codec *codec, struct pass *pass, struct cn_err *err)
 {
-    size_t available = room;
+    size_t available = pass->room;
     if (codec->encoder) {
         static const BrotliEncoderOperation operations[] = {
             BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FLUSH, BROTLI_OPERATION_FINISH};
-        if (!BrotliEncoderCompressStream(codec->encoder, operations[flush], left, next, &available,
-                                         &to, NULL))
+        if (!BrotliEncoderCompressStream(codec->encoder, operations[pass->flush], &pass->left,
+                                         &pass->next, &available, &pass->to, NULL))
             return cn_err_set(err, CN_EINVALID, "brotli could not compress");
         codec->ended = BrotliEncoderIsFinished(codec->encoder);
-        *again = BrotliEncoderHasMoreOutput(codec->encoder) || (*left && !codec->ended);
-        return (int64_t)(room - available);
+        pass->again = BrotliEncoderHasMoreOutput(codec->encoder) || (pass->left && !codec->ended);
+        return (int64_t)(pass->room - available);
     }
-    BrotliDecoderResult result =
-        BrotliDecoderDecompressStream(codec->decoder, left, next, &available, &to, NULL);
+    BrotliDecoderResult result = BrotliDecoderDecompressStream(
+        codec->decoder, &pass->left, &pass->next, &available, &pass->to, NULL);
     if (result == BROTLI_DECODER_RESULT_ERROR)
         return cn_err_set(err, CN_EINVALID, "%s",
                           BrotliDecoderErrorString(BrotliDecoderGetErrorCode(codec->decoder)));
     codec->ended = result == BROTLI_DECODER_RESULT_SUCCESS;
-    *again = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
-    return (int64_t)(room - available);
+    pass->again = result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
+    return (int64_t)(pass->room - available);
 }
 
-static int64_t zstd_once(struct cn_codec *codec, const uint8_t **next, size_t *left, uint8_t *to,
-                         size_t room, enum cn_codec_flush flush, bool *again, struct cn_err *err)
+static int64_t zstd_once(struct cn_codec *codec, struct pass *pass, struct cn_err *err)
 {
-    ZSTD_inBuffer in = {.src = *next, .size = *left};
-    ZSTD_outBuffer out = {.dst = to, .size = room};
+    ZSTD_inBuffer in = {.src = pass->next, .size = pass->left};
+    ZSTD_outBuffer out = {.dst = pass->to, .size = pass->room};
     size_t rc;
     if (codec->zstd_encoder) {
         static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_flush, ZSTD_e_end};
-        rc = ZSTD_compressStream2(codec->zstd_encoder, &out, &in, ends[flush]);
+        rc = ZSTD_compressStream2(codec->zstd_encoder, &out, &in, ends[pass->flush]);
     } else {
         rc = ZSTD_decompressStream(codec->zstd_decoder, &out, &in);
     }
     if (ZSTD_isError(rc))
         return cn_err_set(err, CN_EINVALID, "%s", ZSTD_getErrorName(rc));
-    *next += in.pos;
-    *left -= in.pos;
+    pass->next += in.pos;
+    pass->left -= in.pos;
     if (codec->zstd_encoder) {
-        codec->ended = flush == CN_CODEC_END && rc == 0;
-        *again = flush == CN_CODEC_RUN ? *left > 0 : rc > 0;
+        codec->ended = pass->flush == CN_CODEC_END && rc == 0;
+        pass->again = pass->flush == CN_CODEC_RUN ? pass->left > 0 : rc > 0;
     } else {
         /* 0: a frame is complete and given out. Before its first byte there is no frame. */
         codec->ended = rc == 0;
-        *again = !codec->ended && out.pos == out.size;
+        pass->again = !codec->ended && out.pos == out.size;
     }
     return (int64_t)out.pos;
 }
 
-/* Works through bytes[*used..size) until they are used up or `limit` bytes came out. */
-static int work(struct cn_codec *codec, const uint8_t *bytes, size_t size, size_t *used,
+/* Works through `bytes` until they are used up or `limit` bytes came out; *left is how many of them
+ * are not used. */
+static int work(struct cn_codec *codec, const uint8_t *bytes, size_t *left,
                 enum cn_codec_flush flush, size_t limit, struct cn_buf *out, struct cn_err *err)
 {
     static const uint8_t nothing[1];
     size_t begin = out->size;
-    const uint8_t *next = bytes ? bytes + *used : nothing;
-    size_t left = size - *used;
-    bool again = true;
-    while (again && !codec->ended && out->size - begin < limit) {
+    struct pass pass = {
+        .next = bytes ? bytes : nothing, .left = *left, .flush = flush, .again = true};
+    while (pass.again && !codec->ended && out->size - begin < limit) {
         size_t want = limit - (out->size - begin);
         if (want > OUTPUT_STEP && out->size - begin < 4 * OUTPUT_STEP)
             want = OUTPUT_STEP;
         cn_buf_reserve(out, want);
-        again = false;
-        int64_t (*once)(struct cn_codec *, const uint8_t **, size_t *, uint8_t *, size_t,
-                        enum cn_codec_flush, bool *, struct cn_err *) =
-            is_brotli(codec->kind) ? brotli_once
-            : is_zlib(codec->kind) ? zlib_once
-                                   : zstd_once;
-        int64_t wrote = once(codec, &next, &left, out->data + out->size, want, flush, &again, err);
+        pass.again = false;
+        pass.to = out->data + out->size;
+        pass.room = want;
+        int64_t wrote = is_brotli(codec->kind) ? brotli_once(codec, &pass, err)
+                        : is_zlib(codec->kind) ? zlib_once(codec, &pass, err)
+                                               : zstd_once(codec, &pass, err);
         if (wrote < 0) {
             codec->failed = true;
             return (int)wrote;
         }
         out->size += (size_t)wrote;
-        if (!again && left && !codec->ended && is_zlib(codec->kind))
-            again = true; /* more than zlib's counter holds */
+        if (!pass.again && pass.left && !codec->ended && is_zlib(codec->kind))
+            pass.again = true; /* more than zlib's counter holds */
     }
-    *used = size - left;
-    codec->more = again && !codec->ended;
-    if (codec->ended && left && !is_encoder(codec->kind))
+    *left = pass.left;
+    codec->more = pass.again && !codec->ended;
+    if (codec->ended && pass.left && !is_encoder(codec->kind))
         codec->trailing = true;
     return 0;
 }
@@ -277,8 +282,11 @@ int cn_codec_step(struct cn_codec *codec, enum cn_codec_flush flush, size_t limi
 {
     if (codec->failed)
         return cn_err_set(err, CN_EINVALID, "the stream has failed or is closed");
-    return work(codec, codec->input.data, codec->input.size, &codec->input_used, flush, limit, out,
-                err);
+    const uint8_t *bytes = codec->input.data ? codec->input.data + codec->input_used : NULL;
+    size_t left = codec->input.size - codec->input_used;
+    int rc = work(codec, bytes, &left, flush, limit, out, err);
+    codec->input_used = codec->input.size - left;
+    return rc;
 }
 
 int cn_codec_run(struct cn_codec *codec, const uint8_t *bytes, size_t size,
@@ -288,10 +296,10 @@ int cn_codec_run(struct cn_codec *codec, const uint8_t *bytes, size_t size,
         cn_codec_feed(codec, bytes, size);
         return cn_codec_step(codec, flush, limit, out, err);
     }
-    size_t used = 0;
-    int rc = work(codec, bytes, size, &used, flush, limit, out, err);
-    if (rc == 0 && used < size && !codec->ended)
-        cn_codec_feed(codec, bytes + used, size - used);
+    size_t left = size;
+    int rc = work(codec, bytes, &left, flush, limit, out, err);
+    if (rc == 0 && left && !codec->ended)
+        cn_codec_feed(codec, bytes + (size - left), left);
     return rc;
 }
 

@@ -14,20 +14,24 @@ void cn_queue_public_id(const struct cn_namespace *ns, int64_t origin, char id[C
     cn_hex_encode(hash, sizeof(hash), id);
 }
 
-/* Rows of one of the two tables, as far as the limits allow. */
+/* What was shown so far, of both tables. */
+struct shown {
+    size_t count, size;
+};
+
+/* Rows of one of the two tables after peek->after, as far as the limits allow. */
 static int peek_table(struct cn_namespace *ns, struct cn_database *db, const char *sql,
-                      int64_t after, struct cn_queue_peek *peek, size_t *count, size_t *size,
-                      struct cn_err *err)
+                      struct cn_queue_peek *peek, struct shown *shown, struct cn_err *err)
 {
     struct cn_statement *statement;
     size_t used;
     int rc = cn_database_prepare(db, sql, strlen(sql), CN_SQL_UNCACHED, &statement, &used, err);
     if (rc < 0)
         return rc;
-    rc = cn_statement_bind_int(statement, 1, after, err);
+    rc = cn_statement_bind_int(statement, 1, peek->after, err);
     while (rc == 0 && (rc = cn_statement_step(statement, err)) > 0) {
         rc = 0;
-        if (*count == peek->limit || *size >= peek->size_max) {
+        if (shown->count == peek->limit || shown->size >= peek->size_max) {
             peek->more = true;
             break;
         }
@@ -41,8 +45,8 @@ static int peek_table(struct cn_namespace *ns, struct cn_database *db, const cha
         const void *body = cn_statement_column_blob(statement, 5, &message.size);
         peek->each(peek->data, &message, body, cn_statement_column_int(statement, 6));
         peek->after = message.row;
-        *size += message.size;
-        ++*count;
+        shown->size += message.size;
+        shown->count++;
     }
     cn_statement_release(statement);
     return rc;
@@ -55,12 +59,12 @@ int cn_queue_peek(struct cn_namespace *ns, struct cn_database *db, struct cn_que
                                 " WHERE id > max(?1, (SELECT done FROM state)) ORDER BY id";
     static const char delayed[] = "SELECT id, sent, type, retries, origin, body, due FROM delayed"
                                   " WHERE id > ?1 ORDER BY id";
-    size_t count = 0, size = 0;
-    int64_t after = peek->after;
-    int rc = peek->delayed ? 0 : peek_table(ns, db, ready, after, peek, &count, &size, err);
+    struct shown shown = {0};
+    int rc = peek->delayed ? 0 : peek_table(ns, db, ready, peek, &shown, err);
     if (rc < 0 || peek->more)
         return rc;
-    after = peek->after = peek->delayed ? after : 0;
+    if (!peek->delayed)
+        peek->after = 0;
     peek->delayed = true;
-    return peek_table(ns, db, delayed, after, peek, &count, &size, err);
+    return peek_table(ns, db, delayed, peek, &shown, err);
 }
