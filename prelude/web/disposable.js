@@ -46,6 +46,12 @@ class Stack {
     if (this.entries === null) throw new ReferenceError("The stack was disposed of already.");
     return this.entries;
   }
+  /** Calls `entry` in the end, for a callback that somebody gave. */
+  add(callback, entry) {
+    const entries = this.open;
+    needFunction(callback);
+    entries.push(entry);
+  }
   take() {
     const { entries } = this;
     this.entries = null;
@@ -68,15 +74,11 @@ class DisposableStackClass {
     return value;
   }
   adopt(value, onDispose) {
-    const entries = this.#stack.open;
-    needFunction(onDispose);
-    entries.push(() => onDispose(value));
+    this.#stack.add(onDispose, () => onDispose(value));
     return value;
   }
   defer(onDispose) {
-    const entries = this.#stack.open;
-    needFunction(onDispose);
-    entries.push(() => onDispose());
+    this.#stack.add(onDispose, () => onDispose());
   }
   move() {
     const moved = new DisposableStackClass();
@@ -110,15 +112,11 @@ class AsyncDisposableStackClass {
     return value;
   }
   adopt(value, onDispose) {
-    const entries = this.#stack.open;
-    needFunction(onDispose);
-    entries.push(() => onDispose(value));
+    this.#stack.add(onDispose, () => onDispose(value));
     return value;
   }
   defer(onDispose) {
-    const entries = this.#stack.open;
-    needFunction(onDispose);
-    entries.push(() => onDispose());
+    this.#stack.add(onDispose, () => onDispose());
   }
   move() {
     const moved = new AsyncDisposableStackClass();

@@ -70,6 +70,24 @@ struct cn_confnode *cn_confscan_node(struct cn_confscan *scan, enum cn_confnode_
     return cn_confnode_new(kind, scan->line, cn_confscan_column(scan));
 }
 
+struct cn_confnode *cn_confscan_text(struct cn_confscan *scan,
+                                     bool (*parse)(struct cn_confscan *scan, struct cn_buf *out))
+{
+    struct cn_confnode *node = cn_confscan_node(scan, CN_CONF_STRING);
+    if (!node)
+        return NULL;
+    struct cn_buf buf = {0};
+    if (!parse(scan, &buf)) {
+        cn_buf_fini(&buf);
+        cn_confnode_free(node);
+        return NULL;
+    }
+    node->length = buf.size;
+    cn_buf_text(&buf);
+    node->text = (char *)cn_buf_take(&buf);
+    return node;
+}
+
 int64_t cn_confscan_hex(struct cn_confscan *scan, int digits)
 {
     int64_t code = 0;

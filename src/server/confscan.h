@@ -60,6 +60,10 @@ void *cn_confscan_fail_at(struct cn_confscan *scan, int line, int column, const 
 /* A node at the cursor, counted against the bound; NULL past it. */
 struct cn_confnode *cn_confscan_node(struct cn_confscan *scan, enum cn_confnode_kind kind);
 
+/* A string at the cursor, which `parse` reads; NULL: it has failed. */
+struct cn_confnode *cn_confscan_text(struct cn_confscan *scan,
+                                     bool (*parse)(struct cn_confscan *scan, struct cn_buf *out));
+
 /* Reads `digits` hexadecimal digits at the cursor; -1 if they are not there. */
 int64_t cn_confscan_hex(struct cn_confscan *scan, int digits);
 /* Appends a Unicode scalar value as UTF-8. */

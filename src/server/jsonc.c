@@ -99,19 +99,7 @@ static bool parse_string(struct cn_confscan *scan, struct cn_buf *out)
 
 static struct cn_confnode *parse_text(struct cn_confscan *scan)
 {
-    struct cn_confnode *node = cn_confscan_node(scan, CN_CONF_STRING);
-    if (!node)
-        return NULL;
-    struct cn_buf buf = {0};
-    if (!parse_string(scan, &buf)) {
-        cn_buf_fini(&buf);
-        cn_confnode_free(node);
-        return NULL;
-    }
-    node->length = buf.size;
-    cn_buf_text(&buf);
-    node->text = (char *)cn_buf_take(&buf);
-    return node;
+    return cn_confscan_text(scan, parse_string);
 }
 
 static bool is_digit(int c)

@@ -201,21 +201,9 @@ static bool parse_long_string(struct cn_confscan *scan, struct cn_buf *out)
 
 static struct cn_confnode *parse_text(struct cn_confscan *scan)
 {
-    struct cn_confnode *node = cn_confscan_node(scan, CN_CONF_STRING);
-    if (!node)
-        return NULL;
-    struct cn_buf buf = {0};
     int quote = cn_confscan_peek(scan, 0);
     bool is_long = cn_confscan_peek(scan, 1) == quote && cn_confscan_peek(scan, 2) == quote;
-    if (!(is_long ? parse_long_string(scan, &buf) : parse_short_string(scan, &buf))) {
-        cn_buf_fini(&buf);
-        cn_confnode_free(node);
-        return NULL;
-    }
-    node->length = buf.size;
-    cn_buf_text(&buf);
-    node->text = (char *)cn_buf_take(&buf);
-    return node;
+    return cn_confscan_text(scan, is_long ? parse_long_string : parse_short_string);
 }
 
 static bool is_digit(int c)

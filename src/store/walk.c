@@ -287,31 +287,48 @@ static void undo_meta(struct cn_canvas *canvas, const struct cn_commit *commit)
     }
 }
 
+/* Where the records after one LSN and up to another begin, in their order. The caller's to free. */
+static size_t *offsets_between(const struct cn_buf *records, uint64_t after_lsn, uint64_t up_to_lsn,
+                               size_t *count)
+{
+    size_t *offsets = NULL, room = 0;
+    struct cn_record record;
+    *count = 0;
+    for (size_t at = 0; at < records->size;) {
+        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
+        CN_ASSERT(size > 0); /* checked when it was read */
+        if (*count == room) {
+            room = room ? room * 2 : 64;
+            offsets = cn_realloc(offsets, room * sizeof(*offsets));
+        }
+        if (record.header.lsn > after_lsn && record.header.lsn <= up_to_lsn)
+            offsets[(*count)++] = at;
+        at += size;
+    }
+    return offsets;
+}
+
+/* The commit of a record that has been read once. */
+static int commit_at(const struct cn_buf *records, size_t at, struct cn_record *record,
+                     struct cn_commit *commit, struct cn_err *err)
+{
+    (void)cn_record_read(records->data + at, records->size - at, record); /* as above */
+    return cn_commit_read(record, commit, err);
+}
+
 /* Takes the records away, newest first, down to and without `until_lsn`. */
 static int undo_records(struct cn_history *history, struct cn_store *store,
                         struct cn_canvas *canvas, const struct cn_object_key *key,
                         const struct cn_buf *records, uint64_t until_lsn, uint64_t from_lsn,
                         struct cn_err *err)
 {
-    size_t *offsets = NULL, count = 0, room = 0;
+    size_t count, *offsets = offsets_between(records, until_lsn, from_lsn, &count);
     struct cn_record record;
-    for (size_t at = 0; at < records->size;) {
-        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
-        CN_ASSERT(size > 0); /* checked when it was read */
-        if (count == room) {
-            room = room ? room * 2 : 64;
-            offsets = cn_realloc(offsets, room * sizeof(*offsets));
-        }
-        if (record.header.lsn > until_lsn && record.header.lsn <= from_lsn)
-            offsets[count++] = at;
-        at += size;
-    }
     int rc = 0;
     while (rc == 0 && count > 0) {
         struct cn_commit commit;
         size_t at = offsets[--count];
-        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
-        rc = cn_commit_read(&record, &commit, err);
+        rc = commit_at(records, at, &record, &commit, err);
         if (rc < 0)
             break;
         undo_meta(canvas, &commit);
@@ -360,25 +377,13 @@ static int look_for_page(struct lost_page *lost, const struct cn_commit *commit,
 static int look_in_records(struct lost_page *lost, const struct cn_buf *records, uint64_t up_to,
                            struct cn_err *err)
 {
-    size_t *offsets = NULL, count = 0, room = 0;
+    size_t count, *offsets = offsets_between(records, 0, up_to, &count);
     struct cn_record record;
     struct cn_commit commit;
     int rc = 0;
-    for (size_t at = 0; at < records->size;) {
-        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
-        CN_ASSERT(size > 0); /* checked when it was read */
-        if (count == room) {
-            room = room ? room * 2 : 64;
-            offsets = cn_realloc(offsets, room * sizeof(*offsets));
-        }
-        if (record.header.lsn <= up_to)
-            offsets[count++] = at;
-        at += size;
-    }
     while (rc == 0 && count > 0 && !lost->found && !lost->ended) {
         size_t at = offsets[--count];
-        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
-        rc = cn_commit_read(&record, &commit, err);
+        rc = commit_at(records, at, &record, &commit, err);
         if (rc == 0)
             rc = look_for_page(lost, &commit, err);
     }
@@ -502,29 +507,17 @@ void cn_canvas_close(struct cn_canvas *canvas)
 /* Those of one source, newest first; stops at `limit`. Returns how many, and in *ended whether
  * nobody wants more. */
 static int list_records(const struct cn_buf *records, const struct cn_object_key *key,
-                        uint64_t below_lsn, int limit,
+                        uint64_t up_to_lsn, int limit,
                         int (*each)(void *data, const struct cn_history_commit *commit), void *data,
                         bool *ended, struct cn_err *err)
 {
     struct cn_record record;
-    size_t *offsets = NULL, count = 0, room = 0;
-    for (size_t at = 0; at < records->size;) {
-        uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
-        CN_ASSERT(size > 0); /* checked when it was read */
-        if (count == room) {
-            room = room ? room * 2 : 64;
-            offsets = cn_realloc(offsets, room * sizeof(*offsets));
-        }
-        if (record.header.lsn < below_lsn)
-            offsets[count++] = at;
-        at += size;
-    }
+    size_t count, *offsets = offsets_between(records, 0, up_to_lsn, &count);
     int listed = 0, rc = 0;
     while (rc == 0 && !*ended && listed < limit && count > 0) {
         struct cn_commit commit;
         size_t at = offsets[--count];
-        (void)cn_record_read(records->data + at, records->size - at, &record); /* as above */
-        rc = cn_commit_read(&record, &commit, err);
+        rc = commit_at(records, at, &record, &commit, err);
         if (rc < 0)
             break;
         struct cn_history_commit found = {.lsn = record.header.lsn,
@@ -559,7 +552,7 @@ int cn_history_commits(struct cn_history *history, struct cn_store *store,
         uint64_t first_lsn;
         rc = cn_history_read_source(history, key, to, &first_lsn, &records, err);
         if (rc == 0)
-            rc = list_records(&records, key, to + 1, limit - count, each, data, &ended, err);
+            rc = list_records(&records, key, to, limit - count, each, data, &ended, err);
         if (rc < 0)
             break;
         count += rc;

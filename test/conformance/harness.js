@@ -22,6 +22,16 @@ export const serverUrl = () => state.server;
 /** "jsrun", "cairn" or "workerd". */
 export const peer = () => state.peer;
 
+/** What a function throws; undefined: nothing. */
+export function thrown(fn) {
+  try {
+    fn();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
 export class AssertionError extends Error {
   name = "AssertionError";
 }

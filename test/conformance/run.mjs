@@ -14,6 +14,7 @@ import { fileURLToPath } from "node:url";
 import readline from "node:readline";
 import { plainParts } from "../lib/plain-parts.mjs";
 import { startServer } from "./server.mjs";
+import { listening } from "../lib/workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url)); // import.meta.dirname is not in Node.js 18
 const root = path.join(here, "..", "..");
@@ -126,15 +127,7 @@ ${names.map((n, i) => `const w${i} :Workerd.Worker = (
 `);
   const child = spawn(workerd, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
   children.add(child);
-  const ports = new Map();
-  await new Promise((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`workerd ended at start (${code})`)));
-    readline.createInterface({ input: child.stdio[3] }).on("line", (line) => {
-      const event = JSON.parse(line);
-      if (event.event === "listen") ports.set(event.socket, event.port);
-      if (ports.size === names.length) resolve();
-    });
-  });
+  const ports = await listening(child, names.length);
   return names.map((n, i) => `http://127.0.0.1:${ports.get(`w${i}`)}/`);
 }
 

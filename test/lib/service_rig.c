@@ -108,3 +108,16 @@ void service_rig_advance(struct service_rig *rig, int64_t ms)
         uv_run(&rig->loop, UV_RUN_NOWAIT);
     }
 }
+
+struct cn_background service_rig_background(struct service_rig *rig, const bool *draining,
+                                            struct cn_deployment *const *deployment,
+                                            void (*send)(struct cn_background *background,
+                                                         const struct cn_background_event *event))
+{
+    return (struct cn_background){.loop = &rig->loop,
+                                  .node = rig->node,
+                                  .objects = &rig->lane,
+                                  .draining = draining,
+                                  .deployment = deployment,
+                                  .send = send};
+}

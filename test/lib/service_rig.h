@@ -21,6 +21,7 @@
 #include "store/blob.h"
 #include "store/history.h"
 #include "store/store.h"
+#include "worker/background.h"
 
 struct service_rig {
     struct cn_clock clock;
@@ -43,6 +44,11 @@ void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struc
 void service_rig_close(struct service_rig *rig);
 /* Sends it and runs the loop until it is answered. */
 void service_rig_call(struct service_rig *rig, struct cn_service_call *call);
+/* Its lane as background work sees it: events go to `send`. */
+struct cn_background service_rig_background(struct service_rig *rig, const bool *draining,
+                                            struct cn_deployment *const *deployment,
+                                            void (*send)(struct cn_background *background,
+                                                         const struct cn_background_event *event));
 /* Runs the loop until *flag is set; fails the test after ten seconds. */
 void service_rig_until(struct service_rig *rig, const bool *flag);
 /* Moves the clock and lets alarms that are due fire. */

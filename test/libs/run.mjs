@@ -9,11 +9,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
-import readline from "node:readline";
 import { fileURLToPath } from "node:url";
 import { serve } from "../integration/lib/server.mjs";
 import { libraries } from "./checks.mjs";
 import { startStandIns } from "./standins.mjs";
+import { listening } from "../lib/workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.join(here, "../..");
@@ -96,15 +96,7 @@ ${chosen.map(({ name }) => `    (name = "${name}", address = "127.0.0.1:0", http
 ${chosen.map(text).join("\n")}
 `);
   const child = spawn(path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd"), ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
-  const ports = new Map();
-  await new Promise((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`workerd ended at start (${code})`)));
-    readline.createInterface({ input: child.stdio[3] }).on("line", (line) => {
-      const event = JSON.parse(line);
-      if (event.event === "listen") ports.set(event.socket, event.port);
-      if (ports.size === chosen.length) resolve();
-    });
-  });
+  const ports = await listening(child, chosen.length);
   return { port: (name) => ports.get(name), stop: () => child.kill(), log: () => "" };
 }
 

@@ -1,16 +1,9 @@
 // node:crypto: keys as JWK, keys of Web Crypto, encrypted export, checks of arguments.
 import { Buffer } from "node:buffer";
 import crypto from "node:crypto";
-import { assert, assertEquals, test } from "../harness.js";
+import { assert, assertEquals, test, thrown } from "../harness.js";
 
-const message = (f) => {
-  try {
-    f();
-  } catch (error) {
-    return error.message;
-  }
-  return undefined;
-};
+const message = (f) => thrown(f)?.message;
 
 for (const [type, options] of [["rsa", { modulusLength: 2048 }], ["ec", { namedCurve: "P-256" }], ["ec", { namedCurve: "P-521" }], ["ed25519"], ["x25519"]]) {
   test(`crypto: a key of ${type} ${options?.namedCurve ?? ""} goes out as JWK and comes back`, () => {

@@ -1,16 +1,10 @@
 // node:fs: the file system in memory.
 import { Buffer } from "node:buffer";
 import fs from "node:fs";
-import { assert, assertEquals, assertRejects, assertThrows, test } from "../harness.js";
+import { assert, assertEquals, assertRejects, assertThrows, test, thrown } from "../harness.js";
 
-const code = (f) => {
-  try {
-    f();
-  } catch (error) {
-    return error.code;
-  }
-  return undefined;
-};
+const code = (f) => thrown(f)?.code;
+
 let last = 0;
 const folder = () => fs.mkdtempSync(`/tmp/t${last++}-`);
 

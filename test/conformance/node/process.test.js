@@ -11,16 +11,9 @@ import { StringDecoder } from "node:string_decoder";
 import timers from "node:timers/promises";
 import vm from "node:vm";
 import workerThreads from "node:worker_threads";
-import { assert, assertEquals, assertRejects, assertThrows, test } from "../harness.js";
+import { assert, assertEquals, assertRejects, assertThrows, test, thrown } from "../harness.js";
 
-const code = (f) => {
-  try {
-    f();
-  } catch (error) {
-    return error.code;
-  }
-  return undefined;
-};
+const code = (f) => thrown(f)?.code;
 
 test("process.env: values become texts, accessors are refused", () => {
   process.env.A_NUMBER = 5;

@@ -1,18 +1,12 @@
 // node:zlib
 import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
-import { assert, assertEquals, test } from "../harness.js";
+import { assert, assertEquals, test, thrown } from "../harness.js";
+
+const message = (f) => thrown(f)?.message;
 
 const FORMATS = [["gzip", "gunzip", "Gzip", "Gunzip"], ["deflate", "inflate", "Deflate", "Inflate"], ["deflateRaw", "inflateRaw", "DeflateRaw", "InflateRaw"], ["gzip", "unzip", "Gzip", "Unzip"], ["brotliCompress", "brotliDecompress", "BrotliCompress", "BrotliDecompress"], ["zstdCompress", "zstdDecompress", "ZstdCompress", "ZstdDecompress"]];
 const text = "a text that repeats, ".repeat(5000);
-const message = (f) => {
-  try {
-    f();
-  } catch (error) {
-    return error.message;
-  }
-  return undefined;
-};
 const collect = (stream, data) => new Promise((resolve, reject) => {
   const chunks = [];
   stream.on("data", (chunk) => chunks.push(chunk)).on("error", reject).on("end", () => resolve(Buffer.concat(chunks)));

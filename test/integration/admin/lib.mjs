@@ -4,18 +4,13 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { cairn, project } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 export const dir = project({
   "wrangler.toml": `name = "app"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "LEDGER"
-class_name = "Ledger"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Ledger"]
-`,
+${objects({ LEDGER: "Ledger" })}`,
   "index.js": readFileSync(new URL("worker.js", import.meta.url), "utf8"),
 });
 

@@ -3,30 +3,16 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
+import { kv, objects, queue, services } from "../lib/toml.mjs";
 
 const front = project({
   "wrangler.toml": `name = "front"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
-[[kv_namespaces]]
-binding = "KV"
-id = "kv"
-[[services]]
-binding = "BACK"
-service = "back"
-[[queues.producers]]
-binding = "QUEUE"
-queue = "q"
-[[queues.consumers]]
-queue = "q"
-max_batch_timeout = 0
-`,
+${objects({ ROOM: "Room" })}
+${kv({ KV: "kv" })}
+${services({ BACK: "back" })}
+${queue("QUEUE", "q", { max_batch_timeout: 0 })}`,
   "index.js": `import { DurableObject } from "cloudflare:workers";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export class Room extends DurableObject {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { ask, call, dir } from "./lib.mjs";
+import { kv, objects, queue } from "../lib/toml.mjs";
 
 /** Checks the form of the whole text; returns {'name{labels}': number}. */
 function parse(text) {
@@ -86,15 +87,8 @@ const everything = project({
   "wrangler.toml": `name = "all"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
-[[kv_namespaces]]
-binding = "KV"
-id = "kv"
+${objects({ ROOM: "Room" })}
+${kv({ KV: "kv" })}
 [[r2_buckets]]
 binding = "R2"
 bucket_name = "bucket"
@@ -102,9 +96,7 @@ bucket_name = "bucket"
 binding = "DB"
 database_name = "db"
 database_id = "db"
-[[queues.producers]]
-binding = "QUEUE"
-queue = "q"
+${queue("QUEUE", "q")}
 [[analytics_engine_datasets]]
 binding = "POINTS"
 dataset = "points"

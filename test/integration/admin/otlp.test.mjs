@@ -6,6 +6,7 @@ import http from "node:http";
 import { after, before, describe, test } from "node:test";
 import { cairn, project, serve } from "../lib/server.mjs";
 import { ask } from "./lib.mjs";
+import { objects, queue } from "../lib/toml.mjs";
 
 /* --- a collector that refuses what is not as it should be ------------------------------------- */
 
@@ -161,18 +162,8 @@ const files = (otlp) => ({
   "wrangler.toml": `name = "app"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
-[[queues.producers]]
-binding = "QUEUE"
-queue = "spans"
-[[queues.consumers]]
-queue = "spans"
-max_batch_timeout = 0
+${objects({ ROOM: "Room" })}
+${queue("QUEUE", "spans", { max_batch_timeout: 0 })}
 [triggers]
 crons = ["0 0 1 1 *"]
 ${otlp}

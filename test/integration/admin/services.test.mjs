@@ -7,6 +7,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { ask } from "./lib.mjs";
+import { objects, queue } from "../lib/toml.mjs";
 
 const dir = project({
   "wrangler.toml": `name = "shop"
@@ -24,23 +25,9 @@ bucket_name = "pictures"
 binding = "DB"
 database_name = "orders"
 database_id = "orders-id"
-[[queues.producers]]
-binding = "MAIL"
-queue = "mail"
-[[queues.consumers]]
-queue = "mail"
-max_batch_timeout = 0
-max_retries = 0
-dead_letter_queue = "mail-dead"
-[[queues.producers]]
-binding = "DEAD"
-queue = "mail-dead"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
+${queue("MAIL", "mail", { max_batch_timeout: 0, max_retries: 0, dead_letter_queue: "mail-dead" })}
+${queue("DEAD", "mail-dead")}
+${objects({ ROOM: "Room" })}
 [triggers]
 crons = ["0 3 * * *"]
 `,

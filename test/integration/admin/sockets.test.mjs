@@ -5,17 +5,13 @@ import { after, before, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { Client } from "../websockets/lib.mjs";
 import { ask, command } from "./lib.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const dir = project({
   "wrangler.toml": `name = "chat"
 main = "index.js"
 compatibility_date = "2026-05-01"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
+${objects({ ROOM: "Room" })}
 [cairn.limits]
 object_idle_ms = 150
 `,

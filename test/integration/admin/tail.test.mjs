@@ -6,18 +6,13 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { cairn, project, serve } from "../lib/server.mjs";
 import { ask, command } from "./lib.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const dir = project({
   "wrangler.toml": `name = "talker"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room"]
-`,
+${objects({ ROOM: "Room" })}`,
   "index.js": `import { DurableObject } from "cloudflare:workers";
 export class Room extends DurableObject {
   async speak(text) {

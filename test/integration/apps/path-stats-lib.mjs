@@ -89,6 +89,21 @@ export class PathStats {
     }
   }
 
+  /** The same for up to a hundred while the server may be killed under them: until they are acknowledged, after `restarting()`. */
+  async sendThroughKills(events, restarting) {
+    for (;;) {
+      await restarting(); // fails if the server does not come back
+      try {
+        const answer = await this.post("/admin/events", { events });
+        assert.equal(answer.status, 202, await answer.text());
+        return;
+      } catch (error) {
+        if (error.code === "ERR_ASSERTION") throw error;
+        await new Promise((resolve) => setTimeout(resolve, 20)); // killed under the request: send the same again
+      }
+    }
+  }
+
   counts(time) {
     return this.json(`/admin/counts?date=${dateOf(time)}`);
   }

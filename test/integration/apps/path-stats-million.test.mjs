@@ -40,17 +40,7 @@ describe(`${total} events of path-stats`, () => {
     const sender = async () => {
       for (let b; (b = next++) < total / 100; ) {
         const events = Array.from({ length: 100 }, (_, i) => event(b * 100 + i, day, { every: DAY / total }));
-        for (;;) {
-          await restarting; // fails if the server does not come back
-          try {
-            const answer = await stats.post("/admin/events", { events });
-            assert.equal(answer.status, 202, await answer.text());
-            break;
-          } catch (error) {
-            if (error.code === "ERR_ASSERTION") throw error;
-            await new Promise((resolve) => setTimeout(resolve, 20)); // killed under the request: send the same again
-          }
-        }
+        await stats.sendThroughKills(events, () => restarting);
         if (kills.delete(acknowledged++)) {
           processor += used(stats.server.pid).seconds;
           restarting = stats.server.kill().then(() => stats.start());

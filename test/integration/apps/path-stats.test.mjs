@@ -24,17 +24,7 @@ for (const strategy of ["objects", "single"])
       const sender = async () => {
         for (let b; (b = batches.shift()) !== undefined; ) {
           const events = Array.from({ length: 100 }, (_, i) => event(b * 100 + i, at));
-          for (;;) {
-            await restarting; // fails if the server does not come back
-            try {
-              const answer = await stats.post("/admin/events", { events });
-              assert.equal(answer.status, 202, await answer.text());
-              break;
-            } catch (error) {
-              if (error.code === "ERR_ASSERTION") throw error;
-              await new Promise((resolve) => setTimeout(resolve, 20)); // killed under the request: send the same again
-            }
-          }
+          await stats.sendThroughKills(events, () => restarting);
           if (kills.delete(acknowledged++)) restarting = stats.server.kill().then(() => stats.start());
           await restarting;
         }

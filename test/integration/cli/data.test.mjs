@@ -6,6 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { cairn, project, serve, tempDir } from "../lib/server.mjs";
+import { queue } from "../lib/toml.mjs";
 
 const dir = project({
   "wrangler.toml": `name = "shop"
@@ -21,12 +22,8 @@ binding = "PICTURES"
 bucket_name = "pictures"
 [[r2_buckets]]
 binding = "PLAIN"
-[[queues.producers]]
-binding = "MAIL"
-queue = "mail"
-[[queues.producers]]
-binding = "DEAD"
-queue = "mail-dead"
+${queue("MAIL", "mail")}
+${queue("DEAD", "mail-dead")}
 [[queues.consumers]]
 queue = "mail"
 type = "http_pull"

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const worker = readFileSync(new URL("worker.js", import.meta.url), "utf8");
 const config = `name = "objects"
@@ -10,16 +11,7 @@ main = "index.js"
 compatibility_date = "2026-03-01"
 [limits]
 cpu_ms = 300
-[[durable_objects.bindings]]
-name = "BOX"
-class_name = "Box"
-[[durable_objects.bindings]]
-name = "LEGACY"
-class_name = "Legacy"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Box", "Legacy"]
-`;
+${objects({ BOX: "Box", LEGACY: "Legacy" })}`;
 const dir = project({ "wrangler.toml": config, "index.js": worker });
 
 for (const lanes of [1, 2]) {

@@ -2,17 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const config = `name = "recovery"
 main = "index.js"
 compatibility_date = "2026-03-01"
-[[durable_objects.bindings]]
-name = "BOX"
-class_name = "Box"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Box"]
-`;
+${objects({ BOX: "Box" })}`;
 const worker = `import { DurableObject } from "cloudflare:workers";
 export class Box extends DurableObject {
   nameAtStart = this.ctx.id.name;

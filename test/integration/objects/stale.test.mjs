@@ -5,17 +5,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { Client } from "../websockets/lib.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const config = `name = "stale"
 main = "index.js"
 compatibility_date = "2026-05-01"
-[[durable_objects.bindings]]
-name = "THING"
-class_name = "Thing"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Thing"]
-`;
+${objects({ THING: "Thing" })}`;
 const worker = `import { DurableObject } from "cloudflare:workers";
 let kept;
 let release;

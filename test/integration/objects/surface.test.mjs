@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const worker = readFileSync(new URL("surface.js", import.meta.url), "utf8");
 const config = (limits = "") => `name = "surface"
@@ -12,19 +13,7 @@ compatibility_date = "2026-04-21"
 ${limits}
 [vars]
 NOTE = "a note"
-[[durable_objects.bindings]]
-name = "BOX"
-class_name = "Box"
-[[durable_objects.bindings]]
-name = "BROKEN"
-class_name = "Broken"
-[[durable_objects.bindings]]
-name = "OLD"
-class_name = "Old"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Box", "Broken", "Old"]
-`;
+${objects({ BOX: "Box", BROKEN: "Broken", OLD: "Old" })}`;
 const dir = project({ "wrangler.toml": config(), "index.js": worker });
 // Only for what is about limits: whatever else is asked of such a server comes too late on a busy machine.
 const limits = (idle) => `[limits]\ncpu_ms = 500\n[cairn.limits]\nobject_idle_ms = ${idle}\nobject_block_ms = 2000`;

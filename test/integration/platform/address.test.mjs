@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const worker = `import { DurableObject } from "cloudflare:workers";
 export class Store extends DurableObject {
@@ -34,12 +35,7 @@ export default {
 const config = (more) => `name = "address"
 main = "index.js"
 compatibility_date = "2026-08-22"
-[[durable_objects.bindings]]
-name = "STORE"
-class_name = "Store"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Store"]
+${objects({ STORE: "Store" })}
 ${more}`;
 
 async function start(t, more = "") {

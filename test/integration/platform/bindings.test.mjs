@@ -4,17 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { services } from "../lib/toml.mjs";
 
 const worker = readFileSync(new URL("bindings.js", import.meta.url), "utf8");
 const config = `name = "bindings"
 main = "index.js"
 compatibility_date = "2026-04-21"
 compatibility_flags = ["service_binding_extra_handlers"]
-[[services]]
-binding = "OTHER"
-service = "bindings"
-entrypoint = "Other"
-`;
+${services({ OTHER: { service: "bindings", entrypoint: "Other" } })}`;
 const HUNG = "The Workers runtime canceled this request because it detected that your Worker's code had hung and would never generate a response. Refer to: https://developers.cloudflare.com/workers/observability/errors/";
 
 describe("service bindings", () => {

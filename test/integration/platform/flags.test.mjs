@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
+import { services } from "../lib/toml.mjs";
 
 const OFF = [
   "formdata_parser_converts_files_to_strings", "no_global_navigator", "no_urlsearchparams_delete_has_value_arg",
@@ -120,11 +121,7 @@ async function results(flags) {
 main = "index.js"
 compatibility_date = "2026-08-22"
 compatibility_flags = ${JSON.stringify(flags)}
-[[services]]
-binding = "SELF"
-service = "flags"
-entrypoint = "Redirects"
-`,
+${services({ SELF: { service: "flags", entrypoint: "Redirects" } })}`,
     "index.js": SCRIPT,
   }));
   servers.push(server);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const code = `
 import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";
@@ -67,12 +68,7 @@ const toml = (name, flags) => `name = "${name}"
 main = "index.js"
 compatibility_date = "2026-04-21"
 compatibility_flags = [${flags}]
-[[durable_objects.bindings]]
-name = "BOX"
-class_name = "Box"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Box"]
+${objects({ BOX: "Box" })}
 ${["NUMBER = 5", 'LIST = ["a", 1]', "NO = false", "NONE"].map((text) => {
   const [binding, props] = text.split(" = ");
   return `[[services]]\nbinding = "${binding}"\nservice = "${name}"\nentrypoint = "Maker"\n${props === undefined ? "" : `props = ${props}\n`}`;

@@ -4,26 +4,15 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects, services } from "../lib/toml.mjs";
 
 const worker = readFileSync(new URL("rpc.js", import.meta.url), "utf8");
 const config = (flags) => `name = "rpc"
 main = "index.js"
 compatibility_date = "2026-08-22"
 compatibility_flags = ${JSON.stringify(flags)}
-[[services]]
-binding = "SERVICE"
-service = "rpc"
-entrypoint = "Service"
-[[durable_objects.bindings]]
-name = "THING"
-class_name = "Thing"
-[[durable_objects.bindings]]
-name = "BARE"
-class_name = "Bare"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Thing", "Bare"]
-`;
+${services({ SERVICE: { service: "rpc", entrypoint: "Service" } })}
+${objects({ THING: "Thing", BARE: "Bare" })}`;
 
 async function start(flags) {
   const server = await serve(project({ "wrangler.toml": config(flags), "index.js": worker }), { data: tempDir() });

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { services } from "../lib/toml.mjs";
 
 const FLAG = '"allow_irrevocable_stub_storage"';
 
@@ -14,10 +15,7 @@ compatibility_flags = [${flag ? `${FLAG}, ` : ""}"service_binding_extra_handlers
 [[durable_objects.bindings]]
 name = "VAULT"
 class_name = "Vault"
-[[services]]
-binding = "OTHER"
-service = "other"
-entrypoint = "Minter"
+${services({ OTHER: { service: "other", entrypoint: "Minter" } })}
 [[migrations]]
 tag = "v1"
 new_sqlite_classes = ["Vault"]

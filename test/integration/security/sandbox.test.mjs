@@ -7,17 +7,12 @@ import path from "node:path";
 import { test } from "node:test";
 import { project, raw, serve, tempDir } from "../lib/server.mjs";
 import { command } from "../admin/lib.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const config = `name = "app"
 main = "src/index.js"
 compatibility_date = "2026-01-01"
-[[durable_objects.bindings]]
-name = "CELL"
-class_name = "Cell"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Cell"]
-`;
+${objects({ CELL: "Cell" })}`;
 const worker = (text) => `import { DurableObject } from "cloudflare:workers";
 export class Cell extends DurableObject { count() { return this.ctx.storage.kv.put("n", (this.ctx.storage.kv.get("n") ?? 0) + 1), this.ctx.storage.kv.get("n"); } }
 export default { async fetch(request, env) { return new Response("${text} " + await env.CELL.getByName("x").count()); } };`;

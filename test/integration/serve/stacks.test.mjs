@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { without } from "../lib/engine.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const off = without("stacks");
 let server;
@@ -13,13 +14,7 @@ before(async () => {
 main = "src/index.ts"
 compatibility_date = "2026-05-01"
 compatibility_flags = ["nodejs_compat"]
-[[durable_objects.bindings]]
-name = "THROWER"
-class_name = "Thrower"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Thrower"]
-`,
+${objects({ THROWER: "Thrower" })}`,
     "src/index.ts": `import { DurableObject } from "cloudflare:workers";
 import { inspect } from "node:util";
 import { cases } from "./cases";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../lib/server.mjs";
 import { casesProject, run } from "./cases.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const CONFIG = `
 [[d1_databases]]
@@ -14,13 +15,7 @@ binding = "SAME"
 database_id = "0000-1111"
 [[d1_databases]]
 binding = "OTHER"
-[[durable_objects.bindings]]
-name = "WRITER"
-class_name = "Writer"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Writer"]
-`;
+${objects({ WRITER: "Writer" })}`;
 
 const CASES = `
   all(env, sql, ...params) { return env.DB.prepare(sql).bind(...params.slice(0, -1)).all(); },

@@ -4,6 +4,7 @@ import http from "node:http";
 import { after, before, describe, test } from "node:test";
 import { serve } from "../lib/server.mjs";
 import { casesProject, run } from "./cases.mjs";
+import { objects } from "../lib/toml.mjs";
 
 const CONFIG = `
 [[kv_namespaces]]
@@ -11,13 +12,7 @@ binding = "KV"
 id = "first"
 [[kv_namespaces]]
 binding = "OTHER"
-[[durable_objects.bindings]]
-name = "WRITER"
-class_name = "Writer"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Writer"]
-`;
+${objects({ WRITER: "Writer" })}`;
 
 const CASES = `
   async put(env, key, value, options) { return (await env.KV.put(key, value, options)) === undefined; },

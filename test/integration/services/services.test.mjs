@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve, tempDir } from "../lib/server.mjs";
+import { objects, services } from "../lib/toml.mjs";
 
 const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
 const front = project({
@@ -14,32 +15,14 @@ compatibility_date = "2026-04-21"
 hosts = ["*"]
 [limits]
 cpu_ms = 300
-[[services]]
-binding = "BACK"
-service = "back"
+${services({ BACK: "back" })}
 [[services]]
 binding = "ADMIN"
 service = "back"
 entrypoint = "Admin"
 props = { user = "root", level = 3 }
-[[services]]
-binding = "PLAIN"
-service = "back"
-entrypoint = "plain"
-[[services]]
-binding = "MISSING"
-service = "back"
-entrypoint = "Nothing"
-[[services]]
-binding = "SELF"
-service = "front"
-[[durable_objects.bindings]]
-name = "BOX"
-class_name = "Box"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Box"]
-`,
+${services({ PLAIN: { service: "back", entrypoint: "plain" }, MISSING: { service: "back", entrypoint: "Nothing" }, SELF: "front" })}
+${objects({ BOX: "Box" })}`,
   "index.js": read("front.js"),
 });
 const back = project({

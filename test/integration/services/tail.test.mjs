@@ -5,33 +5,18 @@ import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
 import { ask } from "../admin/lib.mjs";
 import { cairn, project, serve } from "../lib/server.mjs";
+import { objects, queue, services } from "../lib/toml.mjs";
 
 const producer = project({
   "wrangler.toml": `name = "producer"
 main = "index.js"
 compatibility_date = "2026-03-01"
 compatibility_flags = ["nodejs_compat"]
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[durable_objects.bindings]]
-name = "FRAGILE"
-class_name = "Fragile"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room", "Fragile"]
+${objects({ ROOM: "Room", FRAGILE: "Fragile" })}
 [cairn.limits]
 object_idle_ms = 300
-[[services]]
-binding = "SELF"
-service = "producer"
-entrypoint = "Adder"
-[[queues.producers]]
-binding = "QUEUE"
-queue = "tailed"
-[[queues.consumers]]
-queue = "tailed"
-max_batch_timeout = 0
+${services({ SELF: { service: "producer", entrypoint: "Adder" } })}
+${queue("QUEUE", "tailed", { max_batch_timeout: 0 })}
 [triggers]
 crons = ["0 0 1 1 *"]
 [[tail_consumers]]

@@ -2,21 +2,14 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { project } from "../lib/server.mjs";
+import { objects } from "../lib/toml.mjs";
 
 export const WebSocket = createRequire(import.meta.url)("ws");
 export const worker = readFileSync(new URL("worker.js", import.meta.url), "utf8");
 export const config = (date, more = "") => `name = "sockets"
 main = "index.js"
 compatibility_date = "${date}"
-[[durable_objects.bindings]]
-name = "ROOM"
-class_name = "Room"
-[[durable_objects.bindings]]
-name = "PLAIN"
-class_name = "Plain"
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["Room", "Plain"]
+${objects({ ROOM: "Room", PLAIN: "Plain" })}
 ${more}`;
 export const makeProject = (date = "2026-05-01", more = "") => project({ "wrangler.toml": config(date, more), "index.js": worker });
 

@@ -48,12 +48,7 @@ static struct cn_disk *open_lane(void)
     script->consumer_count = 1;
     lane.deployment = cn_deployment_new();
     cn_deployment_add(lane.deployment, script);
-    lane.background = (struct cn_background){.loop = &rig.loop,
-                                             .node = rig.node,
-                                             .objects = &rig.lane,
-                                             .draining = &lane.draining,
-                                             .deployment = &lane.deployment,
-                                             .send = keep_event};
+    lane.background = service_rig_background(&rig, &lane.draining, &lane.deployment, keep_event);
     return disk;
 }
 

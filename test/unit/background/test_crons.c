@@ -46,12 +46,7 @@ static void open_lane(struct cn_disk *disk)
     script->cron_ns = rig.ns;
     lane.deployment = cn_deployment_new();
     cn_deployment_add(lane.deployment, script);
-    lane.background = (struct cn_background){.loop = &rig.loop,
-                                             .node = rig.node,
-                                             .objects = &rig.lane,
-                                             .draining = &lane.draining,
-                                             .deployment = &lane.deployment,
-                                             .send = keep_event};
+    lane.background = service_rig_background(&rig, &lane.draining, &lane.deployment, keep_event);
 }
 
 static void close_lane(void)

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "net/trust.h"
+#include "test/lib/deflated.h"
 #include "test/lib/origin.h"
 #include "test/lib/seen.h"
 #include "test/lib/test.h"
@@ -384,27 +385,11 @@ TEST(client, a_paused_download_stops_and_goes_on)
 
 /* ---- content codings ---- */
 
-static struct cn_buf gzip_of(const void *bytes, size_t size)
-{
-    z_stream z = {0};
-    deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-    struct cn_buf out = {0};
-    cn_buf_reserve(&out, deflateBound(&z, size));
-    z.next_in = (Bytef *)bytes;
-    z.avail_in = (uInt)size;
-    z.next_out = out.data;
-    z.avail_out = (uInt)out.capacity;
-    CHECK_INT(Z_STREAM_END, deflate(&z, Z_FINISH));
-    out.size = z.total_out;
-    deflateEnd(&z);
-    return out;
-}
-
 static void send_gzip(struct origin_conn *conn, size_t plain_size, size_t cut)
 {
     char *plain = cn_alloc(plain_size);
     memset(plain, 'z', plain_size);
-    struct cn_buf coded = gzip_of(plain, plain_size);
+    struct cn_buf coded = deflated(plain, plain_size, DEFLATED_GZIP);
     cn_free(plain);
     coded.size -= cut;
     origin_print(conn, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n",

@@ -76,51 +76,57 @@ TEST(node_db, work_that_fails_leaves_nothing_not_even_with_the_first_schema)
     cn_store_close(store);
 }
 
+struct pair {
+    struct cn_store *store;
+    struct cn_node_db *own;
+};
+
+static struct pair open_on(struct simdisk *sim)
+{
+    struct cn_store_config config = {.disk = simdisk_disk(sim), .segment_size = 1 << 20};
+    struct pair pair;
+    struct cn_err err;
+    CHECK_INT(0, cn_store_open(&config, &pair.store, &err));
+    CHECK_INT(0, cn_node_db_open(pair.store, &pair.own, &err));
+    return pair;
+}
+
+static void close_pair(struct pair *pair)
+{
+    cn_node_db_close(pair->own);
+    cn_store_close(pair->store);
+}
+
 TEST(node_db, what_was_done_survives_a_loss_of_power)
 {
     struct simdisk *sim = simdisk_new();
-    struct cn_store_config config = {.disk = simdisk_disk(sim), .segment_size = 1 << 20};
-    struct cn_store *store;
-    struct cn_node_db *own;
     struct cn_err err;
     int calls = 0;
-    CHECK_INT(0, cn_store_open(&config, &store, &err));
-    CHECK_INT(0, cn_node_db_open(store, &own, &err));
+    struct pair pair = open_on(sim);
     for (int i = 1; i <= 3; i++) {
-        CHECK_INT(0, cn_node_db_run(own, insert_row, &calls, &err));
+        CHECK_INT(0, cn_node_db_run(pair.own, insert_row, &calls, &err));
         struct simdisk *found = simdisk_crash(sim, (uint64_t)i);
-        struct cn_store *again;
-        struct cn_node_db *theirs;
-        config.disk = simdisk_disk(found);
-        CHECK_INT(0, cn_store_open(&config, &again, &err));
-        CHECK_INT(0, cn_node_db_open(again, &theirs, &err));
-        CHECK_INT(i, rows(theirs));
-        cn_node_db_close(theirs);
-        cn_store_close(again);
+        struct pair again = open_on(found);
+        CHECK_INT(i, rows(again.own));
+        close_pair(&again);
         simdisk_free(found);
     }
-    cn_node_db_close(own);
-    cn_store_close(store);
+    close_pair(&pair);
     simdisk_free(sim);
 }
 
 TEST(node_db, a_log_that_has_failed_is_said_to_whoever_waits_for_it)
 {
     struct simdisk *sim = simdisk_new();
-    struct cn_store_config config = {.disk = simdisk_disk(sim), .segment_size = 1 << 20};
-    struct cn_store *store;
-    struct cn_node_db *own;
     struct cn_err err;
     int calls = 0;
-    CHECK_INT(0, cn_store_open(&config, &store, &err));
-    CHECK_INT(0, cn_node_db_open(store, &own, &err));
-    CHECK_INT(0, cn_node_db_run(own, insert_row, &calls, &err));
+    struct pair pair = open_on(sim);
+    CHECK_INT(0, cn_node_db_run(pair.own, insert_row, &calls, &err));
     simdisk_set_fault(
         sim, &(struct simdisk_fault){.kinds = SIMDISK_SYNC, .at = 1, .code = -EIO, .sticky = true});
-    CHECK(cn_node_db_run(own, insert_row, &calls, &err) < 0);
+    CHECK(cn_node_db_run(pair.own, insert_row, &calls, &err) < 0);
     CHECK(err.text[0]);
     simdisk_set_fault(sim, &(struct simdisk_fault){0});
-    cn_node_db_close(own);
-    cn_store_close(store);
+    close_pair(&pair);
     simdisk_free(sim);
 }

@@ -199,6 +199,16 @@ static void evict(struct world *world)
     UNTIL(world, (cn_object_lane_evict(&world->lane, 10), world->destroyed > before));
 }
 
+/* A client whose object is busy with what it said. */
+static void begin_parked(struct world *world, struct client *a)
+{
+    begin(world);
+    join(world, a, JOIN);
+    park = true;
+    say(a, "slow");
+    UNTIL(world, parked);
+}
+
 TEST(object_socket, an_evicted_object_keeps_its_sockets_and_wakes_up)
 {
     struct world world;
@@ -385,11 +395,7 @@ TEST(object_socket, K3_a_client_is_held_back_while_its_object_is_busy)
 {
     struct world world;
     struct client a;
-    begin(&world);
-    join(&world, &a, JOIN);
-    park = true;
-    say(&a, "slow");
-    UNTIL(&world, parked);
+    begin_parked(&world, &a);
     char *large = cn_alloc(100001);
     memset(large, 'x', 100000);
     large[100000] = 0;
@@ -478,11 +484,7 @@ TEST(object_socket, what_is_sent_to_a_socket_that_has_gone_is_dropped)
 {
     struct world world;
     struct client a;
-    begin(&world);
-    join(&world, &a, JOIN);
-    park = true;
-    say(&a, "slow");
-    UNTIL(&world, parked);
+    begin_parked(&world, &a);
     struct cn_object *object = parked->object;
     struct cn_ws_end *end = joining;
     cn_object_enter(object);

@@ -92,14 +92,22 @@ static int add(struct service_rig *rig, unsigned op, int64_t n, int64_t *sum)
     return code;
 }
 
-TEST(service, answers_and_keeps)
+/* A fresh one, whose sum is 2. */
+static struct cn_disk *open_with_two(struct service_rig *rig)
 {
-    struct service_rig rig;
     struct cn_disk *disk = storetest_disk();
     int64_t sum;
     step_count = 1;
-    service_rig_open(&rig, disk, &adder, "$test/a");
-    CHECK_INT(0, add(&rig, ADD, 2, &sum));
+    service_rig_open(rig, disk, &adder, "$test/a");
+    CHECK_INT(0, add(rig, ADD, 2, &sum));
+    return disk;
+}
+
+TEST(service, answers_and_keeps)
+{
+    struct service_rig rig;
+    int64_t sum;
+    struct cn_disk *disk = open_with_two(&rig);
     CHECK_INT(CN_ELIMIT, add(&rig, FAIL, 100, &sum));
     CHECK_INT(0, add(&rig, ADD, 3, &sum));
     CHECK_INT(5, sum);
@@ -114,11 +122,7 @@ TEST(service, answers_and_keeps)
 TEST(service, schema_goes_forward_only)
 {
     struct service_rig rig;
-    struct cn_disk *disk = storetest_disk();
-    int64_t sum;
-    step_count = 1;
-    service_rig_open(&rig, disk, &adder, "$test/a");
-    CHECK_INT(0, add(&rig, ADD, 2, &sum));
+    struct cn_disk *disk = open_with_two(&rig);
     service_rig_close(&rig);
     step_count = 2; /* a new version: the table gets a second column, so one value is too few */
     service_rig_open(&rig, disk, &adder, "$test/a");
