@@ -37,6 +37,31 @@ export function missing(file, text, files, bases = new Set([...files].map((each)
   return found;
 }
 
+/** What a heading becomes in an address. */
+const anchor = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_ -]/gu, "").replaceAll(" ", "-");
+
+/** [{ line, name }] of what a document names in other ways: links and their anchors, programs below build/, patterns such as a/x_*.c. */
+export function missingLinks(file, text, files, read = (name) => readFileSync(name, "utf8")) {
+  const found = [];
+  const all = [...files];
+  const headings = (name) => new Set([...read(name).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchor(heading)));
+  prose(file, text).split("\n").forEach((line, i) => {
+    for (const [, link] of line.matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)) {
+      const [target, place] = link.split("#");
+      const name = target ? path.normalize(path.join(path.dirname(file), target)).replace(/\/$/, "") : file;
+      const known = files.has(name) || all.some((each) => each.startsWith(`${name}/`));
+      if (!known || (place && name.endsWith(".md") && !headings(name).has(place))) found.push({ line: i + 1, name: link });
+    }
+    for (const [name, kind, rest] of line.matchAll(/\bbuild\/(unit|crash|bench|replay)\/([\w/]+)/g))
+      if (!files.has(`test/${kind === "replay" ? "fuzz" : kind}/${rest}.c`)) found.push({ line: i + 1, name });
+    for (const [name] of line.matchAll(/(?<![\w@$<>*{}/.-])[\w-]+(?:\/[\w*-]+)*\/[\w-]*\*[\w*-]*(?:\.\w+)*\.(?:c|h|mjs|js)\b/g)) {
+      const pattern = new RegExp(`^${name.replaceAll(".", "\\.").replaceAll("*", "[^/]*")}$`);
+      if (!STARTS.some((start) => all.some((each) => each.startsWith(start && `${start}/`) && pattern.test(start ? each.slice(start.length + 1) : each)))) found.push({ line: i + 1, name });
+    }
+  });
+  return found;
+}
+
 /** Names that are not of this tree: of projects that are served, of the engine, of what the border's tool makes. FILE.c and the like are no names. */
 const ELSEWHERE = new Set(["_worker.js", "StringImpl.h", "OpaqueJSString.h", "build/border/check.c", "file.c", "turns.c", "x.js", "./x.js", "test/integration/security/x.test.mjs", "test/integration/a/x.test.mjs"]);
 const isOther = (name) => ELSEWHERE.has(name) || /(^|[/_-])([A-Z]{3,}|OUT-parts)\.\w+$|^Node\.js$|(^|\/)OUT\//.test(name);
@@ -47,8 +72,10 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const all = new Set(files);
   const bases = new Set(files.map((each) => path.basename(each)));
   let count = 0;
-  for (const file of files.filter((each) => /^(README|SECURITY)\.md$|^docs\/.*\.md$|^(src|prelude|tools)\/.*\.(c|h|js|mjs|ts)$/.test(each))) {
-    for (const { line, name } of missing(file, readFileSync(file, "utf8"), all, bases)) {
+  for (const file of files.filter((each) => /^(README|SECURITY|CHANGELOG)\.md$|^docs\/.*\.md$|^(src|prelude|tools)\/.*\.(c|h|js|mjs|ts)$/.test(each))) {
+    const text = readFileSync(file, "utf8");
+    const links = file.endsWith(".md") ? missingLinks(file, text, all) : [];
+    for (const { line, name } of [...missing(file, text, all, bases), ...links]) {
       if (isOther(name)) continue;
       console.log(`${file}:${line}: there is no file ${name}`);
       count++;

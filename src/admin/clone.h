@@ -4,7 +4,8 @@
  * What JSON has becomes that. The rest becomes an object with one member whose name
  * begins with a dollar sign:
  *
- *     {"$undefined":true}  {"$number":"NaN"}  {"$bigint":"0x1f"}  {"$date":ms}  {"$regexp":"/a/g"}
+ *     {"$undefined":true}  {"$number":"NaN"}  {"$bigint":"0x1f"}  {"$date":ms}
+ * {"$regexp":["a","g"]}
  *     {"$map":[[k,v],...]}  {"$set":[...]}  {"$bytes":"base64"}  {"$error":{...}}  {"$ref":n}
  *
  * and bytes that cannot be read (damage, a class of a later version) {"$raw":"base64"}.

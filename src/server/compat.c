@@ -252,6 +252,11 @@ const char *cn_compat_suggest(const char *name)
     return cn_suggest(name, name_at, NULL);
 }
 
+static int two_digits(const char *text)
+{
+    return (text[0] - '0') * 10 + text[1] - '0';
+}
+
 bool cn_compat_date_valid(const char *date)
 {
     static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -260,8 +265,10 @@ bool cn_compat_date_valid(const char *date)
     for (int i = 0; i < 10; i++)
         if (i == 4 || i == 7 ? date[i] != '-' : date[i] < '0' || date[i] > '9')
             return false;
-    int month = (date[5] - '0') * 10 + date[6] - '0', day = (date[8] - '0') * 10 + date[9] - '0';
-    return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+    int month = two_digits(date + 5), day = two_digits(date + 8);
+    int century = two_digits(date), of_century = two_digits(date + 2);
+    bool leap = of_century % 4 == 0 && (of_century != 0 || century % 4 == 0);
+    return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1] - (month == 2 && !leap);
 }
 
 bool cn_compat_is_on(const char *enable, const char *date, const char *const *given,

@@ -1,0 +1,244 @@
+// Tests mirror src/ down to the file: src/ROOM/FILE.c is tested by test/unit/ROOM/test_FILE.c, or it stands in the table below
+// with its reason and the tests that cover it. Part of `make lint`; `node tools/lint-mirror.mjs --gap` counts by room.
+//
+// A row goes when its file gets a test of its own, and a row whose file or whose tests are gone is a complaint, so the
+// table says what is true and only shrinks.
+import { existsSync, readdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+/**
+ * Parts of a whole that is tested as one, by its own unit test: nobody calls them but the whole.
+ * The file (below src/) -> the unit test (below test/unit/).
+ */
+const PARTS = {
+  "analytics/asql_aggregate.c": "analytics/test_asql.c",
+  "analytics/asql_compile.c": "analytics/test_asql.c",
+  "analytics/asql_format.c": "analytics/test_asql.c",
+  "analytics/asql_function.c": "analytics/test_asql.c",
+  "analytics/asql_parse.c": "analytics/test_asql.c",
+  "analytics/asql_run.c": "analytics/test_asql.c",
+  "analytics/asql_value.c": "analytics/test_asql.c",
+  "analytics/points_scan.c": "analytics/test_points.c",
+  "bindings/webcrypto_asymmetric.c": "bindings/test_webcrypto.c",
+  "bindings/webcrypto_keys.c": "bindings/test_webcrypto.c",
+  "bindings/webcrypto_symmetric.c": "bindings/test_webcrypto.c",
+  "net/http_conn.c": "net/test_server.c",
+  "net/http_response.c": "net/test_server.c",
+  "net/stream.c": "net/test_server.c",
+  "net/ws_client.c": "net/test_ws_conn.c",
+  "server/classes.c": "server/test_migrate.c",
+  "server/config_keys.c": "server/test_config.c",
+  "server/confnode.c": "server/test_toml.c",
+  "server/confscan.c": "server/test_toml.c",
+  "server/offline.c": "cli/test_offline.c",
+  "server/offline_lane.c": "cli/test_offline.c",
+  "server/schema.c": "server/test_config.c",
+  "service/cron/cron.c": "background/test_crons.c",
+  "service/d1/d1_run.c": "service/d1/test_d1.c",
+  "service/queue/queue_call.c": "service/queue/test_queue.c",
+  "service/queue/queue_peek.c": "service/queue/test_queue.c",
+  "service/queue/queue_state.c": "service/queue/test_queue.c",
+  "service/r2/r2_upload.c": "service/r2/test_r2.c",
+  "service/r2/r2_writer.c": "service/r2/test_r2.c",
+  "store/archive.c": "store/test_history.c",
+  "store/authorizer.c": "store/test_database.c",
+  "store/check.c": "store/test_damage.c",
+  "store/diskvfs.c": "store/test_catalog.c",
+  "store/image.c": "store/test_store.c",
+  "store/imagefile.c": "store/test_store.c",
+  "store/segment.c": "store/test_log.c",
+  "store/sqlite.c": "store/test_database.c",
+  "store/sqlite/engine.c": "store/test_database.c",
+  "store/sqlite_memory.c": "store/test_database.c",
+  "store/statement.c": "store/test_database.c",
+  "store/sums.c": "store/test_damage.c",
+  "store/vfs.c": "store/test_database.c",
+  "store/walk.c": "store/test_history.c",
+  "store/writeback.c": "store/test_checkpoint.c",
+};
+
+/** Glue: converts, calls, converts back, or prints. -> why, and the tests that cover it (below test/). */
+const GLUE = {
+  "service/analytics/analytics.c": ["a table", "integration/services/analytics-engine.test.mjs"],
+  "admin/control_backup.c": ["calls store/backup.c", "integration/admin/backup.test.mjs"],
+  "admin/control_deploy.c": ["calls what server/ has given", "integration/cli/reload.test.mjs"],
+  "admin/control_objects.c": ["calls object/access.h", "integration/admin/objects.test.mjs"],
+  "admin/control_services.c": ["lists", "integration/admin/services.test.mjs"],
+  "admin/dashboard.c": ["files of the binary", "integration/admin/dashboard.test.mjs"],
+  "background/background.c": ["a table", "integration/services/cron.test.mjs", "integration/services/queues.test.mjs"],
+  "base/assert.c": ["prints and aborts", "integration/cli/commands.test.mjs"],
+  "base/counter.c": ["two tables of bounds", "integration/admin/metrics.test.mjs"],
+  "bindings/all.c": ["a table", "integration/serve/handlers.test.mjs"],
+  "bindings/assets.c": ["converts, calls, converts back", "integration/services/assets.test.mjs"],
+  "bindings/compression.c": ["converts, calls, converts back", "conformance/web/compression-stream.test.js"],
+  "bindings/console.c": ["converts, calls, converts back", "integration/admin/logs.test.mjs"],
+  "bindings/dispatch.c": ["converts, calls, converts back", "integration/services/services.test.mjs"],
+  "bindings/encoding.c": ["converts, calls, converts back", "conformance/web/text-encoding.test.js"],
+  "bindings/fetch.c": ["converts, calls, converts back", "integration/security/limits.test.mjs"],
+  "bindings/html.c": ["converts, calls, converts back", "conformance/web/html-rewriter.test.js"],
+  "bindings/http.c": ["converts, calls, converts back", "integration/serve/handlers.test.mjs"],
+  "bindings/localcall.c": ["converts, calls, converts back", "integration/objects/objects.test.mjs"],
+  "bindings/multipart.c": ["converts, calls, converts back", "conformance/web/form-data.test.js"],
+  "bindings/node.c": ["converts, calls, converts back", "conformance/node/misc.test.js"],
+  "bindings/node_crypto.c": ["converts, calls, converts back", "conformance/node/crypto.test.js"],
+  "bindings/node_dh.c": ["converts, calls, converts back", "conformance/node/crypto.test.js"],
+  "bindings/node_keys.c": ["converts, calls, converts back", "conformance/node/crypto-keys.test.js"],
+  "bindings/node_x509.c": ["converts, calls, converts back", "conformance/node/crypto-keys.test.js"],
+  "bindings/node_zlib.c": ["converts, calls, converts back", "conformance/node/zlib.test.js"],
+  "bindings/object.c": ["converts, calls, converts back", "integration/objects/objects.test.mjs"],
+  "bindings/restore.c": ["converts, calls, converts back", "integration/objects/recovery.test.mjs"],
+  "bindings/service_call.c": ["converts, calls, converts back", "integration/services/kv.test.mjs"],
+  "bindings/sockets.c": ["converts, calls, converts back", "integration/serve/sockets.test.mjs"],
+  "bindings/storage.c": ["converts, calls, converts back", "integration/objects/surface.test.mjs"],
+  "bindings/timers.c": ["converts, calls, converts back", "integration/security/limits.test.mjs"],
+  "bindings/trace.c": ["converts, calls, converts back", "integration/services/tail.test.mjs"],
+  "bindings/turn.c": ["converts, calls, converts back", "integration/objects/turns.test.mjs"],
+  "bindings/url.c": ["converts, calls, converts back", "conformance/web/url.test.js"],
+  "bindings/websocket.c": ["converts, calls, converts back", "integration/websockets/websockets.test.mjs"],
+  "cli/cmd_backup.c": ["arguments, a call, what is printed", "integration/admin/backup.test.mjs"],
+  "cli/cmd_build.c": ["arguments, a call, what is printed", "integration/cli/bundle.test.mjs"],
+  "cli/cmd_check.c": ["arguments, a call, what is printed", "integration/cli/damage.test.mjs"],
+  "cli/cmd_dashboard.c": ["arguments, a call, what is printed", "integration/admin/listener.test.mjs"],
+  "cli/cmd_deploy.c": ["arguments, a call, what is printed", "integration/cli/reload.test.mjs"],
+  "cli/cmd_new.c": ["arguments, a call, what is printed", "integration/cli/commands.test.mjs"],
+  "cli/cmd_objects.c": ["arguments, a call, what is printed", "integration/admin/objects.test.mjs"],
+  "cli/cmd_replay.c": ["arguments, a call, what is printed", "integration/cli/replay.test.mjs"],
+  "cli/cmd_serve.c": ["arguments, a call, what is printed", "integration/serve/lifecycle.test.mjs"],
+  "cli/cmd_tail.c": ["arguments, a call, what is printed", "integration/admin/tail.test.mjs"],
+  "cli/cmd_version.c": ["arguments, a call, what is printed", "integration/cli/engine.test.mjs"],
+  "cli/main.c": ["the list of commands", "integration/cli/commands.test.mjs"],
+  "cli/print.c": ["prints tables", "integration/cli/data.test.mjs"],
+  "cli/progress.c": ["draws a bar", "integration/cli/data.test.mjs"],
+  "cli/verb.c": ["picks a verb", "integration/cli/commands.test.mjs"],
+  "net/curl_lazy.c": ["loads libcurl with the first call", "integration/admin/egress.test.mjs"],
+  "server/data.c": ["opens the parts of a data directory", "integration/cli/data.test.mjs"],
+  "server/enter_sandbox.c": ["lists what base/sandbox.c is to allow", "integration/security/sandbox.test.mjs"],
+  "server/run.c": ["puts the parts of a server together", "integration/serve/lifecycle.test.mjs", "integration/serve/activation.test.mjs"],
+  "server/serve.c": ["the loop of a server: signals to calls", "integration/serve/lifecycle.test.mjs", "integration/cli/reload.test.mjs"],
+  "worker/background.c": ["dispatch.h as background/ sees it", "integration/services/cron.test.mjs"],
+};
+
+/** What stands in every folder of a service beside the service itself is glue by its name: natives.c, control_browse.c. -> why. */
+const ROLES = {
+  natives: "converts, calls, converts back",
+  control: "a request of the control API, a call, what is answered",
+  command: "arguments, a call, what is printed",
+  config: "keys of the configuration to a binding",
+  metrics: "sums counters",
+};
+/** They are covered by test/integration/services/, by a file whose name begins with the service's; or by these (below test/). */
+const ELSEWHERE = { ai: "integration/projects/bindings.test.mjs", hyperdrive: "integration/projects/bindings.test.mjs" };
+const servicesTests = () => readdirSync("test/integration/services").filter((name) => name.endsWith(".test.mjs"));
+
+/** The rows of those files that have no test of their own. */
+export function roles(sources, exists, tests = servicesTests()) {
+  const rows = {};
+  for (const file of sources) {
+    const [, service, role] = /^service\/(\w+)\/([a-z]+)(?:_\w+)?\.c$/.exec(file) ?? [];
+    if (!Object.hasOwn(ROLES, role ?? "") || exists(mirror(file))) continue;
+    const found = tests.find((name) => name.startsWith(service));
+    const test = ELSEWHERE[service] ?? (found && `integration/services/${found}`);
+    if (test) rows[file] = [ROLES[role], test];
+  }
+  return rows;
+}
+
+/** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
+const OWED = {
+  "js/engine/dates.c": ["integration/cli/engine.test.mjs"],
+  "server/service_config.c": ["integration/projects/bindings.test.mjs"],
+  "admin/admin.c": ["integration/admin/listener.test.mjs"],
+  "admin/control_sql.c": ["integration/admin/security.test.mjs"],
+  "admin/job.c": ["integration/admin/services.test.mjs"],
+  "admin/metrics.c": ["integration/admin/metrics.test.mjs"],
+  "admin/metrics_text.c": ["integration/admin/metrics.test.mjs"],
+  "admin/otlp_json.c": ["integration/admin/otlp.test.mjs"],
+  "admin/tail.c": ["integration/admin/tail.test.mjs"],
+  "assets/answer.c": ["integration/services/assets.test.mjs"],
+  "assets/assets.c": ["integration/services/assets.test.mjs"],
+  "assets/http.c": ["integration/services/assets.test.mjs"],
+  "assets/types.c": ["integration/services/assets.test.mjs"],
+  "cli/recording.c": ["integration/cli/replay.test.mjs", "fuzz/fuzz_recording.c"],
+  "html/selector.c": ["conformance/web/html-rewriter.test.js", "fuzz/fuzz_html.c"],
+  "html/tokenizer.c": ["conformance/web/html-rewriter.test.js", "fuzz/fuzz_html.c"],
+  "js/engine/clock.c": ["integration/cli/engine.test.mjs"],
+  "js/engine/lock.c": ["integration/cli/engine.test.mjs"],
+  "js/engine/memory.c": ["integration/cli/engine.test.mjs"],
+  "js/engine/names.c": ["integration/security/cpu.test.mjs"],
+  "js/engine/patch.c": ["integration/cli/engine.test.mjs"],
+  "js/engine/stacks.c": ["integration/serve/stacks.test.mjs"],
+  "js/engine/stop.c": ["integration/security/cpu.test.mjs"],
+  "js/engine/string8.c": ["integration/cli/engine.test.mjs"],
+  "js/handle.c": ["integration/objects/stale.test.mjs"],
+  "js/vm.c": ["integration/serve/limits.test.mjs"],
+  "js/work.c": ["integration/serve/handlers.test.mjs"],
+  "server/adminconf.c": ["integration/admin/listener.test.mjs"],
+  "server/build_command.c": ["integration/projects/build-command.test.mjs"],
+  "server/bundle.c": ["integration/cli/bundle.test.mjs"],
+  "server/bundler.c": ["integration/cli/bundle.test.mjs"],
+  "server/deploy.c": ["integration/cli/reload.test.mjs"],
+  "server/deploy_classes.c": ["integration/objects/lifecycle.test.mjs"],
+  "server/deploy_env.c": ["integration/projects/bindings.test.mjs"],
+  "server/deploy_tail.c": ["integration/services/tail.test.mjs"],
+  "server/findconf.c": ["integration/projects/config.test.mjs"],
+  "server/monitor.c": ["integration/security/cpu.test.mjs"],
+  "server/otlpconf.c": ["integration/admin/otlp.test.mjs"],
+  "server/project.c": ["integration/projects/config.test.mjs"],
+  "server/systemd.c": ["integration/serve/activation.test.mjs"],
+  "server/watch.c": ["integration/cli/reload.test.mjs"],
+  "service/pool.c": ["integration/services/d1.test.mjs"],
+  "service/ratelimit/ratelimit.c": ["integration/services/ratelimit.test.mjs"],
+  "store/dump.c": ["integration/services/d1export.test.mjs"],
+  "text/decoder.c": ["conformance/web/text-encoding.test.js", "fuzz/fuzz_text_decoder.c"],
+  "worker/dispatch.c": ["integration/services/services.test.mjs"],
+  "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
+  "worker/runtime.c": ["integration/serve/handlers.test.mjs"],
+  "worker/websocket.c": ["integration/websockets/lifecycle.test.mjs"],
+  "worker/ws_bridge.c": ["integration/websockets/websockets.test.mjs"],
+};
+
+/** What is wrong with the tables, given the files of the tree: a list of sentences. */
+export function complaints(sources, exists, tables = { PARTS, GLUE: { ...GLUE, ...roles(sources, exists) }, OWED }) {
+  const found = [];
+  const rows = new Map();
+  for (const [table, entries] of Object.entries(tables))
+    for (const [file, value] of Object.entries(entries)) {
+      if (rows.has(file)) found.push(`tools/lint-mirror.mjs: ${file} stands there twice`);
+      const tests = table === "PARTS" ? [`unit/${value}`] : table === "GLUE" ? value.slice(1) : value;
+      rows.set(file, tests);
+      if (!sources.includes(file)) found.push(`tools/lint-mirror.mjs: there is no src/${file}`);
+      if (tests.length === 0) found.push(`tools/lint-mirror.mjs: ${file} names no test that covers it`);
+      for (const test of tests) if (!exists(`test/${test}`)) found.push(`tools/lint-mirror.mjs: ${file}: there is no test/${test}`);
+    }
+  for (const file of sources) {
+    const test = mirror(file);
+    if (exists(test) && rows.has(file)) found.push(`tools/lint-mirror.mjs: ${file} has its own ${test}: take its row out`);
+    if (!exists(test) && !rows.has(file)) found.push(`src/${file}: has no ${test} (nor a row in tools/lint-mirror.mjs)`);
+  }
+  return found;
+}
+
+/** The unit test of a file of src/. */
+export const mirror = (file) => `test/unit/${file.replace(/([^/]+)\.c$/, "test_$1.c")}`;
+
+function show(sources) {
+  const rooms = new Map();
+  const glue = { ...GLUE, ...roles(sources, existsSync) };
+  for (const file of sources) {
+    const room = file.split("/")[0];
+    const counts = rooms.get(room) ?? { files: 0, tested: 0, parts: 0, glue: 0, owed: 0 };
+    counts.files++;
+    counts[existsSync(mirror(file)) ? "tested" : file in PARTS ? "parts" : file in glue ? "glue" : "owed"]++;
+    rooms.set(room, counts);
+  }
+  console.table(Object.fromEntries(rooms));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  process.chdir(new URL("..", import.meta.url).pathname);
+  const sources = readdirSync("src", { recursive: true }).filter((name) => name.endsWith(".c")).sort();
+  if (process.argv[2] === "--gap") show(sources);
+  const found = complaints(sources, existsSync);
+  for (const line of found) console.log(line);
+  process.exitCode = found.length > 0 ? 1 : 0;
+}
