@@ -64,7 +64,7 @@ export function missingLinks(file, text, files, read = (name) => readFileSync(na
 
 /** Names that are not of this tree: of projects that are served, of the engine, of what the border's tool makes. FILE.c and the like are no names. */
 const ELSEWHERE = new Set(["_worker.js", "StringImpl.h", "OpaqueJSString.h", "build/border/check.c", "file.c", "turns.c", "x.js", "./x.js", "test/integration/security/x.test.mjs", "test/integration/a/x.test.mjs"]);
-const isOther = (name) => ELSEWHERE.has(name) || /(^|[/_-])([A-Z]{3,}|OUT-parts)\.\w+$|^Node\.js$|(^|\/)OUT\//.test(name);
+const isOther = (name) => ELSEWHERE.has(name) || /(^|[/_-])([A-Z]{3,}|OUT-parts)\.\w+$|^(Node|Next)\.js$|(^|\/)OUT\//.test(name);
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   process.chdir(new URL("..", import.meta.url).pathname);
