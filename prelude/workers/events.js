@@ -1,7 +1,7 @@
 // Events that do not come by HTTP (src/worker/dispatch.h): calls of other workers, and what the
 // server itself has for a handler.
 //
-// A new kind of event is an entry of `kinds`: (entry, argument, handle), where `argument` is what was
+// A new kind of event is an entry of `kinds`: (entry, argument, asker), where `argument` is what was
 // serialized (or undefined); it answers by replyWith().
 import { currentTrace } from "../internal/turn.js";
 import { deserialize } from "../internal/serialize.js";
@@ -10,19 +10,19 @@ import { Entry } from "./entrypoint.js";
 import { decodeIncoming, encodeResponse, isResponse } from "./object/fetch-values.js";
 import { native } from "../internal/native.js";
 import { handleScheduled } from "./scheduled.js";
-import { CARRIED, IN_PROPS, Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
+import { CARRIED, Dispatcher, IN_PROPS, Lifetime, answer, answerWorkerTarget, failCall, replyWith } from "./object/rpc.js";
 import extra from "part:./service/extra.js";
 import queue from "part:./service/queue.js";
 import tail from "part:./tail.js";
 import trace from "part:../internal/trace.js";
 
 const kinds = {
-  async fetch(entry, parts, handle) {
+  async fetch(entry, parts, asker) {
     const { request, abort } = decodeIncoming(parts);
     if (currentTrace() !== 0) trace().noteRequest(request);
     const response = await entry.handle("fetch", request);
     if (currentTrace() !== 0 && isResponse(response)) trace().noteStatus(response.status);
-    replyWith(-handle, encodeResponse(response), abort);
+    replyWith(asker, encodeResponse(response), abort);
   },
 };
 
@@ -37,34 +37,35 @@ export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
     return;
   }
   const context = newContext(handle, props === undefined ? {} : deserialize(props, IN_PROPS));
-  run(handle, context, kind, entrypoint, method, bytes).then(
+  const asker = new Dispatcher(handle);
+  run(asker, context, kind, entrypoint, method, bytes).then(
     () => contextAnswered(context),
     (error) => {
-      failCall(-handle, error);
+      failCall(asker, error);
       contextAnswered(context);
     },
   );
 }
 
-async function run(handle, context, kind, entrypoint, method, bytes) {
-  const entry = new Entry(entrypoint, context, handle);
+async function run(asker, context, kind, entrypoint, method, bytes) {
+  const entry = new Entry(entrypoint, context, asker.event);
   if (kind === "rpc") {
     if (currentTrace() !== 0) trace().noteCall(method);
     const path = method.split(".");
     const lifetime = new Lifetime();
     bindLifetime(context, lifetime);
-    return answer(-handle, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
+    return answer(asker, entry.rpcTarget(path[0]), path, bytes, true, lifetime);
   }
   if (kind === "handler") {
     const args = deserialize(bytes, CARRIED);
-    replyWith(-handle, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args)));
+    replyWith(asker, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args)));
     return;
   }
   if (plainKinds[kind] !== undefined) {
     const result = await plainKinds[kind](entry, bytes);
     if (kind === "scheduled") await contextSettled(context); // they are part of the run, and of how it ended
-    native.eventReply(handle, result, false);
+    asker.reply(result);
     return;
   }
-  await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes, CARRIED), handle);
+  await kinds[kind](entry, bytes === undefined ? undefined : deserialize(bytes, CARRIED), asker);
 }

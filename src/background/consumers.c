@@ -60,7 +60,7 @@ static void ask(struct consumer *consumer)
     call->lease_ms = CN_QUEUE_LEASE_MS;
     call->policy = (struct cn_queue_policy){settings->max_retries, settings->retry_delay_s,
                                             settings->dead_letters};
-    call->base.call.data = consumer;
+    call->base.call.envelope.data = consumer;
     consumer->receiving = true;
     cn_service_call_send(&call->base, consumer->background->objects, on_received);
 }
@@ -76,9 +76,9 @@ static void on_retry(uv_timer_t *timer)
 
 static void on_settled(struct cn_service_call *call)
 {
-    if (call->call.err.code) /* the lease ends by itself, and the messages come again */
+    if (call->call.envelope.err.code) /* the lease ends by itself, and the messages come again */
         cn_warn("queue %s: a batch could not be settled: %s", call->call.ns->name,
-                call->call.err.text);
+                call->call.envelope.err.text);
     cn_service_call_free(call);
 }
 
@@ -178,13 +178,13 @@ static void dispatch_batch(struct consumer *consumer, const struct cn_queue_call
 static void on_received(struct cn_service_call *base)
 {
     struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
-    struct consumer *consumer = base->call.data;
+    struct consumer *consumer = base->call.envelope.data;
     struct cn_background *background = consumer->background;
     struct cn_consumers *all = background->consumers;
     consumer->receiving = false;
-    if (base->call.err.code) {
+    if (base->call.envelope.err.code) {
         if (!is_stopping(consumer)) {
-            cn_warn("queue %s: %s", base->call.ns->name, base->call.err.text);
+            cn_warn("queue %s: %s", base->call.ns->name, base->call.envelope.err.text);
             uv_timer_start(&all->timer, on_retry, RETRY_MS, 0);
         }
     } else if (!consumer->current || is_stopping(consumer)) {

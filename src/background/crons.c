@@ -103,14 +103,15 @@ static void end_run(struct run *run)
 
 static void warn_unrecorded(struct cn_service_call *call)
 {
-    if (call->call.err.code)
-        cn_warn("%s: a run could not be recorded: %s", call->call.ns->name, call->call.err.text);
+    if (call->call.envelope.err.code)
+        cn_warn("%s: a run could not be recorded: %s", call->call.ns->name,
+                call->call.envelope.err.text);
 }
 
 static void on_recorded(struct cn_service_call *call)
 {
     warn_unrecorded(call);
-    end_run(call->call.data);
+    end_run(call->call.envelope.data);
     cn_service_call_free(call);
 }
 
@@ -127,7 +128,7 @@ static void record(struct run *run, const char *outcome, const char *message,
     call->run = run->number;
     call->outcome = cn_strdup(outcome);
     call->message = message ? cn_strdup(message) : NULL;
-    call->base.call.data = run;
+    call->base.call.envelope.data = run;
     cn_service_call_send(&call->base, run->background->objects, done);
 }
 
@@ -169,12 +170,12 @@ static void dispatch_run(struct run *run)
 static void on_claimed(struct cn_service_call *base)
 {
     struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
-    struct run *run = base->call.data;
+    struct run *run = base->call.envelope.data;
     struct cn_background *background = run->background;
     bool stopping = *background->draining || (background->crons && background->crons->stopped);
     run->number = call->run;
-    if (base->call.err.code || !call->claimed || stopping) {
-        run->err = base->call.err;
+    if (base->call.envelope.err.code || !call->claimed || stopping) {
+        run->err = base->call.envelope.err;
         if (stopping)
             cn_err_set(&run->err, CN_ECLOSED, "the server is stopping");
         else if (run->err.code)
@@ -205,7 +206,7 @@ static struct run *start_run(struct cn_background *background, struct cn_namespa
     struct cn_cron_call *call = cn_cron_call_new(ns, CN_CRON_CLAIM, expression);
     call->scheduled_ms = scheduled_ms;
     call->manual = manual;
-    call->base.call.data = run;
+    call->base.call.envelope.data = run;
     cn_service_call_send(&call->base, background->objects, on_claimed);
     return run;
 }
@@ -272,14 +273,14 @@ static void on_timer(uv_timer_t *timer)
 static void on_opened(struct cn_service_call *base)
 {
     struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
-    struct trigger *trigger = base->call.data;
+    struct trigger *trigger = base->call.envelope.data;
     struct cn_background *background = trigger->background;
     int64_t now = now_ms(background);
     trigger->busy = false;
-    if (base->call.err.code)
+    if (base->call.envelope.err.code)
         cn_error("cron \"%s\" of %s does not run: %s", trigger->expression, trigger->script,
-                 base->call.err.text);
-    if (!base->call.err.code && trigger->current && !background->crons->stopped) {
+                 base->call.envelope.err.text);
+    if (!base->call.envelope.err.code && trigger->current && !background->crons->stopped) {
         int64_t missed = cn_cron_previous(&trigger->cron, now);
         if (missed > call->last_ms) {
             cn_info("cron \"%s\" of %s: a run was missed and is made up", trigger->expression,
@@ -329,7 +330,7 @@ static void add(struct cn_background *background, const struct cn_script *script
         cn_list_push_back(&background->crons->triggers, &trigger->link);
     }
     struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, expression);
-    call->base.call.data = trigger;
+    call->base.call.envelope.data = trigger;
     trigger->busy = true;
     cn_service_call_send(&call->base, background->objects, on_opened);
 }

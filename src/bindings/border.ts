@@ -21,6 +21,10 @@ export const enum Clock { TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQ
 export const enum CallKind { FETCH = 0, RPC = 1, ALARM = 2, OTHER = 3 }
 /** Why a call failed, a bit each. C: CN_FAULT_ in object/call.h */
 export const enum Fault { REMOTE = 1, RETRYABLE = 2, OVERLOADED = 4, RESET = 8 }
+/** How a call has ended: with what it returned, with an error, or unheard, because its caller is gone. C: CN_OUTCOME_ in bindings/call.h */
+export const enum Outcome { RETURNED = 0, FAILED = 1, DROPPED = 2 }
+/** What localCall() says: it is sent; the object is not here, and is called by bytes; the number of the target stands for nothing any more; no call may be made from here, as objectCall() says. C: LOCAL_ for localcall.c */
+export const enum LocalSend { SENT = 0, ELSEWHERE = 1, FORGOTTEN = 2, TOO_DEEP = 3 }
 /** Codes of failed calls of services that are worded in their own way. C: CN_E in base/err.h */
 export const enum Code { OVERLOADED = -10002, NOMEM = -10003, READONLY = -10010, CLOSED = -10012, TIMEOUT = -10013 }
 /** What happens to a WebSocket. C: CN_SOCKET_ in object/socket.h */
@@ -52,8 +56,8 @@ export const enum HtmlWants { ELEMENT = 1, TEXT = 2, COMMENTS = 4, DOCTYPE = 8, 
 /** Where something is inserted. C: CN_HTML_ in html/rewriter.h */
 export const enum HtmlPlace { BEFORE = 0, AFTER = 1, PREPEND = 2, APPEND = 3, REPLACE = 4, INNER = 5 }
 
-/** faults are -1 for an answer, whose bytes are a value; else they are bits of Fault, and bytes the error, if it is known. */
-export type Answer = (faults: number, bytes?: Uint8Array, message?: string) => void;
+/** RETURNED with bytes that are a value; or FAILED, with bits of Fault, and bytes that are the error, if it is known. */
+export type Answer = (outcome: Outcome, bytes?: Uint8Array, faults?: number, message?: string) => void;
 /** Of a service: a value, or why there is none, with a Code. */
 export type ServiceAnswer = (value?: any, failure?: string, code?: number) => void;
 export type Bytes = ArrayBufferView | ArrayBuffer;
@@ -81,7 +85,7 @@ export interface Native {
 
   // dispatch.c: calls to workers; `h` is the handle of an event that did not come by HTTP
   stubTarget(target: string | number): number;
-  serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined, props: Uint8Array | undefined, bytes: Uint8Array, callback: (faults: number, bytes?: Uint8Array, message?: string) => void): void;
+  serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined, props: Uint8Array | undefined, bytes: Uint8Array, callback: Answer): void;
   eventReply(h: number, bytes: Uint8Array, streams: boolean): void;
   eventEnd(h: number): void;
   eventReject(h: number, message: string, bytes: Uint8Array | undefined): void;
@@ -149,7 +153,7 @@ export interface Native {
 
   // localcall.c
   targetNew(ns: number, hex: string, name: string | undefined): number;
-  localCall(target: number, slot: number, kind: CallKind): -1 | 0 | 1;
+  localCall(target: number, slot: number, kind: CallKind): LocalSend;
 
   // multipart.c: [name, filename, type, start, end] of every part, in one array
   multipartParse(bytes: Uint8Array, boundary: string): (string | number | undefined)[];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bindings/call.h - what calls to objects and calls to workers have in common.
  *
- * A call that JavaScript makes has a callback, which gets (-1, bytes) or
- * (faults, bytes | undefined, message) as a turn of whoever made the call.
+ * A call that JavaScript makes has a callback, which gets (RETURNED, bytes) or
+ * (FAILED, bytes | undefined, faults, message) as a turn of whoever made the call.
  *
  * Threads: the lane's. */
 #ifndef CN_BINDINGS_CALL_H
@@ -16,6 +16,13 @@
 struct cn_dispatch;
 struct cn_lane;
 struct cn_namespace;
+
+/* How a call has ended, as JavaScript is told. */
+enum cn_outcome {
+    CN_OUTCOME_RETURNED, /* and this is what */
+    CN_OUTCOME_FAILED,
+    CN_OUTCOME_DROPPED, /* its caller is gone: only what was kept for it is to be let go */
+};
 
 /* Calls and empties the callback; takes the result. False: whoever made the call is gone. */
 bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_err *err,

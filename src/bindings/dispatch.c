@@ -27,36 +27,23 @@ static struct cn_lane *lane_of(JSContextRef ctx)
 
 static void on_done(struct cn_dispatch *dispatch)
 {
-    cn_call_tell(&dispatch->callback, dispatch->faults, &dispatch->err, &dispatch->result,
-                 dispatch->result_size); /* false: whoever asked is gone */
+    cn_call_tell(&dispatch->callback, dispatch->envelope.faults, &dispatch->envelope.err,
+                 &dispatch->result, dispatch->result_size); /* false: whoever asked is gone */
     cn_dispatch_free(dispatch);
-}
-
-/* The output gate of the object that calls has opened, or it was reset. */
-static void on_gate(struct cn_output *output, const struct cn_err *err)
-{
-    struct cn_dispatch *dispatch = CN_CONTAINER_OF(output, struct cn_dispatch, output);
-    if (err)
-        cn_dispatch_free(dispatch);
-    else
-        cn_dispatch_send(dispatch);
 }
 
 void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const uint8_t *bytes,
                          size_t size, JSValueRef callback)
 {
+    struct cn_lane *lane = lane_of(ctx);
     dispatch->bytes = cn_memdup(bytes, size);
     dispatch->size = size;
     dispatch->on_done = on_done;
-    dispatch->origin = cn_lane_origin(dispatch->from);
+    dispatch->envelope.origin = cn_lane_origin(lane);
     cn_js_pin_set(&dispatch->callback, cn_js_context_of(ctx), callback);
-    if (dispatch->from == dispatch->to)
+    if (cn_place_is_desk(&dispatch->envelope.to, &lane->desk))
         cn_js_pin_set_passive(&dispatch->callback); /* its event is on this lane, too */
-    struct cn_object *object = cn_jsclass_gate(dispatch->from);
-    if (object)
-        cn_object_output(object, &dispatch->output, on_gate); /* DO-TX-5 */
-    else
-        cn_dispatch_send(dispatch);
+    cn_dispatch_send(dispatch, cn_jsclass_gate(lane));
 }
 
 static char *optional_text(JSContextRef ctx, JSValueRef value)

@@ -7,7 +7,9 @@
  * call (prelude/workers/object/local.js).
  *
  * S1  The prelude gives a slot to one call; localReply() is called once for it, and
- *     the slot is free again. */
+ *     the slot is free again.
+ * S2  Only an object whose home is here has a number: a stub asks once where its object
+ *     lives, and copies nothing for one that lives elsewhere. */
 #include "base/mem.h"
 #include "bindings/call.h"
 #include "border/localcall.h"
@@ -20,14 +22,25 @@
 #include "worker/lane.h"
 #include "worker/runtime.h"
 
-enum { DROPPED = -2 }; /* instead of faults: there is nobody to be told */
-
 static struct cn_instance *instance_of(JSContextRef ctx)
 {
     return cn_runtime_of(ctx)->data;
 }
 
-/* targetNew(ns, hex, name | undefined) -> number, for localCall() */
+/* S2: that the object's home is the instance that runs, on this lane. */
+static bool is_home(const struct cn_instance *instance, struct cn_namespace *ns,
+                    const struct cn_object_key *key)
+{
+    struct cn_lane *lane = instance->lane;
+    const struct cn_class *class_;
+    void *class_data;
+    struct cn_place place = cn_node_place(lane->options.node, key);
+    return cn_place_is_desk(&place, &lane->desk) &&
+           cn_jsclass_find(&lane->object_lane, ns, &class_, &class_data) &&
+           ((struct cn_instance *)class_data)->serial == instance->serial;
+}
+
+/* targetNew(ns, hex, name | undefined) -> number, for localCall(); 0: the object is not here */
 static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
@@ -42,72 +55,61 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
     if (!ns)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetNew: bad arguments");
     key.namespace_id = ns->id;
-    const struct cn_class *class_;
-    void *class_data;
-    uint32_t home = 0;
-    if (cn_node_owner(lane->options.node, &key) == &lane->object_lane &&
-        cn_jsclass_find(&lane->object_lane, ns, &class_, &class_data))
-        home = ((struct cn_instance *)class_data)->serial;
+    if (!is_home(instance, ns, &key))
+        return JSValueMakeNumber(ctx, 0);
     char *name =
         JSValueIsString(ctx, cn_js_arg(2)) ? cn_js_to_text(ctx, cn_js_arg(2), &name_size) : NULL;
     return JSValueMakeNumber(
-        ctx, (double)cn_jstarget_add(&lane->targets, ns, &key, name, name_size, home));
+        ctx, (double)cn_jstarget_add(&lane->targets, ns, &key, name, name_size, instance->serial));
 }
 
-static void tell(struct cn_jscall *jscall, int faults)
+static void tell(struct cn_jscall *jscall, enum cn_outcome outcome)
 {
     struct cn_js_context *context = jscall->callback.context;
     JSContextRef ctx = context->ref;
-    JSValueRef undefined = JSValueMakeUndefined(ctx);
-    JSValueRef argv[] = {JSValueMakeNumber(ctx, jscall->slot), JSValueMakeNumber(ctx, faults),
-                         undefined, undefined};
+    JSValueRef argv[5] = {JSValueMakeNumber(ctx, jscall->slot), JSValueMakeNumber(ctx, outcome)};
+    size_t argc = 2;
+    if (outcome == CN_OUTCOME_FAILED || jscall->result)
+        argv[argc++] = JSValueMakeUndefined(ctx);
     if (jscall->result) {
         argv[2] = cn_js_uint8array_take(ctx, jscall->result, jscall->result_size);
         jscall->result = NULL;
     }
-    if (faults >= 0)
-        argv[3] = cn_js_text_z(ctx, jscall->call.err.text);
-    cn_js_invoke(ctx, jscall->callback.value, CN_ARRAY_COUNT(argv), argv,
-                 NULL); /* it reports itself */
+    if (outcome == CN_OUTCOME_FAILED) {
+        argv[argc++] = JSValueMakeNumber(ctx, jscall->call.envelope.faults);
+        argv[argc++] = cn_js_text_z(ctx, jscall->call.envelope.err.text);
+    }
+    cn_js_invoke(ctx, jscall->callback.value, argc, argv, NULL); /* it reports itself */
 }
 
 /* S1 where the caller, an object, was reset. */
-static void free_slot(struct cn_jscall *jscall)
+static void on_drop(struct cn_envelope *envelope)
 {
+    struct cn_jscall *jscall = cn_jscall_of(envelope);
     struct cn_js_context *context = jscall->callback.context;
     if (context) {
         cn_js_enter(context);
-        tell(jscall, DROPPED);
+        tell(jscall, CN_OUTCOME_DROPPED);
         cn_js_leave(context);
     }
     cn_jscall_free(jscall);
 }
 
-static void on_reply(struct cn_call *call)
+static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    struct cn_jscall *jscall = cn_jscall_of(envelope);
     struct cn_js_context *context = jscall->callback.context;
     cn_jscall_settle(jscall);
     if (!cn_js_enter_pin(&jscall->callback)) {
-        free_slot(jscall);
+        on_drop(envelope);
         return;
     }
-    tell(jscall, call->err.code ? (int)call->faults : -1);
+    tell(jscall, envelope->err.code ? CN_OUTCOME_FAILED : CN_OUTCOME_RETURNED);
     cn_jscall_free(jscall);
     cn_js_leave(context);
 }
 
-static void on_gate(struct cn_output *output, const struct cn_err *err)
-{
-    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
-    if (err)
-        free_slot(CN_CONTAINER_OF(call, struct cn_jscall, call));
-    else
-        cn_call_send(call);
-}
-
-/* localCall(target, slot, kind) -> 1 it is sent; 0 the object is not here: call it by bytes; -1
- * there is no such target any more */
+/* localCall(target, slot, kind) -> LocalSend */
 static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
@@ -115,13 +117,14 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     struct cn_jstarget *target =
         cn_jstarget_find(&lane->targets, cn_js_to_number(ctx, cn_js_arg(0)));
     if (!target)
-        return JSValueMakeNumber(ctx, -1);
+        return JSValueMakeNumber(ctx, LOCAL_FORGOTTEN);
     uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(2));
     if (!cn_call_kind_sendable(kind))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "localCall: bad arguments");
-    if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT ||
-        cn_call_at_depth(lane)) /* objectCall() says so */
-        return JSValueMakeNumber(ctx, 0);
+    if (target->home_serial != instance->serial || instance->state != CN_INSTANCE_CURRENT)
+        return JSValueMakeNumber(ctx, LOCAL_ELSEWHERE);
+    if (cn_call_at_depth(lane))
+        return JSValueMakeNumber(ctx, LOCAL_TOO_DEEP);
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->call;
     jscall->home_serial = instance->serial;
@@ -129,9 +132,10 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     call->kind = (enum cn_call_kind)kind;
     call->ns = target->ns;
     call->key = target->key;
-    call->caller = &lane->object_lane;
-    call->on_reply = on_reply;
-    call->origin = cn_lane_origin(lane);
+    call->envelope.from = cn_desk_place(&lane->desk);
+    call->envelope.on_done = on_done;
+    call->envelope.drop = on_drop;
+    call->envelope.origin = cn_lane_origin(lane);
     const struct cn_object *object =
         cn_map_find(&lane->object_lane.objects, &call->key, sizeof(call->key));
     if (target->name && (!object || !object->name)) {
@@ -139,10 +143,6 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
         call->name_size = target->name_size;
     }
     cn_js_pin_borrow(&jscall->callback, cn_js_context_of(ctx), instance->local_reply.value);
-    struct cn_object *from = cn_jsclass_gate(lane);
-    if (from)
-        cn_object_output(from, &call->output, on_gate); /* DO-TX-5 */
-    else
-        cn_call_send(call);
-    return JSValueMakeNumber(ctx, 1);
+    cn_call_send(call, cn_jsclass_gate(lane));
+    return JSValueMakeNumber(ctx, LOCAL_SENT);
 }

@@ -163,68 +163,52 @@ bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_e
         return false;
     struct cn_js_context *context = callback->context;
     JSContextRef ctx = context->ref;
-    JSValueRef argv[3] = {JSValueMakeNumber(ctx, -1), JSValueMakeUndefined(ctx),
-                          JSValueMakeUndefined(ctx)};
+    JSValueRef argv[4] = {JSValueMakeNumber(ctx, CN_OUTCOME_RETURNED), JSValueMakeUndefined(ctx)};
+    size_t argc = 2;
     if (err->code) {
-        argv[0] = JSValueMakeNumber(ctx, faults);
-        argv[2] = cn_js_text_z(ctx, err->text);
+        argv[0] = JSValueMakeNumber(ctx, CN_OUTCOME_FAILED);
+        argv[2] = JSValueMakeNumber(ctx, faults);
+        argv[3] = cn_js_text_z(ctx, err->text);
+        argc = 4;
     }
     if (*result) {
         argv[1] = cn_js_uint8array_take(ctx, *result, size);
         *result = NULL;
     }
-    cn_js_invoke(ctx, callback->value, 3, argv, NULL); /* it reports itself */
+    cn_js_invoke(ctx, callback->value, argc, argv, NULL); /* it reports itself */
     cn_js_pin_clear(callback);
     cn_js_leave(context);
     return true;
 }
 
-static void on_reply(struct cn_call *call)
+static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
+    struct cn_jscall *jscall = cn_jscall_of(envelope);
     cn_jscall_settle(jscall);
-    cn_call_tell(&jscall->callback, call->faults, &call->err, &jscall->result,
+    cn_call_tell(&jscall->callback, envelope->faults, &envelope->err, &jscall->result,
                  jscall->result_size); /* false: whoever asked is gone */
     cn_jscall_free(jscall);
 }
 
-static void drop(struct cn_call *call)
+static void on_drop(struct cn_envelope *envelope)
 {
-    struct cn_jscall *jscall = CN_CONTAINER_OF(call, struct cn_jscall, call);
-    cn_free(jscall->method);
-    cn_free(jscall->bytes);
-    cn_free(jscall->result);
-}
-
-/* The output gate of the object that calls has opened. */
-static void on_gate(struct cn_output *output, const struct cn_err *err)
-{
-    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
-    if (err)
-        cn_jscall_free(CN_CONTAINER_OF(call, struct cn_jscall, call)); /* its object was reset */
-    else
-        cn_call_send(call);
+    cn_jscall_free(cn_jscall_of(envelope));
 }
 
 /* Fills in what every call from here has, and sends it once the gate of the object that makes it
  * is open. */
 static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t *bytes, size_t size,
-                      JSValueRef callback,
-                      void (*on_open)(struct cn_output *, const struct cn_err *))
+                      JSValueRef callback)
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
     jscall->bytes = cn_memdup(bytes, size);
     jscall->size = jscall->call.size = size;
-    jscall->call.caller = &lane->object_lane;
-    jscall->call.on_reply = on_reply;
-    jscall->call.drop = drop;
-    jscall->call.origin = cn_lane_origin(lane);
+    jscall->call.envelope.from = cn_desk_place(&lane->desk);
+    jscall->call.envelope.on_done = on_done;
+    jscall->call.envelope.drop = on_drop;
+    jscall->call.envelope.origin = cn_lane_origin(lane);
     cn_js_pin_set(&jscall->callback, cn_js_context_of(ctx), callback);
-    struct cn_object *from = cn_jsclass_gate(lane);
-    if (from)
-        cn_object_output(from, &jscall->call.output, on_open); /* DO-TX-5 */
-    else
-        on_open(&jscall->call.output, NULL);
+    cn_call_send(&jscall->call, cn_jsclass_gate(lane));
 }
 
 bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
@@ -255,7 +239,7 @@ bool cn_call_too_deep(JSContextRef ctx, JSValueRef *exception)
 }
 
 /* objectCall(ns, hex, name | undefined, kind, method | undefined, bytes, callback): the callback
- * gets (-1, bytes) or (faults, bytes | undefined, message). */
+ * gets what bindings/call.h says. */
 static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
 {
     uint8_t *bytes, id[CN_OBJECT_ID_SIZE];
@@ -278,7 +262,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
         call->name = cn_js_to_text(ctx, cn_js_arg(2), &call->name_size);
     if (JSValueIsString(ctx, cn_js_arg(4)))
         jscall->method = cn_js_to_text(ctx, cn_js_arg(4), NULL);
-    send_call(ctx, jscall, bytes, size, cn_js_arg(6), on_gate);
+    send_call(ctx, jscall, bytes, size, cn_js_arg(6));
     return JSValueMakeUndefined(ctx);
 }
 
@@ -348,7 +332,7 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
         (call->ns = cn_call_namespace(lane, number)) &&
         cn_id_valid(&call->ns->keys, call->key.id)) {
         call->key.namespace_id = number;
-        send_call(ctx, jscall, bytes, size, cn_js_arg(3), on_gate);
+        send_call(ctx, jscall, bytes, size, cn_js_arg(3));
     } else {
         cn_jscall_free(jscall);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "the stub has no valid address");

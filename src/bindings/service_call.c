@@ -58,7 +58,7 @@ bool cn_jsservice_body(JSContextRef ctx, JSValueRef value, struct cn_buf *out)
 
 static void free_call(struct cn_service_call *call)
 {
-    struct waiting *waiting = call->call.data;
+    struct waiting *waiting = call->call.envelope.data;
     cn_js_pin_clear(&waiting->callback);
     cn_free(waiting);
     cn_service_call_free(call);
@@ -66,7 +66,7 @@ static void free_call(struct cn_service_call *call)
 
 static void on_done(struct cn_service_call *call)
 {
-    struct waiting *waiting = call->call.data;
+    struct waiting *waiting = call->call.envelope.data;
     if (!cn_js_enter_pin(&waiting->callback)) {
         free_call(call);
         return;
@@ -75,9 +75,9 @@ static void on_done(struct cn_service_call *call)
     JSContextRef ctx = context->ref;
     JSValueRef argv[3] = {JSValueMakeUndefined(ctx)};
     size_t argc = 1;
-    if (call->call.err.code) {
-        argv[1] = cn_js_text_z(ctx, call->call.err.text);
-        argv[2] = JSValueMakeNumber(ctx, call->call.err.code);
+    if (call->call.envelope.err.code) {
+        argv[1] = cn_js_text_z(ctx, call->call.envelope.err.text);
+        argv[2] = JSValueMakeNumber(ctx, call->call.envelope.err.code);
         argc = 3;
     } else if (waiting->convert) {
         argv[0] = waiting->convert(ctx, call);
@@ -87,15 +87,10 @@ static void on_done(struct cn_service_call *call)
     cn_js_leave(context);
 }
 
-/* The output gate of the object that calls has opened, or its writes were lost. */
-static void on_gate(struct cn_output *output, const struct cn_err *err)
+/* Nobody waits. */
+static void on_drop(struct cn_envelope *envelope)
 {
-    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
-    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
-    if (err)
-        free_call(service); /* the object was reset: nobody waits */
-    else
-        cn_service_call_send(service, call->caller, on_done);
+    free_call(cn_service_call_of(envelope));
 }
 
 void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRef callback,
@@ -105,12 +100,8 @@ void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRe
     struct waiting *waiting = CN_NEW(struct waiting);
     waiting->convert = convert;
     cn_js_pin_set(&waiting->callback, cn_js_context_of(ctx), callback);
-    call->call.data = waiting;
-    call->call.caller = &lane->object_lane;
-    call->call.origin = cn_lane_origin(lane);
-    struct cn_object *from = cn_jsclass_gate(lane);
-    if (from)
-        cn_object_output(from, &call->call.output, on_gate);
-    else
-        on_gate(&call->call.output, NULL);
+    call->call.envelope.data = waiting;
+    call->call.envelope.origin = cn_lane_origin(lane);
+    call->call.envelope.drop = on_drop;
+    cn_service_call_send_gated(call, &lane->object_lane, cn_jsclass_gate(lane), on_done);
 }

@@ -16,17 +16,17 @@ static void finish(struct cn_access *access, int result)
 }
 
 /* Back from the output gate, on the object's own lane. */
-static void on_reply(struct cn_call *call)
+static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_access *access = call->data;
-    if (call->err.code < 0)
-        access->err = call->err;
-    finish(access, call->err.code < 0 ? call->err.code : 1);
+    struct cn_access *access = envelope->data;
+    if (envelope->err.code < 0)
+        access->err = envelope->err;
+    finish(access, envelope->err.code < 0 ? envelope->err.code : 1);
 }
 
 void cn_access_deliver(struct cn_object *object, struct cn_call *call)
 {
-    struct cn_access *access = call->data;
+    struct cn_access *access = call->envelope.data;
     struct cn_err err = {0};
     if (object->transactions) {
         /* Its writes would become part of a transaction that may yet be rolled back. */
@@ -57,7 +57,7 @@ static void suspend(struct cn_access *access)
 static void deliver_begin(struct cn_mail *mail, void *data)
 {
     (void)data;
-    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, call.mail);
+    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, mail);
     struct cn_object_lane *lane = access->lane;
     struct cn_object *object = cn_map_find(&lane->objects, &access->key, sizeof(access->key));
     if (lane->stopping) {
@@ -77,7 +77,7 @@ static void deliver_begin(struct cn_mail *mail, void *data)
         finish(access, cn_err_set(&access->err, CN_EOVERLOADED, "the object is overloaded"));
     } else {
         access->call.ns = object->ns;
-        cn_list_init(&access->call.link);
+        cn_envelope_hand_in(&access->call.envelope);
         cn_object_receive(object, &access->call);
     }
     cn_object_lane_step(lane);
@@ -92,15 +92,15 @@ int cn_access_begin(struct cn_access *access, struct cn_err *err)
         .kind = CN_CALL_ACCESS,
         .key = access->key,
         .ns = cn_node_namespace_find(access->node, access->key.namespace_id), /* may be NULL */
-        .caller = access->lane,
-        .owner = access->lane,
-        .on_reply = on_reply,
-        .data = access,
-        .mail = {.deliver = deliver_begin},
+        .envelope = {.from = cn_desk_place(access->lane->desk),
+                     .to = cn_desk_place(access->lane->desk),
+                     .on_done = on_done,
+                     .data = access},
     };
+    access->mail.deliver = deliver_begin;
     uv_sem_init(&access->done, 0);
     int rc;
-    if (!cn_mailbox_send(access->lane->mailbox, &access->call.mail)) {
+    if (!cn_mailbox_send(access->lane->mailbox, &access->mail)) {
         rc = cn_err_set(err, CN_ECLOSED, "the server is stopping");
     } else {
         uv_sem_wait(&access->done);
@@ -115,7 +115,7 @@ int cn_access_begin(struct cn_access *access, struct cn_err *err)
 static void deliver_end(struct cn_mail *mail, void *data)
 {
     (void)data;
-    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, call.mail);
+    struct cn_access *access = CN_CONTAINER_OF(mail, struct cn_access, mail);
     struct cn_object_lane *lane = access->lane;
     struct cn_object *object = cn_map_find(&lane->objects, &access->key, sizeof(access->key));
     if (object && object->state == CN_OBJECT_SUSPENDED) {
@@ -130,9 +130,9 @@ void cn_access_end(struct cn_access *access)
 {
     CN_ASSERT(access->suspended);
     access->suspended = false;
-    access->call.mail.deliver = deliver_end;
+    access->mail.deliver = deliver_end;
     uv_sem_init(&access->done, 0);
-    if (cn_mailbox_send(access->lane->mailbox, &access->call.mail))
+    if (cn_mailbox_send(access->lane->mailbox, &access->mail))
         uv_sem_wait(&access->done);
     uv_sem_destroy(&access->done);
 }

@@ -41,7 +41,8 @@ struct cn_access {
     void *data;
 
     /* Private. */
-    struct cn_call call;
+    struct cn_mail mail;
+    struct cn_call call; /* a look: from the object's lane to itself */
     struct cn_object_lane *lane;
     uv_sem_t done;
     bool suspended;

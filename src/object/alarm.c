@@ -177,7 +177,8 @@ static void try_again(struct cn_object_lane *lane, const struct alarm_call *alar
     if (retry->stored_ms != alarm->info.scheduled_ms)
         *retry = (struct retry){.stored_ms = alarm->info.scheduled_ms};
     retry->due_ms = now_ms(lane) + retry_delay(lane, retry->attempts++);
-    retry->retries = alarm->info.retry_count + (alarm->call.faults & CN_FAULT_REMOTE ? 1 : 0);
+    retry->retries =
+        alarm->info.retry_count + (alarm->call.envelope.faults & CN_FAULT_REMOTE ? 1 : 0);
     add_hint(lane, key, retry->due_ms);
 }
 
@@ -185,7 +186,7 @@ static void try_again(struct cn_object_lane *lane, const struct alarm_call *alar
 static void give_up(struct cn_object *object, const struct alarm_call *alarm)
 {
     cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
-             alarm->info.retry_count + 1, alarm->call.err.text);
+             alarm->info.retry_count + 1, alarm->call.envelope.err.text);
     cn_counter_add(&cn_object_metrics(object)->alarms_given_up, 1);
     forget_retry(object->lane, &object->key);
     cn_object_enter(object);
@@ -201,21 +202,22 @@ static void look_again(struct cn_object *object)
         add_hint(object->lane, &object->key, stored);
 }
 
-static void on_alarm_reply(struct cn_call *call)
+static void on_alarm_done(struct cn_envelope *envelope)
 {
+    struct cn_call *call = cn_call_of(envelope);
     struct alarm_call *alarm = CN_CONTAINER_OF(call, struct alarm_call, call);
-    struct cn_object_lane *lane = call->owner;
+    struct cn_object_lane *lane = envelope->from.desk->objects;
     lane->alarms->running--;
     cn_map_take(&lane->alarms->calls, &call->key, sizeof(call->key));
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
     bool running = object && object->alarm_running;
-    if (call->err.code != 0)
+    if (envelope->err.code != 0)
         cn_counter_add(&call->ns->metrics[lane->index].alarm_failures, 1);
-    if (call->err.code == 0)
+    if (envelope->err.code == 0)
         forget_retry(lane, &call->key);
     else if (!running) /* it was reset under it: the stored alarm is still there and due */
         try_again(lane, alarm);
-    else if (call->faults & CN_FAULT_REMOTE && alarm->info.retry_count >= CN_ALARM_RETRIES_MAX)
+    else if (envelope->faults & CN_FAULT_REMOTE && alarm->info.retry_count >= CN_ALARM_RETRIES_MAX)
         give_up(object, alarm);
     else if (!object->alarm_set)
         try_again(lane, alarm);
@@ -291,16 +293,16 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     alarm->call.kind = CN_CALL_ALARM;
     alarm->call.ns = ns;
     alarm->call.key = hint->key;
-    alarm->call.caller = lane;
+    alarm->call.envelope.from = cn_desk_place(lane->desk);
     alarm->call.payload = &alarm->info;
-    alarm->call.on_reply = on_alarm_reply;
+    alarm->call.envelope.on_done = on_alarm_done;
     struct cn_object_metrics *metrics = &ns->metrics[lane->index];
     cn_counter_add(&metrics->alarms, 1);
     cn_histogram_note(&metrics->alarm_lateness, cn_histogram_us,
                       (uint64_t)(now_ms(lane) - due) * 1000);
     lane->alarms->running++;
     cn_map_set(&lane->alarms->calls, &hint->key, sizeof(hint->key), alarm);
-    cn_call_send(&alarm->call);
+    cn_call_send(&alarm->call, NULL);
 }
 
 void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info)

@@ -9,51 +9,13 @@
 #include "object/internal.h"
 #include "object/node.h"
 
-/* Back on the caller's lane. */
-static void deliver_reply(struct cn_mail *mail, void *data)
-{
-    (void)data;
-    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
-    call->on_reply(call);
-}
-
-static void go_back(struct cn_call *call)
-{
-    if (call->caller == call->owner) {
-        /* C2: by way of the ready list, not from inside whatever runs now. */
-        call->state = CN_CALL_ANSWERED;
-        cn_list_push_back(&call->caller->ready, &call->link);
-        cn_object_lane_kick(call->caller);
-        return;
-    }
-    call->mail.deliver = deliver_reply;
-    if (!cn_mailbox_send(call->caller->mailbox, &call->mail)) {
-        /* The caller's lane has ended: nobody is left to be told. */
-        if (call->drop)
-            call->drop(call);
-        cn_free(call->name);
-        cn_free(call);
-    }
-}
-
-/* The output gate has opened, or will not. */
-static void on_send(struct cn_output *output, const struct cn_err *err)
-{
-    struct cn_call *call = CN_CONTAINER_OF(output, struct cn_call, output);
-    if (err && !call->err.code) {
-        call->err = *err;
-        call->faults = CN_FAULT_RESET;
-    }
-    go_back(call);
-}
-
 static void count(const struct cn_object *object, const struct cn_call *call)
 {
     struct cn_object_metrics *metrics = cn_object_metrics(object);
     cn_counter_add(&metrics->calls, 1);
     if (call->kind == CN_CALL_OTHER)
         cn_counter_add(&metrics->ops[call->op < CN_OBJECT_OPS ? call->op : CN_OBJECT_OPS - 1], 1);
-    if (call->err.code)
+    if (call->envelope.err.code)
         cn_counter_add(&metrics->failures, 1);
     cn_histogram_note(&metrics->latency, cn_histogram_us, (uv_hrtime() - call->arrived_ns) / 1000);
 }
@@ -64,12 +26,12 @@ static void leave_object(struct cn_call *call)
     CN_ASSERT(object && object->running_count > 0);
     if (call->kind != CN_CALL_ACCESS)
         count(object, call);
-    cn_list_remove(&call->link);
+    cn_list_remove(&call->envelope.link);
     object->running_count--;
     object->event_ms = uv_now(object->lane->loop);
     call->taken_back = NULL;
     call->object = NULL;
-    cn_object_output(object, &call->output, on_send);
+    cn_envelope_answer(&call->envelope, object); /* C3 */
     cn_object_rest(object);
 }
 
@@ -83,10 +45,10 @@ void cn_call_fail(struct cn_call *call, unsigned faults, int code, const char *f
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(call->err.text, sizeof(call->err.text), format, args);
+    vsnprintf(call->envelope.err.text, sizeof(call->envelope.err.text), format, args);
     va_end(args);
-    call->err.code = code;
-    call->faults = faults;
+    call->envelope.err.code = code;
+    call->envelope.faults = faults;
     leave_object(call);
 }
 
@@ -95,10 +57,8 @@ void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char 
     if (call->taken_back)
         call->taken_back(call);
     call->taken_back = NULL;
-    cn_err_set(&call->err, code, "%s", text);
-    call->faults = faults;
     call->object = NULL;
-    go_back(call);
+    cn_envelope_refuse(&call->envelope, faults, code, text);
 }
 
 /* Why the inbox takes no more, or NULL. A single call always fits. */
@@ -112,9 +72,8 @@ static const char *inbox_full(const struct cn_object *object, const struct cn_ca
 }
 
 /* On the owner's lane. */
-static void arrive(struct cn_call *call)
+static void take_in(struct cn_object_lane *lane, struct cn_call *call)
 {
-    struct cn_object_lane *lane = call->owner;
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
     if (lane->stopping) {
         cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
@@ -137,46 +96,21 @@ static void arrive(struct cn_call *call)
     }
 }
 
-static void deliver_call(struct cn_mail *mail, void *data)
+static void arrive(struct cn_envelope *envelope)
 {
-    (void)data;
-    struct cn_call *call = CN_CONTAINER_OF(mail, struct cn_call, mail);
-    struct cn_object_lane *lane = call->owner;
-    arrive(call);
-    /* JavaScript steps when its turn ends; a class in C may have left an answer that is held, with
-     * nobody told to wake the lane for it. */
+    struct cn_object_lane *lane = envelope->to.desk->objects;
+    take_in(lane, cn_call_of(envelope));
+    /* JavaScript steps when its turn ends, and so does a step; but a class in C may have left an
+     * answer that is held, with nobody told to wake the lane for it. */
     if (!cn_list_empty(&lane->held) && !atomic_load(&lane->wanted_lsn))
         cn_object_lane_kick(lane);
 }
 
-void cn_call_step(struct cn_call *call)
+void cn_call_send(struct cn_call *call, struct cn_object *gate)
 {
-    if (call->state == CN_CALL_ANSWERED)
-        call->on_reply(call);
-    else
-        arrive(call);
-}
-
-void cn_call_send(struct cn_call *call)
-{
-    CN_ASSERT(call->caller && call->on_reply && call->ns);
-    call->owner = cn_node_owner(call->ns->node, &call->key);
-    call->state = CN_CALL_SENT;
-    call->err.code = 0;
-    call->faults = 0;
+    CN_ASSERT(call->ns);
+    call->envelope.arrive = arrive;
+    call->envelope.to = cn_node_place(call->ns->node, &call->key);
     call->trace = 0;
-    cn_list_init(&call->link);
-    if (call->owner == call->caller) {
-        cn_list_push_back(&call->caller->ready, &call->link);
-        cn_object_lane_kick(call->caller);
-        return;
-    }
-    call->mail.deliver = deliver_call;
-    if (!cn_mailbox_send(call->owner->mailbox, &call->mail)) {
-        cn_err_set(&call->err, CN_ECLOSED, "the server is stopping");
-        call->faults = CN_FAULT_RETRYABLE;
-        call->state = CN_CALL_ANSWERED;
-        cn_list_push_back(&call->caller->ready, &call->link);
-        cn_object_lane_kick(call->caller);
-    }
+    cn_envelope_send(&call->envelope, gate);
 }

@@ -44,8 +44,6 @@ void cn_access_deliver(struct cn_object *object, struct cn_call *call);
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);
 
-/* Goes on with a call from the ready list. */
-void cn_call_step(struct cn_call *call);
 /* Ends a call that no turn answers: unlinked already. */
 void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char *text);
 

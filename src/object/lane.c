@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object/lane.c - the objects of one lane: what is ready, what is held, what is idle.
  *
- * A step does everything that can be done now: calls of this lane to its own
- * objects and their answers, then outputs whose writes have become durable. It
- * runs when a turn ends, when the flusher wakes the lane, and otherwise from an
- * idle handle, so nothing waits for a timer.
+ * A step does everything that can be done now: what this lane has sent to itself
+ * and its answers (object/envelope.h), then outputs whose writes have become durable.
+ * It runs when a turn ends, when the flusher wakes the lane, and otherwise from the
+ * idle handle of the desk, so nothing waits for a timer.
  *
  * L1  A step is never nested: what becomes ready inside it is done by it.
  * L2  A step does at most STEP_MAX things, then returns to the loop, so that
@@ -138,8 +138,7 @@ static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, i
 
 void cn_object_lane_kick(struct cn_object_lane *lane)
 {
-    if (!lane->stepping && !uv_is_active((uv_handle_t *)&lane->spin))
-        uv_idle_start(&lane->spin, lane->on_spin);
+    cn_desk_kick(lane->desk);
 }
 
 void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object)
@@ -169,18 +168,17 @@ static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
         cn_object_deliver_all(CN_CONTAINER_OF(node, struct cn_object, wake_link));
         count++;
     }
-    while (count < budget && (node = cn_list_take_front(&lane->ready))) {
-        cn_call_step(CN_CONTAINER_OF(node, struct cn_call, link));
+    while (count < budget && cn_desk_step_one(lane->desk))
         count++;
-    }
     return count + release_held(lane, budget - count);
 }
 
 void cn_object_lane_step(struct cn_object_lane *lane)
 {
-    if (lane->stepping || lane->turn_depth)
+    struct cn_desk *desk = lane->desk;
+    if (desk->stepping || lane->turn_depth)
         return; /* L1 */
-    lane->stepping = true;
+    desk->stepping = true;
     unsigned budget = STEP_MAX;
     while (budget) {
         unsigned done = step_once(lane, budget);
@@ -189,8 +187,8 @@ void cn_object_lane_step(struct cn_object_lane *lane)
         budget -= done < budget ? done : budget;
     }
     free_broken(lane);
-    lane->stepping = false;
-    bool more = !cn_list_empty(&lane->ready) || !cn_list_empty(&lane->woken);
+    desk->stepping = false;
+    bool more = !cn_list_empty(&desk->ready) || !cn_list_empty(&lane->woken);
     /* What the flusher should wake us for: the oldest output held. After the store, look again:
      * the flush may have ended in between. */
     for (;;) {
@@ -207,11 +205,9 @@ void cn_object_lane_step(struct cn_object_lane *lane)
         cn_object_lane_kick(lane);
 }
 
-static void on_spin(uv_idle_t *spin)
+void cn_object_lane_step_desk(struct cn_desk *desk)
 {
-    struct cn_object_lane *lane = spin->data;
-    uv_idle_stop(spin);
-    cn_object_lane_step(lane);
+    cn_object_lane_step(desk->objects);
 }
 
 /* --- eviction -------------------------------------------------------------------------------- */
@@ -220,14 +216,14 @@ static void on_spin(uv_idle_t *spin)
  * that are next on the list: no steps while one walks over it. */
 static bool steps_pause(struct cn_object_lane *lane)
 {
-    bool before = lane->stepping;
-    lane->stepping = true;
+    bool before = lane->desk->stepping;
+    lane->desk->stepping = true;
     return before;
 }
 
 static void steps_resume(struct cn_object_lane *lane, bool before)
 {
-    lane->stepping = before;
+    lane->desk->stepping = before;
     cn_object_lane_kick(lane);
 }
 
@@ -295,14 +291,17 @@ static void on_clock(uv_timer_t *timer)
 
 /* --- start and stop -------------------------------------------------------------------------- */
 
-int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsigned index,
-                         uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
-                         struct cn_err *err)
+int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, struct cn_desk *desk,
+                         void *data, struct cn_err *err)
 {
-    *lane = (struct cn_object_lane){
-        .node = node, .index = index, .loop = loop, .mailbox = mailbox, .data = data};
+    uv_loop_t *loop = desk->spin.loop;
+    *lane = (struct cn_object_lane){.node = node,
+                                    .index = desk->index,
+                                    .loop = loop,
+                                    .desk = desk,
+                                    .mailbox = desk->mailbox,
+                                    .data = data};
     cn_map_init(&lane->objects);
-    cn_list_init(&lane->ready);
     cn_list_init(&lane->woken);
     cn_list_init(&lane->held);
     cn_list_init(&lane->idle);
@@ -312,7 +311,6 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     uint64_t seed;
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
-    lane->on_spin = on_spin;
     cn_restore_lane_init(lane);
     int rc = cn_restore_load(lane, err);
     if (rc < 0)
@@ -326,8 +324,6 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an async handle");
     lane->durable.data = lane;
-    uv_idle_init(loop, &lane->spin);
-    lane->spin.data = lane;
     uv_timer_init(loop, &lane->clock);
     lane->clock.data = lane;
     unsigned interval = lane->idle_ms < CLOCK_INTERVAL_MS ? lane->idle_ms : CLOCK_INTERVAL_MS;
@@ -336,6 +332,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsi
     cn_object_socket_lane_init(lane);
     lane->listener.on_durable = on_durable;
     cn_store_listen(cn_node_store(node), &lane->listener);
+    desk->objects = lane;
     cn_node_register_lane(node, lane);
     return 0;
 }
@@ -374,9 +371,8 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
     }
     cn_object_socket_lane_fini(lane);
     cn_store_unlisten(store, &lane->listener);
-    lane->handle_count = 4;
+    lane->handle_count = 3;
     uv_close(cn_alarm_lane_handle(lane), on_closed);
     uv_close((uv_handle_t *)&lane->durable, on_closed);
-    uv_close((uv_handle_t *)&lane->spin, on_closed);
     uv_close((uv_handle_t *)&lane->clock, on_closed);
 }

@@ -141,6 +141,11 @@ struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_objec
     return lane;
 }
 
+struct cn_place cn_node_place(struct cn_node *node, const struct cn_object_key *key)
+{
+    return cn_desk_place(cn_node_owner(node, key)->desk);
+}
+
 void cn_node_each_namespace(struct cn_node *node,
                             void (*each)(void *data, const struct cn_namespace *ns), void *data)
 {

@@ -5,8 +5,8 @@
  * store and its keys for ids. The node knows all of them; they are never removed
  * while it runs, so pointers to them stay good.
  *
- * An object is owned by the lane number hash(id) mod lanes. Only that lane
- * touches it. With a different number of lanes after a restart the owner is
+ * An object lives at a place (object/envelope.h): on the lane number hash(id) mod
+ * lanes. Only that lane touches it. With a different number of lanes after a restart the owner is
  * another: nothing on disk depends on it.
  *
  * Threads:   namespaces may be added from any thread (a lock); found ones are read
@@ -27,6 +27,7 @@
 #include "base/map.h"
 #include "base/rand.h"
 #include "object/class.h"
+#include "object/envelope.h"
 #include "object/id.h"
 #include "object/metrics.h"
 #include "object/object.h"
@@ -69,10 +70,10 @@ struct cn_object_lane {
     struct cn_node *node;
     unsigned index;
     uv_loop_t *loop;
-    struct cn_mailbox *mailbox; /* borrowed: of the lane around it */
+    struct cn_desk *desk;       /* borrowed: of the lane around it, */
+    struct cn_mailbox *mailbox; /* and that one's */
     void *data;                 /* the lane around it */
     struct cn_map objects;      /* key bytes -> struct cn_object */
-    struct cn_list ready;       /* of struct cn_call, sent by this lane to itself */
     struct cn_list woken;       /* of struct cn_object whose gate has opened */
     struct cn_list held;        /* of struct cn_output, oldest first (G2) */
     struct cn_list idle;        /* of struct cn_object, longest idle first */
@@ -82,16 +83,13 @@ struct cn_object_lane {
     uv_async_t durable;               /* the flusher wakes the lane */
     atomic_uint_least64_t wanted_lsn; /* the flusher wakes the lane at this one; 0: never */
     atomic_bool log_failed;           /* set by the flusher */
-    uv_idle_t spin;                   /* runs `ready` when no turn does */
-    void (*on_spin)(uv_idle_t *spin);
-    uv_timer_t clock;          /* evictions and alarms */
-    unsigned turn_depth;       /* 0: no turn */
-    struct cn_list turn;       /* of struct cn_object that take part in the running turn */
-    struct cn_object *current; /* for whom code runs in it; NULL: nobody */
-    struct cn_object *stray;   /* one that was written to by others (O5); NULL: none, or gone */
-    bool strayed;              /* and that in the running turn */
-    uint64_t stray_lsn;        /* of the last commit with such a write; 0: it is durable */
-    bool stepping;             /* cn_object_lane_step() is on the stack */
+    uv_timer_t clock;                 /* evictions and alarms */
+    unsigned turn_depth;              /* 0: no turn */
+    struct cn_list turn;              /* of struct cn_object that take part in the running turn */
+    struct cn_object *current;        /* for whom code runs in it; NULL: nobody */
+    struct cn_object *stray; /* one that was written to by others (O5); NULL: none, or gone */
+    bool strayed;            /* and that in the running turn */
+    uint64_t stray_lsn;      /* of the last commit with such a write; 0: it is durable */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
@@ -127,9 +125,10 @@ struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id);
 unsigned cn_node_namespace_count(struct cn_node *node);
 
 /* On the lane's thread. */
-int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, unsigned index,
-                         uv_loop_t *loop, struct cn_mailbox *mailbox, void *data,
-                         struct cn_err *err);
+int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, struct cn_desk *desk,
+                         void *data, struct cn_err *err);
+/* A desk's step for lanes that have nothing but objects. */
+void cn_object_lane_step_desk(struct cn_desk *desk);
 /* Lets every object go (their calls fail), closes its handles, calls back. */
 void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_object_lane *lane));
 /* Does what is ready: calls to be delivered, outputs whose writes are durable. Called by the
@@ -143,6 +142,9 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 /* The lane with this index, or NULL. */
 unsigned cn_node_lane_count(const struct cn_node *node);
 struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index);
+/* Where the object lives. */
+struct cn_place cn_node_place(struct cn_node *node, const struct cn_object_key *key);
+/* The lane of this process that it lives on. */
 struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);
 
 /* Calls back for every namespace made so far, under the lock that guards them: be quick. */

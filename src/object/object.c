@@ -314,10 +314,10 @@ static void drop_alarm_calls(struct cn_object *object)
 {
     CN_LIST_FOREACH(&object->inbox, node)
     {
-        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
         if (call->kind != CN_CALL_ALARM)
             continue;
-        cn_list_remove(&call->link);
+        cn_list_remove(&call->envelope.link);
         object->inbox_count--;
         object->inbox_bytes -= call->size;
         cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the object was restored");
@@ -358,7 +358,7 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err)
 static void deliver(struct cn_object *object, struct cn_call *call)
 {
     object->running_count++;
-    cn_list_push_back(&object->running, &call->link);
+    cn_list_push_back(&object->running, &call->envelope.link);
     cn_object_enter(object);
     if (call->kind == CN_CALL_ACCESS)
         cn_access_deliver(object, call);
@@ -386,7 +386,7 @@ void cn_object_deliver_all(struct cn_object *object)
         struct cn_list *node = cn_list_take_front(&object->inbox);
         if (!node)
             break;
-        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
         object->inbox_count--;
         object->inbox_bytes -= call->size;
         deliver(object, call);
@@ -429,7 +429,7 @@ void cn_object_receive(struct cn_object *object, struct cn_call *call)
         cn_object_rest(object);
         return;
     }
-    cn_list_push_back(&object->inbox, &call->link);
+    cn_list_push_back(&object->inbox, &call->envelope.link);
     object->inbox_count++;
     object->inbox_bytes += call->size;
     if (object->state == CN_OBJECT_NEW)
@@ -533,7 +533,7 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
 {
     struct cn_list *node;
     while ((node = cn_list_take_front(calls))) {
-        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, link);
+        struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
         if (object->class_ && object->class_->failed && object->instance)
             object->class_->failed(object, object->instance, call);
         cn_call_finish(call, object->broken_faults, object->broken_err.code,

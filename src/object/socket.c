@@ -372,7 +372,7 @@ static void event_send(struct cn_socket_event *event)
         call->name = cn_strndup(set->name, set->name_size);
         call->name_size = set->name_size;
     }
-    cn_call_send(call);
+    cn_call_send(call, NULL);
 }
 
 /* The peer's close has been told. Its answer, if the program has not given one. */
@@ -390,15 +390,16 @@ static void close_told(struct cn_object_socket *socket, const struct cn_ws_close
 }
 
 /* Back from the object: K1, the next one may go. */
-static void on_reply(struct cn_call *call)
+static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_socket_event *event = CN_CONTAINER_OF(call, struct cn_socket_event, call);
+    struct cn_socket_event *event =
+        CN_CONTAINER_OF(cn_call_of(envelope), struct cn_socket_event, call);
     struct cn_object_socket *socket = event->socket;
     if (!socket) {
         event_free(event);
         return;
     }
-    if (call->faults & CN_FAULT_OVERLOADED && !(call->faults & CN_FAULT_RESET)) {
+    if (envelope->faults & CN_FAULT_OVERLOADED && !(envelope->faults & CN_FAULT_RESET)) {
         /* Nothing is lost: it is tried again at the next tick; its client is held back. */
         cn_list_remove(&event->link);
         event->deadline_ms = 0;
@@ -432,10 +433,10 @@ static void event_begin(struct cn_object_socket *socket, struct cn_ws_item *item
     call->kind = CN_CALL_SOCKET;
     call->ns = set->ns;
     call->key = set->key;
-    call->caller = set->lane;
+    call->envelope.from = cn_desk_place(set->lane->desk);
     call->payload = event;
     call->size = item->message ? item->message->size : 0;
-    call->on_reply = on_reply;
+    call->envelope.on_done = on_done;
     socket->event = event;
     event_send(event);
 }

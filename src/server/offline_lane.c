@@ -20,6 +20,7 @@ struct cn_offline_lane {
     struct cn_node *node;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
+    struct cn_desk desk;
     struct cn_mail stop_mail;
     struct cn_object_lane lane;
     uv_thread_t thread;
@@ -36,6 +37,7 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
 static void on_stopped(struct cn_object_lane *lane)
 {
     struct cn_offline_lane *own = lane->data;
+    cn_desk_close(&own->desk);
     cn_mailbox_close(&own->mailbox, NULL); /* and the loop ends */
 }
 
@@ -93,7 +95,8 @@ int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct
     own->stop_mail.deliver = deliver_stop;
     CN_ASSERT(uv_loop_init(&own->loop) == 0);
     CN_ASSERT(cn_mailbox_open(&own->mailbox, &own->loop, own) == 0);
-    rc = cn_object_lane_start(&own->lane, own->node, 0, &own->loop, &own->mailbox, own, err);
+    cn_desk_open(&own->desk, 0, &own->loop, &own->mailbox, cn_object_lane_step_desk, own);
+    rc = cn_object_lane_start(&own->lane, own->node, &own->desk, own, err);
     if (rc == 0 && uv_thread_create(&own->thread, run_lane, own) == 0) {
         *out = own;
         return 0;
@@ -102,6 +105,7 @@ int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct
         rc = cn_err_set(err, CN_EOVERLOADED, "cannot start a thread");
         cn_object_lane_stop(&own->lane, on_stopped);
     } else {
+        cn_desk_close(&own->desk);
         cn_mailbox_close(&own->mailbox, NULL);
     }
     uv_run(&own->loop, UV_RUN_DEFAULT);

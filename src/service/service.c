@@ -33,18 +33,20 @@ bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **clas
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-/* The core frees name and struct itself when nobody is left to be told. */
-static void on_drop(struct cn_call *call)
+struct cn_service_call *cn_service_call_of(struct cn_envelope *envelope)
 {
-    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
-    if (service->fini)
-        service->fini(service);
+    return CN_CONTAINER_OF(cn_call_of(envelope), struct cn_service_call, call);
 }
 
-static void on_reply(struct cn_call *call)
+static void on_drop(struct cn_envelope *envelope)
 {
-    struct cn_service_call *service = CN_CONTAINER_OF(call, struct cn_service_call, call);
-    service->done(service);
+    cn_service_call_free(cn_service_call_of(envelope));
+}
+
+static void on_done(struct cn_envelope *envelope)
+{
+    struct cn_service_call *call = cn_service_call_of(envelope);
+    call->done(call);
 }
 
 void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,
@@ -55,8 +57,8 @@ void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns,
     call->call.kind = CN_CALL_OTHER;
     call->call.ns = ns;
     call->call.payload = call;
-    call->call.drop = on_drop;
-    call->call.on_reply = on_reply;
+    call->call.envelope.drop = on_drop;
+    call->call.envelope.on_done = on_done;
     call->call.name_size = strlen(name);
     call->call.name = cn_strndup(name, call->call.name_size);
     call->call.key.namespace_id = ns->id;
@@ -66,9 +68,15 @@ void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns,
 void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *from,
                           void (*done)(struct cn_service_call *call))
 {
+    cn_service_call_send_gated(call, from, NULL, done);
+}
+
+void cn_service_call_send_gated(struct cn_service_call *call, struct cn_object_lane *from,
+                                struct cn_object *gate, void (*done)(struct cn_service_call *call))
+{
     call->done = done;
-    call->call.caller = from;
-    cn_call_send(&call->call);
+    call->call.envelope.from = cn_desk_place(from->desk);
+    cn_call_send(&call->call, gate);
 }
 
 /* A thread that waits for a call. */
@@ -82,7 +90,7 @@ struct waiter {
 
 static void on_waited(struct cn_service_call *call)
 {
-    struct waiter *waiter = call->call.data;
+    struct waiter *waiter = call->call.envelope.data;
     uv_sem_post(&waiter->done);
 }
 
@@ -103,7 +111,7 @@ int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
                             .call = call,
                             .lane = cn_node_lane(node, 0),
                             .prepare = prepare};
-    call->call.data = &waiter;
+    call->call.envelope.data = &waiter;
     if (!waiter.lane)
         return cn_err_set(err, CN_ECLOSED, "the server is starting");
     uv_sem_init(&waiter.done, 0);
@@ -113,9 +121,9 @@ int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
     uv_sem_destroy(&waiter.done);
     if (!sent)
         return cn_err_set(err, CN_ECLOSED, "the server is stopping");
-    if (call->call.err.code)
-        *err = call->call.err;
-    return call->call.err.code;
+    if (call->call.envelope.err.code)
+        *err = call->call.envelope.err;
+    return call->call.envelope.err.code;
 }
 
 void cn_service_call_free(struct cn_service_call *call)

@@ -89,7 +89,7 @@ const struct cn_service_def *cn_service_of(const char *namespace_name);
 
 struct cn_service_call {
     struct cn_call call;
-    /* On the caller's lane, once: answered, or failed if call.err.code. Frees the call. */
+    /* On the caller's lane, once: answered, or failed if call.envelope.err.code. Frees the call. */
     void (*done)(struct cn_service_call *call);
     /* Frees what the struct owns, but not the struct. May be NULL. */
     void (*fini)(struct cn_service_call *call);
@@ -99,9 +99,12 @@ struct cn_service_call {
  * names the object in the namespace. */
 void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,
                           unsigned op, void (*fini)(struct cn_service_call *call));
-/* From `from`'s lane. An object that calls sends through its output gate: cn_jsservice_send(). */
+/* From `from`'s lane, at once. */
 void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *from,
                           void (*done)(struct cn_service_call *call));
+/* The same when the gate of the object `gate` opens; NULL: at once. */
+void cn_service_call_send_gated(struct cn_service_call *call, struct cn_object_lane *from,
+                                struct cn_object *gate, void (*done)(struct cn_service_call *call));
 /* The same from a thread that is no lane's and may block: lane 0 sends it, and the answer is
  * awaited. `prepare` (or NULL) runs on that lane before. The call is the caller's again, whatever
  * the result, which is that of the call. */
@@ -110,6 +113,8 @@ int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
                          struct cn_err *err);
 void cn_service_call_free(struct cn_service_call *call);
 
+/* For on_done and drop of its envelope. */
+struct cn_service_call *cn_service_call_of(struct cn_envelope *envelope);
 /* For deliver: the request of a CN_CALL_OTHER call. */
 static inline struct cn_service_call *cn_service_request(struct cn_call *call)
 {

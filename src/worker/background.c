@@ -12,10 +12,10 @@ struct sent {
 
 static void on_done(struct cn_dispatch *dispatch)
 {
-    struct sent sent = *(struct sent *)dispatch->data;
-    struct cn_background_answer answer = {dispatch->result, dispatch->result_size, dispatch->faults,
-                                          dispatch->err};
-    cn_free(dispatch->data);
+    struct sent sent = *(struct sent *)dispatch->envelope.data;
+    struct cn_background_answer answer = {dispatch->result, dispatch->result_size,
+                                          dispatch->envelope.faults, dispatch->envelope.err};
+    cn_free(dispatch->envelope.data);
     sent.done(sent.data, &answer);
     cn_dispatch_free(dispatch);
 }
@@ -31,8 +31,8 @@ static void send_event(struct cn_background *background, const struct cn_backgro
     dispatch->bytes = event->bytes;
     dispatch->size = event->size;
     dispatch->on_done = on_done;
-    dispatch->data = sent;
-    cn_dispatch_send(dispatch);
+    dispatch->envelope.data = sent;
+    cn_dispatch_send(dispatch, NULL);
 }
 
 void cn_background_init(struct cn_background *background, struct cn_lane *lane)

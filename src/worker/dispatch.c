@@ -12,15 +12,16 @@
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
-/* So many in one go; then connections are served. */
-#define STEP_MAX 1000
+static struct cn_dispatch *dispatch_of(struct cn_envelope *envelope)
+{
+    return CN_CONTAINER_OF(envelope, struct cn_dispatch, envelope);
+}
 
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to)
 {
     struct cn_dispatch *dispatch = CN_NEW(struct cn_dispatch);
-    dispatch->from = from;
-    dispatch->to = to;
-    cn_list_init(&dispatch->link);
+    dispatch->envelope.from = cn_desk_place(&from->desk);
+    dispatch->envelope.to = cn_desk_place(&to->desk);
     return dispatch;
 }
 
@@ -34,62 +35,6 @@ void cn_dispatch_free(struct cn_dispatch *dispatch)
     cn_free(dispatch->bytes);
     cn_free(dispatch->result);
     cn_free(dispatch);
-}
-
-/* --- the way there and back ------------------------------------------------------------------ */
-
-static void on_spin(uv_idle_t *spin)
-{
-    cn_dispatch_step(spin->data);
-}
-
-static void enqueue(struct cn_lane *lane, struct cn_dispatch *dispatch)
-{
-    cn_list_push_back(&lane->dispatches, &dispatch->link);
-    if (!uv_is_active((uv_handle_t *)&lane->dispatch_spin))
-        uv_idle_start(&lane->dispatch_spin, on_spin);
-}
-
-static void deliver_mail(struct cn_mail *mail, void *data)
-{
-    enqueue(data, CN_CONTAINER_OF(mail, struct cn_dispatch, mail));
-    cn_dispatch_step(data);
-}
-
-static void fail_unsent(struct cn_dispatch *dispatch, unsigned faults, int code, const char *text)
-{
-    cn_err_set(&dispatch->err, code, "%s", text);
-    dispatch->faults = faults;
-    dispatch->answered = true;
-}
-
-void cn_dispatch_send(struct cn_dispatch *dispatch)
-{
-    CN_ASSERT(dispatch->on_done && dispatch->handler && (dispatch->serial || dispatch->script));
-    if (dispatch->from == dispatch->to) {
-        enqueue(dispatch->to, dispatch);
-        return;
-    }
-    dispatch->mail.deliver = deliver_mail;
-    if (cn_mailbox_send(&dispatch->to->mailbox, &dispatch->mail))
-        return;
-    fail_unsent(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
-    enqueue(dispatch->from, dispatch);
-}
-
-static void go_back(struct cn_dispatch *dispatch)
-{
-    dispatch->answered = true;
-    if (dispatch->from == dispatch->to) {
-        enqueue(dispatch->from, dispatch);
-        return;
-    }
-    dispatch->mail.deliver = deliver_mail;
-    if (!cn_mailbox_send(&dispatch->from->mailbox, &dispatch->mail)) {
-        /* The sender's lane has ended, and its pins with it: nobody is left to be told. */
-        dispatch->callback = (struct cn_js_pin){0};
-        cn_dispatch_free(dispatch);
-    }
 }
 
 /* --- at the worker --------------------------------------------------------------------------- */
@@ -180,7 +125,7 @@ static void begin_trace(struct cn_event *event)
         {"scheduled", CN_TRACE_SCHEDULED}, {"queue", CN_TRACE_QUEUE}, {"tail", CN_TRACE_TAIL},
     };
     const struct cn_dispatch *dispatch = event->dispatch;
-    struct cn_origin origin = dispatch->origin;
+    struct cn_origin origin = dispatch->envelope.origin;
     enum cn_trace_kind kind = CN_TRACE_OTHER;
     for (size_t i = 0; i < CN_ARRAY_COUNT(kinds); i++) {
         if (strcmp(kinds[i].handler, dispatch->handler) == 0)
@@ -193,31 +138,56 @@ static void begin_trace(struct cn_event *event)
     event->trace = cn_trace_begin(event->instance, kind, dispatch->entrypoint, NULL, &origin);
 }
 
-static void deliver(struct cn_dispatch *dispatch)
+static void refuse(struct cn_dispatch *dispatch, unsigned faults, int code, const char *text)
 {
-    struct cn_lane *lane = dispatch->to;
+    cn_envelope_refuse(&dispatch->envelope, faults, code, text);
+}
+
+/* D1: a step, or the loop itself, is all that is on the stack. */
+static void arrive(struct cn_envelope *envelope)
+{
+    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    struct cn_lane *lane = envelope->to.desk->data;
     struct cn_instance *instance = find_instance(lane, dispatch);
     if (!instance || !takes(instance, dispatch)) {
-        fail_unsent(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED,
-                    dispatch->serial ? "The worker that this stub belongs to has ended."
-                                     : "The worker behind this service binding is not running.");
-        go_back(dispatch);
+        refuse(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED,
+               dispatch->serial ? "The worker that this stub belongs to has ended."
+                                : "The worker behind this service binding is not running.");
         return;
     }
     struct cn_event *event = cn_event_new(instance);
     if (!event) {
-        fail_unsent(dispatch, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
-                    "The worker is overloaded: too many events are under way.");
-        go_back(dispatch);
+        refuse(dispatch, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
+               "The worker is overloaded: too many events are under way.");
         return;
     }
     event->dispatch = dispatch;
-    event->depth = dispatch->origin.depth;
-    if (dispatch->origin.request)
-        event->id = dispatch->origin.request;
+    event->depth = envelope->origin.depth;
+    if (envelope->origin.request)
+        event->id = envelope->origin.request;
     if (instance->watched)
         begin_trace(event);
     run(event);
+}
+
+static void on_done(struct cn_envelope *envelope)
+{
+    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    dispatch->on_done(dispatch);
+}
+
+static void on_drop(struct cn_envelope *envelope)
+{
+    cn_dispatch_free(dispatch_of(envelope));
+}
+
+void cn_dispatch_send(struct cn_dispatch *dispatch, struct cn_object *gate)
+{
+    CN_ASSERT(dispatch->on_done && dispatch->handler && (dispatch->serial || dispatch->script));
+    dispatch->envelope.arrive = arrive;
+    dispatch->envelope.on_done = on_done;
+    dispatch->envelope.drop = on_drop;
+    cn_envelope_send(&dispatch->envelope, gate);
 }
 
 /* --- answers --------------------------------------------------------------------------------- */
@@ -232,7 +202,7 @@ static void answer(struct cn_event *event, const uint8_t *bytes, size_t size)
     }
     if (strcmp(dispatch->handler, "target") == 0)
         cn_event_leave(event); /* it has no context that could wait for more */
-    go_back(dispatch);
+    cn_envelope_answer(&dispatch->envelope, NULL);
 }
 
 void cn_dispatch_reply(struct cn_event *event, const uint8_t *bytes, size_t size, bool streams)
@@ -258,48 +228,11 @@ void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const c
     if (!event->outcome)
         event->outcome = code == CN_ELIMIT ? "exceededCpu" : "exception";
     if (event->dispatch) {
-        cn_err_set(&event->dispatch->err, code, "%s", text);
-        event->dispatch->faults = faults;
+        cn_err_set(&event->dispatch->envelope.err, code, "%s", text);
+        event->dispatch->envelope.faults = faults;
         answer(event, bytes, size);
         cn_event_answered(event);
     } else {
         cn_dispatch_end(event); /* it has answered: what it streams ends */
-    }
-}
-
-/* --- steps ----------------------------------------------------------------------------------- */
-
-void cn_dispatch_step(struct cn_lane *lane)
-{
-    if (lane->dispatching || lane->vm->entered || lane->object_lane.turn_depth)
-        return; /* D1; the idle handle comes back to it */
-    lane->dispatching = true;
-    struct cn_list *node;
-    for (unsigned i = 0; i < STEP_MAX && (node = cn_list_take_front(&lane->dispatches)); i++) {
-        struct cn_dispatch *dispatch = CN_CONTAINER_OF(node, struct cn_dispatch, link);
-        if (dispatch->answered)
-            dispatch->on_done(dispatch);
-        else
-            deliver(dispatch);
-    }
-    lane->dispatching = false;
-    if (cn_list_empty(&lane->dispatches))
-        uv_idle_stop(&lane->dispatch_spin);
-}
-
-void cn_dispatch_stop(struct cn_lane *lane)
-{
-    struct cn_list *node;
-    lane->dispatching = true; /* what on_done sends now is not delivered any more */
-    while ((node = cn_list_take_front(&lane->dispatches))) {
-        struct cn_dispatch *dispatch = CN_CONTAINER_OF(node, struct cn_dispatch, link);
-        if (!dispatch->answered)
-            fail_unsent(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
-        if (dispatch->from != lane)
-            go_back(dispatch);
-        else if (dispatch->callback.context)
-            cn_dispatch_free(dispatch); /* its sender ends too */
-        else
-            dispatch->on_done(dispatch);
     }
 }

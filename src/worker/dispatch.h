@@ -5,9 +5,9 @@
  * binding; whoever holds a stub of something that a worker has exported; and C,
  * which has an event for a handler ("queue", "scheduled", ...).
  *
- *     cn_dispatch_send() ──► the lane's list, or its mailbox ──► a turn of the
- *     worker ──► cn_dispatch_answer() ──► the same way back ──► on_done
+ *     cn_dispatch_send() ──► a turn of the worker ──► cn_dispatch_reply() ──► on_done
  *
+ * It is an envelope: object/envelope.h has its life, the way there and back, and who owns it when.
  * Everything that arrives is an event (event.h) of the instance: it keeps the
  * instance alive, and fails with it. The prelude's dispatchEvent() takes it and
  * answers by the natives eventReply() and eventReject() (bindings/dispatch.c). A
@@ -15,34 +15,27 @@
  * cn_dispatch whose `handler` is its name.
  *
  * D1  Each is delivered as a turn of its own, never inside the turn that sent it.
- * D2  What one lane sends to one worker is delivered in the order it was sent.
+ * D2  What one lane sends to one worker is delivered in the order it was sent (P3).
  * D3  on_done runs exactly once for each, on the sender's lane, never from inside
- *     cn_dispatch_send(). When that lane stops it runs with an error.
+ *     cn_dispatch_send() (P2). When that lane stops it runs with an error.
  *
- * Threads:   cn_dispatch_send() on lane `from`; the rest on lane `to`.
- * Ownership: the sender's before it is sent and from on_done on, which frees it. */
+ * Threads:   cn_dispatch_send() on the sender's lane; the rest on the worker's.
+ * Ownership: P1; on_done frees it. */
 #ifndef CN_WORKER_DISPATCH_H
 #define CN_WORKER_DISPATCH_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/list.h"
-#include "base/mailbox.h"
-#include "base/origin.h"
+#include "base/assert.h"
 #include "js/context.h"
-#include "object/call.h"
-#include "object/output.h"
+#include "object/envelope.h"
 
 struct cn_event;
 struct cn_lane;
 
 struct cn_dispatch {
-    struct cn_mail mail;
-    struct cn_list link;     /* in lane->dispatches */
-    struct cn_output output; /* if an object sends it */
-    struct cn_lane *from, *to;
+    struct cn_envelope envelope;
     /* For whom: the instance with this serial, or, if it is 0, the script's current one. */
     uint32_t serial;
     char *script;        /* owned; NULL with a serial */
@@ -53,18 +46,14 @@ struct cn_dispatch {
     uint8_t *bytes;      /* owned; serialized arguments */
     uint8_t *result;     /* owned; serialized result or error; NULL: none */
     size_t props_size, size, result_size;
-    bool answered;
-    unsigned faults;   /* of enum cn_call_fault, when it failed */
-    struct cn_err err; /* code 0: success */
-    struct cn_origin origin;
     struct cn_js_pin callback; /* for senders in JavaScript */
     void (*on_done)(struct cn_dispatch *dispatch);
-    void *data; /* the sender's own */
 };
 
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to);
 void cn_dispatch_free(struct cn_dispatch *dispatch);
-void cn_dispatch_send(struct cn_dispatch *dispatch);
+/* When the gate of the object `gate` opens; NULL: at once. */
+void cn_dispatch_send(struct cn_dispatch *dispatch, struct cn_object *gate);
 
 /* The worker's answer to an event of this kind; `bytes` are copied. The event lives on until the
  * worker is done with it (cn_event_done()). */
@@ -73,10 +62,5 @@ void cn_dispatch_reply(struct cn_event *event, const uint8_t *bytes, size_t size
 void cn_dispatch_end(struct cn_event *event);
 void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const char *text,
                       const uint8_t *bytes, size_t size);
-
-/* Does what is ready on the lane, if no turn is running. */
-void cn_dispatch_step(struct cn_lane *lane);
-/* The lane stops: nothing is delivered any more, everything on its list ends with an error. */
-void cn_dispatch_stop(struct cn_lane *lane);
 
 #endif

@@ -79,7 +79,7 @@ static void fail(struct cn_event *event)
 
 void cn_hung_sweep(struct cn_lane *lane)
 {
-    if (!cn_list_empty(&lane->dispatches) || lane->vm->entered)
+    if (!cn_list_empty(&lane->desk.ready) || lane->vm->entered)
         return;
     CN_LIST_FOREACH(&lane->instances, node)
     {

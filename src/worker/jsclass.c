@@ -137,13 +137,14 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
     struct cn_lane *lane = instance->lane;
     const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
     bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
-    if (!call->origin.request)
-        call->origin.request = cn_rand_next(&lane->rand);
+    if (!call->envelope.origin.request)
+        call->envelope.origin.request = cn_rand_next(&lane->rand);
     if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
-                                     object, &call->origin);
-    lane->vm->cause = (struct cn_js_cause){call->origin.request, call->trace,
-                                           call->origin.unsampled, 0, call->origin.depth};
+                                     object, &call->envelope.origin);
+    lane->vm->cause =
+        (struct cn_js_cause){call->envelope.origin.request, call->trace,
+                             call->envelope.origin.unsampled, 0, call->envelope.origin.depth};
 }
 
 /* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */
@@ -246,7 +247,8 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
     if (!object->name && !cn_object_database(object, err))
         return err->code;
     if (object->inbox_count) /* the constructor runs for the first call */
-        set_cause(object, instance, CN_CONTAINER_OF(object->inbox.next, struct cn_call, link));
+        set_cause(object, instance,
+                  CN_CONTAINER_OF(object->inbox.next, struct cn_call, envelope.link));
     if (!cn_js_enter_for(context, object))
         return cn_err_set(err, CN_ECLOSED, "the object was reset");
     char hex[CN_OBJECT_HEX_SIZE + 1];
@@ -272,7 +274,7 @@ static const char *outcome_of(const struct cn_object *object)
 
 static void call_taken_back(struct cn_call *call)
 {
-    struct cn_lane *lane = call->owner->data;
+    struct cn_lane *lane = lane_of(call->object);
     cn_handles_remove(&lane->calls, call->tag);
     cn_trace_end(lane, call->trace, outcome_of(call->object));
 }
@@ -450,7 +452,7 @@ struct cn_jscall *cn_jscall_new(void)
 
 void cn_jscall_settle(struct cn_jscall *jscall)
 {
-    if (!jscall->call.err.code || !jscall->call.result)
+    if (!jscall->call.envelope.err.code || !jscall->call.result)
         return;
     cn_free(jscall->result);
     jscall->result = NULL;

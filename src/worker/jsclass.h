@@ -86,6 +86,10 @@ bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,
                      const struct cn_class **class_, void **class_data);
 
 struct cn_jscall *cn_jscall_new(void);
+static inline struct cn_jscall *cn_jscall_of(struct cn_envelope *envelope)
+{
+    return CN_CONTAINER_OF(cn_call_of(envelope), struct cn_jscall, call);
+}
 void cn_jscall_free(struct cn_jscall *jscall);
 /* Before the caller is told: an answer that the output gate held back for ever is no error that was
  * thrown, and goes. */

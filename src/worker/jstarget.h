@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/jstarget.h - objects that scripts of a lane call, known to JavaScript by a number.
+/* worker/jstarget.h - objects that scripts call on their own lane, known to JavaScript by a number.
  *
  * A stub would otherwise say with every call whom it means: 64 hexadecimal digits
  * and a name. The table keeps the last CN_JSTARGETS_MAX; the number of one that
@@ -22,7 +22,7 @@ struct cn_jstarget {
     struct cn_object_key key;
     char *name; /* owned; NULL: none */
     size_t name_size;
-    /* The instance on this lane that runs the object's class, or 0: it is another's, or in C. */
+    /* The instance on this lane that runs the object's class: S2 of bindings/localcall.c. */
     uint32_t home_serial;
 };
 

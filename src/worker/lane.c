@@ -12,7 +12,6 @@
 #include "net/egress.h"
 #include "net/socket.h"
 #include "object/alarm.h"
-#include "worker/dispatch.h"
 #include "worker/event_life.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
@@ -307,6 +306,27 @@ static void started(struct cn_lane *lane, int status)
     uv_sem_post(&lane->start_sem);
 }
 
+/* L2 of object/lane.c, for a lane without objects. */
+#define STEP_MAX 1000
+
+/* Does what is ready, if no turn is running. */
+static void step(struct cn_desk *desk)
+{
+    struct cn_lane *lane = desk->data;
+    if (lane->options.node) {
+        cn_object_lane_step(&lane->object_lane);
+        return;
+    }
+    if (desk->stepping || lane->vm->entered)
+        return;
+    desk->stepping = true;
+    for (unsigned i = 0; i < STEP_MAX && cn_desk_step_one(desk); i++) {
+    }
+    desk->stepping = false;
+    if (!cn_list_empty(&desk->ready))
+        cn_desk_kick(desk);
+}
+
 /* A turn has ended: calls it made and answers it gave go on at once. */
 static void on_turn_end(void *data)
 {
@@ -314,10 +334,7 @@ static void on_turn_end(void *data)
     cn_relief_turn(lane);
     if (!cn_list_empty(&lane->traces_ended))
         cn_trace_flush(lane);
-    if (!cn_list_empty(&lane->dispatches))
-        cn_dispatch_step(lane);
-    if (lane->options.node)
-        cn_object_lane_step(&lane->object_lane);
+    step(&lane->desk);
 }
 
 static void deliver_relief(struct cn_mail *mail, void *data)
@@ -349,8 +366,7 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
-    uv_idle_init(&lane->loop, &lane->dispatch_spin);
-    lane->dispatch_spin.data = lane;
+    cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step, lane);
     lane->vm = cn_js_vm_new(lane);
     lane->vm->on_turn_end = on_turn_end;
     lane->vm->pulse = &lane->pulse;
@@ -360,8 +376,7 @@ static int lane_open(struct cn_lane *lane)
     cn_trace_lane_init(lane);
     if (lane->options.node) {
         lane->vm->hooks = &cn_jsclass_hooks;
-        rc = cn_object_lane_start(&lane->object_lane, lane->options.node, lane->options.index,
-                                  &lane->loop, &lane->mailbox, lane, err);
+        rc = cn_object_lane_start(&lane->object_lane, lane->options.node, &lane->desk, lane, err);
         if (rc < 0)
             return rc;
     }
@@ -422,7 +437,6 @@ int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, s
     *lane = (struct cn_lane){.options = *options};
     cn_background_init(&lane->background, lane);
     cn_list_init(&lane->instances);
-    cn_list_init(&lane->dispatches);
     uv_sem_init(&lane->start_sem, 0);
     int rc = uv_thread_create(&lane->thread, lane_main, lane);
     if (rc < 0)
@@ -489,7 +503,6 @@ static void finish_stop(struct cn_lane *lane)
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
         cn_instance_fail_events(instance, cn_ending_stop.outcome, cn_ending_stop.event_text);
     }
-    cn_dispatch_stop(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     cn_instance_free(CN_CONTAINER_OF(node, struct cn_instance, link));
     cn_websocket_lane_stop(lane);
@@ -506,7 +519,7 @@ static void finish_stop(struct cn_lane *lane)
         cn_sockets_close(lane->sockets, on_client_closed, lane);
     uv_close((uv_handle_t *)&lane->house, NULL);
     cn_relief_end(lane);
-    uv_close((uv_handle_t *)&lane->dispatch_spin, NULL);
+    cn_desk_close(&lane->desk); /* those in JavaScript that wait for an answer are gone (P2) */
     cn_mailbox_close(&lane->mailbox, NULL);
 }
 
@@ -515,10 +528,12 @@ static void on_objects_stopped(struct cn_object_lane *object_lane)
     finish_stop(object_lane->data);
 }
 
-/* The server is gone: no request is left, so the objects can go. */
+/* The server is gone: no request is left, so the objects can go. That may take a while: N3. */
 static void on_http_closed(void *data)
 {
     struct cn_lane *lane = data;
+    lane->http = NULL;
+    uv_timer_stop(&lane->house);
     if (lane->options.node)
         cn_object_lane_stop(&lane->object_lane, on_objects_stopped);
     else

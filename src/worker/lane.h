@@ -11,6 +11,8 @@
  *     with; a new deployment affects only requests that arrive after it.
  * N2  A script whose instance has ended and has no other yet answers 503: requests never come to
  *     one that is not CURRENT (instance.h).
+ * N3  Of a lane that stops the HTTP server goes first; the house has ended with it, and what still
+ *     arrives by mail finds none.
  *
  * Threads:   cn_lane_start/deploy/drain/stop from any; the callbacks run on the lane.
  * Ownership: struct cn_server. */
@@ -77,10 +79,11 @@ struct cn_lane {
     uv_thread_t thread;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
+    struct cn_desk desk; /* where calls and dispatches arrive */
     struct cn_js_vm *vm;
-    struct cn_js_pulse pulse; /* of `vm`, for the watchdog */
-    unsigned alloc;           /* its number in js/engine/alloc.h */
-    struct cn_http_server *http;
+    struct cn_js_pulse pulse;    /* of `vm`, for the watchdog */
+    unsigned alloc;              /* its number in js/engine/alloc.h */
+    struct cn_http_server *http; /* NULL: it has closed (N3) */
     struct cn_client *client;
     struct cn_sockets *sockets;
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */
@@ -96,9 +99,6 @@ struct cn_lane {
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     struct cn_rand rand;                       /* for numbers of requests */
     struct cn_handles events;                  /* every event under way on this lane */
-    struct cn_list dispatches;                 /* of struct cn_dispatch, ready (dispatch.h) */
-    uv_idle_t dispatch_spin;                   /* runs while there are any */
-    bool dispatching;                          /* cn_dispatch_step() is on the stack */
     struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
     struct cn_instance **current;   /* one per script of the deployment: CURRENT, or NULL (N2) */
     uint32_t last_serial;           /* given to an instance */

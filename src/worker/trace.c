@@ -196,13 +196,14 @@ static struct cn_trace_consumer *find_consumer(struct cn_lane *lane, const char 
 
 static void on_done(struct cn_dispatch *dispatch)
 {
-    struct cn_trace_consumer *consumer = dispatch->data;
-    struct cn_lane *lane = dispatch->from;
+    struct cn_trace_consumer *consumer = dispatch->envelope.data;
+    struct cn_lane *lane = dispatch->envelope.from.desk->data;
     consumer->under_way--;
-    if (dispatch->err.code && !consumer->failed)
-        cn_warn("worker %s: its tail() handler failed: %s", consumer->script, dispatch->err.text);
-    consumer->failed = dispatch->err.code != 0;
-    if (dispatch->err.code)
+    if (dispatch->envelope.err.code && !consumer->failed)
+        cn_warn("worker %s: its tail() handler failed: %s", consumer->script,
+                dispatch->envelope.err.text);
+    consumer->failed = dispatch->envelope.err.code != 0;
+    if (dispatch->envelope.err.code)
         cn_counter_add(&lane->metrics.tail_failures, 1);
     cn_dispatch_free(dispatch);
     if (consumer->item_count && !lane->stopping)
@@ -218,11 +219,11 @@ static void send_batch(struct cn_lane *lane, struct cn_trace_consumer *consumer)
     dispatch->size = consumer->items.size;
     dispatch->bytes = cn_buf_take(&consumer->items);
     dispatch->on_done = on_done;
-    dispatch->data = consumer;
+    dispatch->envelope.data = consumer;
     cn_counter_add(&lane->metrics.tail_events, consumer->item_count);
     consumer->item_count = 0;
     consumer->under_way++;
-    cn_dispatch_send(dispatch);
+    cn_dispatch_send(dispatch, NULL);
 }
 
 static void give(struct cn_lane *lane, const struct cn_trace *trace, const char *script)

@@ -184,7 +184,7 @@ static void deliver(struct cn_mail *mail, void *data)
     struct cn_ws_end *end = cn_websocket_find(lane, (double)letter->to);
     struct cn_ws_bridge *bridge = end ? cn_ws_bridge_of(end) : NULL;
     bool waits = end && end->state == CN_WS_END_TRANSIT;
-    if (letter->kind == ARRIVE && waits) {
+    if (letter->kind == ARRIVE && waits && lane->http) { /* N3 */
         cn_ws_arrive(lane->ws, cn_http_server_streams(lane->http), &letter->moved, end);
         letter->kind = GONE; /* the connection has been taken */
     } else if (letter->kind == ATTACH && waits) {

@@ -51,8 +51,8 @@ void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struc
     CHECK_INT(0, cn_node_namespace(rig->node, namespace_name, &rig->ns, &err));
     CHECK_INT(0, uv_loop_init(&rig->loop));
     CHECK_INT(0, cn_mailbox_open(&rig->mailbox, &rig->loop, &rig->lane));
-    CHECK_INT(0,
-              cn_object_lane_start(&rig->lane, rig->node, 0, &rig->loop, &rig->mailbox, rig, &err));
+    cn_desk_open(&rig->desk, 0, &rig->loop, &rig->mailbox, cn_object_lane_step_desk, rig);
+    CHECK_INT(0, cn_object_lane_start(&rig->lane, rig->node, &rig->desk, rig, &err));
 }
 
 static void on_stopped(struct cn_object_lane *lane)
@@ -63,6 +63,7 @@ static void on_stopped(struct cn_object_lane *lane)
 void service_rig_close(struct service_rig *rig)
 {
     cn_object_lane_stop(&rig->lane, on_stopped);
+    cn_desk_close(&rig->desk);
     cn_mailbox_close(&rig->mailbox, NULL);
     uv_run(&rig->loop, UV_RUN_DEFAULT);
     CHECK(rig->stopped);
@@ -87,16 +88,16 @@ void service_rig_until(struct service_rig *rig, const bool *flag)
 
 static void on_done(struct cn_service_call *call)
 {
-    *(bool *)call->call.data = true;
+    *(bool *)call->call.envelope.data = true;
 }
 
 void service_rig_call(struct service_rig *rig, struct cn_service_call *call)
 {
     bool done = false;
-    call->call.data = &done;
+    call->call.envelope.data = &done;
     cn_service_call_send(call, &rig->lane, on_done);
     service_rig_until(rig, &done);
-    call->call.data = NULL;
+    call->call.envelope.data = NULL;
 }
 
 void service_rig_advance(struct service_rig *rig, int64_t ms)

@@ -33,6 +33,7 @@ struct service_rig {
     struct cn_node *node;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
+    struct cn_desk desk;
     struct cn_object_lane lane;
     const struct cn_class *class_;
     struct cn_namespace *ns;

@@ -12,7 +12,7 @@ import { isResponse, responseMove } from "../../web/fetch/internal.js";
 import { decodeIncoming, encodeResponse } from "./fetch-values.js";
 import { makeId } from "./id.js";
 import { localCall } from "./local.js";
-import { CARRIED, Exports, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
+import { CARRIED, Caller, Exports, answer, answerLocal, answerTarget, errorParts, failCall, replyWith, setExportsOfObject } from "./rpc.js";
 import { restoreSnapshot } from "./recovery.js";
 import { deliverSocket, installSockets, setSocketsOf } from "./sockets.js";
 import { DurableObject } from "../modules.js";
@@ -169,11 +169,11 @@ export function objectDeliver(object, call, kind, method, payload) {
   switch (kind) {
     case CallKind.RPC:
       if (!host.answersCalls) {
-        failCall(call, new TypeError('The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module "cloudflare:workers".'));
+        failCall(new Caller(call), new TypeError('The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module "cloudflare:workers".'));
         return;
       }
       if (typeof method === "number") answerLocal(call, host.instance, localCall(method));
-      else answer(call, host.instance, method.split("."), payload, true);
+      else answer(new Caller(call), host.instance, method.split("."), payload, true);
       return;
     case CallKind.FETCH:
       if (typeof method === "number") deliverLocalFetch(host, call, localCall(method));
@@ -183,7 +183,7 @@ export function objectDeliver(object, call, kind, method, payload) {
       deliverAlarm(host, call, method, payload);
       return;
     case CallKind.OTHER:
-      answerTarget(call, host.exports, method, payload);
+      answerTarget(new Caller(call), host.exports, method, payload);
       return;
   }
 }
@@ -206,24 +206,25 @@ async function deliverLocalFetch(host, call, local) {
     noteResponse(response);
     const moved = isResponse(response) && local.handle === call ? responseMove(response) : null;
     if (moved === null) {
-      replyWith(call, encodeResponse(response));
+      replyWith(new Caller(call), encodeResponse(response));
     } else {
       local.result = moved;
       native.callReply(call, undefined);
     }
   } catch (error) {
-    failCall(call, error);
+    failCall(new Caller(call), error);
   }
 }
 
 async function deliverFetch(host, call, bytes) {
+  const asker = new Caller(call);
   try {
     const { request, abort } = decodeIncoming(deserialize(bytes, CARRIED));
     const response = await runFetch(host, request);
     noteResponse(response);
-    replyWith(call, encodeResponse(response), abort);
+    replyWith(asker, encodeResponse(response), abort);
   } catch (error) {
-    failCall(call, error);
+    failCall(asker, error);
   }
 }
 
@@ -234,6 +235,6 @@ async function deliverAlarm(host, call, retryCount, scheduledTime) {
     native.callReply(call, serialize(undefined));
   } catch (error) {
     native.log(3, `alarm() threw: ${describeError(error)}`);
-    failCall(call, error);
+    failCall(new Caller(call), error);
   }
 }

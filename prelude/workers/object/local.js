@@ -5,7 +5,7 @@
 // result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
 // by the same mailbox and through the same gates as every other call. Values that are not plain, and
 // errors, travel as bytes.
-import { Fault } from "../../../src/bindings/border.ts";
+import { Fault, LocalSend, Outcome } from "../../../src/bindings/border.ts";
 import { currentObject, gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 
@@ -88,7 +88,7 @@ class LocalCall {
     this.method = "";
     this.payload = undefined; // the copied arguments, or the parts of a request
     this.result = undefined; // the copied result, or the parts of a response
-    this.settle = null; // (faults, result, bytes, message), with the caller's gate
+    this.settle = null; // (outcome, result, bytes, faults, message), with the caller's gate
     this.handle = 0; // of the call, while the object works on it
     this.target = null; // whom it goes to
   }
@@ -96,19 +96,23 @@ class LocalCall {
 const calls = [];
 const free = [];
 
+/** Where a target lives, as far as its stub knows. What is here may move; what is elsewhere stays there for this instance. */
+const UNKNOWN = 0, HERE = 1, ELSEWHERE = 2;
+
 /** Whom a stub calls: the object with `id` in a namespace. */
 export class ObjectTarget {
   constructor(ns, id) {
     this.ns = ns;
     this.id = id;
-    this.number = -1; // C's; -1: none yet
+    this.number = 0; // C's, of an object that is here; 0: none
+    this.place = UNKNOWN; // where it lives
     this.fetcher = null;
-    this.broken = null; // how a call has failed that found the object reset: [faults, bytes, message]
+    this.broken = null; // how a call has failed that found the object reset: [bytes, faults, message]
   }
   /** A stub that has seen its object reset stays broken (DO-ST-2); whoever asks for the object anew gets another. */
-  failed(faults, bytes, message) {
-    if (faults < 0 || (faults & Fault.RESET) === 0 || this.broken !== null) return;
-    this.broken = [faults, bytes, message];
+  failed(bytes, faults, message) {
+    if ((faults & Fault.RESET) === 0 || this.broken !== null) return;
+    this.broken = [bytes, faults, message];
     forgetStub(this.id);
   }
   get name() {
@@ -121,41 +125,49 @@ export class ObjectTarget {
   get fetch() {
     return (this.fetcher ??= fetchOf(this));
   }
-  #numberAgain() {
-    return (this.number = native.targetNew(this.ns, `${this.id}`, this.id.name));
+  /** Asks C where it lives. */
+  #locate() {
+    this.number = native.targetNew(this.ns, `${this.id}`, this.id.name);
+    this.place = this.number === 0 ? ELSEWHERE : HERE;
+    return this.place === HERE;
+  }
+  /** Whether a call may go without bytes: nothing need be copied for one that cannot. */
+  isHere() {
+    return this.place === HERE || (this.place === UNKNOWN && this.#locate());
   }
   /**
-   * Sends a call without bytes; `settle` (faults, result, bytes, message) gets the answer: faults -1
-   * and a result, or bytes if it was not plain; else the faults and an error. False: the object is
-   * not here.
+   * Sends a call without bytes to an object that is here; `settle` (outcome, result, bytes, faults,
+   * message) gets the answer: a result, or bytes if it was not plain; else an error with its faults.
+   * False: the object is not here any more.
    */
   send(kind, method, payload, settle) {
     if (this.broken !== null) {
-      const [faults, bytes, message] = this.broken;
-      Promise.resolve().then(() => settle(faults, undefined, bytes, message));
+      const [bytes, faults, message] = this.broken;
+      Promise.resolve().then(() => settle(Outcome.FAILED, undefined, bytes, faults, message));
       return true;
     }
-    const number = this.number === -1 ? this.#numberAgain() : this.number;
     const call = free.pop() ?? new LocalCall(calls.length);
     calls[call.slot] = call;
     call.method = method;
     call.payload = payload;
     call.settle = currentObject() === 0 ? settle : gated(settle);
     call.target = this;
-    let sent = native.localCall(number, call.slot, kind);
-    if (sent < 0) sent = native.localCall(this.#numberAgain(), call.slot, kind);
-    if (sent !== 1) release(call);
-    return sent === 1;
+    let sent = native.localCall(this.number, call.slot, kind);
+    if (sent === LocalSend.FORGOTTEN) sent = this.#locate() ? native.localCall(this.number, call.slot, kind) : LocalSend.ELSEWHERE;
+    if (sent === LocalSend.SENT) return true;
+    if (sent === LocalSend.ELSEWHERE) this.place = ELSEWHERE; // its home is another instance of the script from now on
+    release(call);
+    return false;
   }
-  /** Sends a call by bytes; `callback` (faults, bytes, message) gets the answer. */
+  /** Sends a call by bytes; `callback` (outcome, bytes, faults, message) gets the answer. */
   sendBytes(kind, method, bytes, callback) {
     if (this.broken !== null) {
-      Promise.resolve().then(() => callback(...this.broken));
+      Promise.resolve().then(() => callback(Outcome.FAILED, ...this.broken));
       return;
     }
-    native.objectCall(this.ns, `${this.id}`, this.id.name, kind, method, bytes, (faults, result, message) => {
-      this.failed(faults, result, message);
-      callback(faults, result, message);
+    native.objectCall(this.ns, `${this.id}`, this.id.name, kind, method, bytes, (outcome, result, faults, message) => {
+      if (outcome === Outcome.FAILED) this.failed(result, faults, message);
+      callback(outcome, result, faults, message);
     });
   }
 }
@@ -179,11 +191,11 @@ function release(call) {
 
 export const localCall = (slot) => calls[slot];
 
-/** C calls: the answer to the call in `slot`, or (faults -2) that its caller is gone. */
-export function localReply(slot, faults, bytes, message) {
+/** C calls: the answer to the call in `slot`, or (DROPPED) that its caller is gone. */
+export function localReply(slot, outcome, bytes, faults, message) {
   const call = calls[slot];
   const { settle, result, target } = call;
   release(call);
-  if (faults > 0) target.failed(faults, bytes, message);
-  if (faults !== -2) settle(faults, result, bytes, message);
+  if (outcome === Outcome.FAILED) target.failed(bytes, faults, message);
+  if (outcome !== Outcome.DROPPED) settle(outcome, result, bytes, faults, message);
 }

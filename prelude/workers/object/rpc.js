@@ -5,7 +5,7 @@
 // the owner like any call. Parameters' exports end with the call, unless the callee dup()s them;
 // those in results end when the receiver disposes of the stub or the collector finds it.
 /* global DOMException */
-import { CallKind, Fault } from "../../../src/bindings/border.ts";
+import { CallKind, Fault, Outcome } from "../../../src/bindings/border.ts";
 import "../../internal/symbols.js";
 import { INNER, afterwards, currentLevel, currentObject, currentOwner as ownerNow, currentTrace, lentBy, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
@@ -612,16 +612,16 @@ function methodOf(stub, name, proxy) {
 
 function callMethod(state, args) {
   needsEvent();
-  const copies = copyArguments(args);
+  const copies = state.target.isHere() ? copyArguments(args) : null;
   if (copies !== null) {
     let resolve, reject;
     const promise = new Promise((fulfill, refuse) => {
       resolve = fulfill;
       reject = refuse;
     });
-    const settle = (faults, result, bytes, message) => {
-      if (faults >= 0) {
-        reject(remoteError(faults, bytes, message));
+    const settle = (outcome, result, bytes, faults, message) => {
+      if (outcome === Outcome.FAILED) {
+        reject(remoteError(bytes, faults, message));
       } else if (bytes === undefined) {
         if (typeof result === "object" && result !== null) Object.defineProperty(result, Symbol.dispose, NOTHING_TO_DISPOSE);
         resolve(result);
@@ -783,10 +783,10 @@ export function callHandler(send, method, args) {
 export const stubService = (value) => stubState(value)?.service ?? null;
 
 /** Answers with a value that leaves for good: what it holds by reference is the receiver's. */
-export function replyWith(handle, value, onStop = null) {
+export function replyWith(asker, value, onStop = null) {
   const context = new CallContext();
   context.onStop = onStop;
-  reply(handle, serialize(value, context), context);
+  asker.reply(serialize(value, context), context.streams);
 }
 
 /** Whether the stub that `state`, or what it is a property of, stands for was disposed of. */
@@ -809,10 +809,10 @@ function call(state, path, args) {
   const sent = ++sentCount;
   return new Promise((resolve, reject) => {
     needsEvent();
-    state.send(path, bytes, gated((faults, result, message) => {
+    state.send(path, bytes, gated((outcome, result, faults, message) => {
       context.takeBack();
-      if (faults < 0) settleWith(result, resolve, reject, root.local ?? root.origin);
-      else reject(root.address === null ? remoteError(faults, result, message) : ownerError(root, sent, faults, result, message));
+      if (outcome === Outcome.RETURNED) settleWith(result, resolve, reject, root.local ?? root.origin);
+      else reject(root.address === null ? remoteError(result, faults, message) : ownerError(root, sent, result, faults, message));
     }));
   });
 }
@@ -828,16 +828,16 @@ const ENDS_MAX = 1000;
 let sentCount = 0;
 
 /** A call on something that was given out has failed. What was on its way when its owner was reset fails for that reason. */
-function ownerError(root, sent, faults, result, message) {
+function ownerError(root, sent, result, faults, message) {
   if ((faults & Fault.RESET) !== 0) {
     if (ends.size >= ENDS_MAX) ends.clear();
-    ends.set(root.address, { failure: [faults, result, message], sent: sentCount });
-    if (root.origin !== null) root.origin.failed(faults, result, message);
+    ends.set(root.address, { failure: [result, faults, message], sent: sentCount });
+    if (root.origin !== null) root.origin.failed(result, faults, message);
   } else if (message === GONE) {
     const end = ends.get(root.address);
     if (end !== undefined && sent <= end.sent) return remoteError(...end.failure);
   }
-  return remoteError(faults, result, message);
+  return remoteError(result, faults, message);
 }
 
 /** A result that has stubs in it can be disposed of as a whole (RPC-6). */
@@ -861,7 +861,7 @@ function withDispose(bytes, origin) {
 }
 
 /** DO-ERR-1, DO-ERR-2. */
-export function remoteError(faults, bytes, message) {
+export function remoteError(bytes, faults, message) {
   let error;
   if (bytes !== undefined) {
     try {
@@ -941,12 +941,45 @@ function withDisposer(result) {
   return typeof dispose === "function" ? new Disposable(result, () => dispose.call(result)) : result;
 }
 
+/** Whom an answer goes to: the caller of an object, by the number of its call. */
+export class Caller {
+  constructor(call) {
+    this.call = call;
+  }
+  /** @param {Promise<void>[] | null} streams of what the answer has in it; the object lives on, whoever reads them */
+  reply(bytes, streams = null) {
+    native.callReply(this.call, bytes);
+  }
+  fail(error) {
+    if (error instanceof Error) noteObject(error);
+    const [message, bytes] = errorParts(error);
+    native.callFail(this.call, message, bytes);
+  }
+}
+
+/** The same of an event of a worker: whoever dispatched it. */
+export class Dispatcher {
+  constructor(event) {
+    this.event = event;
+  }
+  reply(bytes, streams = null) {
+    native.eventReply(this.event, bytes, streams !== null);
+    // The event lasts as long as what it streams.
+    if (streams !== null) Promise.allSettled(streams).then(() => native.eventEnd(this.event));
+  }
+  fail(error) {
+    const [message, bytes] = errorParts(error);
+    native.eventReject(this.event, message, bytes);
+  }
+}
+
 /**
- * Runs a call on `target`; returns a promise of nothing: the answer goes by callReply/callFail.
+ * Runs a call on `target`; returns a promise of nothing: the answer goes to `asker`.
+ * @param {Caller | Dispatcher} asker
  * @param {boolean} handles whether it is an entrypoint or an object, not something exported
  * @param {Lifetime | null} lifetime of the event, if the target is a worker's
  */
-export async function answer(handle, target, path, bytes, handles, lifetime = null) {
+export async function answer(asker, target, path, bytes, handles, lifetime = null) {
   const context = new CallContext(false, lifetime);
   const given = new CallContext(false, lifetime);
   try {
@@ -958,9 +991,9 @@ export async function answer(handle, target, path, bytes, handles, lifetime = nu
       result = stubState(value) === null ? Reflect.apply(value, holder ?? undefined, args) : value(...args);
     }
     if (result !== null && (typeof result === "object" || typeof result === "function")) result = withDisposer(await result);
-    reply(handle, serialize(result, context), context);
+    asker.reply(serialize(result, context), context.streams);
   } catch (error) {
-    failCall(handle, error);
+    failCall(asker, error);
   }
   if (given.received.length > 0) given.disposeReceived();
 }
@@ -989,7 +1022,7 @@ export function answerLocal(handle, target, local) {
     }
     result = Reflect.apply(value, target, payload);
   } catch (error) {
-    failCall(handle, error);
+    failCall(new Caller(handle), error);
     return;
   }
   if (result !== null && (typeof result === "object" || typeof result === "function")) {
@@ -1000,7 +1033,7 @@ export function answerLocal(handle, target, local) {
       replyLocal(handle, local, value);
     }, (error) => {
       resume(context);
-      failCall(handle, error);
+      failCall(new Caller(handle), error);
     });
   } else {
     replyLocal(handle, local, result);
@@ -1010,27 +1043,15 @@ export function answerLocal(handle, target, local) {
 function replyLocal(handle, local, value) {
   const copy = copyPlain(value);
   if (copy === NOT_PLAIN) {
+    const asker = new Caller(handle);
     try {
-      replyWith(handle, value);
+      replyWith(asker, value);
     } catch (error) {
-      failCall(handle, error);
+      failCall(asker, error);
     }
   } else if (local.handle === handle) {
     local.result = copy;
     native.callReply(handle, undefined);
-  }
-}
-
-/** The answer to a call: to an object by the call's number, to a worker by minus that of its event. */
-export function reply(handle, bytes, context) {
-  if (handle > 0) {
-    native.callReply(handle, bytes);
-  } else if (context?.streams == null) {
-    native.eventReply(-handle, bytes, false);
-  } else {
-    // The event lasts as long as what it streams.
-    native.eventReply(-handle, bytes, true);
-    Promise.allSettled(context.streams).then(() => native.eventEnd(-handle));
   }
 }
 
@@ -1063,34 +1084,32 @@ function noteObject(error) {
   } catch {}
 }
 
-export function failCall(handle, error) {
+/** What the call of `asker` ran into. */
+export function failCall(asker, error) {
   if (currentTrace() !== 0) trace().noteException(error);
-  if (handle > 0 && error instanceof Error) noteObject(error);
-  const [message, bytes] = errorParts(error);
-  if (handle > 0) native.callFail(handle, message, bytes);
-  else native.eventReject(-handle, message, bytes);
+  asker.fail(error);
 }
 
 /** A call to something exported: method is "number:path", "~retain" or "~release". */
-export function answerTarget(handle, exports, method, bytes) {
+export function answerTarget(asker, exports, method, bytes) {
   if (method === "~retain" || method === "~release") {
     exports[method.slice(1)](deserialize(bytes));
-    reply(handle, serialize(undefined));
+    asker.reply(serialize(undefined));
     return;
   }
   const colon = method.indexOf(":");
   const entry = exports.byNumber.get(+method.slice(0, colon));
   if (entry === undefined) {
-    failCall(handle, new Error(GONE));
+    failCall(asker, new Error(GONE));
     return;
   }
   lentBy(entry.owner);
   // What a critical section has lent is called in it (gate.js).
   const path = method.slice(colon + 1);
-  runAt(entry.level, () => answer(handle, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime));
+  runAt(entry.level, () => answer(asker, entry.target, path === "" ? [] : path.split("."), bytes, false, entry.lifetime));
 }
 
 /** A call to something the worker itself has exported. */
-export function answerWorkerTarget(handle, method, bytes) {
-  answerTarget(-handle, workerExports, method, bytes);
+export function answerWorkerTarget(event, method, bytes) {
+  answerTarget(new Dispatcher(event), workerExports, method, bytes);
 }

@@ -1,5 +1,5 @@
 // The stub of a Durable Object: fetch() and every method of its class.
-import { CallKind } from "../../../src/bindings/border.ts";
+import { CallKind, Outcome } from "../../../src/bindings/border.ts";
 import { gated } from "../../internal/turn.js";
 import { isFlagOff, native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
@@ -95,11 +95,11 @@ function redirected(request, status, url, hasBody) {
 
 /** The answer to a request that was copied, not sent as bytes; null: it cannot be. */
 function exchangeLocally(target, request) {
-  const copy = requestCopy(request);
+  const copy = target.isHere() ? requestCopy(request) : null;
   if (copy === null) return null;
   const { promise, resolve, reject } = Promise.withResolvers();
-  const settle = (faults, response, bytes, message) => {
-    if (faults >= 0) reject(remoteError(faults, bytes, message));
+  const settle = (outcome, response, bytes, faults, message) => {
+    if (outcome === Outcome.FAILED) reject(remoteError(bytes, faults, message));
     else if (bytes === undefined) resolve(responseCameFrom(response, request.url, false));
     else settleWith(bytes, request, resolve, reject);
   };
@@ -127,10 +127,10 @@ function exchange(send, request, target) {
       reject(reason);
     }, 0);
     if (signal !== null) whenAborted(signal, onAbort);
-    send(bytes, gated((faults, result, message) => {
+    send(bytes, gated((outcome, result, faults, message) => {
       if (signal !== null) forgetAborted(signal, onAbort);
       context.takeBack();
-      if (faults >= 0) reject(remoteError(faults, result, message));
+      if (outcome === Outcome.FAILED) reject(remoteError(result, faults, message));
       else settleWith(result, request, resolve, reject);
     }));
   });

@@ -58,7 +58,7 @@ struct errand {
 
 static void on_done(struct cn_service_call *base)
 {
-    struct errand *errand = base->call.data;
+    struct errand *errand = base->call.envelope.data;
     uv_sem_post(&errand->done);
 }
 
@@ -76,7 +76,7 @@ static int run_online(struct cn_control_call *call, struct cn_d1_call *d1, struc
     struct errand errand = {.mail = {.deliver = deliver_errand},
                             .d1 = d1,
                             .lane = cn_node_owner(call->control->node, &d1->base.call.key)};
-    d1->base.call.data = &errand;
+    d1->base.call.envelope.data = &errand;
     uv_sem_init(&errand.done, 0);
     int rc = 0;
     if (!cn_mailbox_send(errand.lane->mailbox, &errand.mail)) {
@@ -87,8 +87,8 @@ static int run_online(struct cn_control_call *call, struct cn_d1_call *d1, struc
                 atomic_store(&d1->cancelled, true);
             usleep(LOOK_US);
         }
-        if (d1->base.call.err.code) {
-            *err = d1->base.call.err;
+        if (d1->base.call.envelope.err.code) {
+            *err = d1->base.call.envelope.err;
             rc = err->code;
         }
     }

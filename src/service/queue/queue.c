@@ -175,15 +175,15 @@ static void free_transfer(struct transfer *transfer)
 /* The dead letter queue has answered: its messages may go here, or must be tried again. */
 static void on_transferred(struct cn_service_call *call)
 {
-    struct transfer *transfer = call->call.data;
+    struct transfer *transfer = call->call.envelope.data;
     struct cn_queue *queue = transfer->queue;
     struct cn_object *object = queue ? queue->object : NULL;
-    bool failed = call->call.err.code != 0;
+    bool failed = call->call.envelope.err.code != 0;
     struct cn_err err;
     int rc = 0;
     if (failed)
         cn_warn("queue %s cannot take dead letters yet: %s", call->call.ns->name,
-                call->call.err.text);
+                call->call.envelope.err.text);
     cn_list_remove(&transfer->link);
     if (object && !cn_object_is_broken(object)) {
         cn_object_enter(object);
@@ -228,11 +228,11 @@ static int add_dead_letter(struct cn_queue *queue, struct cn_queue_call **call,
         transfer->queue = queue;
         cn_list_init(&transfer->link);
         transfer->messages = cn_alloc(CN_QUEUE_BATCH_COUNT_MAX * sizeof(*transfer->messages));
-        (*call)->base.call.data = transfer;
+        (*call)->base.call.envelope.data = transfer;
     }
     cn_queue_add(*call, body, size, (enum cn_queue_type)cn_statement_column_int(statement, 1), 0);
     cn_statement_reset(statement);
-    struct transfer *transfer = (*call)->base.call.data;
+    struct transfer *transfer = (*call)->base.call.envelope.data;
     CN_ASSERT(transfer->count < CN_QUEUE_BATCH_COUNT_MAX);
     transfer->messages[transfer->count++] = *message;
     return 0;
@@ -242,7 +242,7 @@ static void send_dead_letters(struct cn_queue *queue, struct cn_queue_call *call
 {
     if (!call)
         return;
-    struct transfer *transfer = call->base.call.data;
+    struct transfer *transfer = call->base.call.envelope.data;
     cn_list_push_back(&queue->transfers, &transfer->link);
     cn_object_hold(queue->object);
     cn_service_call_send(&call->base, queue->object->lane, on_transferred);
@@ -252,7 +252,7 @@ static void drop_dead_letters(struct cn_queue_call *call)
 {
     if (!call)
         return;
-    free_transfer(call->base.call.data);
+    free_transfer(call->base.call.envelope.data);
     cn_service_call_free(&call->base);
 }
 

@@ -358,7 +358,7 @@ static void on_removed(uv_work_t *work, int status)
 
 static void alarm_taken_back(struct cn_call *call)
 {
-    struct removal *removal = (void *)(uintptr_t)call->data;
+    struct removal *removal = (void *)(uintptr_t)call->tag;
     if (removal)
         removal->alarm = NULL;
 }
@@ -391,7 +391,7 @@ static void deliver_alarm(struct cn_r2_bucket *bucket, struct cn_call *call)
     removal->blobs = bucket->services->blobs;
     removal->alarm = call;
     removal->work.data = removal;
-    call->data = removal;
+    call->tag = (uintptr_t)removal;
     call->taken_back = alarm_taken_back;
     cn_list_init(&removal->link);
     cn_list_push_back(&bucket->removals, &removal->link);

@@ -16,10 +16,11 @@ export class Cell extends DurableObject {
   write(text) { this.ctx.storage.kv.put(text, text); return "value " + text; }
   read() { return [...this.ctx.storage.kv.list()].map(([key]) => key); }
 }
-export default { async fetch(request, env) {
+export default { async fetch(request, env, ctx) {
   const [, name, method, text] = new URL(request.url).pathname.split("/");
   try {
     if (name === "kv") return Response.json({ value: method === "write" ? (await env.KV.put(text, text)) ?? null : await env.KV.get(text) });
+    if (method === "later") return Response.json({ value: ctx.waitUntil(env.CELL.getByName(name).write(text)) ?? null });
     return Response.json({ value: await env.CELL.getByName(name)[method](text) });
   } catch (error) {
     return Response.json({ error: String(error?.message ?? error) }, { status: 500 });
@@ -52,5 +53,23 @@ test("a failed sync: errors, not answers; reading goes on; a restart recovers", 
   const { value } = await ask("/a/read/", again);
   assert.ok(value.includes("one") && !value.includes("three"), String(value));
   assert.deepEqual(await ask("/a/write/four", again), { value: "value four" });
+  await again.stop();
+});
+
+test("a server that stops while a sync takes long waits for it, and ends well", async (t) => {
+  const control = path.join(tempDir(), "disk"), data = tempDir();
+  const setDisk = (...numbers) => writeFileSync(control, Buffer.from(Uint32Array.from(numbers).buffer), { flag: "r+" });
+  writeFileSync(control, Buffer.alloc(12));
+  const env = { LD_PRELOAD: path.join(root, "build/load/slowdisk.so"), CAIRN_SLOWDISK: control };
+  const server = await serve(project(files), { data, env, lanes: 2 });
+  t.after(() => server.kill());
+  const names = ["a", "b", "c"]; // whichever lane they are on
+  for (const name of names) assert.equal((await server.fetch(`/${name}/write/one`)).status, 200);
+  setDisk(2500, 0, 0); // longer than a lane waits until it looks after itself again (worker/lane.h, N3)
+  for (const name of names) assert.equal((await server.fetch(`/${name}/later/two`)).status, 200); // answered before its write is made
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  const again = await serve(project(files), { data });
+  t.after(() => again.kill());
+  for (const name of names) assert.deepEqual(await (await again.fetch(`/${name}/read/`)).json(), { value: ["one", "two"] });
   await again.stop();
 });

@@ -41,6 +41,9 @@ for (const lanes of [1, 2]) {
       const ids = await Promise.all(Array.from({ length: 50 }, () => call(name, "whoami")));
       assert.equal(new Set(ids.map((i) => i.started)).size, 1);
     });
+    test("an argument is read once, wherever the object lives: nothing is copied for a call that then goes by bytes", async () => {
+      assert.deepEqual(await call(fresh(), "argumentReads", 16), Array(16).fill(1));
+    });
     test("DO-KV-1 DO-KV-3: get, put, list, delete of many keys", async () => {
       assert.deepEqual(await call(fresh(), "many"), {
         list: ["a", "b", "c", "\u00e9"], range: [["b", 2], ["a", 1]], after: ["b"], got: ["a", "c"], deleted: 1, kv: [["b", 2]],

@@ -36,6 +36,17 @@ export class Box extends DurableObject {
     ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v)");
   }
   // --- storage ---
+  /** How often a getter is read in an argument of one call, of calls to objects on this lane and on others. */
+  async argumentReads(count) {
+    const counts = [];
+    for (let i = 0; i < count; i++) {
+      let reads = 0;
+      await this.env.BOX.getByName(`reads ${i}`).taken({ get x() { return ++reads; } });
+      counts.push(reads);
+    }
+    return counts;
+  }
+  taken({ x }) { return x; }
   async put(key, value) { await this.ctx.storage.put(key, value); return "ok"; }
   async get(key) { return this.ctx.storage.get(key); }
   async kinds() {

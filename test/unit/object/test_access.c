@@ -210,8 +210,8 @@ TEST(visit, an_exclusive_one_ends_the_instance)
     int destroyed = world.destroyed;
     visitor_start(&visitor, &world, "a", "DELETE FROM t");
     run_until(&world, parked);
-    CHECK(parked->call.err.code < 0 && parked->call.faults & CN_FAULT_RESET);
-    CHECK_STR("visited", parked->call.err.text);
+    CHECK(parked->call.envelope.err.code < 0 && parked->call.envelope.faults & CN_FAULT_RESET);
+    CHECK_STR("visited", parked->call.envelope.err.text);
     cn_free(parked);
     run_while_not(&world, &visitor.begun);
     CHECK_INT(0, visitor.result);

@@ -11,6 +11,7 @@
 
 struct second {
     struct cn_mailbox mailbox;
+    struct cn_desk desk;
     struct cn_object_lane lane;
 };
 
@@ -21,13 +22,14 @@ static void second_open(struct world *world, struct second *second)
     world_open(world, test_dir(), &counter);
     world_lane_count = 0;
     CHECK_INT(0, cn_mailbox_open(&second->mailbox, &world->loop, &second->lane));
-    CHECK_INT(0, cn_object_lane_start(&second->lane, world->node, 1, &world->loop, &second->mailbox,
-                                      world, &err));
+    cn_desk_open(&second->desk, 1, &world->loop, &second->mailbox, cn_object_lane_step_desk, world);
+    CHECK_INT(0, cn_object_lane_start(&second->lane, world->node, &second->desk, world, &err));
 }
 
 static void second_close(struct second *second)
 {
     cn_object_lane_stop(&second->lane, on_stopped);
+    cn_desk_close(&second->desk);
     cn_mailbox_close(&second->mailbox, NULL);
 }
 
@@ -55,12 +57,12 @@ TEST(call, DO_LC_7_past_the_bound_the_caller_is_told_overloaded)
     for (int i = 0; i < COUNT; i++)
         answers[i] = post(&world, "a", READ);
     run_until(&world, answers[COUNT - 1]);
-    CHECK(answers[COUNT - 1]->call.faults & CN_FAULT_OVERLOADED);
+    CHECK(answers[COUNT - 1]->call.envelope.faults & CN_FAULT_OVERLOADED);
     CHECK(!answers[0]->done);
     unlock_parked(&world);
     for (int i = 0; i < COUNT; i++) {
         run_until(&world, answers[i]);
-        CHECK_INT(i < CN_OBJECT_INBOX_MAX ? 0 : CN_EOVERLOADED, answers[i]->call.err.code);
+        CHECK_INT(i < CN_OBJECT_INBOX_MAX ? 0 : CN_EOVERLOADED, answers[i]->call.envelope.err.code);
         cn_free(answers[i]);
     }
     free(answers);
@@ -80,8 +82,8 @@ TEST(call, DO_LC_7_the_bytes_that_wait_for_an_object_are_bounded_too)
     struct answer *second = post_sized(&world, "a", ADD, HALF);
     struct answer *third = post_sized(&world, "a", ADD, 1);
     run_until(&world, third);
-    CHECK(third->call.faults & CN_FAULT_OVERLOADED);
-    CHECK_STR("Durable Object is overloaded. Too much data queued.", third->call.err.text);
+    CHECK(third->call.envelope.faults & CN_FAULT_OVERLOADED);
+    CHECK_STR("Durable Object is overloaded. Too much data queued.", third->call.envelope.err.text);
     unlock_parked(&world);
     run_until(&world, first);
     run_until(&world, second);
@@ -108,8 +110,8 @@ TEST(call, DO_LC_new_objects_of_a_namespace_are_limited_per_minute)
     CHECK_INT(1, ask(&world, "b", ADD));
     struct answer *answer = post(&world, "c", ADD);
     run_until(&world, answer);
-    CHECK_INT(CN_EOVERLOADED, answer->call.err.code);
-    CHECK(answer->call.faults & CN_FAULT_OVERLOADED);
+    CHECK_INT(CN_EOVERLOADED, answer->call.envelope.err.code);
+    CHECK(answer->call.envelope.faults & CN_FAULT_OVERLOADED);
     cn_free(answer);
     CHECK_INT(2, cn_object_lane_evict(&world.lane, 10));
     CHECK_INT(2, ask(&world, "a", ADD)); /* not a new one */
@@ -124,8 +126,8 @@ TEST(call, DO_ERR_1_an_error_of_the_object_is_marked_remote)
     world_open(&world, test_dir(), &counter);
     struct answer *answer = post(&world, "a", FAIL);
     run_until(&world, answer);
-    CHECK_INT(CN_FAULT_REMOTE, answer->call.faults);
-    CHECK_STR("thrown by the object", answer->call.err.text);
+    CHECK_INT(CN_FAULT_REMOTE, answer->call.envelope.faults);
+    CHECK_STR("thrown by the object", answer->call.envelope.err.text);
     cn_free(answer);
     CHECK_INT(1, world.created); /* it lives on */
     CHECK_INT(0, ask(&world, "a", READ));
@@ -142,14 +144,14 @@ TEST(call, C1_C2_C3_between_lanes_in_order_once_and_not_before_its_writes_are_du
     enum { COUNT = 200 };
     struct answer *answers[COUNT];
     for (int i = 0; i < COUNT; i++)
-        answers[i] = post(&world, name, ADD); /* C2 is checked by it and by on_reply() */
+        answers[i] = post(&world, name, ADD); /* C2 is checked by it and by on_done() */
     for (int i = 0; i < COUNT; i++) {
         run_until(&world, answers[i]);
-        CHECK_INT(0, answers[i]->call.err.code);
+        CHECK_INT(0, answers[i]->call.envelope.err.code);
         CHECK_INT(i + 1, (intptr_t)answers[i]->call.result); /* C1 */
-        CHECK(answers[i]->call.output.lsn > 0);
-        CHECK(cn_store_durable(world.store) >= answers[i]->call.output.lsn); /* C3 */
-        CHECK(answers[i]->call.owner == &second.lane);
+        CHECK(answers[i]->call.envelope.output.lsn > 0);
+        CHECK(cn_store_durable(world.store) >= answers[i]->call.envelope.output.lsn); /* C3 */
+        CHECK(answers[i]->call.envelope.to.desk == &second.desk);
         cn_free(answers[i]);
     }
     CHECK_INT(1, world.created);
@@ -172,11 +174,11 @@ TEST(call, one_under_way_when_the_other_lane_stops_is_failed_and_may_be_tried_ag
     struct answer *late = post(&world, name, READ); /* its mailbox is closed: C2 all the same */
     run_until(&world, parked);
     run_until(&world, late);
-    CHECK_INT(CN_ECLOSED, parked->call.err.code);
-    CHECK_INT(CN_FAULT_RETRYABLE, parked->call.faults);
-    CHECK_INT(CN_ECLOSED, late->call.err.code);
-    CHECK_INT(CN_FAULT_RETRYABLE, late->call.faults);
-    CHECK_STR("the server is stopping", late->call.err.text);
+    CHECK_INT(CN_ECLOSED, parked->call.envelope.err.code);
+    CHECK_INT(CN_FAULT_RETRYABLE, parked->call.envelope.faults);
+    CHECK_INT(CN_ECLOSED, late->call.envelope.err.code);
+    CHECK_INT(CN_FAULT_RETRYABLE, late->call.envelope.faults);
+    CHECK_STR("the server is stopping", late->call.envelope.err.text);
     cn_free(parked);
     cn_free(late);
     world_close(&world);
@@ -184,9 +186,9 @@ TEST(call, one_under_way_when_the_other_lane_stops_is_failed_and_may_be_tried_ag
 
 static int dropped;
 
-static void count_drop(struct cn_call *call)
+static void count_drop(struct cn_envelope *envelope)
 {
-    (void)call;
+    on_drop(envelope);
     dropped++;
 }
 
@@ -197,14 +199,15 @@ TEST(call, an_answer_to_a_lane_that_has_ended_is_dropped_and_nobody_is_told)
     second_open(&world, &second);
     dropped = 0;
     struct answer *answer = post(&world, name_on(&world, 1), PARK);
-    answer->call.drop = count_drop;
+    answer->call.envelope.drop = count_drop;
     while (!world.parked)
         uv_run(&world.loop, UV_RUN_ONCE);
     cn_object_lane_stop(&world.lane, on_stopped);
+    cn_desk_close(&world.desk);
     cn_mailbox_close(&world.mailbox, NULL);
     struct cn_object *object = world.parked->object;
     cn_object_enter(object);
-    cn_call_reply(world.parked, NULL); /* the call is the core's to free */
+    cn_call_reply(world.parked, NULL); /* the call is dropped */
     cn_object_leave(object);
     while (!dropped) /* when what its constructor wrote is durable */
         uv_run(&world.loop, UV_RUN_ONCE);
@@ -234,7 +237,7 @@ TEST(call, a_reset_takes_back_what_the_class_has_not_answered_once)
     run_until(&world, parked);
     run_until(&world, aborted);
     CHECK_INT(1, taken_back);
-    CHECK(parked->call.faults & CN_FAULT_RESET);
+    CHECK(parked->call.envelope.faults & CN_FAULT_RESET);
     CHECK(!parked->call.object);
     cn_free(parked);
     cn_free(aborted);

@@ -133,7 +133,7 @@ TEST(gate, DO_KV_2_an_unconfirmed_write_holds_no_output_back_and_sync_waits_for_
     open_gate();
     run_until(&world, sync);
     run_until(&world, write);
-    CHECK_INT(0, sync->call.err.code);
+    CHECK_INT(0, sync->call.envelope.err.code);
     CHECK_INT(2, (intptr_t)write->call.result);
     cn_free(first);
     cn_free(unconfirmed);
@@ -162,8 +162,8 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     open_gate();
     for (int i = 0; i < 3; i++) {
         run_until(&world, held[i]);
-        CHECK(held[i]->call.err.code != 0);
-        CHECK(held[i]->call.faults & CN_FAULT_RESET);
+        CHECK(held[i]->call.envelope.err.code != 0);
+        CHECK(held[i]->call.envelope.faults & CN_FAULT_RESET);
         cn_free(held[i]);
     }
     for (int i = 0; i < 1000000 && !world.destroyed; i++)
@@ -171,7 +171,7 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     CHECK_INT(1, world.destroyed); /* a's instance is gone, b's has written nothing and stays */
     struct answer *after = post(&world, "b", READ);
     run_until(&world, after);
-    CHECK_INT(0, after->call.err.code);
+    CHECK_INT(0, after->call.envelope.err.code);
     cn_free(after);
     cn_free(before);
     cn_free(other);
@@ -206,8 +206,8 @@ TEST(gate, L3_a_lane_that_stops_sends_what_it_holds)
     world_close(&world);
     uv_thread_join(&thread);
     CHECK(write->done && read->done);
-    CHECK_INT(0, write->call.err.code);
-    CHECK_INT(0, read->call.err.code);
+    CHECK_INT(0, write->call.envelope.err.code);
+    CHECK_INT(0, read->call.envelope.err.code);
     cn_free(first);
     cn_free(second);
     cn_free(write);

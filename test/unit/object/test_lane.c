@@ -18,8 +18,8 @@ TEST(lane, L2_a_step_does_a_thousand_things_and_then_lets_the_loop_run)
     for (int i = 0; i < COUNT; i++)
         done += answers[i]->done;
     CHECK(done < 1000);                       /* each is a thing on its way there and one back */
-    CHECK(!cn_list_empty(&world.lane.ready)); /* and the rest has not been forgotten: */
-    CHECK(uv_is_active((uv_handle_t *)&world.lane.spin));
+    CHECK(!cn_list_empty(&world.desk.ready)); /* and the rest has not been forgotten: */
+    CHECK(uv_is_active((uv_handle_t *)&world.desk.spin));
     for (int i = 0; i < COUNT; i++) {
         run_until(&world, answers[i]);
         cn_free(answers[i]);
@@ -38,7 +38,7 @@ TEST(lane, L1_a_step_inside_a_turn_does_nothing)
     for (int i = 0; i < 3; i++)
         cn_object_lane_step(&world.lane);
     CHECK(!answer->done);
-    CHECK(!cn_list_empty(&world.lane.ready));
+    CHECK(!cn_list_empty(&world.desk.ready));
     cn_turn_end(&world.lane);
     run_until(&world, answer);
     cn_free(answer);
@@ -101,8 +101,8 @@ TEST(lane, one_that_stops_fails_what_waits_and_what_runs_and_answers_each_once)
     for (int i = 0; i < 4; i++) {
         CHECK(all[i]->done);
         if (all[i] != asleep) { /* it had all it needed */
-            CHECK_INT(CN_ECLOSED, all[i]->call.err.code);
-            CHECK(all[i]->call.faults & CN_FAULT_RETRYABLE);
+            CHECK_INT(CN_ECLOSED, all[i]->call.envelope.err.code);
+            CHECK(all[i]->call.envelope.faults & CN_FAULT_RETRYABLE);
         }
         cn_free(all[i]);
     }

@@ -31,8 +31,8 @@ TEST(object, DO_TX_5_a_reply_waits_until_its_write_is_durable)
     for (int i = 0; i < 50; i++) {
         run_until(&world, answers[i]);
         CHECK_INT(i + 1, (intptr_t)answers[i]->call.result); /* C1: in order */
-        CHECK(cn_store_durable(world.store) >= answers[i]->call.output.lsn);
-        CHECK(answers[i]->call.output.lsn > 0);
+        CHECK(cn_store_durable(world.store) >= answers[i]->call.envelope.output.lsn);
+        CHECK(answers[i]->call.envelope.output.lsn > 0);
         cn_free(answers[i]);
     }
     world_close(&world);
@@ -49,10 +49,10 @@ TEST(object, DO_CTX_4_abort_undoes_the_turn_and_fails_what_is_under_way)
     run_until(&world, parked);
     run_until(&world, aborted);
     run_until(&world, after);
-    CHECK_INT(CN_EABORTED, parked->call.err.code);
-    CHECK(parked->call.faults & CN_FAULT_RESET);
-    CHECK_STR("aborted on purpose", aborted->call.err.text);
-    CHECK_INT(0, after->call.err.code); /* a new instance, on what was committed */
+    CHECK_INT(CN_EABORTED, parked->call.envelope.err.code);
+    CHECK(parked->call.envelope.faults & CN_FAULT_RESET);
+    CHECK_STR("aborted on purpose", aborted->call.envelope.err.text);
+    CHECK_INT(0, after->call.envelope.err.code); /* a new instance, on what was committed */
     CHECK_INT(1, (intptr_t)after->call.result);
     CHECK_INT(2, world.created);
     cn_free(parked);
@@ -74,8 +74,8 @@ TEST(object, DO_TX_5_a_new_instance_waits_for_what_the_one_before_it_wrote)
     run_until(&world, read);
     CHECK_INT(2, world.created);
     CHECK_INT(1, (intptr_t)read->call.result);
-    CHECK(add->call.output.lsn > 0);
-    CHECK(read->call.output.lsn >= add->call.output.lsn);
+    CHECK(add->call.envelope.output.lsn > 0);
+    CHECK(read->call.envelope.output.lsn >= add->call.envelope.output.lsn);
     cn_free(add);
     cn_free(aborted);
     cn_free(read);
@@ -113,7 +113,7 @@ TEST(object, a_failing_constructor_fails_the_call_and_the_next_one_tries_again)
     world.fail_create = 1;
     struct answer *answer = post(&world, "a", ADD);
     run_until(&world, answer);
-    CHECK_STR("constructor failed", answer->call.err.text);
+    CHECK_STR("constructor failed", answer->call.envelope.err.text);
     cn_free(answer);
     world.fail_create = 0;
     CHECK_INT(1, ask(&world, "a", ADD));

@@ -133,7 +133,7 @@ static void ask_reset(struct world *world, const char *name, int what)
 {
     struct answer *answer = post(world, name, what);
     run_until(world, answer);
-    CHECK_INT(CN_EABORTED, answer->call.err.code);
+    CHECK_INT(CN_EABORTED, answer->call.envelope.err.code);
     cn_free(answer);
 }
 
@@ -251,7 +251,7 @@ TEST(restore, DO_PITR_3_the_next_instance_waits_for_a_request_that_nobody_awaite
     run_until(&world, aborted);
     run_until(&world, read);
     run_until(&world, again);
-    CHECK_INT(0, read->call.err.code);
+    CHECK_INT(0, read->call.envelope.err.code);
     CHECK_INT(1, (intptr_t)read->call.result);
     CHECK_INT(1, (intptr_t)again->call.result);
     CHECK_INT(2, world.created);
@@ -315,7 +315,7 @@ TEST(restore, a_lane_that_stops_meanwhile_leaves_nothing_behind)
     struct answer *read = post(&world, "a", READ);
     run_until(&world, aborted); /* the request is on the thread pool, the read waits for it */
     world_close(&world);
-    CHECK(read->done && read->call.err.code == CN_ECLOSED);
+    CHECK(read->done && read->call.envelope.err.code == CN_ECLOSED);
     cn_free(aborted);
     cn_free(read);
     world_open(&world, dir, &register_class);

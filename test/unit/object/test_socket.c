@@ -274,7 +274,7 @@ TEST(object_socket, K5_a_reset_object_takes_no_socket)
         cn_ws_end_claim(a.end, &client_ops, &a);
         struct answer *answer = post(&world, "room", ways[i]);
         run_until(&world, answer);
-        CHECK_INT(CN_EABORTED, answer->call.err.code);
+        CHECK_INT(CN_EABORTED, answer->call.envelope.err.code);
         cn_free(answer);
         UNTIL(&world, world.destroyed);
         CHECK(GOT(&a, "c1011"));

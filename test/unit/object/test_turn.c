@@ -121,8 +121,8 @@ TEST(turn, O3_O4_each_object_of_a_turn_is_committed_by_itself)
     CHECK(objects[0]->last_lsn > before[0] && objects[1]->last_lsn > objects[0]->last_lsn);
     CHECK(!cn_object_in_turn(objects[0]) && !lane->current && !lane->turn_depth);
     /* G1: each by its own commit. */
-    CHECK(rig.answers[0]->call.output.lsn == objects[0]->last_lsn);
-    CHECK(rig.answers[1]->call.output.lsn == objects[1]->last_lsn);
+    CHECK(rig.answers[0]->call.envelope.output.lsn == objects[0]->last_lsn);
+    CHECK(rig.answers[1]->call.envelope.output.lsn == objects[1]->last_lsn);
     CHECK(!lane->stray_lsn);
     rig_close(&rig);
 }
@@ -145,9 +145,9 @@ TEST(turn, O3_a_reset_object_takes_nobody_with_it)
     cn_turn_end(lane);
     CHECK(objects[1]->last_lsn > before);
     run_until(&rig.world, rig.answers[1]);
-    CHECK_INT(0, rig.answers[1]->call.err.code);
+    CHECK_INT(0, rig.answers[1]->call.envelope.err.code);
     run_until(&rig.world, rig.answers[0]);
-    CHECK_INT(CN_EABORTED, rig.answers[0]->call.err.code);
+    CHECK_INT(CN_EABORTED, rig.answers[0]->call.envelope.err.code);
     rig_close(&rig);
 }
 
@@ -168,7 +168,7 @@ TEST(turn, O5_what_nobody_writes_holds_back_what_nobody_sends)
     cn_object_enter(objects[1]);
     cn_call_reply(parked[1], NULL);
     cn_object_leave(objects[1]);
-    CHECK(rig.answers[1]->call.output.lsn == objects[0]->last_lsn);
+    CHECK(rig.answers[1]->call.envelope.output.lsn == objects[0]->last_lsn);
     run_until(&rig.world, rig.answers[1]);
     CHECK(cn_store_durable(rig.world.store) >= objects[0]->last_lsn);
     CHECK(cn_object_lane_open(lane) && !lane->stray_lsn);

@@ -35,6 +35,7 @@ struct world {
     struct cn_node *node;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
+    struct cn_desk desk;
     struct cn_object_lane lane;
     struct cn_namespace *ns;
     const struct cn_class *class_;
@@ -98,8 +99,8 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
                                    &world->ns, &err));
     CHECK_INT(0, uv_loop_init(&world->loop));
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
-    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, 0, &world->loop, &world->mailbox,
-                                      world, &err));
+    cn_desk_open(&world->desk, 0, &world->loop, &world->mailbox, cn_object_lane_step_desk, world);
+    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, &world->desk, world, &err));
 }
 
 static inline void world_open(struct world *world, const char *dir, const struct cn_class *class_)
@@ -130,6 +131,7 @@ static void world_end(struct world *world)
 static void world_close(struct world *world)
 {
     cn_object_lane_stop(&world->lane, on_stopped);
+    cn_desk_close(&world->desk);
     cn_mailbox_close(&world->mailbox, NULL);
     world_end(world);
 }
@@ -141,8 +143,15 @@ struct answer {
     bool done;
 };
 
-static void on_reply(struct cn_call *call)
+static void on_drop(struct cn_envelope *envelope)
 {
+    cn_free(cn_call_of(envelope)->name);
+    cn_free(envelope);
+}
+
+static void on_done(struct cn_envelope *envelope)
+{
+    struct cn_call *call = cn_call_of(envelope);
     struct answer *answer = (struct answer *)call;
     CHECK(!answer->done);
     answer->done = true;
@@ -160,11 +169,12 @@ static struct answer *post_sized(struct world *world, const char *name, intptr_t
                     answer->call.key.id);
     answer->call.name = cn_strdup(name);
     answer->call.name_size = strlen(name);
-    answer->call.caller = &world->lane;
+    answer->call.envelope.from = cn_desk_place(&world->desk);
     answer->call.payload = (void *)what;
     answer->call.size = size;
-    answer->call.on_reply = on_reply;
-    cn_call_send(&answer->call);
+    answer->call.envelope.on_done = on_done;
+    answer->call.envelope.drop = on_drop;
+    cn_call_send(&answer->call, NULL);
     CHECK(!answer->done); /* C2: never from inside the call */
     return answer;
 }
@@ -184,7 +194,7 @@ static inline intptr_t ask(struct world *world, const char *name, intptr_t what)
 {
     struct answer *answer = post(world, name, what);
     run_until(world, answer);
-    CHECK_INT(0, answer->call.err.code);
+    CHECK_INT(0, answer->call.envelope.err.code);
     intptr_t result = (intptr_t)answer->call.result;
     cn_free(answer);
     return result;

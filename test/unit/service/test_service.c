@@ -86,7 +86,7 @@ static int add(struct service_rig *rig, unsigned op, int64_t n, int64_t *sum)
     adding->n = n;
     adding->owned = cn_strdup("freed by fini");
     service_rig_call(rig, &adding->base);
-    int code = adding->base.call.err.code;
+    int code = adding->base.call.envelope.err.code;
     *sum = adding->sum;
     cn_service_call_free(&adding->base);
     return code;

@@ -28,7 +28,7 @@ static bool says(struct service_rig *rig, const char *sql, const char *text)
 {
     struct cn_d1_call *call = query(rig, sql);
     service_rig_call(rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     bool found = strstr(cn_buf_text(&call->json), text) != NULL;
     cn_service_call_free(&call->base);
     return found;
@@ -105,16 +105,16 @@ struct sent {
 
 static void on_done(struct cn_service_call *call)
 {
-    struct sent *sent = call->call.data;
+    struct sent *sent = call->call.envelope.data;
     sent->done = true;
-    sent->code = call->call.err.code;
+    sent->code = call->call.envelope.err.code;
     cn_service_call_free(call);
 }
 
 static void send_query(struct service_rig *rig, const char *sql, struct sent *sent)
 {
     struct cn_d1_call *call = query(rig, sql);
-    call->base.call.data = sent;
+    call->base.call.envelope.data = sent;
     cn_service_call_send(&call->base, &rig->lane, on_done);
 }
 

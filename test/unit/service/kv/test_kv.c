@@ -27,7 +27,7 @@ static void put(struct service_rig *rig, const char *key, const void *value, siz
     call->expires_s = ttl_s;
     call->ttl = ttl_s != 0;
     service_rig_call(rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     cn_service_call_free(&call->base);
 }
 
@@ -35,7 +35,7 @@ static bool has(struct service_rig *rig, const char *key, const void *value, siz
 {
     struct cn_kv_call *call = ask(rig, CN_KV_GET, key);
     service_rig_call(rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     bool found = call->found;
     if (found) {
         CHECK_INT(size, call->value_size);
@@ -49,7 +49,7 @@ static void erase(struct service_rig *rig, const char *key)
 {
     struct cn_kv_call *call = ask(rig, CN_KV_DELETE, key);
     service_rig_call(rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     cn_service_call_free(&call->base);
 }
 
@@ -180,7 +180,7 @@ TEST(kv, lists_a_shard_in_order)
                 cn_buf_append_str(&list->after, after);
             list->limit = 3;
             service_rig_call(&rig, &list->base);
-            CHECK_INT(0, list->base.call.err.code);
+            CHECK_INT(0, list->base.call.envelope.err.code);
             const char *json = cn_buf_text(&list->names);
             for (const char *at = json; (at = strstr(at, "\"name\":\"")); at += 8) {
                 char name[16] = "";

@@ -18,7 +18,7 @@ static struct cn_queue_metrics send_text(const char *text, int64_t delay_s)
     struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SEND);
     cn_queue_add(call, text, strlen(text), CN_QUEUE_TEXT, delay_s);
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     struct cn_queue_metrics metrics = call->metrics;
     cn_service_call_free(&call->base);
     return metrics;
@@ -32,7 +32,7 @@ static struct cn_queue_call *receive(size_t max, unsigned lease_ms)
     call->lease_ms = lease_ms;
     call->policy.max_retries = 1;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     return call;
 }
 
@@ -94,7 +94,7 @@ static void simple(enum cn_queue_op op, int paused, int64_t retention_s)
     call->paused = paused;
     call->retention_s = retention_s;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     cn_service_call_free(&call->base);
 }
 
@@ -345,7 +345,7 @@ static struct cn_object *queue_object(void)
 
 static void on_answered(struct cn_service_call *call)
 {
-    (*(int *)call->call.data)++;
+    (*(int *)call->call.envelope.data)++;
     cn_service_call_free(call);
 }
 
@@ -371,7 +371,7 @@ TEST(queue, Q1_a_purge_with_dead_letters_under_way_counts_nothing_twice)
     failed->verdict_count = 1;
     failed->verdicts[0] = (struct cn_queue_verdict){true, 0, received->messages[0].row, 1};
     struct cn_queue_call *purge = cn_queue_call_new(rig.ns, CN_QUEUE_PURGE);
-    failed->base.call.data = purge->base.call.data = &answered;
+    failed->base.call.envelope.data = purge->base.call.envelope.data = &answered;
     cn_service_call_send(&failed->base, &rig.lane, on_answered);
     cn_service_call_send(&purge->base, &rig.lane, on_answered);
     cn_service_call_free(&received->base);
@@ -420,7 +420,7 @@ TEST(queue, a_receive_that_finds_only_expired_messages_waits_on)
     call->count_max = 5;
     call->lease_ms = 60000;
     call->waits = true;
-    call->base.call.data = &answered;
+    call->base.call.envelope.data = &answered;
     cn_service_call_send(&call->base, &rig.lane, on_answered);
     while (metrics().count)
         service_rig_advance(&rig, 0);

@@ -52,7 +52,7 @@ static bool put(const char *key, const struct cn_blob_id *blob, size_t size, con
     call->etag = cn_strdup("e");
     call->only_if.match = match ? cn_strdup(match) : NULL;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     bool held = !call->failed;
     cn_service_call_free(&call->base);
     return held;
@@ -81,7 +81,7 @@ static void delete_key(const char *key)
     struct cn_r2_call *call = new_call(CN_R2_DELETE, key);
     cn_buf_append_byte(&call->key, 0);
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     cn_service_call_free(&call->base);
 }
 
@@ -159,7 +159,7 @@ static void note(enum cn_r2_op op, const struct cn_blob_id *blob)
     call->body.segments->blob = *blob;
     call->body.count = 1;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     cn_service_call_free(&call->base);
 }
 
@@ -229,7 +229,7 @@ static unsigned upload_part(const char *key, const char *upload, const struct cn
     call->body.count = 1;
     call->body.size = 4;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     unsigned problem = call->problem;
     cn_service_call_free(&call->base);
     return problem;
@@ -240,7 +240,7 @@ static bool has_upload(const char *key, const char *upload)
     struct cn_r2_call *call = new_call(CN_R2_UPLOAD_PARTS, key);
     call->upload = cn_strdup(upload);
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.err.code);
+    CHECK_INT(0, call->base.call.envelope.err.code);
     CHECK(call->problem == CN_R2_OK || call->problem == CN_R2_NO_UPLOAD);
     bool has = call->problem == CN_R2_OK;
     cn_service_call_free(&call->base);
