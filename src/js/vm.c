@@ -418,7 +418,7 @@ static void settle_termination(struct cn_js_context *context)
         vm->hooks->terminated(vm->data, vm->owner);
 }
 
-void cn_js_leave(struct cn_js_context *context)
+enum cn_js_end cn_js_leave(struct cn_js_context *context)
 {
     struct cn_js_vm *vm = context->vm;
     CN_ASSERT(vm == current && vm->entered > 0);
@@ -426,13 +426,14 @@ void cn_js_leave(struct cn_js_context *context)
         if (vm->nested && vm->nested->depth == vm->entered)
             end_nested(vm);
         vm->entered--;
-        return;
+        return vm->terminated ? vm->end : CN_JS_END_NONE;
     }
     /* Microtasks run inside this call; natives they call still count as entered. */
     JSUnlock(context->ref);
     cn_js_engine_lock_held(false);
     atomic_store_explicit(&vm->pulse->running, 0, memory_order_release);
-    if (vm->terminated)
+    enum cn_js_end end = vm->terminated ? vm->end : CN_JS_END_NONE; /* V3 */
+    if (end)
         settle_termination(context);
     count_cost(vm, vm->cost_trace);
     vm->entered = 0;
@@ -449,6 +450,7 @@ void cn_js_leave(struct cn_js_context *context)
         vm->hooks->end(vm->data);
     if (vm->on_turn_end)
         vm->on_turn_end(vm->data);
+    return end;
 }
 
 void cn_js_unwant(struct cn_js_pulse *pulse, uint64_t turn, enum cn_js_end why)

@@ -19,6 +19,9 @@
  *     its numbers and calls the guest, which sets `owner` (bindings/turn.c). So the
  *     clock and `owner` are true whenever a native function is called.
  * V2  Numbers of contexts (CN_JS_LAST_CONTEXT counts them) are never used again in a VM.
+ * V3  Whether a turn was ended before its time is what cn_js_leave() returns. The VM itself
+ *     does not know any more: what ends with a turn (an object that was reset, say) may have run
+ *     one of its own by then.
  *
  * What waits for something (a timer, an answer) is pinned, and pins remember owner and cause
  * (context.h): cn_js_enter_pin() enters for them. The hooks tell the layer above.
@@ -124,7 +127,7 @@ struct cn_js_vm {
         cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
     bool hurried;        /* the engine was told to ask at once, and has not yet */
     bool ending;         /* the running turn is to be ended, whatever its budget */
-    bool terminated;     /* the running turn, or the last one, was ended before its time */
+    bool terminated;     /* the running turn was told to end before its time */
     struct cn_js_pulse *pulse; /* `own_pulse`, or that of the lane, which outlives the VM */
     struct cn_js_pulse own_pulse;
     enum cn_js_end end;                    /* of the last turn that was ended */
@@ -156,7 +159,8 @@ void cn_js_enter(struct cn_js_context *context);
 bool cn_js_enter_for(struct cn_js_context *context, void *owner);
 /* The same with a cause. Inside a turn already: the cause stays as it is. */
 void cn_js_enter_cause(struct cn_js_context *context, const struct cn_js_cause *cause);
-void cn_js_leave(struct cn_js_context *context);
+/* Returns why the turn was ended before its time, if it was (V3). */
+enum cn_js_end cn_js_leave(struct cn_js_context *context);
 /* Of the code that runs now. */
 struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm);
 /* Code of `owner` goes on (V1): the clock says so already. */

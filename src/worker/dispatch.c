@@ -100,10 +100,10 @@ static void run(struct cn_event *event)
     };
     int rc = cn_js_call(context, (JSObjectRef)instance->dispatch_event.value, CN_ARRAY_COUNT(argv),
                         argv, NULL, &err);
-    cn_js_leave(context);
-    if (context->vm->terminated)
+    enum cn_js_end end = cn_js_leave(context);
+    if (end)
         rc = cn_err_set(&err, CN_ELIMIT, "The script %s.",
-                        cn_js_end_text(context->vm->end, instance->script->cpu_limit_ms));
+                        cn_js_end_text(end, instance->script->cpu_limit_ms));
     if (rc == 0)
         return;
     event = cn_event_find(lane, handle); /* it may be over already */

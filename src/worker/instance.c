@@ -112,12 +112,12 @@ static void start(struct cn_instance *instance)
         JSValueRef argv[] = {function, make_files(ctx, script), env};
         rc = cn_js_call(context, cn_runtime_entry(instance->runtime, "start"), 3, argv, NULL, &err);
     }
-    cn_js_leave(context);
+    enum cn_js_end end = cn_js_leave(context);
     char ended[160];
     snprintf(ended, sizeof(ended), "while starting, the script %s",
-             cn_js_end_text(context->vm->end, script->cpu_limit_ms));
+             cn_js_end_text(end, script->cpu_limit_ms));
     if (rc < 0 && instance->state == CN_INSTANCE_STARTING)
-        cn_instance_started(instance, context->vm->terminated ? ended : err.text);
+        cn_instance_started(instance, end ? ended : err.text);
 }
 
 struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *script,
@@ -314,13 +314,12 @@ int cn_instance_enter(struct cn_instance *instance, struct cn_js_pin *function, 
                       const JSValueRef argv[], struct cn_err *err)
 {
     struct cn_js_context *context = instance->runtime->context;
-    struct cn_js_vm *vm = context->vm;
-    bool outermost = vm->entered == 0;
+    bool outermost = context->vm->entered == 0;
     cn_js_enter(context);
     int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
-    cn_js_leave(context);
-    if (outermost && vm->terminated)
+    enum cn_js_end end = cn_js_leave(context);
+    if (end && (outermost || rc < 0))
         rc = cn_err_set(err, CN_ELIMIT, "the script %s",
-                        cn_js_end_text(vm->end, instance->script->cpu_limit_ms));
+                        cn_js_end_text(end, instance->script->cpu_limit_ms));
     return rc;
 }

@@ -173,9 +173,9 @@ static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *functi
 {
     struct cn_js_context *context = instance->runtime->context;
     int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
-    cn_js_leave(context);
-    if (context->vm->terminated)
-        return cn_err_set(err, CN_ELIMIT, "%s", limit_text(context->vm->end));
+    enum cn_js_end end = cn_js_leave(context);
+    if (end)
+        return cn_err_set(err, CN_ELIMIT, "%s", limit_text(end));
     return rc;
 }
 

@@ -202,3 +202,31 @@ TEST(js_context, what_the_engine_deferred_is_ended_after_a_second)
     on_own_thread(defer_endless_code);
     CHECK_INT(1, endless_begun); /* it was, and others were not */
 }
+
+/* As an object that was reset does: its end is a turn. */
+static void run_another(void *data)
+{
+    struct cn_js_context *context = data;
+    struct cn_js_vm *vm = context->vm;
+    vm->on_turn_end = NULL;
+    cn_js_enter(context);
+    CHECK_INT(CN_JS_END_NONE, cn_js_leave(context));
+}
+
+TEST(js_context, V3_who_leaves_is_told_that_its_turn_was_ended)
+{
+    struct cn_js_vm *vm = vm_new();
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    struct cn_err err;
+    context->budget_ns = 20000000;
+    vm->data = context;
+    vm->on_turn_end = run_another;
+    cn_js_enter(context);
+    CHECK(cn_js_evaluate(context, "for (;;);", "test", NULL, &err) < 0);
+    CHECK_INT(CN_JS_END_CPU, cn_js_leave(context));
+    cn_js_enter(context);
+    CHECK_INT(0, cn_js_evaluate(context, "1", "test", NULL, &err));
+    CHECK_INT(CN_JS_END_NONE, cn_js_leave(context));
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+}
