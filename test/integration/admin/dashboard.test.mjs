@@ -78,7 +78,7 @@ describe("the dashboard", { skip: noBrowser }, () => {
     ["#/r2/shop-images?prefix=products%2F", ["tent.png", "image/png"]],
     ["#/queues", ["orders", "orders-failed"]],
     ["#/queues/orders-failed", ["broken", "1 message"]],
-    ["#/crons", ["*/5 * * * *", "0 3 * * *"]],
+    ["#/crons", ["*/5 * * * *", "0 3 29 2 *"]],
     ["#/logs", ["All workers"]],
     ["#/nothing", ["There is no such view"]],
   ];

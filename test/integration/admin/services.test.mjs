@@ -29,7 +29,7 @@ ${queue("MAIL", "mail", { max_batch_timeout: 0, max_retries: 0, dead_letter_queu
 ${queue("DEAD", "mail-dead")}
 ${objects({ ROOM: "Room" })}
 [triggers]
-crons = ["0 3 * * *"]
+crons = ["0 3 29 2 *"]
 `,
   "index.js": `import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 export class Room extends DurableObject {
@@ -103,7 +103,7 @@ test("workers are listed with what they are bound to", async () => {
   assert.equal(worker.compatibilityDate, "2026-03-01");
   assert.deepEqual(worker.entrypoints.sort(), ["Back", "default"]);
   assert.deepEqual(worker.classes, [{ name: "Room", namespace: "shop/Room" }]);
-  assert.deepEqual(worker.crons, ["0 3 * * *"]);
+  assert.deepEqual(worker.crons, ["0 3 29 2 *"]);
   assert.ok(Math.abs(worker.deployedAt - Date.now()) < 600_000);
   const targets = Object.fromEntries(worker.bindings.map(({ name, type, target }) => [name, [type, target]]));
   assert.deepEqual(targets.CARTS, ["kv_namespace", "carts"]);
