@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cli/args.h"
+#include "service/def.h"
 #include "test/lib/test.h"
 
 struct options {
@@ -117,27 +118,32 @@ TEST(args, a_switch_follows_its_variable)
     }
 }
 
+static void check_table(const struct cn_command *command)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cn_option *option = &command->options[i];
+        size_t size = option->value ? sizeof(char *) : sizeof(bool);
+        CHECK(option->offset + size <= command->options_size);
+        CHECK(option->count_offset + sizeof(size_t) <= command->options_size ||
+              !option->count_offset);
+        CHECK(option->letter != 'h' && strcmp(option->name, "help") != 0);
+        for (size_t k = 0; k < i; k++) {
+            CHECK(strcmp(option->name, command->options[k].name) != 0);
+            CHECK(!option->letter || option->letter != command->options[k].letter);
+        }
+    }
+}
+
 /* The tables of the commands themselves: no name and no letter twice, texts within their struct. */
 TEST(args, every_command_has_a_sound_table)
 {
     static const struct cn_command *const commands[] = {
-        &cn_cmd_serve,   &cn_cmd_dev,    &cn_cmd_build,  &cn_cmd_deploy,    &cn_cmd_new,
-        &cn_cmd_objects, &cn_cmd_d1,     &cn_cmd_kv,     &cn_cmd_r2,        &cn_cmd_queues,
-        &cn_cmd_crons,   &cn_cmd_tail,   &cn_cmd_replay, &cn_cmd_dashboard, &cn_cmd_backup,
-        &cn_cmd_check,   &cn_cmd_version};
-    for (size_t c = 0; c < CN_ARRAY_COUNT(commands); c++) {
-        const struct cn_command *command = commands[c];
-        for (size_t i = 0; i < command->option_count; i++) {
-            const struct cn_option *option = &command->options[i];
-            size_t size = option->value ? sizeof(char *) : sizeof(bool);
-            CHECK(option->offset + size <= command->options_size);
-            CHECK(option->count_offset + sizeof(size_t) <= command->options_size ||
-                  !option->count_offset);
-            CHECK(option->letter != 'h' && strcmp(option->name, "help") != 0);
-            for (size_t k = 0; k < i; k++) {
-                CHECK(strcmp(option->name, command->options[k].name) != 0);
-                CHECK(!option->letter || option->letter != command->options[k].letter);
-            }
-        }
-    }
+        &cn_cmd_serve,     &cn_cmd_dev,     &cn_cmd_build, &cn_cmd_deploy,
+        &cn_cmd_new,       &cn_cmd_objects, &cn_cmd_tail,  &cn_cmd_replay,
+        &cn_cmd_dashboard, &cn_cmd_backup,  &cn_cmd_check, &cn_cmd_version};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(commands); i++)
+        check_table(commands[i]);
+    for (size_t i = 0; cn_service_table[i]; i++)
+        if (cn_service_table[i]->command)
+            check_table(cn_service_table[i]->command);
 }
