@@ -29,15 +29,16 @@
  * P4  What it carries is the variant's: the bytes of the arguments are the sender's until it is
  *     SENT, the target's from ARRIVED on, who may take them; those of the result are the target's
  *     until RETURNING and the sender's from DONE on. Whoever frees it frees what is left of both.
- * P5  Bounded: of one object (CN_OBJECT_INBOX_MAX calls and as many bytes as
- * CN_OBJECT_INBOX_BYTES_MAX wait); and CN_DESK_OUT_MAX in all that a lane has sent and not got
- * back. Past either bound it is refused as overloaded. P6  What ends, and what becomes of it: the
- * sender's object   GATED is dropped; all else comes back, and finds nobody to tell the target
- * (reset, aborted, out of CPU time or memory, its code updated) ARRIVED is refused with the reason;
- * ANSWERED in a turn that was not committed comes back with that error, else with its answer the
- * target's lane     SENT is refused as "the server is stopping" the sender's lane     what is back
- * by then is told to its sender, the rest is dropped the process           nothing is left; an
- * answer that was told rests on durable writes (G1)
+ * P5  Bounded: of one object CN_OBJECT_INBOX_MAX calls wait, with CN_OBJECT_INBOX_BYTES_MAX bytes;
+ *     a lane has CN_DESK_OUT_MAX out that are not back. Past either it is refused as overloaded.
+ * P6  What ends, and what becomes of it:
+ *       - the sender's object: GATED is dropped; all else comes back, and finds nobody to tell;
+ *       - the target (reset, aborted, out of CPU time or memory, its code updated): ARRIVED is
+ *         refused with the reason; ANSWERED in a turn that was not committed comes back with that
+ *         error, else with its answer;
+ *       - the target's lane: SENT is refused as "the server is stopping";
+ *       - the sender's lane: what is back by then is told to its sender, the rest is dropped;
+ *       - the process: nothing is left; an answer that was told rests on durable writes (G1).
  *
  * A place is where something lives: a lane of this process, which is all there is today. (Another
  * node of a cluster is a third kind: its desk is the link to it.) Who sends need not know which:
