@@ -304,13 +304,13 @@ const REFUSALS = [
   "The stub refers to a worker or a Durable Object class that does not exist any more.",
 ];
 /**
- * R2: whether a persistent stub may be used; if not, `callback` (faults, bytes, message) is told why.
+ * R2: whether a persistent stub may be used; if not, `callback` (outcome, bytes, faults, message) is told why.
  * @param {string | number} target the name of its worker, or the number of its namespace
  */
 export function guard(target, callback) {
   const refusal = REFUSALS[native.stubTarget(target)];
   if (refusal === null) return true;
-  Promise.resolve().then(() => callback(0, undefined, refusal));
+  Promise.resolve().then(() => callback(Outcome.FAILED, undefined, 0, refusal));
   return false;
 }
 
