@@ -21,10 +21,12 @@
  * I7  `sums` has the checksum of every page that the file has (up to file_limit). They change with
  *     the pages, in the step in which written pages leave memory; so a page that is not in memory
  *     has the checksum in `sums`, and it is compared whenever one is read from the file. The
- * catalog keeps them: a checkpoint flushes it after it has written the pages, and whatever changed
- * since the checkpoint is written anew by recovery, sums included, so that neither a crash nor the
- * order of catalog and file matters. Those of a new database do not go to the catalog before the
- *     old one's file is set aside (I4): until then recovery may need the old ones.
+ *     catalog keeps them: a checkpoint flushes it after it has written the pages, and whatever
+ *     changed since the checkpoint is written anew by recovery, sums included, so that neither a
+ *     crash nor the order of catalog and file matters. The catalog has those of what is in the
+ *     file: until the old database of a reset is set aside (I4), its own, pages included that were
+ *     written just before the reset or while it came, for recovery may have to set it aside; then
+ *     those of the new one.
  *
  * Locks, outermost first: the catalog's, commit_gate, an image's, images->lock,
  * the log's. No disk operation happens under images->lock, and under an image's
@@ -698,14 +700,13 @@ static void change_describe(struct cn_image *image, bool sums_lost,
         .name = *name,
         .name_size = image->meta.name_size,
     };
+    struct cn_sums *sums = image->aside ? &image->aside->sums : &image->sums; /* I7 */
     if (sums_lost)
-        cn_sums_changed_all(&image->sums);
-    if (!image->aside) { /* else they come when it is done (I7) */
-        change->sums_cut = image->sums.cut;
-        change->sums_pages = image->sums.count;
-        change->part_count = cn_sums_take(&image->sums, parts);
-        change->parts = *parts;
-    }
+        cn_sums_changed_all(sums);
+    change->sums_cut = sums->cut;
+    change->sums_pages = sums->count;
+    change->part_count = cn_sums_take(sums, parts);
+    change->parts = *parts;
     pthread_mutex_unlock(&image->lock);
 }
 

@@ -142,10 +142,11 @@ static int aside_write(struct cn_image *image, struct cn_err *err)
     rc = cn_image_file_create(disk, &image->key, &file, &made);
     if (rc < 0)
         goto failed;
-    /* Nobody but us looks at what is set aside: its checksums need no lock. */
     cn_page_writes_sum(writes, count);
     rc = cn_image_file_write(file, writes, count, aside->file_limit, aside->page_count);
+    pthread_mutex_lock(&image->lock); /* the catalog may be told of them (I7) */
     cn_page_writes_enter(writes, count, aside->page_count, &aside->sums);
+    pthread_mutex_unlock(&image->lock);
     if (rc == 0)
         rc = cn_sums_append(&aside->sums, file, aside->page_count);
     bool written = rc == 0;
@@ -222,7 +223,8 @@ finish:
     else if (rc == 0)
         note_written(writes, count, page_count, image->shrunk_to, &image->sums, &image->file_limit);
     writes_finish(image, writes, count, rc == 0);
-    bool sums_changed = rc == 0 && cn_sums_changed(&image->sums);
+    bool sums_changed =
+        rc == 0 && cn_sums_changed(image->aside ? &image->aside->sums : &image->sums);
     pthread_mutex_unlock(&image->lock);
     if (sums_changed) {
         pthread_mutex_lock(&images->lock);
