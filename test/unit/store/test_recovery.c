@@ -6,6 +6,11 @@
 #include <string.h>
 
 #include "store/catalog.h"
+#include "store/checkpoint.h"
+#include "store/image_private.h"
+#include "store/log.h"
+#include "store/store_private.h"
+#include "store/sums.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -216,4 +221,58 @@ TEST(recovery, a_reset_is_finished_wherever_it_stopped)
         before = next;
     }
     simdisk_free(before);
+}
+
+/* I7. The steps of a checkpoint, in whose middle a reset comes; the crash is before the old file
+ * was set aside. What the checkpoint has written is not in the log any more: its checksums have to
+ * be in the catalog, although the database that it belongs to is gone. */
+TEST(recovery, a_reset_during_a_checkpoint_leaves_the_old_database_whole)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_store *store = storetest_open(simdisk_disk(sim), &manual);
+    struct cn_database *db = storetest_database(store, 1);
+    storetest_exec(db, "CREATE TABLE old(a); INSERT INTO old VALUES(randomblob(20000))");
+    storetest_commit(db);
+    CHECK_INT(0, cn_store_checkpoint(store, NULL));
+    storetest_exec(db, "INSERT INTO old VALUES(2)");
+    storetest_commit(db);
+
+    pthread_rwlock_wrlock(&store->images.commit_gate);
+    uint64_t boundary = cn_log_checkpoint_start(store->log);
+    pthread_rwlock_unlock(&store->images.commit_gate);
+    CHECK_INT(0, cn_images_write_back(&store->images, 0, NULL));
+    CHECK_INT(0, cn_images_sync(&store->images, NULL));
+    CHECK_INT(0, cn_database_delete_all(db, true, NULL));
+    storetest_exec(db, "CREATE TABLE new(a)");
+    uint64_t reset_lsn = storetest_commit(db);
+    CHECK_INT(0, cn_store_wait(store, reset_lsn, NULL));
+    CHECK_INT(0, cn_catalog_flush(store->catalog, store->log, NULL));
+    CHECK_INT(
+        0, cn_checkpoint_write(simdisk_disk(sim), boundary + 1, cn_log_durable(store->log), NULL));
+    struct simdisk *killed = simdisk_copy(sim);
+    cn_database_close(db);
+    cn_store_close(store);
+    simdisk_free(sim);
+
+    store = storetest_open(simdisk_disk(killed), &manual);
+    struct cn_object_key key = storetest_key(1);
+    char path[CN_IMAGE_PATH_MAX];
+    cn_image_aside_path(&key, reset_lsn, path);
+    struct cn_disk_file *file;
+    CHECK_INT(0, cn_disk_open(simdisk_disk(killed), path, CN_DISK_READONLY, &file));
+    struct cn_sums sums = {0};
+    uint32_t page_count = 0;
+    CHECK_INT(0, cn_sums_read(&sums, file, &page_count, NULL));
+    CHECK(page_count >= 5);
+    for (uint32_t no = 1; no <= page_count; no++) {
+        uint8_t page[CN_PAGE_SIZE];
+        CHECK_INT(CN_PAGE_SIZE,
+                  cn_disk_read(file, page, CN_PAGE_SIZE, (uint64_t)(no - 1) * CN_PAGE_SIZE));
+        CHECK(cn_sums_get(&sums, no) != CN_SUM_UNKNOWN);
+        CHECK_INT(0, cn_sums_check(&sums, no, page, NULL));
+    }
+    cn_sums_fini(&sums);
+    cn_disk_close(file);
+    cn_store_close(store);
+    simdisk_free(killed);
 }
