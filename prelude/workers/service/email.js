@@ -1,6 +1,7 @@
 // A binding of `send_email`: https://developers.cloudflare.com/email-service/api/send-emails/workers-api/
 //
 // Messages go to the mail server of [cairn.email] (email-smtp.js); `cairn dev` without one writes them to a folder and the log.
+import { concat } from "../../web/streams/concat.js";
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
 import { needsEvent } from "../../internal/startup.js";
@@ -48,13 +49,7 @@ async function bytesOf(raw) {
     close() {},
     abort() {},
   });
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
+  return concat(chunks, size);
 }
 
 class SendEmail {
