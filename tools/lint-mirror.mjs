@@ -166,7 +166,6 @@ const OWED = {
   "js/engine/lock.c": ["integration/cli/engine.test.mjs"],
   "js/engine/memory.c": ["integration/cli/engine.test.mjs"],
   "js/engine/names.c": ["integration/security/cpu.test.mjs"],
-  "js/engine/patch.c": ["integration/cli/engine.test.mjs"],
   "js/engine/stacks.c": ["integration/serve/stacks.test.mjs"],
   "js/engine/stop.c": ["integration/security/cpu.test.mjs"],
   "js/engine/string8.c": ["integration/cli/engine.test.mjs"],

@@ -37,7 +37,8 @@ double cn_js_engine_cpu_seconds(void)
 }
 
 /* An endless chain of microtasks comes to its end. It ends itself after some seconds, if nobody
- * does: a machine may be slow, but not that slow. */
+ * does: a machine may be slow, but not that slow. Each of the microtasks sets a timer of the
+ * engine, and two of them may meet: that ends the process, if the patch `stop` is off (P5). */
 static const char *prove(struct cn_js_vm *vm)
 {
     struct cn_js_context context = {.vm = vm, .ref = vm->bare, .budget_ns = 20000};
@@ -72,6 +73,7 @@ const struct cn_js_patch cn_js_patch_clock = {
     .without =
         "an endless chain of microtasks is noticed when the heap is next collected; one that "
         "allocates nothing is not",
+    .needs = "stop",
     .symbols = {SYMBOL},
     .found = found,
     .use = use,

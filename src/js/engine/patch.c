@@ -167,6 +167,11 @@ static void prove_all(struct cn_js_vm *vm)
     for (size_t i = 0; i < CN_ARRAY_COUNT(patches); i++) {
         if (!patches[i].on)
             continue;
+        const char *needs = patches[i].patch->needs;
+        if (needs && !find_patch(needs, strlen(needs))->on) { /* P5 */
+            turn_off(&patches[i], "it needs %s", needs);
+            continue;
+        }
         patches[i].patch->use(true);
         const char *wrong = patches[i].patch->prove(vm);
         if (wrong)

@@ -18,6 +18,7 @@
  * P3  What is off is said: one line when the first VM starts, the metric cairn_engine_patch,
  *     `cairn version --engine`.
  * P4  A turn past its CPU budget ends with any of them off (vm.c).
+ * P5  A patch whose proof needs another one is off with it: a proof never puts the server at risk.
  *
  * CAIRN_ENGINE_PATCHES in the environment chooses: "off" (none), names ("lock,clock": these alone),
  * or names with a minus ("-lock": all the others).
@@ -40,6 +41,7 @@ struct cn_js_patch {
     const char *why;
     const char *gain;    /* measured, with the switch */
     const char *without; /* what is otherwise when it is off */
+    const char *needs;   /* another one, before it in the table, or NULL (P5) */
     /* What the library must have. */
     const char *symbols[CN_JS_PATCH_SYMBOLS_MAX];
     /* Takes the functions of `symbols` as the library has them, in their order. May be NULL. */

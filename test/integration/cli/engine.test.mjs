@@ -22,8 +22,11 @@ function patches(env) {
 /** A library that differs, in a folder that goes with the test. */
 const otherLibrary = (t, how) => ({ LD_LIBRARY_PATH: makeOtherLibrary(folder(t), how) });
 
-/** The server serves, ends a loop, ends a chain of microtasks, and says `expected` once. */
-async function serves(t, env, expected) {
+/** What is off for want of another (P5). */
+const needs = { clock: "stop" };
+
+/** The server serves, ends a loop and a chain of microtasks (`endings`), and says `expected` once. */
+async function serves(t, env, expected, endings = ["loop", "then"]) {
   const dir = project(t, {
     "wrangler.toml": 'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\nlimits = { cpu_ms = 50 }\n',
     "index.js": `
@@ -38,7 +41,7 @@ async function serves(t, env, expected) {
       };`,
   });
   const server = await serve(t, dir, { args: ["--lanes", "2", "--data", path.join(dir, "data")], env });
-  for (const ending of ["loop", "then"]) assert.equal((await server.fetch(`/${ending}`)).status, 503, ending);
+  for (const ending of endings) assert.equal((await server.fetch(`/${ending}`)).status, 503, ending);
   const body = "ab\u00e9\u{1f600}".repeat(1000);
   assert.equal(await (await server.fetch("/", { method: "POST", body })).text(), "\u00e9\u2603 caf\u00e9 " + body);
   const said = server.stderr.split("\n").filter((line) => line.includes("engine: JavaScriptCore"));
@@ -55,10 +58,11 @@ test("P1: on the library of the package every patch proves itself", async (t) =>
 });
 
 test("the switch: off, single ones, all but single ones; a name that is none is refused", async (t) => {
-  for (const [text, on] of [["off", []], ["lock,clock", ["lock", "clock"]], ["-stop", names.filter((n) => n !== "stop")]]) {
+  for (const [text, on] of [["off", []], ["lock,stop", ["lock", "stop"]], ["-clock", names.filter((n) => n !== "clock")]]) {
     const found = patches({ CAIRN_ENGINE_PATCHES: text, LD_LIBRARY_PATH: "" });
     for (const name of names) assert.equal(found[name], on.includes(name) ? "on" : "off, by CAIRN_ENGINE_PATCHES", `${text}: ${name}`);
   }
+  assert.equal(patches({ CAIRN_ENGINE_PATCHES: "lock,clock", LD_LIBRARY_PATH: "" }).clock, "off, it needs stop");
   for (const text of ["lok", "-lok", "lock,-clock", "-clock,lock"]) {
     const { status, stderr } = run(["serve", project(t, { "index.js": "export default {}" })], { env: { CAIRN_ENGINE_PATCHES: text } });
     assert.notEqual(status, 0, text);
@@ -85,11 +89,17 @@ const symbols = {
 };
 
 for (const [name, symbol] of Object.entries(symbols))
-  test(`P1: a library without ${symbol}: ${name} is off, the others on`, async (t) => {
+  test(`P1, P5: a library without ${symbol}: ${name} is off with what needs it, the others on`, async (t) => {
     const env = { ...otherLibrary(t, { rename: [symbol] }), CAIRN_ENGINE_PATCHES: "on" };
     const found = patches(env);
-    for (const other of names) assert.equal(found[other], other === name ? `off, the library has no ${symbol}` : "on", other);
-    await serves(t, env, new RegExp(`1 of \\d+ patches are off: ${name} \\(the library has no ${symbol}\\)`));
+    const needing = names.filter((other) => needs[other] === name);
+    for (const other of names) {
+      const reason = other === name ? `off, the library has no ${symbol}` : needing.includes(other) ? `off, it needs ${name}` : "on";
+      assert.equal(found[other], reason, other);
+    }
+    // A chain of microtasks that is ended without `stop` may end the server: see `cairn version --engine`.
+    await serves(t, env, new RegExp(`${1 + needing.length} of \\d+ patches are off: ${name} \\(the library has no ${symbol}\\)`),
+      name === "stop" ? ["loop"] : undefined);
   });
 
 test("P2: a build that is not known is tried in a child, and used if it is as expected", async (t) => {

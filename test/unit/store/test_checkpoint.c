@@ -243,7 +243,8 @@ TEST(checkpoint, lanes_commit_while_checkpoints_run)
     for (int i = 0; i < LANES; i++) {
         pthread_join(lanes[i].thread, NULL);
         if (lanes[i].failed)
-            test_fail(__FILE__, __LINE__, "a lane failed to %s: %s", lanes[i].failed, lanes[i].err.text);
+            test_fail(__FILE__, __LINE__, "a lane failed to %s: %s", lanes[i].failed,
+                      lanes[i].err.text);
     }
     cn_store_close(store);
     store = storetest_open(disk, &config);
