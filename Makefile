@@ -325,8 +325,10 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 INTEGRATION_SECONDS ?= 1800
 integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1
 	@[ -n "$$(find test/integration/$(TEST) -name '*.test.mjs')" ] || { echo "TEST=$(TEST): no tests in test/integration/$(TEST)" >&2; exit 1; }
-	@$(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn) timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=3 --test-reporter=spec \
-	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary
+	@export $(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn); timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=3 \
+	  --test-reporter=spec --test-reporter-destination=stdout \
+	  --test-reporter=./test/integration/lib/failures.mjs --test-reporter-destination=$(B)/integration-failed.jsonl \
+	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary || node tools/again.mjs $(B)/integration-failed.jsonl
 
 # A service that is in no table, added as docs/hacking.md says: its folder, one line.
 service-example: $(B)/cairn $(TESTLIB) ## build a server with the service of test/service-example, and try it
