@@ -35,17 +35,17 @@ export const enum Sent { CLOSED = 0, DONE = 1, KEPT = 2 }
 export const enum FetchEvent { HEAD = 0, DATA = 1, WANT = 2, FAILED = 3 }
 /** What happens to a connection. C: CONNECTION_ for sockets.c */
 export const enum ConnectionEvent { OPEN = 0, DATA = 1, DRAIN = 2, CLOSED = 3 }
-/** Codings of codecOpen(). C: CN_CODEC_ in bindings/codec.h */
+/** Codings of codecOpen(). C: CN_CODEC_ in codec/codec.h */
 export const enum Coding { DEFLATE = 0, DEFLATE_RAW = 1, GZIP = 2, INFLATE = 3, INFLATE_RAW = 4, GUNZIP = 5, UNZIP = 6, BROTLI_ENCODE = 7, BROTLI_DECODE = 8, ZSTD_ENCODE = 9, ZSTD_DECODE = 10 }
-/** What becomes of what was fed to one. C: CN_CODEC_ in bindings/codec.h */
+/** What becomes of what was fed to one. C: CN_CODEC_ in codec/codec.h */
 export const enum Flush { RUN = 0, FLUSH = 1, END = 2 }
-/** C: CN_HASH_ in bindings/webcrypto.h */
+/** C: CN_HASH_ in crypto/digest.h */
 export const enum Hash { SHA1 = 1, SHA256 = 2, SHA384 = 3, SHA512 = 4, MD5 = 5 }
-/** C: CN_KEY_ in bindings/webcrypto.h */
+/** C: CN_KEY_ in crypto/key.h */
 export const enum Key { RSA = 1, P256 = 2, P384 = 3, P521 = 4, ED25519 = 5, X25519 = 6 }
-/** C: CN_SIGN_ in bindings/webcrypto.h */
+/** C: CN_SIGN_ in crypto/sign.h */
 export const enum Scheme { RSA_PKCS1 = 1, RSA_PSS = 2, ECDSA = 3, ED25519 = 4 }
-/** C: CN_CIPHER_ in bindings/webcrypto.h */
+/** C: CN_CIPHER_ in crypto/cipher.h */
 export const enum Cipher { CBC = 1, CTR = 2, GCM = 3, KW = 4 }
 /** Operations of crypto(). C: OP_ for webcrypto.c */
 export const enum CryptoOp { DIGEST = 0, HMAC = 1, HMAC_VERIFY = 2, CIPHER = 3, HKDF = 4, PBKDF2 = 5, SIGN = 6, VERIFY = 7, RSA_OAEP = 8, AGREE = 9, GENERATE = 10, IMPORT_PKCS8 = 11, IMPORT_SPKI = 12, IMPORT_RAW = 13, EXPORT_RAW = 14, IMPORT_PARTS = 15, EXPORT_PARTS = 16 }

@@ -16,7 +16,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "bindings/codec.h"
+#include "codec/codec.h"
 #include "border/compression.h"
 #include "js/handle.h"
 #include "js/native.h"

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bindings/webcrypto.h"
 #include "border/node_crypto.h"
+#include "crypto/crypto.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"

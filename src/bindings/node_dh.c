@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bindings/webcrypto.h"
 #include "border/node_dh.h"
+#include "crypto/crypto.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bindings/webcrypto.h"
 #include "border/node_keys.h"
+#include "crypto/crypto.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"

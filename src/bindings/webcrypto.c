@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/webcrypto.c - bytes between prelude/web/crypto/ and the operations of webcrypto.h.
+/* bindings/webcrypto.c - bytes between prelude/web/crypto/ and the operations of src/crypto/.
  *
  * One function does them all, so that each operation crosses the border once:
  *
@@ -11,13 +11,17 @@
  * where the work takes longer than handing it over (some 50 us). The standard wants
  * the copy: a script may change its buffer, or detach it, as soon as the call returns.
  * What a cipher works on is copied to where its result will be, and worked on there. */
-#include <openssl/crypto.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "bindings/webcrypto.h"
 #include "border/webcrypto.h"
+#include "crypto/agree.h"
+#include "crypto/cipher.h"
+#include "crypto/derive.h"
+#include "crypto/jwk.h"
+#include "crypto/rsa.h"
+#include "crypto/sign.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -85,18 +89,24 @@ static int run_pbkdf2(struct job *job)
                             job->n[1], &job->out[0], &job->err);
 }
 
+static struct cn_crypto_way way_of(const struct job *job)
+{
+    return (struct cn_crypto_way){.scheme = (enum cn_crypto_scheme)job->n[0],
+                                  .kind = (enum cn_crypto_kind)job->n[1],
+                                  .hash = (enum cn_crypto_hash)job->n[2],
+                                  .salt_size = job->n[3]};
+}
+
 static int run_sign(struct job *job)
 {
-    return cn_crypto_sign((enum cn_crypto_scheme)job->n[0], (enum cn_crypto_kind)job->n[1],
-                          (enum cn_crypto_hash)job->n[2], job->n[3], job->in[0], job->in[1],
-                          &job->out[0], &job->err);
+    struct cn_crypto_way way = way_of(job);
+    return cn_crypto_sign(&way, job->in[0], job->in[1], &job->out[0], &job->err);
 }
 
 static int run_verify(struct job *job)
 {
-    return cn_crypto_verify((enum cn_crypto_scheme)job->n[0], (enum cn_crypto_kind)job->n[1],
-                            (enum cn_crypto_hash)job->n[2], job->n[3], job->in[0], job->in[1],
-                            job->in[2], &job->err);
+    struct cn_crypto_way way = way_of(job);
+    return cn_crypto_verify(&way, job->in[0], job->in[1], job->in[2], &job->err);
 }
 
 static int run_rsa_oaep(struct job *job)
@@ -218,13 +228,13 @@ static void job_fini(struct job *job)
 {
     for (size_t i = 0; i < 2; i++) {
         if (job->out[i].data)
-            OPENSSL_cleanse(job->out[i].data, job->out[i].capacity);
+            cn_crypto_wipe(job->out[i].data, job->out[i].capacity);
         cn_buf_fini(&job->out[i]);
     }
     /* Keys are to leave no trace; data the script has in the clear, or had. */
     for (size_t i = 0; job->copies && i < INPUT_MAX; i++) {
         if (job->in[i].size <= KEY_SIZE_MAX && !is_in_place(job, i))
-            OPENSSL_cleanse((void *)job->in[i].data, job->in[i].size);
+            cn_crypto_wipe((void *)job->in[i].data, job->in[i].size);
     }
     cn_free(job->copies);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/codec.h - streaming compression and decompression: zlib, brotli and zstd
+/* codec/codec.h - streaming compression and decompression: zlib, brotli and zstd
  * behind one interface, without JavaScript.
  *
  * Bytes go in with cn_codec_feed(), which copies what it cannot use yet; output
@@ -8,8 +8,8 @@
  *
  * Threads:   one at a time, any.
  * Ownership: the caller's; cn_codec_fini() releases the library's state. */
-#ifndef CN_BINDINGS_CODEC_H
-#define CN_BINDINGS_CODEC_H
+#ifndef CN_CODEC_CODEC_H
+#define CN_CODEC_CODEC_H
 #include <brotli/decode.h>
 #include <brotli/encode.h>
 #include <stdbool.h>

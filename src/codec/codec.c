@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bindings/codec.h"
+#include "codec/codec.h"
 
 #include <string.h>
 

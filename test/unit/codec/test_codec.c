@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bindings/codec.h"
+#include "codec/codec.h"
 #include "test/lib/test.h"
 
 static const struct cn_codec_options defaults = {.level = 5};

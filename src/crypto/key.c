@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/webcrypto_keys.c - keys made, read and written: PKCS #8, SPKI, raw, JWK's numbers. */
-#include "bindings/webcrypto.h"
+#include "crypto/key.h"
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
@@ -8,7 +7,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
-#include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <string.h>
@@ -16,14 +14,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-struct kind_info {
-    const char *name;  /* for messages */
-    const char *group; /* OpenSSL's name of the curve; NULL: not one */
-    int base_id;
-    size_t width; /* bytes of a coordinate, or of an OKP key */
-};
-
-static const struct kind_info kinds[] = {
+static const struct cn_crypto_kind_info kinds[] = {
     [CN_KEY_RSA] = {"RSA", NULL, EVP_PKEY_RSA, 0},
     [CN_KEY_P256] = {"P-256", "P-256", EVP_PKEY_EC, 32},
     [CN_KEY_P384] = {"P-384", "P-384", EVP_PKEY_EC, 48},
@@ -37,15 +28,15 @@ bool cn_crypto_kind_known(uint32_t kind)
     return kind >= CN_KEY_RSA && kind < CN_ARRAY_COUNT(kinds);
 }
 
-static const struct kind_info *info_of(enum cn_crypto_kind kind)
+const struct cn_crypto_kind_info *cn_crypto_kind_info(enum cn_crypto_kind kind)
 {
     CN_ASSERT(kind >= CN_KEY_RSA && kind < CN_ARRAY_COUNT(kinds));
     return &kinds[kind];
 }
 
-static bool is_curve(enum cn_crypto_kind kind)
+bool cn_crypto_is_curve(enum cn_crypto_kind kind)
 {
-    return info_of(kind)->group != NULL;
+    return cn_crypto_kind_info(kind)->group != NULL;
 }
 
 /* ---- reading and writing DER ---- */
@@ -74,13 +65,13 @@ static EVP_PKEY *spki_parse(struct cn_bytes der)
 
 static bool kind_fits(EVP_PKEY *key, enum cn_crypto_kind kind)
 {
-    const struct kind_info *info = info_of(kind);
+    const struct cn_crypto_kind_info *info = cn_crypto_kind_info(kind);
     if (EVP_PKEY_get_base_id(key) != info->base_id)
         return false;
     if (kind == CN_KEY_RSA)
         return EVP_PKEY_get_bits(key) >= CN_CRYPTO_RSA_BITS_MIN &&
                EVP_PKEY_get_bits(key) <= CN_CRYPTO_RSA_BITS_MAX;
-    if (!is_curve(kind))
+    if (!cn_crypto_is_curve(kind))
         return true;
     char group[64];
     size_t size;
@@ -100,7 +91,7 @@ static EVP_PKEY *key_read(enum cn_crypto_kind kind, bool is_private, struct cn_b
     }
     if (!kind_fits(key, kind)) {
         EVP_PKEY_free(key);
-        cn_err_set(err, CN_EINVALID, "not a usable %s key", info_of(kind)->name);
+        cn_err_set(err, CN_EINVALID, "not a usable %s key", cn_crypto_kind_info(kind)->name);
         return NULL;
     }
     return key;
@@ -189,7 +180,6 @@ static void cache_put(enum cn_crypto_kind kind, bool is_private, struct cn_bytes
                               .key = key};
 }
 
-/* A key made by this is shared: it must not be changed. */
 EVP_PKEY *cn_crypto_key(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
                         struct cn_err *err)
 {
@@ -243,14 +233,14 @@ static bool key_is_sound(EVP_PKEY *key, bool is_private)
     return ok;
 }
 
-static int key_write(EVP_PKEY *key, enum cn_crypto_kind kind, bool is_private, struct cn_buf *out,
-                     struct cn_err *err)
+int cn_crypto_key_write(EVP_PKEY *key, enum cn_crypto_kind kind, bool is_private,
+                        struct cn_buf *out, struct cn_err *err)
 {
     if (!kind_fits(key, kind) || !key_is_sound(key, is_private)) {
         ERR_clear_error();
-        return cn_err_set(err, CN_EINVALID, "not a usable %s key", info_of(kind)->name);
+        return cn_err_set(err, CN_EINVALID, "not a usable %s key", cn_crypto_kind_info(kind)->name);
     }
-    if (is_curve(kind))
+    if (cn_crypto_is_curve(kind))
         EVP_PKEY_set_utf8_string_param(key, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                        OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED);
     return is_private ? pkcs8_write(key, out, err) : spki_write(key, out, err);
@@ -262,7 +252,7 @@ int cn_crypto_import_pkcs8(enum cn_crypto_kind kind, struct cn_bytes der, struct
     EVP_PKEY *key = key_read(kind, true, der, err);
     if (!key)
         return CN_EINVALID;
-    int rc = key_write(key, kind, true, pkcs8, err);
+    int rc = cn_crypto_key_write(key, kind, true, pkcs8, err);
     EVP_PKEY_free(key);
     return rc;
 }
@@ -273,15 +263,14 @@ int cn_crypto_import_spki(enum cn_crypto_kind kind, struct cn_bytes der, struct 
     EVP_PKEY *key = key_read(kind, false, der, err);
     if (!key)
         return CN_EINVALID;
-    int rc = key_write(key, kind, false, spki, err);
+    int rc = cn_crypto_key_write(key, kind, false, spki, err);
     EVP_PKEY_free(key);
     return rc;
 }
 
 /* ---- making ---- */
 
-/* A BIGNUM of big-endian bytes; NULL if they are empty or absurdly many. */
-static BIGNUM *number(struct cn_bytes bytes)
+BIGNUM *cn_crypto_number(struct cn_bytes bytes)
 {
     if (bytes.size == 0 || bytes.size > CN_CRYPTO_RSA_BITS_MAX / 8 + 1)
         return NULL;
@@ -291,17 +280,17 @@ static BIGNUM *number(struct cn_bytes bytes)
 int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes exponent,
                        struct cn_buf *pkcs8, struct cn_buf *spki, struct cn_err *err)
 {
-    const struct kind_info *info = info_of(kind);
+    const struct cn_crypto_kind_info *info = cn_crypto_kind_info(kind);
     EVP_PKEY *key = NULL;
     ERR_clear_error();
-    if (is_curve(kind)) {
+    if (cn_crypto_is_curve(kind)) {
         key = EVP_EC_gen(info->group);
     } else if (kind != CN_KEY_RSA) {
         key = EVP_PKEY_Q_keygen(NULL, NULL, info->name);
     } else {
         if (bits < 1024 || bits > CN_CRYPTO_RSA_BITS_MAX)
             return cn_err_set(err, CN_EPROTOCOL, "an RSA key cannot have %u bits here", bits);
-        BIGNUM *e = number(exponent);
+        BIGNUM *e = cn_crypto_number(exponent);
         EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_id(EVP_PKEY_RSA, NULL);
         CN_ASSERT(ctx);
         if (!e || !BN_is_odd(e) || BN_is_one(e) || BN_num_bits(e) > 64 ||
@@ -323,7 +312,7 @@ int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes 
 
 /* ---- raw public keys ---- */
 
-static EVP_PKEY *key_from_params(const char *type, int selection, OSSL_PARAM_BLD *build)
+EVP_PKEY *cn_crypto_key_from_params(const char *type, int selection, OSSL_PARAM_BLD *build)
 {
     EVP_PKEY *key = NULL;
     OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(build);
@@ -337,16 +326,19 @@ static EVP_PKEY *key_from_params(const char *type, int selection, OSSL_PARAM_BLD
     return key;
 }
 
-static EVP_PKEY *curve_key(enum cn_crypto_kind kind, struct cn_bytes point, struct cn_bytes secret)
+EVP_PKEY *cn_crypto_curve_key(enum cn_crypto_kind kind, struct cn_bytes point,
+                              struct cn_bytes secret)
 {
     OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
     CN_ASSERT(build);
-    BIGNUM *d = secret.size ? number(secret) : NULL;
-    OSSL_PARAM_BLD_push_utf8_string(build, OSSL_PKEY_PARAM_GROUP_NAME, info_of(kind)->group, 0);
+    BIGNUM *d = secret.size ? cn_crypto_number(secret) : NULL;
+    OSSL_PARAM_BLD_push_utf8_string(build, OSSL_PKEY_PARAM_GROUP_NAME,
+                                    cn_crypto_kind_info(kind)->group, 0);
     OSSL_PARAM_BLD_push_octet_string(build, OSSL_PKEY_PARAM_PUB_KEY, point.data, point.size);
     if (d)
         OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_PRIV_KEY, d);
-    EVP_PKEY *key = key_from_params("EC", d ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY, build);
+    EVP_PKEY *key =
+        cn_crypto_key_from_params("EC", d ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY, build);
     BN_clear_free(d);
     OSSL_PARAM_BLD_free(build);
     return key;
@@ -355,20 +347,20 @@ static EVP_PKEY *curve_key(enum cn_crypto_kind kind, struct cn_bytes point, stru
 int cn_crypto_import_raw(enum cn_crypto_kind kind, struct cn_bytes raw, struct cn_buf *spki,
                          struct cn_err *err)
 {
-    const struct kind_info *info = info_of(kind);
+    const struct cn_crypto_kind_info *info = cn_crypto_kind_info(kind);
     EVP_PKEY *key = NULL;
     ERR_clear_error();
-    if (is_curve(kind)) {
+    if (cn_crypto_is_curve(kind)) {
         bool whole = raw.size == 2 * info->width + 1 && raw.data[0] == 4;
         bool compressed = raw.size == info->width + 1 && (raw.data[0] & 0xfe) == 2;
         if (whole || compressed)
-            key = curve_key(kind, raw, (struct cn_bytes){0});
+            key = cn_crypto_curve_key(kind, raw, (struct cn_bytes){0});
     } else if (kind != CN_KEY_RSA && raw.size == info->width) {
         key = EVP_PKEY_new_raw_public_key(info->base_id, NULL, raw.data, raw.size);
     }
     if (!key)
         return cn_crypto_fail(err, CN_EINVALID, "not the bytes of such a public key");
-    int rc = key_write(key, kind, false, spki, err);
+    int rc = cn_crypto_key_write(key, kind, false, spki, err);
     EVP_PKEY_free(key);
     return rc;
 }
@@ -381,8 +373,9 @@ int cn_crypto_export_raw(enum cn_crypto_kind kind, struct cn_bytes spki, struct 
         return CN_EINVALID;
     uint8_t bytes[2 * 66 + 1];
     size_t size = sizeof(bytes);
-    bool ok = is_curve(kind) ? EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, bytes,
-                                                               sizeof(bytes), &size)
+    bool ok = cn_crypto_is_curve(kind)
+                  ? EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, bytes,
+                                                    sizeof(bytes), &size)
               : kind == CN_KEY_RSA ? false
                                    : EVP_PKEY_get_raw_public_key(key, bytes, &size);
     EVP_PKEY_free(key);
@@ -390,142 +383,4 @@ int cn_crypto_export_raw(enum cn_crypto_kind kind, struct cn_bytes spki, struct 
         return cn_crypto_fail(err, CN_EUNSUPPORTED, "the key has no raw form");
     cn_buf_append(raw, bytes, size);
     return 0;
-}
-
-/* ---- JWK's numbers ---- */
-
-static const char *const rsa_names[CN_CRYPTO_PART_COUNT] = {
-    OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_E,
-    OSSL_PKEY_PARAM_RSA_D,         OSSL_PKEY_PARAM_RSA_FACTOR1,
-    OSSL_PKEY_PARAM_RSA_FACTOR2,   OSSL_PKEY_PARAM_RSA_EXPONENT1,
-    OSSL_PKEY_PARAM_RSA_EXPONENT2, OSSL_PKEY_PARAM_RSA_COEFFICIENT1,
-};
-
-static EVP_PKEY *rsa_from_parts(const struct cn_crypto_parts *parts, size_t count)
-{
-    OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-    CN_ASSERT(build);
-    BIGNUM *numbers[CN_CRYPTO_PART_COUNT] = {NULL};
-    bool ok = true;
-    for (size_t i = 0; i < count && ok; i++) {
-        numbers[i] = number(parts->part[i]);
-        ok = numbers[i] && OSSL_PARAM_BLD_push_BN(build, rsa_names[i], numbers[i]);
-    }
-    EVP_PKEY *key = NULL;
-    if (ok)
-        key = key_from_params("RSA", count > 2 ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY, build);
-    for (size_t i = 0; i < count; i++)
-        BN_clear_free(numbers[i]);
-    OSSL_PARAM_BLD_free(build);
-    return key;
-}
-
-static EVP_PKEY *curve_from_parts(enum cn_crypto_kind kind, const struct cn_crypto_parts *parts,
-                                  bool is_private)
-{
-    size_t width = info_of(kind)->width;
-    for (size_t i = 0; i < (is_private ? 3u : 2u); i++) {
-        if (parts->part[i].size != width)
-            return NULL;
-    }
-    uint8_t point[2 * 66 + 1] = {4};
-    memcpy(point + 1, parts->part[0].data, width);
-    memcpy(point + 1 + width, parts->part[1].data, width);
-    return curve_key(kind, (struct cn_bytes){point, 2 * width + 1},
-                     is_private ? parts->part[2] : (struct cn_bytes){0});
-}
-
-/* A private OKP key's x must be the one that d makes. */
-static EVP_PKEY *okp_from_parts(enum cn_crypto_kind kind, const struct cn_crypto_parts *parts,
-                                bool is_private)
-{
-    const struct kind_info *info = info_of(kind);
-    struct cn_bytes x = parts->part[0], d = parts->part[1];
-    if (x.size != info->width || (is_private && d.size != info->width))
-        return NULL;
-    if (!is_private)
-        return EVP_PKEY_new_raw_public_key(info->base_id, NULL, x.data, x.size);
-    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(info->base_id, NULL, d.data, d.size);
-    uint8_t own[32];
-    size_t size = sizeof(own);
-    if (key && (!EVP_PKEY_get_raw_public_key(key, own, &size) || memcmp(own, x.data, size) != 0)) {
-        EVP_PKEY_free(key);
-        return NULL;
-    }
-    return key;
-}
-
-int cn_crypto_import_parts(enum cn_crypto_kind kind, const struct cn_crypto_parts *parts,
-                           bool is_private, struct cn_buf *der, struct cn_err *err)
-{
-    ERR_clear_error();
-    EVP_PKEY *key;
-    if (kind == CN_KEY_RSA)
-        key = rsa_from_parts(parts, is_private ? 8 : 2);
-    else if (is_curve(kind))
-        key = curve_from_parts(kind, parts, is_private);
-    else
-        key = okp_from_parts(kind, parts, is_private);
-    if (!key)
-        return cn_crypto_fail(err, CN_EINVALID, "the numbers of the key do not make one");
-    int rc = key_write(key, kind, is_private, der, err);
-    EVP_PKEY_free(key);
-    return rc;
-}
-
-static void part_append(struct cn_buf *out, const uint8_t *bytes, size_t size)
-{
-    uint8_t head[4] = {(uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
-                       (uint8_t)size};
-    cn_buf_append(out, head, sizeof(head));
-    cn_buf_append(out, bytes, size);
-}
-
-/* Appends the number called `name`, padded to `width` bytes (0: as short as it is). */
-static bool number_append(EVP_PKEY *key, const char *name, size_t width, struct cn_buf *out)
-{
-    BIGNUM *value = NULL;
-    if (!EVP_PKEY_get_bn_param(key, name, &value))
-        return false;
-    uint8_t bytes[CN_CRYPTO_RSA_BITS_MAX / 8 + 1];
-    size_t size = width ? width : (size_t)BN_num_bytes(value);
-    bool ok = size <= sizeof(bytes) && BN_bn2binpad(value, bytes, (int)size) >= 0;
-    if (ok)
-        part_append(out, bytes, size);
-    BN_clear_free(value);
-    OPENSSL_cleanse(bytes, sizeof(bytes));
-    return ok;
-}
-
-int cn_crypto_export_parts(enum cn_crypto_kind kind, bool is_private, struct cn_bytes der,
-                           struct cn_buf *out, struct cn_err *err)
-{
-    EVP_PKEY *key = cn_crypto_key(kind, is_private, der, err);
-    if (!key)
-        return CN_EINVALID;
-    size_t width = info_of(kind)->width;
-    bool ok = true;
-    if (kind == CN_KEY_RSA) {
-        for (size_t i = 0; i < (is_private ? 8u : 2u) && ok; i++)
-            ok = number_append(key, rsa_names[i], 0, out);
-    } else if (is_curve(kind)) {
-        ok = number_append(key, OSSL_PKEY_PARAM_EC_PUB_X, width, out) &&
-             number_append(key, OSSL_PKEY_PARAM_EC_PUB_Y, width, out) &&
-             (!is_private || number_append(key, OSSL_PKEY_PARAM_PRIV_KEY, width, out));
-    } else {
-        uint8_t bytes[32];
-        size_t size = sizeof(bytes);
-        ok = EVP_PKEY_get_raw_public_key(key, bytes, &size);
-        if (ok)
-            part_append(out, bytes, size);
-        if (ok && is_private) {
-            size = sizeof(bytes);
-            ok = EVP_PKEY_get_raw_private_key(key, bytes, &size);
-            if (ok)
-                part_append(out, bytes, size);
-            OPENSSL_cleanse(bytes, sizeof(bytes));
-        }
-    }
-    EVP_PKEY_free(key);
-    return ok ? 0 : cn_crypto_fail(err, CN_EINVALID, "the key's numbers cannot be read");
 }
