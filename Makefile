@@ -23,10 +23,12 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 # clang takes a long text in a table for a forgotten comma.
 WARN     += $(if $(findstring clang,$(CC)),-Wno-string-concatenation)
 OPT      := $(if $(SAN),-O1,-O2) -g
+# Builds that look for mistakes compare counters with what they count: src/base/loop.h W3.
+CHECKS   := $(if $(SAN),-DCN_DEBUG)
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
 # libcurl is loaded with the first request that goes out: src/net/curl_lazy.c.
 PKG_LIBS   = $(shell pkg-config --libs $(filter-out libcurl,$(PKGS)))
-CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
+CFLAGS_ALL = -std=gnu11 $(OPT) $(CHECKS) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
              -Isrc -Ibuild -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
 

@@ -21,6 +21,7 @@
 #include "base/account.h"
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/server.h"
 #include "store/store.h"
@@ -321,6 +322,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
 static void admin_main(void *arg)
 {
     struct cn_admin *admin = arg;
+    cn_loop_take(&admin->loop);
     uv_run(&admin->loop, UV_RUN_DEFAULT);
     CN_ASSERT(admin->job_count == 0);
 }
@@ -387,7 +389,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     admin->options = *options;
     admin->stop_mail.deliver = deliver_stop;
     cn_list_init(&admin->jobs);
-    int rc = uv_loop_init(&admin->loop);
+    int rc = cn_loop_init(&admin->loop);
     CN_ASSERT(rc == 0);
     rc = cn_mailbox_open(&admin->mailbox, &admin->loop, admin);
     CN_ASSERT(rc == 0);
@@ -400,9 +402,12 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     if (rc == 0 && options->host)
         rc = open_tcp(admin, err);
     if (rc == 0) {
+        cn_loop_give(&admin->loop);
         rc = uv_thread_create(&admin->thread, admin_main, admin);
-        if (rc < 0)
+        if (rc < 0) {
+            cn_loop_take(&admin->loop);
             cn_err_set(err, rc, "cannot start a thread");
+        }
     }
     if (rc == 0) {
         *out = admin;

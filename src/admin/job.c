@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/server.h"
 
@@ -264,6 +265,7 @@ static void deliver(struct cn_mail *mail, void *data)
 
 void cn_job_cancel(struct cn_job *job)
 {
+    cn_loop_assert_owner(job->mailbox->async.loop);
     pthread_mutex_lock(&job->lock);
     job->gone = true;
     pthread_cond_signal(&job->room);
@@ -279,6 +281,7 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
                   struct cn_http_request *http, struct cn_list *jobs,
                   void (*on_end)(struct cn_job *job, void *data), void *data)
 {
+    cn_loop_assert_owner(mailbox->async.loop);
     struct cn_job *job = CN_NEW(struct cn_job);
     const struct cn_http_header *type = cn_http_request_find(http, "content-type");
     job->mailbox = mailbox;

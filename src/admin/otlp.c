@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/client.h"
 
@@ -437,6 +438,7 @@ static void on_async(uv_async_t *async)
 static void otlp_main(void *arg)
 {
     struct cn_otlp *otlp = arg;
+    cn_loop_take(&otlp->loop);
     uv_run(&otlp->loop, UV_RUN_DEFAULT);
 }
 
@@ -504,7 +506,7 @@ static struct cn_otlp *make(const struct cn_otlp_options *options)
 int cn_otlp_start(const struct cn_otlp_options *options, struct cn_otlp **out, struct cn_err *err)
 {
     struct cn_otlp *otlp = make(options);
-    int rc = uv_loop_init(&otlp->loop);
+    int rc = cn_loop_init(&otlp->loop);
     CN_ASSERT(rc == 0);
     rc = uv_async_init(&otlp->loop, &otlp->async, on_async);
     CN_ASSERT(rc == 0);
@@ -515,8 +517,10 @@ int cn_otlp_start(const struct cn_otlp_options *options, struct cn_otlp **out, s
     otlp->metrics_due_ms = uv_now(&otlp->loop) + otlp->interval_ms;
     struct cn_client_options client = {.trust = options->trust};
     otlp->client = cn_client_new(&otlp->loop, &client);
+    cn_loop_give(&otlp->loop);
     rc = uv_thread_create(&otlp->thread, otlp_main, otlp);
     if (rc < 0) {
+        cn_loop_take(&otlp->loop);
         finish(otlp);
         uv_run(&otlp->loop, UV_RUN_DEFAULT);
         (void)uv_loop_close(&otlp->loop);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/loop.h"
 
 /* Which metric goes into which value; `labelled`: only with one of these values of its last label,
  * with commas around each. */
@@ -92,6 +93,7 @@ static void on_timer(uv_timer_t *timer)
 void cn_recent_start(struct cn_recent *recent, uv_loop_t *loop,
                      const struct cn_metrics_sources *sources)
 {
+    cn_loop_assert_owner(loop);
     recent->sources = *sources;
     int rc = uv_timer_init(loop, &recent->timer);
     CN_ASSERT(rc == 0);
@@ -103,6 +105,7 @@ void cn_recent_start(struct cn_recent *recent, uv_loop_t *loop,
 
 void cn_recent_close(struct cn_recent *recent)
 {
+    cn_loop_assert_owner(recent->timer.loop);
     uv_close((uv_handle_t *)&recent->timer, NULL);
 }
 

@@ -7,6 +7,7 @@
 #include "admin/job.h"
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/server.h"
 
@@ -89,6 +90,7 @@ static void on_async(uv_async_t *async)
 
 int cn_tail_init(struct cn_tail *tail, uv_loop_t *loop)
 {
+    cn_loop_assert_owner(loop);
     cn_list_init(&tail->listeners);
     tail->tap = (struct cn_diag_tap){.requests = true, .note = on_note};
     pthread_mutex_init(&tail->lock, NULL);
@@ -99,6 +101,7 @@ int cn_tail_init(struct cn_tail *tail, uv_loop_t *loop)
 
 void cn_tail_add(struct cn_tail *tail, struct cn_http_request *http)
 {
+    cn_loop_assert_owner(tail->async.loop);
     if (tail->listener_count == CN_TAIL_LISTENER_MAX)
         return cn_job_refuse(http, 503, "overloaded", "too many listeners", 1);
     struct cn_http_header headers[] = {{"content-type", "application/x-ndjson", 12, 20},
@@ -139,6 +142,7 @@ bool cn_tail_abort(struct cn_tail *tail, struct cn_http_request *http)
 
 void cn_tail_close(struct cn_tail *tail)
 {
+    cn_loop_assert_owner(tail->async.loop);
     CN_ASSERT(tail->listener_count == 0);
     uv_close((uv_handle_t *)&tail->async, NULL);
 }

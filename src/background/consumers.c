@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/queue/queue.h"
@@ -234,6 +235,7 @@ static void update(struct cn_background *background, const struct cn_script *scr
 
 void cn_consumers_update(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->node)
         return;
     if (!background->consumers) {
@@ -256,6 +258,7 @@ void cn_consumers_update(struct cn_background *background)
 
 void cn_consumers_stop(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->consumers || background->consumers->stopped)
         return;
     background->consumers->stopped = true;
@@ -264,6 +267,7 @@ void cn_consumers_stop(struct cn_background *background)
 
 void cn_consumers_free(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->consumers)
         return;
     CN_LIST_FOREACH(&background->consumers->list, node)

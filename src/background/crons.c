@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cron.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/server.h"
 #include "object/node.h"
@@ -337,6 +338,7 @@ static void add(struct cn_background *background, const struct cn_script *script
 
 void cn_crons_update(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (background->index != 0 || !background->node)
         return;
     if (!background->crons) {
@@ -365,6 +367,7 @@ void cn_crons_update(struct cn_background *background)
 
 void cn_crons_stop(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->crons || background->crons->stopped)
         return;
     background->crons->stopped = true;
@@ -373,6 +376,7 @@ void cn_crons_stop(struct cn_background *background)
 
 void cn_crons_free(struct cn_background *background)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->crons)
         return;
     CN_LIST_FOREACH(&background->crons->triggers, node)
@@ -428,6 +432,7 @@ static void on_abort(struct cn_http_request *http, int status)
 void cn_crons_request(struct cn_background *background, struct cn_script *script,
                       struct cn_http_request *http)
 {
+    cn_loop_assert_owner(background->loop);
     char expression[256] = "", time[32];
     int64_t scheduled = cn_clock_wall_ms(cn_clock_system());
     query_value(http->target, "cron", expression, sizeof(expression));
@@ -459,6 +464,7 @@ static const char *find_cron(const struct cn_script *script, const char *cron, s
 
 void cn_crons_trigger(struct cn_background *background, struct cn_manual_run *manual)
 {
+    cn_loop_assert_owner(background->loop);
     const struct cn_script *script = NULL;
     const struct cn_deployment *deployment = *background->deployment;
     for (size_t i = 0; deployment && i < deployment->script_count; i++) {
@@ -484,6 +490,7 @@ void cn_crons_each(struct cn_background *background,
                                 const char *cron, int64_t next_ms),
                    void *data)
 {
+    cn_loop_assert_owner(background->loop);
     if (!background->crons)
         return;
     CN_LIST_FOREACH(&background->crons->triggers, node)

@@ -79,3 +79,18 @@ void cn_handles_fini(struct cn_handles *handles)
     cn_free(handles->slots);
     *handles = (struct cn_handles){0};
 }
+
+void cn_handles_check(const struct cn_handles *handles)
+{
+    uint32_t used = 0, worn = 0, free = 0;
+    for (uint32_t i = 0; i < handles->count; i++) {
+        used += handles->slots[i].value != NULL;
+        worn += !handles->slots[i].value && handles->slots[i].generation == UINT32_MAX; /* H1 */
+    }
+    for (uint32_t at = handles->free; at; at = handles->slots[at - 1].next_free) {
+        CN_ASSERT(at <= handles->count && !handles->slots[at - 1].value);
+        CN_ASSERT(++free <= handles->count); /* no circle */
+    }
+    CN_ASSERT(handles->live == used);
+    CN_ASSERT(handles->count == used + worn + free);
+}

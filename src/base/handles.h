@@ -46,4 +46,8 @@ void cn_handles_remove(struct cn_handles *handles, uint64_t number);
 void *cn_handles_next(const struct cn_handles *handles, uint32_t *cursor);
 void cn_handles_fini(struct cn_handles *handles);
 
+/* W3 of base/loop.h: `live` is the number of slots in use, and every other one is free or worn out.
+ */
+void cn_handles_check(const struct cn_handles *handles);
+
 #endif

@@ -74,6 +74,17 @@ static inline void cn_list_splice(struct cn_list *to, struct cn_list *from)
     cn_list_init(from);
 }
 
+/* Walks over all of it: for checks. */
+static inline size_t cn_list_length(const struct cn_list *list)
+{
+    size_t count = 0;
+    for (const struct cn_list *node = list->next; node != list; node = node->next) {
+        CN_ASSERT(node->next->prev == node);
+        count++;
+    }
+    return count;
+}
+
 /* `node` may be removed inside the loop. */
 #define CN_LIST_FOREACH(list, node)                                                      \
     for (struct cn_list *node = (list)->next, *node##_next = node->next; node != (list); \

@@ -2,6 +2,7 @@
 #include "base/mailbox.h"
 
 #include "base/assert.h"
+#include "base/loop.h"
 
 static void deliver_all(struct cn_mailbox *mailbox)
 {
@@ -24,6 +25,7 @@ static void on_async(uv_async_t *async)
 
 int cn_mailbox_open(struct cn_mailbox *mailbox, uv_loop_t *loop, void *data)
 {
+    cn_loop_assert_owner(loop);
     *mailbox = (struct cn_mailbox){.data = data};
     mailbox->tail = &mailbox->head;
     int rc = uv_async_init(loop, &mailbox->async, on_async);
@@ -63,6 +65,7 @@ static void on_close(uv_handle_t *handle)
 
 void cn_mailbox_close(struct cn_mailbox *mailbox, void (*cb)(struct cn_mailbox *mailbox))
 {
+    cn_loop_assert_owner(mailbox->async.loop);
     pthread_mutex_lock(&mailbox->lock);
     CN_ASSERT(!mailbox->closed);
     mailbox->closed = true;

@@ -141,3 +141,11 @@ bool cn_map_next(const struct cn_map *map, size_t *cursor, const struct cn_map_e
     }
     return false;
 }
+
+void cn_map_check(const struct cn_map *map)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < map->capacity; i++)
+        used += map->slots[i].hash != 0;
+    CN_ASSERT(map->count == used);
+}

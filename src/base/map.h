@@ -40,4 +40,7 @@ bool cn_map_next(const struct cn_map *map, size_t *cursor, const struct cn_map_e
 /* A fast 64-bit hash of bytes; not for secrets. */
 uint64_t cn_hash_bytes(uint64_t seed, const void *bytes, size_t size);
 
+/* W3 of base/loop.h: `count` is the number of slots in use. */
+void cn_map_check(const struct cn_map *map);
+
 #endif

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/print.h"
@@ -438,7 +439,7 @@ static int send_all(struct replay *replay, struct cn_err *err)
     if (!replay->trust)
         return err->code;
     signal(SIGPIPE, SIG_IGN);
-    CN_ASSERT(uv_loop_init(&replay->loop) == 0);
+    CN_ASSERT(cn_loop_init(&replay->loop) == 0);
     struct cn_client_options options = {.trust = replay->trust,
                                         .connections_max = replay->concurrency,
                                         .connections_host_max = replay->concurrency,

@@ -12,6 +12,7 @@
 
 struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
 {
+    CN_ASSERT(vm == cn_js_vm_current());
     struct cn_js_context *context = CN_NEW(struct cn_js_context);
     context->vm = vm;
     context->data = data;
@@ -41,7 +42,7 @@ static void silence_natives(struct cn_js_context *context)
 
 void cn_js_context_free(struct cn_js_context *context)
 {
-    CN_ASSERT(!context->vm->entered); /* X2 */
+    CN_ASSERT(context->vm == cn_js_vm_current() && !context->vm->entered); /* X2 */
     silence_natives(context);
     CN_LIST_FOREACH(&context->pins, node)
     cn_js_pin_clear(CN_CONTAINER_OF(node, struct cn_js_pin, link));
@@ -228,6 +229,19 @@ void cn_js_pin_orphan(struct cn_js_context *context, void *owner)
         pin->orphan = true;
         context->vm->hooks->unhold(owner);
     }
+}
+
+void cn_js_context_check(const struct cn_js_context *context)
+{
+    size_t waiting = 0;
+    CN_LIST_FOREACH(&context->pins, node)
+    {
+        const struct cn_js_pin *pin = CN_CONTAINER_OF(node, struct cn_js_pin, link);
+        CN_ASSERT(pin->context == context && pin->value);
+        CN_ASSERT(!pin->orphan || !pin->owner);
+        waiting += !pin->passive;
+    }
+    CN_ASSERT(context->waiting == waiting);
 }
 
 bool cn_js_context_waits(const struct cn_js_context *context, uint64_t event)

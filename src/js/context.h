@@ -105,6 +105,8 @@ void cn_js_pin_set_passive(struct cn_js_pin *pin);
 void cn_js_pin_clear(struct cn_js_pin *pin); /* an empty pin is fine */
 /* `owner` goes: its pins stay, but nothing can be entered for them. */
 void cn_js_pin_orphan(struct cn_js_context *context, void *owner);
+/* W3 of base/loop.h: `waiting` is the number of pins that are not passive. */
+void cn_js_context_check(const struct cn_js_context *context);
 /* Whether a pin exists that was made for this event: something will call back for it. */
 bool cn_js_context_waits(const struct cn_js_context *context, uint64_t event);
 /* Begins a turn for the owner of the pin; cn_js_leave() ends it. False if that one is gone, or

@@ -506,6 +506,7 @@ void cn_js_vm_memory(struct cn_js_vm *vm, struct cn_js_memory *memory)
 
 void cn_js_vm_collect(struct cn_js_vm *vm)
 {
+    CN_ASSERT(vm == current);
     struct cn_js_context *context = any_context(vm);
     if (!context)
         return;

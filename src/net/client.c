@@ -33,6 +33,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/client_head.h"
 #include "net/client_params.h"
@@ -375,6 +376,7 @@ static int on_curl_seek(void *data, curl_off_t offset, int origin)
 int cn_client_write(struct cn_client_request *request, const void *bytes, size_t size,
                     struct cn_err *err)
 {
+    cn_loop_assert_owner(request->client->loop);
     if (request->state == STATE_OVER || request->error.code != 0 || request->transfer_done)
         return cn_err_set(err, CN_ECLOSED, "the request is over");
     if (!request->upload_stream || request->upload_ended)
@@ -400,6 +402,7 @@ int cn_client_write(struct cn_client_request *request, const void *bytes, size_t
 
 void cn_client_end(struct cn_client_request *request)
 {
+    cn_loop_assert_owner(request->client->loop);
     if (request->state == STATE_OVER || request->upload_ended)
         return;
     if (request->upload_length != CN_CLIENT_LENGTH_UNKNOWN &&
@@ -525,11 +528,13 @@ static size_t on_curl_body(char *bytes, size_t unit, size_t count, void *data)
 
 void cn_client_pause(struct cn_client_request *request)
 {
+    cn_loop_assert_owner(request->client->loop);
     request->paused = true;
 }
 
 void cn_client_resume(struct cn_client_request *request)
 {
+    cn_loop_assert_owner(request->client->loop);
     if (!request->paused)
         return;
     request->paused = false;
@@ -545,11 +550,13 @@ void cn_client_set_decode(struct cn_client_request *request, bool decode)
 
 void cn_client_abort(struct cn_client_request *request)
 {
+    cn_loop_assert_owner(request->client->loop);
     request_fail(request, CN_EABORTED, "the request was aborted");
 }
 
 void cn_client_discard(struct cn_client_request *request)
 {
+    cn_loop_assert_owner(request->client->loop);
     CN_ASSERT(request->head_done);
     if (!request->upload_ended) {
         cn_client_abort(request);
@@ -861,6 +868,7 @@ struct cn_client_request *cn_client_fetch(struct cn_client *client,
                                           const struct cn_client_callbacks *callbacks, void *data,
                                           struct cn_err *err)
 {
+    cn_loop_assert_owner(client->loop);
     CN_ASSERT(!client->closing);
     if (!cn_client_is_token(params->method, strlen(params->method)) ||
         strcmp(params->method, "CONNECT") == 0) {
@@ -921,6 +929,7 @@ static unsigned or_default(unsigned value, unsigned otherwise)
 
 struct cn_client *cn_client_new(uv_loop_t *loop, const struct cn_client_options *options)
 {
+    cn_loop_assert_owner(loop);
     CN_ASSERT(options->trust);
     struct cn_client *client = CN_NEW(struct cn_client);
     client->loop = loop;
@@ -944,6 +953,7 @@ struct cn_client *cn_client_new(uv_loop_t *loop, const struct cn_client_options 
 
 void cn_client_close(struct cn_client *client, void (*cb)(void *data), void *data)
 {
+    cn_loop_assert_owner(client->loop);
     CN_ASSERT(!client->closing);
     client->closing = true;
     client->close_cb = cb;
@@ -954,6 +964,11 @@ void cn_client_close(struct cn_client *client, void (*cb)(void *data), void *dat
         request_fail(request, CN_ECLOSED, "the server is stopping");
     }
     wake(client);
+}
+
+void cn_client_check(const struct cn_client *client)
+{
+    CN_ASSERT(client->request_count == cn_list_length(&client->requests));
 }
 
 struct cn_client_stats cn_client_stats(const struct cn_client *client)

@@ -151,6 +151,8 @@ struct cn_client_stats {
     unsigned requests_running;
     uint64_t requests_total, connections_total, bytes_in, bytes_out;
 };
+/* W3 of base/loop.h */
+void cn_client_check(const struct cn_client *client);
 struct cn_client_stats cn_client_stats(const struct cn_client *client);
 
 #endif

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define SPARE_CONN_MAX 256
@@ -154,6 +155,7 @@ void request_detach(struct request *req)
 
 void cn_http_request_release(struct cn_http_request *public)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     CN_ASSERT(!req->released);
     req->released = true;
@@ -414,6 +416,7 @@ static void conn_body_failed(struct conn *conn)
 int cn_http_request_read(struct cn_http_request *public, const uint8_t **bytes, size_t *size,
                          cn_http_read_cb cb)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     struct conn *conn = req->conn;
     if (!conn)

@@ -11,6 +11,7 @@
  *  R3  HTTP/1.0 clients get no chunks: an unknown length ends with the connection.
  *  R4  A response that cannot be completed ends in a reset, never in something
  *      that a client could take for a whole one. */
+#include "base/loop.h"
 #include "net/http_conn.h"
 
 #include <stdio.h>
@@ -241,6 +242,7 @@ int cn_http_respond(struct cn_http_request *public, const struct cn_http_head *h
                     const void *body, size_t body_size, cn_stream_release_cb release,
                     void *release_data)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     int rc = response_start(req, head, (int64_t)body_size, true, body_size > 0 ? body : NULL);
     if (rc == 1 && release) {
@@ -259,6 +261,7 @@ int cn_http_respond(struct cn_http_request *public, const struct cn_http_head *h
 int cn_http_begin(struct cn_http_request *public, const struct cn_http_head *head,
                   int64_t content_length)
 {
+    cn_loop_assert_owner(public->server->loop);
     return response_start((struct request *)public, head, content_length < 0 ? -1 : content_length,
                           false, NULL);
 }
@@ -277,6 +280,7 @@ static int write_check(const struct request *req, size_t size)
 int cn_http_write(struct cn_http_request *public, const void *bytes, size_t size,
                   cn_stream_release_cb release, void *release_data)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     int rc = write_check(req, size);
     if (rc < 0 || size == 0 || req->no_body) {
@@ -308,6 +312,7 @@ int cn_http_write(struct cn_http_request *public, const void *bytes, size_t size
 
 void cn_http_on_drain(struct cn_http_request *public, void (*cb)(struct cn_http_request *req))
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     if (!req->conn)
         return;
@@ -317,6 +322,7 @@ void cn_http_on_drain(struct cn_http_request *public, void (*cb)(struct cn_http_
 
 int cn_http_end(struct cn_http_request *public)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     if (!req->conn)
         return CN_ECLOSED;
@@ -332,6 +338,7 @@ int cn_http_end(struct cn_http_request *public)
 
 void cn_http_abort(struct cn_http_request *public)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     struct conn *conn = req->conn;
     if (!conn)
@@ -345,6 +352,7 @@ int cn_http_upgrade(struct cn_http_request *public, const struct cn_http_head *h
                     const struct cn_stream_callbacks *callbacks, void *owner,
                     struct cn_stream **stream)
 {
+    cn_loop_assert_owner(public->server->loop);
     struct request *req = (struct request *)public;
     struct conn *conn = req->conn;
     size_t size;

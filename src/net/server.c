@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/http_conn.h"
 #include "net/tls.h"
@@ -148,6 +149,7 @@ static void limits_fill(struct cn_http_limits *limits)
 
 void cn_http_server_tick(struct cn_http_server *server, uint64_t now_ms)
 {
+    cn_loop_assert_owner(server->loop);
     server->tick_ms = now_ms;
     for (int i = DEADLINE_NONE + 1; i < DEADLINE_COUNT; i++) {
         struct cn_list *list = &server->deadlines[i];
@@ -165,6 +167,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct cn_http_server *server = timer->data;
     cn_http_server_tick(server, uv_now(server->loop));
+    if (CN_DEBUG_CHECKS)
+        cn_http_server_check(server);
 }
 
 /* A quarter of the shortest time-out, so that none is late by more. */
@@ -183,6 +187,7 @@ static uint64_t tick_ms(const struct cn_http_limits *limits)
 int cn_http_server_new(uv_loop_t *loop, const struct cn_http_server_options *options,
                        struct cn_http_server **result, struct cn_err *err)
 {
+    cn_loop_assert_owner(loop);
     CN_ASSERT(options->callbacks.on_request);
     (void)err; /* nothing below can fail today; callers are ready for the day it does */
     struct cn_http_server *server = CN_NEW(struct cn_http_server);
@@ -225,6 +230,7 @@ static void on_connection(uv_stream_t *listener, int status)
 
 int cn_http_server_listen(struct cn_http_server *server, int fd, struct cn_err *err)
 {
+    cn_loop_assert_owner(server->loop);
     CN_ASSERT(!server->listening);
     int rc = uv_tcp_open(&server->listener, fd);
     if (rc < 0) {
@@ -252,6 +258,26 @@ void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_st
 {
     *stats = server->stats;
     stats->connection_count = (uint32_t)cn_stream_lane_count(server->lane);
+}
+
+void cn_http_server_check(const struct cn_http_server *server)
+{
+    size_t count = 0, busy = 0, timed = 0, armed = 0;
+    CN_LIST_FOREACH(&server->conns, node)
+    {
+        const struct conn *conn = CN_CONTAINER_OF(node, struct conn, link);
+        CN_ASSERT(conn->server == server && (!conn->req || conn->req->conn == conn));
+        count++;
+        busy += conn->req != NULL;
+        timed += conn->deadline != DEADLINE_NONE;
+    }
+    for (int i = DEADLINE_NONE + 1; i < DEADLINE_COUNT; i++)
+        armed += cn_list_length(&server->deadlines[i]);
+    CN_ASSERT(server->conn_count == count && count <= cn_stream_lane_count(server->lane));
+    CN_ASSERT(server->stats.busy_count == busy && busy <= server->request_count);
+    CN_ASSERT(timed == armed);
+    CN_ASSERT(server->spare_conn_count == cn_list_length(&server->spare_conns));
+    CN_ASSERT(server->spare_request_count == cn_list_length(&server->spare_requests));
 }
 
 size_t cn_http_server_bytes(const struct cn_http_server *server)
@@ -283,6 +309,7 @@ static struct conn *slowest(struct cn_http_server *server, size_t least)
 
 size_t cn_http_server_relieve(struct cn_http_server *server, uint64_t bytes)
 {
+    cn_loop_assert_owner(server->loop);
     size_t count = 0;
     struct conn *conn;
     for (uint64_t freed = 0; freed < bytes && (conn = slowest(server, CN_HTTP_SLOW_MIN)); count++) {
@@ -364,6 +391,7 @@ static void stop_listening(struct cn_http_server *server)
 
 void cn_http_server_drain(struct cn_http_server *server, void (*cb)(void *data), void *data)
 {
+    cn_loop_assert_owner(server->loop);
     CN_ASSERT(!server->closing && !server->draining);
     server->draining = true;
     server->drain_cb = cb;
@@ -377,6 +405,7 @@ void cn_http_server_drain(struct cn_http_server *server, void (*cb)(void *data),
 
 void cn_http_server_close(struct cn_http_server *server, void (*cb)(void *data), void *data)
 {
+    cn_loop_assert_owner(server->loop);
     CN_ASSERT(!server->closing);
     server->closing = true;
     server->close_cb = cb;

@@ -96,6 +96,8 @@ struct cn_http_stats {
     uint32_t busy_count;       /* requests whose response is not complete */
 };
 void cn_http_server_stats(const struct cn_http_server *server, struct cn_http_stats *stats);
+/* W3 of base/loop.h: the counts of connections and requests against the lists. */
+void cn_http_server_check(const struct cn_http_server *server);
 /* What waits for clients that read slowly. */
 size_t cn_http_server_bytes(const struct cn_http_server *server);
 /* Memory is short: cuts the connections for which most waits, until `bytes` have been given back or

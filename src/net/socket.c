@@ -26,6 +26,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/tls.h"
 
@@ -165,6 +166,7 @@ static void wire_close(struct cn_socket *socket)
 
 void cn_socket_close(struct cn_socket *socket)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     if (socket->state == CLOSING)
         return;
     if (socket->state == RESOLVING)
@@ -320,6 +322,7 @@ static void send_end(struct cn_socket *socket)
 
 int cn_socket_write(struct cn_socket *socket, const void *bytes, size_t size, struct cn_err *err)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     if (socket->state == CLOSING || socket->end_wanted)
         return cn_err_set(err, CN_ECLOSED, "the socket is closed for writing");
     if (socket->early.size + socket->unsent >= socket->sockets->options.queue_max)
@@ -343,6 +346,7 @@ int cn_socket_write(struct cn_socket *socket, const void *bytes, size_t size, st
 
 void cn_socket_end(struct cn_socket *socket)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     if (socket->state == CLOSING || socket->end_wanted)
         return;
     socket->end_wanted = true;
@@ -479,12 +483,14 @@ static void socket_read(struct cn_socket *socket)
 
 void cn_socket_pause(struct cn_socket *socket)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     socket->paused = true;
     socket_read(socket);
 }
 
 void cn_socket_resume(struct cn_socket *socket)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     socket->paused = false;
     if (socket->state == OPEN)
         socket_soon(socket);
@@ -658,6 +664,7 @@ struct cn_socket *cn_socket_connect(struct cn_sockets *sockets,
                                     const struct cn_socket_callbacks *callbacks, void *data,
                                     struct cn_err *err)
 {
+    cn_loop_assert_owner(sockets->loop);
     CN_ASSERT(!sockets->closing);
     if (sockets->count >= sockets->options.count_max) {
         cn_err_set(err, CN_EOVERLOADED, "too many outgoing sockets are open (%u)", sockets->count);
@@ -714,6 +721,7 @@ void cn_socket_set_callbacks(struct cn_socket *socket, const struct cn_socket_ca
 
 int cn_socket_start_tls(struct cn_socket *socket, const char *server_name, struct cn_err *err)
 {
+    cn_loop_assert_owner(socket->sockets->loop);
     struct cn_err own;
     if (socket->secure != CN_SOCKET_STARTTLS)
         return cn_err_set(err, CN_EINVALID, "the socket was not opened for an upgrade to TLS");
@@ -751,6 +759,7 @@ const char *cn_socket_alpn(const struct cn_socket *socket)
 
 struct cn_sockets *cn_sockets_new(uv_loop_t *loop, const struct cn_sockets_options *options)
 {
+    cn_loop_assert_owner(loop);
     CN_ASSERT(options->trust);
     struct cn_sockets *sockets = CN_NEW(struct cn_sockets);
     sockets->loop = loop;
@@ -769,6 +778,7 @@ struct cn_sockets *cn_sockets_new(uv_loop_t *loop, const struct cn_sockets_optio
 
 void cn_sockets_close(struct cn_sockets *sockets, void (*cb)(void *data), void *data)
 {
+    cn_loop_assert_owner(sockets->loop);
     CN_ASSERT(!sockets->closing);
     sockets->closing = true;
     sockets->close_cb = cb;
@@ -780,6 +790,11 @@ void cn_sockets_close(struct cn_sockets *sockets, void (*cb)(void *data), void *
         struct cn_socket *socket = CN_CONTAINER_OF(node, struct cn_socket, link);
         socket_fail(socket, CN_ECLOSED, "the server is stopping");
     }
+}
+
+void cn_sockets_check(const struct cn_sockets *sockets)
+{
+    CN_ASSERT(sockets->count == cn_list_length(&sockets->list));
 }
 
 unsigned cn_sockets_count(const struct cn_sockets *sockets)

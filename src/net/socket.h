@@ -72,6 +72,8 @@ struct cn_socket_callbacks {
 struct cn_sockets *cn_sockets_new(uv_loop_t *loop, const struct cn_sockets_options *options);
 /* Closes every socket with CN_ECLOSED, frees, then calls back. */
 void cn_sockets_close(struct cn_sockets *sockets, void (*cb)(void *data), void *data);
+/* W3 of base/loop.h */
+void cn_sockets_check(const struct cn_sockets *sockets);
 unsigned cn_sockets_count(const struct cn_sockets *sockets);
 
 /* NULL on failure: CN_EINVALID (no host, port 0), CN_EOVERLOADED (count_max). */

@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/tls.h"
 
@@ -100,6 +101,7 @@ static void on_idle(uv_idle_t *handle);
 
 struct cn_stream_lane *cn_stream_lane_new(uv_loop_t *loop, void (*on_gone)(void *data), void *data)
 {
+    cn_loop_assert_owner(loop);
     struct cn_stream_lane *lane = CN_NEW(struct cn_stream_lane);
     lane->loop = loop;
     lane->on_gone = on_gone;
@@ -140,6 +142,7 @@ static void on_lane_closed(uv_handle_t *handle)
 
 void cn_stream_lane_free(struct cn_stream_lane *lane, void (*cb)(void *data), void *data)
 {
+    cn_loop_assert_owner(lane->loop);
     CN_ASSERT(lane->stream_count == 0);
     lane->free_cb = cb;
     lane->free_data = data;
@@ -379,6 +382,7 @@ static void shutdown_if_drained(struct cn_stream *stream)
 
 int cn_stream_flush(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     write_out(stream);
     if (stream->want_drain || stream->want_shutdown)
         schedule(stream);
@@ -387,6 +391,7 @@ int cn_stream_flush(struct cn_stream *stream)
 
 uint8_t *cn_stream_reserve(struct cn_stream *stream, size_t size)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     CN_ASSERT(size <= CN_STREAM_RESERVE_MAX);
     struct segment *segment = segment_with_room(stream->lane, &stream->out, size);
     return segment->data + segment->size;
@@ -426,6 +431,7 @@ static size_t write_direct(struct cn_stream *stream, const uint8_t *bytes, size_
 
 void cn_stream_write(struct cn_stream *stream, const void *bytes, size_t size)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     if (stream->closing || stream->error != 0 || size == 0)
         return;
     const uint8_t *from = bytes;
@@ -446,6 +452,7 @@ void cn_stream_write(struct cn_stream *stream, const void *bytes, size_t size)
 void cn_stream_write_owned(struct cn_stream *stream, const void *bytes, size_t size,
                            cn_stream_release_cb release, void *data)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     if (size < OWNED_MIN || stream->closing || stream->error != 0) {
         cn_stream_write(stream, bytes, size);
         release(data);
@@ -484,18 +491,21 @@ uint64_t cn_stream_acked(const struct cn_stream *stream)
 
 void cn_stream_want_drain(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     stream->want_drain = true;
     schedule(stream);
 }
 
 void cn_stream_want_turn(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     stream->want_turn = true;
     schedule(stream);
 }
 
 void cn_stream_shutdown(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     stream->want_shutdown = true;
     schedule(stream);
 }
@@ -529,6 +539,7 @@ static void pump_unread(struct cn_stream *stream)
 
 void cn_stream_unread(struct cn_stream *stream, const uint8_t *bytes, size_t size)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     CN_ASSERT(!stream->unread);
     if (size == 0)
         return;
@@ -603,6 +614,7 @@ static void on_read(uv_stream_t *handle, ssize_t count, const uv_buf_t *buf)
 
 void cn_stream_resume(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     if (stream->reading || stream->closing || stream->ended)
         return;
     stream->reading = true;
@@ -615,6 +627,7 @@ void cn_stream_resume(struct cn_stream *stream)
 
 void cn_stream_pause(struct cn_stream *stream)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     if (!stream->reading)
         return;
     stream->reading = false;
@@ -717,6 +730,7 @@ struct cn_stream *cn_stream_accept(struct cn_stream_lane *lane, uv_stream_t *lis
                                    struct cn_tls_context *tls,
                                    const struct cn_stream_callbacks *callbacks, void *owner)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_stream *stream = stream_new(lane);
     stream->callbacks = callbacks;
     stream->owner = owner;
@@ -739,6 +753,7 @@ struct cn_stream *cn_stream_accept(struct cn_stream_lane *lane, uv_stream_t *lis
 
 bool cn_stream_move(struct cn_stream *stream, struct cn_stream_moved *moved)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     CN_ASSERT(!stream->reading);
     uv_os_fd_t fd;
     write_out(stream);
@@ -765,6 +780,7 @@ void cn_stream_moved_drop(struct cn_stream_moved *moved)
 struct cn_stream *cn_stream_arrive(struct cn_stream_lane *lane, struct cn_stream_moved *moved,
                                    const struct cn_stream_callbacks *callbacks, void *owner)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_stream *stream = stream_new(lane);
     stream->callbacks = callbacks;
     stream->owner = owner;
@@ -842,6 +858,7 @@ static void on_closed(uv_handle_t *handle)
 
 void cn_stream_close(struct cn_stream *stream, bool reset)
 {
+    cn_loop_assert_owner(stream->tcp.loop);
     if (stream->closing)
         return;
     cn_stream_pause(stream);

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/rand.h"
 #include "net/server.h"
@@ -68,6 +69,7 @@ static void on_timer(uv_timer_t *timer);
 
 struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *options)
 {
+    cn_loop_assert_owner(loop);
     struct cn_ws_lane *lane = CN_NEW(struct cn_ws_lane);
     lane->loop = loop;
     lane->options = *options;
@@ -93,9 +95,15 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void cn_ws_lane_free(struct cn_ws_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     lane->freeing = true;
     if (lane->count == 0)
         uv_close((uv_handle_t *)&lane->timer, on_timer_closed);
+}
+
+void cn_ws_lane_check(const struct cn_ws_lane *lane)
+{
+    CN_ASSERT(lane->count == cn_list_length(&lane->open) + cn_list_length(&lane->closing));
 }
 
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane)
@@ -533,6 +541,7 @@ static int shake_hands(struct cn_ws_lane *lane, struct cn_http_request *req,
 int cn_ws_upgrade(struct cn_ws_lane *lane, struct cn_http_request *req,
                   const struct cn_http_header *headers, size_t header_count, struct cn_ws_end *end)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_ws *ws;
     int rc = shake_hands(lane, req, headers, header_count, end, &ws);
     if (rc == 0)
@@ -544,6 +553,7 @@ int cn_ws_upgrade_away(struct cn_ws_lane *lane, struct cn_http_request *req,
                        const struct cn_http_header *headers, size_t header_count,
                        struct cn_ws_end *end, struct cn_ws_moved *moved)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_ws *ws;
     int rc = shake_hands(lane, req, headers, header_count, end, &ws);
     if (rc != 0)
@@ -567,6 +577,7 @@ void cn_ws_moved_drop(struct cn_ws_moved *moved)
 void cn_ws_arrive(struct cn_ws_lane *lane, struct cn_stream_lane *streams,
                   struct cn_ws_moved *moved, struct cn_ws_end *end)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_ws *ws = ws_new(lane, &moved->terms);
     ws->stream = cn_stream_arrive(streams, &moved->stream, &stream_callbacks, ws);
     if (!ws->stream) {
@@ -627,6 +638,7 @@ static const struct cn_socket_callbacks socket_callbacks = {
 void cn_ws_adopt(struct cn_ws_lane *lane, struct cn_socket *socket, const struct cn_ws_terms *terms,
                  struct cn_ws_end *end, const void *bytes, size_t size)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_ws *ws = ws_new(lane, terms);
     ws->socket = socket;
     cn_socket_set_callbacks(socket, &socket_callbacks, ws);
@@ -639,6 +651,7 @@ void cn_ws_adopt(struct cn_ws_lane *lane, struct cn_socket *socket, const struct
 
 size_t cn_ws_lane_bytes(const struct cn_ws_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     size_t bytes = 0;
     CN_LIST_FOREACH(&lane->open, node)
     bytes += waiting(CN_CONTAINER_OF(node, struct cn_ws, link));
@@ -665,6 +678,7 @@ static struct cn_ws *slowest(struct cn_ws_lane *lane, size_t least)
 
 size_t cn_ws_lane_relieve(struct cn_ws_lane *lane, uint64_t bytes)
 {
+    cn_loop_assert_owner(lane->loop);
     size_t count = 0;
     struct cn_ws *ws;
     for (uint64_t freed = 0; freed < bytes && (ws = slowest(lane, CN_WS_SLOW_MIN)); count++) {
@@ -678,6 +692,7 @@ size_t cn_ws_lane_relieve(struct cn_ws_lane *lane, uint64_t bytes)
 
 void cn_ws_lane_tick(struct cn_ws_lane *lane, uint64_t now_ms)
 {
+    cn_loop_assert_owner(lane->loop);
     while (!cn_list_empty(&lane->open)) {
         struct cn_ws *ws = CN_CONTAINER_OF(lane->open.next, struct cn_ws, link);
         if (ws->deadline_ms > now_ms)
@@ -713,6 +728,7 @@ static void on_timer(uv_timer_t *timer)
 
 void cn_ws_lane_shutdown(struct cn_ws_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     lane->shut_down = true;
     while (!cn_list_empty(&lane->open)) {
         struct cn_ws *ws = CN_CONTAINER_OF(lane->open.next, struct cn_ws, link);
@@ -723,6 +739,7 @@ void cn_ws_lane_shutdown(struct cn_ws_lane *lane)
 
 void cn_ws_lane_abort(struct cn_ws_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     cn_list_splice(&lane->closing, &lane->open);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->closing)))

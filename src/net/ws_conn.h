@@ -43,6 +43,8 @@ struct cn_ws_options {
 struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *options);
 /* Goes when its last connection has, and the loop has closed its timer. */
 void cn_ws_lane_free(struct cn_ws_lane *lane);
+/* W3 of base/loop.h */
+void cn_ws_lane_check(const struct cn_ws_lane *lane);
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane);
 /* What waits for their peers. A message for many is counted for each. */
 size_t cn_ws_lane_bytes(const struct cn_ws_lane *lane);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "object/alarm.h"
 #include "object/internal.h"
 #include "object/node.h"
@@ -87,6 +88,7 @@ int cn_access_begin(struct cn_access *access, struct cn_err *err)
 {
     CN_ASSERT(access->exclusive || access->turn);
     access->lane = cn_node_owner(access->node, &access->key);
+    cn_loop_assert_other(access->lane->loop);
     access->suspended = false;
     access->call = (struct cn_call){
         .kind = CN_CALL_ACCESS,
@@ -129,6 +131,7 @@ static void deliver_end(struct cn_mail *mail, void *data)
 void cn_access_end(struct cn_access *access)
 {
     CN_ASSERT(access->suspended);
+    cn_loop_assert_other(access->lane->loop);
     access->suspended = false;
     access->mail.deliver = deliver_end;
     uv_sem_init(&access->done, 0);
@@ -164,6 +167,7 @@ int cn_access_lane(struct cn_node *node, const struct cn_object_key *key,
                         .key = key,
                         .fn = fn,
                         .data = data};
+    cn_loop_assert_other(look.lane->loop);
     uv_sem_init(&look.done, 0);
     bool sent = cn_mailbox_send(look.lane->mailbox, &look.mail);
     if (sent)

@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/internal.h"
 #include "object/node.h"
@@ -235,6 +236,7 @@ static void on_alarm_done(struct cn_envelope *envelope)
 /* The class has run the handler: part of its last turn. */
 void cn_alarm_succeeded(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (object->alarm_running)
         finish_run(object, CN_ALARM_NONE);
 }
@@ -307,6 +309,7 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
 
 void cn_alarm_begin(struct cn_object *object, const struct cn_alarm_info *info)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(!object->alarm_running);
     object->alarm_running = true;
     object->alarm_set = false;
@@ -391,6 +394,7 @@ static void arm(struct cn_object_lane *lane)
 
 void cn_alarm_tick(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_alarm_queue *queue = lane->alarms;
     if (lane->stopping)
         return;
@@ -408,6 +412,7 @@ void cn_alarm_tick(struct cn_object_lane *lane)
 
 void cn_alarm_counts(const struct cn_object_lane *lane, size_t *running, size_t *due)
 {
+    cn_loop_assert_owner(lane->loop);
     const struct cn_alarm_queue *queue = lane->alarms;
     int64_t now = cn_clock_wall_ms(cn_node_clock(lane->node));
     *running = queue->running;
@@ -422,6 +427,7 @@ void cn_alarm_counts(const struct cn_object_lane *lane, size_t *running, size_t 
 
 int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_err *err)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_database *db = cn_object_database(object, err);
     if (!db)
         return err->code;
@@ -432,6 +438,7 @@ int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_e
 
 int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_err *err)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_database *db = cn_object_database(object, err);
     if (!db)
         return err->code;
@@ -457,6 +464,7 @@ void cn_alarm_committed(struct cn_object *object)
 
 void cn_alarm_give_up(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (!object->alarm_running || object->alarm_set || !object->db)
         return;
     if (object->class_->release)
@@ -475,6 +483,7 @@ void cn_alarm_give_up(struct cn_object *object)
 
 void cn_alarm_look(struct cn_object_lane *lane, const struct cn_object_key *key)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_catalog *catalog = cn_store_catalog(cn_node_store(lane->node));
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1];
@@ -516,4 +525,12 @@ void cn_alarm_lane_fini(struct cn_object_lane *lane)
     cn_free(lane->alarms->heap);
     cn_free(lane->alarms->aside);
     cn_free(lane->alarms);
+}
+
+void cn_alarm_check(const struct cn_object_lane *lane)
+{
+    const struct cn_alarm_queue *queue = lane->alarms;
+    CN_ASSERT(queue->running == queue->calls.count && queue->running <= RUNNING_MAX);
+    for (size_t i = 1; i < queue->count; i++)
+        CN_ASSERT(queue->heap[(i - 1) / 2].time_ms <= queue->heap[i].time_ms);
 }

@@ -43,6 +43,8 @@ uv_handle_t *cn_alarm_lane_handle(struct cn_object_lane *lane);
 void cn_alarm_lane_fini(struct cn_object_lane *lane);
 /* Fires what is due; looks at the catalog when the window has moved. */
 void cn_alarm_tick(struct cn_object_lane *lane);
+/* W3 of base/loop.h: the runs under way are those in the table, and the earliest hint is first. */
+void cn_alarm_check(const struct cn_object_lane *lane);
 /* How many run, and how many are due but wait: a storm goes in waves. */
 void cn_alarm_counts(const struct cn_object_lane *lane, size_t *running, size_t *due);
 /* For the class: its alarm handler starts; and, in its last turn, has succeeded. A run that fails

@@ -2,6 +2,7 @@
 #include "object/envelope.h"
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "object/object.h"
 
 #define TO(state) (1u << (state))
@@ -136,6 +137,7 @@ static void begin(struct cn_envelope *envelope)
 
 void cn_envelope_send(struct cn_envelope *envelope, struct cn_object *gate)
 {
+    cn_loop_assert_owner(envelope->from.desk->spin.loop);
     begin(envelope);
     CN_ASSERT(envelope->arrive);
     CN_ASSERT(envelope->drop || (!gate && cn_place_is_desk(&envelope->to, envelope->from.desk)));
@@ -149,6 +151,7 @@ void cn_envelope_send(struct cn_envelope *envelope, struct cn_object *gate)
 
 void cn_envelope_hand_in(struct cn_envelope *envelope)
 {
+    cn_loop_assert_owner(envelope->from.desk->spin.loop);
     begin(envelope);
     CN_ASSERT(cn_place_is_desk(&envelope->to, envelope->from.desk));
     envelope->from.desk->out++;
@@ -158,6 +161,7 @@ void cn_envelope_hand_in(struct cn_envelope *envelope)
 
 void cn_envelope_answer(struct cn_envelope *envelope, struct cn_object *gate)
 {
+    cn_loop_assert_owner(envelope->to.desk->spin.loop);
     set_state(envelope, CN_ENVELOPE_ANSWERED);
     if (gate)
         cn_object_output(gate, &envelope->output, on_gate);
@@ -167,6 +171,7 @@ void cn_envelope_answer(struct cn_envelope *envelope, struct cn_object *gate)
 
 void cn_envelope_refuse(struct cn_envelope *envelope, unsigned faults, int code, const char *text)
 {
+    cn_loop_assert_owner(envelope->to.desk->spin.loop);
     fail(envelope, faults, code, text);
     go_back(envelope);
 }
@@ -176,6 +181,7 @@ void cn_envelope_refuse(struct cn_envelope *envelope, unsigned faults, int code,
 void cn_desk_open(struct cn_desk *desk, unsigned index, uv_loop_t *loop, struct cn_mailbox *mailbox,
                   void (*step_)(struct cn_desk *desk), void *data)
 {
+    cn_loop_assert_owner(loop);
     *desk = (struct cn_desk){.index = index, .mailbox = mailbox, .step = step_, .data = data};
     cn_list_init(&desk->ready);
     uv_idle_init(loop, &desk->spin);
@@ -191,6 +197,7 @@ static void on_spin(uv_idle_t *spin)
 
 void cn_desk_kick(struct cn_desk *desk)
 {
+    cn_loop_assert_owner(desk->spin.loop);
     if (!desk->stepping && !desk->closed && !uv_is_active((uv_handle_t *)&desk->spin))
         uv_idle_start(&desk->spin, on_spin);
 }
@@ -205,9 +212,21 @@ bool cn_desk_step_one(struct cn_desk *desk)
 
 void cn_desk_close(struct cn_desk *desk)
 {
+    cn_loop_assert_owner(desk->spin.loop);
     CN_ASSERT(!desk->closed && !desk->stepping);
     desk->closed = true;
     while (cn_desk_step_one(desk)) {
     }
     uv_close((uv_handle_t *)&desk->spin, NULL);
+}
+
+void cn_desk_check(const struct cn_desk *desk, size_t others)
+{
+    CN_LIST_FOREACH(&desk->ready, node)
+    {
+        const struct cn_envelope *envelope = CN_CONTAINER_OF(node, struct cn_envelope, link);
+        CN_ASSERT(envelope->from.desk == desk && envelope->to.kind == CN_PLACE_LANE);
+        CN_ASSERT(envelope->state == CN_ENVELOPE_SENT || envelope->state == CN_ENVELOPE_RETURNING);
+    }
+    CN_ASSERT(desk->out >= cn_list_length(&desk->ready) + others);
 }

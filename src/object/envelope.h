@@ -119,6 +119,9 @@ void cn_desk_open(struct cn_desk *desk, unsigned index, uv_loop_t *loop, struct 
 void cn_desk_kick(struct cn_desk *desk);
 /* Goes on with the next envelope of the list. False: there is none. Within a step. */
 bool cn_desk_step_one(struct cn_desk *desk);
+/* W3 of base/loop.h, outside of steps: all in the list are on their way from this lane to itself
+ * and counted in `out`, with `others` that are known to be from here. */
+void cn_desk_check(const struct cn_desk *desk, size_t others);
 /* The lane ends: refuses what is on its way to it and tells senders what is back (P6). Its mailbox
  * is closed next, which does the same to what is in there. */
 void cn_desk_close(struct cn_desk *desk);

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/alarm.h"
 #include "object/internal.h"
@@ -111,6 +112,8 @@ static void reset_unconfirmed(struct cn_object_lane *lane)
     }
 }
 
+static void check_when_due(struct cn_object_lane *lane);
+
 static void on_durable_async(uv_async_t *async)
 {
     struct cn_object_lane *lane = async->data;
@@ -119,6 +122,7 @@ static void on_durable_async(uv_async_t *async)
         reset_unconfirmed(lane);
     }
     cn_object_lane_step(lane);
+    check_when_due(lane);
 }
 
 /* On the flusher's thread. */
@@ -175,6 +179,7 @@ static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
 
 void cn_object_lane_step(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_desk *desk = lane->desk;
     if (desk->stepping || lane->turn_depth)
         return; /* L1 */
@@ -208,6 +213,72 @@ void cn_object_lane_step(struct cn_object_lane *lane)
 void cn_object_lane_step_desk(struct cn_desk *desk)
 {
     cn_object_lane_step(desk->objects);
+}
+
+/* --- checks ---------------------------------------------------------------------------------- */
+
+/* Returns how many of the calls were sent from this lane. */
+static size_t check_calls(const struct cn_object *object, const struct cn_list *calls,
+                          size_t *bytes)
+{
+    size_t own = 0;
+    CN_LIST_FOREACH(calls, node)
+    {
+        const struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
+        CN_ASSERT(call->object == object && call->envelope.state == CN_ENVELOPE_ARRIVED);
+        *bytes += call->size;
+        own += call->envelope.from.desk == object->lane->desk;
+    }
+    return own;
+}
+
+static size_t check_object(const struct cn_object *object)
+{
+    size_t waiting_bytes = 0, running_bytes = 0;
+    size_t own = check_calls(object, &object->inbox, &waiting_bytes) +
+                 check_calls(object, &object->running, &running_bytes);
+    CN_ASSERT(object->inbox_count == cn_list_length(&object->inbox));
+    CN_ASSERT(object->inbox_bytes == waiting_bytes);
+    CN_ASSERT(object->running_count == cn_list_length(&object->running));
+    CN_ASSERT(object->sockets == cn_object_socket_held_count(object));
+    CN_ASSERT(!cn_object_in_turn(object) && cn_list_empty(&object->outputs));
+    CN_ASSERT(!cn_object_is_broken(object)); /* O6 */
+    return own;
+}
+
+/* Those on the list could be evicted now. */
+static void check_idle(const struct cn_object_lane *lane)
+{
+    CN_LIST_FOREACH(&lane->idle, node)
+    {
+        const struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
+        CN_ASSERT(!object->running_count && !object->inbox_count && !object->sockets);
+        CN_ASSERT(!object->holds && !object->waits);
+    }
+}
+
+void cn_object_lane_check(const struct cn_object_lane *lane)
+{
+    CN_ASSERT(!lane->turn_depth && !lane->desk->stepping && cn_list_empty(&lane->turn));
+    cn_map_check(&lane->objects);
+    size_t own = 0, cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&lane->objects, &cursor, &entry)) {
+        const struct cn_object *object = entry->value;
+        CN_ASSERT(object->lane == lane); /* O1 */
+        own += check_object(object);
+    }
+    CN_ASSERT(lane->live_count == lane->objects.count + cn_list_length(&lane->broken));
+    check_idle(lane);
+    cn_desk_check(lane->desk, own);
+    cn_object_socket_check(lane);
+    cn_alarm_check(lane);
+}
+
+static void check_when_due(struct cn_object_lane *lane)
+{
+    if (cn_check_due(&lane->check_pause, lane->live_count + lane->socket_count))
+        cn_object_lane_check(lane);
 }
 
 /* --- eviction -------------------------------------------------------------------------------- */
@@ -260,6 +331,7 @@ static void evict_waiting(struct cn_object_lane *lane, uint64_t now)
 
 size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
 {
+    cn_loop_assert_owner(lane->loop);
     size_t evicted = 0;
     uint64_t durable = cn_store_durable(cn_node_store(lane->node));
     bool before = steps_pause(lane);
@@ -287,6 +359,7 @@ static void on_clock(uv_timer_t *timer)
     cn_alarm_tick(lane);
     cn_object_socket_lane_tick(lane);
     cn_object_lane_step(lane);
+    check_when_due(lane);
 }
 
 /* --- start and stop -------------------------------------------------------------------------- */
@@ -294,6 +367,7 @@ static void on_clock(uv_timer_t *timer)
 int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, struct cn_desk *desk,
                          void *data, struct cn_err *err)
 {
+    cn_loop_assert_owner(desk->spin.loop);
     uv_loop_t *loop = desk->spin.loop;
     *lane = (struct cn_object_lane){.node = node,
                                     .index = desk->index,
@@ -350,7 +424,10 @@ static void on_closed(uv_handle_t *handle)
 
 void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_object_lane *lane))
 {
+    cn_loop_assert_owner(lane->loop);
     CN_ASSERT(!lane->turn_depth && !lane->stopping);
+    if (CN_DEBUG_CHECKS && !lane->desk->stepping)
+        cn_object_lane_check(lane);
     lane->stopping = true;
     lane->stopped = stopped;
     /* What is held has been committed: it may still go out when the log is durable. */

@@ -103,6 +103,7 @@ struct cn_object_lane {
     size_t hibernated_count; /* those among them whose object is not in memory */
     uint64_t turn_ticks;     /* when code began to run for `current` */
     unsigned handle_count;   /* libuv handles to be closed */
+    size_t check_pause;      /* cn_check_due() */
     void (*stopped)(struct cn_object_lane *lane);
 };
 
@@ -134,6 +135,10 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
 /* Does what is ready: calls to be delivered, outputs whose writes are durable. Called by the
  * guest when a turn has ended, so that no trip through the loop is needed. */
 void cn_object_lane_step(struct cn_object_lane *lane);
+
+/* W3 of base/loop.h, outside of turns and steps: counts of objects, of what waits and runs for
+ * each, and of sockets, alarms and envelopes, against the tables. */
+void cn_object_lane_check(const struct cn_object_lane *lane);
 
 /* Drops up to `count` idle objects now, the longest idle first: memory is short. Returns how
  * many. */

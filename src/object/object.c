@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/alarm.h"
 #include "object/internal.h"
@@ -105,6 +106,7 @@ static uint64_t output_lsn(const struct cn_object *object, const struct cn_outpu
 
 void cn_turn_begin(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     lane->turn_depth++;
 }
 
@@ -210,6 +212,7 @@ static void finish_turn(struct cn_object_lane *lane)
 
 void cn_turn_end(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     CN_ASSERT(lane->turn_depth);
     if (lane->turn_depth > 1)
         lane->turn_depth--;
@@ -221,6 +224,7 @@ void cn_turn_end(struct cn_object_lane *lane)
 
 void cn_object_touch(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_object_lane *lane = object->lane;
     if (lane->current == object)
         return;
@@ -242,6 +246,7 @@ bool cn_object_lane_open(struct cn_object_lane *lane)
 
 struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     if (cn_object_lane_open(lane))
         return NULL;
     if (lane->stray) {
@@ -270,6 +275,7 @@ void cn_object_output(struct cn_object *object, struct cn_output *output,
 void cn_object_sync(struct cn_object *object, struct cn_output *output,
                     void (*send)(struct cn_output *output, const struct cn_err *err))
 {
+    cn_loop_assert_owner(object->lane->loop);
     output->all = true;
     cn_object_output(object, output, send);
 }
@@ -343,6 +349,7 @@ void cn_object_restored(struct cn_object *object, const struct cn_err *err)
 
 void cn_object_started(struct cn_object *object, const struct cn_err *err)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (object->state != CN_OBJECT_STARTING)
         return; /* reset meanwhile */
     if (err) {
@@ -460,11 +467,13 @@ void cn_object_resume(struct cn_object *object)
 
 void cn_object_lock(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     object->gate_locks++;
 }
 
 void cn_object_unlock(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(object->gate_locks > 0);
     if (--object->gate_locks == 0 && object->inbox_count)
         cn_object_lane_wake(object->lane, object);
@@ -472,18 +481,21 @@ void cn_object_unlock(struct cn_object *object)
 
 void cn_object_kick(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     object->kicked = true;
     cn_object_lane_wake(object->lane, object);
 }
 
 void cn_object_hold(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (object->holds++ == 0)
         cn_list_remove(&object->idle_link);
 }
 
 void cn_object_unhold(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(object->holds > 0);
     if (--object->holds == 0)
         cn_object_rest(object);
@@ -491,12 +503,14 @@ void cn_object_unhold(struct cn_object *object)
 
 void cn_object_wait(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (object->waits++ == 0)
         cn_list_remove(&object->idle_link);
 }
 
 void cn_object_unwait(struct cn_object *object)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(object->waits > 0);
     if (--object->waits == 0)
         cn_object_rest(object);
@@ -555,6 +569,7 @@ static void close_database(struct cn_object *object)
 
 void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
 {
+    cn_loop_assert_owner(object->lane->loop);
     if (cn_object_is_broken(object))
         return;
     if (object->ns)

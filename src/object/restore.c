@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/alarm.h"
 #include "object/internal.h"
@@ -342,6 +343,7 @@ static void on_now(struct cn_output *output, const struct cn_err *err)
 
 void cn_restore_bookmark_now(struct cn_object *object, struct cn_restore_request *request)
 {
+    cn_loop_assert_owner(object->lane->loop);
     prepare(object, request);
     request->floor_lsn = cn_store_durable(store_of(object->lane));
     cn_object_output(object, &request->output, on_now);
@@ -368,6 +370,7 @@ static void on_at(struct cn_output *output, const struct cn_err *err)
 void cn_restore_bookmark_at(struct cn_object *object, int64_t time_ms,
                             struct cn_restore_request *request)
 {
+    cn_loop_assert_owner(object->lane->loop);
     prepare(object, request);
     request->time_ms = time_ms;
     cn_object_output(object, &request->output, on_at);
@@ -382,6 +385,7 @@ static void on_refused(struct cn_output *output, const struct cn_err *err)
 void cn_restore_next(struct cn_object *object, const struct cn_object_key *source,
                      const char *bookmark, size_t bookmark_size, struct cn_restore_request *request)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_object_lane *lane = object->lane;
     struct cn_bookmark parsed;
     prepare(object, request);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/internal.h"
 #include "object/node.h"
@@ -245,6 +246,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
                                                  bool hibernatable, bool auto_reply,
                                                  const struct cn_text *tags, size_t tag_count)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(tag_count <= CN_SOCKET_TAGS_MAX);
     if (cn_object_is_broken(object)) { /* K5 */
         struct cn_ws_close close = reset_close(object);
@@ -277,6 +279,7 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
 void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
                            void (*each)(struct cn_object_socket *socket, void *data), void *data)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_socket_set *set = set_find(object);
     if (!set)
         return;
@@ -301,6 +304,7 @@ size_t cn_object_socket_survey(struct cn_object_lane *lane, const struct cn_obje
                                void (*each)(const struct cn_object_socket *socket, void *data),
                                void *data)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_socket_set *set = cn_map_find(&lane->socket_sets, key, sizeof(*key));
     size_t count = 0;
     *hibernated = set && set->count && !set->awake;
@@ -320,6 +324,7 @@ size_t cn_object_socket_survey(struct cn_object_lane *lane, const struct cn_obje
 void cn_object_socket_set_auto_response(struct cn_object *object, const struct cn_text *request,
                                         const struct cn_text *response)
 {
+    cn_loop_assert_owner(object->lane->loop);
     struct cn_socket_set *set = cn_object_sockets(object);
     cn_ws_message_unref(set->request);
     cn_ws_message_unref(set->response);
@@ -340,6 +345,7 @@ bool cn_object_socket_auto_response(struct cn_object *object, struct cn_text *re
 
 void cn_object_socket_set_event_timeout(struct cn_object *object, unsigned timeout_ms)
 {
+    cn_loop_assert_owner(object->lane->loop);
     cn_object_sockets(object)->event_timeout_ms = timeout_ms;
 }
 
@@ -514,6 +520,7 @@ static struct sent *outbox_add(struct cn_object *object, struct cn_ws_end *end)
 int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
                           struct cn_ws_message *message)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(cn_object_in_turn(object));
     if (object->outbox && object->outbox->bytes + message->size > OUTBOX_SIZE_MAX)
         return CN_EOVERLOADED;
@@ -525,6 +532,7 @@ int cn_object_socket_send(struct cn_object *object, struct cn_ws_end *end,
 void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
                             const struct cn_ws_close *close)
 {
+    cn_loop_assert_owner(object->lane->loop);
     CN_ASSERT(cn_object_in_turn(object));
     struct cn_ws_item *item = cn_alloc(sizeof(*item) + close->reason_size);
     item->message = NULL;
@@ -546,6 +554,7 @@ void cn_object_socket_lane_init(struct cn_object_lane *lane)
 
 void cn_object_socket_lane_tick(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     uint64_t now = uv_now(lane->loop);
     CN_LIST_FOREACH(&lane->socket_events, node)
     {
@@ -595,6 +604,7 @@ void cn_object_socket_holder_reset(struct cn_object *object)
 
 void cn_object_socket_lane_fini(struct cn_object_lane *lane)
 {
+    cn_loop_assert_owner(lane->loop);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->socket_events))) {
         struct cn_socket_event *event = CN_CONTAINER_OF(node, struct cn_socket_event, link);
@@ -619,4 +629,63 @@ void cn_object_socket_lane_fini(struct cn_object_lane *lane)
     cn_map_fini(&lane->socket_sets);
     while (!cn_list_empty(&lane->sockets_told))
         socket_end(CN_CONTAINER_OF(lane->sockets_told.next, struct cn_object_socket, link));
+}
+
+/* --- checks -------------------------------------------------------------------------------- */
+
+static size_t check_tags(const struct cn_socket_set *set)
+{
+    size_t links = 0, cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&set->tags, &cursor, &entry)) {
+        const struct cn_socket_tag *tag = entry->value;
+        CN_ASSERT(tag->count > 0 && tag->count == cn_list_length(&tag->sockets));
+        links += tag->count;
+    }
+    return links;
+}
+
+static void check_set(const struct cn_socket_set *set)
+{
+    size_t links = 0;
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        const struct cn_object_socket *socket =
+            CN_CONTAINER_OF(node, struct cn_object_socket, link);
+        CN_ASSERT(socket->set == set && socket->end->owner == socket);
+        links += socket->tag_count;
+    }
+    CN_ASSERT(set->count == cn_list_length(&set->sockets));
+    CN_ASSERT(links == check_tags(set));
+    CN_ASSERT(set->count || set->live); /* or it is freed */
+}
+
+void cn_object_socket_check(const struct cn_object_lane *lane)
+{
+    size_t count = 0, asleep = 0, cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&lane->socket_sets, &cursor, &entry)) {
+        const struct cn_socket_set *set = entry->value;
+        check_set(set);
+        count += set->count;
+        asleep += set->awake ? 0 : set->count;
+        CN_ASSERT(set->awake || !cn_map_find(&lane->objects, &set->key, sizeof(set->key)));
+    }
+    CN_ASSERT(lane->socket_count == count);
+    CN_ASSERT(lane->hibernated_count == asleep);
+}
+
+size_t cn_object_socket_held_count(const struct cn_object *object)
+{
+    const struct cn_socket_set *set =
+        cn_map_find(&object->lane->socket_sets, &object->key, sizeof(object->key));
+    size_t count = 0;
+    if (!set)
+        return 0;
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        if (CN_CONTAINER_OF(node, struct cn_object_socket, link)->holder == object)
+            count++;
+    }
+    return count;
 }

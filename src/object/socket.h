@@ -132,6 +132,10 @@ void cn_object_socket_close(struct cn_object *object, struct cn_ws_end *end,
 /* For the lane. */
 void cn_object_socket_lane_init(struct cn_object_lane *lane);
 void cn_object_socket_lane_tick(struct cn_object_lane *lane);
+/* W3 of base/loop.h: the counts of sockets, by set, by tag, by lane, and of those that sleep. */
+void cn_object_socket_check(const struct cn_object_lane *lane);
+/* And those that keep the object. */
+size_t cn_object_socket_held_count(const struct cn_object *object);
 void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
 /* The object was reset: its accept()ed sockets close. */
 void cn_object_socket_holder_reset(struct cn_object *object);

@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/secret.h"
@@ -50,7 +51,9 @@ static void deliver_stop(struct cn_mail *mail, void *data)
 
 static void run_lane(void *arg)
 {
-    uv_run(&((struct cn_offline_lane *)arg)->loop, UV_RUN_DEFAULT);
+    struct cn_offline_lane *own = arg;
+    cn_loop_take(&own->loop);
+    uv_run(&own->loop, UV_RUN_DEFAULT);
 }
 
 static int open_services(struct cn_offline_lane *own, struct cn_disk *disk,
@@ -93,14 +96,16 @@ int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct
         return rc;
     }
     own->stop_mail.deliver = deliver_stop;
-    CN_ASSERT(uv_loop_init(&own->loop) == 0);
+    CN_ASSERT(cn_loop_init(&own->loop) == 0);
     CN_ASSERT(cn_mailbox_open(&own->mailbox, &own->loop, own) == 0);
     cn_desk_open(&own->desk, 0, &own->loop, &own->mailbox, cn_object_lane_step_desk, own);
     rc = cn_object_lane_start(&own->lane, own->node, &own->desk, own, err);
+    cn_loop_give(&own->loop);
     if (rc == 0 && uv_thread_create(&own->thread, run_lane, own) == 0) {
         *out = own;
         return 0;
     }
+    cn_loop_take(&own->loop);
     if (rc == 0) {
         rc = cn_err_set(err, CN_EOVERLOADED, "cannot start a thread");
         cn_object_lane_stop(&own->lane, on_stopped);

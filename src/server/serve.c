@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/list.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/tls.h"
 #include "server/systemd.h"
@@ -359,7 +360,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     rc = options->load(options->data, &serve->loaded, err);
     if (rc < 0)
         goto free_serve;
-    rc = uv_loop_init(&serve->loop);
+    rc = cn_loop_init(&serve->loop);
     CN_ASSERT(rc == 0);
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();

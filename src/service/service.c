@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/def.h"
@@ -114,6 +115,7 @@ int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
     call->call.envelope.data = &waiter;
     if (!waiter.lane)
         return cn_err_set(err, CN_ECLOSED, "the server is starting");
+    cn_loop_assert_other(waiter.lane->loop);
     uv_sem_init(&waiter.done, 0);
     bool sent = cn_mailbox_send(waiter.lane->mailbox, &waiter.mail);
     if (sent)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "js/value.h"
 #include "worker/event_life.h"
@@ -19,6 +20,7 @@ static struct cn_dispatch *dispatch_of(struct cn_envelope *envelope)
 
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to)
 {
+    cn_loop_assert_owner(&from->loop);
     struct cn_dispatch *dispatch = CN_NEW(struct cn_dispatch);
     dispatch->envelope.from = cn_desk_place(&from->desk);
     dispatch->envelope.to = cn_desk_place(&to->desk);

@@ -3,6 +3,7 @@
 
 #include "base/account.h"
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -53,6 +54,7 @@ void cn_event_leave(struct cn_event *event)
 
 struct cn_event *cn_event_new(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_lane *lane = instance->lane;
     if (lane->events.live == CN_EVENTS_MAX)
         return NULL;
@@ -78,6 +80,7 @@ void cn_event_gathered(struct cn_event *event)
 
 void cn_event_free(struct cn_event *event)
 {
+    cn_loop_assert_owner(&event->instance->lane->loop);
     CN_ASSERT(event->state == CN_EVENT_OVER && !event->http);
     if (event->source)
         event->source_gone(event->source); /* E3 */

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/rand.h"
 #include "js/value.h"
@@ -117,6 +118,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
 
 void cn_event_dispatch(struct cn_event *event)
 {
+    cn_loop_assert_owner(&event->instance->lane->loop);
     struct cn_instance *instance = event->instance;
     JSContextRef ctx = instance->runtime->context->ref;
     double handle = (double)event->handle;
@@ -178,6 +180,7 @@ static const char *summary_of(const struct cn_event *event, int status)
 
 void cn_event_fail(struct cn_event *event, int status, const char *text, size_t text_size)
 {
+    cn_loop_assert_owner(&event->instance->lane->loop);
     char reference[17];
     struct cn_buf explained = {0};
     cn_event_id_text(event->id, reference);
@@ -349,6 +352,7 @@ void cn_event_abort(struct cn_http_server *server, struct cn_http_request *http,
 
 void cn_event_sweep(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     uint64_t now = uv_now(&lane->loop);
     struct cn_event *event;
     uint32_t cursor = 0;

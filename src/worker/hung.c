@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/loop.h"
 #include "object/call.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
@@ -79,6 +80,7 @@ static void fail(struct cn_event *event)
 
 void cn_hung_sweep(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     if (!cn_list_empty(&lane->desk.ready) || lane->vm->entered)
         return;
     CN_LIST_FOREACH(&lane->instances, node)

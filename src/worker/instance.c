@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/loop.h"
 #include "worker/guest.h"
 #include "worker/instance.h"
 
@@ -125,6 +126,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
                                                        const struct cn_err *err),
                                     struct cn_err *err)
 {
+    cn_loop_assert_owner(&lane->loop);
     struct cn_instance *instance = CN_NEW(struct cn_instance);
     instance->lane = lane;
     instance->script = cn_script_ref(script);
@@ -169,6 +171,7 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
 
 void cn_instance_publish(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_js_context *context = instance->runtime->context;
     cn_counter_add(&instance->metrics->ticks, context->ticks);
     context->ticks = 0;
@@ -195,6 +198,7 @@ const struct cn_ending cn_ending_stop = {
 
 void cn_instance_install(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     set_state(instance, CN_INSTANCE_CURRENT);
 }
 
@@ -213,12 +217,14 @@ static void fail_event(struct cn_event *event, const char *outcome, const char *
 
 void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, const char *why)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     CN_LIST_FOREACH(&instance->events, node)
     fail_event(CN_CONTAINER_OF(node, struct cn_event, link), outcome, why);
 }
 
 void cn_instance_after_cut(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_js_context *context = instance->runtime->context;
     if (!context->cut)
         return;
@@ -261,6 +267,7 @@ static void reset_objects(struct cn_instance *instance, const struct cn_ending *
 
 void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     if (instance->state == CN_INSTANCE_FAILED)
         return;
     if (instance->state == CN_INSTANCE_STARTING) {
@@ -284,6 +291,7 @@ bool cn_instance_is_over(const struct cn_instance *instance)
 
 void cn_instance_free(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     cn_instance_publish(instance);
     CN_ASSERT(cn_instance_is_over(instance)); /* I3 */
     cn_websocket_instance_free(instance);
@@ -296,6 +304,7 @@ void cn_instance_free(struct cn_instance *instance)
 
 void cn_instance_started(struct cn_instance *instance, const char *failure)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     if (instance->state != CN_INSTANCE_STARTING)
         return;
     struct cn_err err;

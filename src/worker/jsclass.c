@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "js/value.h"
 #include "object/alarm.h"
@@ -101,6 +102,7 @@ static struct cn_lane *lane_of(struct cn_object *object)
 bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns,
                      const struct cn_class **class_, void **class_data)
 {
+    cn_loop_assert_owner(object_lane->loop);
     struct cn_lane *lane = object_lane->data;
     if (!lane->deployment)
         return false;
@@ -408,6 +410,7 @@ void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor)
 
 void cn_jscursor_end_all(struct cn_lane *lane, struct cn_jsobject *js)
 {
+    cn_loop_assert_owner(&lane->loop);
     CN_LIST_FOREACH(&js->cursors, node)
     cn_jscursor_end(lane, CN_CONTAINER_OF(node, struct cn_jscursor, link));
 }

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/client.h"
 #include "net/egress.h"
@@ -202,6 +203,7 @@ static void restart_ended(struct cn_lane *lane)
 
 void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&lane->loop);
     size_t at = 0, count = lane->deployment ? lane->deployment->script_count : 0;
     while (at < count && lane->current[at] != instance)
         at++;
@@ -278,6 +280,46 @@ static void collect_when_quiet(struct cn_lane *lane)
     lane->house_turns = lane->collect_turns = lane->vm->turn_count;
 }
 
+static void check_handles(const struct cn_lane *lane)
+{
+    const struct cn_handles *all[] = {&lane->objects, &lane->calls,  &lane->cursors,
+                                      &lane->ends,    &lane->traces, &lane->events};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(all); i++)
+        cn_handles_check(all[i]);
+}
+
+void cn_lane_check(const struct cn_lane *lane)
+{
+    CN_ASSERT(!lane->vm->entered);
+    check_handles(lane);
+    size_t events = 0;
+    uint64_t bodies = 0;
+    CN_LIST_FOREACH(&lane->instances, node)
+    {
+        const struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        CN_ASSERT(instance->lane == lane);
+        if (instance->runtime)
+            cn_js_context_check(instance->runtime->context);
+        CN_LIST_FOREACH(&instance->events, link)
+        {
+            const struct cn_event *event = CN_CONTAINER_OF(link, struct cn_event, link);
+            CN_ASSERT(event->instance == instance);
+            CN_ASSERT(cn_event_find(lane, (double)event->handle) == event);
+            bodies += event->gathered;
+            events++;
+        }
+    }
+    CN_ASSERT(lane->events.live == events);
+    CN_ASSERT(cn_account_kind_bytes(CN_ACCOUNT_BODIES) >= bodies); /* other lanes have some, too */
+    if (lane->http)
+        cn_http_server_check(lane->http);
+    cn_ws_lane_check(lane->ws);
+    if (lane->client)
+        cn_client_check(lane->client);
+    if (lane->sockets)
+        cn_sockets_check(lane->sockets);
+}
+
 static void on_house(uv_timer_t *timer)
 {
     struct cn_lane *lane = timer->data;
@@ -296,6 +338,8 @@ static void on_house(uv_timer_t *timer)
     if (lane->collect_turns == lane->house_turns)
         lane->collect_turns = lane->vm->turn_count;
     lane->house_turns = lane->vm->turn_count;
+    if (CN_DEBUG_CHECKS)
+        cn_lane_check(lane);
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -357,7 +401,7 @@ static int lane_open(struct cn_lane *lane)
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
     struct cn_err *err = &lane->start_err;
-    int rc = uv_loop_init(&lane->loop);
+    int rc = cn_loop_init(&lane->loop);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an event loop");
     rc = cn_mailbox_open(&lane->mailbox, &lane->loop, lane);

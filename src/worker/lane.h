@@ -146,6 +146,8 @@ void cn_lane_relieve(struct cn_lane *lane);
 /* On the lane, outside of turns: the instance holds on to too much and ends; if it was current,
  * another takes its place. */
 void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance);
+/* W3 of base/loop.h, on the lane, outside of turns: what it and its parts count. */
+void cn_lane_check(const struct cn_lane *lane);
 /* Starts accepting connections. */
 void cn_lane_listen(struct cn_lane *lane);
 /* Stops accepting and calls on_drained when no request is left. */

@@ -7,6 +7,7 @@
 
 #include "base/account.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "js/engine/memory.h"
 #include "worker/event_life.h"
@@ -359,6 +360,7 @@ bool cn_relief_refuses(const struct cn_instance *instance)
 
 void cn_relief_step(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     enum cn_account_level level = cn_account_level();
     if (lane->stopping || lane->vm->entered)
         return;
@@ -379,6 +381,7 @@ void cn_relief_step(struct cn_lane *lane)
 
 void cn_relief_tick(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     watch_heap(lane);
     (void)find_suspect(lane); /* what each worker holds, for the metrics */
     publish(lane);
@@ -386,6 +389,7 @@ void cn_relief_tick(struct cn_lane *lane)
 
 void cn_relief_end(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     for (unsigned i = 0; i < CN_ACCOUNT_KIND_COUNT; i++)
         tell(lane, i, 0);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "js/native.h"
 #include "js/value.h"
@@ -15,6 +16,7 @@ extern const uint64_t cn_prelude_size;
 int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime **out,
                    struct cn_err *err)
 {
+    cn_loop_assert_owner(options->loop);
     struct cn_runtime *runtime = CN_NEW(struct cn_runtime);
     runtime->loop = options->loop;
     runtime->log = options->log;
@@ -54,6 +56,7 @@ leave:
 
 void cn_runtime_free(struct cn_runtime *runtime)
 {
+    cn_loop_assert_owner(runtime->loop);
     while (!cn_list_empty(&runtime->operations)) {
         struct cn_operation *operation =
             CN_CONTAINER_OF(runtime->operations.next, struct cn_operation, link);
@@ -71,6 +74,7 @@ void cn_runtime_free(struct cn_runtime *runtime)
 void cn_operation_start(struct cn_runtime *runtime, struct cn_operation *operation,
                         void (*cancel)(struct cn_operation *operation))
 {
+    cn_loop_assert_owner(runtime->loop);
     operation->cancel = cancel;
     cn_list_push_back(&runtime->operations, &operation->link);
 }

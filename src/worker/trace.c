@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/object.h"
@@ -39,6 +40,7 @@ uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
                         const struct cn_origin *origin)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     if (!instance->watched)
         return 0;
     bool sampled = is_sampled(instance, origin);
@@ -86,6 +88,7 @@ static void trace_free(struct cn_trace *trace)
 
 void cn_trace_end(struct cn_lane *lane, uint64_t handle, const char *outcome)
 {
+    cn_loop_assert_owner(&lane->loop);
     struct cn_trace *trace = cn_trace_find(lane, handle);
     if (!trace || trace->ended_ns)
         return;
@@ -242,6 +245,7 @@ static void give(struct cn_lane *lane, const struct cn_trace *trace, const char 
 
 void cn_trace_flush(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->traces_ended))) {
         struct cn_trace *trace = CN_CONTAINER_OF(node, struct cn_trace, link);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "js/value.h"
 #include "net/ws_conn.h"
@@ -37,12 +38,14 @@ static void on_released(struct cn_ws_end *end, void *data)
 
 void cn_websocket_keep(struct cn_instance *instance, struct cn_ws_end *end)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     CN_ASSERT(end->state == CN_WS_END_NEW && end->handle);
     cn_list_push_back(&instance->ends, &end->keeper);
 }
 
 uint64_t cn_websocket_number(struct cn_lane *lane, struct cn_ws_end *end)
 {
+    cn_loop_assert_owner(&lane->loop);
     CN_ASSERT(!end->handle);
     end->handle = cn_handles_add(&lane->ends, end);
     if (!end->handle) {
@@ -178,6 +181,7 @@ static void on_spin(uv_idle_t *spin)
 
 void cn_websocket_accept(struct cn_instance *instance, struct cn_ws_end *end, JSValueRef callback)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_jssocket *socket = CN_NEW(struct cn_jssocket);
     socket->end = end;
     socket->instance = instance;
@@ -198,6 +202,7 @@ void cn_websocket_close(struct cn_ws_end *end, const struct cn_ws_close *close)
 
 void cn_websocket_instance_end(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_ws_close close = {CN_WS_RESTART, true, "", 0, NULL};
     /* The first, until there is none: both ends of a pair may be here, and with one the other can
      * be freed. */
@@ -215,6 +220,7 @@ void cn_websocket_instance_end(struct cn_instance *instance)
 
 void cn_websocket_instance_free(struct cn_instance *instance)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     cn_websocket_instance_end(instance);
     while (!cn_list_empty(&instance->ends))
         cn_ws_end_release(CN_CONTAINER_OF(instance->ends.next, struct cn_ws_end, keeper));
@@ -225,6 +231,7 @@ void cn_websocket_instance_free(struct cn_instance *instance)
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
                           char address[CN_WEBSOCKET_ADDRESS_SIZE])
 {
+    cn_loop_assert_owner(&lane->loop);
     CN_ASSERT(end->handle);
     struct transit *transit = CN_NEW(struct transit);
     transit->handle = end->handle;
@@ -237,6 +244,7 @@ void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
 
 uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
 {
+    cn_loop_assert_owner(&instance->lane->loop);
     struct cn_lane *lane = instance->lane;
     char *rest;
     unsigned long index = strtoul(address, &rest, 10);
@@ -287,6 +295,7 @@ int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *he
 
 int cn_websocket_lane_start(struct cn_lane *lane, struct cn_err *err)
 {
+    cn_loop_assert_owner(&lane->loop);
     cn_list_init(&lane->sockets_ready);
     cn_list_init(&lane->sockets_transit);
     int rc = uv_idle_init(&lane->loop, &lane->sockets_spin);
@@ -299,6 +308,7 @@ int cn_websocket_lane_start(struct cn_lane *lane, struct cn_err *err)
 
 void cn_websocket_lane_tick(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     uint64_t now = uv_now(&lane->loop);
     while (!cn_list_empty(&lane->sockets_transit)) {
         struct transit *transit = CN_CONTAINER_OF(lane->sockets_transit.next, struct transit, link);
@@ -314,11 +324,13 @@ void cn_websocket_lane_tick(struct cn_lane *lane)
 
 void cn_websocket_lane_abort(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     cn_ws_lane_abort(lane->ws);
 }
 
 void cn_websocket_lane_stop(struct cn_lane *lane)
 {
+    cn_loop_assert_owner(&lane->loop);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->sockets_transit)))
         cn_free(CN_CONTAINER_OF(node, struct transit, link));

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "bindings/all.h"
 #include "js/vm.h"
 #include "worker/runtime.h"
@@ -57,7 +58,7 @@ static void log_nothing(struct cn_runtime *runtime, int level, const char *text,
 int main(void)
 {
     uv_loop_t loop;
-    uv_loop_init(&loop);
+    cn_loop_init(&loop);
     CN_ASSERT(cn_js_setup(NULL) == 0);
     double ms = cpu_ms();
     struct memory before = memory();

@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "net/server.h"
 #include "net/tls.h"
 
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
             key = argv[i + 1];
     }
     signal(SIGPIPE, SIG_IGN);
+    cn_loop_take(uv_default_loop());
     struct cn_err err = {0};
     struct bench bench = {0};
     struct cn_http_server_options options = {.callbacks = {.on_request = on_request}};

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define GUARD_MS 10000
@@ -61,7 +62,7 @@ void rig_open(struct rig *rig, rig_handler handler, const struct cn_http_server_
     memset(rig, 0, sizeof(*rig));
     rig->read_status = 99;
     handler_now = handler;
-    CHECK_INT(0, uv_loop_init(&rig->loop));
+    CHECK_INT(0, cn_loop_init(&rig->loop));
     uv_timer_init(&rig->loop, &guard);
     uv_unref((uv_handle_t *)&guard);
     struct cn_http_server_options all = {0};

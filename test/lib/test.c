@@ -3,10 +3,13 @@
 
 #include <ftw.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/rand.h"
@@ -47,6 +50,41 @@ void test_check_str(const char *file, int line, const char *want, const char *go
 {
     if (!got || strcmp(want, got) != 0)
         test_fail(file, line, "want \"%s\", got \"%s\"", want, got ? got : "(null)");
+}
+
+void test_check_asserts(const char *file, int line, const char *expr, void (*run)(void *data),
+                        void *data)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        test_fail(file, line, "pipe failed");
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0)
+        test_fail(file, line, "fork failed");
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        alarm(60); /* one that hangs fails */
+        dup2(ends[1], STDERR_FILENO);
+        run(data);
+        _exit(0);
+    }
+    close(ends[1]);
+    char said[4096];
+    size_t size = 0;
+    ssize_t got;
+    while (size < sizeof(said) - 1 &&
+           (got = read(ends[0], said + size, sizeof(said) - 1 - size)) > 0)
+        size += (size_t)got;
+    said[size] = '\0';
+    close(ends[0]);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !strstr(said, "assertion failed") ||
+        !strstr(said, expr))
+        test_fail(file, line, "no assertion of \"%s\" (status %d): %s", expr, status, said);
 }
 
 const char *test_dir(void)

@@ -29,6 +29,9 @@ _Noreturn void test_skip(const char *format, ...) __attribute__((format(printf, 
 void test_check_str(const char *file, int line, const char *want, const char *got);
 /* A fresh directory, removed when the program ends. Borrowed until then. */
 const char *test_dir(void);
+/* In a child process: `run(data)` must end it by an assertion whose expression contains `expr`. */
+void test_check_asserts(const char *file, int line, const char *expr, void (*run)(void *data),
+                        void *data);
 /* CAIRN_TEST_SEED if set, else random; printed when a test fails. */
 uint64_t test_seed(void);
 
@@ -53,6 +56,7 @@ uint64_t test_seed(void);
         if (want_ != got_)                                                               \
             test_fail(__FILE__, __LINE__, "%s: want %lld, got %lld", #got, want_, got_); \
     } while (0)
+#define CHECK_ASSERTS(expr, run, data) test_check_asserts(__FILE__, __LINE__, expr, run, data)
 #define CHECK_STR(want, got) test_check_str(__FILE__, __LINE__, want, got)
 
 #endif

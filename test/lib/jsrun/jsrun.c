@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/loop.h"
 #include "bindings/all.h"
 #include "js/value.h"
 #include "net/client.h"
@@ -45,7 +46,7 @@ int main(int argc, char **argv)
     fclose(in);
     CN_ASSERT(cn_js_setup(NULL) == 0);
     uv_loop_t loop;
-    uv_loop_init(&loop);
+    cn_loop_init(&loop);
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_err err;
     struct cn_runtime *runtime;

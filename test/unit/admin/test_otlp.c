@@ -9,6 +9,7 @@
 #include "admin/otlp.h"
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/trust.h"
 #include "test/lib/origin.h"
@@ -64,7 +65,7 @@ static void collector_main(void *arg)
 static void collector_start(struct collector *collector, const char *answer)
 {
     *collector = (struct collector){.answer = answer};
-    uv_loop_init(&collector->loop);
+    cn_loop_init(&collector->loop);
     uv_mutex_init(&collector->lock);
     uv_async_init(&collector->loop, &collector->stop, on_stop);
     collector->origin.data = collector;

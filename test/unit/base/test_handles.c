@@ -120,3 +120,36 @@ TEST(handles, can_be_walked_over_while_they_go)
     CHECK(!cn_handles_next(&handles, &cursor));
     cn_handles_fini(&handles);
 }
+
+static void check(void *data)
+{
+    cn_handles_check(data);
+}
+
+/* W3 of base/loop.h: a counter that is off, a slot that is lost, and a circle are found. */
+TEST(handles, are_counted)
+{
+    struct cn_handles handles = {0};
+    cn_handles_check(&handles);
+    uint64_t numbers[4];
+    for (int i = 0; i < 4; i++)
+        numbers[i] = cn_handles_add(&handles, &things[i]);
+    cn_handles_remove(&handles, numbers[1]);
+    cn_handles_remove(&handles, numbers[2]);
+    cn_handles_check(&handles);
+    handles.live++;
+    CHECK_ASSERTS("handles->live == used", check, &handles);
+    handles.live--;
+    uint32_t free = handles.free;
+    handles.free = 0;
+    CHECK_ASSERTS("handles->count == used + worn + free", check, &handles);
+    handles.free = free;
+    uint32_t next = handles.slots[free - 1].next_free;
+    handles.slots[free - 1].next_free = free;
+    CHECK_ASSERTS("++free <= handles->count", check, &handles);
+    handles.slots[free - 1].next_free = 1; /* which is in use */
+    CHECK_ASSERTS("!handles->slots[at - 1].value", check, &handles);
+    handles.slots[free - 1].next_free = next;
+    cn_handles_check(&handles);
+    cn_handles_fini(&handles);
+}

@@ -56,3 +56,25 @@ TEST(map, agrees_with_an_array_under_random_operations)
     CHECK_INT(map.count, seen);
     cn_map_fini(&map);
 }
+
+static void check(void *data)
+{
+    cn_map_check(data);
+}
+
+/* W3 of base/loop.h */
+TEST(map, is_counted)
+{
+    struct cn_map map;
+    int value = 1;
+    cn_map_init(&map);
+    cn_map_check(&map);
+    for (char key = 'a'; key <= 'z'; key++)
+        cn_map_set(&map, &key, 1, &value);
+    cn_map_take(&map, "m", 1);
+    cn_map_check(&map);
+    map.count++;
+    CHECK_ASSERTS("map->count == used", check, &map);
+    map.count--;
+    cn_map_fini(&map);
+}

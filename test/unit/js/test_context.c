@@ -230,3 +230,59 @@ TEST(js_context, V3_who_leaves_is_told_that_its_turn_was_ended)
     cn_js_context_free(context);
     cn_js_vm_free(vm);
 }
+
+static void check(void *data)
+{
+    cn_js_context_check(data);
+}
+
+/* W3 of base/loop.h: pins that wait are counted. */
+TEST(js_context, pins_are_counted)
+{
+    struct cn_js_vm *vm = vm_new();
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    struct cn_js_pin waits = {0}, passive = {0}, borrowed = {0};
+    cn_js_enter(context);
+    JSValueRef value = JSObjectMake(context->ref, NULL, NULL);
+    cn_js_pin_set(&waits, context, value);
+    cn_js_pin_set(&passive, context, value);
+    cn_js_pin_set_passive(&passive);
+    cn_js_pin_borrow(&borrowed, context, value);
+    cn_js_leave(context);
+    CHECK_INT(2, context->waiting);
+    cn_js_context_check(context);
+    context->waiting++;
+    CHECK_ASSERTS("context->waiting == waiting", check, context);
+    context->waiting--;
+    cn_js_pin_clear(&borrowed);
+    cn_js_pin_clear(&passive);
+    cn_js_pin_clear(&passive); /* an empty one is fine */
+    CHECK_INT(1, context->waiting);
+    cn_js_context_check(context);
+    cn_js_context_free(context); /* and the last pin with it */
+    CHECK(!waits.context && !waits.value);
+    cn_js_vm_free(vm);
+}
+
+static void enter(void *data)
+{
+    cn_js_enter(data);
+}
+
+static void *enter_elsewhere(void *data)
+{
+    CHECK_ASSERTS("vm == current", enter, data);
+    return NULL;
+}
+
+/* A VM is one thread's. */
+TEST(js_context, another_thread_is_stopped_at_the_door)
+{
+    struct cn_js_vm *vm = vm_new();
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    pthread_t thread;
+    CHECK_INT(0, pthread_create(&thread, NULL, enter_elsewhere, context));
+    pthread_join(thread, NULL);
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+}

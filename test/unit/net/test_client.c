@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/buf.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/trust.h"
 #include "test/lib/deflated.h"
@@ -37,7 +38,7 @@ static void start(struct bench *bench, struct seen *seen, struct cn_client_param
 
 static void bench_open(struct bench *bench, void (*script)(struct origin_conn *))
 {
-    uv_loop_init(&bench->loop);
+    cn_loop_init(&bench->loop);
     bench->origin.data = bench;
     origin_start(&bench->origin, &bench->loop, script);
     struct cn_err err = {0};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/trust.h"
 #include "test/lib/origin.h"
@@ -54,7 +55,7 @@ static void bench_open(struct bench *bench)
     snprintf(cert, sizeof(cert), "%s/cert.pem", dir);
     snprintf(key, sizeof(key), "%s/key.pem", dir);
     origin_write_cert(cert, key);
-    uv_loop_init(&bench->loop);
+    cn_loop_init(&bench->loop);
     uv_pipe_init(&bench->loop, &bench->in, 0);
     uv_pipe_init(&bench->loop, &bench->out, 0);
     bench->in.data = bench->out.data = bench->process.data = bench;

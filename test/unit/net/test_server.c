@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "base/mem.h"
+#include "net/http_conn.h"
 #include "test/lib/http_rig.h"
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -887,4 +889,44 @@ TEST(server, hands_an_upgraded_connection_on)
         rig_close(&rig);
         cn_buf_fini(&taken.got);
     }
+}
+
+static void check(void *data)
+{
+    cn_http_server_check(data);
+}
+
+static void answer_elsewhere(void *data)
+{
+    rig_answer(data, 200, "no");
+}
+
+/* W3 and W1 of base/loop.h */
+TEST(server, connections_and_requests_are_counted_and_the_loops)
+{
+    struct rig rig;
+    struct rig_client client;
+    rig_open(&rig, rig_hold, NULL);
+    rig_connect(&rig, &client);
+    rig_send(&client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    RIG_UNTIL(&rig, rig.held);
+    cn_http_server_check(rig.server);
+    struct cn_http_server *server = rig.server;
+    server->conn_count++;
+    CHECK_ASSERTS("server->conn_count == count", check, server);
+    server->conn_count--;
+    server->stats.busy_count--;
+    CHECK_ASSERTS("server->stats.busy_count == busy", check, server);
+    server->stats.busy_count++;
+    server->spare_request_count++;
+    CHECK_ASSERTS("server->spare_request_count == cn_list_length", check, server);
+    server->spare_request_count--;
+    cn_loop_give(&rig.loop);
+    CHECK_ASSERTS("cn_loop_is_mine(loop)", answer_elsewhere, rig.held);
+    cn_loop_take(&rig.loop);
+    rig_answer(rig.held, 200, "yes");
+    RIG_UNTIL(&rig, rig_has(&client, "yes"));
+    cn_http_server_check(server);
+    rig_disconnect(&client);
+    rig_close(&rig);
 }

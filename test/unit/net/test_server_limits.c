@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of the HTTP server and the ends of its life: time-outs (the clock is moved by
  * cn_http_server_tick), bounds, drain, close. */
+#include "base/loop.h"
 #include "net/server.h"
 
 #include <string.h>
@@ -354,7 +355,7 @@ static void lane_run(void *data)
     struct cn_http_server *server;
     struct cn_http_server_options options = {.callbacks = {.on_request = lane_request},
                                              .data = lane};
-    CHECK_INT(0, uv_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop));
     CHECK_INT(0, cn_http_server_new(&loop, &options, &server, NULL));
     CHECK_INT(0, cn_http_server_listen(server, lane->fd, NULL));
     uv_async_init(&loop, &lane->stop, lane_stop);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "net/trust.h"
 #include "test/lib/origin.h"
@@ -88,7 +89,7 @@ static void bench_tls(struct bench *bench, const char *alpn)
 
 static void bench_open(struct bench *bench, void (*script)(struct origin_conn *))
 {
-    uv_loop_init(&bench->loop);
+    cn_loop_init(&bench->loop);
     bench->origin.data = bench;
     origin_start(&bench->origin, &bench->loop, script);
     bench->trust = cn_trust_new(bench->ca_path[0] ? bench->ca_path : NULL, NULL);

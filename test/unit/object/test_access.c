@@ -220,3 +220,20 @@ TEST(visit, an_exclusive_one_ends_the_instance)
     CHECK_INT(0, ask(&world, "a", COUNT));
     world_close(&world);
 }
+
+static void visit_own_lane(void *data)
+{
+    struct world *world = data;
+    struct cn_access access = {.node = world->node, .exclusive = true, .reason = "test"};
+    struct cn_err err;
+    (void)cn_access_begin(&access, &err);
+}
+
+/* Never a lane's: it would wait for itself. */
+TEST(access, a_lane_does_not_wait_for_itself)
+{
+    struct world world;
+    world_open(&world, test_dir(), &table);
+    CHECK_ASSERTS("!cn_loop_is_mine(loop)", visit_own_lane, &world);
+    world_close(&world);
+}

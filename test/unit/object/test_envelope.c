@@ -2,6 +2,7 @@
 /* Envelopes without objects: two lanes, run by hand on one thread, and what happens to an envelope
  * in each state when either of them ends. The numbers are those of object/envelope.h; its gates are
  * in test_gate.c and, with the reset of a sender, below. */
+#include "base/loop.h"
 #include "object/envelope.h"
 
 #include "base/mem.h"
@@ -44,7 +45,7 @@ static void step(struct cn_desk *desk)
 
 static void place_open(struct place *place, unsigned index)
 {
-    CHECK_INT(0, uv_loop_init(&place->loop));
+    CHECK_INT(0, cn_loop_init(&place->loop));
     CHECK_INT(0, cn_mailbox_open(&place->mailbox, &place->loop, place));
     cn_desk_open(&place->desk, index, &place->loop, &place->mailbox, step, place);
     place->open = true;

@@ -2,6 +2,8 @@
 /* A lane of objects: its steps, whom it lets go and when, and how it stops. */
 #include <stdio.h>
 
+#include "object/alarm.h"
+#include "object/socket.h"
 #include "test/unit/object/counter.h"
 
 TEST(lane, L2_a_step_does_a_thousand_things_and_then_lets_the_loop_run)
@@ -107,4 +109,149 @@ TEST(lane, one_that_stops_fails_what_waits_and_what_runs_and_answers_each_once)
         cn_free(all[i]);
     }
     CHECK_INT(world.created, world.destroyed);
+}
+
+/* --- W3 of base/loop.h: each counter of the lane, off by one, is found -------------------------
+ */
+
+static void check(void *data)
+{
+    cn_object_lane_check(&((struct world *)data)->lane);
+}
+
+static struct cn_object *only_object(struct world *world)
+{
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    CHECK(cn_map_next(&world->lane.objects, &cursor, &entry));
+    return entry->value;
+}
+
+TEST(lane, W3_counters_are_compared_with_what_they_count)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    ask(&world, "a", READ);
+    struct cn_object *object = only_object(&world);
+    cn_object_lane_check(&world.lane);
+    struct {
+        unsigned *counter;
+        const char *found;
+    } small[] = {
+        {&object->inbox_count, "object->inbox_count == cn_list_length"},
+        {&object->running_count, "object->running_count == cn_list_length"},
+        {&object->sockets, "object->sockets == cn_object_socket_held_count"},
+        {&object->holds, "!object->holds && !object->waits"}, /* and yet it is idle */
+        {&object->waits, "!object->holds && !object->waits"},
+        {&world.lane.turn_depth, "!lane->turn_depth"},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(small); i++) {
+        (*small[i].counter)++;
+        CHECK_ASSERTS(small[i].found, check, &world);
+        (*small[i].counter)--;
+    }
+    struct {
+        size_t *counter;
+        const char *found;
+    } large[] = {
+        {&object->inbox_bytes, "object->inbox_bytes == waiting_bytes"},
+        {&world.lane.live_count, "lane->live_count == lane->objects.count"},
+        {&world.lane.socket_count, "lane->socket_count == count"},
+        {&world.lane.hibernated_count, "lane->hibernated_count == asleep"},
+        {&world.lane.objects.count, "map->count == used"},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(large); i++) {
+        (*large[i].counter)++;
+        CHECK_ASSERTS(large[i].found, check, &world);
+        (*large[i].counter)--;
+    }
+    cn_object_lane_check(&world.lane);
+    world_close(&world);
+}
+
+/* An envelope that is on its way and not counted as out. */
+TEST(lane, W3_envelopes_under_way_are_counted)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    ask(&world, "a", READ);
+    struct answer *answer = post(&world, "a", READ);
+    CHECK_INT(1, world.desk.out);
+    cn_object_lane_check(&world.lane);
+    world.desk.out--;
+    CHECK_ASSERTS("desk->out >= cn_list_length(&desk->ready) + others", check, &world);
+    world.desk.out++;
+    run_until(&world, answer);
+    CHECK_INT(0, world.desk.out);
+    cn_free(answer);
+    world_close(&world);
+}
+
+/* --- W1 and W2: what belongs to the lane's thread is not used from another ---------------------
+ */
+
+static void use_step(void *data)
+{
+    cn_object_lane_step(&((struct world *)data)->lane);
+}
+
+static void use_turn(void *data)
+{
+    cn_turn_begin(&((struct world *)data)->lane);
+}
+
+static void use_evict(void *data)
+{
+    (void)cn_object_lane_evict(&((struct world *)data)->lane, 1);
+}
+
+static void use_hold(void *data)
+{
+    cn_object_hold(only_object(data));
+}
+
+static void use_reset(void *data)
+{
+    cn_object_reset(only_object(data), 0, CN_ECLOSED, "no");
+}
+
+static void use_alarm(void *data)
+{
+    struct cn_err err;
+    (void)cn_object_alarm_set(only_object(data), 1, &err);
+}
+
+static void use_socket(void *data)
+{
+    cn_object_socket_set_event_timeout(only_object(data), 1);
+}
+
+static void use_kick(void *data)
+{
+    cn_desk_kick(&((struct world *)data)->desk);
+}
+
+static void use_send(void *data)
+{
+    (void)post(data, "a", READ);
+}
+
+static void use_mailbox(void *data)
+{
+    cn_mailbox_close(&((struct world *)data)->mailbox, NULL);
+}
+
+TEST(lane, W1_another_thread_is_stopped_at_the_door)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    ask(&world, "a", READ);
+    void (*const uses[])(void *data) = {use_step,  use_turn,   use_evict, use_hold, use_reset,
+                                        use_alarm, use_socket, use_kick,  use_send, use_mailbox};
+    cn_loop_give(&world.loop); /* so that it is not the calling thread's */
+    for (size_t i = 0; i < CN_ARRAY_COUNT(uses); i++)
+        CHECK_ASSERTS("cn_loop_is_mine(loop)", uses[i], &world);
+    cn_loop_take(&world.loop);
+    ask(&world, "a", READ);
+    world_close(&world);
 }

@@ -514,3 +514,27 @@ TEST(object_socket, a_node_that_stops_lets_every_socket_go)
     hang_up(&a);
     hang_up(&b);
 }
+
+static void check(void *data)
+{
+    cn_object_lane_check(&((struct world *)data)->lane);
+}
+
+/* W3 of base/loop.h: by set, by tag, and of those that sleep. */
+TEST(object_socket, are_counted)
+{
+    struct world world;
+    begin(&world);
+    struct client a = {0};
+    join(&world, &a, JOIN);
+    cn_object_lane_check(&world.lane);
+    world.lane.socket_count--;
+    CHECK_ASSERTS("lane->socket_count == count", check, &world);
+    world.lane.socket_count++;
+    evict(&world);
+    cn_object_lane_check(&world.lane);
+    world.lane.hibernated_count--;
+    CHECK_ASSERTS("lane->hibernated_count == asleep", check, &world);
+    world.lane.hibernated_count++;
+    world_close(&world);
+}

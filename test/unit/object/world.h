@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/disk.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "object/call.h"
 #include "object/node.h"
@@ -97,7 +98,7 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
     CHECK_INT(0, cn_node_new(&options, &world->node, &err));
     CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",
                                    &world->ns, &err));
-    CHECK_INT(0, uv_loop_init(&world->loop));
+    CHECK_INT(0, cn_loop_init(&world->loop));
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
     cn_desk_open(&world->desk, 0, &world->loop, &world->mailbox, cn_object_lane_step_desk, world);
     CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, &world->desk, world, &err));
@@ -130,6 +131,7 @@ static void world_end(struct world *world)
 
 static void world_close(struct world *world)
 {
+    cn_object_lane_check(&world->lane);
     cn_object_lane_stop(&world->lane, on_stopped);
     cn_desk_close(&world->desk);
     cn_mailbox_close(&world->mailbox, NULL);

@@ -129,3 +129,41 @@ TEST(lane, one_without_a_socket_runs_scripts_all_the_same)
     CHECK(worker_rig_instance(&rig.lanes[1]));
     worker_rig_close(&rig);
 }
+
+static void check(void *data)
+{
+    cn_lane_check(data);
+}
+
+/* W3 of base/loop.h. On the lane's thread, where the children begin as well. */
+static void count_wrongly(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    cn_lane_check(lane);
+    CHECK_INT(1, lane->events.live);
+    lane->events.live++;
+    CHECK_ASSERTS("handles->live == used", check, lane);
+    lane->events.live--;
+    struct cn_instance *instance = worker_rig_instance(lane);
+    struct cn_list *link = cn_list_take_front(&instance->events);
+    CHECK_ASSERTS("lane->events.live == events", check, lane);
+    cn_list_push_back(&instance->events, link);
+    cn_lane_check(lane);
+}
+
+TEST(lane, W3_counters_are_compared_with_what_they_count)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(
+        &rig, "default: { fetch: (request) => request.url.endsWith('/wait')"
+              " ? new Promise((resolve) => globalThis.go = () => resolve(new Response('late')))"
+              " : (go(), new Response('soon')) }"));
+    int late = worker_rig_send(&rig, NULL, "/wait");
+    size_t one = 1;
+    worker_rig_until(&rig, 0, has_event, &one);
+    worker_rig_run(&rig, 0, count_wrongly, NULL);
+    CHECK_STR("soon", worker_rig_body(&rig, "/go"));
+    CHECK(strstr(worker_rig_receive(late), "late"));
+    worker_rig_close(&rig);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All lanes together: a deployment is taken by every one or by none (S1), and the end of all. */
+#include "base/loop.h"
 #include "worker/server.h"
 
 #include <arpa/inet.h>
@@ -63,7 +64,7 @@ static void world_open(struct world *world, unsigned lanes)
         CHECK_INT(0, cn_javascript.setup(&err));
     set_up = true;
     *world = (struct world){0};
-    CHECK_INT(0, uv_loop_init(&world->loop));
+    CHECK_INT(0, cn_loop_init(&world->loop));
     struct cn_server_options options = options_of(world, lanes);
     CHECK_INT(0, cn_server_start(&options, &world->server, &err));
 }
