@@ -13,7 +13,7 @@
  * of a candidate gets the file; any other spelling gets a redirect to it, unless that would lead
  * to another file. A file that is there under the very path asked for comes first, but for HTML.
  *
- * A3  A file goes out only for the one spelling of its address that percent-encoding and slashes
+ * A4  A file goes out only for the one spelling of its address that percent-encoding and slashes
  *     allow; others are redirected. Rules that look at the path as it was sent (run_worker_first)
  *     therefore cannot be passed by spelling it differently. */
 #include <ctype.h>
@@ -301,7 +301,8 @@ static bool etag_matches(struct cn_http_text list, const char *etag)
     size_t etag_size = strlen(etag);
     const char *at = list.data, *end = list.data + list.size;
     while (at < end) {
-        at += strspn(at, " \t,");
+        while (at < end && (*at == ' ' || *at == '\t' || *at == ','))
+            at++; /* no further: what comes behind the value is not the value's */
         if (end - at >= 2 && at[0] == 'W' && at[1] == '/')
             at += 2;
         if (end - at >= 1 && *at == '*')
@@ -437,7 +438,7 @@ static bool answer_path(const struct cn_assets *assets, const struct cn_asset_re
     cn_free(found.redirect);
     bool moves = !proxied && present &&
                  (address.size != encoded.size || memcmp(address.data, encoded.data, encoded.size));
-    if (moves) { /* A3 */
+    if (moves) { /* A4 */
         cn_buf_append(&address, query.data, query.size);
         cn_buf_text(&address);
         answer->status = 307;

@@ -105,7 +105,7 @@ static int read_file(struct cn_assets *assets, int fd, struct cn_asset *asset, b
         ssize_t size = room ? pread(fd, at, room, (off_t)offset) : -1;
         if (size < 0 && room && errno == EINTR)
             continue;
-        if (size < 0 || (size == 0 && offset != asset->size)) {
+        if (size < 0 || (size == 0 && offset != asset->size) || offset > asset->size) {
             cn_free(buffer);
             return -EBUSY; /* it changes while we read */
         }

@@ -18,6 +18,7 @@
  *     that has changed on the disk since the deployment goes out as it is, and without one.
  * A3  A deployment that has its copy does not depend on the folder: whoever builds there changes
  *     nothing that is served until the next deployment.
+ * A4  A file goes out under one spelling of its address only: answer.c.
  *
  * Threads:   immutable once loaded, shared by all lanes.
  * Ownership: counted references, atomic. */

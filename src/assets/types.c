@@ -114,3 +114,8 @@ const char *cn_asset_type(const char *path)
         bsearch(dot + 1, types, CN_ARRAY_COUNT(types), sizeof(types[0]), compare);
     return found ? found->type : NULL;
 }
+
+const char *cn_asset_type_extension(size_t index)
+{
+    return index < CN_ARRAY_COUNT(types) ? types[index].extension : NULL;
+}
