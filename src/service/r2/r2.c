@@ -634,11 +634,12 @@ static int op_put(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct c
     return cn_r2_store(bucket, call, err);
 }
 
+/* Each key ends with a NUL; the last, as a script may have given it, with the text. */
 static int op_delete(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
     const char *at = (const char *)call->key.data, *end = at + call->key.size;
     while (at < end) {
-        size_t size = strlen(at);
+        size_t size = strnlen(at, (size_t)(end - at));
         struct cn_statement *statement;
         int rc = find(bucket, at, size, &statement, err);
         int64_t gone = rc > 0, bytes = rc > 0 ? cn_statement_column_int(statement, 1) : 0;

@@ -149,6 +149,10 @@ static int gather(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct c
     for (const char *at = call->parts; *at;) {
         char *end;
         unsigned number = (unsigned)strtoul(at, &end, 10);
+        if (*end != ' ') { /* what a script gave may end here */
+            call->problem = CN_R2_BAD_PART;
+            return 0;
+        }
         size_t size = strcspn(end + 1, "\n");
         struct cn_r2_segment segment;
         char etag[40];

@@ -11,6 +11,8 @@
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
 
+#define ETAG "0123456789abcdef0123456789abcdef"
+
 static struct service_rig rig;
 
 static struct cn_blob_id make_blob(const char *text)
@@ -223,7 +225,7 @@ static unsigned upload_part(const char *key, const char *upload, const struct cn
     struct cn_r2_call *call = new_call(CN_R2_UPLOAD_PART, key);
     call->upload = cn_strdup(upload);
     call->part = 1;
-    call->etag = cn_strdup("0123456789abcdef0123456789abcdef");
+    call->etag = cn_strdup(ETAG);
     call->body.segments = CN_NEW(struct cn_r2_segment);
     *call->body.segments = (struct cn_r2_segment){*blob, 4};
     call->body.count = 1;
@@ -292,6 +294,45 @@ TEST(r2, an_upload_goes_after_seven_days)
     wait_gone(&second);
     cn_free(old);
     cn_free(young);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+/* What a script gave is taken by its size: nothing behind it is read. */
+TEST(r2, keys_to_delete_end_with_their_text)
+{
+    service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
+    struct cn_blob_id one = make_blob("one"), two = make_blob("two");
+    CHECK(put("a", &one, 3, NULL) && put("b", &two, 3, NULL));
+    struct cn_r2_call *call = new_call(CN_R2_DELETE, "a");
+    cn_buf_append_byte(&call->key, 0);
+    cn_buf_append_str(&call->key, "bz");
+    call->key.size--; /* the z is no part of it */
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.envelope.err.code);
+    CHECK(call->found);
+    cn_service_call_free(&call->base);
+    check_body("a", NULL);
+    check_body("b", NULL);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+TEST(r2, a_list_of_parts_that_breaks_off_names_none)
+{
+    static const char broken[] = "1\0" ETAG; /* one byte further it would be right */
+    service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
+    struct cn_blob_id blob = make_blob("part");
+    char *upload = create_upload("a");
+    CHECK_INT(CN_R2_OK, upload_part("a", upload, &blob));
+    struct cn_r2_call *call = new_call(CN_R2_UPLOAD_COMPLETE, "a");
+    call->upload = upload;
+    call->parts = cn_memdup(broken, sizeof(broken));
+    call->etag = cn_strdup("e");
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.envelope.err.code);
+    CHECK_INT(CN_R2_BAD_PART, call->problem);
+    cn_service_call_free(&call->base);
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
 }
