@@ -164,11 +164,16 @@ int cn_js_evaluate_static(struct cn_js_context *context, const char *source, siz
     return evaluate(context, string, url, result, err);
 }
 
-int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
+int cn_js_call(struct cn_js_context *context, JSValueRef function, size_t argc,
                const JSValueRef argv[], JSValueRef *result, struct cn_err *err)
 {
     JSValueRef exception = NULL;
-    JSValueRef value = JSObjectCallAsFunction(context->ref, function, NULL, argc, argv, &exception);
+    JSValueRef value = cn_js_invoke(context->ref, function, argc, argv, &exception);
+    if (!value && !exception) {
+        JSObjectRef object = cn_js_object(context->ref, function);
+        if (!object || !JSObjectIsFunction(context->ref, object))
+            return cn_err_set(err, CN_EJS, "TypeError: what was to be called is no function");
+    }
     return finish(context, value, exception, result, err);
 }
 

@@ -86,8 +86,9 @@ int cn_js_evaluate(struct cn_js_context *context, const char *source, const char
 /* The same for ASCII text that lives as long as the process: it is not copied. */
 int cn_js_evaluate_static(struct cn_js_context *context, const char *source, size_t length,
                           const char *url, JSValueRef *result, struct cn_err *err);
-/* Calls a function; `result` may be NULL. On an exception: CN_EJS, as above. */
-int cn_js_call(struct cn_js_context *context, JSObjectRef function, size_t argc,
+/* Calls a function; `result` may be NULL. On an exception, and if it is no function, for a script
+ * may have given it: CN_EJS, as above. */
+int cn_js_call(struct cn_js_context *context, JSValueRef function, size_t argc,
                const JSValueRef argv[], JSValueRef *result, struct cn_err *err);
 /* Fills `err` from a thrown value: "Error: message" and its stack. Returns CN_EJS. */
 int cn_js_exception(struct cn_js_context *context, JSValueRef exception, struct cn_err *err);

@@ -25,7 +25,7 @@ static void settle(struct cn_js_deferred *deferred, struct cn_js_pin *function, 
         cn_js_deferred_drop(deferred);
         return;
     }
-    JSObjectCallAsFunction(context->ref, (JSObjectRef)function->value, NULL, 1, &value, NULL);
+    (void)cn_js_invoke(context->ref, function->value, 1, &value, NULL); /* the engine's own */
     cn_js_deferred_drop(deferred);
     cn_js_leave(context);
 }

@@ -100,8 +100,8 @@ static void run(struct cn_event *event)
         take_bytes(ctx, &dispatch->props, dispatch->props_size),
         take_bytes(ctx, &dispatch->bytes, dispatch->size),
     };
-    int rc = cn_js_call(context, (JSObjectRef)instance->dispatch_event.value, CN_ARRAY_COUNT(argv),
-                        argv, NULL, &err);
+    int rc =
+        cn_js_call(context, instance->dispatch_event.value, CN_ARRAY_COUNT(argv), argv, NULL, &err);
     enum cn_js_end end = cn_js_leave(context);
     if (end)
         rc = cn_err_set(&err, CN_ELIMIT, "The script %s.",

@@ -325,7 +325,7 @@ int cn_instance_enter(struct cn_instance *instance, struct cn_js_pin *function, 
     struct cn_js_context *context = instance->runtime->context;
     bool outermost = context->vm->entered == 0;
     cn_js_enter(context);
-    int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
+    int rc = cn_js_call(context, function->value, argc, argv, NULL, err);
     enum cn_js_end end = cn_js_leave(context);
     if (end && (outermost || rc < 0))
         rc = cn_err_set(err, CN_ELIMIT, "the script %s",

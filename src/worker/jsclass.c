@@ -174,7 +174,7 @@ static int call_and_leave(struct cn_instance *instance, struct cn_js_pin *functi
                           const JSValueRef argv[], struct cn_err *err)
 {
     struct cn_js_context *context = instance->runtime->context;
-    int rc = cn_js_call(context, (JSObjectRef)function->value, argc, argv, NULL, err);
+    int rc = cn_js_call(context, function->value, argc, argv, NULL, err);
     enum cn_js_end end = cn_js_leave(context);
     if (end)
         return cn_err_set(err, CN_ELIMIT, "%s", limit_text(end));
@@ -390,7 +390,7 @@ static void js_destroy(struct cn_object *object, void *instance_)
     cn_js_enter(context);
     if (object->holds)
         cn_js_pin_orphan(context, object); /* what it waited for finds nobody */
-    (void)cn_js_call(context, (JSObjectRef)instance->object_destroy.value, 2, argv, NULL, &err);
+    (void)cn_js_call(context, instance->object_destroy.value, 2, argv, NULL, &err);
     cn_js_leave(context);
     cn_handles_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);

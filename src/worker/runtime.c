@@ -40,7 +40,7 @@ int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime *
     CN_ASSERT(parsed);
     JSValueRef argv[2] = {native, parsed};
     JSValueRef entry;
-    rc = cn_js_call(runtime->context, (JSObjectRef)function, 2, argv, &entry, err);
+    rc = cn_js_call(runtime->context, function, 2, argv, &entry, err);
     if (rc < 0)
         goto leave;
     cn_js_pin_set(&runtime->entry, runtime->context, entry);

@@ -78,6 +78,29 @@ static JSObjectRef function_of(struct cn_js_context *context, const char *source
     return (JSObjectRef)value;
 }
 
+/* A native may have been given anything as its callback. */
+TEST(js_context, what_is_no_function_is_not_called)
+{
+    static const char *const sources[] = {"5",      "undefined", "null",
+                                          "'text'", "({})",      "Symbol('s')",
+                                          "10n",    "true",      "new Proxy({}, {})"};
+    struct cn_js_vm *vm = vm_new();
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    cn_js_enter(context);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(sources); i++) {
+        JSValueRef value;
+        struct cn_err err;
+        CHECK_INT(0, cn_js_evaluate(context, sources[i], "test.js", &value, &err));
+        CHECK_INT(CN_EJS, cn_js_call(context, value, 0, NULL, NULL, &err));
+        CHECK_STR("TypeError: what was to be called is no function", err.text);
+    }
+    struct cn_err err;
+    CHECK_INT(CN_EJS, cn_js_call(context, NULL, 0, NULL, NULL, &err));
+    cn_js_leave(context);
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+}
+
 /* A function of a context, called before and after its end. */
 TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
 {
@@ -91,7 +114,7 @@ TEST(js_context, X1_code_of_a_freed_context_reaches_no_native)
     struct cn_err err;
     CHECK_INT(0, cn_js_call(context, make, 1, &argument, &call, &err));
     JSValueProtect(vm->bare, call);
-    CHECK_INT(0, cn_js_call(context, (JSObjectRef)call, 0, NULL, &result, &err));
+    CHECK_INT(0, cn_js_call(context, call, 0, NULL, &result, &err));
     CHECK_INT(7, cn_js_to_number(context->ref, result));
     cn_js_leave(context);
     native_calls = 0;
