@@ -28,6 +28,7 @@
 #include "worker/websocket.h"
 
 #define HEADERS_MAX 256
+#define NO_MEMORY "There is no memory for the request body"
 /* What a Content-Length is believed before its bytes have come. */
 #define BODY_RESERVE_MAX (1u << 20)
 
@@ -276,10 +277,10 @@ static void call_reader(struct cn_event *event, JSValueRef value, int status)
     event->collect = CN_COLLECT_NOTHING;
     JSValueRef argv[2] = {value, JSValueMakeUndefined(context->ref)};
     if (status < 0)
-        argv[1] = cn_js_text_z(context->ref, status == CN_ELIMIT ? "The request body is too large"
-                                             : status == CN_EOVERLOADED
-                                                 ? "There is no memory for the request body"
-                                                 : "The request body ended early");
+        argv[1] =
+            cn_js_text_z(context->ref, status == CN_ELIMIT        ? "The request body is too large"
+                                       : status == CN_EOVERLOADED ? NO_MEMORY
+                                                                  : "The request body ended early");
     struct cn_err err;
     (void)cn_instance_enter(event->instance, &function, 2, argv, &err); /* it reports itself */
     cn_js_pin_clear(&function);
@@ -308,14 +309,25 @@ static void on_body(struct cn_http_request *http, int status, const uint8_t *byt
     cn_js_leave(context);
 }
 
+/* E4 */
+static bool may_read(JSContextRef ctx, const struct cn_event *event, JSValueRef *exception)
+{
+    const char *problem = cn_event_is_read(event) ? "a read of this body is pending"
+                          : event->body_lost      ? NO_MEMORY
+                                                  : NULL;
+    if (problem)
+        cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, problem);
+    return !problem;
+}
+
 /* requestRead(h, callback) -> Uint8Array now | null at the end | undefined: callback later */
 static JSValueRef native_request_read(CN_JS_NATIVE_ARGS)
 {
     struct cn_event *event = request_event(ctx, cn_js_arg(0));
     if (!event)
         return JSValueMakeNull(ctx);
-    if (event->read.context)
-        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
+    if (!may_read(ctx, event, exception))
+        return JSValueMakeUndefined(ctx);
     if (event->early.size) {
         size_t size = event->early.size;
         return cn_js_uint8array_take(ctx, cn_buf_take(&event->early), size);
@@ -350,7 +362,7 @@ static JSValueRef early_value(JSContextRef ctx, struct cn_event *event, bool as_
 
 static JSValueRef whole_or_undefined(JSContextRef ctx, struct cn_event *event, bool as_text)
 {
-    if (event->read.context || !take_whole(event, &event->early))
+    if (cn_event_is_read(event) || event->body_lost || !take_whole(event, &event->early))
         return JSValueMakeUndefined(ctx);
     return early_value(ctx, event, as_text);
 }
@@ -383,6 +395,8 @@ static void give_up_body(struct cn_event *event)
     cn_account_relieved(CN_ACCOUNT_RELIEVE_BODIES, 1);
     cn_buf_fini(&event->early);
     cn_event_gathered(event);
+    event->body_lost = true;
+    cn_http_request_read_stop(event->http);
     if (cn_event_is_running(event))
         cn_event_fail(event, 503, text, sizeof(text) - 1);
     event = cn_event_find(lane, (double)handle);
@@ -426,8 +440,8 @@ static JSValueRef native_request_collect(CN_JS_NATIVE_ARGS)
     struct cn_event *event = request_event(ctx, cn_js_arg(0));
     if (!event)
         return JSValueMakeUndefined(ctx);
-    if (event->read.context)
-        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "a read of this body is pending");
+    if (!may_read(ctx, event, exception))
+        return JSValueMakeUndefined(ctx);
     cn_js_pin_set(&event->read, cn_js_context_of(ctx), cn_js_arg(2));
     event->give_up = give_up_body;
     event->collect = JSValueToBoolean(ctx, cn_js_arg(1)) ? CN_COLLECT_TEXT : CN_COLLECT_BYTES;
@@ -790,16 +804,16 @@ static JSValueRef native_respond_pipe(CN_JS_NATIVE_ARGS)
     struct cn_event *event = request_event(ctx, cn_js_arg(0));
     if (!event)
         return JSValueMakeBoolean(ctx, false);
-    if (!cn_event_is_streaming(event) || event->read.context || event->pipe.context)
+    if (!cn_event_is_streaming(event) || cn_event_is_read(event) || event->pipe.context ||
+        event->body_lost)
         return JSValueMakeBoolean(ctx, false);
     cn_js_pin_set(&event->pipe, cn_js_context_of(ctx), cn_js_arg(1));
-    bool go_on = true;
-    if (event->early.size) {
-        go_on = pipe_write(event, event->early.data, event->early.size);
-        cn_buf_fini(&event->early);
-    }
-    if (go_on)
-        pipe_run(event);
+    size_t size = event->early.size;
+    uint8_t *early = cn_buf_take(&event->early);
+    cn_event_gathered(event);
+    if (!size || pipe_write(event, early, size))
+        pipe_run(event); /* otherwise the callback may have ended the event */
+    cn_free(early);
     return JSValueMakeBoolean(ctx, true);
 }
 

@@ -445,6 +445,17 @@ int cn_http_request_read(struct cn_http_request *public, const uint8_t **bytes, 
     return CN_HTTP_READ_PENDING;
 }
 
+void cn_http_request_read_stop(struct cn_http_request *public)
+{
+    struct request *req = (struct request *)public;
+    struct conn *conn = req->conn;
+    if (!req->read_cb)
+        return;
+    req->read_cb = NULL;
+    if (conn->deadline == DEADLINE_BODY)
+        conn_arm(conn, DEADLINE_NONE);
+}
+
 bool cn_http_request_body_done(const struct cn_http_request *public)
 {
     const struct request *req = (const struct request *)public;

@@ -133,6 +133,8 @@ typedef void (*cn_http_read_cb)(struct cn_http_request *req, int status, const u
  * body cannot be read once the response is complete: CN_ECLOSED. */
 int cn_http_request_read(struct cn_http_request *req, const uint8_t **bytes, size_t *size,
                          cn_http_read_cb cb);
+/* Whoever waits for the rest of the body is not called any more, and another may read. */
+void cn_http_request_read_stop(struct cn_http_request *req);
 /* There is no body, or all of it has been read. */
 bool cn_http_request_body_done(const struct cn_http_request *req);
 

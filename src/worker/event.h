@@ -16,6 +16,8 @@
  * E2  A response is begun once and completed once; `http` is there exactly until it is OVER, if the
  *     event came so.
  * E3  What feeds the response beside the script (`source`) is told when the event goes before it.
+ * E4  One at a time reads the request's body: a callback (`read`), or the pipe that is fed by
+ * nothing else. Nobody reads on in one whose beginning was given up (`body_lost`).
  *
  * Threads:   the lane's.
  * Ownership: its instance's list; the HTTP request is released with the event. */
@@ -68,6 +70,7 @@ struct cn_event {
     struct cn_buf early;  /* body bytes taken from the server before they were asked for */
     /* While its body is gathered in `early`: memory is short, answer 503. NULL: it is not. */
     void (*give_up)(struct cn_event *event);
+    bool body_lost;                    /* E4 */
     enum cn_collect collect;           /* the pending read wants all of the body */
     struct cn_js_pin read;             /* callback of a pending body read */
     struct cn_js_pin drain;            /* callback of a blocked write */
@@ -83,6 +86,11 @@ extern const char cn_event_canceled[];
 static inline bool cn_event_is_canceled(const struct cn_event *event)
 {
     return event->outcome == cn_event_canceled;
+}
+/* E4: somebody reads the request's body. */
+static inline bool cn_event_is_read(const struct cn_event *event)
+{
+    return event->read.context || (event->pipe.context && !event->source);
 }
 /* No response has begun. */
 static inline bool cn_event_is_running(const struct cn_event *event)

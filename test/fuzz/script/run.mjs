@@ -8,6 +8,7 @@
 // leaves behind matters for the next ones, a finding may need those before it: they are printed too.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -104,6 +105,22 @@ await server.ready;
 {
   const { status, text } = await server.ask("/found").catch(async (error) => ({ status: 0, text: `${error.message} ${JSON.stringify(await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]))}` }));
   if (status !== 200 || text !== "[]") fail(server, "what was found before", `${status} ${text}`);
+  for (const kind of ["read", "collect", "pipe", "end"]) for (const rest of ["def", ""]) await foundBody(kind, rest);
+  if (/found wrong: .*/.test(server.text)) fail(server, "what was found before", /found wrong: .*/.exec(server.text)[0]);
+}
+/** A request whose body is there in part; its rest comes, or its client leaves, as soon as somebody reads it. */
+async function foundBody(kind, rest) {
+  const socket = net.connect(Number(new URL(server.url).port), "127.0.0.1"), waits = kind === "read" || kind === "collect";
+  socket.write(`POST /found-body?kind=${kind} HTTP/1.1\r\nHost: hostile\r\nContent-Length: ${waits ? 3 : 6}\r\n${waits ? "Expect: 100-continue\r\n\r\n" : "\r\nabc"}`);
+  const over = new Promise((resolve) => socket.on("error", resolve).on("close", resolve));
+  socket.once("data", () => { if (rest) socket.write(rest), socket.once("data", () => socket.destroy()).setTimeout(1000, () => socket.destroy()); else socket.destroy(); });
+  socket.setTimeout(10_000, () => socket.destroy());
+  await over;
+  const answer = await server.ask("/ping").catch((error) => ({ text: error.message }));
+  if (answer.text !== "pong") {
+    await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
+    fail(server, "what was found before", `a body, ${kind}: ${answer.text}`);
+  }
 }
 begin = Date.now();
 const end = begin + seconds * 1000;

@@ -378,6 +378,38 @@ TEST(server, looks_at_a_body_without_waiting_for_it)
     rig_close(&rig);
 }
 
+static void never_read(struct cn_http_request *req, int status, const uint8_t *bytes, size_t size)
+{
+    (void)req, (void)status, (void)bytes, (void)size;
+    CHECK(false);
+}
+
+TEST(server, a_read_that_was_stopped_is_not_called_and_another_may_follow)
+{
+    struct rig rig;
+    struct rig_client client;
+    const uint8_t *bytes;
+    size_t size;
+    rig_open(&rig, rig_hold, NULL);
+    rig_connect(&rig, &client);
+    rig_send(&client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n");
+    RIG_UNTIL(&rig, rig.request_count == 1);
+    cn_http_request_read_stop(rig.held); /* nothing pends */
+    CHECK_INT(CN_HTTP_READ_PENDING, cn_http_request_read(rig.held, &bytes, &size, never_read));
+    cn_http_request_read_stop(rig.held);
+    uv_update_time(&rig.loop);
+    cn_http_server_tick(rig.server, uv_now(&rig.loop) + 1000000); /* nobody waits: no clock */
+    CHECK_INT(0, rig.abort_count);
+    rig_read_all(rig.held);
+    rig_send(&client, "def");
+    RIG_UNTIL(&rig, rig.read_status == CN_HTTP_READ_END);
+    CHECK_STR("def", cn_buf_text(&rig.body));
+    rig_answer(rig.held, 200, "ok");
+    RIG_UNTIL(&rig, ends_with(rig_got(&client), "ok"));
+    rig_disconnect(&client);
+    rig_close(&rig);
+}
+
 TEST(server, does_not_call_a_cut_body_whole)
 {
     struct rig rig;

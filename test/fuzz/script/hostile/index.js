@@ -278,9 +278,37 @@ async function found(env) {
   return wrong;
 }
 
+/** The same for the body of a request, whose rest comes while this waits: callbacks that are none, and two readers (E4). */
+async function foundBody(request, kind) {
+  const wrong = [], { requestHeader } = native;
+  let h;
+  native.requestHeader = (handle, name) => { h = handle; return requestHeader(handle, name); };
+  request.headers.get("x-nothing");
+  native.requestHeader = requestHeader;
+  const refused = (label, call) => { try { call(); wrong.push(label); } catch {} };
+  if (kind === "read") native.requestRead(h, 5);
+  else if (kind === "collect") native.requestCollect(h, true, 5);
+  else if (native.requestBytes(h) !== undefined) wrong.push("the body is whole"); // what has come is taken
+  else if (kind === "pipe") {
+    native.respondStart(h, 200, undefined, "", -1);
+    if (native.respondPipe(h, 5) !== true) wrong.push("no pipe");
+    refused("requestRead", () => native.requestRead(h, () => {}));
+    refused("requestCollect", () => native.requestCollect(h, true, () => {}));
+    if (native.requestText(h) !== undefined) wrong.push("requestText");
+    if (native.respondPipe(h, () => {}) !== false) wrong.push("a second pipe");
+  } else {
+    native.respondStart(h, 200, undefined, "", 1); // one byte, but there are three
+    native.respondPipe(h, () => native.eventDone(h));
+  }
+  if (wrong.length) console.error(`found wrong: ${wrong}`);
+  await scheduler.wait(300);
+  return new Response("late");
+}
+
 export default {
   async fetch(request, env, ctx) {
     const url = new URL(request.url);
+    if (url.pathname === "/found-body" && native) return foundBody(request, url.searchParams.get("kind"));
     if (url.pathname === "/ping") return new Response("pong");
     if (url.pathname === "/found") return Response.json(native ? [...await found(env), ...await env.OBJECT.get(env.OBJECT.idFromName("found")).found()] : []);
     if (url.pathname === "/natives") return Response.json(natives);
