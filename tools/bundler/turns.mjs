@@ -37,7 +37,7 @@ export function namesFor(script) {
 export const DECLARED = "/*declared*/";
 
 /** What the script needs in scope, given an expression for the prelude's object `turns`. */
-export const declarations = (names, turns) => `const ${names.turns}=${turns},${names.mark}=${names.turns}.mark;`;
+export const declarations = (names, turns) => `var ${names.turns}=${turns},${names.mark}=${names.turns}.mark;`;
 
 /**
  * @param {string} script
