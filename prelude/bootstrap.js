@@ -96,9 +96,6 @@ installNode();
 
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";
-export { dispatchEvent } from "./workers/events.js";
 export { modules } from "./workers/modules.js";
-export { quiet } from "./workers/object/id.js";
-export { localReply } from "./workers/object/local.js";
 export { objectResume } from "./internal/gate.js";
-export { objectCreate, objectDeliver, objectDestroy, objectSocket } from "./workers/object/host.js";
+export { dispatchEvent, localReply, objectCreate, objectDeliver, objectDestroy, objectSocket, quiet } from "./workers/objects.js";

@@ -9,9 +9,8 @@ import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
 import { newContext, contextAnswered, handlersContext } from "./context.js";
 import { setEntrypoints } from "./entrypoint.js";
 import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
-import { setClasses } from "./object/host.js";
-import { makeNamespace } from "./object/id.js";
-import { makeService } from "./service.js";
+import { setClasses } from "./objects.js";
+import objects from "part:./object/part.js";
 import site from "part:./site.js";
 import assets from "part:./assets.js";
 import missing from "part:./missing.js";
@@ -31,6 +30,7 @@ let env;
  */
 export function start(script, files, environment) {
   env = environment;
+  if (Object.keys(options.classes ?? {}).length > 0) objects(); // before the script can change what it is made of
   for (const binding of options.bindings ?? []) env[binding.name] = makeBinding(binding);
   setEnv(environment);
   const failed = (error) => {
@@ -64,9 +64,9 @@ function makeBinding(binding) {
   if (binding.part !== undefined) return services[binding.part]().makeBinding(binding);
   switch (binding.type) {
     case "durable_object_namespace":
-      return makeNamespace(binding.ns);
+      return objects().makeNamespace(binding.ns);
     case "service":
-      return makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
+      return objects().makeService({ worker: binding.worker, entrypoint: binding.entrypoint, props: binding.props });
     case "assets":
       return assets().makeAssets();
     case "site":

@@ -1,13 +1,13 @@
 // The entrypoints of a script: what its exports are to an event.
 import { handlersContext } from "./context.js";
 import { WorkerEntrypoint, env, setExports } from "./modules.js";
-import { makeExports } from "./service.js";
+import objects from "part:./object/part.js";
 
 let exported = {};
 
 export function setEntrypoints(exports) {
   exported = exports;
-  setExports(makeExports(exports, isEntrypoint));
+  setExports(() => objects().makeExports(exports, isEntrypoint));
 }
 
 const isClass = (value) => typeof value === "function" && value.prototype instanceof WorkerEntrypoint;

@@ -4,7 +4,7 @@ import { compatibilityFlags, native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { needsEvent } from "../internal/startup.js";
 import { cacheContext, setExportsOf } from "./context.js";
-import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "./object/rpc.js";
+import objects from "part:./object/part.js";
 import email from "part:./email.js";
 import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
@@ -13,14 +13,20 @@ import sockets from "part:./sockets.js";
  * before the script has started, and be replaced for a while. */
 let environment = {};
 let loopback = {};
+let makeLoopback = null; // until somebody asks for it
 export function setEnv(value) {
   environment = value;
 }
-export function setExports(value) {
-  loopback = value;
+export function setExports(make) {
+  makeLoopback = make;
+}
+function ownExports() {
+  if (makeLoopback !== null) loopback = makeLoopback();
+  makeLoopback = null;
+  return loopback;
 }
 export const env = () => environment;
-setExportsOf(() => loopback);
+setExportsOf(ownExports);
 
 const mirror = (object, writing) => new Proxy(
   {},
@@ -157,7 +163,7 @@ export const modules = {
   },
   "cloudflare:workers": {
     env: mirror(currentEnv, writable(currentEnv)),
-    exports: mirror(() => imported.exports ?? loopback),
+    exports: mirror(() => imported.exports ?? ownExports()),
     cache: cacheContext,
     waitUntil,
     withEnv: (newEnv, callback) => withEnvAndExports(newEnv, KEEP, callback),
@@ -166,11 +172,21 @@ export const modules = {
     WorkerEntrypoint,
     DurableObject,
     WorkflowEntrypoint,
-    RpcTarget,
-    RpcStub,
-    RpcPromise,
-    RpcProperty,
-    ServiceStub,
+    get RpcTarget() {
+      return objects().RpcTarget;
+    },
+    get RpcStub() {
+      return objects().RpcStub;
+    },
+    get RpcPromise() {
+      return objects().RpcPromise;
+    },
+    get RpcProperty() {
+      return objects().RpcProperty;
+    },
+    get ServiceStub() {
+      return objects().ServiceStub;
+    },
     tracing,
   },
   "cloudflare:workflows": { NonRetryableError },
