@@ -47,6 +47,8 @@ export const enum Key { RSA = 1, P256 = 2, P384 = 3, P521 = 4, ED25519 = 5, X255
 export const enum Scheme { RSA_PKCS1 = 1, RSA_PSS = 2, ECDSA = 3, ED25519 = 4 }
 /** C: CN_CIPHER_ in crypto/cipher.h */
 export const enum Cipher { CBC = 1, CTR = 2, GCM = 3, KW = 4 }
+/** What nodeX509Ask() is asked. C: CN_CERTIFICATE_ in crypto/certificate.h */
+export const enum CertificateQuestion { HOST = 0, EMAIL = 1, IP = 2, ISSUED = 3, PRIVATE_KEY = 4, VERIFY = 5 }
 /** Operations of crypto(). C: OP_ for webcrypto.c */
 export const enum CryptoOp { DIGEST = 0, HMAC = 1, HMAC_VERIFY = 2, CIPHER = 3, HKDF = 4, PBKDF2 = 5, SIGN = 6, VERIFY = 7, RSA_OAEP = 8, AGREE = 9, GENERATE = 10, IMPORT_PKCS8 = 11, IMPORT_SPKI = 12, IMPORT_RAW = 13, EXPORT_RAW = 14, IMPORT_PARTS = 15, EXPORT_PARTS = 16 }
 /** What htmlNext() has found. C: CN_HTML_ in html/rewriter.h */
@@ -196,7 +198,7 @@ export interface Native {
 
   // node_x509.c
   nodeX509Read(bytes: Bytes): unknown[] | null;
-  nodeX509Ask(der: Bytes, question: number, about: string | Bytes, flags: number): boolean;
+  nodeX509Ask(der: Bytes, question: CertificateQuestion, about: string | Bytes, flags: number): boolean;
 
   // node_zlib.c
   zlibOpen(mode: number, windowBits: number, level: number, memLevel: number, strategy: number, dictionary?: Uint8Array): object;

@@ -1,120 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindings/node_crypto.c - what node:crypto needs beyond WebCrypto: any hash and cipher of
- * OpenSSL by name, fed piece by piece, and the key derivations over them.
+/* bindings/node_crypto.c - what node:crypto needs beyond Web Crypto: hashes and ciphers by name,
+ * fed piece by piece, and key derivations (crypto/hashing.h, crypto/ciphering.h, crypto/derive.h).
  *
- * A running hash or cipher is a JavaScript object that owns a struct state; its finalizer only
- * frees memory, so it may run on any thread. Failures that depend on the data (a wrong tag, bad
- * padding) are answers, not exceptions: a string says why. */
+ * A running hash or cipher is a handle. Failures that depend on the data (a wrong tag, bad padding)
+ * are answers, not exceptions: a string says why. */
 #include <limits.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/kdf.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "border/node_crypto.h"
-#include "crypto/crypto.h"
+#include "crypto/ciphering.h"
+#include "crypto/derive.h"
+#include "crypto/hashing.h"
+#include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
 #include "worker/runtime.h"
 
 #define UPDATE_MAX ((size_t)INT_MAX / 2)
-#define KEY_MAX (64u << 20) /* bytes that a derivation may give */
 
-struct state {
-    EVP_MD_CTX *hash;
-    EVP_PKEY *hmac_key; /* with `hash`: an HMAC */
-    EVP_CIPHER_CTX *cipher;
-    bool encrypts;
+struct hash_handle {
+    struct cn_js_handle base;
+    struct cn_hashing *hashing;
 };
 
-static void state_finalize(JSObjectRef object)
+struct cipher_handle {
+    struct cn_js_handle base;
+    struct cn_ciphering *ciphering;
+};
+
+static void hash_free(void *data)
 {
-    struct state *state = JSObjectGetPrivate(object);
-    if (!state)
-        return;
-    EVP_MD_CTX_free(state->hash);
-    EVP_PKEY_free(state->hmac_key);
-    EVP_CIPHER_CTX_free(state->cipher);
-    cn_free(state);
+    struct hash_handle *handle = data;
+    cn_hashing_free(handle->hashing);
+    cn_free(handle);
 }
 
-static JSClassRef state_class(void)
+static void cipher_free(void *data)
 {
-    static JSClassRef class;
-    JSClassRef found = __atomic_load_n(&class, __ATOMIC_ACQUIRE);
-    if (found)
-        return found;
-    JSClassDefinition definition = kJSClassDefinitionEmpty;
-    definition.className = "CryptoState";
-    definition.finalize = state_finalize;
-    JSClassRef made = JSClassCreate(&definition);
-    if (__atomic_compare_exchange_n(&class, &found, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return made;
-    JSClassRelease(made);
-    return found;
+    struct cipher_handle *handle = data;
+    cn_ciphering_free(handle->ciphering);
+    cn_free(handle);
 }
 
-static struct state *state_of(JSContextRef ctx, JSValueRef value)
+static const struct cn_js_handle_type hash_type = {.name = "hash", .free = hash_free};
+static const struct cn_js_handle_type cipher_type = {.name = "cipher", .free = cipher_free};
+
+/* The bytes of an argument. Taken after everything that may run a script (texts and numbers of
+ * other arguments): only then do they stay where they are. */
+static bool bytes_arg(JSContextRef ctx, JSValueRef value, struct cn_bytes *bytes)
 {
-    if (!JSValueIsObjectOfClass(ctx, value, state_class()))
-        return NULL;
-    return JSObjectGetPrivate((JSObjectRef)value);
+    uint8_t *data;
+    size_t size;
+    if (!cn_js_bytes(ctx, value, &data, &size) || size > UPDATE_MAX)
+        return false;
+    *bytes = (struct cn_bytes){data, size};
+    return true;
 }
 
-static JSValueRef reason(JSContextRef ctx)
+static JSValueRef hash_value(JSContextRef ctx, struct cn_hashing *hashing)
 {
-    unsigned long code = ERR_get_error();
-    char text[256] = "the operation failed";
-    const char *known = code ? ERR_reason_error_string(code) : NULL;
-    if (known)
-        snprintf(text, sizeof(text), "%s", known);
-    ERR_clear_error();
-    return cn_js_text_z(ctx, text);
+    struct hash_handle *handle = CN_NEW(struct hash_handle);
+    handle->hashing = hashing;
+    return cn_js_handle_make(ctx, &handle->base, &hash_type, 512);
 }
 
-/* The bytes of an argument; an absent one is empty. */
-static bool bytes_of(JSContextRef ctx, JSValueRef value, uint8_t **bytes, size_t *size)
+static struct cn_hashing *hash_arg(JSContextRef ctx, JSValueRef value)
 {
-    return cn_js_bytes(ctx, value, bytes, size) && *size <= UPDATE_MAX;
+    struct hash_handle *handle = cn_js_handle_find(ctx, value, &hash_type);
+    return handle ? handle->hashing : NULL;
+}
+
+static struct cn_ciphering *cipher_arg(JSContextRef ctx, JSValueRef value)
+{
+    struct cipher_handle *handle = cn_js_handle_find(ctx, value, &cipher_type);
+    return handle ? handle->ciphering : NULL;
 }
 
 /* nodeHash(name, hmacKey | undefined) -> state, or null if there is no such hash */
 static JSValueRef native_node_hash(CN_JS_NATIVE_ARGS)
 {
     char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
-    const EVP_MD *md = EVP_get_digestbyname(name);
+    struct cn_bytes key;
+    bool is_hmac = bytes_arg(ctx, cn_js_arg(1), &key);
+    struct cn_hashing *hashing = cn_hashing_new(name, is_hmac ? &key : NULL);
     cn_free(name);
-    struct state *state = CN_NEW(struct state);
-    state->hash = EVP_MD_CTX_new();
-    bool good = md != NULL;
-    uint8_t *key;
-    size_t key_size;
-    if (good && bytes_of(ctx, cn_js_arg(1), &key, &key_size)) {
-        state->hmac_key = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, key, key_size);
-        good = state->hmac_key &&
-               EVP_DigestSignInit(state->hash, NULL, md, NULL, state->hmac_key) == 1;
-    } else if (good) {
-        good = EVP_DigestInit_ex(state->hash, md, NULL) == 1;
-    }
-    JSObjectRef object = JSObjectMake(ctx, state_class(), state);
-    ERR_clear_error();
-    return good ? object : JSValueMakeNull(ctx);
+    return hashing ? hash_value(ctx, hashing) : JSValueMakeNull(ctx);
 }
 
 /* nodeHashUpdate(state, bytes) */
 static JSValueRef native_node_hash_update(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
-    uint8_t *bytes;
-    size_t size;
-    if (!state || !bytes_of(ctx, cn_js_arg(1), &bytes, &size))
+    struct cn_hashing *hashing = hash_arg(ctx, cn_js_arg(0));
+    struct cn_bytes bytes;
+    if (!hashing || !bytes_arg(ctx, cn_js_arg(1), &bytes))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeHashUpdate: wrong arguments");
-    int rc = state->hmac_key ? EVP_DigestSignUpdate(state->hash, bytes, size)
-                             : EVP_DigestUpdate(state->hash, bytes, size);
-    if (rc != 1)
+    if (cn_hashing_update(hashing, bytes, NULL) < 0)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "The hash failed");
     return JSValueMakeUndefined(ctx);
 }
@@ -122,69 +103,45 @@ static JSValueRef native_node_hash_update(CN_JS_NATIVE_ARGS)
 /* nodeHashFinal(state, length | 0) -> bytes; a length only for hashes that have any (SHAKE) */
 static JSValueRef native_node_hash_final(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
+    struct cn_hashing *hashing = hash_arg(ctx, cn_js_arg(0));
     double wanted = cn_js_to_number(ctx, cn_js_arg(1));
-    if (!state || !(wanted >= 0 && wanted <= KEY_MAX))
+    if (!hashing || !(wanted >= 0 && wanted <= CN_CRYPTO_DERIVED_MAX))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeHashFinal: wrong arguments");
-    if (wanted > 0 && !state->hmac_key) {
-        uint8_t *out = cn_alloc((size_t)wanted);
-        if (EVP_DigestFinalXOF(state->hash, out, (size_t)wanted) != 1) {
-            cn_free(out);
-            ERR_clear_error();
-            return cn_js_throw(ctx, exception, CN_JS_ERROR, "Unsupported state or length");
-        }
-        return cn_js_uint8array_take(ctx, out, (size_t)wanted);
-    }
-    uint8_t out[EVP_MAX_MD_SIZE];
-    size_t size = sizeof(out);
-    unsigned size_32 = 0;
-    int rc = state->hmac_key ? EVP_DigestSignFinal(state->hash, out, &size)
-                             : EVP_DigestFinal_ex(state->hash, out, &size_32);
-    if (rc != 1)
-        return cn_js_throw(ctx, exception, CN_JS_ERROR, "The hash failed");
-    return cn_js_uint8array(ctx, out, state->hmac_key ? size : size_32);
+    struct cn_buf out = {0};
+    int rc = cn_hashing_finish(hashing, (size_t)wanted, &out, NULL);
+    if (rc == 0)
+        return cn_js_uint8array_take_buf(ctx, &out);
+    cn_buf_fini(&out);
+    return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s",
+                       rc == CN_EUNSUPPORTED ? "Unsupported state or length" : "The hash failed");
 }
 
 /* nodeHashCopy(state) -> state */
 static JSValueRef native_node_hash_copy(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
-    if (!state || state->hmac_key)
+    struct cn_hashing *hashing = hash_arg(ctx, cn_js_arg(0));
+    if (!hashing)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeHashCopy: not a hash");
-    struct state *copy = CN_NEW(struct state);
-    copy->hash = EVP_MD_CTX_new();
-    JSObjectRef object = JSObjectMake(ctx, state_class(), copy);
-    if (EVP_MD_CTX_copy_ex(copy->hash, state->hash) != 1)
+    struct cn_hashing *copy = cn_hashing_copy(hashing);
+    if (!copy)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "Digest already called");
-    return object;
-}
-
-static int mode_of(const EVP_CIPHER *cipher)
-{
-    return EVP_CIPHER_get_mode(cipher);
-}
-
-/* Ciphers whose modes need calls that nodeCipher() does not make. */
-static bool is_supported(const EVP_CIPHER *cipher)
-{
-    int mode = mode_of(cipher);
-    return mode != EVP_CIPH_WRAP_MODE && mode != EVP_CIPH_XTS_MODE && mode != EVP_CIPH_CCM_MODE &&
-           mode != EVP_CIPH_SIV_MODE && mode != EVP_CIPH_OCB_MODE;
+    return hash_value(ctx, copy);
 }
 
 /* nodeCipherInfo(name) -> [key length, iv length, block size, is AEAD], or null */
 static JSValueRef native_node_cipher_info(CN_JS_NATIVE_ARGS)
 {
     char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
-    const EVP_CIPHER *cipher = EVP_get_cipherbyname(name);
+    struct cn_ciphering_info info;
+    bool found = cn_ciphering_find(name, &info);
     cn_free(name);
-    if (!cipher || !is_supported(cipher))
+    if (!found)
         return JSValueMakeNull(ctx);
     JSValueRef items[4] = {
-        JSValueMakeNumber(ctx, EVP_CIPHER_get_key_length(cipher)),
-        JSValueMakeNumber(ctx, EVP_CIPHER_get_iv_length(cipher)),
-        JSValueMakeNumber(ctx, EVP_CIPHER_get_block_size(cipher)),
-        JSValueMakeBoolean(ctx, (EVP_CIPHER_get_flags(cipher) & EVP_CIPH_FLAG_AEAD_CIPHER) != 0),
+        JSValueMakeNumber(ctx, (double)info.key_size),
+        JSValueMakeNumber(ctx, (double)info.iv_size),
+        JSValueMakeNumber(ctx, (double)info.block_size),
+        JSValueMakeBoolean(ctx, info.is_aead),
     };
     return JSObjectMakeArray(ctx, 4, items, exception);
 }
@@ -192,168 +149,142 @@ static JSValueRef native_node_cipher_info(CN_JS_NATIVE_ARGS)
 /* nodeCipher(name, encrypts, key, iv, padding) -> state, or a string that says what is wrong */
 static JSValueRef native_node_cipher(CN_JS_NATIVE_ARGS)
 {
+    struct cn_ciphering_params params = {.encrypts = JSValueToBoolean(ctx, cn_js_arg(1)),
+                                         .pads = JSValueToBoolean(ctx, cn_js_arg(4))};
     char *name = cn_js_to_text(ctx, cn_js_arg(0), NULL);
-    const EVP_CIPHER *cipher = EVP_get_cipherbyname(name);
-    cn_free(name);
-    uint8_t *key, *iv;
-    size_t key_size, iv_size;
-    if (!cipher || !is_supported(cipher))
-        return cn_js_text_z(ctx, "Unknown cipher");
-    if (!bytes_of(ctx, cn_js_arg(2), &key, &key_size) ||
-        !bytes_of(ctx, cn_js_arg(3), &iv, &iv_size))
+    params.name = name;
+    if (!bytes_arg(ctx, cn_js_arg(2), &params.key) || !bytes_arg(ctx, cn_js_arg(3), &params.iv)) {
+        cn_free(name);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeCipher: not a buffer");
-    if (key_size != (size_t)EVP_CIPHER_get_key_length(cipher))
-        return cn_js_text_z(ctx, "Invalid key length");
-    bool aead = (EVP_CIPHER_get_flags(cipher) & EVP_CIPH_FLAG_AEAD_CIPHER) != 0;
-    if (aead ? iv_size == 0 || iv_size > 1024 : iv_size != (size_t)EVP_CIPHER_get_iv_length(cipher))
-        return cn_js_text_z(ctx, "Invalid initialization vector");
-    struct state *state = CN_NEW(struct state);
-    state->cipher = EVP_CIPHER_CTX_new();
-    state->encrypts = JSValueToBoolean(ctx, cn_js_arg(1));
-    JSObjectRef object = JSObjectMake(ctx, state_class(), state);
-    bool good = EVP_CipherInit_ex(state->cipher, cipher, NULL, NULL, NULL, state->encrypts) == 1 &&
-                (!aead || EVP_CIPHER_CTX_ctrl(state->cipher, EVP_CTRL_AEAD_SET_IVLEN, (int)iv_size,
-                                              NULL) == 1) &&
-                EVP_CipherInit_ex(state->cipher, NULL, NULL, key, iv, state->encrypts) == 1;
-    if (!good)
-        return reason(ctx);
-    EVP_CIPHER_CTX_set_padding(state->cipher, JSValueToBoolean(ctx, cn_js_arg(4)));
-    return object;
+    }
+    struct cipher_handle *handle = CN_NEW(struct cipher_handle);
+    struct cn_err err;
+    int rc = cn_ciphering_new(&params, &handle->ciphering, &err);
+    cn_free(name);
+    if (rc == 0)
+        return cn_js_handle_make(ctx, &handle->base, &cipher_type, 1024);
+    cn_free(handle);
+    return cn_js_text_z(ctx, err.text);
 }
 
 /* nodeCipherUpdate(state, bytes, isAdditionalData) -> bytes (none for additional data) */
 static JSValueRef native_node_cipher_update(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
-    uint8_t *bytes;
-    size_t size;
-    if (!state || !state->cipher || !bytes_of(ctx, cn_js_arg(1), &bytes, &size))
+    struct cn_ciphering *ciphering = cipher_arg(ctx, cn_js_arg(0));
+    struct cn_bytes bytes;
+    if (!ciphering || !bytes_arg(ctx, cn_js_arg(1), &bytes))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeCipherUpdate: wrong arguments");
-    bool additional = JSValueToBoolean(ctx, cn_js_arg(2));
-    uint8_t *out = additional ? NULL : cn_alloc(size + EVP_MAX_BLOCK_LENGTH);
-    int made = 0;
-    if (EVP_CipherUpdate(state->cipher, out, &made, bytes, (int)size) != 1) {
-        cn_free(out);
-        ERR_clear_error();
+    bool covers = JSValueToBoolean(ctx, cn_js_arg(2));
+    struct cn_buf out = {0};
+    if ((covers ? cn_ciphering_cover(ciphering, bytes, NULL)
+                : cn_ciphering_update(ciphering, bytes, &out, NULL)) < 0) {
+        cn_buf_fini(&out);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "Trying to add data in unsupported state");
     }
-    return additional ? JSValueMakeUndefined(ctx) : cn_js_uint8array_take(ctx, out, (size_t)made);
+    return covers ? JSValueMakeUndefined(ctx) : cn_js_uint8array_take_buf(ctx, &out);
 }
 
 /* nodeCipherFinal(state) -> bytes, or a string that says why it failed */
 static JSValueRef native_node_cipher_final(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
-    if (!state || !state->cipher)
+    struct cn_ciphering *ciphering = cipher_arg(ctx, cn_js_arg(0));
+    if (!ciphering)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeCipherFinal: wrong arguments");
-    uint8_t out[EVP_MAX_BLOCK_LENGTH];
-    int made = 0;
-    if (EVP_CipherFinal_ex(state->cipher, out, &made) != 1)
-        return reason(ctx);
-    return cn_js_uint8array(ctx, out, (size_t)made);
+    struct cn_buf out = {0};
+    struct cn_err err;
+    if (cn_ciphering_finish(ciphering, &out, &err) < 0)
+        return cn_js_text_z(ctx, err.text);
+    return cn_js_uint8array_take_buf(ctx, &out);
 }
 
 /* nodeCipherTag(state, tag | length): sets the tag to verify, or gives the one that was made */
 static JSValueRef native_node_cipher_tag(CN_JS_NATIVE_ARGS)
 {
-    struct state *state = state_of(ctx, cn_js_arg(0));
-    if (!state || !state->cipher)
+    struct cn_ciphering *ciphering = cipher_arg(ctx, cn_js_arg(0));
+    if (!ciphering)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeCipherTag: wrong arguments");
-    uint8_t *tag;
-    size_t size;
-    if (bytes_of(ctx, cn_js_arg(1), &tag, &size)) {
-        if (size < 4 || size > 16 ||
-            EVP_CIPHER_CTX_ctrl(state->cipher, EVP_CTRL_AEAD_SET_TAG, (int)size, tag) != 1)
+    struct cn_bytes tag;
+    if (bytes_arg(ctx, cn_js_arg(1), &tag)) {
+        if (cn_ciphering_set_tag(ciphering, tag, NULL) < 0)
             return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR,
-                               "Invalid authentication tag length: %zu", size);
+                               "Invalid authentication tag length: %zu", tag.size);
         return JSValueMakeUndefined(ctx);
     }
     double length = cn_js_to_number(ctx, cn_js_arg(1));
-    uint8_t out[16];
-    if (!(length >= 4 && length <= 16) ||
-        EVP_CIPHER_CTX_ctrl(state->cipher, EVP_CTRL_AEAD_GET_TAG, (int)length, out) != 1)
+    struct cn_buf out = {0};
+    if (!(length >= 0 && length <= CN_CIPHERING_TAG_MAX) ||
+        cn_ciphering_get_tag(ciphering, (size_t)length, &out, NULL) < 0)
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "Invalid state for operation getAuthTag");
-    return cn_js_uint8array(ctx, out, (size_t)length);
+    return cn_js_uint8array_take_buf(ctx, &out);
 }
 
 /* Derivations: off the lane, or at once. */
 
 struct derivation {
     struct cn_js_work work; /* first */
-    uint8_t *password, *salt, *out;
-    size_t password_size, salt_size, out_size;
-    const EVP_MD *md; /* PBKDF2; NULL: scrypt */
-    uint64_t cost, block_size, parallelization, memory_max;
-    bool failed;
+    struct cn_crypto_derivation asked;
+    char *hash; /* owned, as are these: what `asked` points to */
+    uint8_t *password, *salt;
+    struct cn_buf out;
+    int rc;
 };
 
 static void derivation_run(struct cn_js_work *work)
 {
     struct derivation *d = (struct derivation *)work;
-    int rc;
-    if (d->md)
-        rc = PKCS5_PBKDF2_HMAC((const char *)d->password, (int)d->password_size, d->salt,
-                               (int)d->salt_size, (int)d->cost, d->md, (int)d->out_size, d->out);
-    else
-        rc = EVP_PBE_scrypt((const char *)d->password, d->password_size, d->salt, d->salt_size,
-                            d->cost, d->block_size, d->parallelization, d->memory_max, d->out,
-                            d->out_size);
-    d->failed = rc != 1;
-    ERR_clear_error();
+    d->rc = cn_crypto_derive(&d->asked, &d->out, NULL);
 }
 
 static JSValueRef derivation_finish(struct cn_js_work *work, JSContextRef ctx,
                                     JSValueRef *exception)
 {
     struct derivation *d = (struct derivation *)work;
-    OPENSSL_cleanse(d->password, d->password_size);
+    cn_crypto_wipe(d->password, d->asked.password.size);
     cn_free(d->password);
     cn_free(d->salt);
-    if (!ctx || d->failed) {
-        cn_free(d->out);
-        return ctx ? cn_js_throw(ctx, exception, CN_JS_ERROR, "Invalid scrypt params") : NULL;
-    }
-    return cn_js_uint8array_take(ctx, d->out, d->out_size);
+    cn_free(d->hash);
+    if (ctx && d->rc == 0)
+        return cn_js_uint8array_take_buf(ctx, &d->out);
+    cn_buf_fini(&d->out);
+    return ctx ? cn_js_throw(ctx, exception, CN_JS_ERROR, "Invalid scrypt params") : NULL;
 }
 
 /* nodeDerive(background, hash | null, password, salt, size, cost, r, p, memory) -> bytes or a
  * promise of them; with a hash PBKDF2 with `cost` iterations, otherwise scrypt */
 static JSValueRef native_node_derive(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *password, *salt;
-    size_t password_size, salt_size;
     double numbers[5];
     for (size_t i = 0; i < 5; i++) {
         numbers[i] = cn_js_to_number(ctx, cn_js_arg(4 + i));
         if (!(numbers[i] >= 0 && numbers[i] <= 9007199254740992.0))
             return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "nodeDerive: wrong number");
     }
-    const EVP_MD *md = NULL;
-    if (!JSValueIsNull(ctx, cn_js_arg(1))) {
-        char *name = cn_js_to_text(ctx, cn_js_arg(1), NULL);
-        md = EVP_get_digestbyname(name);
-        cn_free(name);
-        if (!md || numbers[1] < 1 || numbers[1] > INT_MAX)
-            return JSValueMakeNull(ctx);
+    char *hash = JSValueIsNull(ctx, cn_js_arg(1)) ? NULL : cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    if (hash && (!cn_crypto_derive_knows(hash) || numbers[1] < 1 || numbers[1] > INT_MAX)) {
+        cn_free(hash);
+        return JSValueMakeNull(ctx);
     }
-    if (numbers[0] > KEY_MAX || !bytes_of(ctx, cn_js_arg(2), &password, &password_size) ||
-        !bytes_of(ctx, cn_js_arg(3), &salt, &salt_size))
+    struct cn_bytes password, salt;
+    if (numbers[0] > CN_CRYPTO_DERIVED_MAX || !bytes_arg(ctx, cn_js_arg(2), &password) ||
+        !bytes_arg(ctx, cn_js_arg(3), &salt)) {
+        cn_free(hash);
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "nodeDerive: wrong arguments");
+    }
     struct derivation *d = CN_NEW(struct derivation);
     d->work.run = derivation_run;
     d->work.finish = derivation_finish;
-    d->password = cn_memdup(password, password_size);
-    d->password_size = password_size;
-    d->salt = cn_memdup(salt, salt_size);
-    d->salt_size = salt_size;
-    d->out_size = (size_t)numbers[0];
-    d->out = cn_alloc(d->out_size + 1);
-    d->md = md;
-    d->cost = (uint64_t)numbers[1];
-    d->work.slow = md && d->cost > CN_CRYPTO_PBKDF2_FAST_ROUNDS;
-    d->block_size = (uint64_t)numbers[2];
-    d->parallelization = (uint64_t)numbers[3];
-    d->memory_max = (uint64_t)numbers[4];
+    d->hash = hash;
+    d->password = cn_memdup(password.data, password.size);
+    d->salt = cn_memdup(salt.data, salt.size);
+    d->asked = (struct cn_crypto_derivation){.hash = hash,
+                                             .password = {d->password, password.size},
+                                             .salt = {d->salt, salt.size},
+                                             .size = (size_t)numbers[0],
+                                             .cost = (uint64_t)numbers[1],
+                                             .block_size = (uint64_t)numbers[2],
+                                             .parallelization = (uint64_t)numbers[3],
+                                             .memory_max = (uint64_t)numbers[4]};
+    d->work.slow = hash && d->asked.cost > CN_CRYPTO_PBKDF2_FAST_ROUNDS;
     if (JSValueToBoolean(ctx, cn_js_arg(0)))
         return cn_js_work_start(cn_js_context_of(ctx), cn_runtime_of(ctx)->loop, &d->work);
     derivation_run(&d->work);
@@ -362,21 +293,14 @@ static JSValueRef native_node_derive(CN_JS_NATIVE_ARGS)
     return value;
 }
 
-static void add_name(const OBJ_NAME *name, void *data)
-{
-    struct cn_buf *names = data;
-    if (names->size)
-        cn_buf_append_byte(names, ' ');
-    cn_buf_append_str(names, name->name);
-}
-
 /* nodeCryptoNames(ciphers) -> names of hashes or ciphers, separated by blanks */
 static JSValueRef native_node_crypto_names(CN_JS_NATIVE_ARGS)
 {
     struct cn_buf names = {0};
-    OBJ_NAME_do_all_sorted(JSValueToBoolean(ctx, cn_js_arg(0)) ? OBJ_NAME_TYPE_CIPHER_METH
-                                                               : OBJ_NAME_TYPE_MD_METH,
-                           add_name, &names);
+    if (JSValueToBoolean(ctx, cn_js_arg(0)))
+        cn_ciphering_names(&names);
+    else
+        cn_hashing_names(&names);
     JSValueRef value = cn_js_text(ctx, cn_buf_text(&names), names.size);
     cn_buf_fini(&names);
     return value;

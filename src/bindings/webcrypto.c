@@ -193,13 +193,6 @@ static bool is_slow(size_t operation, const uint32_t n[])
            (operation == OP_PBKDF2 && n[2] > CN_CRYPTO_PBKDF2_FAST_ROUNDS);
 }
 
-static JSValueRef bytes_value(JSContextRef ctx, struct cn_buf *buf)
-{
-    size_t size = buf->size;
-    uint8_t *bytes = cn_buf_take(buf);
-    return cn_js_uint8array_take(ctx, bytes ? bytes : cn_alloc(1), size);
-}
-
 /* The job's result as a value; its buffers are used up. */
 static JSValueRef job_result(struct job *job, JSContextRef ctx)
 {
@@ -209,9 +202,10 @@ static JSValueRef job_result(struct job *job, JSContextRef ctx)
     case RESULT_BOOLEAN:
         return JSValueMakeBoolean(ctx, job->rc > 0);
     case RESULT_BYTES:
-        return bytes_value(ctx, &job->out[0]);
+        return cn_js_uint8array_take_buf(ctx, &job->out[0]);
     case RESULT_PAIR: {
-        JSValueRef pair[2] = {bytes_value(ctx, &job->out[0]), bytes_value(ctx, &job->out[1])};
+        JSValueRef pair[2] = {cn_js_uint8array_take_buf(ctx, &job->out[0]),
+                              cn_js_uint8array_take_buf(ctx, &job->out[1])};
         return JSObjectMakeArray(ctx, 2, pair, NULL);
     }
     }
@@ -361,7 +355,7 @@ static JSValueRef native_digest_finish(CN_JS_NATIVE_ARGS)
     if (!state)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "digestFinish: not a state");
     cn_crypto_digest_finish(state, &out);
-    return bytes_value(ctx, &out);
+    return cn_js_uint8array_take_buf(ctx, &out);
 }
 
 /* timingSafeEqual(a, b) -> boolean */

@@ -2,8 +2,10 @@
 /* crypto/crypto.h - the room of cryptography: digests, ciphers, keys, signatures, derivation and
  * certificates on plain bytes, by OpenSSL.
  *
- * Nothing here knows JavaScript: the prelude does the specification (names, usages, errors), and
- * the bindings carry bytes between the two.
+ * What Web Crypto does is in digest.h, cipher.h, derive.h, key.h, jwk.h, sign.h, rsa.h and agree.h;
+ * what node:crypto does besides, with whatever OpenSSL knows by a name, in hashing.h, ciphering.h,
+ * anykey.h, number.h, curve.h and certificate.h. Nothing here knows JavaScript: the prelude does
+ * the specification (names, usages, errors), and the bindings carry bytes between the two.
  *
  * C1  A key is its bytes: raw for secrets, DER for the others (PKCS #8 for private,
  *     SubjectPublicKeyInfo for public keys). So a key has no native state, can be cloned and stored

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crypto/derive.h"
 
+#include <limits.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -69,5 +71,39 @@ int cn_crypto_pbkdf2(enum cn_crypto_hash hash, struct cn_bytes password, struct 
                            (int)size, at))
         return cn_crypto_fail(err, CN_EPROTOCOL, "PBKDF2 failed");
     out->size += size;
+    return 0;
+}
+
+bool cn_crypto_derive_knows(const char *hash)
+{
+    return EVP_get_digestbyname(hash) != NULL;
+}
+
+static bool pbkdf2_named(const struct cn_crypto_derivation *d, const EVP_MD *md, uint8_t *at)
+{
+    return d->cost >= 1 && d->cost <= INT_MAX && d->password.size <= INT_MAX &&
+           d->salt.size <= INT_MAX && d->size <= INT_MAX &&
+           PKCS5_PBKDF2_HMAC((const char *)d->password.data, (int)d->password.size, d->salt.data,
+                             (int)d->salt.size, (int)d->cost, md, (int)d->size, at) == 1;
+}
+
+int cn_crypto_derive(const struct cn_crypto_derivation *d, struct cn_buf *out, struct cn_err *err)
+{
+    const EVP_MD *md = d->hash ? EVP_get_digestbyname(d->hash) : NULL;
+    if (d->hash && !md)
+        return cn_crypto_no_hash(err);
+    if (d->size > CN_CRYPTO_DERIVED_MAX)
+        return cn_err_set(err, CN_EINVALID, "more than %u bytes", CN_CRYPTO_DERIVED_MAX);
+    uint8_t *at = cn_crypto_room(out, d->size + 1);
+    if (!at)
+        return cn_crypto_no_room(err);
+    bool good = md ? pbkdf2_named(d, md, at)
+                   : EVP_PBE_scrypt((const char *)d->password.data, d->password.size, d->salt.data,
+                                    d->salt.size, d->cost, d->block_size, d->parallelization,
+                                    d->memory_max, at, d->size) == 1;
+    if (!good)
+        return cn_crypto_fail(err, CN_EPROTOCOL, "the derivation failed");
+    ERR_clear_error();
+    out->size += d->size;
     return 0;
 }

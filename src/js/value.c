@@ -253,6 +253,13 @@ JSValueRef cn_js_uint8array_take(JSContextRef ctx, void *bytes, size_t size)
                                                  release_bytes, NULL, NULL);
 }
 
+JSValueRef cn_js_uint8array_take_buf(JSContextRef ctx, struct cn_buf *buf)
+{
+    size_t size = buf->size;
+    uint8_t *bytes = cn_buf_take(buf);
+    return cn_js_uint8array_take(ctx, bytes ? bytes : cn_alloc(1), size);
+}
+
 JSValueRef cn_js_arraybuffer_take(JSContextRef ctx, void *bytes, size_t size)
 {
     cn_js_alloc_lent(bytes, size);

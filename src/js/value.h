@@ -63,6 +63,8 @@ JSValueRef cn_js_utf16(JSContextRef ctx, const uint16_t *units, size_t count);
 JSValueRef cn_js_uint8array(JSContextRef ctx, const void *bytes, size_t size);
 /* A Uint8Array or ArrayBuffer that takes over malloc'ed `bytes`. */
 JSValueRef cn_js_uint8array_take(JSContextRef ctx, void *bytes, size_t size);
+/* A Uint8Array that takes over what is in `buf`, which may be nothing; `buf` becomes empty. */
+JSValueRef cn_js_uint8array_take_buf(JSContextRef ctx, struct cn_buf *buf);
 JSValueRef cn_js_arraybuffer_take(JSContextRef ctx, void *bytes, size_t size);
 
 /* Undefined if there is none, its getter threw, or `object` is none. */

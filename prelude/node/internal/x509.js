@@ -1,10 +1,9 @@
 // X509Certificate of node:crypto: https://nodejs.org/api/crypto.html#class-x509certificate
 import { invalidArgType, invalidArgValue, validateString } from "./errors.js";
+import { CertificateQuestion } from "../../../src/bindings/border.ts";
 import { native } from "./internals.js";
 import { asBuffer, bytesOf, createPublicKey, derOf, KeyObject } from "./keys.js";
 
-// enum question of src/bindings/node_x509.c
-const ASK = { host: 0, email: 1, ip: 2, issued: 3, privateKey: 4, verify: 5 };
 // X509_CHECK_FLAG_* of OpenSSL
 const FLAGS = { subjectAlways: 1, noWildcards: 2, noPartialWildcards: 4, multiLabelWildcards: 8, singleLabelSubdomains: 16, subjectNever: 32 };
 
@@ -103,27 +102,27 @@ export class X509Certificate {
   }
   checkHost(name, options = {}) {
     validateString(name, "name");
-    return native.nodeX509Ask(this.#der, ASK.host, name, checkFlags(options)) ? name : undefined;
+    return native.nodeX509Ask(this.#der, CertificateQuestion.HOST, name, checkFlags(options)) ? name : undefined;
   }
   checkEmail(email, options = {}) {
     validateString(email, "email");
-    return native.nodeX509Ask(this.#der, ASK.email, email, checkFlags(options)) ? email : undefined;
+    return native.nodeX509Ask(this.#der, CertificateQuestion.EMAIL, email, checkFlags(options)) ? email : undefined;
   }
   checkIP(ip) {
     validateString(ip, "ip");
-    return native.nodeX509Ask(this.#der, ASK.ip, ip, 0) ? ip : undefined;
+    return native.nodeX509Ask(this.#der, CertificateQuestion.IP, ip, 0) ? ip : undefined;
   }
   checkIssued(other) {
     if (!(other instanceof X509Certificate)) throw invalidArgType("otherCert", "an instance of X509Certificate", other);
-    return native.nodeX509Ask(this.#der, ASK.issued, other.#der, 0);
+    return native.nodeX509Ask(this.#der, CertificateQuestion.ISSUED, other.#der, 0);
   }
   checkPrivateKey(key) {
     if (!(key instanceof KeyObject) || key.type !== "private") throw invalidArgType("pkey", "a private KeyObject", key);
-    return native.nodeX509Ask(this.#der, ASK.privateKey, derOf(key), 0);
+    return native.nodeX509Ask(this.#der, CertificateQuestion.PRIVATE_KEY, derOf(key), 0);
   }
   verify(key) {
     if (!(key instanceof KeyObject) || key.type !== "public") throw invalidArgType("pkey", "a public KeyObject", key);
-    return native.nodeX509Ask(this.#der, ASK.verify, derOf(key), 0);
+    return native.nodeX509Ask(this.#der, CertificateQuestion.VERIFY, derOf(key), 0);
   }
   toString() {
     return `-----BEGIN CERTIFICATE-----\n${asBuffer(this.#der).toString("base64").match(/.{1,64}/g).join("\n")}\n-----END CERTIFICATE-----\n`;
