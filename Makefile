@@ -321,7 +321,7 @@ stress-libraries: setup $(B)/cairn ## popular libraries at module level, shared 
 	@CAIRN=$(abspath $(B)/cairn) node test/stress/libraries.mjs
 
 unit: $(UNIT_BINS) ## build and run the C unit tests
-	@TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) tools/run-tests $(UNIT_BINS)
+	@TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) LSAN_OPTIONS=suppressions=$(abspath test/lib/lsan.supp) tools/run-tests $(UNIT_BINS)
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800

@@ -143,8 +143,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
-  "js/engine/describe.c": ["integration/cli/engine.test.mjs"],
-  "js/engine/dates.c": ["integration/cli/engine.test.mjs"],
   "server/service_config.c": ["integration/projects/bindings.test.mjs"],
   "admin/admin.c": ["integration/admin/listener.test.mjs"],
   "admin/control_sql.c": ["integration/admin/security.test.mjs"],
@@ -156,16 +154,6 @@ const OWED = {
   "cli/recording.c": ["integration/cli/replay.test.mjs", "fuzz/fuzz_recording.c"],
   "html/selector.c": ["conformance/web/html-rewriter.test.js", "fuzz/fuzz_html.c"],
   "html/tokenizer.c": ["conformance/web/html-rewriter.test.js", "fuzz/fuzz_html.c"],
-  "js/engine/clock.c": ["integration/cli/engine.test.mjs"],
-  "js/engine/lock.c": ["integration/cli/engine.test.mjs"],
-  "js/engine/memory.c": ["integration/cli/engine.test.mjs"],
-  "js/engine/names.c": ["integration/security/cpu.test.mjs"],
-  "js/engine/stacks.c": ["integration/serve/stacks.test.mjs"],
-  "js/engine/stop.c": ["integration/security/cpu.test.mjs"],
-  "js/engine/string8.c": ["integration/cli/engine.test.mjs"],
-  "js/handle.c": ["integration/objects/stale.test.mjs"],
-  "js/vm.c": ["integration/serve/limits.test.mjs"],
-  "js/work.c": ["integration/serve/handlers.test.mjs"],
   "server/adminconf.c": ["integration/admin/listener.test.mjs"],
   "server/build_command.c": ["integration/projects/build-command.test.mjs"],
   "server/bundle.c": ["integration/cli/bundle.test.mjs"],

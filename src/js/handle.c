@@ -33,7 +33,8 @@ JSValueRef cn_js_handle_make(JSContextRef ctx, struct cn_js_handle *handle,
 
 void *cn_js_handle_find(JSContextRef ctx, JSValueRef value, const struct cn_js_handle_type *type)
 {
-    if (!handle_class || !JSValueIsObjectOfClass(ctx, value, handle_class))
+    pthread_once(&handle_class_once, make_class);          /* another thread may be making it */
+    if (!JSValueIsObjectOfClass(ctx, value, handle_class)) /* N2 */
         return NULL;
     struct cn_js_handle *handle = JSObjectGetPrivate((JSObjectRef)value);
     return handle && handle->type == type ? handle : NULL;

@@ -3,8 +3,10 @@
  *
  * For native state whose end is the collector's to decide: a compressor, a
  * parser. The prelude holds the object in a field and gives it back to native
- * functions. The struct is freed when the object is collected, or its context
- * goes.
+ * functions.
+ *
+ * N1  The struct is freed once: when the object is collected, or its VM goes.
+ * N2  Only a handle of the very type gives its struct: whatever else a script passes is none.
  *
  * Threads: `free` runs on any thread, the engine's collector among them. It
  *          releases memory and does nothing else; what is shared with work on

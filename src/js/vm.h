@@ -139,7 +139,8 @@ struct cn_js_vm {
     struct cn_js_nested *nested;  /* what innermost ones have put aside; NULL: nothing */
     /* Of the next turn: set by whoever begins one. In a turn cn_js_cause() knows it. */
     struct cn_js_cause cause;
-    void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks); /* if it has a trace */
+    /* For each stretch of a turn that has a trace; set by whoever gives turns one. */
+    void (*on_turn_cost)(void *data, uint64_t trace, uint64_t ticks);
     /* Called when the outermost turn ends, its microtasks drained. May be NULL. */
     void (*on_turn_end)(void *data);
     void *data; /* the owner's */

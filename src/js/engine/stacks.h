@@ -17,8 +17,10 @@
  * T1  The function is called once for an error, at the first look at one of the four properties, or
  *     at all names, or after one of the four was first written or deleted.
  * T2  What the engine remembers of a place in the program (its inline caches) is never made from
- * the first writing or deleting: the engine itself makes the properties inside of those, and
- * forbids it. T3  What the function throws is dropped: the engine's form stays.
+ *     the first writing or deleting: the engine itself makes the properties inside of those, and
+ *     forbids it.
+ *
+ * T3  What the function throws is dropped: the engine's form stays.
  *
  * Threads: the VM's; the engine's other threads only read the table, whose entries change at once.
  */

@@ -536,5 +536,6 @@ TEST(object_socket, are_counted)
     world.lane.hibernated_count--;
     CHECK_ASSERTS("lane->hibernated_count == asleep", check, &world);
     world.lane.hibernated_count++;
+    hang_up(&a);
     world_close(&world);
 }
