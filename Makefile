@@ -374,6 +374,10 @@ install: all ## install below PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)
 	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
 	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
+	@install -d $(DESTDIR)$(PREFIX)/include $(SHAREDIR)/pkgconfig
+	@install -m 644 include/cairn.h $(DESTDIR)$(PREFIX)/include/cairn.h
+	@printf 'prefix=%s\nName: cairn\nDescription: Durable Objects in C, for modules of the cairn server\nVersion: %s\nCflags: -I$${prefix}/include\n' \
+	  $(PREFIX) $(VERSION) >$(SHAREDIR)/pkgconfig/cairn.pc
 	@rm -rf $(LIBDIR)/node_modules/*
 	@install -d $(BUNDLER_PACKAGES:%=$(LIBDIR)/node_modules/%)
 	@for p in $(BUNDLER_PACKAGES); do cp -R node_modules/$$p/. $(LIBDIR)/node_modules/$$p/; done
@@ -388,6 +392,7 @@ install: all ## install below PREFIX (/usr/local)
 uninstall: ## remove what install put below PREFIX; data directories stay
 	@rm -f $(DESTDIR)$(PREFIX)/bin/cairn $(SHAREDIR)/man/man1/cairn.1 $(SHAREDIR)/man/man1/cairn-*.1 \
 	  $(SHAREDIR)/bash-completion/completions/cairn $(SHAREDIR)/zsh/site-functions/_cairn $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
+	@rm -f $(DESTDIR)$(PREFIX)/include/cairn.h $(SHAREDIR)/pkgconfig/cairn.pc
 	@rm -rf $(LIBDIR)
 	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
 

@@ -27,20 +27,26 @@ static struct cn_instance *instance_of(JSContextRef ctx)
     return cn_runtime_of(ctx)->data;
 }
 
-/* S2: that the object's home is the instance that runs, on this lane. */
-static bool is_home(const struct cn_instance *instance, struct cn_namespace *ns,
-                    const struct cn_object_key *key)
+/* S2: whether the object's home is the instance that runs, on this lane: 1; else LocalHome. */
+static int find_home(const struct cn_instance *instance, struct cn_namespace *ns,
+                     const struct cn_object_key *key)
 {
     struct cn_lane *lane = instance->lane;
     const struct cn_class *class_;
     void *class_data;
+    if (!cn_jsclass_find(&lane->object_lane, ns, &class_, &class_data))
+        return LOCAL_HOME_ELSEWHERE;
+    if (class_ != &cn_jsclass)
+        return LOCAL_HOME_COMPILED;
     struct cn_place place = cn_node_place(lane->options.node, key);
     return cn_place_is_desk(&place, &lane->desk) &&
-           cn_jsclass_find(&lane->object_lane, ns, &class_, &class_data) &&
-           ((struct cn_instance *)class_data)->serial == instance->serial;
+                   ((struct cn_instance *)class_data)->serial == instance->serial
+               ? 1
+               : LOCAL_HOME_ELSEWHERE;
 }
 
-/* targetNew(ns, hex, name | undefined) -> number, for localCall(); 0: the object is not here */
+/* targetNew(ns, hex, name | undefined) -> number, for localCall(); or why there is none: LocalHome
+ */
 static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
@@ -55,8 +61,9 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
     if (!ns)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetNew: bad arguments");
     key.namespace_id = ns->id;
-    if (!is_home(instance, ns, &key))
-        return JSValueMakeNumber(ctx, 0);
+    int home = find_home(instance, ns, &key);
+    if (home != 1)
+        return JSValueMakeNumber(ctx, home);
     char *name =
         JSValueIsString(ctx, cn_js_arg(2)) ? cn_js_to_text(ctx, cn_js_arg(2), &name_size) : NULL;
     return JSValueMakeNumber(
@@ -67,17 +74,18 @@ static void tell(struct cn_jscall *jscall, enum cn_outcome outcome)
 {
     struct cn_js_context *context = jscall->callback.context;
     JSContextRef ctx = context->ref;
-    JSValueRef argv[5] = {JSValueMakeNumber(ctx, jscall->slot), JSValueMakeNumber(ctx, outcome)};
+    JSValueRef argv[5] = {JSValueMakeNumber(ctx, jscall->message.slot),
+                          JSValueMakeNumber(ctx, outcome)};
     size_t argc = 2;
-    if (outcome == CN_OUTCOME_FAILED || jscall->result)
+    if (outcome == CN_OUTCOME_FAILED || jscall->message.result)
         argv[argc++] = JSValueMakeUndefined(ctx);
-    if (jscall->result) {
-        argv[2] = cn_js_uint8array_take(ctx, jscall->result, jscall->result_size);
-        jscall->result = NULL;
+    if (jscall->message.result) {
+        argv[2] = cn_js_uint8array_take(ctx, jscall->message.result, jscall->message.result_size);
+        jscall->message.result = NULL;
     }
     if (outcome == CN_OUTCOME_FAILED) {
-        argv[argc++] = JSValueMakeNumber(ctx, jscall->call.envelope.faults);
-        argv[argc++] = cn_js_text_z(ctx, jscall->call.envelope.err.text);
+        argv[argc++] = JSValueMakeNumber(ctx, jscall->message.call.envelope.faults);
+        argv[argc++] = cn_js_text_z(ctx, jscall->message.call.envelope.err.text);
     }
     cn_js_invoke(ctx, jscall->callback.value, argc, argv, NULL); /* it reports itself */
 }
@@ -99,7 +107,7 @@ static void on_done(struct cn_envelope *envelope)
 {
     struct cn_jscall *jscall = cn_jscall_of(envelope);
     struct cn_js_context *context = jscall->callback.context;
-    cn_jscall_settle(jscall);
+    cn_message_settle(&jscall->message);
     if (!cn_js_enter_pin(&jscall->callback)) {
         on_drop(envelope);
         return;
@@ -126,9 +134,9 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     if (cn_call_at_depth(lane))
         return JSValueMakeNumber(ctx, LOCAL_TOO_DEEP);
     struct cn_jscall *jscall = cn_jscall_new();
-    struct cn_call *call = &jscall->call;
-    jscall->home_serial = instance->serial;
-    jscall->slot = cn_js_to_uint32(ctx, cn_js_arg(1));
+    struct cn_call *call = &jscall->message.call;
+    jscall->message.home_serial = instance->serial;
+    jscall->message.slot = cn_js_to_uint32(ctx, cn_js_arg(1));
     call->kind = (enum cn_call_kind)kind;
     call->ns = target->ns;
     call->key = target->key;

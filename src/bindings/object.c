@@ -28,8 +28,6 @@
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
-#define CALL_SIZE_MAX (32u << 20) /* RPC-5 */
-
 static struct cn_instance *instance_of(JSContextRef ctx)
 {
     return cn_runtime_of(ctx)->data;
@@ -184,9 +182,9 @@ bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_e
 static void on_done(struct cn_envelope *envelope)
 {
     struct cn_jscall *jscall = cn_jscall_of(envelope);
-    cn_jscall_settle(jscall);
-    cn_call_tell(&jscall->callback, envelope->faults, &envelope->err, &jscall->result,
-                 jscall->result_size); /* false: whoever asked is gone */
+    cn_message_settle(&jscall->message);
+    cn_call_tell(&jscall->callback, envelope->faults, &envelope->err, &jscall->message.result,
+                 jscall->message.result_size); /* false: whoever asked is gone */
     cn_jscall_free(jscall);
 }
 
@@ -201,19 +199,19 @@ static void send_call(JSContextRef ctx, struct cn_jscall *jscall, const uint8_t 
                       JSValueRef callback)
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
-    jscall->bytes = cn_memdup(bytes, size);
-    jscall->size = jscall->call.size = size;
-    jscall->call.envelope.from = cn_desk_place(&lane->desk);
-    jscall->call.envelope.on_done = on_done;
-    jscall->call.envelope.drop = on_drop;
-    jscall->call.envelope.origin = cn_lane_origin(lane);
+    jscall->message.bytes = cn_memdup(bytes, size);
+    jscall->message.size = jscall->message.call.size = size;
+    jscall->message.call.envelope.from = cn_desk_place(&lane->desk);
+    jscall->message.call.envelope.on_done = on_done;
+    jscall->message.call.envelope.drop = on_drop;
+    jscall->message.call.envelope.origin = cn_lane_origin(lane);
     cn_js_pin_set(&jscall->callback, cn_js_context_of(ctx), callback);
-    cn_call_send(&jscall->call, cn_jsclass_gate(lane));
+    cn_call_send(&jscall->message.call, cn_jsclass_gate(lane));
 }
 
 bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size)
 {
-    if (size <= CALL_SIZE_MAX)
+    if (size <= CN_MESSAGE_SIZE_MAX)
         return false;
     cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR,
                 "Serialized RPC arguments or return values are limited to 32MiB, but the size of "
@@ -253,7 +251,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
     if (cn_call_too_large(ctx, exception, size) || cn_call_too_deep(ctx, exception))
         return JSValueMakeUndefined(ctx);
     struct cn_jscall *jscall = cn_jscall_new();
-    struct cn_call *call = &jscall->call;
+    struct cn_call *call = &jscall->message.call;
     call->kind = (enum cn_call_kind)kind;
     call->ns = ns;
     call->key.namespace_id = ns->id;
@@ -261,7 +259,7 @@ static JSValueRef native_object_call(CN_JS_NATIVE_ARGS)
     if (JSValueIsString(ctx, cn_js_arg(2)))
         call->name = cn_js_to_text(ctx, cn_js_arg(2), &call->name_size);
     if (JSValueIsString(ctx, cn_js_arg(4)))
-        jscall->method = cn_js_to_text(ctx, cn_js_arg(4), NULL);
+        jscall->message.method = cn_js_to_text(ctx, cn_js_arg(4), NULL);
     send_call(ctx, jscall, bytes, size, cn_js_arg(6));
     return JSValueMakeUndefined(ctx);
 }
@@ -324,9 +322,9 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     }
     struct cn_jscall *jscall = cn_jscall_new();
-    struct cn_call *call = &jscall->call;
+    struct cn_call *call = &jscall->message.call;
     call->kind = CN_CALL_OTHER;
-    jscall->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    jscall->message.method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
     if (sscanf(address, "o%u:%64s", &number, hex) == 2 &&
         cn_id_from_hex(hex, strlen(hex), call->key.id) &&
         (call->ns = cn_call_namespace(lane, number)) &&
@@ -361,9 +359,9 @@ static void set_result(JSContextRef ctx, struct cn_call *call, JSValueRef value)
     if (call->kind == CN_CALL_ALARM || call->kind == CN_CALL_SOCKET ||
         !cn_js_bytes(ctx, value, &bytes, &size))
         return;
-    struct cn_jscall *jscall = call->payload;
-    jscall->result = cn_memdup(bytes, size);
-    jscall->result_size = size;
+    struct cn_message *message = call->payload;
+    message->result = cn_memdup(bytes, size);
+    message->result_size = size;
 }
 
 /* callReply(c, bytes): the answer; an alarm that succeeded */

@@ -83,6 +83,8 @@ static int bundle_all(struct cn_deployer *deployer, struct cn_err *err)
     int rc = 0;
     for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
         rc = cn_project_bundle(&deployer->projects[i], &deployer->bundler, NULL, false, NULL, err);
+    for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
+        rc = cn_project_load_modules(&deployer->projects[i], err);
     return rc;
 }
 

@@ -162,12 +162,13 @@ struct cn_config_server {
         const struct cn_confnode *models; /* a table of strings, or NULL */
     } ai;                                 /* each project's own */
     struct {
-        const char *url;      /* NULL: none */
-        const char *user;     /* NULL: nobody signs in */
-        const char *password; /* a variable of the project that holds it, or NULL */
-        const char *starttls; /* "required", "offered", "never"; NULL: by itself */
-        int64_t timeout_ms;   /* 0: the default */
-    } email;                  /* each project's own */
+        const char *url;               /* NULL: none */
+        const char *user;              /* NULL: nobody signs in */
+        const char *password;          /* a variable of the project that holds it, or NULL */
+        const char *starttls;          /* "required", "offered", "never"; NULL: by itself */
+        int64_t timeout_ms;            /* 0: the default */
+    } email;                           /* each project's own */
+    const struct cn_confnode *modules; /* a table of strings, or NULL: each project's own */
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,

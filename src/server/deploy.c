@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "module/module.h"
 #include "object/node.h"
 #include "server/compat.h"
 #include "server/config.h"
@@ -159,6 +160,8 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
     if (development)
         script->email_dir = cn_sprintf("%s/email", project->data);
     cn_deploy_tails(script, config);
+    if (project->modules)
+        script->modules = cn_modules_ref(project->modules);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_observability(script, config, err) < 0 ||
@@ -270,6 +273,9 @@ static void take_stamps(struct cn_deployer *deployer)
             add_stamp(deployer, cn_strdup(config->note));
         for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
             add_stamp(deployer, cn_sprintf("%s/%s", config->home, secrets[j]));
+        const struct cn_confnode *modules = config->server.modules;
+        for (size_t j = 0; modules && j < modules->count; j++)
+            add_stamp(deployer, cn_project_module_path(config, modules->items[j]->text));
         if (config->env) {
             add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->home, config->env));
             add_stamp(deployer, cn_sprintf("%s/.env.%s", config->home, config->env));
@@ -333,6 +339,8 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
                                : cn_project_bundle(&projects[i], &deployer->bundler, NULL,
                                                    deployer->options.development, messages, err);
     }
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = cn_project_load_modules(&projects[i], err);
     if (rc == 0 && deployer->node)
         rc = cn_deploy_classes(projects, count, &deployer->options.wishes, true, deployer->disk,
                                cn_node_store(deployer->node), &classes, err);
@@ -511,6 +519,12 @@ void cn_deployer_each_folder(struct cn_deployer *deployer,
         const struct cn_project *project = &deployer->projects[i];
         const struct cn_config *config = project->config;
         visit_parent(config->path, visit, data);
+        const struct cn_confnode *modules = config->server.modules;
+        for (size_t j = 0; modules && j < modules->count; j++) {
+            char *module = cn_project_module_path(config, modules->items[j]->text);
+            visit_parent(module, visit, data);
+            cn_free(module);
+        }
         if (config->main)
             visit_source(config, deployer->failed, visit, data);
         char *assets = cn_deploy_assets_folder(config);

@@ -11,6 +11,7 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "module/module.h"
 #include "object/node.h"
 #include "server/config.h"
 #include "server/confnode.h"
@@ -100,7 +101,8 @@ int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk
 
 /* ---- planning ---- */
 
-/* The names in the manifest's list of exports; the caller frees the items. */
+/* The names in the manifest's list of exports, and of the classes of modules; the caller frees the
+ * items. */
 static bool read_exported(const struct cn_project *project, struct cn_strings *names)
 {
     const struct cn_confnode *manifest = project->bundle.manifest;
@@ -108,7 +110,10 @@ static bool read_exported(const struct cn_project *project, struct cn_strings *n
     *names = (struct cn_strings){0};
     if (!list || list->kind != CN_CONF_ARRAY)
         return false;
-    names->items = cn_alloc_zero((list->count + 1) * sizeof(*names->items));
+    size_t compiled = cn_modules_class_count(project->modules);
+    names->items = cn_alloc_zero((list->count + compiled + 1) * sizeof(*names->items));
+    for (size_t i = 0; i < compiled; i++)
+        names->items[names->count++] = cn_modules_class_name(project->modules, i);
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i]->kind == CN_CONF_STRING)
             names->items[names->count++] = list->items[i]->text;
@@ -279,9 +284,13 @@ int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
         const struct cn_class_entry *entry = &classes->entries[i];
         if (entry->deleted_ms || strcmp(entry->script, config->name) != 0)
             continue;
+        const struct cn_module_class *compiled = NULL;
+        if (cn_module_names(entry->name) &&
+            !(compiled = cn_modules_class(script->modules, entry->name, err)))
+            return err->code;
         rc = open_namespace(node, entry, &ns, err);
         if (rc == 0)
-            cn_script_add_class(script, entry->name, ns);
+            cn_script_add_class(script, entry->name, ns, compiled);
     }
     for (size_t i = 0; i < config->durable_objects.bindings.count && rc == 0; i++) {
         const struct cn_config_object *object = &config->durable_objects.bindings.items[i];

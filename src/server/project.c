@@ -11,7 +11,9 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "module/module.h"
 #include "server/config.h"
+#include "server/confnode.h"
 #include "server/files.h"
 #include "store/history.h"
 
@@ -153,8 +155,64 @@ int64_t cn_project_history_ms(const struct cn_project *project)
     return days ? days * 24 * 60 * 60 * 1000 : CN_HISTORY_RETENTION_MS_DEFAULT;
 }
 
+char *cn_project_module_path(const struct cn_config *config, const char *path)
+{
+    return *path == '/' ? cn_strdup(path) : cn_sprintf("%s/%s", config->home, path);
+}
+
+static int check_class(const struct cn_project *project, const char *name, struct cn_err *err)
+{
+    if (!cn_module_names(name) || cn_modules_class(project->modules, name, err))
+        return 0;
+    return err->code;
+}
+
+static int check_classes(const struct cn_project *project, const struct cn_strings *names,
+                         struct cn_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < names->count && rc == 0; i++)
+        rc = check_class(project, names->items[i], err);
+    return rc;
+}
+
+/* That a module has what the configuration says of it. Classes of other workers are theirs to
+ * check, and of a migration that was applied long ago the class may be gone. */
+static int check_modules(const struct cn_project *project, struct cn_err *err)
+{
+    const struct cn_config *config = project->config;
+    int rc = 0;
+    for (size_t i = 0; i < config->durable_objects.bindings.count && rc == 0; i++) {
+        const struct cn_config_object *object = &config->durable_objects.bindings.items[i];
+        if (!object->script_name || strcmp(object->script_name, config->name) == 0)
+            rc = check_class(project, object->class_name, err);
+    }
+    size_t count = config->migrations.count;
+    if (count && rc == 0)
+        rc = check_classes(project, &config->migrations.items[count - 1].new_sqlite_classes, err);
+    return rc;
+}
+
+int cn_project_load_modules(struct cn_project *project, struct cn_err *err)
+{
+    const struct cn_config *config = project->config;
+    const struct cn_confnode *table = config->server.modules;
+    int rc = 0;
+    if (table)
+        project->modules = cn_modules_new(config->name);
+    for (size_t i = 0; table && i < table->count && rc == 0; i++) {
+        char *path = cn_project_module_path(config, table->items[i]->text);
+        rc = cn_modules_load(project->modules, table->items[i]->key, path, err);
+        cn_free(path);
+    }
+    if (rc == 0)
+        rc = check_modules(project, err);
+    return rc < 0 ? cn_err_context(err, "%s", config->path) : 0;
+}
+
 void cn_project_close(struct cn_project *project)
 {
+    cn_modules_unref(project->modules);
     cn_bundle_fini(&project->bundle);
     cn_config_free(project->config);
     cn_free(project->data);

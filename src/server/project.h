@@ -11,12 +11,14 @@
 
 struct cn_config;
 struct cn_err;
+struct cn_modules;
 
 struct cn_project {
     struct cn_config *config; /* owned */
     char *data;               /* owned: its data directory, absolute */
     struct cn_bundle bundle;
-    uint64_t assets_stamp; /* what its assets looked like when they were read */
+    uint64_t assets_stamp;      /* what its assets looked like when they were read */
+    struct cn_modules *modules; /* a reference, once they are loaded; NULL: it has none */
 };
 
 /* What a command line says about projects. Texts are borrowed and outlive what is opened with them;
@@ -48,6 +50,11 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
 /* Takes the bundle that another process has just made. */
 int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
                            struct cn_err *err);
+/* Loads the modules that [cairn.modules] names, if any, and checks that they have the classes that
+ * its bindings and migrations name. */
+int cn_project_load_modules(struct cn_project *project, struct cn_err *err);
+/* The file of a module, absolute; owned. */
+char *cn_project_module_path(const struct cn_config *config, const char *path);
 /* How long the past of its data directory is kept. */
 int64_t cn_project_history_ms(const struct cn_project *project);
 void cn_project_close(struct cn_project *project);

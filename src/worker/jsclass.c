@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "js/value.h"
+#include "module/module.h"
 #include "object/alarm.h"
 #include "object/socket.h"
 #include "store/database.h"
@@ -111,6 +112,11 @@ bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns
         for (size_t k = 0; k < script->class_count; k++) {
             if (script->classes[k].ns != ns)
                 continue;
+            if (script->classes[k].compiled) {
+                *class_ = &cn_compiled_class;
+                *class_data = (void *)script->classes[k].compiled;
+                return true;
+            }
             *class_ = &cn_jsclass;
             *class_data = lane->current[i];
             return lane->current[i] != NULL; /* N2 of lane.h */
@@ -137,8 +143,8 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
         [CN_CALL_ACCESS] = CN_TRACE_OTHER, [CN_CALL_SOCKET] = CN_TRACE_SOCKET,
     };
     struct cn_lane *lane = instance->lane;
-    const struct cn_jscall *jscall = call->kind == CN_CALL_OTHER ? call->payload : NULL;
-    bool lifetime = jscall && jscall->method && jscall->method[0] == '~'; /* of a stub */
+    const struct cn_message *message = call->kind == CN_CALL_OTHER ? call->payload : NULL;
+    bool lifetime = message && message->method && message->method[0] == '~'; /* of a stub */
     if (!call->envelope.origin.request)
         call->envelope.origin.request = cn_rand_next(&lane->rand);
     if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
@@ -331,8 +337,8 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         deliver_socket(object, js, call);
         return;
     }
-    struct cn_jscall *jscall = call->kind == CN_CALL_ALARM ? NULL : call->payload;
-    if (jscall && jscall->home_serial && jscall->home_serial != instance->serial) {
+    struct cn_message *message = call->kind == CN_CALL_ALARM ? NULL : call->payload;
+    if (message && message->home_serial && message->home_serial != instance->serial) {
         cn_trace_end(instance->lane, call->trace, "exception");
         cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
                      "Durable Object reset because its code was updated.");
@@ -348,15 +354,15 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         cn_alarm_begin(object, info);
         argv[3] = JSValueMakeNumber(ctx, info->retry_count);
         argv[4] = JSValueMakeNumber(ctx, (double)info->scheduled_ms);
-    } else if (jscall->home_serial) {
-        argv[3] = JSValueMakeNumber(ctx, jscall->slot);
+    } else if (message->home_serial) {
+        argv[3] = JSValueMakeNumber(ctx, message->slot);
         argv[4] = JSValueMakeUndefined(ctx);
     } else {
-        if (jscall->method)
-            argv[3] = cn_js_text_z(ctx, jscall->method);
-        argv[4] =
-            cn_js_uint8array_take(ctx, jscall->bytes ? jscall->bytes : cn_alloc(1), jscall->size);
-        jscall->bytes = NULL;
+        if (message->method)
+            argv[3] = cn_js_text_z(ctx, message->method);
+        argv[4] = cn_js_uint8array_take(ctx, message->bytes ? message->bytes : cn_alloc(1),
+                                        message->size);
+        message->bytes = NULL;
     }
     struct cn_err err;
     int rc = call_and_leave(instance, &instance->object_deliver, CN_ARRAY_COUNT(argv), argv, &err);
@@ -428,11 +434,11 @@ static void js_failed(struct cn_object *object, void *instance, struct cn_call *
     bool carries =
         call->kind == CN_CALL_FETCH || call->kind == CN_CALL_RPC || call->kind == CN_CALL_OTHER;
     if (!js->error || !carries)
-        return; /* its payload is no struct cn_jscall */
-    struct cn_jscall *jscall = call->payload;
-    cn_free(jscall->result);
-    jscall->result = cn_memdup(js->error, js->error_size);
-    jscall->result_size = js->error_size;
+        return; /* its payload is no message */
+    struct cn_message *message = call->payload;
+    cn_free(message->result);
+    message->result = cn_memdup(js->error, js->error_size);
+    message->result_size = js->error_size;
 }
 
 const struct cn_class cn_jsclass = {.create = js_create,
@@ -449,24 +455,13 @@ const struct cn_class cn_jsclass = {.create = js_create,
 struct cn_jscall *cn_jscall_new(void)
 {
     struct cn_jscall *jscall = CN_NEW(struct cn_jscall);
-    jscall->call.payload = jscall;
+    jscall->message.call.payload = &jscall->message;
     return jscall;
-}
-
-void cn_jscall_settle(struct cn_jscall *jscall)
-{
-    if (!jscall->call.envelope.err.code || !jscall->call.result)
-        return;
-    cn_free(jscall->result);
-    jscall->result = NULL;
 }
 
 void cn_jscall_free(struct cn_jscall *jscall)
 {
     cn_js_pin_clear(&jscall->callback);
-    cn_free(jscall->call.name);
-    cn_free(jscall->method);
-    cn_free(jscall->bytes);
-    cn_free(jscall->result);
+    cn_message_fini(&jscall->message);
     cn_free(jscall);
 }

@@ -20,24 +20,17 @@
 #include "js/context.h"
 #include "object/call.h"
 #include "object/class.h"
+#include "object/message.h"
 #include "object/node.h"
 
 struct cn_instance;
 struct cn_lane;
 struct cn_statement;
 
-/* What a call carries when JavaScript makes or takes it. */
+/* A message that JavaScript has sent. */
 struct cn_jscall {
-    struct cn_call call;
-    char *method;   /* RPC: path of names; owned; NULL for fetch */
-    uint8_t *bytes; /* serialized arguments; owned */
-    size_t size;
-    uint8_t *result; /* serialized result or error; owned */
-    size_t result_size;
+    struct cn_message message;
     struct cn_js_pin callback; /* on the caller's lane */
-    /* Of a call that stays in its instance (bindings/localcall.c): no method, no bytes. */
-    uint32_t home_serial; /* of the instance; 0: any other call */
-    uint32_t slot;        /* the prelude's number for what it carries */
 };
 
 struct cn_jsobject {
@@ -80,19 +73,16 @@ extern const struct cn_js_owner_hooks cn_jsclass_hooks;
 /* The object whose gate holds what the code that runs now sends; NULL: it leaves at once. */
 struct cn_object *cn_jsclass_gate(struct cn_lane *lane);
 
-/* What cn_node_options.find_class is for JavaScript: the current instance whose script has the
- * class. */
+/* What cn_node_options.find_class is for scripts: the current instance whose script has the
+ * class, or a class of the script's modules (module/module.h). */
 bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,
                      const struct cn_class **class_, void **class_data);
 
 struct cn_jscall *cn_jscall_new(void);
 static inline struct cn_jscall *cn_jscall_of(struct cn_envelope *envelope)
 {
-    return CN_CONTAINER_OF(cn_call_of(envelope), struct cn_jscall, call);
+    return CN_CONTAINER_OF(cn_message_of(envelope), struct cn_jscall, message);
 }
 void cn_jscall_free(struct cn_jscall *jscall);
-/* Before the caller is told: an answer that the output gate held back for ever is no error that was
- * thrown, and goes. */
-void cn_jscall_settle(struct cn_jscall *jscall);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "module/module.h"
 #include "net/client.h"
 #include "net/egress.h"
 #include "net/socket.h"
@@ -56,6 +57,17 @@ static void free_unused_instances(struct cn_lane *lane)
     }
 }
 
+/* M3 of module/module.h */
+static bool is_deployed(const struct cn_modules *modules, void *data)
+{
+    const struct cn_deployment *deployment = data;
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        if (deployment->scripts[i]->modules == modules)
+            return true;
+    }
+    return false;
+}
+
 static void finish_starting(struct cn_lane *lane)
 {
     struct cn_deployment *deployment = lane->starting;
@@ -84,6 +96,8 @@ static void finish_starting(struct cn_lane *lane)
             cn_instance_retire(old[i], &cn_ending_reload);
     }
     cn_free(old);
+    cn_compiled_retire(&lane->object_lane, is_deployed, deployment, cn_ending_reload.object_faults,
+                       cn_ending_reload.object_text);
     if (before)
         cn_deployment_unref(before);
     if (lane->listening && lane->options.background)

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "module/module.h"
 #include "worker/sourcemap.h"
 
 struct cn_script *cn_script_new(void)
@@ -40,6 +41,7 @@ void cn_script_unref(struct cn_script *script)
     for (size_t i = 0; i < script->class_count; i++)
         cn_free(script->classes[i].name);
     cn_free(script->classes);
+    cn_modules_unref(script->modules);
     cn_free(script->namespaces);
     cn_free(script->granted);
     cn_free(script->consumers);
@@ -118,11 +120,13 @@ void cn_script_add_route(struct cn_script *script, const char *pattern)
     script->routes[script->route_count++] = route;
 }
 
-void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns)
+void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns,
+                         const struct cn_module_class *compiled)
 {
     script->classes =
         cn_realloc(script->classes, (script->class_count + 1) * sizeof(*script->classes));
-    script->classes[script->class_count++] = (struct cn_script_class){cn_strdup(name), ns};
+    script->classes[script->class_count++] =
+        (struct cn_script_class){cn_strdup(name), ns, compiled};
 }
 
 size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns)

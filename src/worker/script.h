@@ -35,12 +35,15 @@ struct cn_script_file {
     size_t size;
 };
 
+struct cn_modules;
+struct cn_module_class;
 struct cn_namespace;
 
-/* A Durable Object class that the script exports. */
+/* A Durable Object class that the script exports, or has from a module. */
 struct cn_script_class {
-    char *name;              /* owned */
-    struct cn_namespace *ns; /* the node's */
+    char *name;                             /* owned */
+    struct cn_namespace *ns;                /* the node's */
+    const struct cn_module_class *compiled; /* of script->modules; NULL: it is JavaScript */
 };
 
 /* A queue whose messages the script takes. */
@@ -69,6 +72,7 @@ struct cn_script {
     size_t route_count;
     struct cn_script_class *classes;
     size_t class_count;
+    struct cn_modules *modules;       /* a reference; NULL: none */
     struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
     size_t namespace_count;
     uint32_t *granted; /* owned array: the namespaces of services that its bindings name */
@@ -103,7 +107,8 @@ void cn_script_explain(struct cn_script *script, const char *text, size_t length
                        struct cn_buf *out);
 void cn_script_add_route(struct cn_script *script, const char *pattern);
 
-void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns);
+void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns,
+                         const struct cn_module_class *compiled);
 /* Returns the index by which the script's binding names it. */
 size_t cn_script_add_namespace(struct cn_script *script, struct cn_namespace *ns);
 /* Bindings of the script name this namespace of a service; natives reach no other. */

@@ -5,7 +5,7 @@
 // result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
 // by the same mailbox and through the same gates as every other call. Values that are not plain, and
 // errors, travel as bytes.
-import { Fault, LocalSend, Outcome } from "../../../src/bindings/border.ts";
+import { Fault, LocalHome, LocalSend, Outcome } from "../../../src/bindings/border.ts";
 import { currentObject, gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 
@@ -97,7 +97,7 @@ const calls = [];
 const free = [];
 
 /** Where a target lives, as far as its stub knows. What is here may move; what is elsewhere stays there for this instance. */
-const UNKNOWN = 0, HERE = 1, ELSEWHERE = 2;
+const UNKNOWN = 0, HERE = 1, ELSEWHERE = 2, COMPILED = 3; // and written in C
 
 /** Whom a stub calls: the object with `id` in a namespace. */
 export class ObjectTarget {
@@ -127,9 +127,15 @@ export class ObjectTarget {
   }
   /** Asks C where it lives. */
   #locate() {
-    this.number = native.targetNew(this.ns, `${this.id}`, this.id.name);
-    this.place = this.number === 0 ? ELSEWHERE : HERE;
+    const number = native.targetNew(this.ns, `${this.id}`, this.id.name);
+    this.place = number > 0 ? HERE : number === LocalHome.COMPILED ? COMPILED : ELSEWHERE;
+    this.number = number > 0 ? number : 0;
     return this.place === HERE;
+  }
+  /** Whether its class is a module's: requests go there whole. */
+  isCompiled() {
+    if (this.place === UNKNOWN) this.#locate();
+    return this.place === COMPILED;
   }
   /** Whether a call may go without bytes: nothing need be copied for one that cannot. */
   isHere() {

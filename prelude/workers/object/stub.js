@@ -114,7 +114,54 @@ function settleWith(bytes, request, resolve, reject) {
   }
 }
 
+const COMPILED_BODY_MAX = 16 * 1024 * 1024; // as in include/cairn.h
+
+/** All bytes of a body, or null. */
+async function wholeBody(body) {
+  if (body === null) return null;
+  const chunks = [];
+  let size = 0;
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.byteLength;
+    if (size > COMPILED_BODY_MAX) {
+      const error = new RangeError("The body of a request to an object of a module is limited to 16 MiB.");
+      reader.cancel(error).catch(() => {});
+      throw error;
+    }
+    chunks.push(value);
+  }
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
+}
+
+/** To an object of a module: it reads values, not streams. */
+async function exchangeWhole(send, request) {
+  const signal = requestSignal(request);
+  const parts = encodeRequest(request);
+  parts.signal = undefined;
+  parts.body = await wholeBody(parts.body);
+  signal?.throwIfAborted();
+  const { bytes } = serializeArguments(parts);
+  return new Promise((resolve, reject) => {
+    if (signal !== null) whenAborted(signal, reject);
+    send(bytes, gated((outcome, result, faults, message) => {
+      if (signal !== null) forgetAborted(signal, reject);
+      if (outcome === Outcome.FAILED) reject(remoteError(result, faults, message));
+      else settleWith(result, request, resolve, reject);
+    }));
+  });
+}
+
 function exchange(send, request, target) {
+  if (target !== null && target.isCompiled()) return exchangeWhole(send, request);
   const answer = target === null ? null : exchangeLocally(target, request);
   if (answer !== null) return answer;
   const signal = requestSignal(request);

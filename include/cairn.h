@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cairn.h - Durable Objects written in C.
+ *
+ * A module is a shared object that `cairn serve` loads. It has classes; an object of such a class
+ * is an object like any other: it has an id, perhaps a name, and a database of its own, lives in
+ * one place at a time, gets its events one after the other, and what it answers leaves the server
+ * only when everything it has written is on disk. JavaScript calls it as it calls objects written
+ * in JavaScript:
+ *
+ *     wrangler.toml                               JavaScript
+ *     [cairn.modules]                             const counter = env.COUNTER.getByName("a");
+ *     counter = "build/counter.so"                await counter.increment(5);
+ *     [[durable_objects.bindings]]                await counter.fetch("https://counter/");
+ *     name = "COUNTER"
+ *     class_name = "counter:Counter"
+ *     [[migrations]]
+ *     tag = "v1"
+ *     new_sqlite_classes = ["counter:Counter"]
+ *
+ * A whole module:
+ *
+ *     #include <cairn.h>
+ *     #include <string.h>
+ *
+ *     static int call(cairn_object *object, void *instance, cairn_event *event)
+ *     {
+ *         int64_t count = 0, by = 1;
+ *         if (strcmp(cairn->event_method(event), "increment") != 0)
+ *             return cairn->error(object, "TypeError", "there is no such method");
+ *         cairn->value_int(cairn->kv_get(object, "count"), &count);
+ *         cairn->value_int(cairn->value_at(cairn->event_arguments(event), 0), &by);
+ *         cairn_builder *kept = cairn->builder(object);
+ *         cairn->build_int(kept, count + by);
+ *         int rc = cairn->kv_put(object, "count", kept);
+ *         cairn->build_int(cairn->event_result(event), count + by);
+ *         return rc;
+ *     }
+ *
+ *     static const struct cairn_class classes[] = {{.name = "Counter", .call = call}};
+ *     CAIRN_MODULE(classes)
+ *
+ * made by    cc -shared -fPIC -O2 $(pkg-config --cflags cairn) -o build/counter.so counter.c
+ *
+ * THREADS. A server has several threads, its lanes. An object lives on one of them from create() to
+ * destroy(), and every function of its class runs there, one at a time. Objects of one class live
+ * on different lanes, so what a module keeps in static variables is shared between threads and
+ * needs a lock. Functions of struct cairn_api are called on the thread of the object that they are
+ * given, from within a function of its class, unless it says otherwise. A lane serves many objects:
+ * a function that takes long keeps all of them waiting.
+ *
+ * TURNS. What a function of a class writes to storage becomes one transaction when it returns:
+ * all of it is kept, or, if the server ends before, nothing. An error does not undo it (as an
+ * exception in JavaScript does not): transaction_begin() does that.
+ *
+ * OWNERSHIP. What a function returns by pointer belongs to the server. Values (cairn_value) and
+ * texts that were read are good until the function of the class returns; those of an event that is
+ * answered later, until it is answered. What is passed in is copied.
+ *
+ * ERRORS. Functions that can fail return 0 or more, or a negative CAIRN_E...; the sentence is then
+ * the object's last error (error_text()), and a function of the class that returns the number
+ * fails its event with that sentence: in JavaScript the caller's promise is rejected with it.
+ *
+ * A module is code with all the rights of the server. It is not checked, not limited and not
+ * sandboxed apart from the server itself: a crash in it ends the server, whose last line then names
+ * the module.
+ *
+ * The header is C11 and C++17. Functions are added to the end of struct cairn_api, never changed or
+ * taken away, as long as CAIRN_ABI is the same; a module runs on the server it was made for and on
+ * later ones. */
+#ifndef CAIRN_H
+#define CAIRN_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAIRN_ABI 1u
+
+/* A live object, as its class sees it. */
+typedef struct cairn_object cairn_object;
+/* Something that an object is asked: a call, a request, an alarm. */
+typedef struct cairn_event cairn_event;
+/* A value that was read: what JavaScript has, or had, or stored. NULL is `undefined`. */
+typedef struct cairn_value cairn_value;
+/* A value that is being built. */
+typedef struct cairn_builder cairn_builder;
+/* A prepared SQL statement. */
+typedef struct cairn_statement cairn_statement;
+
+/* What functions return. Others may be added; all of them are negative. */
+enum {
+    CAIRN_OK = 0,
+    CAIRN_LATER = 1,      /* of a class: the event will be answered by event_answer(), _fail() */
+    CAIRN_ERROR = -1,     /* what error() returns, and failures of no other kind */
+    CAIRN_EMISMATCH = -2, /* the value is of another kind, or out of range */
+    CAIRN_ELIMIT = -3,    /* larger than a limit */
+    CAIRN_ESQL = -4,      /* an SQL statement failed */
+    CAIRN_ECLOSED = -5,   /* the object was reset: it has no storage any more */
+    CAIRN_EMISUSE = -6    /* the function was called in a way that its text forbids */
+};
+
+/* Kinds of values. Later versions may add some. */
+enum cairn_kind {
+    CAIRN_UNDEFINED,
+    CAIRN_NULL,
+    CAIRN_BOOL,
+    CAIRN_NUMBER, /* a double, as in JavaScript */
+    CAIRN_BIGINT,
+    CAIRN_TEXT,
+    CAIRN_BYTES, /* an ArrayBuffer, or any view of one: Uint8Array, DataView, ... */
+    CAIRN_DATE,  /* milliseconds since 1970, by value_number() */
+    CAIRN_ARRAY,
+    CAIRN_OBJECT, /* names and values */
+    CAIRN_MAP,
+    CAIRN_SET,
+    CAIRN_REGEXP, /* has "source" and "flags" */
+    CAIRN_FAULT,  /* an Error or DOMException: has "name", "message", perhaps "stack", and others */
+    CAIRN_OTHER   /* what C cannot read: functions, streams, stubs, blobs, keys */
+};
+
+enum cairn_level { CAIRN_DEBUG, CAIRN_INFO, CAIRN_WARN, CAIRN_FAILURE };
+
+/* Which pairs kv_list() gives. All zero (size set): all of them. */
+struct cairn_range {
+    size_t size;        /* sizeof(struct cairn_range) */
+    const char *prefix; /* NULL: any */
+    const char *start;  /* NULL: from the first */
+    const char *end;    /* NULL: to the last; this one itself is left out */
+    int start_after;    /* leave `start` itself out */
+    int reverse;
+    int64_t limit; /* 0: none */
+};
+
+/* A class. Every function may be NULL. `instance` is what create() has made.
+ *
+ * The functions return CAIRN_OK: the event is over, and its answer is what was built; CAIRN_LATER:
+ * it will be answered later; or a negative number: it has failed with the object's last error. */
+struct cairn_class {
+    const char *name; /* the part of class_name behind the colon */
+
+    /* The object has come into memory, for its first event. The others wait until it returns.
+     * Negative: those fail, and the next one tries again. CAIRN_LATER is not allowed. */
+    int (*create)(cairn_object *object, void **instance);
+    /* It leaves memory: nobody needed it for a while, it was reset, its code was replaced, or the
+     * server ends. Storage cannot be used any more, events that were not answered have failed. Also
+     * called if create() has failed. A server that is killed calls nothing. */
+    void (*destroy)(cairn_object *object, void *instance);
+    /* stub.METHOD(...arguments) in JavaScript: event_method(), event_arguments(),
+     * event_result(). */
+    int (*call)(cairn_object *object, void *instance, cairn_event *event);
+    /* stub.fetch(): request_...(), response_...(). */
+    int (*fetch)(cairn_object *object, void *instance, cairn_event *event);
+    /* The time of alarm_set() has come: alarm_...(). Negative: it is tried again after 2 s, 4 s,
+     * ... up to six times. */
+    int (*alarm)(cairn_object *object, void *instance, cairn_event *event);
+};
+
+/* What the server gives a module. */
+struct cairn_api {
+    size_t size;         /* of this struct, as the server has it */
+    const char *version; /* of the server: "0.1.0" */
+
+    /* ---- the object ---- */
+
+    /* Its id: 64 hexadecimal digits. Good as long as the object. */
+    const char *(*object_id)(cairn_object *object);
+    /* The name that its id was made from, or NULL: it has none, or it is not known. */
+    const char *(*object_name)(cairn_object *object);
+    /* Milliseconds since 1970. Any thread; `object` may be NULL. */
+    int64_t (*now)(cairn_object *object);
+    /* A line of the server's log, with the names of worker, class and object. Any thread may log
+     * with `object` NULL. Longer lines than 8 kB are cut. */
+    void (*log)(cairn_object *object, enum cairn_level level, const char *format, ...)
+#ifdef __GNUC__
+        __attribute__((format(printf, 3, 4)))
+#endif
+        ;
+    /* Sets the object's last error and returns CAIRN_ERROR, so that a failure is one line. `type`
+     * is what the caller gets in JavaScript: "Error", "TypeError", "RangeError", ...; NULL is
+     * "Error". */
+    int (*error)(cairn_object *object, const char *type, const char *format, ...)
+#ifdef __GNUC__
+        __attribute__((format(printf, 3, 4)))
+#endif
+        ;
+    /* The last error, "" if there was none since the function of the class began. */
+    const char *(*error_text)(cairn_object *object);
+    /* Resets the object: what it has written since the function of the class began is undone, all
+     * of its events fail with `reason`, it leaves memory, and the next event makes it anew. The
+     * function should return at once; what it returns is not used. */
+    void (*abort)(cairn_object *object, const char *reason);
+
+    /* ---- events ---- */
+
+    /* Answers an event for which the class has returned CAIRN_LATER: it is gone then. From within
+     * a function of the class. An event that ends with the object must not be answered. */
+    void (*event_answer)(cairn_event *event);
+    /* The same with the object's last error. */
+    void (*event_fail)(cairn_event *event);
+    /* Of a call: the method's name; "" for other events. */
+    const char *(*event_method)(const cairn_event *event);
+    /* The arguments: an array. */
+    const cairn_value *(*event_arguments)(const cairn_event *event);
+    /* Where the result is built; nothing built is `undefined`. */
+    cairn_builder *(*event_result)(cairn_event *event);
+
+    /* Of a request. Texts are UTF-8. */
+    const char *(*request_method)(const cairn_event *event);
+    const char *(*request_url)(const cairn_event *event);
+    /* A header by its name in any case, or NULL. */
+    const char *(*request_header)(const cairn_event *event, const char *name);
+    size_t (*request_header_count)(const cairn_event *event);
+    /* The header with this number: its name in lower case; `value` may be NULL. */
+    const char *(*request_header_at)(const cairn_event *event, size_t index, const char **value);
+    /* The whole body, NULL if there is none. A body has 16 MiB at most; a longer one is refused
+     * before the object hears of it. */
+    const void *(*request_body)(const cairn_event *event, size_t *size);
+    /* 200 to 599; 200 if it is never called. */
+    int (*response_status)(cairn_event *event, int status);
+    /* Adds a header. CAIRN_EMISMATCH: HTTP allows no such name or value. */
+    int (*response_header)(cairn_event *event, const char *name, const char *value);
+    /* Adds to the body: 16 MiB at most (CAIRN_ELIMIT). */
+    int (*response_write)(cairn_event *event, const void *bytes, size_t size);
+
+    /* Of an alarm: when it was due, and how often it has failed. */
+    int64_t (*alarm_scheduled)(const cairn_event *event);
+    unsigned (*alarm_retries)(const cairn_event *event);
+
+    /* ---- reading values: any thread ---- */
+
+    /* Every function takes NULL and values of other kinds, and then says that there is nothing. A
+     * value that was given holds no value that contains itself, and 1,048,576 values at most:
+     * others are refused before the class sees them. */
+    enum cairn_kind (*value_kind)(const cairn_value *value);
+    /* 1: the value is `true`. */
+    int (*value_bool)(const cairn_value *value);
+    /* A number without fraction up to 2^53 - 1, or a BigInt of 64 bits; CAIRN_EMISMATCH otherwise,
+     * and *number stays as it was. */
+    int (*value_int)(const cairn_value *value, int64_t *number);
+    /* A number or a date. */
+    int (*value_number)(const cairn_value *value, double *number);
+    /* UTF-8, with a NUL behind it; a half of a surrogate pair becomes U+FFFD. `size` may be NULL;
+     * NULL unless it is a text. */
+    const char *(*value_text)(const cairn_value *value, size_t *size);
+    /* Of CAIRN_BYTES; and of a BigInt its absolute value, the lowest byte first. */
+    const void *(*value_bytes)(const cairn_value *value, size_t *size);
+    /* How many elements, or pairs, it has. */
+    size_t (*value_count)(const cairn_value *value);
+    /* The element, or the value of the pair, with this number; NULL beyond the last. */
+    const cairn_value *(*value_at)(const cairn_value *value, size_t index);
+    /* The key of a pair. */
+    const cairn_value *(*value_key)(const cairn_value *value, size_t index);
+    /* The value of this name in an object, a map, an error, a regular expression; NULL: none. */
+    const cairn_value *(*value_get)(const cairn_value *value, const char *name);
+
+    /* ---- building values ---- */
+
+    /* A builder for kv_put(); good until the function of the class returns. Values are added one
+     * after the other; a builder takes one, which may be an array, object or map with others in it:
+     *
+     *     build_object(b);                         { id: 1, tags: ["a", "b"] }
+     *     build_name(b, "id");   build_int(b, 1);
+     *     build_name(b, "tags"); build_array(b);
+     *     build_text(b, "a", 1); build_text(b, "b", 1);
+     *     build_end(b);
+     *     build_end(b);
+     *
+     * A mistake (a name in an array, a second value, something left open) or more than 32 MiB is
+     * noted, and what uses the builder says so. */
+    cairn_builder *(*builder)(cairn_object *object);
+    void (*build_undefined)(cairn_builder *builder);
+    void (*build_null)(cairn_builder *builder);
+    void (*build_bool)(cairn_builder *builder, int value);
+    /* A number; a mistake beyond 2^53 - 1, where JavaScript has no such number. */
+    void (*build_int)(cairn_builder *builder, int64_t value);
+    void (*build_number)(cairn_builder *builder, double value);
+    void (*build_bigint)(cairn_builder *builder, int64_t value);
+    /* UTF-8; what is not becomes U+FFFD. */
+    void (*build_text)(cairn_builder *builder, const char *text, size_t size);
+    /* A Uint8Array. */
+    void (*build_bytes)(cairn_builder *builder, const void *bytes, size_t size);
+    /* A Date: milliseconds since 1970. */
+    void (*build_date)(cairn_builder *builder, double time);
+    void (*build_array)(cairn_builder *builder);
+    void (*build_object)(cairn_builder *builder);
+    /* The keys and values of a map come in turn. */
+    void (*build_map)(cairn_builder *builder);
+    /* In an object: the name of the value that follows. */
+    void (*build_name)(cairn_builder *builder, const char *name);
+    /* Ends the innermost array, object or map. */
+    void (*build_end)(cairn_builder *builder);
+    /* A copy of a value that was read. CAIRN_OTHER, regular expressions, errors and sets cannot be
+     * copied: a mistake. */
+    void (*build_value)(cairn_builder *builder, const cairn_value *value);
+
+    /* ---- storage: key-value, the same pairs as ctx.storage.kv of JavaScript ---- */
+
+    /* The value, or NULL: there is none, or it cannot be read (error_text() is not "" then). */
+    const cairn_value *(*kv_get)(cairn_object *object, const char *key);
+    /* Keys have 2,048 bytes at most, key and value together 2 MiB. The builder is empty again. */
+    int (*kv_put)(cairn_object *object, const char *key, cairn_builder *value);
+    /* 1: it was there; 0: it was not. */
+    int (*kv_delete)(cairn_object *object, const char *key);
+    /* Calls `each` for the pairs in the order of their keys, until it returns nonzero, which is
+     * then returned; else 0. `range` may be NULL. `each` may use storage. The value is good until
+     * the function of the class returns, the key until `each` does. */
+    int (*kv_list)(cairn_object *object, const struct cairn_range *range,
+                   int (*each)(void *data, const char *key, const cairn_value *value), void *data);
+    /* Deletes everything: tables, pairs and the alarm. */
+    int (*delete_all)(cairn_object *object);
+
+    /* ---- storage: SQL ---- */
+
+    /* Runs one or more statements that have no parameters, and drops their rows. */
+    int (*sql_exec)(cairn_object *object, const char *sql);
+    /* Prepares one statement. It is the object's: it may be kept for as long as the object lives,
+     * and ends with it, or by sql_finalize(). What SQL may do is what JavaScript's may
+     * (docs/features/durable-objects.md). NULL: error_text() says why. */
+    cairn_statement *(*sql_prepare)(cairn_object *object, const char *sql);
+    void (*sql_finalize)(cairn_statement *statement);
+    /* Parameters count from 1. What was bound stays bound until it is bound anew. */
+    int (*sql_bind_null)(cairn_statement *statement, int index);
+    int (*sql_bind_int)(cairn_statement *statement, int index, int64_t value);
+    int (*sql_bind_real)(cairn_statement *statement, int index, double value);
+    int (*sql_bind_text)(cairn_statement *statement, int index, const char *text, size_t size);
+    int (*sql_bind_blob)(cairn_statement *statement, int index, const void *bytes, size_t size);
+    /* 1: a row; 0: done, and the statement is ready to run again. A statement with rows left is to
+     * be reset before the function of the class returns; otherwise that is done then. A statement
+     * that has run for 30 s ends, and resets the object. */
+    int (*sql_step)(cairn_statement *statement);
+    void (*sql_reset)(cairn_statement *statement);
+    /* Of the row. Columns count from 0. Texts and bytes are good until the next step or reset. */
+    int (*sql_column_count)(cairn_statement *statement);
+    const char *(*sql_column_name)(cairn_statement *statement, int column);
+    /* CAIRN_NULL, CAIRN_NUMBER (an integer or a real), CAIRN_TEXT or CAIRN_BYTES. */
+    enum cairn_kind (*sql_column_kind)(cairn_statement *statement, int column);
+    int64_t (*sql_column_int)(cairn_statement *statement, int column);
+    double (*sql_column_real)(cairn_statement *statement, int column);
+    /* NULL for an SQL NULL; `size` may be NULL. */
+    const char *(*sql_column_text)(cairn_statement *statement, int column, size_t *size);
+    const void *(*sql_column_blob)(cairn_statement *statement, int column, size_t *size);
+    /* Rows changed by the last INSERT, UPDATE or DELETE; the rowid of the last INSERT. */
+    int64_t (*sql_changes)(cairn_object *object);
+    int64_t (*sql_last_rowid)(cairn_object *object);
+    /* Bytes of the database. */
+    int64_t (*database_size)(cairn_object *object);
+
+    /* ---- transactions and alarms ---- */
+
+    /* What is written until the end can be undone. They nest, 64 deep. One that is open when the
+     * function of the class returns is undone, and the event fails. */
+    int (*transaction_begin)(cairn_object *object);
+    int (*transaction_commit)(cairn_object *object);
+    int (*transaction_rollback)(cairn_object *object);
+    /* The object's one alarm: milliseconds since 1970; *time is -1 if there is none. */
+    int (*alarm_get)(cairn_object *object, int64_t *time);
+    /* A time that is past means at once. */
+    int (*alarm_set)(cairn_object *object, int64_t time);
+    int (*alarm_delete)(cairn_object *object);
+};
+
+/* What a module gives the server. */
+struct cairn_module {
+    uint32_t abi;        /* CAIRN_ABI */
+    uint32_t api_size;   /* sizeof(struct cairn_api): what it was compiled with */
+    uint32_t class_size; /* sizeof(struct cairn_class) */
+    uint32_t class_count;
+    const struct cairn_class *classes;
+};
+
+/* The one symbol that a module exports. Called once, on any thread, when the module is loaded; NULL
+ * refuses. CAIRN_MODULE() defines it. */
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+const struct cairn_module *
+cairn_module_open(const struct cairn_api *api);
+
+/* The server, for all files of a module. */
+#ifdef __GNUC__
+__attribute__((visibility("hidden")))
+#endif
+extern const struct cairn_api *cairn;
+
+/* Once in a module, at the end of a file: defines `cairn` and cairn_module_open(). */
+#define CAIRN_MODULE(classes)                                                          \
+    const struct cairn_api *cairn;                                                     \
+    static const struct cairn_module cairn_this_module = {                             \
+        CAIRN_ABI, (uint32_t)sizeof(struct cairn_api), (uint32_t)sizeof((classes)[0]), \
+        (uint32_t)(sizeof(classes) / sizeof((classes)[0])), classes};                  \
+    const struct cairn_module *cairn_module_open(const struct cairn_api *api)          \
+    {                                                                                  \
+        cairn = api;                                                                   \
+        return &cairn_this_module;                                                     \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

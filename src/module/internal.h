@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* module/internal.h - what the files of module/ share among themselves.
+ *
+ * A cairn_object is the instance of a cn_object. Functions of the class run between
+ * cn_compiled_enter() and cn_compiled_leave(): what they were lent (values, builders, rows of
+ * statements) goes with the outermost leave.
+ *
+ *     event   RUNNING ──► LATER ──► answered: freed
+ *                └───────────┴──► the object was reset: call is NULL; freed with the object,
+ *                                 or when it is answered all the same
+ *
+ * Threads:   the lane's.
+ * Ownership: an object owns its events, statements and what it has lent. */
+#ifndef CN_MODULE_INTERNAL_H
+#define CN_MODULE_INTERNAL_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "include/cairn.h"
+#include "module/module.h"
+#include "module/value.h"
+#include "object/call.h"
+#include "object/id.h"
+
+struct cn_database;
+struct cn_message;
+struct cn_object;
+struct cn_statement;
+
+#define CN_MODULE_BODY_MAX (16u << 20)
+
+struct cn_module_class {
+    struct cn_modules *modules; /* borrowed: whose it is */
+    const char *module;         /* borrowed: its name */
+    char *name;                 /* owned: "counter:Counter" */
+    struct cairn_class table;   /* a copy: what the module's struct lacks is NULL */
+};
+
+const char *cn_modules_worker(const struct cn_modules *modules);
+
+struct cn_compiled_error {
+    char type[64];
+    char text[CN_ERR_TEXT_MAX];
+};
+
+struct cairn_object {
+    struct cn_object *object;
+    const struct cn_module_class *class_; /* of a set that it has a reference to */
+    void *instance;
+    struct cn_list events;           /* of struct cairn_event */
+    struct cn_list statements;       /* of struct cairn_statement */
+    struct cn_list lent;             /* of struct lent (object.c) */
+    struct cn_compiled_error *error; /* owned; NULL: there was none yet */
+    unsigned running;                /* functions of the class on the stack */
+    unsigned busy;                   /* statements with rows left */
+    unsigned transactions;           /* open ones */
+    int levels[64];                  /* their savepoints */
+    uint64_t request;                /* what log lines name */
+    char id[CN_OBJECT_HEX_SIZE + 1];
+};
+
+enum cn_compiled_kind { CN_COMPILED_CALL, CN_COMPILED_FETCH, CN_COMPILED_ALARM };
+
+struct cairn_event {
+    struct cn_list link; /* in the object's */
+    cairn_object *object;
+    struct cn_call *call; /* NULL: it has been answered, or the object was reset */
+    enum cn_compiled_kind kind;
+    bool running; /* its function is on the stack, which frees it */
+    const char *method;
+    uint8_t *bytes; /* owned: what the document is of */
+    struct cn_document document;
+    cairn_builder result;
+    int status;            /* of a response */
+    struct cn_buf headers; /* "name\0value\0" ... */
+    struct cn_buf body;
+    bool has_body;
+    int64_t scheduled_ms; /* of an alarm */
+    unsigned retries;
+};
+
+void cn_compiled_enter(cairn_object *self);
+/* 0, or negative: a transaction was left open, and has been undone. */
+int cn_compiled_leave(cairn_object *self);
+
+/* A document for bytes that are copied, lent to the function that runs; NULL: they cannot be read,
+ * and that is the object's last error. */
+const cairn_value *cn_compiled_lend_value(cairn_object *self, const void *bytes, size_t size);
+cairn_builder *cn_compiled_lend_builder(cairn_object *self);
+
+/* Keeps the error; returns the CAIRN_E... for it. */
+int cn_compiled_fault(cairn_object *self, const struct cn_err *err);
+int cn_compiled_refuse(cairn_object *self, int code, const char *text);
+
+/* The event ends, well or with the object's last error. */
+void cn_compiled_answer(cairn_event *event);
+void cn_compiled_fail(cairn_event *event);
+
+/* The parts of a request, and what a response becomes. */
+int cn_compiled_check_request(cairn_event *event, struct cn_err *err);
+void cn_compiled_build_response(cairn_event *event);
+
+/* Before the database closes: statements let go of it, and are prepared anew when they are used. */
+void cn_compiled_release_statements(cairn_object *self);
+void cn_compiled_reset_statements(cairn_object *self);
+void cn_compiled_free_statements(cairn_object *self);
+int cn_compiled_undo_transactions(cairn_object *self);
+
+extern const struct cairn_api cn_compiled_api;
+
+#endif

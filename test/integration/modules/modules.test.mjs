@@ -1,0 +1,175 @@
+// Objects written in C (include/cairn.h): JavaScript calls them, they store, they are replaced, and what is wrong
+// with a module is told in a sentence. The class is test/module/probe.c, the caller worker.js.
+import assert from "node:assert/strict";
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { compile, configuration } from "../lib/module.mjs";
+import { project, root, serve, tempDir } from "../lib/server.mjs";
+
+const built = tempDir();
+const probe = compile("test/module/probe.c", path.join(built, "probe.so"));
+const second = compile("test/module/probe.c", path.join(built, "probe2.so"), ["-DVERSION=2"]);
+const worker = readFileSync(path.join(root, "test/integration/modules/worker.js"));
+
+const settings = configuration("probe:Probe", {
+  durable_objects: { bindings: [{ name: "OBJECT", class_name: "probe:Probe" }, { name: "BARE", class_name: "probe:Bare" }, { name: "CALLER", class_name: "Caller" }] },
+  migrations: [{ tag: "v1", new_sqlite_classes: ["probe:Probe", "probe:Bare", "Caller"] }],
+});
+
+const makeProject = (files = {}) => project({ "wrangler.json": settings, "index.js": worker, "probe.so": readFileSync(probe), ...files });
+
+async function call(server, name, method, ...args) {
+  const response = await server.fetch(`/call/${name}/${method}?args=${encodeURIComponent(JSON.stringify(args))}`);
+  if (response.status !== 200) throw new Error(await response.text());
+  return response.json();
+}
+
+for (const lanes of [1, 2]) {
+  test(`JavaScript calls objects in C by RPC and fetch, ${lanes === 1 ? "on its lane" : "and on another"}`, async (t) => {
+    const server = await serve(makeProject(), { lanes });
+    t.after(() => server.kill());
+    for (const name of await (await server.fetch("/scenarios")).json()) {
+      await t.test(name, async () => assert.equal(await server.text(`/scenario/${name}`), '"ok"'));
+    }
+    assert.equal((await server.stop()).code, 0);
+  });
+}
+
+test("alarms ring, are tried again, and are given up", async (t) => {
+  const server = await serve(makeProject());
+  t.after(() => server.kill());
+  await call(server, "a", "alarm", 10, "well");
+  await server.untilTrue(async () => (await call(server, "a", "get", "rang")) !== null, "the alarm");
+  assert.deepEqual(await call(server, "a", "get", "rang"), { retries: 0, due: true });
+  assert.equal(await call(server, "a", "alarmAt"), -1);
+  await call(server, "b", "alarm", 0, "fails once");
+  await server.untilTrue(async () => (await call(server, "b", "get", "rang")) !== null, "the alarm's second try");
+  assert.deepEqual(await call(server, "b", "get", "rang"), { retries: 1, due: true });
+  assert.match(server.output, /alarm\(\) failed: the alarm fails once/);
+  await call(server, "c", "alarm", 3600_000, "never");
+  assert.ok((await call(server, "c", "alarmAt")) > Date.now());
+  await call(server, "c", "alarmOff");
+  assert.equal(await call(server, "c", "alarmAt"), -1);
+});
+
+test("M1, M3: a module is replaced at a reload, and overwriting its file changes nothing before", async (t) => {
+  const dir = makeProject();
+  const server = await serve(dir, { lanes: 2 });
+  t.after(() => server.kill());
+  assert.equal(await call(server, "a", "version"), 1);
+  await call(server, "a", "add", 5);
+  assert.equal(await call(server, "a", "count"), 1);
+  writeFileSync(path.join(dir, "probe.so"), "overwritten in place"); // what runs is a copy
+  assert.equal(await call(server, "a", "count"), 2);
+  // One that waits for an answer when its code goes is told.
+  const waiting = server.fetch("/call/a/later?args=[1]");
+  await server.untilTrue(async () => {
+    const response = await server.fetch("/call/a/later?args=[2]");
+    return (await response.text()).includes("one is kept already");
+  }, "the call that is answered later");
+  server.signal("SIGHUP");
+  await server.until(/probe.*(file too short|invalid ELF header)/);
+  assert.equal(await call(server, "a", "version"), 1); // a deployment that fails changes nothing
+  copyFileSync(second, path.join(dir, "probe.so.new"));
+  renameSync(path.join(dir, "probe.so.new"), path.join(dir, "probe.so"));
+  server.signal("SIGHUP");
+  await server.untilTrue(async () => (await call(server, "b", "version")) === 2, "the new code");
+  assert.match(await (await waiting).text(), /reset because its code was updated/);
+  assert.deepEqual([await call(server, "a", "version"), await call(server, "a", "add", 1)], [2, 6]);
+  for (let i = 0; i < 10; i++) {
+    server.signal("SIGHUP");
+    assert.equal(await call(server, "a", "add", 1), 7 + i);
+  }
+  assert.equal((await server.stop()).code, 0);
+});
+
+test("what an object has acknowledged is there after kill -9", async (t) => {
+  const dir = makeProject(), data = tempDir();
+  let server = await serve(dir, { lanes: 2, data });
+  t.after(() => server.kill());
+  const acknowledged = new Map();
+  for (let round = 0; round < 3; round++) {
+    let killed = false;
+    const clients = Array.from({ length: 8 }, async (_, i) => {
+      const name = `ledger${i % 4}`;
+      while (!killed) {
+        try {
+          const sum = await call(server, name, "add", 1);
+          acknowledged.set(name, Math.max(sum, acknowledged.get(name) ?? 0));
+        } catch {
+          return;
+        }
+      }
+    });
+    const enough = (round + 1) * 40;
+    await server.untilTrue(() => [...acknowledged.values()].reduce((a, b) => a + b, 0) > enough, "enough writes");
+    server.signal("SIGKILL");
+    killed = true;
+    await server.exited;
+    await Promise.all(clients);
+    server = await serve(dir, { lanes: 2, data });
+    for (const [name, sum] of acknowledged) {
+      const found = await call(server, name, "add", 0);
+      assert.ok(found >= sum, `${name} has ${found} of ${sum}`);
+    }
+  }
+});
+
+test("M4: the last line of a server that dies in a module names it", async (t) => {
+  for (const [how, signal] of [["fault", "SIGSEGV"], ["abort", "SIGABRT"]]) {
+    const server = await serve(makeProject());
+    t.after(() => server.kill());
+    server.fetch(`/call/a/crash?args=["${how}"]`).catch(() => {});
+    await server.exited;
+    assert.match(server.stderr.trim().split("\n").at(-1), new RegExp(`^cairn: crashed \\(${signal}\\) in the module "probe", class probe:Probe$`));
+  }
+});
+
+test("a line that an object logs names worker, class and object", async (t) => {
+  const server = await serve(makeProject(), { args: ["--log", "json"] });
+  t.after(() => server.kill());
+  await call(server, "speaker", "log", "hello");
+  const [line] = await server.until(/^.*the probe says hello.*$/m);
+  const { worker: name, class: className, name: object, level } = JSON.parse(line);
+  assert.deepEqual([name, className, object, level], ["app", "probe:Probe", "speaker", "warn"]);
+});
+
+test("a module that cannot be used is refused with a sentence", async (t) => {
+  const write = (name, text) => {
+    const file = path.join(built, name);
+    writeFileSync(file, text);
+    return file;
+  };
+  const source = (text) => readFileSync(compile(write("bad.c", `#include <cairn.h>\n${text}`), path.join(built, "bad.so")));
+  const entry = (fields) => source(`static const struct cairn_class none[1]; static const struct cairn_module m = {${fields}, none};
+    const struct cairn_module *cairn_module_open(const struct cairn_api *api) { (void)api; return &m; }`);
+  const sizes = "sizeof(struct cairn_api), sizeof(struct cairn_class)";
+  const cases = [
+    [{ "probe.so": null }, /the module "probe": cannot open .*probe\.so: no such file/i],
+    [{ "probe.so": "text" }, /the module "probe": .*probe\.so: (file too short|invalid ELF header)/],
+    [{ "probe.so": source("int unrelated;") }, /is no module: it has no symbol cairn_module_open/],
+    [{ "probe.so": entry(`2, ${sizes}, 0`) }, /made for version 2 of cairn\.h, and this server has version 1/],
+    [{ "probe.so": entry("CAIRN_ABI, sizeof(struct cairn_api) + 8, sizeof(struct cairn_class), 0") }, /made with the cairn\.h of a later server/],
+    [{ "probe.so": entry(`CAIRN_ABI, ${sizes}, 1`) }, /its class number 1 has no proper name/],
+    [{ "wrangler.json": settings.replaceAll("probe:Bare", "probe:Other") }, /the module "probe" has no class "Other"/],
+    [{ "wrangler.json": settings.replaceAll("probe:Bare", "other:Bare") }, /the class "other:Bare" is of a module, and \[cairn\.modules\] has no "other"/],
+  ];
+  for (const [files, expected] of cases) {
+    const dir = makeProject(Object.fromEntries(Object.entries(files).filter(([, content]) => content !== null)));
+    if (files["probe.so"] === null) rmSync(path.join(dir, "probe.so"));
+    const failure = await serve(dir).then((server) => server.kill(), (error) => error.message);
+    assert.match(failure ?? "it started", expected);
+  }
+});
+
+test("a class that has objects cannot be lost with its module", async (t) => {
+  const data = tempDir();
+  const first = await serve(makeProject(), { data });
+  t.after(() => first.kill());
+  assert.equal(await call(first, "a", "add", 1), 1);
+  await first.stop();
+  const none = JSON.stringify({ ...JSON.parse(settings), cairn: undefined, durable_objects: { bindings: [{ name: "CALLER", class_name: "Caller" }] } });
+  const failure = await serve(makeProject({ "wrangler.json": none }), { data }).then((server) => server.kill(), (error) => error.message);
+  assert.match(failure ?? "it started", /probe:Probe/);
+});
