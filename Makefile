@@ -130,7 +130,7 @@ $(B)/third/llhttp-%.o: $(LLHTTP)/%.c
 # The second bundle, of the Node.js modules, is evaluated only where a script imports one.
 build/prelude.js: PRELUDE_ENTRY := prelude/bootstrap.js
 build/prelude-node.js: PRELUDE_ENTRY := prelude/node/index.js
-build/prelude.js build/prelude-node.js: tools/build-prelude.mjs tools/primordials.mjs package-lock.json
+build/prelude.js build/prelude-node.js: tools/build-prelude.mjs tools/primordials.mjs tools/bundler/turns.mjs package-lock.json
 	@mkdir -p $(@D)
 	$(call say,BUNDLE,$@)
 	$(Q)node tools/build-prelude.mjs $(PRELUDE_ENTRY) $@

@@ -28,7 +28,6 @@ import { installWebAssembly } from "./web/webassembly.js";
 import { structuredClone } from "./web/structured-clone.js";
 import { setTimeout, setInterval, clearTimeout, clearInterval, queueMicrotask } from "./web/timers.js";
 import { installNode } from "./workers/node.js";
-import { WebSocket, WebSocketPair, WebSocketRequestResponsePair } from "./workers/websocket.js";
 import { URL } from "./web/url/url.js";
 import { URLSearchParams } from "./web/url/search-params.js";
 import cache from "part:./web/cache.js";
@@ -38,6 +37,7 @@ import eventSource from "part:./web/event-source.js";
 import htmlRewriter from "part:./web/html-rewriter.js";
 import messageChannel from "part:./web/message-channel.js";
 import multipart from "part:./web/fetch/multipart.js";
+import objects from "part:./workers/object/part.js";
 import performance from "part:./web/performance.js";
 import streams from "part:./web/streams/part.js";
 import subtleCrypto from "part:./web/crypto/part.js";
@@ -53,7 +53,6 @@ const interfaces = {
   DOMException, Event, EventTarget, CustomEvent, ErrorEvent, MessageEvent, CloseEvent, PromiseRejectionEvent,
   AbortController, AbortSignal, Blob, File, Headers, Request, Response, Navigator,
   TextDecoder, TextEncoder, URL, URLSearchParams, Crypto,
-  WebSocket, WebSocketPair, WebSocketRequestResponsePair,
 };
 for (const name of Object.keys(interfaces)) expose(name, interfaces[name]);
 exposeLazily(cache, "Cache", "CacheStorage");
@@ -72,6 +71,7 @@ exposeLazily(streams, "ReadableStream", "ReadableStreamDefaultReader", "Readable
   "FixedLengthStream", "IdentityTransformStream");
 exposeLazily(subtleCrypto, "CryptoKey", "SubtleCrypto");
 exposeLazily(textStreams, "TextDecoderStream", "TextEncoderStream");
+exposeLazily(objects, "WebSocket", "WebSocketPair", "WebSocketRequestResponsePair");
 exposeLazily(urlPattern, "URLPattern");
 
 expose("console", console);

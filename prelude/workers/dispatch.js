@@ -16,7 +16,6 @@ import assets from "part:./assets.js";
 import missing from "part:./missing.js";
 import services from "parts:./service/makeBinding";
 import trace from "part:../internal/trace.js";
-import { useInResponse } from "./websocket.js";
 
 let handlers = null; // the default export: an object of handlers, or null
 let Entrypoint = null; // the default export: a class that extends WorkerEntrypoint
@@ -135,7 +134,7 @@ function send(handle, context, response) {
     const parts = responseParts(response);
     const { body } = parts;
     if (parts.webSocket !== null) {
-      native.respondSocket(handle, parts.headers, useInResponse(parts.webSocket));
+      native.respondSocket(handle, parts.headers, objects().useInResponse(parts.webSocket));
     } else if (body === null || typeof body === "string" || body instanceof Uint8Array) {
       native.respond(handle, parts.status, parts.statusText, parts.headers, body);
     } else {

@@ -1,5 +1,8 @@
 // What C calls for objects and for events that do not come by HTTP: object/part.js, evaluated when it is first needed.
+import { setWebSocketFetch } from "../web/fetch/fetch.js";
 import objects from "part:./object/part.js";
+
+setWebSocketFetch((parts) => objects().webSocketFetch(parts));
 
 let classes = null; // [exports, env] of the script, until the part has them
 

@@ -5,7 +5,7 @@ import { Request } from "../../web/fetch/request.js";
 import { isRequest, isResponse, requestFromPeer, requestSignal, responseParts } from "../../web/fetch/internal.js";
 import { Response } from "../../web/fetch/response.js";
 import { expectedLength } from "../../web/streams/internal.js";
-import { receiveSocket, sendSocket } from "../websocket.js";
+import { receiveSocket, sendSocket } from "./websocket.js";
 import compression from "part:../../web/compression.js";
 
 export { isHeaders, isRequest, isResponse };

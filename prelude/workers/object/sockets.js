@@ -8,7 +8,7 @@ import trace from "part:../../internal/trace.js";
 import {
   WebSocketRequestResponsePair, autoReplies, checkRequestResponsePair, hibernate, hibernated, isHibernatable, receive, setKeepInObject,
   socketNumber,
-} from "../websocket.js";
+} from "./websocket.js";
 
 const TAGS_MAX = 10; // DO-WS-2
 const TAG_LENGTH_MAX = 256;

@@ -4,21 +4,20 @@
 // happens to an end: it is accepted by a script or by an object (then events come here), accepted
 // for hibernation (then events go to methods of the object, and this object may be collected and
 // made anew), or used in a Response (then it belongs to whoever gets that).
-import { Sent, SocketEvent } from "../../src/bindings/border.ts";
-import { needsEvent } from "../internal/startup.js";
-import { currentObject, gated, outputGate, takeSubrequest } from "../internal/turn.js";
-import { compatibilityFlags, native } from "../internal/native.js";
-import { defineConstants, finishInterface } from "../internal/interface.js";
-import { deserialize, serialize } from "../internal/serialize.js";
-import { illegalInvocation, isObject, toUSVString } from "../internal/webidl.js";
-import { setWebSocketCheck } from "../internal/websocket-brand.js";
-import { Blob, blobBytes, isBlob } from "../web/blob.js";
-import { DOMException } from "../web/dom-exception.js";
-import { CloseEvent, ErrorEvent, Event, EventTarget, MessageEvent, defineHandlers, fire } from "../web/events.js";
-import { setWebSocketFetch } from "../web/fetch/fetch.js";
-import { headersLists, listGet, splitHeaderLines } from "../web/fetch/headers.js";
-import { makeResponse } from "../web/fetch/response.js";
-import { URL } from "../web/url/url.js";
+import { Sent, SocketEvent } from "../../../src/bindings/border.ts";
+import { needsEvent } from "../../internal/startup.js";
+import { currentObject, gated, outputGate, takeSubrequest } from "../../internal/turn.js";
+import { compatibilityFlags, native } from "../../internal/native.js";
+import { defineConstants, finishInterface } from "../../internal/interface.js";
+import { deserialize, serialize } from "../../internal/serialize.js";
+import { illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
+import { setWebSocketCheck } from "../../internal/websocket-brand.js";
+import { Blob, blobBytes, isBlob } from "../../web/blob.js";
+import { DOMException } from "../../web/dom-exception.js";
+import { CloseEvent, ErrorEvent, Event, EventTarget, MessageEvent, defineHandlers, fire } from "../../web/events.js";
+import { headersLists, listGet, splitHeaderLines } from "../../web/fetch/headers.js";
+import { makeResponse } from "../../web/fetch/response.js";
+import { URL } from "../../web/url/url.js";
 
 const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
 /** readyState by native.wsState(). */
@@ -384,7 +383,8 @@ function connectInto(socket, state, url, protocols) {
   );
 }
 
-setWebSocketFetch(async (parts) => {
+/** fetch() of a request that asks for a WebSocket. */
+export async function webSocketFetch(parts) {
   parts.signal?.throwIfAborted();
   const url = new URL(parts.url);
   const secure = url.protocol === "https:" || url.protocol === "wss:";
@@ -396,4 +396,4 @@ setWebSocketFetch(async (parts) => {
   const response = { status: answer.status, names: answer.names, values: answer.values, url: parts.url, immutable: true };
   if (answer.w === 0) return makeResponse({ ...response, source: answer.body });
   return makeResponse({ ...response, webSocket: make(new State(answer.w, STAGE.NEW)) });
-});
+}
