@@ -257,8 +257,6 @@ static int count_rows(struct cn_database *db, const char *table, size_t size, in
                       struct cn_err *err)
 {
     struct cn_buf sql = {0};
-    struct cn_statement *statement;
-    size_t used;
     cn_buf_append_str(&sql, "SELECT count(*) FROM \"");
     for (size_t i = 0; i < size; i++) {
         if (table[i] == '"')
@@ -266,16 +264,9 @@ static int count_rows(struct cn_database *db, const char *table, size_t size, in
         cn_buf_append_byte(&sql, (uint8_t)table[i]);
     }
     cn_buf_append_byte(&sql, '"');
-    int rc = cn_database_prepare(db, (char *)sql.data, sql.size, CN_SQL_UNCACHED, &statement, &used,
-                                 err);
+    int rc = cn_database_number(db, (char *)sql.data, sql.size, count, err);
     cn_buf_fini(&sql);
-    if (rc < 0)
-        return rc;
-    rc = cn_statement_step(statement, err);
-    if (rc == 1)
-        *count = cn_statement_column_int(statement, 0);
-    cn_statement_release(statement);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 /* The tables with their sizes; key-value pairs are one more table, shown as `keys`. */

@@ -81,28 +81,33 @@ static JSValueRef native_codec_open(CN_JS_NATIVE_ARGS)
     return cn_js_handle_make(ctx, &handle->base, &codec_type, 256 * 1024);
 }
 
-/* The arguments of both runs; NULL with an exception if they are not what they should be. */
-static struct handle *run_arguments(JSContextRef ctx, size_t argc, const JSValueRef argv[],
-                                    uint8_t **bytes, size_t *size, enum cn_codec_flush *flush,
-                                    JSValueRef *exception)
+/* The arguments of both runs. */
+struct run_args {
+    struct handle *handle; /* NULL: they are not what they should be, and that is thrown */
+    uint8_t *bytes;
+    size_t size;
+    enum cn_codec_flush flush;
+};
+
+static struct run_args run_arguments(JSContextRef ctx, size_t argc, const JSValueRef argv[],
+                                     JSValueRef *exception)
 {
-    struct handle *handle = cn_js_handle_find(ctx, cn_js_arg(0), &codec_type);
-    if (!handle) {
+    struct run_args args = {.handle = cn_js_handle_find(ctx, cn_js_arg(0), &codec_type)};
+    if (!args.handle) {
         cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "codecRun: not a codec");
-        return NULL;
+        return args;
     }
-    if (handle->busy) {
+    if (args.handle->busy) {
         cn_js_throw(ctx, exception, CN_JS_ERROR, "codecRun: a run is under way");
-        return NULL;
+        args.handle = NULL;
+        return args;
     }
-    *bytes = NULL;
-    *size = 0;
-    (void)cn_js_bytes(ctx, cn_js_arg(1), bytes, size); /* anything else is no input */
+    (void)cn_js_bytes(ctx, cn_js_arg(1), &args.bytes, &args.size); /* anything else is no input */
     int mode = int_arg(ctx, cn_js_arg(2), CN_CODEC_RUN);
-    *flush = mode == CN_CODEC_FLUSH ? CN_CODEC_FLUSH
-             : mode == CN_CODEC_END ? CN_CODEC_END
-                                    : CN_CODEC_RUN;
-    return handle;
+    args.flush = mode == CN_CODEC_FLUSH ? CN_CODEC_FLUSH
+                 : mode == CN_CODEC_END ? CN_CODEC_END
+                                        : CN_CODEC_RUN;
+    return args;
 }
 
 static void set_status(JSContextRef ctx, JSValueRef array, const struct cn_codec *codec,
@@ -136,19 +141,17 @@ static JSValueRef output_value(JSContextRef ctx, struct cn_buf *out)
 
 static JSValueRef native_codec_run(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *bytes;
-    size_t size;
-    enum cn_codec_flush flush;
-    struct handle *handle = run_arguments(ctx, argc, argv, &bytes, &size, &flush, exception);
-    if (!handle)
+    struct run_args args = run_arguments(ctx, argc, argv, exception);
+    if (!args.handle)
         return JSValueMakeUndefined(ctx);
     struct cn_buf out = {0};
     struct cn_err err;
-    if (cn_codec_run(&handle->codec, bytes, size, flush, OUTPUT_MAX, &out, &err) < 0) {
+    if (cn_codec_run(&args.handle->codec, args.bytes, args.size, args.flush, OUTPUT_MAX, &out,
+                     &err) < 0) {
         cn_buf_fini(&out);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
     }
-    set_status(ctx, cn_js_arg(3), &handle->codec, flush);
+    set_status(ctx, cn_js_arg(3), &args.handle->codec, args.flush);
     return output_value(ctx, &out);
 }
 
@@ -187,22 +190,19 @@ static JSValueRef on_finish(struct cn_js_work *work, JSContextRef ctx, JSValueRe
 
 static JSValueRef native_codec_run_async(CN_JS_NATIVE_ARGS)
 {
-    uint8_t *bytes;
-    size_t size;
-    enum cn_codec_flush flush;
-    struct handle *handle = run_arguments(ctx, argc, argv, &bytes, &size, &flush, exception);
-    if (!handle)
+    struct run_args args = run_arguments(ctx, argc, argv, exception);
+    if (!args.handle)
         return JSValueMakeUndefined(ctx);
     struct cn_runtime *runtime = cn_runtime_of(ctx);
-    cn_codec_feed(&handle->codec, bytes, size);
+    cn_codec_feed(&args.handle->codec, args.bytes, args.size);
     struct run_work *run = CN_NEW(struct run_work);
     run->work.run = on_run;
     run->work.finish = on_finish;
-    run->handle = handle;
-    run->flush = flush;
+    run->handle = args.handle;
+    run->flush = args.flush;
     cn_js_pin_set(&run->status, runtime->context, cn_js_arg(3));
-    atomic_fetch_add(&handle->refs, 1);
-    handle->busy = true;
+    atomic_fetch_add(&args.handle->refs, 1);
+    args.handle->busy = true;
     return cn_js_work_start(runtime->context, runtime->loop, &run->work);
 }
 

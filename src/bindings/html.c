@@ -53,6 +53,13 @@ static struct cn_html_rewriter *rewriter_at(JSContextRef ctx, JSValueRef value, 
     return NULL;
 }
 
+/* The same where an element is needed. */
+static struct cn_html_rewriter *element_at(JSContextRef ctx, JSValueRef value,
+                                           JSValueRef *exception)
+{
+    return rewriter_at(ctx, value, IS(CN_HTML_ELEMENT), exception);
+}
+
 static JSValueRef undefined_or_throw(JSContextRef ctx, int rc, const struct cn_err *err,
                                      JSValueRef *exception)
 {
@@ -207,8 +214,7 @@ static JSValueRef native_html_removed(CN_JS_NATIVE_ARGS)
 /* htmlAttributes(rewriter): names and values by turns. */
 static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 {
-    struct cn_html_rewriter *rewriter =
-        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    struct cn_html_rewriter *rewriter = element_at(ctx, cn_js_arg(0), exception);
     if (!rewriter)
         return JSValueMakeUndefined(ctx);
     const struct cn_html_edit *edits;
@@ -229,8 +235,7 @@ static JSValueRef native_html_attributes(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 {
-    struct cn_html_rewriter *rewriter =
-        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    struct cn_html_rewriter *rewriter = element_at(ctx, cn_js_arg(0), exception);
     if (!rewriter)
         return JSValueMakeUndefined(ctx);
     size_t size;
@@ -242,8 +247,7 @@ static JSValueRef native_html_get_attribute(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 {
-    struct cn_html_rewriter *rewriter =
-        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    struct cn_html_rewriter *rewriter = element_at(ctx, cn_js_arg(0), exception);
     if (!rewriter)
         return JSValueMakeUndefined(ctx);
     struct cn_err err;
@@ -258,8 +262,7 @@ static JSValueRef native_html_set_attribute(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_remove_attribute(CN_JS_NATIVE_ARGS)
 {
-    struct cn_html_rewriter *rewriter =
-        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    struct cn_html_rewriter *rewriter = element_at(ctx, cn_js_arg(0), exception);
     if (!rewriter)
         return JSValueMakeUndefined(ctx);
     size_t size;
@@ -321,8 +324,7 @@ static JSValueRef native_html_remove(CN_JS_NATIVE_ARGS)
 
 static JSValueRef native_html_on_end_tag(CN_JS_NATIVE_ARGS)
 {
-    struct cn_html_rewriter *rewriter =
-        rewriter_at(ctx, cn_js_arg(0), IS(CN_HTML_ELEMENT), exception);
+    struct cn_html_rewriter *rewriter = element_at(ctx, cn_js_arg(0), exception);
     if (!rewriter)
         return JSValueMakeUndefined(ctx);
     struct cn_err err;

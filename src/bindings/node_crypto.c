@@ -46,8 +46,7 @@ static void cipher_free(void *data)
 static const struct cn_js_handle_type hash_type = {.name = "hash", .free = hash_free};
 static const struct cn_js_handle_type cipher_type = {.name = "cipher", .free = cipher_free};
 
-/* The bytes of an argument. Taken after everything that may run a script (texts and numbers of
- * other arguments): only then do they stay where they are. */
+/* The bytes of an argument. */
 static bool bytes_arg(JSContextRef ctx, JSValueRef value, struct cn_bytes *bytes)
 {
     uint8_t *data;

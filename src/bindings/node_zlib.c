@@ -10,8 +10,7 @@
  * A write tells in `state`, two numbers, how much of the output and of the input is left. A failure
  * is [errno, code, message].
  *
- * N1  Bytes of JavaScript are touched during a call only, and taken after everything that may run a
- *     script.
+ * N1  Bytes of JavaScript are touched during a call only.
  * N2  After zlibClose() a handle does nothing: every call on it throws. */
 #include <string.h>
 

@@ -71,6 +71,16 @@ const char *cn_args_data(const char *given);
         "allow-missing", 0, "KEY", "CAIRN_ALLOW_MISSING",                   \
             "keys of the configuration that cairn does not run: A,B", at, 0 \
     }
+#define CN_OPTION_ALLOW_DELETE(at)                                               \
+    {                                                                            \
+        "allow-delete", 0, "CLASS", NULL,                                        \
+            "Durable Object classes that may be deleted: A,B or WORKER/A", at, 0 \
+    }
+#define CN_OPTION_RECOVER(at)                                                                      \
+    {                                                                                              \
+        "recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew", \
+            at, 0                                                                                  \
+    }
 #define CN_OPTION_VAR(at, count)                                                       \
     {                                                                                  \
         "var", 0, "K=V", "CAIRN_VAR",                                                  \

@@ -143,11 +143,8 @@ static const struct cn_option flags[] = {
     CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
     CN_OPTION_LOG(AT(log)),
     {"dry-run", 0, NULL, NULL, "only say what would be done", AT(dry_run), 0},
-    {"allow-delete", 0, "CLASS", NULL,
-     "Durable Object classes that may be deleted: A,B or WORKER/A", AT(deploy.wishes.allow_delete),
-     0},
-    {"recover", 0, "CLASS", NULL, "deleted classes to take back instead of creating them anew",
-     AT(deploy.wishes.recover), 0},
+    CN_OPTION_ALLOW_DELETE(AT(deploy.wishes.allow_delete)),
+    CN_OPTION_RECOVER(AT(deploy.wishes.recover)),
     CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
 };
 

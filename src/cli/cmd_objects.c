@@ -346,9 +346,7 @@ static int run(const struct cn_args *args)
     cn_buf_fini(&command.target);
     cn_buf_fini(&command.body);
     cn_api_close(&command.api);
-    if (rc < 0)
-        fprintf(stderr, "cairn: %s\n", err.text);
-    return rc < 0 ? 1 : 0;
+    return cn_print_outcome(rc, &err);
 }
 
 #define AT(member) offsetof(struct options, member)

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "cli/api.h"
 #include "cli/args.h"
+#include "cli/print.h"
 
 struct options {
     const char *data, *format, *status, *method, *search;
@@ -124,9 +125,7 @@ static int run(const struct cn_args *args)
         cn_api_close(&api);
     }
     cn_buf_fini(&tail.line);
-    if (rc < 0)
-        fprintf(stderr, "cairn: %s\n", err.text);
-    return rc < 0 ? 1 : 0;
+    return cn_print_outcome(rc, &err);
 }
 
 #define AT(member) offsetof(struct options, member)

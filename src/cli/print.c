@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -101,4 +102,11 @@ void cn_table_add_json(struct cn_table *table, const struct cn_json *cell)
         cn_json_write(&text, cell);
     cn_table_add(table, (char *)text.data, text.size);
     cn_buf_fini(&text);
+}
+
+int cn_print_outcome(int rc, const struct cn_err *err)
+{
+    if (rc < 0)
+        fprintf(stderr, "cairn: %s\n", err->text);
+    return rc < 0 ? 1 : 0;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct cn_buf;
+struct cn_err;
 struct cn_json;
 
 /* A table that is printed when all of it is known: columns as wide as they need. */
@@ -28,6 +29,8 @@ void cn_print_escape(struct cn_buf *out, const char *text, size_t size);
 void cn_print_size(uint64_t bytes, char text[32]);
 /* "2026-01-31T12:00:00Z" */
 void cn_print_time(int64_t time_ms, char text[32]);
+/* Says on standard error why a command failed, if `rc` is negative. Returns its exit status. */
+int cn_print_outcome(int rc, const struct cn_err *err);
 /* Prints a tree as JSON on one line. */
 void cn_print_line(const struct cn_json *json);
 

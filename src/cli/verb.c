@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cli/args.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "server/config.h"
 #include "server/data.h"
@@ -70,9 +71,7 @@ int cn_verb_main(const struct cn_args *args, const struct cn_verb *verbs, size_t
     cn_api_close(&cli.api);
     if (cli.project.config)
         cn_project_close(&cli.project);
-    if (rc < 0)
-        fprintf(stderr, "cairn: %s\n", err.text);
-    return rc < 0 ? 1 : 0;
+    return cn_print_outcome(rc, &err);
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */

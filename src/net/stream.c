@@ -685,7 +685,9 @@ static void on_idle(uv_idle_t *handle)
 
 /* --- opening and closing ---------------------------------------------------------------- */
 
-static struct cn_stream *stream_new(struct cn_stream_lane *lane)
+/* One without a connection yet. */
+static struct cn_stream *stream_new(struct cn_stream_lane *lane,
+                                    const struct cn_stream_callbacks *callbacks, void *owner)
 {
     struct cn_list *link = cn_list_take_front(&lane->spare_streams);
     struct cn_stream *stream;
@@ -696,9 +698,12 @@ static struct cn_stream *stream_new(struct cn_stream_lane *lane)
     } else
         stream = CN_NEW(struct cn_stream);
     stream->lane = lane;
+    stream->callbacks = callbacks;
+    stream->owner = owner;
     cn_list_init(&stream->work_link);
     cn_list_init(&stream->out);
     cn_list_init(&stream->wire);
+    CN_ASSERT(uv_tcp_init(lane->loop, &stream->tcp) == 0);
     lane->stream_count++;
     return stream;
 }
@@ -731,10 +736,7 @@ struct cn_stream *cn_stream_accept(struct cn_stream_lane *lane, uv_stream_t *lis
                                    const struct cn_stream_callbacks *callbacks, void *owner)
 {
     cn_loop_assert_owner(lane->loop);
-    struct cn_stream *stream = stream_new(lane);
-    stream->callbacks = callbacks;
-    stream->owner = owner;
-    CN_ASSERT(uv_tcp_init(lane->loop, &stream->tcp) == 0);
+    struct cn_stream *stream = stream_new(lane, callbacks, owner);
     int rc = uv_accept(listener, (uv_stream_t *)&stream->tcp);
     if (rc == 0 && tls) {
         stream->tls = cn_tls_new(tls);
@@ -781,10 +783,7 @@ struct cn_stream *cn_stream_arrive(struct cn_stream_lane *lane, struct cn_stream
                                    const struct cn_stream_callbacks *callbacks, void *owner)
 {
     cn_loop_assert_owner(lane->loop);
-    struct cn_stream *stream = stream_new(lane);
-    stream->callbacks = callbacks;
-    stream->owner = owner;
-    CN_ASSERT(uv_tcp_init(lane->loop, &stream->tcp) == 0);
+    struct cn_stream *stream = stream_new(lane, callbacks, owner);
     if (uv_tcp_open(&stream->tcp, moved->fd) != 0) {
         cn_stream_moved_drop(moved);
         stream->closing = true;

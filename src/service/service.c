@@ -165,16 +165,7 @@ struct cn_database *cn_service_open(struct cn_object *object, const char *const 
 static int read_version(struct cn_database *db, int64_t *version, struct cn_err *err)
 {
     static const char sql[] = "PRAGMA user_version";
-    struct cn_statement *statement;
-    size_t used;
-    int rc = cn_database_prepare(db, sql, sizeof(sql) - 1, CN_SQL_UNCACHED, &statement, &used, err);
-    if (rc < 0)
-        return rc;
-    rc = cn_statement_step(statement, err);
-    if (rc == 1)
-        *version = cn_statement_column_int(statement, 0);
-    cn_statement_release(statement);
-    return rc < 0 ? rc : 0;
+    return cn_database_number(db, sql, sizeof(sql) - 1, version, err);
 }
 
 int cn_service_schema(struct cn_database *db, const char *const steps[], int step_count,

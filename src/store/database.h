@@ -106,6 +106,10 @@ enum cn_sql_flags {
  * may be prepared again while it is in use. Errors end in ": SQLITE_<CODE>". */
 int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, unsigned flags,
                         struct cn_statement **statement, size_t *used, struct cn_err *err);
+/* The first column of the first row of a statement that is not kept, as a number; without a row
+ * *number stays as it is. */
+int cn_database_number(struct cn_database *db, const char *sql, size_t size, int64_t *number,
+                       struct cn_err *err);
 /* Back to the cache; NULL is fine. */
 void cn_statement_release(struct cn_statement *statement);
 

@@ -431,3 +431,18 @@ int cn_database_exec(struct cn_database *db, const char *sql, struct cn_err *err
     }
     return rc;
 }
+
+int cn_database_number(struct cn_database *db, const char *sql, size_t size, int64_t *number,
+                       struct cn_err *err)
+{
+    struct cn_statement *statement;
+    size_t used;
+    int rc = cn_database_prepare(db, sql, size, CN_SQL_UNCACHED, &statement, &used, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_statement_step(statement, err);
+    if (rc == 1)
+        *number = cn_statement_column_int(statement, 0);
+    cn_statement_release(statement);
+    return rc < 0 ? rc : 0;
+}

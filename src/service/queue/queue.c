@@ -256,6 +256,16 @@ static void drop_dead_letters(struct cn_queue_call *call)
     cn_service_call_free(&call->base);
 }
 
+/* Sends them if what made them has succeeded. Returns `rc`. */
+static int end_dead_letters(struct cn_queue *queue, struct cn_queue_call *call, int rc)
+{
+    if (rc == 0)
+        send_dead_letters(queue, call);
+    else
+        drop_dead_letters(call);
+    return rc;
+}
+
 static int drop(struct cn_queue *queue, const struct leased *message, struct cn_err *err)
 {
     int rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message->row);
@@ -333,11 +343,7 @@ static int settle(struct cn_queue *queue, struct lease *lease, const struct cn_q
         }
     }
     free_lease(lease);
-    if (rc == 0)
-        send_dead_letters(queue, dead);
-    else
-        drop_dead_letters(dead);
-    return rc;
+    return end_dead_letters(queue, dead, rc);
 }
 
 static int op_settle(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
@@ -398,11 +404,7 @@ static int op_ack(struct cn_queue *queue, struct cn_queue_call *call, struct cn_
         if (--lease->left == 0)
             free_lease(lease);
     }
-    if (rc == 0)
-        send_dead_letters(queue, dead);
-    else
-        drop_dead_letters(dead);
-    return rc;
+    return end_dead_letters(queue, dead, rc);
 }
 
 /* --- receiving ------------------------------------------------------------------------------- */

@@ -139,6 +139,13 @@ static int check_key(const struct cn_buf *key, struct cn_err *err)
                : 0;
 }
 
+/* The bucket of a path with a key that could be one of its objects. */
+static int find_bucket(struct cn_control_call *call, struct cn_namespace **ns, struct cn_err *err)
+{
+    int rc = check_key(&call->rest, err);
+    return rc < 0 ? rc : cn_control_service(call, "r2", call->path[2], ns, err);
+}
+
 static struct cn_blobs *blobs_of(const struct cn_namespace *ns)
 {
     return ((struct cn_services *)cn_node_data(ns->node))->blobs;
@@ -207,9 +214,7 @@ static int get_object(struct cn_control_call *call, struct cn_err *err)
     struct cn_namespace *ns;
     bool head = strcmp(call->method, "HEAD") == 0;
     int64_t offset, length;
-    int rc = check_key(&call->rest, err);
-    if (rc == 0)
-        rc = cn_control_service(call, "r2", call->path[2], &ns, err);
+    int rc = find_bucket(call, &ns, err);
     if (rc == 0)
         rc = cn_control_param_number(call, "offset", INT64_MAX, 0, &offset, err);
     if (rc == 0)
@@ -375,9 +380,7 @@ static void refer_to_body(struct cn_r2_call *request, struct cn_r2_writer *write
 static int put_object(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = check_key(&call->rest, err);
-    if (rc == 0)
-        rc = cn_control_service(call, "r2", call->path[2], &ns, err);
+    int rc = find_bucket(call, &ns, err);
     if (rc < 0)
         return rc;
     struct cn_r2_call *request = cn_r2_call_new(ns, CN_R2_PUT);
@@ -407,9 +410,7 @@ static int put_object(struct cn_control_call *call, struct cn_err *err)
 static int delete_object(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = check_key(&call->rest, err);
-    if (rc == 0)
-        rc = cn_control_service(call, "r2", call->path[2], &ns, err);
+    int rc = find_bucket(call, &ns, err);
     if (rc < 0)
         return rc;
     struct cn_r2_call *request = cn_r2_call_new(ns, CN_R2_DELETE);

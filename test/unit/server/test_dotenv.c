@@ -2,24 +2,17 @@
 /* .dev.vars and .env: the forms that dotenv has, and where a mistake is said to be. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "server/config.h"
 #include "server/confnode.h"
+#include "test/lib/conftest.h"
 #include "test/lib/test.h"
 
 static const char *read_env(const char *text)
 {
-    static struct cn_buf out;
     struct cn_err err = {0};
     struct cn_confnode *root = cn_dotenv_parse(".env", text, strlen(text), &err);
-    cn_buf_clear(&out);
-    if (root)
-        cn_confnode_write_json(root, &out);
-    else
-        cn_buf_append_str(&out, err.text);
-    cn_confnode_free(root);
-    return cn_buf_text(&out);
+    return conftest_text(root, &err);
 }
 
 TEST(dotenv, plain_values_are_trimmed_and_end_at_a_comment)

@@ -3,25 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "server/confnode.h"
+#include "test/lib/conftest.h"
 #include "test/lib/test.h"
 
 /* The same as plain JSON, or the sentence of the error. */
 static const char *read_text(const char *text, size_t size)
 {
-    static struct cn_buf out;
     struct cn_err err = {0};
     struct cn_confnode *root = cn_jsonc_parse("w.jsonc", text, size, &err);
-    cn_buf_clear(&out);
-    if (root)
-        cn_confnode_write_json(root, &out);
-    else
-        cn_buf_append_str(&out, err.text);
-    cn_confnode_free(root);
-    return cn_buf_text(&out);
+    return conftest_text(root, &err);
 }
 
 static const char *read_json(const char *text)

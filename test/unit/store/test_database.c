@@ -546,3 +546,21 @@ TEST(database, rows_read_and_written_are_counted)
     check_rows(bed.db, "DELETE FROM t", 0, 2);
     bed_close(&bed);
 }
+
+TEST(database, one_number_is_asked_for_at_once)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_store *store = storetest_open(simdisk_disk(sim), NULL);
+    struct cn_database *db = storetest_database(store, 1);
+    static const char seven[] = "SELECT 7, 8", none[] = "SELECT 1 WHERE 0", wrong[] = "SELECT x";
+    int64_t number = -1;
+    CHECK_INT(0, cn_database_number(db, none, sizeof(none) - 1, &number, NULL));
+    CHECK_INT(-1, number); /* no row */
+    CHECK_INT(0, cn_database_number(db, seven, sizeof(seven) - 1, &number, NULL));
+    CHECK_INT(7, number);
+    CHECK(cn_database_number(db, wrong, sizeof(wrong) - 1, &number, NULL) < 0);
+    CHECK_INT(7, number);
+    cn_database_close(db);
+    cn_store_close(store);
+    simdisk_free(sim);
+}

@@ -176,16 +176,23 @@ TEST(recovery, reports_a_missing_segment_and_a_log_that_ends_too_early)
     simdisk_free(cut);
 }
 
-TEST(recovery, a_reset_is_finished_wherever_it_stopped)
+/* A database of five pages, with a commit that is only in the log. */
+static struct cn_database *old_database(struct cn_store *store)
 {
-    struct simdisk *sim = simdisk_new();
-    struct cn_store *store = storetest_open(simdisk_disk(sim), &manual);
     struct cn_database *db = storetest_database(store, 1);
     storetest_exec(db, "CREATE TABLE old(a); INSERT INTO old VALUES(randomblob(20000))");
     storetest_commit(db);
     CHECK_INT(0, cn_store_checkpoint(store, NULL));
-    storetest_exec(db, "INSERT INTO old VALUES(2)"); /* only in the log */
+    storetest_exec(db, "INSERT INTO old VALUES(2)");
     storetest_commit(db);
+    return db;
+}
+
+TEST(recovery, a_reset_is_finished_wherever_it_stopped)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_store *store = storetest_open(simdisk_disk(sim), &manual);
+    struct cn_database *db = old_database(store);
     CHECK_INT(0, cn_database_delete_all(db, true, NULL));
     storetest_exec(db, "CREATE TABLE new(a); INSERT INTO new VALUES(3)");
     uint64_t reset_lsn = storetest_commit(db);
@@ -230,12 +237,7 @@ TEST(recovery, a_reset_during_a_checkpoint_leaves_the_old_database_whole)
 {
     struct simdisk *sim = simdisk_new();
     struct cn_store *store = storetest_open(simdisk_disk(sim), &manual);
-    struct cn_database *db = storetest_database(store, 1);
-    storetest_exec(db, "CREATE TABLE old(a); INSERT INTO old VALUES(randomblob(20000))");
-    storetest_commit(db);
-    CHECK_INT(0, cn_store_checkpoint(store, NULL));
-    storetest_exec(db, "INSERT INTO old VALUES(2)");
-    storetest_commit(db);
+    struct cn_database *db = old_database(store);
 
     pthread_rwlock_wrlock(&store->images.commit_gate);
     uint64_t boundary = cn_log_checkpoint_start(store->log);
