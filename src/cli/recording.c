@@ -11,6 +11,7 @@
 #include "text/base64.h"
 
 #define HEADERS_MAX 256
+#define TIME_MS_MAX 8.64e15 /* the last moment that JavaScript knows */
 
 static void add_header(struct cn_record *record, const char *name, const char *value)
 {
@@ -62,7 +63,7 @@ static int read_url(struct cn_record *record, const char *url, struct cn_err *er
         record->host = cn_strndup(host, size);
         path = host + size;
     }
-    if (*path && *path != '/' && *path != '?')
+    if (*path && !strchr("/?#", *path))
         return cn_err_set(err, CN_EINVALID, "\"%.60s\" is no URL", url);
     size_t size = strcspn(path, "#");
     char *rest = cn_strndup(path, size);
@@ -75,13 +76,17 @@ static int64_t read_time(const struct cn_json *time)
 {
     struct cn_err err;
     int64_t time_ms;
-    if (time && time->kind == CN_JSON_INT)
-        return time->integer;
-    if (time && time->kind == CN_JSON_NUMBER)
-        return (int64_t)time->number;
+    if (time && (time->kind == CN_JSON_INT || time->kind == CN_JSON_NUMBER))
+        return time->number >= 0 && time->number <= TIME_MS_MAX ? (int64_t)time->number : -1;
     return time && time->kind == CN_JSON_STRING && cn_clock_parse(time->text, &time_ms, &err) == 0
                ? time_ms
                : -1;
+}
+
+static int read_status(const struct cn_json *from)
+{
+    int64_t status = cn_json_int(from, "status");
+    return status >= 100 && status <= 999 ? (int)status : 0;
 }
 
 /* A method whose requests have bodies; only a header could say that this one had none. */
@@ -108,7 +113,7 @@ static int read_own_line(struct cn_record *record, const struct cn_json *line, s
     if (!record->host && host && *host)
         record->host = cn_strdup(host);
     record->body_missing = has_body(method, NULL);
-    record->status = (int)cn_json_int(line, "status");
+    record->status = read_status(line);
     record->time_ms = read_time(cn_json_find(line, "time"));
     return 1;
 }
@@ -129,7 +134,7 @@ static int read_trace(struct cn_record *record, const struct cn_json *line,
     const char *coding = find_header(headers, "transfer-encoding");
     record->body_missing =
         coding || has_body(record->method, find_header(headers, "content-length"));
-    record->status = (int)cn_json_int(cn_json_find(event, "response"), "status");
+    record->status = read_status(cn_json_find(event, "response"));
     record->time_ms = read_time(cn_json_find(line, "eventTimestamp"));
     return 1;
 }
@@ -153,7 +158,7 @@ static int read_plain(struct cn_record *record, const struct cn_json *line, stru
         cn_buf_append(&record->body, body->text, body->size);
     else if (body && body->kind != CN_JSON_NULL)
         cn_json_write(&record->body, body);
-    record->status = (int)cn_json_int(line, "status");
+    record->status = read_status(line);
     record->time_ms = read_time(cn_json_find(line, "time"));
     return 1;
 }

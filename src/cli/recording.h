@@ -3,8 +3,7 @@
  *
  *     {"event":"request","method","host","target","status","time"}        cairn tail --format json
  *     {"event":{"request":{"url","method","headers"},"response":{"status"}},"eventTimestamp"}
- *                                                                         wrangler tail, trace
- * items
+ *                                                          wrangler tail, trace items
  *     {"method","url","headers"?,"body"?|"bodyBase64"?,"status"?,"time"?}  plain
  *
  * The first two have no bodies: a request that had one is told apart by `body_missing`. Lines that
@@ -32,8 +31,8 @@ struct cn_record {
     size_t header_count;
     struct cn_buf body;
     bool body_missing; /* it had one, which was not recorded */
-    int status;        /* 0: not recorded */
-    int64_t time_ms;   /* -1: not recorded */
+    int status;        /* 0: not recorded, or none */
+    int64_t time_ms;   /* -1: not recorded, or no time */
 };
 
 /* 1: a request; 0: something else; negative: not readable. */

@@ -148,13 +148,19 @@ static bool take_name(struct parser *parser, bool any_start, struct cn_buf *out)
             cn_buf_append_byte(out, (uint8_t)*parser->at++);
         } else if (*parser->at == '\\') {
             parser->at++;
-            if (!take_escape(parser, out))
+            if (!take_escape(parser, out)) {
+                parser->at = begin;
                 return false;
+            }
         } else {
             break;
         }
     }
-    return out->size > 0 && !(out->size == 1 && out->data[0] == '-' && !any_start);
+    if (out->size == 0 || (out->size == 1 && out->data[0] == '-' && !any_start)) {
+        parser->at = begin;
+        return false;
+    }
+    return true;
 }
 
 static bool take_string(struct parser *parser, struct cn_buf *out)
@@ -213,7 +219,7 @@ static int parse_attribute(struct parser *parser, struct simple_list *list, stru
     char comparison = *parser->at++;
     if (comparison == '|' && (parser->at == parser->end || *parser->at != '='))
         return fail(parser, "Selectors with explicit namespaces are not supported.");
-    if (!strchr("=~^$*|", comparison) || (comparison != '=' && !take(parser, '=')))
+    if (!comparison || !strchr("=~^$*|", comparison) || (comparison != '=' && !take(parser, '=')))
         return fail(parser, "Unexpected token in the attribute selector.");
     simple->comparison = comparison;
     skip_space(parser);

@@ -111,6 +111,19 @@ void service_rig_advance(struct service_rig *rig, int64_t ms)
     }
 }
 
+static void hurry(uv_handle_t *handle, void *data)
+{
+    uv_timer_t *timer = (uv_timer_t *)handle;
+    if (handle->type == UV_TIMER && uv_is_active(handle) &&
+        uv_timer_get_due_in(timer) <= *(uint64_t *)data)
+        uv_timer_start(timer, timer->timer_cb, 0, uv_timer_get_repeat(timer));
+}
+
+void service_rig_hurry(struct service_rig *rig, uint64_t within_ms)
+{
+    uv_walk(&rig->loop, hurry, &within_ms);
+}
+
 struct cn_background service_rig_background(struct service_rig *rig, const bool *draining,
                                             struct cn_deployment *const *deployment,
                                             void (*send)(struct cn_background *background,

@@ -54,5 +54,7 @@ struct cn_background service_rig_background(struct service_rig *rig, const bool 
 void service_rig_until(struct service_rig *rig, const bool *flag);
 /* Moves the clock and lets alarms that are due fire. */
 void service_rig_advance(struct service_rig *rig, int64_t ms);
+/* Timers of the lane that would fire within so long fire with the loop's next turn. */
+void service_rig_hurry(struct service_rig *rig, uint64_t within_ms);
 
 #endif

@@ -22,7 +22,7 @@ enum { SQL_LOAD, SQL_SAVE, SQL_EXPIRE, SQL_COUNT };
 static const char *const sql_texts[SQL_COUNT] = {
     [SQL_LOAD] = "SELECT key, period, number, count FROM counter",
     [SQL_SAVE] = "INSERT OR REPLACE INTO counter VALUES (?1, ?2, ?3, ?4)",
-    [SQL_EXPIRE] = "DELETE FROM counter WHERE (number + 1) * period <= ?1",
+    [SQL_EXPIRE] = "DELETE FROM counter WHERE number != ?1 / period",
 };
 
 struct counter {
@@ -40,6 +40,7 @@ struct limiter {
     struct cn_map counters; /* key -> struct counter, owned */
     struct cn_list dirty;   /* of struct counter, changed since the last flush */
     uv_timer_t *timer;
+    int64_t swept_s; /* when sweep() last ran */
     bool holding;
     bool full_told;
 };
@@ -49,9 +50,11 @@ static int64_t now_s(struct limiter *limiter)
     return cn_clock_wall_ms(cn_node_clock(limiter->object->lane->node)) / 1000;
 }
 
-static bool is_over(const struct counter *counter, int64_t now)
+/* A count is of one period. One of a later period is there when the clock was set back: it says
+ * nothing about this one. */
+static bool is_of(const struct counter *counter, int64_t now)
 {
-    return (counter->number + 1) * counter->period_s <= now;
+    return counter->period_s && counter->number == now / counter->period_s;
 }
 
 static struct counter *add_counter(struct limiter *limiter, const void *key, size_t size)
@@ -68,12 +71,13 @@ static struct counter *add_counter(struct limiter *limiter, const void *key, siz
 static void sweep(struct limiter *limiter, int64_t now)
 {
     struct cn_list over;
+    limiter->swept_s = now;
     cn_list_init(&over);
     size_t cursor = 0;
     const struct cn_map_entry *entry;
     while (cn_map_next(&limiter->counters, &cursor, &entry)) {
         struct counter *counter = entry->value;
-        if (!is_over(counter, now))
+        if (is_of(counter, now))
             continue;
         cn_list_remove(&counter->link);
         cn_list_push_back(&over, &counter->link);
@@ -145,6 +149,8 @@ static void count(struct limiter *limiter, struct cn_ratelimit_call *call)
 {
     int64_t now = now_s(limiter);
     struct counter *counter = cn_map_find(&limiter->counters, call->key.data, call->key.size);
+    if (!counter && limiter->counters.count >= CN_RATELIMIT_KEYS_MAX && now != limiter->swept_s)
+        sweep(limiter, now); /* once a second: it looks at all of them */
     if (!counter && limiter->counters.count >= CN_RATELIMIT_KEYS_MAX) {
         if (!limiter->full_told)
             cn_warn("rate limit %s: more than %d keys in one period; further ones are not counted",
@@ -155,7 +161,7 @@ static void count(struct limiter *limiter, struct cn_ratelimit_call *call)
     }
     if (!counter)
         counter = add_counter(limiter, call->key.data, call->key.size);
-    if (!counter->period_s || is_over(counter, now)) {
+    if (!is_of(counter, now)) {
         counter->period_s = call->period_s;
         counter->number = now / call->period_s;
         counter->count = 0;
@@ -187,7 +193,7 @@ static int load(struct limiter *limiter, struct cn_err *err)
                                  .number = cn_statement_column_int(statement, 2),
                                  .count = (uint64_t)cn_statement_column_int(statement, 3)};
         rc = 0;
-        if (is_over(&loaded, now) || limiter->counters.count >= CN_RATELIMIT_KEYS_MAX)
+        if (!is_of(&loaded, now) || limiter->counters.count >= CN_RATELIMIT_KEYS_MAX)
             continue;
         struct counter *counter = add_counter(limiter, key, size);
         counter->period_s = loaded.period_s;

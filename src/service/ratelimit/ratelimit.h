@@ -3,7 +3,7 @@
  *
  * A namespace "$ratelimit/ID" is CN_RATELIMIT_SHARDS objects; a hash of the key says which one
  * counts it, so that all lanes see one count and share the work. Periods are those of the clock:
- * with 60 s, a count begins anew with every minute.
+ * with 60 s, a count begins anew with every minute, also when the clock is set back.
  *
  * Counts are kept in memory and written down every CN_RATELIMIT_FLUSH_MS: a call does not wait for
  * the disk, and a crash forgets at most what was counted since (RL-1).
@@ -18,7 +18,8 @@
 #define CN_RATELIMIT_SHARDS 16
 #define CN_RATELIMIT_FLUSH_MS 250
 #define CN_RATELIMIT_KEY_SIZE_MAX 4096
-/* Keys that one object counts at a time. Past them, new keys are let through and not counted. */
+/* Keys that one object counts at a time. Past them, new keys are let through and not counted until
+ * a period of those that are counted is over. */
 #define CN_RATELIMIT_KEYS_MAX 100000
 
 struct cn_ratelimit_call {
