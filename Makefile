@@ -69,7 +69,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
+.PHONY: FORCE simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -261,6 +261,34 @@ crash-quick: $(CRASH_BINS) ## the same, a few hundred crash points: part of make
 crash: $(CRASH_BINS) ## long fault-injection runs of the store
 	@for c in $(CRASH_BINS); do $$c long || exit 1; done
 
+# The decisions of src/cluster/, the very objects of the server, in a simulated world: test/simulate/world.h.
+# What is planted is compiled into objects of its own.
+SIM_SRCS := $(wildcard test/simulate/*.c)
+SIM_OBJS := $(SIM_SRCS:test/simulate/%.c=$(B)/simulate/%.o)
+SIM_MEMBER := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c))
+SIM_BASE := $(B)/obj/base/mem.o $(B)/obj/base/assert.o $(B)/obj/base/err.o
+SIM_PLANTED := $(SIM_SRCS:test/%.c=$(B)/planted/%.o) $(patsubst src/%.c,$(B)/planted/%.o,$(wildcard src/cluster/*.c))
+SEEDS ?= 10000
+SEED ?=
+$(B)/simulate/%.o $(B)/planted/simulate/%.o: test/simulate/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) $(if $(findstring /planted/,$@),-DCN_SIMULATION) -MMD -MP -c $< -o $@
+$(B)/planted/cluster/%.o: src/cluster/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -DCN_SIMULATION -MMD -MP -c $< -o $@
+$(B)/simulate/simulate: $(SIM_OBJS) $(SIM_MEMBER) $(SIM_BASE)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(SANFLAGS)
+$(B)/planted/simulate/simulate: $(SIM_PLANTED) $(SIM_BASE)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(SANFLAGS)
+simulate: $(B)/simulate/simulate ## the decisions of a cluster under a seeded adversary; SEEDS=1000000, SEED=7 shows one
+	@$< $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+simulate-planted: $(B)/planted/simulate/simulate ## whether that finds bugs that are planted, and after how many seeds; PLANTED=no-fence
+	@$< --seeds 200000 $(if $(PLANTED),--plant $(PLANTED),--planted)
+
 FLIPS ?= 1500
 flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
 	@CAIRN_FLIPS=$(FLIPS) $< flipped
@@ -358,8 +386,8 @@ san-quick: ## a few integration tests on the server built with SAN=address,undef
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS)
-	@for tests in unit replay crash-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example san-quick; do \
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
+	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example san-quick; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications
@@ -457,4 +485,4 @@ check: setup ## unit tests, under sanitizers with SAN=...
 clean:
 	rm -rf build
 
--include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB_OBJS:.o=.d) $(UNIT_BINS:=.d)
+-include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB_OBJS:.o=.d) $(UNIT_BINS:=.d) $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d)

@@ -19,6 +19,8 @@ const PARTS = {
   "analytics/asql_run.c": "analytics/test_asql.c",
   "analytics/asql_value.c": "analytics/test_asql.c",
   "analytics/points_scan.c": "analytics/test_points.c",
+  "cluster/member_place.c": "cluster/test_member.c",
+  "cluster/member_shard.c": "cluster/test_member.c",
   "module/builder.c": "module/test_value.c",
   "net/http_conn.c": "net/test_server.c",
   "net/http_response.c": "net/test_server.c",

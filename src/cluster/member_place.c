@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster/member_place.c - which shard should be where.
+ *
+ * Every node looks at the same map and does its own part: who has a replica claims what has no
+ * owner, who has none and is next in line copies what has too few, an owner gives away and drops.
+ * Nobody is asked; the engine refuses what another has done first. So none of this can do harm by
+ * being wrong: it is about being served soon, spread evenly, and coming to rest.
+ *
+ * P1  In line: nodes are ranked by what they have, then by a hash with the shard; the first acts at
+ *     once, the next a while later, so that one that does not act delays but does not prevent.
+ * P2  Rest: shards and replicas move for balance only between nodes that differ by two or more, so
+ *     a move never makes a move back reasonable; and only when the map has been quiet.
+ * P3  An owner drops a replica when as many as are wanted remain on live nodes; the engine checks.
+ */
+#include "cluster/member_private.h"
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53ull;
+    return x ^ (x >> 33);
+}
+
+void cn_place_count(struct cn_member *member)
+{
+    for (unsigned i = 0; i < member->peer_count; i++)
+        member->peers[i].owned = member->peers[i].held = 0;
+    for (unsigned s = 0; s < member->config.shard_count; s++) {
+        const struct cn_engine_shard *row = &member->shards[s].row;
+        struct cn_member_peer *owner = cn_member_peer_find(member, row->owner);
+        if (owner)
+            owner->owned++;
+        for (unsigned i = 0; i < row->replica_count; i++) {
+            struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+            if (peer)
+                peer->held++;
+        }
+    }
+}
+
+static bool before(const struct cn_member_peer *a, const struct cn_member_peer *b, unsigned a_load,
+                   unsigned b_load, uint32_t shard)
+{
+    if (a->draining != b->draining)
+        return b->draining;
+    if (a_load != b_load)
+        return a_load < b_load;
+    uint64_t a_hash = mix(a->id * 2654435761u + shard), b_hash = mix(b->id * 2654435761u + shard);
+    return a_hash != b_hash ? a_hash < b_hash : a->id < b->id;
+}
+
+/* How many that could do it as well come before `me`: P1. */
+static unsigned rank(struct cn_member *member, const struct cn_member_peer *me, uint32_t index,
+                     bool by_owned, bool replicas)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < member->peer_count; i++) {
+        const struct cn_member_peer *peer = &member->peers[i];
+        if (peer->id == me->id ||
+            cn_shard_has_replica(&member->shards[index], peer->disk) != replicas)
+            continue;
+        count += by_owned ? before(peer, me, peer->owned, me->owned, index)
+                          : before(peer, me, peer->held, me->held, index);
+    }
+    return count;
+}
+
+/* Replicas on live nodes that are to stay. */
+static unsigned good_replicas(struct cn_member *member, uint32_t index)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    unsigned count = 0;
+    for (unsigned i = 0; i < row->replica_count; i++) {
+        struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+        count += peer && !peer->draining;
+    }
+    return count;
+}
+
+/* --- what has no owner ----------------------------------------------------------------------- */
+
+static bool should_claim(struct cn_member *member, int64_t now_ms, uint32_t index,
+                         const struct cn_member_peer *me)
+{
+    struct cn_member_shard *shard = &member->shards[index];
+    bool fresh = !shard->row.epoch && !shard->row.replica_count;
+    if (shard->role != CN_ROLE_FOLLOWING && !(shard->role == CN_ROLE_NONE && fresh))
+        return false;
+    if (cn_member_peer_find(member, shard->row.owner)) {
+        if (shard->role == CN_ROLE_FOLLOWING)
+            shard->need_since_ms = 0;
+        return false;
+    }
+    if (!shard->need_since_ms)
+        shard->need_since_ms = now_ms;
+    int64_t wait_ms = member->config.beat_ms * rank(member, me, index, true, !fresh);
+    return now_ms - shard->need_since_ms >= wait_ms;
+}
+
+static void plan_claims(struct cn_member *member, int64_t now_ms, struct cn_member_peer *me)
+{
+    struct cn_engine_item items[CN_ENGINE_ITEMS_MAX];
+    unsigned count = 0;
+    if (member->claiming || member->leaving)
+        return;
+    for (uint32_t i = 0; i < member->config.shard_count && count < CN_ENGINE_ITEMS_MAX; i++) {
+        if (!should_claim(member, now_ms, i, me))
+            continue;
+        items[count++] = (struct cn_engine_item){.shard = i, .epoch = member->shards[i].row.epoch};
+        me->owned++; /* so that several nodes share what one has left */
+    }
+    if (!count || !cn_member_send(member, now_ms, CN_ENGINE_CLAIM, items, count))
+        return;
+    member->claiming = true;
+    for (unsigned i = 0; i < count; i++) {
+        struct cn_member_shard *shard = &member->shards[items[i].shard];
+        shard->fresh = shard->role == CN_ROLE_NONE;
+        shard->need_since_ms = 0;
+        cn_shard_set_role(member, now_ms, items[i].shard, CN_ROLE_CLAIMING);
+    }
+}
+
+/* --- what is to go elsewhere ----------------------------------------------------------------- */
+
+static struct cn_member_peer *move_target(struct cn_member *member, uint32_t index)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    struct cn_member_peer *best = NULL;
+    for (unsigned i = 0; i < row->replica_count; i++) {
+        struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+        if (!peer || peer->id == member->session || peer->draining)
+            continue;
+        if (!best || before(peer, best, peer->owned, best->owned, index))
+            best = peer;
+    }
+    return best;
+}
+
+static void plan_moves(struct cn_member *member, int64_t now_ms, struct cn_member_peer *me)
+{
+    bool out = member->leaving || me->draining;
+    bool quiet = now_ms - member->changed_ms >= member->config.settle_ms;
+    if (!out && !quiet)
+        return;
+    for (uint32_t i = 0; i < member->config.shard_count; i++) {
+        if (member->moves >= CN_MEMBER_MOVES_MAX || member->shards[i].role != CN_ROLE_SERVING)
+            continue;
+        struct cn_member_peer *to = move_target(member, i);
+        if (!to || (!out && to->owned + 2 > me->owned)) /* P2 */
+            continue;
+        to->owned++;
+        me->owned--;
+        cn_shard_begin_move(member, now_ms, i, to->id);
+    }
+}
+
+/* --- replicas: too few, too many ------------------------------------------------------------- */
+
+/* The disk that is missed least, 0: none. The dead first, then the draining, then the fullest. */
+static uint64_t drop_choice(struct cn_member *member, uint32_t index)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    unsigned good = good_replicas(member, index), worst = 0;
+    uint64_t disk = 0;
+    if (good < member->config.replicas)
+        return 0;
+    for (unsigned i = 0; i < row->replica_count; i++) {
+        struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+        if (row->disks[i] == member->config.disk)
+            continue;
+        if (!peer)
+            return row->disks[i];
+        unsigned weight = peer->draining ? 2 + CN_CLUSTER_SHARDS_MAX : 1 + peer->held;
+        if ((peer->draining || good > member->config.replicas) && weight > worst) {
+            worst = weight;
+            disk = row->disks[i];
+        }
+    }
+    return disk;
+}
+
+static void plan_drops(struct cn_member *member, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < member->config.shard_count; i++) {
+        struct cn_member_shard *shard = &member->shards[i];
+        struct cn_engine_item item = {.shard = i};
+        if (shard->role == CN_ROLE_SERVING && !shard->dropping)
+            item.disk = drop_choice(member, i);
+        else if (shard->role == CN_ROLE_NONE && shard->voided && !shard->dropping)
+            item.disk = member->config.disk; /* C8: it has nothing */
+        if (shard->role == CN_ROLE_NONE && shard->row.owner == member->session) {
+            cn_member_resign(member, now_ms); /* given to who has nothing: others may claim it */
+            return;
+        }
+        if (item.disk)
+            shard->dropping = cn_member_send(member, now_ms, CN_ENGINE_DROP, &item, 1);
+    }
+}
+
+/* Somebody who is not its owner has two replicas more than this node. */
+static bool relieves(struct cn_member *member, uint32_t index, const struct cn_member_peer *me)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    for (unsigned i = 0; i < row->replica_count; i++) {
+        struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+        if (peer && peer->id != row->owner && peer->held >= me->held + 2)
+            return true;
+    }
+    return false;
+}
+
+static bool should_copy(struct cn_member *member, int64_t now_ms, uint32_t index,
+                        const struct cn_member_peer *me)
+{
+    struct cn_member_shard *shard = &member->shards[index];
+    const struct cn_engine_shard *row = &shard->row;
+    if (shard->role != CN_ROLE_NONE || shard->voided ||
+        row->replica_count >= CN_CLUSTER_REPLICAS_MAX || !cn_member_peer_find(member, row->owner))
+        return false;
+    unsigned good = good_replicas(member, index);
+    if (good >= member->config.replicas) {
+        shard->need_since_ms = 0;
+        bool quiet = now_ms - member->changed_ms >= member->config.settle_ms;
+        return quiet && good == member->config.replicas && relieves(member, index, me) &&
+               rank(member, me, index, false, false) == 0;
+    }
+    if (!shard->need_since_ms)
+        shard->need_since_ms = now_ms;
+    unsigned live = 0;
+    for (unsigned i = 0; i < row->replica_count; i++)
+        live += cn_member_peer_of_disk(member, row->disks[i]) != NULL;
+    /* A node that is away may come back; one that was never there, or is draining, will not. */
+    int64_t wait_ms = live < row->replica_count ? member->config.replace_ms : 0;
+    wait_ms += 4 * member->config.beat_ms * rank(member, me, index, false, false);
+    return now_ms - shard->need_since_ms >= wait_ms;
+}
+
+static void plan_copies(struct cn_member *member, int64_t now_ms, struct cn_member_peer *me)
+{
+    for (uint32_t i = 0; i < member->config.shard_count; i++) {
+        struct cn_member_shard *shard = &member->shards[i];
+        if (shard->role == CN_ROLE_COPYING && now_ms - shard->since_ms >= member->config.copy_ms) {
+            cn_shard_void(member, now_ms, i);
+        }
+        if (member->copies >= CN_MEMBER_COPIES_MAX || member->leaving || me->draining ||
+            !should_copy(member, now_ms, i, me))
+            continue;
+        struct cn_member_peer *owner = cn_member_peer_find(member, shard->row.owner);
+        struct cn_member_message ask = {
+            .kind = CN_MESSAGE_ASK, .shard = i, .session = member->session};
+        cn_shard_set_role(member, now_ms, i, CN_ROLE_COPYING);
+        member->host->tell(member->host->data, owner->id, owner->disk, &ask);
+    }
+}
+
+/* --- what is told ---------------------------------------------------------------------------- */
+
+static void plan_checkpoints(struct cn_member *member, int64_t now_ms)
+{
+    struct cn_engine_item items[CN_ENGINE_ITEMS_MAX];
+    unsigned count = 0;
+    for (uint32_t i = 0; i < member->config.shard_count && count < CN_ENGINE_ITEMS_MAX; i++) {
+        struct cn_member_shard *shard = &member->shards[i];
+        if (shard->role >= CN_ROLE_FOLLOWING && shard->checkpoint > shard->checkpoint_told)
+            items[count++] = (struct cn_engine_item){.shard = i, .to = shard->checkpoint};
+    }
+    if (!count || !cn_member_send(member, now_ms, CN_ENGINE_CHECKPOINT, items, count))
+        return;
+    for (unsigned i = 0; i < count; i++)
+        member->shards[items[i].shard].checkpoint_told = items[i].to;
+}
+
+/* Followers that hear nothing of their owner ask the engine. */
+static void plan_reads(struct cn_member *member, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < member->config.shard_count; i++) {
+        struct cn_member_shard *shard = &member->shards[i];
+        if (shard->role != CN_ROLE_FOLLOWING || now_ms - shard->fed_ms < 3 * member->config.feed_ms)
+            continue;
+        shard->fed_ms = now_ms;
+        cn_shard_want_read(member, i);
+    }
+}
+
+static void plan_drained(struct cn_member *member, const struct cn_member_peer *me)
+{
+    if (!me->draining || member->drained || me->held)
+        return;
+    member->drained = true;
+    member->host->note(member->host->data, CN_NOTE_DRAINED);
+}
+
+void cn_place_plan(struct cn_member *member, int64_t now_ms)
+{
+    struct cn_member_peer *me = cn_member_peer_find(member, member->session);
+    if (!me || !member->seen)
+        return;
+    plan_claims(member, now_ms, me);
+    plan_moves(member, now_ms, me);
+    plan_drops(member, now_ms);
+    if (member->state != CN_MEMBER_LIVE)
+        return; /* resigned */
+    plan_copies(member, now_ms, me);
+    plan_checkpoints(member, now_ms);
+    plan_reads(member, now_ms);
+    plan_drained(member, me);
+}

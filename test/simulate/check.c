@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test/simulate/check.c - what must be true.
+ *
+ * When an answer leaves (lease reads): nobody with a later epoch of the shard has answered before.
+ * In the end: every object's history is linearizable (test/simulate/world.h), what was refused is
+ * not there, all replicas are alike, and nothing is stuck: every shard is served, has its replicas,
+ * and its log is cut. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "test/simulate/world.h"
+
+struct op ops[OPS + 1];
+unsigned op_count;
+bool failed, stuck;
+char failure[300];
+struct stats stats;
+static uint64_t epoch_left[SHARDS];
+
+void fail(const char *format, ...)
+{
+    if (failed)
+        return;
+    failed = true;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(failure, sizeof(failure), format, args);
+    va_end(args);
+    TRACE("WRONG: %s", failure);
+}
+
+uint64_t hash_step(uint64_t hash, unsigned op)
+{
+    hash ^= op + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
+    return hash * 0xff51afd7ed558ccdull;
+}
+
+void check_reset(void)
+{
+    op_count = 0;
+    failed = stuck = false;
+    memset(epoch_left, 0, sizeof(epoch_left));
+}
+
+void check_answer(int node, const struct out *out)
+{
+    /* With verified reads an answer may leave late: it was right when its statement was sent. */
+    if (!verified && out->epoch < epoch_left[out->shard])
+        fail("two owners answer: node %d answers %u of shard %d under epoch %d, after one under %d",
+             node, out->op, out->shard, (int)out->epoch, (int)epoch_left[out->shard]);
+    if (out->epoch > epoch_left[out->shard])
+        epoch_left[out->shard] = out->epoch;
+}
+
+static int owner_node(int shard)
+{
+    uint64_t disk, owner = engine_owner(shard, &disk);
+    for (int n = 0; n < NODES && owner; n++)
+        if (nodes[n].up && nodes[n].disk == disk && nodes[n].member.session == owner &&
+            nodes[n].store[shard].serving)
+            return n;
+    return -1;
+}
+
+static bool settled(int shard, const char **why)
+{
+    uint64_t disks[CN_CLUSTER_REPLICAS_MAX];
+    unsigned count = engine_replicas(shard, disks);
+    int owner = owner_node(shard);
+    *why = "has no owner that serves it";
+    if (owner < 0)
+        return false;
+    *why = "has answers that do not leave";
+    if (nodes[owner].out_count)
+        return false;
+    uint64_t last = nodes[owner].store[shard].total;
+    *why = "does not have the replicas that are wanted";
+    if (count != replicas)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        bool found = false;
+        for (int n = 0; n < NODES; n++)
+            if (nodes[n].up && nodes[n].disk == disks[i]) {
+                *why = "has a replica that lags behind";
+                found = nodes[n].member.shards[shard].have == last;
+            }
+        if (!found)
+            return false;
+    }
+    *why = "has a log that is not cut";
+    return engine_trim(shard) == last;
+}
+
+bool check_settled(void)
+{
+    const char *why;
+    for (int i = 0; i < SHARDS; i++)
+        if (!settled(i, &why))
+            return false;
+    for (int n = 0; n < NODES; n++)
+        if (!nodes[n].up || nodes[n].member.state != CN_MEMBER_LIVE)
+            return false;
+    return true;
+}
+
+static void check_object(unsigned shard, unsigned object, const struct store *store)
+{
+    uint64_t hashes[OPS + 1];
+    uint16_t at[OPS + 1] = {0};
+    unsigned len = 0;
+    hashes[0] = 0;
+    for (unsigned i = 1; i <= store->total; i++) {
+        unsigned op = store->op[i];
+        if (ops[op].shard != shard) {
+            fail("shard %u has write %u of another", shard, op);
+            return;
+        }
+        if (ops[op].object != object)
+            continue;
+        if (at[op]) {
+            fail("write %u of shard %u is there twice", op, shard);
+            return;
+        }
+        hashes[len + 1] = hash_step(hashes[len], op);
+        at[op] = (uint16_t)++len;
+    }
+    for (unsigned a = 1; a <= op_count; a++) {
+        const struct op *x = &ops[a];
+        if (x->shard != shard || x->object != object)
+            continue;
+        if (x->write && x->status == STATUS_OK && !at[a])
+            fail("acknowledged write %u of shard %u is lost", a, shard);
+        if (x->write && x->status == STATUS_REFUSED && at[a])
+            fail("write %u of shard %u was refused and is there", a, shard);
+        if (x->status == STATUS_OK && (x->len > len || hashes[x->len] != x->hash))
+            fail("answer %u of shard %u tells a state that never was", a, shard);
+        if (x->status == STATUS_OK && x->write && at[a] != x->len)
+            fail("write %u of shard %u is not where it was said to be", a, shard);
+    }
+    for (unsigned a = 1; a <= op_count && !failed; a++) {
+        const struct op *x = &ops[a];
+        if (x->shard != shard || x->object != object || x->status != STATUS_OK)
+            continue;
+        for (unsigned b = 1; b <= op_count; b++) {
+            const struct op *y = &ops[b];
+            if (y->shard != shard || y->object != object || a == b)
+                continue;
+            if (y->status == STATUS_OK && y->answered < x->asked && y->len > x->len)
+                fail("stale: %u of shard %u tells %u writes, after %u told %u", a, shard, x->len, b,
+                     y->len);
+            if (y->write && at[b] && y->asked > x->answered && at[b] <= x->len)
+                fail("answer %u of shard %u knows write %u of later", a, shard, b);
+        }
+    }
+}
+
+static void check_replicas(unsigned shard, const struct store *store)
+{
+    uint64_t disks[CN_CLUSTER_REPLICAS_MAX];
+    unsigned count = engine_replicas((int)shard, disks);
+    for (unsigned i = 0; i < count; i++)
+        for (int n = 0; n < NODES; n++) {
+            const struct store *other = &nodes[n].store[shard];
+            if (nodes[n].disk != disks[i] || !other->here)
+                continue;
+            unsigned len = other->total < store->total ? other->total : store->total;
+            if (memcmp(&other->op[1], &store->op[1], len * sizeof(uint16_t)) != 0)
+                fail("the replica of shard %u on node %d differs", shard, n);
+            len = other->synced < store->total ? other->synced : store->total;
+            if (memcmp(&other->disk_op[1], &store->op[1], len * sizeof(uint16_t)) != 0)
+                fail("the replica of shard %u on the disk of node %d differs", shard, n);
+        }
+}
+
+void check_history(void)
+{
+    for (int i = 0; i < SHARDS; i++) {
+        int owner = owner_node(i);
+        const char *why;
+        if (!settled(i, &why)) {
+            stuck = true;
+            if (!failed)
+                snprintf(failure, sizeof(failure), "stuck: shard %d %s", i, why);
+        }
+        if (owner < 0)
+            continue;
+        const struct store *store = &nodes[owner].store[i];
+        for (unsigned object = 0; object < OBJECTS && !failed; object++)
+            check_object((unsigned)i, object, store);
+        if (!failed)
+            check_replicas((unsigned)i, store);
+    }
+    for (unsigned i = 1; i <= op_count; i++)
+        stats.answered += ops[i].status == STATUS_OK;
+    stats.ops += op_count;
+    stats.seeds++;
+}

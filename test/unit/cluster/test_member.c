@@ -1,0 +1,828 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node's decisions, step by step: each rule of cluster/member.h where it is decided. What many
+ * nodes make of them under faults is shown by the simulation (test/simulate/). */
+#include "cluster/member.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "test/lib/test.h"
+
+enum { SHARDS = 3, LAST = 64 };
+
+/* Writes down what the member wants, and answers as an engine with one row of each would. */
+struct rig {
+    struct cn_member member;
+    struct cn_member_host host;
+    struct cn_engine_statement sent[LAST];
+    struct cn_engine_item items[LAST][CN_ENGINE_ITEMS_MAX];
+    unsigned sent_count, answered;
+    struct {
+        enum cn_member_act act;
+        uint32_t shard;
+        uint64_t epoch, from, lsn;
+    } acts[LAST];
+    unsigned act_count;
+    struct cn_member_message told[LAST];
+    unsigned told_count;
+    unsigned notes[CN_NOTES];
+    uint64_t link;
+    struct cn_engine_shard shards[SHARDS];
+    struct cn_engine_session sessions[4];
+    unsigned session_count;
+    uint64_t version, head;
+    int64_t now;
+};
+static struct rig rig;
+
+static void on_send(void *data, const struct cn_engine_statement *statement)
+{
+    CHECK(rig.sent_count < LAST);
+    rig.sent[rig.sent_count] = *statement;
+    for (size_t i = 0; i < statement->count; i++)
+        rig.items[rig.sent_count][i] = statement->items[i];
+    rig.sent_count++;
+}
+
+static void on_connect(void *data, uint64_t link)
+{
+    rig.link = link;
+    rig.answered = rig.sent_count; /* what was sent on the old one is not answered any more */
+}
+
+static void on_tell(void *data, uint64_t session, uint64_t disk,
+                    const struct cn_member_message *message)
+{
+    CHECK(rig.told_count < LAST);
+    rig.told[rig.told_count++] = *message;
+}
+
+static void on_act(void *data, enum cn_member_act act, uint32_t shard, uint64_t epoch,
+                   uint64_t from, uint64_t lsn)
+{
+    CHECK(rig.act_count < LAST);
+    rig.acts[rig.act_count].act = act;
+    rig.acts[rig.act_count].shard = shard;
+    rig.acts[rig.act_count].epoch = epoch;
+    rig.acts[rig.act_count].from = from;
+    rig.acts[rig.act_count++].lsn = lsn;
+}
+
+static void on_note(void *data, enum cn_member_note note)
+{
+    rig.notes[note]++;
+}
+
+static struct cn_member_config config_of(bool verified)
+{
+    struct cn_member_config config = {
+        .disk = 1, .life = 7, .shard_count = SHARDS, .verified = verified};
+    cn_member_defaults(&config);
+    return config;
+}
+
+static void begin(bool verified)
+{
+    struct cn_member_config config = config_of(verified);
+    if (rig.member.shards)
+        cn_member_fini(&rig.member);
+    memset(&rig, 0, sizeof(rig));
+    rig.host = (struct cn_member_host){on_send, on_connect, on_tell, on_act, on_note, NULL};
+    CHECK_INT(0, cn_member_init(&rig.member, &config, &rig.host));
+    rig.now = 1000;
+    rig.version = 1;
+    for (unsigned i = 0; i < SHARDS; i++) { /* another node has them, and this disk is a replica */
+        rig.shards[i] =
+            (struct cn_engine_shard){.owner = 2, .epoch = 5, .replica_count = 2, .disks = {2, 1}};
+        cn_member_found(&rig.member, i, 10);
+    }
+    rig.sessions[0] = (struct cn_engine_session){.id = 2, .disk = 2, .beat = 1};
+    rig.session_count = 1;
+}
+
+/* The oldest statement that was not answered; NULL: there is none. */
+static struct cn_engine_statement *oldest(void)
+{
+    return rig.answered < rig.sent_count ? &rig.sent[rig.answered] : NULL;
+}
+
+static struct cn_engine_statement *expect(enum cn_engine_kind kind)
+{
+    struct cn_engine_statement *statement = oldest();
+    CHECK(statement != NULL);
+    CHECK_INT(kind, statement->kind);
+    return statement;
+}
+
+static struct cn_engine_item *item_of(const struct cn_engine_statement *statement)
+{
+    return rig.items[statement - rig.sent];
+}
+
+static void give(struct cn_engine_answer *answer)
+{
+    struct cn_engine_statement *statement = oldest();
+    CHECK(statement != NULL);
+    answer->kind = statement->kind;
+    answer->link = statement->link;
+    answer->number = statement->number;
+    rig.answered++;
+    cn_member_answer(&rig.member, rig.now, answer);
+}
+
+static void answer_done(enum cn_engine_kind kind)
+{
+    struct cn_engine_statement *statement = expect(kind);
+    struct cn_engine_item item = item_of(statement)[0];
+    struct cn_engine_view view = {.version = rig.version,
+                                  .sessions = rig.sessions,
+                                  .session_count = rig.session_count,
+                                  .shards = statement->version < rig.version ? rig.shards : NULL};
+    give(&(struct cn_engine_answer){.live = true,
+                                    .done = true,
+                                    .session = 9,
+                                    .head = rig.head,
+                                    .count = 1,
+                                    .items = &item,
+                                    .view = kind == CN_ENGINE_BEAT ? &view : NULL});
+}
+
+static void answer_fenced(void)
+{
+    give(&(struct cn_engine_answer){.live = false});
+}
+
+static void answer_read(uint64_t to, bool more, uint64_t trim)
+{
+    struct cn_engine_item item = *item_of(expect(CN_ENGINE_READ));
+    item.from = trim;
+    item.to = to;
+    item.more = more;
+    give(&(struct cn_engine_answer){.live = true, .done = true, .count = 1, .items = &item});
+}
+
+static void link_up(void)
+{
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 1});
+}
+
+static void relink(void)
+{
+    cn_member_link_down(&rig.member, rig.now, rig.link);
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    link_up();
+}
+
+/* Joined as session 9, with a first map. */
+static void join(void)
+{
+    cn_member_start(&rig.member, rig.now);
+    link_up();
+    answer_done(CN_ENGINE_JOIN);
+    rig.sessions[rig.session_count++] = (struct cn_engine_session){.id = 9, .disk = 1, .beat = 1};
+    answer_done(CN_ENGINE_BEAT);
+}
+
+/* Answers others until one of this kind is the oldest. */
+static struct cn_engine_statement *next_of(enum cn_engine_kind kind)
+{
+    while (oldest() && oldest()->kind != kind)
+        answer_done(oldest()->kind);
+    return expect(kind);
+}
+
+static void answer_all(void)
+{
+    while (oldest()) {
+        if (oldest()->kind == CN_ENGINE_READ)
+            answer_read(10, false, 0);
+        else
+            answer_done(oldest()->kind);
+    }
+}
+
+/* Shard 0 was handed to this node, which serves it now. */
+static void serve(void)
+{
+    answer_all();
+    rig.shards[0].owner = 9;
+    rig.shards[0].epoch++;
+    rig.version++;
+    cn_member_hint(&rig.member, rig.now);
+    answer_all();
+    CHECK_INT(CN_ROLE_SERVING, rig.member.shards[0].role);
+}
+
+static bool acted(enum cn_member_act act, uint32_t shard)
+{
+    for (unsigned i = 0; i < rig.act_count; i++)
+        if (rig.acts[i].act == act && rig.acts[i].shard == shard)
+            return true;
+    return false;
+}
+
+static bool may_leave(uint64_t lsn, uint64_t ticket)
+{
+    return cn_member_may_leave(&rig.member, rig.now, 0, rig.shards[0].epoch, lsn, ticket);
+}
+
+TEST(member_init, refuses_what_cannot_be_right)
+{
+    struct cn_member member;
+    struct cn_member_config config = config_of(false);
+    config.lease_ms = config.ttl_ms;
+    CHECK_INT(CN_EINVALID, cn_member_init(&member, &config, &rig.host));
+    config = config_of(false);
+    config.shard_count = CN_CLUSTER_SHARDS_MAX + 1;
+    CHECK_INT(CN_EINVALID, cn_member_init(&member, &config, &rig.host));
+    config = config_of(false);
+    config.disk = 0;
+    CHECK_INT(CN_EINVALID, cn_member_init(&member, &config, &rig.host));
+}
+
+TEST(member_states, are_those_of_the_header)
+{
+    CHECK(cn_member_may_change(CN_MEMBER_DOUBT, CN_MEMBER_LIVE));
+    CHECK(!cn_member_may_change(CN_MEMBER_GONE, CN_MEMBER_JOINING));
+    CHECK(!cn_member_may_change(CN_MEMBER_LEAVING, CN_MEMBER_LIVE));
+    for (int to = 0; to < CN_ROLES; to++) {
+        CHECK_INT(to == CN_ROLE_TAKING, cn_role_may_change(to, CN_ROLE_SERVING) &&
+                                            to != CN_ROLE_STOPPING && to != CN_ROLE_MOVING);
+        CHECK_INT(to == CN_ROLE_STOPPING, cn_role_may_change(to, CN_ROLE_MOVING));
+    }
+}
+
+/* C3, C4, C9 */
+TEST(member_take, serves_after_a_read_and_a_barrier_of_its_own)
+{
+    begin(false);
+    join();
+    answer_all();
+    rig.shards[0].owner = 9;
+    rig.shards[0].epoch = 6;
+    rig.version++;
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[0].role);
+    CHECK_INT(10, item_of(expect(CN_ENGINE_READ))->from);
+    answer_read(12, true, 0);
+    CHECK(!acted(CN_ACT_APPLY, 0));
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(acted(CN_ACT_APPLY, 0));
+    CHECK(!acted(CN_ACT_SERVE, 0)); /* there is more of it */
+    answer_read(13, false, 0);
+    CHECK(!acted(CN_ACT_SERVE, 0));
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(acted(CN_ACT_SERVE, 0));
+    CHECK_INT(13, rig.acts[rig.act_count - 1].lsn);
+    CHECK_INT(6, rig.acts[rig.act_count - 1].epoch);
+}
+
+/* C4 */
+TEST(member_take, does_not_use_what_another_link_has_read)
+{
+    begin(false);
+    join();
+    answer_all();
+    rig.shards[0].owner = 9;
+    rig.shards[0].epoch = 6;
+    rig.version++;
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    answer_read(12, false, 0);
+    relink();
+    answer_done(CN_ENGINE_HELLO);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(!acted(CN_ACT_APPLY, 0));
+    CHECK(acted(CN_ACT_FORGET, 0));
+    CHECK_INT(10, item_of(next_of(CN_ENGINE_READ))->from);
+}
+
+/* C3: what was being read as a follower is no tail. */
+TEST(member_take, forgets_a_read_that_began_before_it_was_its_own)
+{
+    begin(false);
+    join();
+    answer_all();
+    struct cn_member_message feed = {.kind = CN_MESSAGE_FEED, .from = 11, .to = 12};
+    cn_member_message(&rig.member, rig.now, &feed);
+    cn_member_hint(&rig.member, rig.now);
+    struct cn_engine_statement *old = expect(CN_ENGINE_READ);
+    struct cn_engine_item late = {.shard = 0, .to = 11};
+    give(&(struct cn_engine_answer){.live = true, .done = true, .count = 1, .items = &late});
+    CHECK_INT(CN_READ_HELD, rig.member.shards[0].read);
+    rig.shards[0].owner = 9;
+    rig.shards[0].epoch = 6;
+    rig.version++;
+    answer_done(CN_ENGINE_BEAT); /* sent before the read was answered: tells of the gift */
+    CHECK(!acted(CN_ACT_APPLY, 0));
+    CHECK(old != expect(CN_ENGINE_READ));
+}
+
+/* C5 */
+TEST(member_gate, opens_when_durable_and_while_the_lease_lasts)
+{
+    begin(false);
+    join();
+    serve();
+    int64_t sent = rig.now;
+    CHECK(cn_member_may_take(&rig.member, rig.now, 0));
+    cn_member_appended(&rig.member, rig.now, 0, 11);
+    CHECK(!may_leave(11, 0));
+    CHECK(may_leave(10, 0));
+    rig.now += 700; /* the answer takes long: the lease counts from when it was sent */
+    answer_done(CN_ENGINE_APPEND);
+    CHECK(may_leave(11, 0));
+    rig.now = sent + 2099;
+    CHECK(may_leave(11, 0));
+    rig.now = sent + 2100;
+    CHECK(!may_leave(11, 0));
+    CHECK(!cn_member_may_take(&rig.member, rig.now, 0));
+}
+
+/* C5, C9: what ran under another epoch does not leave. */
+TEST(member_gate, is_closed_to_another_epoch)
+{
+    begin(false);
+    join();
+    serve();
+    CHECK(!cn_member_may_leave(&rig.member, rig.now, 0, rig.shards[0].epoch - 1, 10, 0));
+    CHECK(!cn_member_may_leave(&rig.member, rig.now, 1, rig.shards[1].epoch, 10, 0));
+}
+
+/* C5: no clock has a part in it. */
+TEST(member_gate, with_verified_reads_waits_for_a_statement_sent_later)
+{
+    begin(true);
+    join();
+    serve();
+    answer_all();
+    cn_member_hint(&rig.member, rig.now); /* a beat is under way already */
+    uint64_t ticket = cn_member_ticket(&rig.member, rig.now);
+    CHECK(!may_leave(10, ticket));
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(!may_leave(10, ticket));
+    rig.now += 100000;
+    answer_done(CN_ENGINE_BEAT); /* sent for the ticket's sake */
+    CHECK(may_leave(10, ticket));
+}
+
+/* C1 */
+TEST(member_append, after_a_broken_link_sends_again_what_is_not_there)
+{
+    begin(false);
+    join();
+    serve();
+    cn_member_appended(&rig.member, rig.now, 0, 11);
+    cn_member_appended(&rig.member, rig.now, 0, 13);
+    relink();
+    CHECK(expect(CN_ENGINE_HELLO) != NULL);
+    CHECK_INT(1, rig.sent_count - rig.answered); /* M3: nothing but that */
+    rig.head = 1;
+    answer_done(CN_ENGINE_HELLO);
+    CHECK(may_leave(11, 0));
+    CHECK(!may_leave(12, 0));
+    struct cn_engine_statement *again = expect(CN_ENGINE_APPEND);
+    CHECK_INT(2, again->seq);
+    CHECK_INT(11, item_of(again)->from);
+    CHECK_INT(13, item_of(again)->to);
+    answer_done(CN_ENGINE_APPEND);
+    CHECK(may_leave(13, 0));
+}
+
+TEST(member_append, has_a_bound_on_what_is_under_way)
+{
+    begin(false);
+    join();
+    serve();
+    for (uint64_t lsn = 11; lsn < 40; lsn++)
+        cn_member_appended(&rig.member, rig.now, 0, lsn);
+    CHECK_INT(CN_MEMBER_BATCHES_MAX, rig.sent_count - rig.answered);
+    answer_done(CN_ENGINE_APPEND);
+    CHECK_INT(39, rig.items[rig.sent_count - 1][0].to); /* the rest in one */
+}
+
+TEST(member_append, stops_for_good_if_the_engine_has_lost_what_it_acknowledged)
+{
+    begin(false);
+    join();
+    serve();
+    cn_member_appended(&rig.member, rig.now, 0, 11);
+    answer_done(CN_ENGINE_APPEND);
+    relink();
+    rig.head = 0;
+    answer_done(CN_ENGINE_HELLO);
+    CHECK_INT(1, rig.notes[CN_NOTE_ENGINE_LOST_DATA]);
+    CHECK_INT(CN_MEMBER_GONE, rig.member.state);
+    CHECK(!may_leave(11, 0));
+    CHECK(acted(CN_ACT_CLOSE, 0));
+}
+
+/* C1: what was never durable is dropped. */
+TEST(member_fenced, closes_its_shards_at_what_is_durable_and_joins_anew)
+{
+    begin(false);
+    join();
+    serve();
+    cn_member_appended(&rig.member, rig.now, 0, 11);
+    answer_done(CN_ENGINE_APPEND);
+    cn_member_appended(&rig.member, rig.now, 0, 14);
+    answer_fenced();
+    CHECK_INT(1, rig.notes[CN_NOTE_FENCED]);
+    CHECK_INT(CN_ACT_CLOSE, rig.acts[rig.act_count - 1].act);
+    CHECK_INT(11, rig.acts[rig.act_count - 1].lsn);
+    CHECK(!may_leave(11, 0));
+    cn_member_appended(&rig.member, rig.now, 0, 15); /* its lane has not heard yet */
+    cn_member_tick(&rig.member, rig.now);
+    link_up();
+    CHECK_INT(9, expect(CN_ENGINE_JOIN)->life); /* the second of this process */
+}
+
+/* C2 */
+TEST(member_fence, repeats_a_beat_that_was_seen_for_a_whole_ttl)
+{
+    begin(false);
+    join();
+    answer_all();
+    for (int i = 0; i < 5; i++) {
+        rig.now += 500;
+        cn_member_tick(&rig.member, rig.now);
+        answer_all();
+    }
+    for (unsigned i = 0; i < rig.sent_count; i++)
+        CHECK(rig.sent[i].kind != CN_ENGINE_FENCE);
+    rig.now += 500;
+    cn_member_tick(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    struct cn_engine_statement *fence = expect(CN_ENGINE_FENCE);
+    CHECK_INT(2, item_of(fence)->session);
+    CHECK_INT(1, item_of(fence)->beat);
+}
+
+TEST(member_fence, waits_anew_after_the_engine_was_away)
+{
+    begin(false);
+    join();
+    answer_all();
+    rig.now += 10000; /* no answer in all that time: the other could not beat either */
+    relink();
+    answer_done(CN_ENGINE_HELLO);
+    answer_done(CN_ENGINE_BEAT);
+    answer_all();
+    for (unsigned i = 0; i < rig.sent_count; i++)
+        CHECK(rig.sent[i].kind != CN_ENGINE_FENCE);
+}
+
+TEST(member_fence, is_not_hastened_by_a_hint_unless_reads_are_verified)
+{
+    for (int verified = 0; verified < 2; verified++) {
+        begin(verified);
+        join();
+        answer_all();
+        cn_member_silent(&rig.member, rig.now, 2);
+        answer_done(CN_ENGINE_BEAT);
+        CHECK_INT(verified, oldest() && oldest()->kind == CN_ENGINE_FENCE);
+    }
+}
+
+TEST(member_claim, takes_what_a_dead_session_had)
+{
+    begin(false);
+    join();
+    answer_all();
+    rig.sessions[0] = rig.sessions[1];
+    rig.session_count = 1;
+    rig.version++;
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    struct cn_engine_statement *claim = expect(CN_ENGINE_CLAIM);
+    CHECK_INT(SHARDS, claim->count);
+    CHECK_INT(5, item_of(claim)->epoch);
+    struct cn_engine_item won = {.shard = 1, .epoch = 6}; /* another was first with the others */
+    give(&(struct cn_engine_answer){.live = true, .done = true, .count = 1, .items = &won});
+    CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[0].role);
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[1].role);
+}
+
+/* C7 */
+TEST(member_move, waits_until_all_is_durable_and_nothing_runs)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    CHECK(!cn_member_move(&rig.member, rig.now, 1, 2)); /* not its own */
+    CHECK(cn_member_move(&rig.member, rig.now, 0, 2));
+    CHECK(acted(CN_ACT_STOP, 0));
+    CHECK(!cn_member_may_take(&rig.member, rig.now, 0));
+    cn_member_appended(&rig.member, rig.now, 0, 11); /* by what still runs */
+    cn_member_stopped(&rig.member, rig.now, 0);
+    CHECK_INT(CN_ENGINE_APPEND, rig.sent[rig.sent_count - 1].kind);
+    answer_done(CN_ENGINE_APPEND);
+    CHECK_INT(2, item_of(expect(CN_ENGINE_MOVE))->session);
+    CHECK(!may_leave(10, 0));
+    answer_done(CN_ENGINE_MOVE);
+    CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[0].role);
+    CHECK(acted(CN_ACT_CLOSE, 0));
+}
+
+static void lose_a_move(void)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    CHECK(cn_member_move(&rig.member, rig.now, 0, 2));
+    cn_member_stopped(&rig.member, rig.now, 0);
+    CHECK_INT(CN_ROLE_MOVING, rig.member.shards[0].role);
+    relink();
+    answer_done(CN_ENGINE_HELLO);
+    CHECK_INT(CN_ROLE_MOVING, rig.member.shards[0].role); /* E7: HELLO does not tell */
+    CHECK_INT(0, expect(CN_ENGINE_BEAT)->version);
+}
+
+TEST(member_move, goes_on_serving_if_the_map_after_hello_says_so)
+{
+    lose_a_move();
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(CN_ROLE_SERVING, rig.member.shards[0].role);
+    CHECK(acted(CN_ACT_RESUME, 0));
+}
+
+TEST(member_move, is_done_if_the_map_after_hello_says_so)
+{
+    lose_a_move();
+    rig.shards[0].owner = 2;
+    rig.shards[0].epoch++;
+    rig.version++;
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[0].role);
+    CHECK(acted(CN_ACT_CLOSE, 0));
+}
+
+/* C9 */
+TEST(member_move, reads_anew_what_came_back_under_another_epoch)
+{
+    lose_a_move();
+    rig.shards[0].epoch += 2; /* there and back */
+    rig.version++;
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[0].role);
+    CHECK(acted(CN_ACT_CLOSE, 0));
+    CHECK(!may_leave(10, 0));
+    CHECK(next_of(CN_ENGINE_READ) != NULL);
+}
+
+/* C6 */
+TEST(member_feed, tells_followers_what_is_durable_and_not_before)
+{
+    begin(false);
+    join();
+    serve();
+    rig.told_count = 0;
+    cn_member_appended(&rig.member, rig.now, 0, 12);
+    CHECK_INT(0, rig.told_count);
+    answer_done(CN_ENGINE_APPEND);
+    CHECK_INT(1, rig.told_count);
+    CHECK_INT(10, rig.told[0].from);
+    CHECK_INT(12, rig.told[0].to);
+}
+
+TEST(member_feed, is_applied_without_gaps)
+{
+    begin(false);
+    join();
+    answer_all();
+    struct cn_member_message feed = {.kind = CN_MESSAGE_FEED, .shard = 1, .from = 8, .to = 12};
+    cn_member_message(&rig.member, rig.now, &feed);
+    CHECK(acted(CN_ACT_FED, 1));
+    CHECK_INT(10, rig.acts[rig.act_count - 1].from);
+    CHECK_INT(12, rig.member.shards[1].have);
+    feed.from = 13;
+    feed.to = 14;
+    cn_member_message(&rig.member, rig.now, &feed);
+    CHECK_INT(12, rig.member.shards[1].have);
+    CHECK_INT(12, item_of(expect(CN_ENGINE_READ))->from); /* from the engine */
+}
+
+TEST(member_message, bears_what_makes_no_sense)
+{
+    begin(false);
+    join();
+    answer_all();
+    unsigned acts = rig.act_count;
+    struct cn_member_message bad = {.kind = CN_MESSAGE_FEED, .shard = SHARDS, .to = 99};
+    cn_member_message(&rig.member, rig.now, &bad);
+    bad = (struct cn_member_message){.kind = CN_MESSAGE_KINDS, .to = 99};
+    cn_member_message(&rig.member, rig.now, &bad);
+    bad = (struct cn_member_message){.kind = CN_MESSAGE_FEED, .from = 99, .to = 20};
+    cn_member_message(&rig.member, rig.now, &bad);
+    bad = (struct cn_member_message){.kind = CN_MESSAGE_ASK, .session = 77};
+    cn_member_message(&rig.member, rig.now, &bad);
+    CHECK_INT(acts, rig.act_count);
+    CHECK_INT(10, rig.member.shards[0].have);
+}
+
+/* C8 */
+TEST(member_replica, throws_away_what_is_older_than_the_trim)
+{
+    begin(false);
+    join();
+    answer_all();
+    struct cn_member_message feed = {.kind = CN_MESSAGE_FEED, .shard = 1, .from = 40, .to = 41};
+    cn_member_message(&rig.member, rig.now, &feed);
+    answer_read(10, false, 30);
+    CHECK(acted(CN_ACT_DISCARD, 1));
+    CHECK_INT(CN_ROLE_NONE, rig.member.shards[1].role);
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(1, item_of(expect(CN_ENGINE_DROP))->disk);
+}
+
+TEST(member_replica, is_thrown_away_when_the_map_does_not_name_its_disk)
+{
+    begin(false);
+    rig.shards[2].disks[1] = 3;
+    join();
+    CHECK(acted(CN_ACT_DISCARD, 2));
+    CHECK(!acted(CN_ACT_DISCARD, 1));
+}
+
+TEST(member_replica, is_copied_from_the_owner_and_then_added)
+{
+    begin(false);
+    rig.shards[2].replica_count = 1;
+    join();
+    CHECK_INT(CN_ROLE_COPYING, rig.member.shards[2].role);
+    CHECK_INT(CN_MESSAGE_ASK, rig.told[rig.told_count - 1].kind);
+    answer_all();
+    cn_member_copied(&rig.member, rig.now, 2, 20);
+    CHECK_INT(20, item_of(expect(CN_ENGINE_ADD))->to);
+    answer_done(CN_ENGINE_ADD);
+    CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[2].role);
+}
+
+/* S5 */
+TEST(member_replica, keeps_a_copy_that_may_have_been_added)
+{
+    begin(false);
+    rig.shards[2].replica_count = 1;
+    join();
+    answer_all();
+    cn_member_copied(&rig.member, rig.now, 2, 20);
+    rig.act_count = 0;
+    answer_fenced();
+    CHECK(!acted(CN_ACT_DISCARD, 2));
+    CHECK_INT(20, rig.member.shards[2].have);
+}
+
+/* C11 */
+TEST(member_link, is_refused_to_an_engine_that_would_lose_data)
+{
+    begin(false);
+    cn_member_start(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link,
+                      &(struct cn_engine_link){.timeline = 3, .flaws = CN_ENGINE_NO_STANDBY});
+    CHECK_INT(0, rig.sent_count);
+    CHECK_INT(1, rig.notes[CN_NOTE_REFUSED]);
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 3});
+    answer_done(CN_ENGINE_JOIN);
+    cn_member_link_down(&rig.member, rig.now, rig.link);
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 2});
+    CHECK_INT(2, rig.notes[CN_NOTE_REFUSED]);
+    CHECK(!oldest());
+}
+
+/* M1 */
+TEST(member_link, takes_no_answer_of_another_link_or_out_of_order)
+{
+    begin(false);
+    join();
+    answer_all();
+    cn_member_hint(&rig.member, rig.now);
+    struct cn_engine_statement *beat = expect(CN_ENGINE_BEAT);
+    struct cn_engine_answer old = {
+        .kind = CN_ENGINE_BEAT, .link = beat->link - 1, .number = beat->number, .live = false};
+    cn_member_answer(&rig.member, rig.now, &old);
+    CHECK_INT(CN_MEMBER_LIVE, rig.member.state);
+    old.link = beat->link;
+    old.number = beat->number + 1;
+    cn_member_answer(&rig.member, rig.now, &old);
+    CHECK_INT(CN_MEMBER_DOUBT, rig.member.state);
+}
+
+TEST(member_link, that_does_not_answer_is_given_up)
+{
+    begin(false);
+    join();
+    answer_all();
+    cn_member_hint(&rig.member, rig.now);
+    uint64_t link = rig.link;
+    CHECK_INT(rig.now + 1000, cn_member_next(&rig.member));
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    CHECK_INT(CN_MEMBER_DOUBT, rig.member.state);
+    rig.now = cn_member_next(&rig.member);
+    cn_member_tick(&rig.member, rig.now);
+    CHECK_INT(link + 1, rig.link);
+}
+
+TEST(member_leave, hands_over_closes_the_gate_and_ends_its_session)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    cn_member_leave(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(acted(CN_ACT_STOP, 0));
+    cn_member_stopped(&rig.member, rig.now, 0);
+    answer_done(CN_ENGINE_MOVE);
+    CHECK(expect(CN_ENGINE_LEAVE) != NULL);
+    CHECK(!cn_member_may_take(&rig.member, rig.now, 0));
+    answer_done(CN_ENGINE_LEAVE);
+    CHECK_INT(1, rig.notes[CN_NOTE_LEFT]);
+    CHECK_INT(CN_MEMBER_GONE, rig.member.state);
+}
+
+TEST(member_drain, gives_away_what_it_has_and_says_when_nothing_is_left)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    rig.sessions[1].draining = true;
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(acted(CN_ACT_STOP, 0));
+    CHECK_INT(0, rig.notes[CN_NOTE_DRAINED]);
+    cn_member_stopped(&rig.member, rig.now, 0);
+    answer_done(CN_ENGINE_MOVE);
+    for (unsigned i = 0; i < SHARDS; i++) { /* others have been found for all of them */
+        rig.shards[i].owner = 2;
+        rig.shards[i].disks[1] = 3;
+    }
+    rig.shards[0].epoch++;
+    rig.version++;
+    cn_member_hint(&rig.member, rig.now);
+    answer_all();
+    CHECK_INT(1, rig.notes[CN_NOTE_DRAINED]);
+    CHECK(acted(CN_ACT_DISCARD, 1));
+}
+
+TEST(member_balance, moves_only_between_nodes_that_differ_by_two)
+{
+    for (unsigned mine = 2; mine <= 3; mine++) {
+        begin(false);
+        for (unsigned i = 0; i < mine; i++)
+            rig.shards[i].owner = 9;
+        join();
+        answer_all();
+        for (int i = 0; i < 12; i++) {
+            rig.now += 500;
+            rig.sessions[0].beat++;
+            cn_member_tick(&rig.member, rig.now);
+            answer_all();
+        }
+        CHECK_INT(mine == 3,
+                  acted(CN_ACT_STOP, 0) || acted(CN_ACT_STOP, 1) || acted(CN_ACT_STOP, 2));
+    }
+}
+
+TEST(member_checkpoint, is_told_with_a_beat)
+{
+    begin(false);
+    join();
+    answer_all();
+    struct cn_member_message feed = {.kind = CN_MESSAGE_FEED, .shard = 1, .from = 10, .to = 12};
+    cn_member_message(&rig.member, rig.now, &feed);
+    cn_member_checkpointed(&rig.member, rig.now, 1, 12);
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    struct cn_engine_statement *checkpoint = expect(CN_ENGINE_CHECKPOINT);
+    CHECK_INT(1, checkpoint->count);
+    CHECK_INT(12, item_of(checkpoint)->to);
+}
+
+TEST(member_new, shard_is_created_by_whoever_claims_it_first)
+{
+    begin(false);
+    cn_member_fini(&rig.member);
+    struct cn_member_config config = config_of(false);
+    CHECK_INT(0, cn_member_init(&rig.member, &config, &rig.host));
+    memset(rig.shards, 0, sizeof(rig.shards));
+    rig.session_count = 0;
+    join();
+    struct cn_engine_statement *claim = expect(CN_ENGINE_CLAIM);
+    CHECK_INT(SHARDS, claim->count);
+    struct cn_engine_item won[] = {{.shard = 0, .epoch = 1}, {.shard = 2, .epoch = 1}};
+    give(&(struct cn_engine_answer){.live = true, .done = true, .count = 2, .items = won});
+    CHECK(acted(CN_ACT_CREATE, 0));
+    CHECK(!acted(CN_ACT_CREATE, 1));
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[2].role);
+}
