@@ -381,8 +381,9 @@ int cn_control_object(struct cn_control_call *call, size_t index, struct cn_obje
     if (rc < 0 || cn_id_from_hex(object, strlen(object), key->id))
         return rc;
     struct named named = {.name = object};
-    rc = cn_catalog_list_names(catalog, key->namespace_id, object, strlen(object), NULL, 0, 1,
-                               match_name, &named, err);
+    struct cn_catalog_listing first = {
+        .namespace_id = key->namespace_id, .limit = 1, .each = match_name, .data = &named};
+    rc = cn_catalog_list_names(catalog, &first, object, strlen(object), NULL, 0, err);
     if (rc < 0)
         return rc;
     if (!named.found)

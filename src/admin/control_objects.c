@@ -177,12 +177,20 @@ static int list_by_id(struct cn_catalog *catalog, struct listing *listing, struc
                            append_listed, listing, err);
 }
 
+static struct cn_catalog_listing listing_asked(struct listing *listing)
+{
+    return (struct cn_catalog_listing){.namespace_id = listing->namespace_id,
+                                       .limit = (int)listing->limit,
+                                       .each = append_listed,
+                                       .data = listing};
+}
+
 static int list_by_name(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
 {
     const char *prefix = listing->prefix ? listing->prefix : "", *cursor = listing->cursor;
-    return cn_catalog_list_names(catalog, listing->namespace_id, prefix, strlen(prefix), cursor,
-                                 cursor ? strlen(cursor) : 0, (int)listing->limit, append_listed,
-                                 listing, err);
+    struct cn_catalog_listing asked = listing_asked(listing);
+    return cn_catalog_list_names(catalog, &asked, prefix, strlen(prefix), cursor,
+                                 cursor ? strlen(cursor) : 0, err);
 }
 
 /* The cursor is the value and the id of the last one: "4096.<64 hex>". */
@@ -196,9 +204,9 @@ static int list_sorted(struct cn_catalog *catalog, struct listing *listing, stru
         if (end == cursor || *end != '.' || !cn_id_from_hex(end + 1, strlen(end + 1), after.id))
             return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
     }
-    return cn_catalog_list_sorted(catalog, listing->namespace_id,
-                                  (enum cn_catalog_order)listing->order, cursor ? &after : NULL,
-                                  (int)listing->limit, append_listed, listing, err);
+    struct cn_catalog_listing asked = listing_asked(listing);
+    return cn_catalog_list_sorted(catalog, &asked, (enum cn_catalog_order)listing->order,
+                                  cursor ? &after : NULL, err);
 }
 
 static void append_cursor(const struct listing *listing)
@@ -482,8 +490,12 @@ int cn_control_history(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     cn_buf_append_str(commits.out, "{\"commits\":[");
-    rc = cn_history_commits(control->history, control->store, &key, (uint64_t)cursor, (int)limit,
-                            append_commit, &commits, err);
+    struct cn_history_listing listing = {.key = &key,
+                                         .before_lsn = (uint64_t)cursor,
+                                         .limit = (int)limit,
+                                         .each = append_commit,
+                                         .data = &commits};
+    rc = cn_history_commits(control->history, control->store, &listing, err);
     if (rc < 0)
         return rc;
     if (commits.count > 0 && commits.count == limit)

@@ -30,6 +30,12 @@ static void print_plan(const struct cn_plan *plan)
     cn_buf_fini(&text);
 }
 
+static struct cn_deploy_input input_of(const struct cn_deployer *deployer, struct cn_disk *disk)
+{
+    return (struct cn_deploy_input){deployer->projects, deployer->project_count,
+                                    &deployer->options.wishes, disk};
+}
+
 /* Prints what would be done. 0 if it could be done. */
 static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, struct cn_err *err)
 {
@@ -38,8 +44,8 @@ static int dry_run(const struct cn_deployer *deployer, struct cn_disk *disk, str
     int rc = disk ? cn_classes_load(&classes, disk, err) : 0;
     if (rc < 0)
         return rc;
-    cn_deploy_plan(deployer->projects, deployer->project_count, &deployer->options.wishes, disk,
-                   &classes, &plan);
+    struct cn_deploy_input input = input_of(deployer, disk);
+    cn_deploy_plan(&input, &classes, &plan);
     print_plan(&plan);
     rc = cn_plan_check(&plan, err);
     cn_plan_fini(&plan);
@@ -70,9 +76,8 @@ static int ask_server(const struct cn_deploy_wishes *wishes, struct cn_disk *dis
 static int apply(const struct cn_deployer *deployer, struct cn_data *data, struct cn_err *err)
 {
     struct cn_classes classes;
-    int rc =
-        cn_deploy_classes(deployer->projects, deployer->project_count, &deployer->options.wishes,
-                          false, data->disk, data->store, &classes, err);
+    struct cn_deploy_input input = input_of(deployer, data->disk);
+    int rc = cn_deploy_classes(&input, false, data->store, &classes, err);
     if (rc == 0)
         cn_classes_fini(&classes);
     return rc;

@@ -190,10 +190,11 @@ static void on_carry_out_work(uv_work_t *work)
     uint64_t lsn;
     struct cn_history *history = cn_node_history(lane->node);
     bool own = memcmp(&request->key, &request->source, sizeof(request->key)) == 0;
+    struct cn_history_moment source = {&request->source, request->bookmark};
     int rc = own ? cn_history_restore(history, store_of(lane), &request->key, request->bookmark,
                                       &lsn, NULL, err)
-                 : cn_history_restore_from(history, store_of(lane), &request->key, &request->source,
-                                           request->bookmark, &lsn, NULL, err);
+                 : cn_history_restore_from(history, store_of(lane), &request->key, &source, &lsn,
+                                           NULL, err);
     if (rc == 0)
         rc = keep_name(request, err);
     if (rc == 0)

@@ -341,9 +341,9 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     }
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = cn_project_load_modules(&projects[i], err);
+    struct cn_deploy_input input = {projects, count, &deployer->options.wishes, deployer->disk};
     if (rc == 0 && deployer->node)
-        rc = cn_deploy_classes(projects, count, &deployer->options.wishes, true, deployer->disk,
-                               cn_node_store(deployer->node), &classes, err);
+        rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), &classes, err);
     if (rc < 0) {
         close_projects(projects, count);
         return rc;

@@ -121,10 +121,13 @@ static bool read_exported(const struct cn_project *project, struct cn_strings *n
     return true;
 }
 
-void cn_deploy_plan(const struct cn_project *projects, size_t count,
-                    const struct cn_deploy_wishes *asked, struct cn_disk *disk,
-                    const struct cn_classes *classes, struct cn_plan *plan)
+void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes *classes,
+                    struct cn_plan *plan)
 {
+    const struct cn_project *projects = input->projects;
+    size_t count = input->count;
+    const struct cn_deploy_wishes *asked = input->asked;
+    struct cn_disk *disk = input->disk;
     struct wishes wishes;
     struct cn_migrate_project *inputs = cn_alloc_zero(count * sizeof(*inputs));
     struct cn_strings *exported = cn_alloc_zero(count * sizeof(*exported));
@@ -230,20 +233,20 @@ static void tell(const struct cn_plan *plan)
     cn_buf_fini(&text);
 }
 
-int cn_deploy_classes(const struct cn_project *projects, size_t count,
-                      const struct cn_deploy_wishes *asked, bool tells, struct cn_disk *disk,
-                      struct cn_store *store, struct cn_classes *classes, struct cn_err *err)
+int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
+                      struct cn_classes *classes, struct cn_err *err)
 {
+    struct cn_disk *disk = input->disk;
     struct cn_plan plan;
     int rc = cn_classes_load(classes, disk, err);
     if (rc < 0)
         return rc;
     rc = cn_classes_settle(classes, store, err);
     if (rc == 0)
-        rc = purge_old(classes, cn_project_history_ms(&projects[0]), disk, store, err);
+        rc = purge_old(classes, cn_project_history_ms(&input->projects[0]), disk, store, err);
     if (rc < 0)
         goto free_classes;
-    cn_deploy_plan(projects, count, asked, disk, classes, &plan);
+    cn_deploy_plan(input, classes, &plan);
     if (tells)
         tell(&plan);
     rc = cn_plan_check(&plan, err);

@@ -26,15 +26,20 @@ struct cn_deploy_wishes {
     const char *recover;      /* they were, and are taken back instead of created anew */
 };
 
-/* Plans the deployment of bundled projects on a table of classes. The plan borrows from all of
- * them. */
-void cn_deploy_plan(const struct cn_project *projects, size_t count,
-                    const struct cn_deploy_wishes *asked, struct cn_disk *disk,
-                    const struct cn_classes *classes, struct cn_plan *plan);
+/* What is deployed: bundled projects, and where. */
+struct cn_deploy_input {
+    const struct cn_project *projects;
+    size_t count;
+    const struct cn_deploy_wishes *asked;
+    struct cn_disk *disk;
+};
+
+/* Plans the deployment on a table of classes. The plan borrows from all of them. */
+void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes *classes,
+                    struct cn_plan *plan);
 /* Plans, logs the plan if it `tells`, applies. On success `classes` is the table, to be freed. */
-int cn_deploy_classes(const struct cn_project *projects, size_t count,
-                      const struct cn_deploy_wishes *asked, bool tells, struct cn_disk *disk,
-                      struct cn_store *store, struct cn_classes *classes, struct cn_err *err);
+int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
+                      struct cn_classes *classes, struct cn_err *err);
 /* Leaves the wishes of the command line for a server that is running. */
 int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk *disk,
                             struct cn_err *err);

@@ -544,9 +544,9 @@ static bool is_above(const char *name, size_t size, const char *other, size_t ot
     return order ? order > 0 : size >= other_size;
 }
 
-int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
-                          size_t prefix_size, const char *after, size_t after_size, int limit,
-                          cn_catalog_each each, void *data, struct cn_err *err)
+int cn_catalog_list_names(struct cn_catalog *catalog, const struct cn_catalog_listing *listing,
+                          const char *prefix, size_t prefix_size, const char *after,
+                          size_t after_size, struct cn_err *err)
 {
     uint8_t start[CN_OBJECT_NAME_MAX + 1], end[CN_OBJECT_NAME_MAX + 1];
     if (prefix_size > CN_OBJECT_NAME_MAX || after_size > CN_OBJECT_NAME_MAX)
@@ -569,11 +569,11 @@ int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, con
     int rc = query_enter(catalog, LIST_NAMES, &statement, err);
     if (rc < 0)
         return rc;
-    sqlite3_bind_int64(statement, 1, namespace_id);
+    sqlite3_bind_int64(statement, 1, listing->namespace_id);
     sqlite3_bind_blob(statement, 2, start, (int)start_size, SQLITE_STATIC);
     sqlite3_bind_blob(statement, 3, end, (int)end_size, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 4, limit);
-    rc = rows_walk(catalog, statement, each, data, err);
+    sqlite3_bind_int(statement, 4, listing->limit);
+    rc = rows_walk(catalog, statement, listing->each, listing->data, err);
     catalog_leave(catalog);
     return rc;
 }
@@ -597,9 +597,9 @@ int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
     return rc;
 }
 
-int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
+int cn_catalog_list_sorted(struct cn_catalog *catalog, const struct cn_catalog_listing *listing,
                            enum cn_catalog_order order, const struct cn_catalog_cursor *after,
-                           int limit, cn_catalog_each each, void *data, struct cn_err *err)
+                           struct cn_err *err)
 {
     bool descending = order == CN_CATALOG_LARGEST || order == CN_CATALOG_LATEST;
     bool by_size = order == CN_CATALOG_SMALLEST || order == CN_CATALOG_LARGEST;
@@ -610,12 +610,12 @@ int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
     int64_t value = after ? after->value : descending ? INT64_MAX : INT64_MIN; /* nobody's */
     if (after && by_size)
         value /= CN_PAGE_SIZE;
-    sqlite3_bind_int64(statement, 1, namespace_id);
+    sqlite3_bind_int64(statement, 1, listing->namespace_id);
     sqlite3_bind_int64(statement, 2, value);
     sqlite3_bind_blob(statement, 3, after ? (const void *)after->id : "",
                       after ? CN_OBJECT_ID_SIZE : 0, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 4, limit);
-    rc = rows_walk(catalog, statement, each, data, err);
+    sqlite3_bind_int(statement, 4, listing->limit);
+    rc = rows_walk(catalog, statement, listing->each, listing->data, err);
     catalog_leave(catalog);
     return rc;
 }

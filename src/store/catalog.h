@@ -43,11 +43,19 @@ int cn_catalog_list(struct cn_catalog *catalog, uint32_t namespace_id,
                     const uint8_t after[CN_OBJECT_ID_SIZE], int limit, cn_catalog_each each,
                     void *data, struct cn_err *err);
 
-/* Named objects of a namespace whose name begins with `prefix`, by name, after
- * `after` (NULL: from the first). */
-int cn_catalog_list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
-                          size_t prefix_size, const char *after, size_t after_size, int limit,
-                          cn_catalog_each each, void *data, struct cn_err *err);
+/* Which objects are listed, and to whom. */
+struct cn_catalog_listing {
+    uint32_t namespace_id;
+    int limit; /* at most so many */
+    cn_catalog_each each;
+    void *data;
+};
+
+/* Those whose name begins with `prefix`, by name, after `after` (NULL: from the first). Returns how
+ * many, as all lists do. */
+int cn_catalog_list_names(struct cn_catalog *catalog, const struct cn_catalog_listing *listing,
+                          const char *prefix, size_t prefix_size, const char *after,
+                          size_t after_size, struct cn_err *err);
 
 /* Objects with an alarm at or before `until_ms`, in order of (time, key), after
  * the given pair (NULL: from the first). */
@@ -59,7 +67,7 @@ int cn_catalog_list_alarms(struct cn_catalog *catalog, int64_t until_ms,
                            const struct cn_alarm_cursor *after, int limit, cn_catalog_each each,
                            void *data, struct cn_err *err);
 
-/* Objects of a namespace in another order, after the given place (NULL: from the first). Those of
+/* In another order, after the given place (NULL: from the first). Those of
  * CN_CATALOG_NEXT_ALARM are the ones that have an alarm. */
 enum cn_catalog_order {
     CN_CATALOG_SMALLEST,
@@ -72,9 +80,9 @@ struct cn_catalog_cursor {
     int64_t value; /* size, changed_ms or alarm_ms of the last entry */
     uint8_t id[CN_OBJECT_ID_SIZE];
 };
-int cn_catalog_list_sorted(struct cn_catalog *catalog, uint32_t namespace_id,
+int cn_catalog_list_sorted(struct cn_catalog *catalog, const struct cn_catalog_listing *listing,
                            enum cn_catalog_order order, const struct cn_catalog_cursor *after,
-                           int limit, cn_catalog_each each, void *data, struct cn_err *err);
+                           struct cn_err *err);
 
 /* Number of objects of a namespace (0: of all) and the sum of their sizes. Reads every entry
  * of it. */

@@ -522,13 +522,13 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 
 /* `whole`: alarm and name come back too. */
 static int restore(struct cn_history *history, struct cn_store *store,
-                   const struct cn_object_key *key, const struct cn_object_key *source,
-                   const char *bookmark, bool whole, uint64_t *lsn, struct cn_err *err)
+                   const struct cn_object_key *key, const struct cn_history_moment *source,
+                   bool whole, uint64_t *lsn, struct cn_err *err)
 {
     uint64_t target;
     struct cn_canvas canvas;
     char path[64];
-    int rc = resolve(history, store, source, bookmark, &target, err);
+    int rc = resolve(history, store, source->key, source->bookmark, &target, err);
     if (rc < 0)
         return rc;
     rc = cn_disk_mkdirs(history->config.disk, "history");
@@ -541,7 +541,7 @@ static int restore(struct cn_history *history, struct cn_store *store,
     rc = cn_canvas_open(&canvas, history->config.disk, path, err);
     if (rc < 0)
         return rc;
-    rc = cn_history_draw(history, store, source, target, &canvas, err);
+    rc = cn_history_draw(history, store, source->key, target, &canvas, err);
     if (rc == 0) {
         struct cn_page_source pages = {.data = &canvas, .read = cn_canvas_read};
         struct cn_replace_meta meta = {.has_alarm = canvas.alarm_known,
@@ -569,7 +569,8 @@ int cn_history_restore(struct cn_history *history, struct cn_store *store,
                        char undo[CN_BOOKMARK_SIZE], struct cn_err *err)
 {
     uint64_t restored;
-    int rc = restore(history, store, key, key, bookmark, true, &restored, err);
+    struct cn_history_moment own = {key, bookmark};
+    int rc = restore(history, store, key, &own, true, &restored, err);
     if (rc == 0 && undo)
         undo_bookmark(history, key, restored, undo);
     if (rc == 0 && lsn)
@@ -578,12 +579,11 @@ int cn_history_restore(struct cn_history *history, struct cn_store *store,
 }
 
 int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
-                            const struct cn_object_key *key, const struct cn_object_key *source,
-                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
-                            struct cn_err *err)
+                            const struct cn_object_key *key, const struct cn_history_moment *source,
+                            uint64_t *lsn, char undo[CN_BOOKMARK_SIZE], struct cn_err *err)
 {
     uint64_t restored;
-    int rc = restore(history, store, key, source, bookmark, false, &restored, err);
+    int rc = restore(history, store, key, source, false, &restored, err);
     if (rc == 0 && undo)
         undo_bookmark(history, key, restored, undo);
     if (rc == 0 && lsn)

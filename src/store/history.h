@@ -67,12 +67,15 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 int cn_history_restore(struct cn_history *history, struct cn_store *store,
                        const struct cn_object_key *key, const char *bookmark, uint64_t *lsn,
                        char undo[CN_BOOKMARK_SIZE], struct cn_err *err);
-/* The database alone, as it was or as another object's was: `bookmark` is one of `source`, which
- * may be open. Alarm and name stay as they are. */
+/* An object as it was; it may be open. */
+struct cn_history_moment {
+    const struct cn_object_key *key;
+    const char *bookmark; /* one of its own */
+};
+/* The database alone, as it was or as another object's was. Alarm and name stay as they are. */
 int cn_history_restore_from(struct cn_history *history, struct cn_store *store,
-                            const struct cn_object_key *key, const struct cn_object_key *source,
-                            const char *bookmark, uint64_t *lsn, char undo[CN_BOOKMARK_SIZE],
-                            struct cn_err *err);
+                            const struct cn_object_key *key, const struct cn_history_moment *source,
+                            uint64_t *lsn, char undo[CN_BOOKMARK_SIZE], struct cn_err *err);
 
 /* Writes the object as of the bookmark (NULL: now) to the new file `path` of `disk`: a plain
  * SQLite database, complete and synced. The object may be open. CN_ENOTFOUND if it had no
@@ -86,8 +89,6 @@ int cn_history_copy(struct cn_history *history, struct cn_store *store,
 int cn_history_heal(struct cn_history *history, struct cn_store *store,
                     const struct cn_object_key *key, uint32_t *healed, struct cn_err *err);
 
-/* Commits of an object, the latest first, before `before_lsn` (0: all), at most `limit`; returns
- * how many. A nonzero return of `each` ends it. Reaches as far back as history is kept. */
 struct cn_history_commit {
     uint64_t lsn;
     int64_t time_ms;
@@ -96,10 +97,16 @@ struct cn_history_commit {
     uint16_t flags; /* enum cn_commit_flags */
     char bookmark[CN_BOOKMARK_SIZE];
 };
+struct cn_history_listing {
+    const struct cn_object_key *key;
+    uint64_t before_lsn; /* 0: all */
+    int limit;
+    int (*each)(void *data, const struct cn_history_commit *commit); /* nonzero ends it */
+    void *data;
+};
+/* Commits of an object, the latest first, as far back as history is kept. Returns how many. */
 int cn_history_commits(struct cn_history *history, struct cn_store *store,
-                       const struct cn_object_key *key, uint64_t before_lsn, int limit,
-                       int (*each)(void *data, const struct cn_history_commit *commit), void *data,
-                       struct cn_err *err);
+                       const struct cn_history_listing *listing, struct cn_err *err);
 
 struct cn_history_stats {
     uint64_t oldest_lsn; /* bookmarks reach back to the one before it; 0: nothing archived */

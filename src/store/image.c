@@ -666,9 +666,10 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
             cn_pagemap_clear(change->pages);
             break;
         }
-        if (rc == 0)
-            rc = cn_log_append(images->config.log, CN_RECORD_COMMIT, body.data, body.size, boundary,
-                               lsn, &time_ms, err);
+        if (rc == 0) {
+            struct cn_log_entry entry = {CN_RECORD_COMMIT, body.data, body.size, boundary};
+            rc = cn_log_append(images->config.log, &entry, lsn, &time_ms, err);
+        }
         if (rc == 0)
             install(image, change, *lsn, time_ms);
     } while (rc == -EAGAIN);
@@ -766,9 +767,8 @@ void cn_images_entered(struct cn_images *images, bool durable)
 }
 
 int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
-                      const struct cn_object_key *key,
-                      int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
-                      uint32_t *page_count, uint64_t *lsn, struct cn_err *err)
+                      const struct cn_object_key *key, struct cn_image_snapshot *snapshot,
+                      struct cn_err *err)
 {
     struct cn_image *image;
     int rc = image_hold(images, catalog, key, &image, err);
@@ -780,10 +780,10 @@ int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
         const uint8_t *bytes;
         rc = page_before(image, no, scratch, &bytes, err);
         if (rc == 0)
-            rc = each(data, no, bytes);
+            rc = snapshot->each(snapshot->data, no, bytes);
     }
-    *page_count = image->page_count;
-    *lsn = image->lsn ? image->lsn : cn_log_durable(images->config.log);
+    snapshot->page_count = image->page_count;
+    snapshot->lsn = image->lsn ? image->lsn : cn_log_durable(images->config.log);
     pthread_mutex_unlock(&image->lock);
     pthread_mutex_lock(&images->lock);
     image->holds--;

@@ -114,11 +114,17 @@ int cn_image_read(struct cn_image *image, uint32_t page_no, uint32_t offset, uin
  * left out; a change of nothing is no record. On failure nothing has happened. */
 int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint64_t *lsn,
                     struct cn_err *err);
-/* All pages as of one commit, which is *lsn or before; from any thread, open or not. */
+/* All pages as of one commit. */
+struct cn_image_snapshot {
+    int (*each)(void *data, uint32_t page_no, const uint8_t *page);
+    void *data;
+    uint32_t page_count; /* told, as is the LSN: that commit or a later one */
+    uint64_t lsn;
+};
+/* From any thread, open or not. */
 int cn_image_snapshot(struct cn_images *images, struct cn_catalog *catalog,
-                      const struct cn_object_key *key,
-                      int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
-                      uint32_t *page_count, uint64_t *lsn, struct cn_err *err);
+                      const struct cn_object_key *key, struct cn_image_snapshot *snapshot,
+                      struct cn_err *err);
 
 /* See cn_store_heal(). */
 int cn_images_heal(struct cn_images *images, struct cn_catalog *catalog,

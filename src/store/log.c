@@ -376,19 +376,21 @@ static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
     }
 }
 
-int cn_log_append(struct cn_log *log, enum cn_record_kind kind, const void *body, size_t size,
-                  uint64_t boundary, uint64_t *lsn, int64_t *time_ms, struct cn_err *err)
+int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t *lsn,
+                  int64_t *time_ms, struct cn_err *err)
 {
     static const uint8_t padding[8];
+    const void *body = entry->body;
+    size_t size = entry->size;
     if (size > CN_RECORD_BODY_MAX)
         return cn_err_set(err, CN_ELIMIT, "a log record of %zu bytes is too large", size);
-    struct cn_record_header header = {.body_size = (uint32_t)size, .kind = (uint16_t)kind};
+    struct cn_record_header header = {.body_size = (uint32_t)size, .kind = (uint16_t)entry->kind};
     cn_record_seal(&header, body);
     uint64_t record_size = cn_record_size(size);
 
     pthread_mutex_lock(&log->lock);
     int rc = room_wait(log, record_size, err);
-    if (rc == 0 && boundary != atomic_load_explicit(&log->boundary, memory_order_relaxed))
+    if (rc == 0 && entry->boundary != atomic_load_explicit(&log->boundary, memory_order_relaxed))
         rc = -EAGAIN;
     if (rc < 0) {
         pthread_mutex_unlock(&log->lock);

@@ -60,13 +60,18 @@ int cn_log_open(const struct cn_log_config *config, struct cn_log **log, struct 
 /* Flushes what was appended, then ends the threads. */
 void cn_log_close(struct cn_log *log);
 
+struct cn_log_entry {
+    enum cn_record_kind kind;
+    const void *body;
+    size_t size;
+    uint64_t boundary; /* what cn_log_boundary() returned before the body was encoded */
+};
 /* Appends one record; its LSN is durable once cn_log_durable() has reached it.
- * `boundary` is what cn_log_boundary() returned before the body was encoded:
- * if a checkpoint has started since, nothing is appended and -EAGAIN returned,
- * because the body lacks page images (R7); encode again. CN_EREADONLY: the log
- * has failed, or the disk is full. CN_ELIMIT: the body is too large. */
-int cn_log_append(struct cn_log *log, enum cn_record_kind kind, const void *body, size_t size,
-                  uint64_t boundary, uint64_t *lsn, int64_t *time_ms, struct cn_err *err);
+ * If a checkpoint has started since `boundary`, nothing is appended and -EAGAIN
+ * returned, because the body lacks page images (R7); encode again. CN_EREADONLY:
+ * the log has failed, or the disk is full. CN_ELIMIT: the body is too large. */
+int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t *lsn,
+                  int64_t *time_ms, struct cn_err *err);
 
 /* The last LSN that is safe. Never goes back. */
 uint64_t cn_log_durable(const struct cn_log *log);

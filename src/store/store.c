@@ -216,12 +216,13 @@ static int namespace_write(struct cn_store *store, uint32_t namespace_id, const 
     memcpy(bytes + sizeof(body), name, body.name_size);
     uint64_t lsn;
     int64_t time_ms;
+    struct cn_log_entry entry = {CN_RECORD_NAMESPACE, bytes, sizeof(body) + body.name_size, 0};
     int rc;
     pthread_rwlock_rdlock(&store->images.commit_gate);
-    do
-        rc = cn_log_append(store->log, CN_RECORD_NAMESPACE, bytes, sizeof(body) + body.name_size,
-                           cn_log_boundary(store->log), &lsn, &time_ms, err);
-    while (rc == -EAGAIN);
+    do {
+        entry.boundary = cn_log_boundary(store->log);
+        rc = cn_log_append(store->log, &entry, &lsn, &time_ms, err);
+    } while (rc == -EAGAIN);
     if (rc == 0)
         rc = cn_catalog_namespace_set(store->catalog, namespace_id, name, body.name_size, lsn, err);
     if (rc == 0) /* unlike an image's, this change could not come again */
@@ -403,7 +404,11 @@ int cn_store_snapshot(struct cn_store *store, const struct cn_object_key *key,
                       int (*each)(void *data, uint32_t page_no, const uint8_t *page), void *data,
                       uint32_t *page_count, uint64_t *lsn, struct cn_err *err)
 {
-    return cn_image_snapshot(&store->images, store->catalog, key, each, data, page_count, lsn, err);
+    struct cn_image_snapshot snapshot = {.each = each, .data = data};
+    int rc = cn_image_snapshot(&store->images, store->catalog, key, &snapshot, err);
+    *page_count = snapshot.page_count;
+    *lsn = snapshot.lsn;
+    return rc;
 }
 
 /* ---- The rest ---- */

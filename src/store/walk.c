@@ -287,9 +287,13 @@ static void undo_meta(struct cn_canvas *canvas, const struct cn_commit *commit)
     }
 }
 
-/* Where the records after one LSN and up to another begin, in their order. The caller's to free. */
-static size_t *offsets_between(const struct cn_buf *records, uint64_t after_lsn, uint64_t up_to_lsn,
-                               size_t *count)
+/* Records after one LSN and up to another. */
+struct span {
+    uint64_t after_lsn, up_to_lsn;
+};
+
+/* Where they begin, in their order. The caller's to free. */
+static size_t *offsets_of(const struct cn_buf *records, struct span span, size_t *count)
 {
     size_t *offsets = NULL, room = 0;
     struct cn_record record;
@@ -301,7 +305,7 @@ static size_t *offsets_between(const struct cn_buf *records, uint64_t after_lsn,
             room = room ? room * 2 : 64;
             offsets = cn_realloc(offsets, room * sizeof(*offsets));
         }
-        if (record.header.lsn > after_lsn && record.header.lsn <= up_to_lsn)
+        if (record.header.lsn > span.after_lsn && record.header.lsn <= span.up_to_lsn)
             offsets[(*count)++] = at;
         at += size;
     }
@@ -316,13 +320,12 @@ static int commit_at(const struct cn_buf *records, size_t at, struct cn_record *
     return cn_commit_read(record, commit, err);
 }
 
-/* Takes the records away, newest first, down to and without `until_lsn`. */
+/* Takes the records away, newest first. */
 static int undo_records(struct cn_history *history, struct cn_store *store,
                         struct cn_canvas *canvas, const struct cn_object_key *key,
-                        const struct cn_buf *records, uint64_t until_lsn, uint64_t from_lsn,
-                        struct cn_err *err)
+                        const struct cn_buf *records, struct span span, struct cn_err *err)
 {
-    size_t count, *offsets = offsets_between(records, until_lsn, from_lsn, &count);
+    size_t count, *offsets = offsets_of(records, span, &count);
     struct cn_record record;
     int rc = 0;
     while (rc == 0 && count > 0) {
@@ -377,7 +380,7 @@ static int look_for_page(struct lost_page *lost, const struct cn_commit *commit,
 static int look_in_records(struct lost_page *lost, const struct cn_buf *records, uint64_t up_to,
                            struct cn_err *err)
 {
-    size_t count, *offsets = offsets_between(records, 0, up_to, &count);
+    size_t count, *offsets = offsets_of(records, (struct span){0, up_to}, &count);
     struct cn_record record;
     struct cn_commit commit;
     int rc = 0;
@@ -471,7 +474,7 @@ int cn_history_draw(struct cn_history *history, struct cn_store *store,
         rc = cn_history_read_source(history, key, present, &first_lsn, &records, err);
         if (rc < 0)
             break;
-        rc = undo_records(history, store, canvas, key, &records, lsn, present, err);
+        rc = undo_records(history, store, canvas, key, &records, (struct span){lsn, present}, err);
         present = first_lsn - 1;
     }
     cn_buf_fini(&records);
@@ -506,13 +509,11 @@ void cn_canvas_close(struct cn_canvas *canvas)
 
 /* Those of one source, newest first; stops at `limit`. Returns how many, and in *ended whether
  * nobody wants more. */
-static int list_records(const struct cn_buf *records, const struct cn_object_key *key,
-                        uint64_t up_to_lsn, int limit,
-                        int (*each)(void *data, const struct cn_history_commit *commit), void *data,
-                        bool *ended, struct cn_err *err)
+static int list_records(const struct cn_buf *records, const struct cn_history_listing *listing,
+                        uint64_t up_to_lsn, int limit, bool *ended, struct cn_err *err)
 {
     struct cn_record record;
-    size_t count, *offsets = offsets_between(records, 0, up_to_lsn, &count);
+    size_t count, *offsets = offsets_of(records, (struct span){0, up_to_lsn}, &count);
     int listed = 0, rc = 0;
     while (rc == 0 && !*ended && listed < limit && count > 0) {
         struct cn_commit commit;
@@ -526,18 +527,16 @@ static int list_records(const struct cn_buf *records, const struct cn_object_key
                                           .pages_after = commit.head.pages_after,
                                           .flags = commit.head.flags};
         struct cn_bookmark bookmark = {.lsn = found.lsn, .time_ms = found.time_ms};
-        cn_bookmark_format(&bookmark, key, found.bookmark);
+        cn_bookmark_format(&bookmark, listing->key, found.bookmark);
         listed++;
-        *ended = each(data, &found) != 0;
+        *ended = listing->each(listing->data, &found) != 0;
     }
     cn_free(offsets);
     return rc < 0 ? rc : listed;
 }
 
 int cn_history_commits(struct cn_history *history, struct cn_store *store,
-                       const struct cn_object_key *key, uint64_t before_lsn, int limit,
-                       int (*each)(void *data, const struct cn_history_commit *commit), void *data,
-                       struct cn_err *err)
+                       const struct cn_history_listing *listing, struct cn_err *err)
 {
     struct cn_buf records = {0};
     uint64_t to = cn_store_durable(store), floor;
@@ -546,13 +545,13 @@ int cn_history_commits(struct cn_history *history, struct cn_store *store,
     pthread_mutex_lock(&history->lock);
     floor = history->floor_lsn ? history->floor_lsn : 1;
     pthread_mutex_unlock(&history->lock);
-    if (before_lsn && before_lsn <= to)
-        to = before_lsn - 1;
-    while (!ended && count < limit && to >= floor) {
+    if (listing->before_lsn && listing->before_lsn <= to)
+        to = listing->before_lsn - 1;
+    while (!ended && count < listing->limit && to >= floor) {
         uint64_t first_lsn;
-        rc = cn_history_read_source(history, key, to, &first_lsn, &records, err);
+        rc = cn_history_read_source(history, listing->key, to, &first_lsn, &records, err);
         if (rc == 0)
-            rc = list_records(&records, key, to, limit - count, each, data, &ended, err);
+            rc = list_records(&records, listing, to, listing->limit - count, &ended, err);
         if (rc < 0)
             break;
         count += rc;

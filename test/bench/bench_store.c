@@ -430,7 +430,9 @@ static void bench_catalog(void)
     figure("catalog, the next 1000 alarms", (now_us() - start) / 1e3, "ms", NULL);
     seen = 0;
     start = now_us();
-    MUST(cn_catalog_list_names(catalog, 1, "object-77", 9, NULL, 0, 1000, count_each, &seen, &err));
+    struct cn_catalog_listing listing = {
+        .namespace_id = 1, .limit = 1000, .each = count_each, .data = &seen};
+    MUST(cn_catalog_list_names(catalog, &listing, "object-77", 9, NULL, 0, &err));
     figure("catalog, 1000 names by prefix", (now_us() - start) / 1e3, "ms", NULL);
     cn_store_close(store);
     cn_disk_system_free(disk);

@@ -68,7 +68,9 @@ static void catalog_use(struct cn_catalog *catalog)
     cn_sums_fini(&sums);
     (void)cn_catalog_list(catalog, 1, NULL, 100, on_entry, &seen, NULL);
     (void)cn_catalog_list(catalog, 2, key.id, 100, on_entry, &seen, NULL);
-    (void)cn_catalog_list_names(catalog, 2, "a", 1, NULL, 0, 100, on_entry, &seen, NULL);
+    struct cn_catalog_listing listing = {
+        .namespace_id = 2, .limit = 100, .each = on_entry, .data = &seen};
+    (void)cn_catalog_list_names(catalog, &listing, "a", 1, NULL, 0, NULL);
     (void)cn_catalog_list_alarms(catalog, INT64_MAX, NULL, 100, on_entry, &seen, NULL);
     (void)cn_catalog_count(catalog, 0, &count, &bytes, NULL);
     (void)cn_catalog_namespace_find(catalog, "one", 3, &number, NULL);

@@ -89,6 +89,16 @@ TEST(catalog, keeps_what_a_later_change_does_not_mention)
     simdisk_free(sim);
 }
 
+/* At most `limit` names with a prefix after another. */
+static int list_names(struct cn_catalog *catalog, uint32_t namespace_id, const char *prefix,
+                      const char *after, int limit, struct list *list)
+{
+    struct cn_catalog_listing listing = {
+        .namespace_id = namespace_id, .limit = limit, .each = on_entry, .data = list};
+    return cn_catalog_list_names(catalog, &listing, prefix, strlen(prefix), after,
+                                 after ? strlen(after) : 0, NULL);
+}
+
 TEST(catalog, lists_by_name_and_by_alarm)
 {
     struct simdisk *sim = simdisk_new();
@@ -103,20 +113,19 @@ TEST(catalog, lists_by_name_and_by_alarm)
         enter(catalog, &change);
     }
     struct list list = {0};
-    CHECK_INT(3, cn_catalog_list_names(catalog, 1, "room/", 5, NULL, 0, 10, on_entry, &list, NULL));
+    CHECK_INT(3, list_names(catalog, 1, "room/", NULL, 10, &list));
     CHECK_STR("room/1 room/10 room/2 ", cn_buf_text(&list.text));
     cn_buf_clear(&list.text);
-    CHECK_INT(1,
-              cn_catalog_list_names(catalog, 1, "room/", 5, "room/1", 6, 1, on_entry, &list, NULL));
+    CHECK_INT(1, list_names(catalog, 1, "room/", "room/1", 1, &list));
     CHECK_STR("room/10 ", cn_buf_text(&list.text));
     cn_buf_clear(&list.text);
-    CHECK_INT(1, cn_catalog_list_names(catalog, 1, "room/2", 6, "a", 1, 9, on_entry, &list, NULL));
-    CHECK_INT(0, cn_catalog_list_names(catalog, 1, "room/", 5, "z", 1, 9, on_entry, &list, NULL));
-    CHECK_INT(5, cn_catalog_list_names(catalog, 1, "", 0, "a", 1, 9, on_entry, &list, NULL));
+    CHECK_INT(1, list_names(catalog, 1, "room/2", "a", 9, &list));
+    CHECK_INT(0, list_names(catalog, 1, "room/", "z", 9, &list));
+    CHECK_INT(5, list_names(catalog, 1, "", "a", 9, &list));
     cn_buf_clear(&list.text);
-    CHECK_INT(6, cn_catalog_list_names(catalog, 1, "", 0, NULL, 0, 10, on_entry, &list, NULL));
+    CHECK_INT(6, list_names(catalog, 1, "", NULL, 10, &list));
     CHECK_STR("a room/1 room/10 room/2 room0 user/7 ", cn_buf_text(&list.text));
-    CHECK_INT(0, cn_catalog_list_names(catalog, 2, "", 0, NULL, 0, 10, on_entry, &list, NULL));
+    CHECK_INT(0, list_names(catalog, 2, "", NULL, 10, &list));
 
     struct cn_alarm_cursor cursor;
     int total = 0, got;
@@ -190,8 +199,11 @@ static void list_sorted(struct cn_catalog *catalog, enum cn_catalog_order order,
     bool first = true;
     int count;
     do {
-        count = cn_catalog_list_sorted(catalog, storetest_key(1).namespace_id, order,
-                                       first ? NULL : &cursor, 2, on_entry, &list, NULL);
+        struct cn_catalog_listing listing = {.namespace_id = storetest_key(1).namespace_id,
+                                             .limit = 2,
+                                             .each = on_entry,
+                                             .data = &list};
+        count = cn_catalog_list_sorted(catalog, &listing, order, first ? NULL : &cursor, NULL);
         CHECK(count >= 0);
         cursor.value = order == CN_CATALOG_NEXT_ALARM ? list.last.alarm_ms
                        : order == CN_CATALOG_OLDEST || order == CN_CATALOG_LATEST

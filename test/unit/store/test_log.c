@@ -34,8 +34,8 @@ static int append(struct cn_log *log, const void *body, size_t size, uint64_t *l
                   struct cn_err *err)
 {
     int64_t time_ms;
-    return cn_log_append(log, CN_RECORD_NAMESPACE, body, size, cn_log_boundary(log), lsn, &time_ms,
-                         err);
+    struct cn_log_entry entry = {CN_RECORD_NAMESPACE, body, size, cn_log_boundary(log)};
+    return cn_log_append(log, &entry, lsn, &time_ms, err);
 }
 
 /* Reads all segments; every record must follow its predecessor. Returns the last LSN. */
@@ -174,8 +174,8 @@ TEST(log, an_append_encoded_before_a_checkpoint_began_is_sent_back)
     int64_t time_ms;
     CHECK_INT(0, append(log, "x", 1, &lsn, NULL));
     CHECK_INT(1, cn_log_checkpoint_start(log));
-    CHECK_INT(-EAGAIN,
-              cn_log_append(log, CN_RECORD_COMMIT, "y", 1, boundary, &lsn, &time_ms, NULL));
+    struct cn_log_entry entry = {CN_RECORD_COMMIT, "y", 1, boundary};
+    CHECK_INT(-EAGAIN, cn_log_append(log, &entry, &lsn, &time_ms, NULL));
     CHECK_INT(1, cn_log_appended(log));
     CHECK_INT(0, append(log, "y", 1, &lsn, NULL));
     cn_log_close(log);
