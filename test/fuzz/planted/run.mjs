@@ -11,7 +11,7 @@
 // The copy is below build/planted; from one bug to the next only what differs is built. For each it is printed after how many
 // calls and seconds it was found. One that is not found in time is a failure, and so is a patch that does not apply.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync, chmodSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync, chmodSync, statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -34,6 +34,16 @@ function must(command, args, more) {
   return text;
 }
 
+/** Those of the copy, without what it has built. */
+function filesBelow(folder, name = "") {
+  if (!existsSync(folder)) return [];
+  return readdirSync(path.join(folder, name), { withFileTypes: true }).flatMap((entry) => {
+    const below = path.join(name, entry.name);
+    if (name === "" && (entry.name === "build" || entry.name === "node_modules")) return [];
+    return entry.isDirectory() ? filesBelow(folder, below) : [below];
+  });
+}
+
 /** Makes the copy what the tree is. Files that are the same keep their times, so that they are not built again. */
 function copyTree() {
   const files = must("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root }).split("\0").filter((name) => name && existsSync(path.join(root, name)));
@@ -44,6 +54,8 @@ function copyTree() {
     writeFileSync(to, bytes);
     chmodSync(to, statSync(from).mode);
   }
+  const there = new Set(files);
+  for (const name of filesBelow(tree)) if (!there.has(name)) rmSync(path.join(tree, name));
   if (!existsSync(path.join(tree, "node_modules"))) symlinkSync(path.join(root, "node_modules"), path.join(tree, "node_modules"));
 }
 

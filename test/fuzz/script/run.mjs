@@ -8,6 +8,7 @@
 // leaves behind matters for the next ones, a finding may need those before it: they are printed too.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
@@ -66,19 +67,32 @@ class Server {
       this.ended.then(() => reject(new Error(`the server did not start:\n${this.text}`)));
     });
   }
-  async ask(target, host = "hostile", wait = 60_000) {
+  /** `pieces`: of a body, sent one after the other; the last, null, never comes. */
+  async ask(target, host = "hostile", wait = 60_000, pieces) {
     const timeout = AbortSignal.timeout(wait);
-    const http = await import("node:http");
     return new Promise((resolve, reject) => {
-      const request = http.get(this.url + target, { headers: { host }, signal: timeout }, (response) => {
+      const request = http.request(this.url + target, { method: pieces ? "POST" : "GET", headers: { host }, signal: timeout }, (response) => {
         let text = "";
         response.on("data", (bytes) => (text += bytes));
         response.on("end", () => resolve({ status: response.statusCode, text }));
         response.on("error", reject);
       });
       request.on("error", reject);
+      const send = () => {
+        if (!pieces?.length) return void request.end();
+        const piece = pieces.shift();
+        if (piece !== null) request.write(piece, () => setTimeout(send, 3));
+        return undefined;
+      };
+      send();
     });
   }
+}
+/** The body of every third request: small or not, in pieces, some of which come too late or never. */
+function bodyOf(seed) {
+  if (seed % 3 !== 1) return undefined;
+  const pieces = Array.from({ length: seed % 5 }, (_, i) => Buffer.alloc([1, 100, 70_000][(seed + i) % 3], i));
+  return seed % 7 === 0 ? [...pieces, null] : pieces;
 }
 
 const OWN_WAIT = 20_000;
@@ -137,6 +151,11 @@ for (let seed = first; Date.now() < end; seed++) {
     await server.ready;
   }
 }
+/** It has ended, or something else is wrong. */
+async function failEnded(seed, why) {
+  const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
+  fail(server, seed, ended ? `the process ended: ${JSON.stringify(ended)}` : why);
+}
 /**
  * The script has made that its own request is never answered: with natives in its hands it can lock its object and throw away the key.
  * Nobody else may notice, and with a deployment it is over.
@@ -144,7 +163,7 @@ for (let seed = first; Date.now() < end; seed++) {
 async function afresh(seed) {
   hung++;
   const ask = async (target, host, what) => {
-    const answer = await server.ask(target, host).catch((error) => fail(server, seed, `${what}: ${error.message}`));
+    const answer = await server.ask(target, host).catch((error) => failEnded(seed, `${what}: ${error.message}`));
     if (answer.status !== 200) fail(server, seed, `${what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   };
   await ask("/", "innocent", "a request hangs, and the other worker does not answer");
@@ -158,16 +177,20 @@ async function afresh(seed) {
 }
 async function step(seed) {
   history.push(seed);
-  const where = seed % 4 === 3 ? "/object" : "/run";
+  const where = seed % 2 === 1 ? "/object" : "/run";
   let answer;
+  // In the middle of what it does.
+  const reload = seed % 11 === 5 ? setTimeout(() => { server.child.kill("SIGHUP"), restarts++; }, seed % 40) : undefined;
   try {
-    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${small ? "&small" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT);
+    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${small ? "&small" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT, bodyOf(seed));
   } catch (error) {
     const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
     if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
     refused++; // a native of connections may have closed ours
     if (error.name === "AbortError" || error.name === "TimeoutError") await afresh(seed);
     return;
+  } finally {
+    clearTimeout(reload);
   }
   requests++;
   executions += calls;
@@ -179,9 +202,7 @@ async function step(seed) {
     const beside = await server.ask("/", "innocent");
     if (beside.status !== 200 && beside.status !== 503) fail(server, seed, `the other worker answers ${beside.status}: ${beside.text.slice(0, 200)}`);
   } catch (error) {
-    const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
-    if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
-    fail(server, seed, `the other worker does not answer: ${error.message}`);
+    await failEnded(seed, `the other worker does not answer: ${error.message}`);
   }
   if (requests % 40 === 39) server.child.kill("SIGHUP"), restarts++;
 }

@@ -9,7 +9,7 @@ import * as stream from "node:stream";
 import * as util from "node:util";
 import * as zlib from "node:zlib";
 import { random as randomOf } from "./random.js";
-import { objectScenes, scenes, warmUp } from "./scenes.js";
+import { events, objectScenes, scenes, warmUp } from "./scenes.js";
 import { Values } from "./values.js";
 
 const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -159,14 +159,18 @@ function patch(random, values) {
   }
 }
 
-/** Arguments of an earlier call of a native, with so many bytes in place of some that sizes of what is made of them overflow. */
-function largeCall(random) {
+/**
+ * Arguments of an earlier call of a native, with so many bytes in place of some that sizes of what is made of them overflow. The natives
+ * take turns: there is no time for many such calls.
+ */
+function largeCall(random, turn) {
   const hasBytes = (args) => args.some((a) => ArrayBuffer.isView(a));
-  const name = random.pick(natives.filter((name) => templates[name].some(hasBytes)));
-  if (name === undefined) return;
+  const able = natives.filter((name) => templates[name].some(hasBytes));
+  if (able.length === 0) return;
+  const name = able[turn % able.length], size = random.pick([2 ** 29, 2 ** 31 - 1, 2 ** 31, 2 ** 31, 2 ** 31 + 1]);
   const args = [...random.pick(templates[name].filter(hasBytes))];
-  args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = new Uint8Array(random.pick([2 ** 29, 2 ** 30, 2 ** 31 - 1, 2 ** 31]));
-  if (__trace) console.log(`large ${name}`);
+  args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = new Uint8Array(size);
+  console.log(`large ${name} ${size}`); // the engine says nothing when it ends the process
   try { apply(native[name].original, native, args); } catch {}
 }
 
@@ -220,10 +224,17 @@ async function run(seed, count, env, ctx, request, only) {
     for (let i = Math.ceil(count / 8); i > 0 && left > 0; i--, left--) call(things, near);
     inside--;
   };
-  if (random.chance(0.03) && !__small) for (let i = 0; i < 4; i++) largeCall(random), await null;
+  /** Something that one of them can do, on it, with little or nothing. */
+  const use = (things) => {
+    const thing = random.pick(things), ops = operationsOf([thing]);
+    if (ops.length === 0 || left-- <= 0) return;
+    const op = random.pick(ops), args = random.chance(0.5) ? [] : values.values(3);
+    made(op.label, () => op.call(thing, args));
+  };
+  if (seed % 5 === 0 && !__small) for (let i = 0; i < 2; i++) largeCall(random, (seed / 5) * 2 + i), await null;
   if (patched) patch(random, values);
   try {
-    if (random.chance(0.5)) try { await random.pick(ctx.storage ? [...scenes, ...objectScenes] : scenes)(go, { env, ctx, native, random }); } catch {}
+    if (random.chance(0.5)) try { await random.pick(ctx.storage ? [...scenes, ...objectScenes] : scenes)(go, { env, ctx, request, native, random }, use); } catch {}
     for (; left > 0; left--) {
       const result = call([], []);
       if (random.chance(0.02)) await Promise.race([Promise.resolve(result).catch(() => {}), null]);
@@ -243,9 +254,18 @@ export class Thing extends DurableObject {
     return (await run(seed, count, this.env, this.ctx, new Request("http://object/"))).length;
   }
   found() { return found(this.env); }
+  target() { return new Target(); }
+  feed() { return new ReadableStream({ type: "bytes", pull(c) { c.enqueue(new Uint8Array(100)); } }); }
+  keep(stub) { keep(stub); }
+  async end() { this.ctx.abort("end"); }
   async fetch() { return new Response("object"); }
-  async alarm() {}
-  async webSocketMessage() {}
+  async alarm() { events.handler?.([this.ctx, this.ctx.storage]); }
+  async webSocketMessage(socket) { events.handler?.([this.ctx, socket]); }
+  async webSocketClose(socket) { events.handler?.([this.ctx, socket]); }
+}
+class Target extends RpcTarget {
+  ping() { return "pong"; }
+  again() { return new Target(); }
 }
 export class Entry extends WorkerEntrypoint {
   ping() { return "pong"; }

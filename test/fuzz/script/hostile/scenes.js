@@ -1,6 +1,6 @@
 // Where a script calls from: its code runs in callbacks of the platform, while something is half done there, and what it is
 // given in them (tokens, controllers, sockets) does not outlive them. go(things) makes some calls, for and on `things` above
-// all; they are kept, and so come back when they are stale.
+// all; they are kept, and so come back when they are stale. use(things) makes one call of something that one of them can do, on it.
 const html = '<!DOCTYPE html><!--c--><div a="b" c><p>text &amp; more<br>x</p><!-- d --><script>s</script><img src=x></div>end';
 
 async function rewriter(go) {
@@ -53,16 +53,78 @@ async function storage(go, { ctx }) {
   await ctx.blockConcurrencyWhile(async () => { await scheduler.wait(1); go([ctx, storage, cursor]); });
 }
 
-/** The object is reset, and its code goes on: in this turn, and in what it had left waiting. */
-async function reset(go, { ctx, native, random }) {
-  const pair = new WebSocketPair(), more = new WebSocketPair();
-  const things = [ctx, ctx.storage, ctx.storage.sql, pair[0], pair[1], more[0], more[1]];
-  setTimeout(() => go(things), 1);
-  if (native && random.chance(0.7)) {
-    native.objectReset(native.clock()[1], 1, "reset", false);
-    go(things);
+// --- lives: what is held of something, what ends it, and whatever of both in any order -------------------------------------------
+
+/** What the events of an object do while a scene is about lives: (things) => {}. */
+export const events = { handler: null };
+
+/** Each gives { held, ends }: references to something that has a life, and what changes or ends that. */
+const lives = [
+  () => { const pair = new WebSocketPair(), [a, b] = [pair[0], pair[1]]; return { held: [a, b], ends: [() => a.accept(), () => b.accept(), () => a.send("x"), () => a.close(), () => b.close(1000, "over")] }; },
+  () => {
+    let controller;
+    const readable = new ReadableStream({ start(c) { controller = c; } }, { highWaterMark: 3 }), reader = readable.getReader();
+    return { held: [readable, reader, controller], ends: [() => reader.read(), () => reader.cancel(), () => reader.releaseLock(), () => controller.enqueue("x"), () => controller.close(), () => controller.error(1)] };
+  },
+  () => {
+    const { readable, writable } = new IdentityTransformStream(), writer = writable.getWriter(), reader = readable.getReader({ mode: "byob" });
+    return { held: [readable, writable, reader, writer], ends: [() => reader.read(new Uint8Array(4)), () => reader.cancel(), () => writer.write(new Uint8Array(3)), () => writer.close(), () => writer.abort(), () => writer.releaseLock()] };
+  },
+  () => { const controller = new AbortController(); return { held: [controller, controller.signal, AbortSignal.any([controller.signal])], ends: [() => controller.abort()] }; },
+  () => { const bytes = new Uint8Array(64), blob = new Blob([bytes]); return { held: [bytes, bytes.buffer, blob, blob.stream()], ends: [() => bytes.buffer.transfer()] }; },
+  ({ request }) => {
+    const { body } = request;
+    return { held: [request, body].filter(Boolean), ends: [() => body.getReader().read(), () => body.cancel(), () => request.text(), () => request.clone(), () => body.tee(), () => body.pipeTo(new WritableStream())] };
+  },
+  async ({ env, random }) => {
+    const stub = env.OBJECT.getByName(random.pick(["b", "c"])), target = stub.target(), feed = await stub.feed();
+    return { held: [stub, target, feed, await target], ends: [() => stub.end(), () => target[Symbol.dispose](), () => target.ping(), () => stub.keep(target), () => feed.cancel(), () => feed.getReader().read()] };
+  },
+  async ({ env }) => { const upload = await env.R2.createMultipartUpload("lives"); return { held: [upload], ends: [() => upload.uploadPart(1, "x"), () => upload.abort(), () => upload.complete([])] }; },
+  async ({ env }) => { await env.R2.put("lives", "x".repeat(200_000)); const object = await env.R2.get("lives"); return { held: [object, object.body], ends: [() => object.text(), () => object.body.cancel(), () => env.R2.delete("lives")] }; },
+  () => { const channel = new MessageChannel(); return { held: [channel.port1, channel.port2], ends: [() => channel.port1.close(), () => channel.port1.start?.(), () => channel.port2.postMessage(channel.port1)] }; },
+];
+/** Those of an object: its own, too. */
+const ownLives = [
+  ({ ctx }) => {
+    const pair = new WebSocketPair(), [a, b] = [pair[0], pair[1]];
+    return { held: [a, b, ctx], ends: [() => ctx.acceptWebSocket(b, ["t"]), () => a.accept(), () => b.accept(), () => a.send("x"), () => a.close(), () => ctx.getWebSockets("t").forEach((socket) => socket.close()), () => b.serializeAttachment({ a })] };
+  },
+  ({ ctx }) => {
+    const { storage } = ctx, { sql } = storage;
+    sql.exec("CREATE TABLE IF NOT EXISTS t(a)");
+    const cursor = sql.exec("SELECT 1 AS a UNION SELECT 2 UNION SELECT 3");
+    return { held: [ctx, storage, sql, cursor], ends: [() => cursor.next(), () => sql.exec("DROP TABLE t"), () => storage.deleteAll(), () => storage.put("k", 1), () => storage.setAlarm(Date.now()), () => storage.sync()] };
+  },
+  ({ ctx }) => { let held; ctx.storage.transaction(async (txn) => { held = txn; await scheduler.wait(5); }).catch(() => {}); return { held: [ctx.storage, held].filter(Boolean), ends: [() => held.rollback(), () => ctx.storage.deleteAll()] }; },
+  ({ ctx, native, random }) => ({
+    held: [ctx, ctx.storage],
+    ends: [
+      () => native?.objectReset(native.clock()[1], 1, "reset", random.chance(0.5)),
+      () => ctx.blockConcurrencyWhile(async () => { throw new Error("reset"); }),
+      () => { ctx.abort("reset"); },
+    ],
+  }),
+];
+
+/** Some things with a life; then uses and ends of them, in this turn and in others, in any order. */
+async function anyOrder(go, at, use) {
+  const { random, ctx } = at, held = [], ends = [], resets = ctx.storage && random.chance(0.7);
+  const quietly = (job) => { try { const made = job(); made?.catch?.(() => {}); } catch {} };
+  for (let i = random.below(3) + 1; i > 0; i--) {
+    const made = await Promise.race([random.pick(ctx.storage ? [...lives, ...ownLives] : lives)(at), scheduler.wait(50)]).catch(() => {});
+    if (made) held.push(...made.held), ends.push(...made.ends);
   }
-  await ctx.blockConcurrencyWhile(async () => { throw new Error("reset"); }).catch(() => go(things));
+  if (resets) { const own = ownLives.at(-1)(at); held.push(...own.held), ends.push(...own.ends); }
+  if (held.length === 0) return;
+  events.handler = (things) => { for (let i = random.below(6); i > 0; i--) use([...things, ...held]); };
+  for (let i = 30; i > 0; i--) {
+    if (random.chance(0.25)) quietly(random.pick(ends));
+    else if (random.chance(0.1)) await (random.chance(0.5) ? null : scheduler.wait(1));
+    else if (random.chance(0.1)) setTimeout(() => use(held), random.below(3));
+    else if (random.chance(0.05)) go(held);
+    else use(held);
+  }
 }
 
 /** Events that are dispatched, encoders that ask, things that convert themselves. */
@@ -79,9 +141,9 @@ async function callbacks(go) {
   await new Response(new ReadableStream({ pull(c) { go([c]); c.close(); } })).text();
 }
 
-export const scenes = [rewriter, streams, sockets, callbacks];
-/** Those that need an object; twice, for they come less often. */
-export const objectScenes = [storage, reset, storage, reset];
+export const scenes = [rewriter, streams, sockets, callbacks, anyOrder, anyOrder];
+/** Those that need an object; more than once, for they come less often. */
+export const objectScenes = [storage, storage, anyOrder, anyOrder, anyOrder];
 
 /** Uses what there is as it is meant, so that natives have been called: what they were given is what the fuzzer begins with. */
 export async function warmUp(env, ctx) {
