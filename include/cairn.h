@@ -89,6 +89,10 @@ typedef struct cairn_builder cairn_builder;
 /* A prepared SQL statement. */
 typedef struct cairn_statement cairn_statement;
 
+/* A WebSocket of an object. It is the same one as long as the connection lasts, whether the object
+ * is in memory or not; good until socket_close() of the class has returned. */
+typedef struct cairn_socket cairn_socket;
+
 /* What functions return. Others may be added; all of them are negative. */
 enum {
     CAIRN_OK = 0,
@@ -121,6 +125,18 @@ enum cairn_kind {
 };
 
 enum cairn_level { CAIRN_DEBUG, CAIRN_INFO, CAIRN_WARN, CAIRN_FAILURE };
+
+/* How something has ended that was started; good until the function that gets it returns. */
+struct cairn_reply {
+    size_t size;              /* of this struct, as the server has it */
+    const char *error;        /* NULL: well; else the sentence */
+    const cairn_value *value; /* the result; of a call that failed, what was thrown, or NULL */
+    int retryable;            /* the object was not reached, or was reset: trying again may help */
+    int overloaded;           /* a bound was reached */
+};
+typedef void (*cairn_done)(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                           void *data);
+typedef void (*cairn_fired)(cairn_object *object, void *instance, void *data);
 
 /* Which pairs kv_list() gives. All zero (size set): all of them. */
 struct cairn_range {
@@ -155,6 +171,16 @@ struct cairn_class {
     /* The time of alarm_set() has come: alarm_...(). Negative: it is tried again after 2 s, 4 s,
      * ... up to six times. */
     int (*alarm)(cairn_object *object, void *instance, cairn_event *event);
+    /* A WebSocket that was accepted by socket_accept() has something to say: a message (a text is
+     * UTF-8), its end, or what went wrong, after which the end follows. The object need not have
+     * been in memory before. Events of one socket come in order. CAIRN_LATER is not allowed; an
+     * error is logged, and the socket stays open. */
+    int (*socket_message)(cairn_object *object, void *instance, cairn_socket *socket, int is_text,
+                          const void *bytes, size_t size);
+    int (*socket_close)(cairn_object *object, void *instance, cairn_socket *socket, int code,
+                        const char *reason, int is_clean);
+    int (*socket_error)(cairn_object *object, void *instance, cairn_socket *socket,
+                        const char *error);
 };
 
 /* What the server gives a module. */
@@ -359,6 +385,75 @@ struct cairn_api {
     /* A time that is past means at once. */
     int (*alarm_set)(cairn_object *object, int64_t time);
     int (*alarm_delete)(cairn_object *object);
+
+    /* ---- what ends later ----
+     *
+     * Calls, timers and questions to history go on while the function of the class returns. Their
+     * own function runs afterwards, in a turn of the object like any other; it is not called if the
+     * object has left memory, and none is called from inside the function that started something.
+     * An event that waits for one returns CAIRN_LATER. An object has 10,000 under way at most
+     * (CAIRN_ELIMIT); while it has any it stays in memory, for 70 s after its last event. */
+
+    /* The text of a variable or secret of the project; NULL: there is none. */
+    const char *(*env)(cairn_object *object, const char *name);
+    /* Calls a method of the object with this name in the class of a Durable Object binding of the
+     * project, written in C or in JavaScript. `arguments` is an array, or NULL for none, and empty
+     * again. The call leaves when what the object has written so far is on disk. */
+    int (*object_call)(cairn_object *object, const char *binding, const char *name,
+                       const char *method, cairn_builder *arguments, cairn_done done, void *data);
+    /* The same by id: 64 hexadecimal digits. */
+    int (*object_call_id)(cairn_object *object, const char *binding, const char *id,
+                          const char *method, cairn_builder *arguments, cairn_done done,
+                          void *data);
+    /* Calls `fired` once after so many milliseconds. Returns a number for timer_stop(), or
+     * negative. Timers do not survive the object: alarm_set() does. */
+    int64_t (*timer_start)(cairn_object *object, int64_t delay, cairn_fired fired, void *data);
+    /* 1: it will not fire any more; 0: there was none. */
+    int (*timer_stop)(cairn_object *object, int64_t timer);
+    /* A bookmark of the object's data as the function that runs leaves it; of a moment within the
+     * time that history is kept. The reply's value is the bookmark, a text. */
+    int (*bookmark_now)(cairn_object *object, cairn_done done, void *data);
+    int (*bookmark_at)(cairn_object *object, int64_t time, cairn_done done, void *data);
+    /* When the object next comes into memory, its data and its alarm are as they were at the
+     * bookmark; abort() makes that soon. The reply's value is a bookmark that undoes this. */
+    int (*restore)(cairn_object *object, const char *bookmark, cairn_done done, void *data);
+    /* From now on no event comes to the object; what is under way goes on and has its functions
+     * called. As often as it was blocked it has to be unblocked; after 30 s the object is reset. */
+    int (*block_concurrency)(cairn_object *object);
+    int (*unblock_concurrency)(cairn_object *object);
+
+    /* ---- WebSockets ----
+     *
+     * They hibernate: a socket does not keep its object in memory. When nothing else does, the
+     * object goes, and the next message brings it back; what it wants to remember of a socket is in
+     * tags and the attachment. What is sent leaves when what the object has written so far is on
+     * disk. */
+
+    /* Accepts the WebSocket that a request asks for ("Upgrade: websocket"): its answer becomes 101.
+     * `tags` are 10 at most, of 256 bytes, by which sockets are found. NULL: error_text(). */
+    cairn_socket *(*socket_accept)(cairn_event *event, const char *const tags[], size_t tag_count);
+    /* 1: it is on its way; 0: the socket is closed. A text must be UTF-8 (CAIRN_EMISMATCH). */
+    int (*socket_send)(cairn_object *object, cairn_socket *socket, int is_text, const void *bytes,
+                       size_t size);
+    /* The same to all sockets, or all with a tag unless it is NULL; returns to how many. */
+    int64_t (*socket_broadcast)(cairn_object *object, const char *tag, int is_text,
+                                const void *bytes, size_t size);
+    /* Closes it with 1000 or 3000 to 4999, and a reason of 123 bytes at most. 0: it was. */
+    int (*socket_end)(cairn_object *object, cairn_socket *socket, int code, const char *reason);
+    /* Calls `each` for the sockets, or those with a tag, oldest first, until it returns nonzero,
+     * which is then returned; else 0. */
+    int (*socket_list)(cairn_object *object, const char *tag,
+                       int (*each)(void *data, cairn_socket *socket), void *data);
+    size_t (*socket_count)(cairn_object *object, const char *tag);
+    /* A tag of a socket by its number, not ended by a NUL; NULL beyond the last. */
+    const char *(*socket_tag)(cairn_object *object, cairn_socket *socket, size_t index,
+                              size_t *size);
+    /* A value that stays with the socket: 16,384 bytes at most. The builder is empty again. */
+    int (*socket_attach)(cairn_object *object, cairn_socket *socket, cairn_builder *value);
+    /* NULL: there is none. */
+    const cairn_value *(*socket_attachment)(cairn_object *object, cairn_socket *socket);
+    /* A text message that is answered with another without waking the object; NULL: none. */
+    int (*socket_auto_response)(cairn_object *object, const char *request, const char *response);
 };
 
 /* What a module gives the server. */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "js/context.h"
+#include "object/message.h"
 
 struct cn_dispatch;
 struct cn_lane;
@@ -41,7 +42,6 @@ bool cn_call_kind_sendable(uint32_t kind);
 bool cn_call_too_large(JSContextRef ctx, JSValueRef *exception, size_t size);
 /* C3: workers and objects that call one another without end come to one: a call that is
  * CN_CALL_DEPTH_MAX deep makes none. Whether it is; cn_call_too_deep() throws then. */
-#define CN_CALL_DEPTH_MAX 32
 bool cn_call_at_depth(const struct cn_lane *lane);
 bool cn_call_too_deep(JSContextRef ctx, JSValueRef *exception);
 /* Sends it with a copy of the bytes, once the gate of the object whose turn it is, if any, is

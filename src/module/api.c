@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "module/async.h"
 #include "module/http.h"
 #include "module/internal.h"
+#include "module/sockets.h"
 #include "module/storage.h"
 #include "object/node.h"
 
@@ -63,12 +65,12 @@ static void log_line(cairn_object *self, enum cairn_level level, const char *for
         fields[1] = (struct cn_diag_field){"class", self->class_->name, 0};
         fields[2] = (struct cn_diag_field){"object", self->id, 0};
         fields[3] = (struct cn_diag_field){"name", object_name(self), self->object->name_size};
-        if (self->request) {
-            snprintf(request, sizeof(request), "%016llx", (unsigned long long)self->request);
+        if (self->origin.request) {
+            snprintf(request, sizeof(request), "%016llx", (unsigned long long)self->origin.request);
             fields[4] = (struct cn_diag_field){"request", request, 0};
         }
     }
-    cn_diag_fields(level_of(level), fields, self ? 4 + (self->request != 0) : 1, line,
+    cn_diag_fields(level_of(level), fields, self ? 4 + (self->origin.request != 0) : 1, line,
                    (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1);
 }
 
@@ -206,4 +208,24 @@ const struct cairn_api cn_compiled_api = {
     .alarm_get = cn_api_alarm_get,
     .alarm_set = cn_api_alarm_set,
     .alarm_delete = cn_api_alarm_delete,
+    .env = cn_api_env,
+    .object_call = cn_api_object_call,
+    .object_call_id = cn_api_object_call_id,
+    .timer_start = cn_api_timer_start,
+    .timer_stop = cn_api_timer_stop,
+    .bookmark_now = cn_api_bookmark_now,
+    .bookmark_at = cn_api_bookmark_at,
+    .restore = cn_api_restore,
+    .block_concurrency = cn_api_block_concurrency,
+    .unblock_concurrency = cn_api_unblock_concurrency,
+    .socket_accept = cn_api_socket_accept,
+    .socket_send = cn_api_socket_send,
+    .socket_broadcast = cn_api_socket_broadcast,
+    .socket_end = cn_api_socket_end,
+    .socket_list = cn_api_socket_list,
+    .socket_count = cn_api_socket_count,
+    .socket_tag = cn_api_socket_tag,
+    .socket_attach = cn_api_socket_attach,
+    .socket_attachment = cn_api_socket_attachment,
+    .socket_auto_response = cn_api_socket_auto_response,
 };

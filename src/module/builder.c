@@ -441,3 +441,8 @@ uint8_t *cn_builder_take(cairn_builder *builder, size_t *size, struct cn_err *er
     cn_builder_clear(builder);
     return bytes;
 }
+
+bool cn_builder_is_array(const uint8_t *bytes, size_t size)
+{
+    return size > 1 && bytes[1] == TAG_ARRAY;
+}

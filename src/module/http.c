@@ -152,13 +152,17 @@ void cn_compiled_build_response(cairn_event *event)
     cn_builder_clear(result);
     cn_build_object(result);
     cn_build_name(result, "status");
-    cn_build_int(result, event->status);
+    cn_build_int(result, event->socket[0] ? 101 : event->status);
     cn_build_name(result, "headers");
     build_headers(event);
     cn_build_name(result, "body");
-    if (event->has_body)
+    if (event->has_body && !event->socket[0])
         cn_build_bytes(result, event->body.data, event->body.size);
     else
         cn_build_null(result);
+    if (event->socket[0]) {
+        cn_build_name(result, "webSocket");
+        cn_build_text(result, event->socket, strlen(event->socket));
+    }
     cn_build_end(result);
 }

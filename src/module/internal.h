@@ -24,6 +24,7 @@
 #include "object/call.h"
 #include "object/id.h"
 
+struct cn_compiled_pending;
 struct cn_database;
 struct cn_message;
 struct cn_object;
@@ -39,6 +40,9 @@ struct cn_module_class {
 };
 
 const char *cn_modules_worker(const struct cn_modules *modules);
+/* What the script's configuration binds to a name; NULL: nothing. */
+struct cn_namespace *cn_modules_namespace(const struct cn_modules *modules, const char *binding);
+const char *cn_modules_var(const struct cn_modules *modules, const char *name);
 
 struct cn_compiled_error {
     char type[64];
@@ -57,7 +61,12 @@ struct cairn_object {
     unsigned busy;                   /* statements with rows left */
     unsigned transactions;           /* open ones */
     int levels[64];                  /* their savepoints */
-    uint64_t request;                /* what log lines name */
+    struct cn_list pending;          /* of struct cn_compiled_pending: async.c */
+    unsigned pending_count;
+    unsigned blocks; /* of the input gate that the class has taken */
+    struct cn_compiled_pending *block_timer;
+    int64_t last_timer;
+    struct cn_origin origin; /* of the event that runs, or ran last */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 
@@ -77,6 +86,7 @@ struct cairn_event {
     struct cn_buf headers; /* "name\0value\0" ... */
     struct cn_buf body;
     bool has_body;
+    char socket[32];      /* of a response: the address of its WebSocket; "": none */
     int64_t scheduled_ms; /* of an alarm */
     unsigned retries;
 };
@@ -107,6 +117,8 @@ void cn_compiled_release_statements(cairn_object *self);
 void cn_compiled_reset_statements(cairn_object *self);
 void cn_compiled_free_statements(cairn_object *self);
 int cn_compiled_undo_transactions(cairn_object *self);
+/* The object goes: what it has under way finds nobody. */
+void cn_compiled_drop_pending(cairn_object *self);
 
 extern const struct cairn_api cn_compiled_api;
 

@@ -27,6 +27,13 @@ struct module {
     const struct cairn_module *table;
 };
 
+/* A Durable Object namespace, or a variable. */
+struct binding {
+    char *name;              /* owned */
+    struct cn_namespace *ns; /* the node's; NULL: a variable */
+    char *text;              /* owned; of a variable */
+};
+
 struct cn_modules {
     atomic_uint refs;
     char *worker;            /* owned */
@@ -34,6 +41,8 @@ struct cn_modules {
     size_t module_count;
     struct cn_module_class **classes; /* owned */
     size_t class_count;
+    struct binding *bindings; /* owned */
+    size_t binding_count;
 };
 
 bool cn_module_names(const char *class_name)
@@ -80,6 +89,11 @@ void cn_modules_unref(struct cn_modules *modules)
     }
     for (size_t i = 0; i < modules->module_count; i++)
         module_free(modules->modules[i]);
+    for (size_t i = 0; i < modules->binding_count; i++) {
+        cn_free(modules->bindings[i].name);
+        cn_free(modules->bindings[i].text);
+    }
+    cn_free(modules->bindings);
     cn_free(modules->classes);
     cn_free(modules->modules);
     cn_free(modules->worker);
@@ -280,4 +294,48 @@ const char *cn_modules_class_name(const struct cn_modules *modules, size_t index
 {
     CN_ASSERT(index < modules->class_count);
     return modules->classes[index]->name;
+}
+
+/* --- bindings -------------------------------------------------------------------------------- */
+
+static void add_binding(struct cn_modules *modules, const char *name, struct cn_namespace *ns,
+                        const char *text)
+{
+    modules->bindings =
+        cn_realloc(modules->bindings, (modules->binding_count + 1) * sizeof(*modules->bindings));
+    modules->bindings[modules->binding_count++] =
+        (struct binding){cn_strdup(name), ns, text ? cn_strdup(text) : NULL};
+}
+
+void cn_modules_bind(struct cn_modules *modules, const char *binding, struct cn_namespace *ns)
+{
+    add_binding(modules, binding, ns, NULL);
+}
+
+void cn_modules_set_var(struct cn_modules *modules, const char *name, const char *text)
+{
+    add_binding(modules, name, NULL, text);
+}
+
+static const struct binding *find_binding(const struct cn_modules *modules, const char *name,
+                                          bool is_namespace)
+{
+    for (size_t i = modules->binding_count; i > 0; i--) {
+        const struct binding *binding = &modules->bindings[i - 1];
+        if (!binding->ns != is_namespace && strcmp(binding->name, name) == 0)
+            return binding;
+    }
+    return NULL;
+}
+
+struct cn_namespace *cn_modules_namespace(const struct cn_modules *modules, const char *binding)
+{
+    const struct binding *found = find_binding(modules, binding, true);
+    return found ? found->ns : NULL;
+}
+
+const char *cn_modules_var(const struct cn_modules *modules, const char *name)
+{
+    const struct binding *found = find_binding(modules, name, false);
+    return found ? found->text : NULL;
 }

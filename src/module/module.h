@@ -26,6 +26,7 @@
 
 struct cn_modules; /* those of one script */
 struct cn_module_class;
+struct cn_namespace;
 struct cn_object_lane;
 
 #define CN_MODULE_BYTES_MAX (256u << 20)
@@ -43,6 +44,11 @@ int cn_modules_load(struct cn_modules *modules, const char *name, const char *pa
  * there are none. */
 const struct cn_module_class *cn_modules_class(const struct cn_modules *modules,
                                                const char *class_name, struct cn_err *err);
+
+/* Before the set is shared: what the script's configuration binds, for modules to name. Of
+ * variables with one name the last counts. */
+void cn_modules_bind(struct cn_modules *modules, const char *binding, struct cn_namespace *ns);
+void cn_modules_set_var(struct cn_modules *modules, const char *name, const char *text);
 
 /* All classes, "counter:Counter"; borrowed. `modules` may be NULL. */
 size_t cn_modules_class_count(const struct cn_modules *modules);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "module/crash.h"
 #include "module/internal.h"
+#include "module/sockets.h"
 #include "object/alarm.h"
 #include "object/message.h"
 #include "object/node.h"
@@ -276,6 +277,7 @@ static int on_create(struct cn_object *object, void *class_data, void **out, str
     cn_list_init(&self->events);
     cn_list_init(&self->statements);
     cn_list_init(&self->lent);
+    cn_list_init(&self->pending);
     cn_id_to_hex(object->key.id, self->id);
     *out = self;
     /* Its name may be known only to the database, from an earlier call. */
@@ -349,7 +351,7 @@ static void on_deliver(struct cn_object *object, void *instance, struct cn_call 
     cairn_object *self = instance;
     const struct cn_message *message =
         call->kind == CN_CALL_RPC || call->kind == CN_CALL_FETCH ? call->payload : NULL;
-    self->request = call->envelope.origin.request;
+    self->origin = call->envelope.origin;
     if (message && message->home_serial) {
         /* Sent when the class was one of JavaScript. */
         cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
@@ -366,7 +368,10 @@ static void on_deliver(struct cn_object *object, void *instance, struct cn_call 
     case CN_CALL_ALARM:
         deliver_alarm(self, call);
         return;
-    default: /* it lends nothing, and accepts no WebSockets */
+    case CN_CALL_SOCKET:
+        cn_compiled_deliver_socket(self, call);
+        return;
+    default: /* it lends nothing */
         cn_call_fail(call, CN_FAULT_REMOTE, CN_EUNSUPPORTED,
                      "The execution context which hosts this callback is no longer running.");
     }
@@ -380,6 +385,7 @@ static void on_release(struct cn_object *object, void *instance)
 static void on_destroy(struct cn_object *object, void *instance)
 {
     cairn_object *self = instance;
+    cn_compiled_drop_pending(self);
     if (self->class_->table.destroy) {
         const struct cn_module_class *before = cn_module_crash_note(self->class_);
         self->class_->table.destroy(self, self->instance);

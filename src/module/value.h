@@ -71,7 +71,9 @@ bool cn_builder_is_empty(const cairn_builder *builder);
 /* The finished bytes (nothing built is `undefined`), which become the caller's (cn_free()); the
  * builder is empty again. NULL: a mistake was made, which `err` tells. */
 uint8_t *cn_builder_take(cairn_builder *builder, size_t *size, struct cn_err *err);
-/* The same, borrowed until the builder is used again. */
+/* Whether finished bytes are those of an array. */
+bool cn_builder_is_array(const uint8_t *bytes, size_t size);
+/* The same as cn_builder_take(), borrowed until the builder is used again. */
 int cn_builder_finish(cairn_builder *builder, struct cn_err *err);
 
 void cn_build_undefined(cairn_builder *builder);

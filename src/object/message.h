@@ -21,6 +21,9 @@
 
 #include "object/call.h"
 
+/* Workers and objects that call one another without end come to one: a call that is this deep makes
+ * none. */
+#define CN_CALL_DEPTH_MAX 32
 #define CN_MESSAGE_SIZE_MAX (32u << 20) /* RPC-5 */
 
 struct cn_message {

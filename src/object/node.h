@@ -38,6 +38,7 @@ struct cn_history;
 struct cn_node_db;
 struct cn_store;
 struct cn_alarm_queue;
+struct cn_ws_end;
 
 struct cn_namespace {
     struct cn_node *node;
@@ -105,6 +106,11 @@ struct cn_object_lane {
     unsigned handle_count;   /* libuv handles to be closed */
     size_t check_pause;      /* cn_check_due() */
     void (*stopped)(struct cn_object_lane *lane);
+    /* For classes without JavaScript: `own` is to be accepted by an object, `other` goes on its way
+     * in a response, which has the address. False: there are too many, and both have been released.
+     * NULL: the lane has no WebSockets. */
+    bool (*offer_socket)(struct cn_object_lane *lane, struct cn_ws_end *own,
+                         struct cn_ws_end *other, char *address, size_t size);
 };
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **node, struct cn_err *err);

@@ -304,6 +304,8 @@ int cn_deploy_objects(struct cn_script *script, const struct cn_config *config,
         rc = open_namespace(node, entry, &ns, err);
         if (rc == 0)
             cn_script_add_namespace(script, ns);
+        if (rc == 0 && script->modules)
+            cn_modules_bind(script->modules, object->name, ns);
     }
     return rc;
 }

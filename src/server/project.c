@@ -205,6 +205,9 @@ int cn_project_load_modules(struct cn_project *project, struct cn_err *err)
         rc = cn_modules_load(project->modules, table->items[i]->key, path, err);
         cn_free(path);
     }
+    for (size_t i = 0; table && i < config->vars.count; i++)
+        cn_modules_set_var(project->modules, config->vars.items[i].name,
+                           config->vars.items[i].text);
     if (rc == 0)
         rc = check_modules(project, err);
     return rc < 0 ? cn_err_context(err, "%s", config->path) : 0;

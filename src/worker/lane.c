@@ -437,6 +437,7 @@ static int lane_open(struct cn_lane *lane)
         rc = cn_object_lane_start(&lane->object_lane, lane->options.node, &lane->desk, lane, err);
         if (rc < 0)
             return rc;
+        lane->object_lane.offer_socket = cn_websocket_offer;
     }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,

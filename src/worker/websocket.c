@@ -242,6 +242,23 @@ void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
              (unsigned long long)end->handle);
 }
 
+bool cn_websocket_offer(struct cn_object_lane *objects, struct cn_ws_end *own,
+                        struct cn_ws_end *other, char *address, size_t size)
+{
+    struct cn_lane *lane = objects->data;
+    CN_ASSERT(size >= CN_WEBSOCKET_ADDRESS_SIZE);
+    if (!cn_websocket_number(lane, own)) {
+        cn_ws_end_release(other);
+        return false;
+    }
+    if (!cn_websocket_number(lane, other)) {
+        cn_ws_end_release(own);
+        return false;
+    }
+    cn_websocket_transit(lane, other, address);
+    return true;
+}
+
 uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
 {
     cn_loop_assert_owner(&instance->lane->loop);

@@ -31,6 +31,7 @@
 struct cn_event;
 struct cn_instance;
 struct cn_lane;
+struct cn_object_lane;
 
 /* A script's end, outside of objects. */
 struct cn_jssocket {
@@ -73,6 +74,9 @@ size_t cn_websocket_arguments(JSContextRef ctx, int kind, const struct cn_ws_ite
 #define CN_WEBSOCKET_ADDRESS_SIZE 32
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
                           char address[CN_WEBSOCKET_ADDRESS_SIZE]);
+/* What struct cn_object_lane.offer_socket is. */
+bool cn_websocket_offer(struct cn_object_lane *lane, struct cn_ws_end *own, struct cn_ws_end *other,
+                        char *address, size_t size);
 /* The number of the end here, 0 if it is gone. */
 uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address);
 /* Answers the event with 101 and gives the end to its client's connection. As cn_ws_upgrade(). */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test/module/probe.c - a module whose class does whatever a test asks for: one method for each
  * thing of cairn.h. -DVERSION=2 makes another one of it. */
+#define _POSIX_C_SOURCE 200809L
 #include <cairn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -351,20 +353,220 @@ static int m_crash(cairn_object *object, struct probe *probe, cairn_event *event
     return 0;
 }
 
-#define METHOD(name)    \
-    {                   \
-#name, m_##name \
+/* Answers the event that waits for a reply with it. */
+static void pass_on(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                    void *data)
+{
+    cairn_event *event = data;
+    if (reply->error) {
+        const char *type = cairn->value_text(cairn->value_get(reply->value, "name"), NULL);
+        cairn->error(object, type, "%s%s%s", reply->error, reply->retryable ? " (retryable)" : "",
+                     reply->overloaded ? " (overloaded)" : "");
+        cairn->event_fail(event);
+        return;
     }
+    cairn->build_value(cairn->event_result(event), reply->value);
+    cairn->event_answer(event);
+}
+
+static int later(int rc)
+{
+    return rc < 0 ? rc : CAIRN_LATER;
+}
+
+static int m_relay(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    cairn_builder *arguments = cairn->builder(object);
+    cairn->build_value(arguments, arg(event, 3));
+    return later(cairn->object_call(object, text_arg(event, 0), text_arg(event, 1),
+                                    text_arg(event, 2), arguments, pass_on, event));
+}
+
+static int m_relayId(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    return later(cairn->object_call_id(object, text_arg(event, 0), text_arg(event, 1),
+                                       text_arg(event, 2), NULL, pass_on, event));
+}
+
+static int m_env(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    const char *text = cairn->env(object, text_arg(event, 0));
+    if (text)
+        cairn->build_text(cairn->event_result(event), text, strlen(text));
+    return 0;
+}
+
+static void fire(cairn_object *object, void *instance, void *data)
+{
+    cairn_event *event = data;
+    int64_t sum = 0;
+    cairn->value_int(cairn->kv_get(object, "fired"), &sum);
+    cairn_builder *kept = cairn->builder(object);
+    cairn->build_int(kept, sum + 1);
+    cairn->kv_put(object, "fired", kept);
+    if (!event)
+        return;
+    cairn->build_int(cairn->event_result(event), sum + 1);
+    cairn->event_answer(event);
+}
+
+static int m_sleep(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int64_t delay = 0;
+    cairn->value_int(arg(event, 0), &delay);
+    return later(cairn->timer_start(object, delay, fire, event) > 0 ? 0 : CAIRN_ERROR);
+}
+
+static int m_timers(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int64_t first = cairn->timer_start(object, 3600000, fire, NULL);
+    int64_t second = cairn->timer_start(object, 3600000, fire, NULL);
+    cairn_builder *out = cairn->event_result(event);
+    cairn->build_array(out);
+    cairn->build_int(out, cairn->timer_stop(object, first));
+    cairn->build_int(out, cairn->timer_stop(object, first));
+    cairn->build_int(out, cairn->timer_stop(object, second + 1));
+    cairn->build_end(out);
+    return second < 0 ? (int)second : 0;
+}
+
+static int m_manyTimers(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int64_t rc = 0;
+    for (int i = 0; i < 20000 && rc >= 0; i++)
+        rc = cairn->timer_start(object, 3600000, fire, NULL);
+    return (int)rc;
+}
+
+static int m_bookmark(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    return later(cairn->bookmark_now(object, pass_on, event));
+}
+
+static int m_bookmarkAt(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int64_t time = 0;
+    cairn->value_int(arg(event, 0), &time);
+    return later(cairn->bookmark_at(object, time, pass_on, event));
+}
+
+static int m_restore(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    return later(cairn->restore(object, text_arg(event, 0), pass_on, event));
+}
+
+static void unblock(cairn_object *object, void *instance, void *data)
+{
+    put_text(object, "order", "unblocked");
+    cairn->unblock_concurrency(object);
+    cairn->event_answer(data);
+}
+
+/* Events wait until the timer has fired. */
+static int m_block(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int64_t delay = 0;
+    cairn->value_int(arg(event, 0), &delay);
+    int rc = put_text(object, "order", "blocked");
+    if (rc == 0)
+        rc = cairn->block_concurrency(object);
+    if (rc == 0 && cairn->timer_start(object, delay, unblock, event) < 0)
+        rc = CAIRN_ERROR;
+    return later(rc);
+}
+
+/* Accepts a socket with the tags of x-tags, "a,b", and greets it. */
+static int accept_socket(cairn_object *object, cairn_event *event)
+{
+    const char *asked = cairn->request_header(event, "x-tags");
+    char text[1000] = "", *state = NULL;
+    const char *tags[20];
+    size_t count = 0;
+    if (asked)
+        strncat(text, asked, sizeof(text) - 1);
+    for (char *tag = strtok_r(text, ",", &state); tag && count < 20;
+         tag = strtok_r(NULL, ",", &state))
+        tags[count++] = tag;
+    cairn_socket *socket = cairn->socket_accept(event, tags, count);
+    if (!socket)
+        return CAIRN_ERROR;
+    int rc = cairn->socket_auto_response(object, "ping", "pong");
+    if (rc == 0)
+        rc = cairn->socket_send(object, socket, 1, "welcome", 7);
+    return rc < 0 ? rc : 0;
+}
+
+static int add_tags(void *data, cairn_socket *socket)
+{
+    cairn_builder *out = data;
+    size_t size;
+    const char *tag = cairn->socket_tag(NULL, socket, 0, &size);
+    cairn->build_text(out, tag ? tag : "", size);
+    return 0;
+}
+
+static int m_sockets(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    cairn_builder *out = cairn->event_result(event);
+    cairn->build_array(out);
+    int rc = cairn->socket_list(object, cairn->value_text(arg(event, 0), NULL), add_tags, out);
+    cairn->build_end(out);
+    return rc;
+}
+
+static int m_broadcast(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    const char *text = text_arg(event, 1);
+    int64_t sent = cairn->socket_broadcast(object, cairn->value_text(arg(event, 0), NULL), 1, text,
+                                           strlen(text));
+    cairn->build_int(cairn->event_result(event), sent);
+    return sent < 0 ? (int)sent : 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(cairn_object *object, struct probe *probe, cairn_event *event);
-} methods[] = {METHOD(echo),    METHOD(kind),   METHOD(count),      METHOD(version),
-               METHOD(add),     METHOD(put),    METHOD(get),        METHOD(delete),
-               METHOD(list),    METHOD(insert), METHOD(rows),       METHOD(exec),
-               METHOD(fail),    METHOD(silent), METHOD(abort),      METHOD(later),
-               METHOD(now),     METHOD(alarm),  METHOD(alarmAt),    METHOD(alarmOff),
-               METHOD(mistake), METHOD(open),   METHOD(clear),      METHOD(log),
-               METHOD(id),      METHOD(crash),  METHOD(transaction)};
+} methods[] = {
+    {"echo", m_echo},
+    {"kind", m_kind},
+    {"count", m_count},
+    {"version", m_version},
+    {"add", m_add},
+    {"put", m_put},
+    {"get", m_get},
+    {"delete", m_delete},
+    {"list", m_list},
+    {"insert", m_insert},
+    {"rows", m_rows},
+    {"exec", m_exec},
+    {"fail", m_fail},
+    {"silent", m_silent},
+    {"abort", m_abort},
+    {"later", m_later},
+    {"now", m_now},
+    {"alarm", m_alarm},
+    {"alarmAt", m_alarmAt},
+    {"alarmOff", m_alarmOff},
+    {"mistake", m_mistake},
+    {"open", m_open},
+    {"clear", m_clear},
+    {"log", m_log},
+    {"id", m_id},
+    {"crash", m_crash},
+    {"transaction", m_transaction},
+    {"relay", m_relay},
+    {"relayId", m_relayId},
+    {"env", m_env},
+    {"sleep", m_sleep},
+    {"timers", m_timers},
+    {"manyTimers", m_manyTimers},
+    {"bookmark", m_bookmark},
+    {"bookmarkAt", m_bookmarkAt},
+    {"restore", m_restore},
+    {"block", m_block},
+    {"sockets", m_sockets},
+    {"broadcast", m_broadcast},
+};
 
 static int call(cairn_object *object, void *instance, cairn_event *event)
 {
@@ -376,9 +578,46 @@ static int call(cairn_object *object, void *instance, cairn_event *event)
                         cairn->event_method(event));
 }
 
+static int socket_message(cairn_object *object, void *instance, cairn_socket *socket, int is_text,
+                          const void *bytes, size_t size)
+{
+    struct probe *probe = instance;
+    char line[100];
+    probe->lives++;
+    if (!is_text || size >= sizeof(line))
+        return cairn->socket_send(object, socket, is_text, bytes, size);
+    snprintf(line, sizeof(line), "%.*s", (int)size, (const char *)bytes);
+    if (strcmp(line, "lives") == 0)
+        snprintf(line, sizeof(line), "%d", (int)probe->lives);
+    if (strcmp(line, "bad") == 0)
+        return cairn->socket_send(object, socket, 1, "\xff", 1);
+    if (strcmp(line, "close") == 0)
+        return cairn->socket_end(object, socket, 4000, "asked to");
+    if (strncmp(line, "attach ", 7) == 0) {
+        cairn_builder *kept = cairn->builder(object);
+        cairn->build_text(kept, line + 7, strlen(line + 7));
+        return cairn->socket_attach(object, socket, kept);
+    }
+    if (strcmp(line, "attachment") == 0) {
+        const char *text = cairn->value_text(cairn->socket_attachment(object, socket), NULL);
+        snprintf(line, sizeof(line), "%s", text ? text : "none");
+    }
+    return cairn->socket_send(object, socket, 1, line, strlen(line));
+}
+
+static int socket_close(cairn_object *object, void *instance, cairn_socket *socket, int code,
+                        const char *reason, int is_clean)
+{
+    char text[200];
+    snprintf(text, sizeof(text), "%d %s %s", code, reason, is_clean ? "clean" : "lost");
+    return put_text(object, "closed", text);
+}
+
 /* Answers with what it was asked, in headers and body. */
 static int fetch(cairn_object *object, void *instance, cairn_event *event)
 {
+    if (cairn->request_header(event, "upgrade"))
+        return accept_socket(object, event);
     size_t size;
     const char *value, *status = cairn->request_header(event, "X-Status");
     const void *body = cairn->request_body(event, &size);
@@ -420,7 +659,9 @@ static const struct cairn_class classes[] = {
      .destroy = destroy,
      .call = call,
      .fetch = fetch,
-     .alarm = alarm},
+     .alarm = alarm,
+     .socket_message = socket_message,
+     .socket_close = socket_close},
     {.name = "Bare"},
 };
 CAIRN_MODULE(classes)

@@ -6,6 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { compile, configuration } from "../lib/module.mjs";
 import { project, root, serve, tempDir } from "../lib/server.mjs";
+import { Client } from "../websockets/lib.mjs";
 
 const built = tempDir();
 const probe = compile("test/module/probe.c", path.join(built, "probe.so"));
@@ -15,6 +16,7 @@ const worker = readFileSync(path.join(root, "test/integration/modules/worker.js"
 const settings = configuration("probe:Probe", {
   durable_objects: { bindings: [{ name: "OBJECT", class_name: "probe:Probe" }, { name: "BARE", class_name: "probe:Bare" }, { name: "CALLER", class_name: "Caller" }] },
   migrations: [{ tag: "v1", new_sqlite_classes: ["probe:Probe", "probe:Bare", "Caller"] }],
+  vars: { GREETING: "hello" },
 });
 
 const makeProject = (files = {}) => project({ "wrangler.json": settings, "index.js": worker, "probe.so": readFileSync(probe), ...files });
@@ -123,6 +125,52 @@ test("M4: the last line of a server that dies in a module names it", async (t) =
     server.fetch(`/call/a/crash?args=["${how}"]`).catch(() => {});
     await server.exited;
     assert.match(server.stderr.trim().split("\n").at(-1), new RegExp(`^cairn: crashed \\(${signal}\\) in the module "probe", class probe:Probe$`));
+  }
+});
+
+test("WebSockets: tags, attachments, broadcast, hibernation, a close that is told, reloads", async (t) => {
+  const dir = makeProject({ "wrangler.json": JSON.stringify({ ...JSON.parse(settings), cairn: { modules: { probe: "probe.so" }, limits: { object_idle_ms: 50 } } }) });
+  for (const lanes of [1, 2]) {
+    const server = await serve(dir, { lanes });
+    t.after(() => server.kill());
+    const open = (tags) => Client.open(server, "/socket/room", undefined, { headers: tags ? { "x-tags": tags } : {} });
+    const one = await open("red,small"), two = await open("blue");
+    assert.deepEqual([await one.next(), await two.next()], ["welcome", "welcome"]);
+    assert.equal(await one.ask("echo"), "echo");
+    assert.deepEqual([...(await one.ask(Buffer.from([1, 2, 0])))], [1, 2, 0]);
+    assert.equal(await one.ask("x".repeat(100_000)), "x".repeat(100_000));
+    assert.deepEqual(await call(server, "room", "sockets"), ["red", "blue"]);
+    assert.deepEqual(await call(server, "room", "sockets", "small"), ["red"]);
+    assert.equal(await call(server, "room", "broadcast", "blue", "to blue"), 1);
+    assert.equal(await two.next(), "to blue");
+    assert.equal(await call(server, "room", "broadcast", null, "grüße"), 2);
+    assert.deepEqual([await one.next(), await two.next()], ["grüße", "grüße"]);
+    one.send("attach kept through sleep");
+    assert.equal(await one.ask("attachment"), "kept through sleep");
+    assert.equal(await two.ask("attachment"), "none");
+    // Its memory has gone, its sockets have not.
+    await server.untilTrue(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return (await two.ask("lives")) === "1";
+    }, "a new life");
+    assert.equal(await two.ask("ping"), "pong");
+    assert.equal(await one.ask("attachment"), "kept through sleep");
+    one.send("bad");
+    await server.until(/an event of a WebSocket failed: a text message is UTF-8/);
+    server.signal("SIGHUP");
+    await server.untilTrue(async () => (await two.ask("lives")) === "1", "the life after a reload");
+    assert.equal(await one.ask("attachment"), "kept through sleep");
+    one.send("close");
+    assert.deepEqual(await one.closed, [4000, "asked to"]);
+    await two.close(4001, "bye");
+    await server.untilTrue(async () => (await call(server, "room", "get", "closed")) === "4001 bye clean", "the close");
+    assert.deepEqual(await call(server, "room", "sockets"), []);
+    await assert.rejects(open(Array.from({ length: 11 }, (_, i) => `t${i}`).join()));
+    await assert.rejects(open("twice,twice"));
+    const left = await open("left");
+    await left.next();
+    assert.equal((await server.stop()).code, 0);
+    await left.closed;
   }
 });
 

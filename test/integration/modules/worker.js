@@ -152,6 +152,61 @@ const scenarios = {
     assert.strictEqual(await env.CALLER.getByName("c").add("many from js", 4), before + 4);
     await assert.rejects(async () => env.CALLER.getByName("c").fail("many from js"), (error) => error instanceof RangeError && error.message === "through two");
   },
+  /** C calls JavaScript, C calls C, and both ways round. */
+  async relays(env) {
+    const object = fresh(env);
+    const other = `relayed ${crypto.randomUUID()}`;
+    assert.strictEqual(await object.relay("CALLER", "js", "twice", [21]), 42);
+    assert.deepStrictEqual(stripDispose(await object.relay("CALLER", "js", "echo", [{ a: [1, "zwei"] }])), { a: [1, "zwei"] });
+    assert.strictEqual(await object.relay("OBJECT", other, "add", [5]), 5);
+    assert.strictEqual(await object.relay("OBJECT", other, "add", [5]), 10);
+    assert.strictEqual(await object.relay("CALLER", "js", "add", [other, 1]), 11); // C, JavaScript, C
+    assert.strictEqual(await object.relay("OBJECT", other, "relay", ["CALLER", "js", "twice", [4]]), 8);
+    assert.strictEqual(await object.relayId("OBJECT", `${env.OBJECT.idFromName(other)}`, "id"), `${env.OBJECT.idFromName(other)}`);
+    await assert.rejects(async () => object.relay("CALLER", "js", "throws", ["RangeError", "thrown there"]), (error) => error instanceof RangeError && error.message === "thrown there");
+    await assert.rejects(async () => object.relay("OBJECT", other, "fail", ["TypeError", "failed there"]), (error) => error instanceof TypeError && error.message === "failed there");
+    await assert.rejects(async () => object.relay("CALLER", "js", "lends", []), /cannot be copied/);
+    await assert.rejects(async () => object.relay("CALLER", "js", "aborts", []), /gone/);
+    await assert.rejects(async () => object.relay("NOWHERE", "js", "echo", []), /there is no Durable Object binding "NOWHERE"/);
+    await assert.rejects(async () => object.relay("CALLER", "js", "echo", "no array"), /the arguments of a call are an array/);
+    await assert.rejects(async () => object.relayId("OBJECT", "00".repeat(32), "count"), /no id of that binding/);
+    // A circle of calls comes to an end.
+    await assert.rejects(async () => env.CALLER.getByName("circle").circle(other), /depth limit/);
+    assert.deepStrictEqual([await object.env("GREETING"), await object.env("NOTHING")], ["hello", undefined]);
+  },
+  async timers(env) {
+    const object = fresh(env);
+    assert.strictEqual(await object.sleep(1), 1);
+    assert.deepStrictEqual((await Promise.all([object.sleep(20), object.sleep(0), object.sleep(10)])).sort(), [2, 3, 4]);
+    assert.strictEqual(await object.get("fired"), 4);
+    assert.deepStrictEqual(stripDispose(await object.timers()), [1, 0, 0]);
+    await assert.rejects(async () => object.manyTimers(), /10000 calls and timers/);
+  },
+  async history(env) {
+    const object = fresh(env);
+    await object.add(1);
+    const bookmark = await object.bookmark();
+    assert.match(bookmark, /^[0-9a-f-]+$/);
+    await object.add(10);
+    const undo = await object.restore(bookmark);
+    await assert.rejects(async () => object.abort("restored"), /restored/);
+    let again = env.OBJECT.get(object.id);
+    assert.strictEqual(await again.get("sum"), 1);
+    await again.restore(undo);
+    await assert.rejects(async () => again.abort("undone"), /undone/);
+    again = env.OBJECT.get(object.id);
+    assert.strictEqual(await again.get("sum"), 11);
+    assert.match(await again.bookmarkAt(Date.now()), /^[0-9a-f-]+$/);
+    await assert.rejects(async () => again.restore("no bookmark"), /bookmark/);
+    await assert.rejects(async () => again.bookmarkAt(Date.now() + 1e9), Error);
+  },
+  async gates(env) {
+    const object = fresh(env);
+    const blocked = object.block(50);
+    const waiting = object.get("order");
+    await blocked;
+    assert.strictEqual(await waiting, "unblocked");
+  },
   async names(env) {
     const object = fresh(env);
     assert.strictEqual(await object.id, object.id);
@@ -166,6 +221,13 @@ function stripDispose(value) {
 }
 
 export class Caller extends DurableObject {
+  twice(number) { return 2 * number; }
+  echo(value) { return value; }
+  throws(type, message) { throw new { RangeError, TypeError }[type](message); }
+  lends() { return () => 1; }
+  aborts() { this.ctx.abort("gone"); }
+  /** This one, the other in C, this one again ... */
+  circle(other) { return this.env.OBJECT.getByName(other).relay("CALLER", `${other} ${Math.random()}`, "circle", [`${other}!`]); }
   add(name, by) { return this.env.OBJECT.getByName(name).add(by); }
   fail(name) { return this.env.OBJECT.getByName(name).fail("RangeError", "through two"); }
   async idOf(id) { const stub = this.env.OBJECT.get(this.env.OBJECT.idFromString(id)); return stub["id" + ""].toString(); }
