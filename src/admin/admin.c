@@ -258,13 +258,19 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
     const struct page *page = find_page(http);
     const struct cn_dashboard_file *file = page ? NULL : cn_dashboard_find(http);
     enum cn_guard_need need = page ? page->need : file ? CN_GUARD_OPEN : CN_GUARD_TOKEN;
+    struct cn_guard_who who;
     const char *sentence;
     unsigned retry;
-    int status = !endpoint->guard ? 0
-                                  : cn_guard_check(endpoint->guard, http, need,
-                                                   uv_now(&admin->loop), &sentence, &retry);
+    int status = 0;
+    if (endpoint->guard)
+        status = cn_guard_check(endpoint->guard, http, need, uv_now(&admin->loop), &who, &sentence,
+                                &retry);
+    else
+        cn_guard_operator(&who);
     if (status)
         return cn_job_refuse(http, status, "denied", sentence, retry);
+    if (page && need == CN_GUARD_TOKEN && !(who.scopes & CN_SCOPE_ADMIN))
+        return cn_job_refuse(http, 403, "denied", "the token is not good for this request", 0);
     if ((page || file) && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
         return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
     if (page)
@@ -274,7 +280,8 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
     if (admin->job_count == CN_ADMIN_JOB_MAX)
         return cn_job_refuse(http, 503, "overloaded", "too many operations are under way", 1);
     admin->job_count++;
-    cn_job_start(&admin->options.control, &admin->mailbox, http, &admin->jobs, on_job_end, admin);
+    cn_job_start(&admin->options.control, &admin->mailbox, http, &who, &admin->jobs, on_job_end,
+                 admin);
 }
 
 static void on_abort(struct cn_http_server *server, struct cn_http_request *http, int status)
@@ -378,6 +385,8 @@ static int open_tcp(struct cn_admin *admin, struct cn_err *err)
     if (rc < 0)
         return cn_err_context(err, "admin listener");
     admin->guard.token = options->token;
+    admin->guard.find = options->find_token;
+    admin->guard.find_data = options->control.more_data;
     admin->guard.loopback = cn_guard_is_loopback(options->host);
     return open_endpoint(admin, &admin->tcp, fd, &admin->guard, options->tls, err);
 }

@@ -40,8 +40,10 @@ struct cn_admin_options {
     const char *socket_dir; /* where control.sock goes; NULL: nowhere */
     const char *host;       /* NULL: no TCP listener */
     uint16_t port;
-    bool port_optional;             /* a port that is taken is a warning, not an error */
-    const char *token;              /* with `host`: not empty; borrowed until stop */
+    bool port_optional; /* a port that is taken is a warning, not an error */
+    const char *token;  /* with `host`: not empty; borrowed until stop */
+    /* Who else may ask (guard.h, G5), with control.more_data; or NULL. */
+    void (*find_token)(void *data, const char *token, size_t size, struct cn_guard_who *who);
     struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
     const struct cn_server *server; /* whose lanes are counted; NULL: none */
     struct cn_otlp *otlp;           /* whose exports are counted; NULL: none */

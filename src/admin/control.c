@@ -152,6 +152,15 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
     int rc = parse_path(call, path, route, err);
     if (rc < 0)
         return rc;
+    if (!(call->who.scopes & (route->flags >> 8 | CN_SCOPE_ADMIN))) {
+        call->platform_code = 10000;
+        return cn_err_set(err, CN_EDENIED, "the token is not good for this request");
+    }
+    if (call->control->check && cn_control_is_platform(call->target, strlen(call->target))) {
+        rc = call->control->check(call, err);
+        if (rc < 0)
+            return rc;
+    }
     if (!call->control->store && !(route->flags & CN_ROUTE_BARE))
         return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
     if (!(route->flags & CN_ROUTE_RAW)) {
@@ -197,6 +206,8 @@ static int run(struct cn_control_call *call, struct cn_err *err)
         if (cn_service_table[i]->routes)
             route = find_route(cn_service_table[i]->routes->items, call, &path_known);
     }
+    if (!route && call->control->more)
+        route = find_route(call->control->more, call, &path_known);
     if (route)
         return run_route(call, route, call->text, err);
     if (path_known)
@@ -265,6 +276,26 @@ int cn_control_result(struct cn_control_call *call, struct cn_buf *result)
     return rc;
 }
 
+bool cn_control_is_platform(const char *target, size_t size)
+{
+    static const char prefix[] = "/client/v4";
+    const size_t length = sizeof(prefix) - 1;
+    return size >= length && memcmp(target, prefix, length) == 0 &&
+           (size == length || target[length] == '/' || target[length] == '?');
+}
+
+void cn_control_append_platform_error(struct cn_buf *out, int status, int code, const char *text)
+{
+    if (!code) /* what wrangler knows: authentication, a path or thing that is not there, a body */
+        code = status == 401 || status == 403   ? 10000
+               : status == 404 || status == 405 ? 10007
+               : status < 500                   ? 10021
+                                                : 10013;
+    cn_buf_printf(out, "{\"success\":false,\"errors\":[{\"code\":%d,\"message\":", code);
+    cn_buf_append_json(out, text, strlen(text));
+    cn_buf_append_str(out, "}],\"messages\":[],\"result\":null}");
+}
+
 void cn_control_run(struct cn_control_call *call)
 {
     struct cn_err err = {0};
@@ -277,6 +308,12 @@ void cn_control_run(struct cn_control_call *call)
         struct cn_buf *out = &call->scratch;
         cn_buf_clear(out);
         call->status = cn_control_status(rc);
+        call->type = "application/json";
+        if (cn_control_is_platform(call->target, strlen(call->target))) {
+            cn_control_append_platform_error(out, call->status, call->platform_code, err.text);
+            cn_control_answer(call, out);
+            goto free_call;
+        }
         cn_buf_append_str(out, "{\"error\":{\"code\":");
         const char *name = cn_err_name(rc);
         cn_buf_append_json(out, name, strlen(name));
@@ -285,6 +322,7 @@ void cn_control_run(struct cn_control_call *call)
         cn_buf_append_str(out, "}}");
         cn_control_answer(call, out);
     }
+free_call:
     cn_json_free(call->json);
     cn_free(call->text);
     cn_buf_fini(&call->scratch);

@@ -18,11 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "admin/guard.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "store/record.h"
 
+struct cn_control_call;
+struct cn_control_route;
 struct cn_deployment;
 struct cn_disk;
 struct cn_history;
@@ -46,11 +49,18 @@ struct cn_control {
     /* Deploys again and waits until that is over; NULL: nothing serves. */
     int (*deploy)(void *data, struct cn_err *err);
     void *deploy_data; /* of these two */
+    /* Routes of a room above (deploy/): a table like those of handler.h, or NULL. Calls that go to
+     * /client/v4 are looked at by `check` before their route's function runs. */
+    const struct cn_control_route *more;
+    int (*check)(struct cn_control_call *call, struct cn_err *err);
+    /* Holds deployments back while everything is copied. May be NULL. */
+    void (*pause)(void *data, bool on);
+    void *more_data; /* for them */
 };
 
 #define CN_CONTROL_BODY_MAX (64u << 20) /* in memory: JSON, SQL, a value of KV */
 #define CN_CONTROL_R2_MAX (5ull << 30)  /* an object of R2 */
-#define CN_CONTROL_PATH_MAX 8
+#define CN_CONTROL_PATH_MAX 12
 #define CN_CONTROL_PARAM_MAX 16
 
 struct cn_control_param {
@@ -64,6 +74,7 @@ struct cn_control_call {
     const char *target;       /* path and query, as sent */
     const char *content_type; /* NULL: not said */
     int64_t body_size;        /* as announced; -1: not */
+    struct cn_guard_who who;  /* who asks, and what for */
     /* Takes the next piece of the body, at most `size` bytes, and may block; 0: it has ended;
      * negative: it will not come to its end. NULL: there is none. */
     int64_t (*read)(struct cn_control_call *call, void *bytes, size_t size);
@@ -84,11 +95,16 @@ struct cn_control_call {
     struct cn_control_param params[CN_CONTROL_PARAM_MAX];
     size_t param_count;
     struct cn_json *json; /* the body; NULL: none */
+    int platform_code;    /* of an error in the platform's form; 0: by the status */
 };
 
 /* Answers the request; status is set and everything written when it returns. */
 void cn_control_run(struct cn_control_call *call);
 
+/* Whether the target is of the platform's API, whose errors have its form. */
+bool cn_control_is_platform(const char *target, size_t size);
+/* Appends an error in that form; code 0: one that goes with the status. */
+void cn_control_append_platform_error(struct cn_buf *out, int status, int code, const char *text);
 /* The HTTP status that says an error, and its name in the answer. */
 int cn_control_status(int code);
 

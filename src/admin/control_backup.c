@@ -26,7 +26,12 @@ int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
     if ((mkdir(path, 0700) < 0 && errno != EEXIST) || !(to = cn_disk_system_new(path)))
         return cn_err_errno(err, errno, "the server cannot write to %s%s", path,
                             errno == EACCES ? " (in a sandbox, --sandbox-write names it)" : "");
-    int rc = cn_store_backup(call->control->store, to, &report, err);
+    const struct cn_control *control = call->control;
+    if (control->pause)
+        control->pause(control->more_data, true);
+    int rc = cn_store_backup(control->store, to, &report, err);
+    if (control->pause)
+        control->pause(control->more_data, false);
     cn_disk_system_free(to);
     if (rc < 0)
         return rc;

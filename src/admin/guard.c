@@ -81,19 +81,34 @@ static void note_failure(struct cn_guard_address *address, uint64_t now_ms)
     address->refused_until_ms = now_ms + (wait < REFUSED_MS_MAX ? wait : REFUSED_MS_MAX);
 }
 
-static bool has_token(const struct cn_guard *guard, const struct cn_http_request *req)
+void cn_guard_operator(struct cn_guard_who *who)
+{
+    *who = (struct cn_guard_who){.scopes = CN_SCOPE_ALL, .name = "admin"};
+}
+
+static bool has_token(const struct cn_guard *guard, const struct cn_http_request *req,
+                      struct cn_guard_who *who)
 {
     static const char bearer[] = "bearer ";
     const size_t skip = sizeof(bearer) - 1;
     const struct cn_http_header *header = cn_http_request_find(req, "authorization");
-    return header && header->value_size > skip && strncasecmp(header->value, bearer, skip) == 0 &&
-           cn_guard_equal(guard->token, header->value + skip, header->value_size - skip);
+    if (!header || header->value_size <= skip || strncasecmp(header->value, bearer, skip) != 0)
+        return false;
+    const char *token = header->value + skip;
+    size_t size = header->value_size - skip;
+    if (cn_guard_equal(guard->token, token, size))
+        cn_guard_operator(who);
+    else if (guard->find)
+        guard->find(guard->find_data, token, size, who); /* G5 */
+    return who->scopes != 0;
 }
 
 int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_guard_need need,
-                   uint64_t now_ms, const char **sentence, unsigned *retry_seconds)
+                   uint64_t now_ms, struct cn_guard_who *who, const char **sentence,
+                   unsigned *retry_seconds)
 {
     *retry_seconds = 0;
+    *who = (struct cn_guard_who){0};
     if (guard->loopback && !host_is_loopback(&req->host)) {
         *sentence = "the Host of the request is not a name of this machine";
         return 403;
@@ -111,7 +126,7 @@ int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_
         *retry_seconds = (unsigned)((address->refused_until_ms - now_ms + 999) / 1000);
         return 429;
     }
-    if (has_token(guard, req)) {
+    if (has_token(guard, req, who)) {
         address->failures = 0;
         return 0;
     }

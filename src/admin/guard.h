@@ -11,6 +11,9 @@
  *   G4  A page in a browser cannot use the listener behind its user's back: on
  *       loopback the Host must be a loopback name (DNS rebinding), and a request with
  *       an Origin must come from the listener itself.
+ *   G5  Besides the operator's token there are others (deploy/tokens.h) that are good for a part
+ *       of the requests; each route says for whom it is (handler.h), and without a word it is for
+ *       the operator alone.
  *
  * Threads: the admin thread's. */
 #ifndef CN_ADMIN_GUARD_H
@@ -21,11 +24,31 @@
 
 struct cn_http_request;
 
+/* What a token is good for. */
+enum cn_scope {
+    CN_SCOPE_READ = 1,    /* look at what is deployed, and at data */
+    CN_SCOPE_DEPLOY = 2,  /* workers, versions, secrets, schedules, routes */
+    CN_SCOPE_DATA = 4,    /* write to KV, D1, R2, queues */
+    CN_SCOPE_ADMIN = 8,   /* everything else: the control API, the dashboard */
+    CN_SCOPE_UPLOAD = 16, /* files of one upload of assets */
+    CN_SCOPE_TOKENS = CN_SCOPE_READ | CN_SCOPE_DEPLOY | CN_SCOPE_DATA, /* what tokens can have */
+    CN_SCOPE_ALL = CN_SCOPE_TOKENS | CN_SCOPE_ADMIN,
+};
+
+/* Who asks. */
+struct cn_guard_who {
+    unsigned scopes;
+    char id[33], name[65]; /* of the token; the operator's has the name "admin" */
+};
+
 #define CN_GUARD_ADDRESS_MAX 64 /* addresses remembered; the one idle longest is forgotten */
 
 struct cn_guard {
     const char *token; /* borrowed; never empty */
     bool loopback;     /* the listener is bound to a loopback address */
+    /* G5: fills `who` by a token that is not the operator's; scopes 0: it is none. May be NULL. */
+    void (*find)(void *data, const char *token, size_t size, struct cn_guard_who *who);
+    void *find_data;
     struct cn_guard_address {
         char remote[48];
         unsigned failures;
@@ -35,9 +58,13 @@ struct cn_guard {
 
 enum cn_guard_need { CN_GUARD_OPEN, CN_GUARD_METRICS, CN_GUARD_TOKEN };
 
-/* 0: let it in. Otherwise the status to answer with, a sentence, and seconds for Retry-After. */
+/* 0: let it in, as `who`. Otherwise the status to answer with, a sentence, and seconds for
+ * Retry-After. */
 int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_guard_need need,
-                   uint64_t now_ms, const char **sentence, unsigned *retry_seconds);
+                   uint64_t now_ms, struct cn_guard_who *who, const char **sentence,
+                   unsigned *retry_seconds);
+/* Whoever may do everything. */
+void cn_guard_operator(struct cn_guard_who *who);
 
 /* Whether two texts are equal, in a time that depends on the length of the first only. */
 bool cn_guard_equal(const char *secret, const char *given, size_t given_size);

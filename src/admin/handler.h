@@ -22,6 +22,8 @@ enum cn_control_route_flags {
     CN_ROUTE_RAW = 1,  /* its body is no JSON, and is read by the handler */
     CN_ROUTE_BARE = 2, /* it needs no store */
 };
+/* And who may: tokens with one of these scopes (enum cn_scope); nothing: the operator alone. */
+#define CN_ROUTE_FOR(scopes) ((unsigned)(scopes) << 8)
 struct cn_control_route {
     const char *method; /* NULL ends a table */
     const char *path[CN_CONTROL_PATH_MAX];

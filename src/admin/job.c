@@ -24,11 +24,15 @@ void cn_job_refuse(struct cn_http_request *http, int status, const char *code, c
         header("content-type", "application/json"), header("cache-control", "no-store"),
         status == 401 ? header("www-authenticate", "Bearer") : header("retry-after", seconds)};
     struct cn_http_head head = {status, headers, status == 401 || retry_seconds ? 3 : 2, NULL};
-    cn_buf_append_str(&body, "{\"error\":{\"code\":");
-    cn_buf_append_json(&body, code, strlen(code));
-    cn_buf_append_str(&body, ",\"message\":");
-    cn_buf_append_json(&body, sentence, strlen(sentence));
-    cn_buf_append_str(&body, "}}\n");
+    if (cn_control_is_platform(http->target.data, http->target.size)) {
+        cn_control_append_platform_error(&body, status, 0, sentence);
+    } else {
+        cn_buf_append_str(&body, "{\"error\":{\"code\":");
+        cn_buf_append_json(&body, code, strlen(code));
+        cn_buf_append_str(&body, ",\"message\":");
+        cn_buf_append_json(&body, sentence, strlen(sentence));
+        cn_buf_append_str(&body, "}}\n");
+    }
     (void)cn_http_respond(http, &head, body.data, body.size, NULL, NULL); /* or it is gone */
     cn_buf_fini(&body);
     cn_http_request_release(http);
@@ -278,8 +282,8 @@ void cn_job_cancel(struct cn_job *job)
 }
 
 void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
-                  struct cn_http_request *http, struct cn_list *jobs,
-                  void (*on_end)(struct cn_job *job, void *data), void *data)
+                  struct cn_http_request *http, const struct cn_guard_who *who,
+                  struct cn_list *jobs, void (*on_end)(struct cn_job *job, void *data), void *data)
 {
     cn_loop_assert_owner(mailbox->async.loop);
     struct cn_job *job = CN_NEW(struct cn_job);
@@ -302,6 +306,7 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
         .target = cn_buf_text(&job->target),
         .content_type = type ? cn_buf_text(&job->content_type) : NULL,
         .body_size = http->content_length,
+        .who = *who,
         .read = on_read,
         .write = on_write,
         .cancelled = is_cancelled,

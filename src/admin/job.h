@@ -50,8 +50,8 @@ struct cn_job {
 /* Runs the call, with the request's body as it comes, answers, releases the request, frees the job.
  */
 void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
-                  struct cn_http_request *http, struct cn_list *jobs,
-                  void (*on_end)(struct cn_job *job, void *data), void *data);
+                  struct cn_http_request *http, const struct cn_guard_who *who,
+                  struct cn_list *jobs, void (*on_end)(struct cn_job *job, void *data), void *data);
 /* The reader is gone, or the server stops: the call is told to hurry. */
 void cn_job_cancel(struct cn_job *job);
 

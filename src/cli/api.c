@@ -14,6 +14,8 @@
 #include "admin/control.h"
 #include "base/mem.h"
 #include "cli/args.h"
+#include "deploy/tokens.h"
+#include "deploy/v4.h"
 #include "server/offline_lane.h"
 #include "text/percent.h"
 
@@ -235,7 +237,21 @@ static int call_locally(struct cn_api *api, const struct call *call, struct sink
     };
     local.control.services_data = &local;
     local.call.control = &local.control;
+    cn_guard_operator(&local.call.who);
+    struct cn_v4 v4;
+    cn_v4_init(&v4);
+    v4.no_depot = "no server runs here";
+    int rc = cn_tokens_open(local.control.disk, &v4.tokens, err);
+    if (rc < 0) {
+        cn_v4_fini(&v4);
+        return rc;
+    }
+    local.control.more = cn_v4_routes;
+    local.control.check = cn_v4_check;
+    local.control.more_data = &v4;
     cn_control_run(&local.call);
+    cn_tokens_close(v4.tokens);
+    cn_v4_fini(&v4);
     cn_buf_fini(&local.call.fields);
     sink->status = local.call.status;
     if (sink->err.code) {

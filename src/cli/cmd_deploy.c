@@ -76,10 +76,14 @@ static int ask_server(const struct cn_deploy_wishes *wishes, struct cn_disk *dis
 static int apply(const struct cn_deployer *deployer, struct cn_data *data, struct cn_err *err)
 {
     struct cn_classes classes;
+    struct cn_buf pending = {0};
     struct cn_deploy_input input = input_of(deployer, data->disk);
-    int rc = cn_deploy_classes(&input, false, data->store, &classes, err);
-    if (rc == 0)
+    int rc = cn_deploy_classes(&input, false, data->store, &classes, &pending, err);
+    if (rc == 0) {
         cn_classes_fini(&classes);
+        rc = cn_deploy_classes_commit(data->disk, &pending, err);
+    }
+    cn_buf_fini(&pending);
     return rc;
 }
 

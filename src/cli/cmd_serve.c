@@ -16,6 +16,7 @@ static int run(const struct cn_args *args, bool development)
     options.deploy.paths = args->rest;
     options.deploy.path_count = args->rest_count;
     options.deploy.development = development;
+    options.deploy.empty = !development && options.deploy.project.data;
     if (cn_run(&options, &err) == 0)
         return 0;
     fprintf(stderr, "cairn: %s\n", err.text);
@@ -36,7 +37,7 @@ static int run_dev(const struct cn_args *args)
 
 /* Those of dev alone, of both, of serve alone. */
 #define DEV_ALONE 2
-#define SERVE_ALONE 2
+#define SERVE_ALONE 3
 static const struct cn_option flags[] = {
     {"ip", 0, "HOST", NULL, "host to listen on", AT(ip), 0},
     {"port", 0, "PORT", NULL, "port to listen on", AT(port), 0},
@@ -58,6 +59,9 @@ static const struct cn_option flags[] = {
      "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
     {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
      "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
+    {"domain", 0, "HOST", "CAIRN_DOMAIN",
+     "workers that were deployed by upload answer at NAME.HOST (and NAME.localhost)", AT(domain),
+     0},
     {"sandbox", 0, NULL, "CAIRN_SANDBOX",
      "give up other files, programs and most of the kernel after start", AT(sandbox), 0},
     {"sandbox-write", 0, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
@@ -72,7 +76,10 @@ const struct cn_command cn_cmd_serve = {
         "Serves Workers projects (folders, or their wrangler.toml, .json or .jsonc; default: the\n"
         "current folder). Several projects share the server; their routes and [cairn] hosts "
         "decide\n"
-        "which one a request is for. SIGHUP reloads, SIGTERM and SIGINT finish what is under way.",
+        "which one a request is for. SIGHUP reloads, SIGTERM and SIGINT finish what is under "
+        "way.\n\n"
+        "With --data and no project (none is named, and the current folder holds none) the server\n"
+        "starts empty and takes what wrangler deploys to it: `cairn help tokens`.",
     .rest_max = 64,
     .options = flags + DEV_ALONE,
     .option_count = CN_ARRAY_COUNT(flags) - DEV_ALONE,

@@ -22,8 +22,9 @@ static const struct cn_command help = {
 };
 
 /* In the order of the help: those before the services' (service/def.h), and those after them. */
-static const struct cn_command *const before[] = {&cn_cmd_serve,  &cn_cmd_dev, &cn_cmd_build,
-                                                  &cn_cmd_deploy, &cn_cmd_new, &cn_cmd_objects};
+static const struct cn_command *const before[] = {&cn_cmd_serve,  &cn_cmd_dev,    &cn_cmd_build,
+                                                  &cn_cmd_deploy, &cn_cmd_tokens, &cn_cmd_new,
+                                                  &cn_cmd_objects};
 static const struct cn_command *const after[] = {&cn_cmd_tail,   &cn_cmd_replay, &cn_cmd_dashboard,
                                                  &cn_cmd_backup, &cn_cmd_check,  &cn_cmd_version,
                                                  &help};

@@ -179,7 +179,7 @@ bool cn_bundle_inputs_unchanged(const struct cn_confnode *manifest)
     return true;
 }
 
-/* The manifest in the folder if it was made by the job with this key; else NULL. */
+/* The manifest in the folder if it was made by the job with this key (NULL: by any); else NULL. */
 static struct cn_confnode *read_manifest(const char *dir, const char *key)
 {
     struct cn_buf text = {0};
@@ -190,7 +190,7 @@ static struct cn_confnode *read_manifest(const char *dir, const char *key)
     cn_buf_fini(&text);
     cn_free(path);
     const struct cn_confnode *made_by = manifest ? field(manifest, "key", CN_CONF_STRING) : NULL;
-    if (made_by && strcmp(made_by->text, key) == 0)
+    if (made_by && (!key || strcmp(made_by->text, key) == 0))
         return manifest;
     cn_confnode_free(manifest);
     return NULL;
@@ -318,7 +318,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     cn_buf_append_byte(&job, '}');
 
     manifest = options->rebuild ? NULL : read_manifest(options->dir, key);
-    if (manifest && (options->built || cn_bundle_inputs_unchanged(manifest))) {
+    if (manifest && (options->built || options->stored || cn_bundle_inputs_unchanged(manifest))) {
         rc = load_outputs(options->dir, manifest, bundle, NULL);
         bundle->cached = rc == 0;
         if (rc == 0)
@@ -329,6 +329,13 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     rc = options->built
              ? cn_err_set(err, CN_ENOTFOUND, "%s changed while it was built", config->path)
              : run_job(bundler, options->dir, &job, messages, err);
+    if (rc < 0 && options->stored && (manifest = read_manifest(options->dir, NULL))) {
+        cn_warn("%s: the version was built by another cairn and cannot be built again (%s); it is "
+                "served as it is",
+                config->name, err ? err->text : "");
+        rc = load_outputs(options->dir, manifest, bundle, err);
+        goto out;
+    }
     if (rc < 0)
         goto out;
     manifest = read_manifest(options->dir, key);

@@ -134,23 +134,17 @@ int cn_classes_unseal(const struct cn_buf *text, const char *name, struct cn_err
 
 /* ---- reading and writing ---- */
 
-int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err)
+int cn_classes_parse(struct cn_classes *classes, const struct cn_buf *text, struct cn_err *err)
 {
-    struct cn_buf text = {0};
     struct table table = {0};
     struct cn_schema_reader reader = {.file = CN_CLASSES_FILE};
     *classes = (struct cn_classes){0};
-    int rc = cn_classes_read_file(disk, CN_CLASSES_FILE, &text, err);
-    if (rc <= 0)
-        goto free_text;
-    int sealed = cn_classes_unseal(&text, CN_CLASSES_FILE, err);
-    if (sealed < 0) {
-        rc = sealed;
-        goto free_text;
-    }
+    int sealed = cn_classes_unseal(text, CN_CLASSES_FILE, err);
+    if (sealed < 0)
+        return sealed;
     struct cn_confnode *root =
-        cn_jsonc_parse(CN_CLASSES_FILE, (const char *)text.data, text.size, err);
-    rc = root ? 0 : CN_ECORRUPT;
+        cn_jsonc_parse(CN_CLASSES_FILE, (const char *)text->data, text->size, err);
+    int rc = root ? 0 : CN_ECORRUPT;
     if (rc == 0 && root->kind != CN_CONF_TABLE)
         rc = cn_err_set(err, CN_ECORRUPT, CN_CLASSES_FILE " is not a table");
     if (rc == 0)
@@ -165,12 +159,21 @@ int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_
     if (rc < 0) {
         cn_schema_fini(&table_schema, &table);
         cn_confnode_free(root);
-        goto free_text;
+        return rc;
     }
     *classes = (struct cn_classes){table.classes.items,  table.classes.count,  table.scripts.items,
                                    table.scripts.count,  table.forwards.items, table.forwards.count,
                                    table.expected.items, table.expected.count, .root = root};
-free_text:
+    return 0;
+}
+
+int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    *classes = (struct cn_classes){0};
+    int rc = cn_classes_read_file(disk, CN_CLASSES_FILE, &text, err);
+    if (rc == 1)
+        rc = cn_classes_parse(classes, &text, err);
     cn_buf_fini(&text);
     return rc < 0 ? rc : 0;
 }
@@ -203,7 +206,7 @@ static void put_scripts(struct cn_buf *json, const struct cn_classes *classes)
     }
 }
 
-int cn_classes_save(const struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err)
+void cn_classes_write(const struct cn_classes *classes, struct cn_buf *text)
 {
     struct cn_buf json = {0};
     cn_buf_printf(&json, "{\n  \"version\": %d,\n  \"classes\": [", VERSION);
@@ -240,8 +243,16 @@ int cn_classes_save(const struct cn_classes *classes, struct cn_disk *disk, stru
     }
     cn_buf_append_str(&json, "\n  ]\n}\n");
     cn_classes_seal(&json);
-    int rc = cn_disk_replace(disk, CN_CLASSES_FILE, json.data, json.size);
+    cn_buf_append(text, json.data, json.size);
     cn_buf_fini(&json);
+}
+
+int cn_classes_save(const struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    cn_classes_write(classes, &text);
+    int rc = cn_disk_replace(disk, CN_CLASSES_FILE, text.data, text.size);
+    cn_buf_fini(&text);
     return rc < 0 ? cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE) : 0;
 }
 
@@ -488,4 +499,20 @@ void cn_classes_unexpect(struct cn_classes *classes, const char *script, const c
     struct cn_class_expected *expected = find_expected(classes, script, name);
     if (expected)
         *expected = classes->expected[--classes->expected_count];
+}
+
+void cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms)
+{
+    for (size_t i = 0; i < classes->entry_count; i++) {
+        struct cn_class_entry *entry = &classes->entries[i];
+        if (!entry->deleted_ms && strcmp(entry->script, script) == 0)
+            cn_classes_delete(classes, entry, now_ms); /* it has a number: it comes from the file */
+    }
+    for (size_t i = 0; i < classes->script_count; i++) {
+        if (strcmp(classes->scripts[i].name, script) != 0)
+            continue;
+        cn_free(classes->scripts[i].tags.items);
+        classes->scripts[i] = classes->scripts[--classes->script_count];
+        break;
+    }
 }

@@ -83,6 +83,9 @@ int cn_classes_read_file(struct cn_disk *disk, const char *name, struct cn_buf *
 /* An absent file is an empty table. */
 int cn_classes_load(struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err);
 int cn_classes_save(const struct cn_classes *classes, struct cn_disk *disk, struct cn_err *err);
+/* The text of the file, and a table from it. */
+void cn_classes_write(const struct cn_classes *classes, struct cn_buf *text);
+int cn_classes_parse(struct cn_classes *classes, const struct cn_buf *text, struct cn_err *err);
 /* A copy to be changed; it borrows from `from`, which must stay as it is meanwhile. */
 void cn_classes_copy(struct cn_classes *to, const struct cn_classes *from);
 void cn_classes_fini(struct cn_classes *classes);
@@ -112,6 +115,8 @@ void cn_classes_move(struct cn_classes *classes, struct cn_class_entry *entry, c
 void cn_classes_number(struct cn_classes *classes, struct cn_class_entry *entry, uint32_t ns);
 /* One that never had a number is forgotten. */
 void cn_classes_delete(struct cn_classes *classes, struct cn_class_entry *entry, int64_t now_ms);
+/* The worker is gone: its classes are deleted, its migrations may begin again. */
+void cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms);
 void cn_classes_add_tag(struct cn_classes *classes, const char *script, const char *tag);
 void cn_classes_expect(struct cn_classes *classes, const char *script, const char *name,
                        const char *from_script, const char *from_name);

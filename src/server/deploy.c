@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "deploy/depot.h"
 #include "module/module.h"
 #include "object/node.h"
 #include "server/compat.h"
@@ -22,6 +24,7 @@
 #include "server/confnode.h"
 #include "server/deploy_classes.h"
 #include "server/deploy_env.h"
+#include "server/hosted.h"
 #include "server/service_config.h"
 #include "service/def.h"
 #include "server/monitor.h"
@@ -30,17 +33,32 @@
 #define CPU_MS_DEFAULT 30000
 #define WATCH_DEPTH_MAX 12
 
+/* Whether the current folder holds no project. */
+static bool folder_is_bare(void)
+{
+    static const char *const names[] = {"wrangler.json", "wrangler.jsonc", "wrangler.toml",
+                                        ".wrangler/deploy/config.json"};
+    struct stat info;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
+        if (stat(names[i], &info) == 0)
+            return false;
+    }
+    return true;
+}
+
 int cn_deployer_init(struct cn_deployer *deployer, const struct cn_deploy_options *options,
                      struct cn_err *err)
 {
     static const char *const here[] = {"."};
     *deployer = (struct cn_deployer){.options = *options};
-    if (!options->path_count) {
+    if (!options->path_count && !(options->empty && folder_is_bare())) {
         deployer->options.paths = here;
         deployer->options.path_count = CN_ARRAY_COUNT(here);
     }
     pthread_mutex_init(&deployer->lock, NULL);
-    return cn_bundler_init(&deployer->bundler, err);
+    pthread_mutex_init(&deployer->building, NULL);
+    int rc = cn_bundler_init(&deployer->bundler, err);
+    return rc < 0 ? rc : cn_bundler_init(&deployer->hosted_bundler, err);
 }
 
 static void close_projects(struct cn_project *projects, size_t count)
@@ -64,7 +82,11 @@ void cn_deployer_fini(struct cn_deployer *deployer)
     close_projects(deployer->projects, deployer->project_count);
     clear_stamps(deployer);
     cn_free(deployer->told);
+    cn_project_close(&deployer->bare);
+    cn_buf_fini(&deployer->classes);
     cn_bundler_fini(&deployer->bundler);
+    cn_bundler_fini(&deployer->hosted_bundler);
+    pthread_mutex_destroy(&deployer->building);
     pthread_mutex_destroy(&deployer->lock);
 }
 
@@ -82,10 +104,10 @@ static int check_names(const struct cn_project *projects, size_t count, struct c
 }
 
 /* Says what is new about the configurations, not the same again with every reload. */
-static void tell(struct cn_deployer *deployer, const struct cn_project *projects)
+static void tell(struct cn_deployer *deployer, const struct cn_project *projects, size_t count)
 {
     struct cn_buf lines = {0};
-    for (size_t i = 0; i < deployer->options.path_count; i++)
+    for (size_t i = 0; i < count; i++)
         cn_project_tell(&projects[i], &lines);
     cn_buf_text(&lines);
     if (!deployer->told || strcmp(deployer->told, (char *)lines.data) != 0)
@@ -94,33 +116,80 @@ static void tell(struct cn_deployer *deployer, const struct cn_project *projects
     deployer->told = (char *)cn_buf_take(&lines);
 }
 
-static int open_projects(struct cn_deployer *deployer, struct cn_project **out, struct cn_err *err)
+static int check_projects(const struct cn_project *projects, size_t count, struct cn_err *err)
 {
-    struct cn_project *projects = cn_alloc_zero(deployer->options.path_count * sizeof(*projects));
+    int rc = check_names(projects, count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_services(projects, count, err);
+    if (rc == 0)
+        rc = cn_deploy_check_tails(projects, count, err);
+    return rc;
+}
+
+/* Those of the command line, then those of the state (NULL: none). */
+static int open_projects(struct cn_deployer *deployer, const struct cn_depot_state *state,
+                         struct cn_project **out, size_t *out_count, struct cn_err *err)
+{
+    size_t own = deployer->options.path_count;
+    size_t count = own + (state ? cn_hosted_count(state) : 0);
+    struct cn_project *projects = cn_alloc_zero((count + 1) * sizeof(*projects));
     int rc = 0;
-    for (size_t i = 0; i < deployer->options.path_count && rc == 0; i++)
+    for (size_t i = 0; i < own && rc == 0; i++)
         rc = cn_project_open(&projects[i], deployer->options.paths[i], &deployer->options.project,
                              err);
+    if (rc == 0 && state)
+        rc = cn_hosted_open(deployer->depot, state, cn_deployer_settings(deployer)->data,
+                            projects + own, err);
     if (rc == 0)
-        rc = check_names(projects, deployer->options.path_count, err);
-    if (rc == 0)
-        rc = cn_deploy_check_services(projects, deployer->options.path_count, err);
-    if (rc == 0)
-        rc = cn_deploy_check_tails(projects, deployer->options.path_count, err);
+        rc = check_projects(projects, count, err);
     if (rc < 0) {
-        close_projects(projects, deployer->options.path_count);
+        close_projects(projects, count);
         return rc;
     }
-    tell(deployer, projects);
+    tell(deployer, projects, count);
     *out = projects;
+    *out_count = count;
     return 0;
+}
+
+/* The server's settings where no project has any. */
+static int open_bare(struct cn_deployer *deployer, struct cn_err *err)
+{
+    static const char text[] = "{\"name\":\"cairn\",\"main\":\"none\"}";
+    char *here = realpath(".", NULL);
+    char *path = cn_sprintf("%s/wrangler.json", here ? here : "");
+    struct cn_project *bare = &deployer->bare;
+    int rc = cn_config_load_text(path, false, text, strlen(text), NULL, &bare->config, err);
+    if (rc == 0)
+        bare->data = cn_project_data(bare->config, deployer->options.project.data);
+    cn_free(path);
+    free(here);
+    return rc;
 }
 
 int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
 {
-    int rc = open_projects(deployer, &deployer->projects, err);
+    int rc = deployer->options.path_count ? 0 : open_bare(deployer, err);
     if (rc == 0)
-        deployer->project_count = deployer->options.path_count;
+        rc = open_projects(deployer, NULL, &deployer->projects, &deployer->project_count, err);
+    if (rc == 0)
+        deployer->options.wishes.history_ms = cn_project_history_ms(cn_deployer_settings(deployer));
+    return rc;
+}
+
+const struct cn_project *cn_deployer_settings(const struct cn_deployer *deployer)
+{
+    return deployer->options.path_count ? &deployer->projects[0] : &deployer->bare;
+}
+
+int cn_deployer_build_version(void *data, const struct cn_depot_script *script, const char *version,
+                              struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    pthread_mutex_lock(&deployer->building);
+    int rc = cn_hosted_build(deployer->depot, script, version, cn_deployer_settings(deployer)->data,
+                             &deployer->hosted_bundler, err);
+    pthread_mutex_unlock(&deployer->building);
     return rc;
 }
 
@@ -128,6 +197,8 @@ int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err)
 
 bool cn_deployer_wants_node(const struct cn_deployer *deployer)
 {
+    if (!deployer->options.path_count)
+        return true; /* whatever comes */
     for (size_t i = 0; i < deployer->project_count; i++) {
         if (cn_deploy_wants_node(deployer->projects[i].config))
             return true;
@@ -322,48 +393,110 @@ static int add_own_scripts(struct cn_deployment *deployment, const struct cn_pro
     return 0;
 }
 
-static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
-                struct cn_err *err)
+/* Workers that were deleted: "a,b". Owned. */
+static char *gone_names(const struct cn_depot_state *state)
 {
-    struct cn_project *projects = NULL;
-    struct cn_classes classes = {0};
-    int rc = open_projects(deployer, &projects, err);
-    if (rc < 0)
-        return rc;
-    size_t count = deployer->options.path_count;
-    if (deployer->monitor)
-        rc = cn_monitor_build(deployer->monitor, err);
+    struct cn_buf names = {0};
+    for (size_t i = 0; state && i < state->gone.count; i++)
+        cn_buf_printf(&names, "%s,", state->gone.items[i]);
+    cn_buf_text(&names);
+    return (char *)cn_buf_take(&names);
+}
+
+/* Bundles every project that is not yet, and loads what it has in C. */
+static int bundle_projects(struct cn_deployer *deployer, struct cn_project *projects, size_t count,
+                           struct cn_buf *messages, struct cn_err *err)
+{
+    int rc = deployer->monitor ? cn_monitor_build(deployer->monitor, err) : 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
-        projects[i].assets_stamp = assets_stamp(projects[i].config);
-        rc = deployer->monitor ? cn_project_take_bundle(&projects[i], &deployer->bundler, err)
-                               : cn_project_bundle(&projects[i], &deployer->bundler, NULL,
-                                                   deployer->options.development, messages, err);
+        struct cn_project *project = &projects[i];
+        project->assets_stamp = assets_stamp(project->config);
+        rc = project->code       ? cn_hosted_bundle(project, &deployer->bundler, messages, err)
+             : deployer->monitor ? cn_project_take_bundle(project, &deployer->bundler, err)
+                                 : cn_project_bundle(project, &deployer->bundler, NULL,
+                                                     deployer->options.development, messages, err);
     }
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = cn_project_load_modules(&projects[i], err);
-    struct cn_deploy_input input = {projects, count, &deployer->options.wishes, deployer->disk};
-    if (rc == 0 && deployer->node)
-        rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), &classes, err);
-    if (rc < 0) {
-        close_projects(projects, count);
-        return rc;
-    }
+    return rc;
+}
+
+static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_state *state,
+                           const struct cn_project *projects, size_t count,
+                           struct cn_classes *classes, struct cn_err *err)
+{
+    size_t own = deployer->options.path_count;
+    struct cn_deploy_wishes wishes = deployer->options.wishes;
+    char *allowed = cn_hosted_allowed(projects + own, count - own, wishes.allow_delete);
+    char *gone = gone_names(state);
+    wishes.allow_delete = *allowed ? allowed : NULL;
+    wishes.gone = gone;
+    struct cn_deploy_input input = {projects, count, &wishes, deployer->disk};
+    int rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), classes,
+                               &deployer->classes, err);
+    cn_free(allowed);
+    cn_free(gone);
+    return rc;
+}
+
+/* P1 */
+static int commit(void *data, struct cn_err *err)
+{
+    struct cn_deployer *deployer = data;
+    int rc = deployer->depot ? cn_depot_commit(deployer->depot, err) : 0;
+    if (rc == 0)
+        rc = cn_deploy_classes_commit(deployer->disk, &deployer->classes, err);
+    if (rc < 0 && deployer->depot)
+        cn_depot_revert(deployer->depot);
+    return rc;
+}
+
+static int make_deployment(struct cn_deployer *deployer, struct cn_project *projects, size_t count,
+                           const struct cn_classes *classes, struct cn_deployment **out,
+                           struct cn_err *err)
+{
     struct cn_deployment *deployment = cn_deployment_new();
+    int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct cn_script *script = make_script(
-            &projects[i], count == 1, deployer->options.development, deployer->node, &classes, err);
+            &projects[i], count == 1, deployer->options.development, deployer->node, classes, err);
         if (script)
             cn_deployment_add(deployment, script);
         else
             rc = err->code;
     }
-    cn_classes_fini(&classes);
     if (rc == 0)
         rc = check_consumers(deployment, err);
     if (rc == 0)
         rc = add_own_scripts(deployment, projects, count, deployer->node, err);
     if (rc < 0) {
         cn_deployment_unref(deployment);
+        return rc;
+    }
+    if (deployer->disk) {
+        deployment->commit = commit;
+        deployment->commit_data = deployer;
+    }
+    *out = deployment;
+    return 0;
+}
+
+static int load_state(struct cn_deployer *deployer, const struct cn_depot_state *state,
+                      struct cn_deployment **out, struct cn_buf *messages, struct cn_err *err)
+{
+    struct cn_project *projects = NULL;
+    struct cn_classes classes = {0};
+    size_t count;
+    int rc = open_projects(deployer, state, &projects, &count, err);
+    if (rc < 0)
+        return rc;
+    rc = bundle_projects(deployer, projects, count, messages, err);
+    if (rc == 0 && deployer->node)
+        rc = prepare_classes(deployer, state, projects, count, &classes, err);
+    if (rc == 0)
+        rc = make_deployment(deployer, projects, count, &classes, out, err);
+    cn_classes_fini(&classes);
+    if (rc < 0) {
         close_projects(projects, count);
         return rc;
     }
@@ -372,8 +505,16 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     deployer->projects = projects;
     deployer->project_count = count;
     pthread_mutex_unlock(&deployer->lock);
-    *out = deployment;
     return 0;
+}
+
+static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct cn_buf *messages,
+                struct cn_err *err)
+{
+    struct cn_depot_state *state = deployer->depot ? cn_depot_take_next(deployer->depot) : NULL;
+    int rc = load_state(deployer, state, out, messages, err);
+    cn_depot_state_unref(state);
+    return rc;
 }
 
 int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_err *err)
@@ -421,6 +562,7 @@ void cn_deployer_cancel(void *data)
 {
     struct cn_deployer *deployer = data;
     cn_bundler_cancel(&deployer->bundler);
+    cn_bundler_cancel(&deployer->hosted_bundler);
     if (deployer->monitor)
         cn_monitor_cancel(deployer->monitor);
 }

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/deploy.h - from projects on disk to a deployment that lanes can run.
  *
+ * Projects lie on the server or were uploaded (server/hosted.h); a deployment is made of both.
+ *
+ *   P1  What a deployment changes durably (which versions serve, classes) is written when it has
+ *       started on the first lane, and before a request reaches it (struct cn_deployment.commit).
+ *
  * Threads:   cn_deployer_load() runs on whichever thread cn_serve() chooses, one
  *            at a time; cn_deployer_changed() and _each_folder() beside it (a
  *            lock guards what they share).
@@ -12,10 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "server/bundler.h"
 #include "server/deploy_classes.h"
 #include "server/project.h"
 
+struct cn_depot;
+struct cn_depot_script;
 struct cn_deployment;
 struct cn_disk;
 struct cn_monitor;
@@ -32,7 +40,8 @@ struct cn_stamp {
 /* Which projects, and what the command line says about them. Texts are borrowed. */
 struct cn_deploy_options {
     const char *const *paths; /* of the projects */
-    size_t path_count;        /* 0: the current folder */
+    size_t path_count;        /* 0: the current folder, or none (`empty`) */
+    bool empty;               /* no project is fine: what is served comes by upload */
     struct cn_project_options project;
     struct cn_deploy_wishes wishes;
     bool development; /* cairn dev */
@@ -45,7 +54,12 @@ struct cn_deployer {
     struct cn_bundler bundler;
     struct cn_monitor *monitor; /* borrowed: builds for us, who are in a sandbox; NULL: we build */
     struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
-    struct cn_node *node; /* borrowed; NULL: no project has Durable Objects, or nothing serves */
+    struct cn_node *node;   /* borrowed; NULL: no project has Durable Objects, or nothing serves */
+    struct cn_depot *depot; /* borrowed: workers deployed by upload; NULL: none are taken */
+    struct cn_project bare; /* what stands for a first project where there is none */
+    struct cn_buf classes;  /* classes.json as it shall be, while a deployment starts */
+    struct cn_bundler hosted_bundler; /* builds uploads beside a load */
+    pthread_mutex_t building;         /* guards it */
 
     pthread_mutex_t lock;        /* guards what follows */
     struct cn_project *projects; /* as of the last good load; owned */
@@ -61,6 +75,12 @@ void cn_deployer_fini(struct cn_deployer *deployer);
 
 /* Reads the configurations; the server's own settings are in the first project's. */
 int cn_deployer_open(struct cn_deployer *deployer, struct cn_err *err);
+
+/* The first project, or what stands for it: the server's own settings. */
+const struct cn_project *cn_deployer_settings(const struct cn_deployer *deployer);
+/* Checks and builds a version of a worker that was uploaded (struct cn_v4.build). Any thread. */
+int cn_deployer_build_version(void *deployer, const struct cn_depot_script *script,
+                              const char *version, struct cn_err *err);
 
 /* Whether a project has Durable Objects: then the server needs its data directory. */
 bool cn_deployer_wants_node(const struct cn_deployer *deployer);

@@ -17,6 +17,7 @@
 #include "server/confnode.h"
 #include "server/project.h"
 #include "store/catalog.h"
+#include "store/history.h"
 #include "store/store.h"
 #include "worker/script.h"
 
@@ -121,6 +122,11 @@ static bool read_exported(const struct cn_project *project, struct cn_strings *n
     return true;
 }
 
+static int64_t retention(const struct cn_deploy_wishes *asked)
+{
+    return asked->history_ms ? asked->history_ms : CN_HISTORY_RETENTION_MS_DEFAULT;
+}
+
 void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes *classes,
                     struct cn_plan *plan)
 {
@@ -129,8 +135,8 @@ void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes
     const struct cn_deploy_wishes *asked = input->asked;
     struct cn_disk *disk = input->disk;
     struct wishes wishes;
-    struct cn_migrate_project *inputs = cn_alloc_zero(count * sizeof(*inputs));
-    struct cn_strings *exported = cn_alloc_zero(count * sizeof(*exported));
+    struct cn_migrate_project *inputs = cn_alloc_zero((count + 1) * sizeof(*inputs));
+    struct cn_strings *exported = cn_alloc_zero((count + 1) * sizeof(*exported));
     for (size_t i = 0; i < count; i++) {
         inputs[i].config = projects[i].config;
         if (read_exported(&projects[i], &exported[i]))
@@ -143,7 +149,7 @@ void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes
         .recover = wishes.recovered,
         .recover_count = wishes.recovered_count,
         .now_ms = cn_clock_wall_ms(cn_clock_system()),
-        .retention_ms = cn_project_history_ms(&projects[0]),
+        .retention_ms = retention(asked),
     };
     cn_plan_make(plan, classes, inputs, count, &options);
     free_wishes(&wishes);
@@ -233,31 +239,65 @@ static void tell(const struct cn_plan *plan)
     cn_buf_fini(&text);
 }
 
+/* Workers that were deleted. True: the table changes. */
+static bool forget_gone(struct cn_classes *classes, const struct cn_deploy_wishes *asked)
+{
+    char *names = cn_strdup(asked->gone ? asked->gone : ""), *state = NULL;
+    bool changed = false;
+    for (char *name = strtok_r(names, ",", &state); name; name = strtok_r(NULL, ",", &state)) {
+        if (!cn_classes_find_script(classes, name))
+            continue;
+        cn_classes_forget_script(classes, name, cn_clock_wall_ms(cn_clock_system()));
+        changed = true;
+    }
+    cn_free(names);
+    return changed;
+}
+
+int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending, struct cn_err *err)
+{
+    int rc =
+        pending->size ? cn_disk_replace(disk, CN_CLASSES_FILE, pending->data, pending->size) : 0;
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE);
+    (void)cn_disk_unlink(disk, REQUEST_FILE); /* usually there is none */
+    return 0;
+}
+
 int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
-                      struct cn_classes *classes, struct cn_err *err)
+                      struct cn_classes *classes, struct cn_buf *pending, struct cn_err *err)
 {
     struct cn_disk *disk = input->disk;
     struct cn_plan plan;
+    cn_buf_clear(pending);
     int rc = cn_classes_load(classes, disk, err);
     if (rc < 0)
         return rc;
     rc = cn_classes_settle(classes, store, err);
     if (rc == 0)
-        rc = purge_old(classes, cn_project_history_ms(&input->projects[0]), disk, store, err);
+        rc = purge_old(classes, retention(input->asked), disk, store, err);
     if (rc < 0)
         goto free_classes;
+    bool forgot = forget_gone(classes, input->asked);
     cn_deploy_plan(input, classes, &plan);
     if (tells)
         tell(&plan);
     rc = cn_plan_check(&plan, err);
+    if (rc == 0 && (plan.changes || forgot))
+        rc = cn_plan_number(&plan, store, err);
+    struct cn_buf text = {0};
     if (rc == 0)
-        rc = cn_plan_apply(&plan, disk, store, err);
+        cn_classes_write(&plan.next, &text);
+    if (rc == 0 && (plan.changes || forgot))
+        cn_buf_append(pending, text.data, text.size);
     cn_plan_fini(&plan);
-    if (rc < 0)
-        goto free_classes;
-    (void)cn_disk_unlink(disk, REQUEST_FILE); /* usually there is none */
-    cn_classes_fini(classes);
-    return cn_classes_load(classes, disk, err);
+    if (rc == 0) {
+        cn_classes_fini(classes);
+        rc = cn_classes_parse(classes, &text, err);
+    }
+    cn_buf_fini(&text);
+    if (rc == 0)
+        return 0;
 free_classes:
     cn_classes_fini(classes);
     return rc;

@@ -11,9 +11,11 @@
 #ifndef CN_SERVER_DEPLOY_CLASSES_H
 #define CN_SERVER_DEPLOY_CLASSES_H
 #include <stddef.h>
+#include <stdint.h>
 
 #include "server/migrate.h"
 
+struct cn_buf;
 struct cn_config_object;
 struct cn_namespace;
 struct cn_node;
@@ -24,6 +26,8 @@ struct cn_script;
 struct cn_deploy_wishes {
     const char *allow_delete; /* they may be deleted */
     const char *recover;      /* they were, and are taken back instead of created anew */
+    const char *gone;         /* workers (!) that were deleted with all they had */
+    int64_t history_ms;       /* how long a deleted class can be taken back; 0: the default */
 };
 
 /* What is deployed: bundled projects, and where. */
@@ -37,9 +41,13 @@ struct cn_deploy_input {
 /* Plans the deployment on a table of classes. The plan borrows from all of them. */
 void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes *classes,
                     struct cn_plan *plan);
-/* Plans, logs the plan if it `tells`, applies. On success `classes` is the table, to be freed. */
+/* Plans, logs the plan if it `tells`, prepares it. On success `classes` is the table as it shall
+ * be, to be freed, and `pending` what cn_deploy_classes_commit() makes durable once the deployment
+ * has started; if it does not, nothing has changed (K1). */
 int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
-                      struct cn_classes *classes, struct cn_err *err);
+                      struct cn_classes *classes, struct cn_buf *pending, struct cn_err *err);
+int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending,
+                             struct cn_err *err);
 /* Leaves the wishes of the command line for a server that is running. */
 int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk *disk,
                             struct cn_err *err);

@@ -28,14 +28,20 @@
 
 /* ---- env ---------------------------------------------------------------------------- */
 
-static void append_version_metadata(struct cn_buf *json, const struct cn_bundle *bundle)
+static void append_version_metadata(struct cn_buf *json, const struct cn_project *project)
 {
+    const struct cn_bundle *bundle = &project->bundle;
     uint64_t high = cn_hash_bytes(1, bundle->source.data, bundle->source.size);
     uint64_t low = cn_hash_bytes(2, bundle->source.data, bundle->source.size);
     char time_text[40];
     struct tm tm;
     time_t now = time(NULL);
     strftime(time_text, sizeof(time_text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    if (project->version) {
+        cn_buf_printf(json, "{\"id\":\"%s\",\"tag\":\"\",\"timestamp\":\"%s\"}", project->version,
+                      time_text);
+        return;
+    }
     cn_buf_printf(
         json, "{\"id\":\"%08x-%04x-4%03x-8%03x-%012llx\",\"tag\":\"\",\"timestamp\":\"%s\"}",
         (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
@@ -64,7 +70,7 @@ char *cn_deploy_env(const struct cn_project *project)
         cn_buf_append_json(&json, config->version_metadata.binding,
                            strlen(config->version_metadata.binding));
         cn_buf_append_byte(&json, ':');
-        append_version_metadata(&json, &project->bundle);
+        append_version_metadata(&json, project);
     }
     cn_buf_append_byte(&json, '}');
     cn_buf_text(&json);

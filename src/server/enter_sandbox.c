@@ -76,8 +76,10 @@ static void add_list(struct paths *paths, const char *list)
 static int collect(struct paths *paths, const struct cn_deployer *deployer,
                    const struct cn_run_options *options, struct cn_err *err)
 {
-    const struct cn_config *config = deployer->projects[0].config;
+    const struct cn_config *config = cn_deployer_settings(deployer)->config;
     int rc = 0;
+    if (!deployer->project_count)
+        rc = add_project(paths, cn_deployer_settings(deployer), true, err);
     for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
         rc = add_project(paths, &deployer->projects[i], i == 0, err);
     add(paths, cn_strdup(deployer->bundler.lib), false, false);

@@ -608,12 +608,9 @@ int cn_plan_check(const struct cn_plan *plan, struct cn_err *err)
     return 0;
 }
 
-int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *store,
-                  struct cn_err *err)
+int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *err)
 {
     CN_ASSERT(!plan->refused);
-    if (!plan->changes)
-        return 0;
     /* Names first, so that a new class cannot be taken for the one that had its name (K2: if this
      * ends here, the next start sets them back). */
     int rc = cn_classes_settle(&plan->next, store, err);
@@ -629,7 +626,14 @@ int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *s
         if (rc == 0)
             cn_classes_number(&plan->next, entry, ns);
     }
-    if (rc == 0)
-        rc = cn_classes_save(&plan->next, disk, err);
     return rc;
+}
+
+int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *store,
+                  struct cn_err *err)
+{
+    if (!plan->changes)
+        return 0;
+    int rc = cn_plan_number(plan, store, err);
+    return rc < 0 ? rc : cn_classes_save(&plan->next, disk, err);
 }

@@ -78,8 +78,10 @@ void cn_plan_fini(struct cn_plan *plan);
 void cn_plan_print(const struct cn_plan *plan, struct cn_buf *out);
 /* CN_EDENIED with the first refusal if there is one. */
 int cn_plan_check(const struct cn_plan *plan, struct cn_err *err);
-/* Gives new classes their numbers, replaces the file, brings names in line. Nothing may be refused.
- */
+/* Brings names in line and gives new classes their numbers: what it takes to start with the plan.
+ * Without the file nothing of it lasts (K2). Nothing may be refused. */
+int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *err);
+/* The same, and replaces the file. */
 int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *store,
                   struct cn_err *err);
 

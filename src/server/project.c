@@ -36,7 +36,7 @@ static char *absolute(const char *base, const char *path)
 }
 
 /* --data counts from the current folder, [cairn] data from the project. */
-static char *data_dir(const struct cn_config *config, const char *given)
+char *cn_project_data(const struct cn_config *config, const char *given)
 {
     if (!given)
         return absolute(config->home, config->server.data ? config->server.data : ".cairn");
@@ -59,7 +59,7 @@ int cn_project_open(struct cn_project *project, const char *path,
     int rc = cn_config_load(path, &reading, &project->config, err);
     if (rc < 0)
         return rc;
-    project->data = data_dir(project->config, options->data);
+    project->data = cn_project_data(project->config, options->data);
     return 0;
 }
 
@@ -219,5 +219,7 @@ void cn_project_close(struct cn_project *project)
     cn_bundle_fini(&project->bundle);
     cn_config_free(project->config);
     cn_free(project->data);
+    cn_free(project->code);
+    cn_free(project->version);
     *project = (struct cn_project){0};
 }

@@ -16,6 +16,7 @@ struct cn_modules;
 struct cn_project {
     struct cn_config *config; /* owned */
     char *data;               /* owned: its data directory, absolute */
+    char *code, *version;     /* owned; of one that was deployed by upload (hosted.h), else NULL */
     struct cn_bundle bundle;
     uint64_t assets_stamp;      /* what its assets looked like when they were read */
     struct cn_modules *modules; /* a reference, once they are loaded; NULL: it has none */
@@ -36,6 +37,8 @@ int cn_project_setup_log(const char *log, struct cn_err *err);
 
 int cn_project_open(struct cn_project *project, const char *path,
                     const struct cn_project_options *options, struct cn_err *err);
+/* The data directory that --data (or NULL) and the configuration say, absolute. Owned. */
+char *cn_project_data(const struct cn_config *config, const char *given);
 /* Makes its data directory if there is none: nobody else can look into it. */
 int cn_project_make_data(const struct cn_project *project, struct cn_err *err);
 /* Appends what the operator should know about the configuration: a line per warning, and, as an

@@ -12,6 +12,9 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "deploy/depot.h"
+#include "deploy/tokens.h"
+#include "deploy/v4.h"
 #include "net/egress.h"
 #include "net/tls.h"
 #include "net/trust.h"
@@ -44,6 +47,7 @@ struct settings {
     struct cn_monitor monitor;
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
+    struct cn_v4 v4; /* deployments by upload */
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -233,7 +237,7 @@ static void add_sources(const struct settings *settings)
 static int open_data(struct settings *settings, const struct cn_guest *guest,
                      struct cn_deployer *deployer, struct cn_err *err)
 {
-    const struct cn_project *first = &deployer->projects[0];
+    const struct cn_project *first = cn_deployer_settings(deployer);
     const struct cn_config_server *server = &first->config->server;
     struct cn_data_options options = {
         .guest = guest,
@@ -250,6 +254,28 @@ static int open_data(struct settings *settings, const struct cn_guest *guest,
     deployer->node = settings->data.node;
     deployer->disk = settings->data.disk;
     return 0;
+}
+
+/* Who may deploy, and what was deployed. */
+static int open_depot(struct settings *settings, const struct cn_run_options *asked,
+                      struct cn_deployer *deployer, struct cn_err *err)
+{
+    struct cn_v4 *v4 = &settings->v4;
+    if (!settings->data.disk)
+        return 0;
+    int rc = cn_tokens_open(settings->data.disk, &v4->tokens, err);
+    if (rc < 0 || asked->deploy.development)
+        return rc;
+    if (deployer->monitor) {
+        v4->no_depot = "a server in a sandbox takes no deployments: it cannot build them";
+        return 0;
+    }
+    rc = cn_depot_open(settings->data.disk, cn_deployer_settings(deployer)->data, asked->domain,
+                       &v4->depot, err);
+    v4->build = cn_deployer_build_version;
+    v4->build_data = deployer;
+    deployer->depot = v4->depot;
+    return rc;
 }
 
 static int open_admin(struct settings *settings, const struct cn_run_options *asked,
@@ -270,7 +296,12 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .store = settings->data.store,
                                                   .history = settings->data.history,
                                                   .node = settings->data.node,
-                                                  .points = settings->data.services.points};
+                                                  .points = settings->data.services.points,
+                                                  .more = cn_v4_routes,
+                                                  .check = cn_v4_check,
+                                                  .pause = cn_v4_pause,
+                                                  .more_data = &settings->v4};
+    settings->admin.find_token = cn_v4_find_token;
     rc = cn_otlpconf_start(first->config, settings->serve.server.trust, &settings->serve.otlp, err);
     settings->admin.otlp = settings->serve.otlp;
     return rc;
@@ -286,14 +317,17 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     if (rc == 0)
         rc = cn_deployer_open(deployer, err);
     if (rc == 0)
-        rc = choose(asked, deployer->projects[0].config, settings, err);
-    if (rc == 0 && !development && (asked->sandbox || deployer->projects[0].config->server.sandbox))
+        rc = choose(asked, cn_deployer_settings(deployer)->config, settings, err);
+    if (rc == 0 && !development &&
+        (asked->sandbox || cn_deployer_settings(deployer)->config->server.sandbox))
         rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
     if (rc == 0 && cn_deployer_wants_node(deployer))
         rc = open_data(settings, asked->guest, deployer, err);
+    if (rc == 0)
+        rc = open_depot(settings, asked, deployer, err);
     if (rc < 0)
         return rc;
-    const struct cn_project *first = &deployer->projects[0];
+    const struct cn_project *first = cn_deployer_settings(deployer);
     rc = cn_project_make_data(first, err);
     if (rc < 0)
         return rc;
@@ -326,9 +360,13 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
 {
     struct cn_deployer deployer = {0};
     struct settings settings = {0};
+    cn_v4_init(&settings.v4);
     int rc = serve(options, &deployer, &settings, err);
     cn_account_sources_clear();
     cn_otlp_stop(settings.serve.otlp);
+    cn_depot_close(settings.v4.depot);
+    cn_tokens_close(settings.v4.tokens);
+    cn_v4_fini(&settings.v4);
     cn_data_close(&settings.data);
     cn_adminconf_fini(&settings.adminconf);
     cn_monitor_stop(&settings.monitor);

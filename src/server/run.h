@@ -25,7 +25,8 @@ struct cn_run_options {
     const char *lanes;
     const char *log; /* "json" or "pretty" */
     const char *tls_cert, *tls_key;
-    const char *admin; /* HOST:PORT, or off */
+    const char *domain; /* of the server: NAME.DOMAIN leads to the worker NAME */
+    const char *admin;  /* HOST:PORT, or off */
     const char *admin_token;
     const char *sandbox_write; /* DIR[:DIR...] */
     bool sandbox;

@@ -73,6 +73,8 @@ static void finish_starting(struct cn_lane *lane)
     struct cn_deployment *deployment = lane->starting;
     struct cn_instance **instances = lane->starting_instances;
     bool failed = lane->starting_err.code != 0;
+    if (!failed && deployment->commit && lane->options.commits)
+        failed = deployment->commit(deployment->commit_data, &lane->starting_err) < 0;
     lane->starting = NULL;
     lane->starting_instances = NULL;
     if (failed) {

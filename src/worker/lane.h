@@ -67,6 +67,7 @@ struct cn_lane_options {
     bool show_errors; /* dev: error pages with the stack instead of a reference */
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
+    bool commits; /* the first lane, whose start commits a deployment (script.h) */
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
     void (*on_deployed)(struct cn_lane *lane, struct cn_deployment *deployment,
                         const struct cn_err *err);

@@ -18,6 +18,7 @@
 
 struct cn_assets;
 struct cn_buf;
+struct cn_err;
 struct cn_sourcemap;
 
 /* A route such as "*.example.com/api*": a host, which may begin with a star, and a path, which
@@ -119,6 +120,11 @@ struct cn_deployment {
     atomic_uint refs;
     struct cn_script **scripts; /* references */
     size_t script_count;
+    /* Called once, by the first lane on which every script has started, on its thread and before a
+     * request reaches them: what must be durable with the deployment is made so. Negative: the
+     * deployment is refused, the former one serves on. May be NULL. */
+    int (*commit)(void *data, struct cn_err *err);
+    void *commit_data;
 };
 
 struct cn_deployment *cn_deployment_new(void);

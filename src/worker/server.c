@@ -179,6 +179,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .show_errors = options->show_errors,
             .guest = options->guest,
             .background = options->background,
+            .commits = i == 0, /* S1 */
             .on_deployed = on_lane_deployed,
             .on_drained = on_lane_drained,
             .data = server,

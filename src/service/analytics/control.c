@@ -55,8 +55,14 @@ static int run_sql(struct cn_control_call *call, struct cn_err *err)
 static const struct cn_control_route routes[] = {
     {"POST", {"api", "analytics", "sql"}, run_sql, CN_ROUTE_RAW},
     {"GET", {"api", "analytics", "sql"}, run_sql, CN_ROUTE_RAW},
-    {"POST", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, run_sql, CN_ROUTE_RAW},
-    {"GET", {"client", "v4", "accounts", "*", "analytics_engine", "sql"}, run_sql, CN_ROUTE_RAW},
+    {"POST",
+     {"client", "v4", "accounts", "*", "analytics_engine", "sql"},
+     run_sql,
+     CN_ROUTE_RAW | CN_ROUTE_FOR(CN_SCOPE_READ)},
+    {"GET",
+     {"client", "v4", "accounts", "*", "analytics_engine", "sql"},
+     run_sql,
+     CN_ROUTE_RAW | CN_ROUTE_FOR(CN_SCOPE_READ)},
     {0},
 };
 const struct cn_control_routes cn_analytics_routes = {routes};

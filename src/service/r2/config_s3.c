@@ -50,7 +50,7 @@ static void append_member(struct cn_buf *json, const char *name, const char *val
 int cn_r2_s3_script(const struct cn_project *projects, size_t count, struct cn_node *node,
                     struct cn_script **out, struct cn_err *err)
 {
-    const char *host = projects[0].config->server.s3.host;
+    const char *host = count ? projects[0].config->server.s3.host : NULL;
     *out = NULL;
     if (!host || !node)
         return 0;

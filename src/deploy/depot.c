@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "deploy/depot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/diag.h"
+#include "base/disk.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "base/utf8.h"
+#include "text/base64.h"
+
+#define STATE "deployed/state.json"
+#define KEY "deployed/key"
+#define KEY_SIZE 32
+#define NONCE_SIZE 12
+#define TAG_SIZE 16
+#define PATH_SIZE_MAX 900
+#define SEGMENT_SIZE_MAX 250
+#define DEPTH_MAX 32
+
+struct cn_depot {
+    struct cn_disk *disk; /* borrowed: the data directory */
+    char *root;           /* owned: its path, absolute */
+    char *domain;         /* owned, or NULL */
+    uint8_t key[KEY_SIZE];
+    pthread_mutex_t change; /* held by who changes (D7) */
+    pthread_mutex_t lock;   /* guards what follows */
+    struct cn_depot_state *current;
+    struct cn_depot_state *next;   /* what a change wants; NULL: none is under way */
+    struct cn_depot_state *before; /* what was current when the change began, or NULL */
+    bool committed;                /* `next` is durable and current */
+    bool unsynced;                 /* files were written since the last sync; the changer's */
+};
+
+/* --- sealed files: {"crc32c":"...", as classes.json has it ------------------------------------ */
+
+static const char seal_head[] = "{\n  \"crc32c\": \"";
+#define SEAL_SIZE (sizeof(seal_head) - 1 + 8 + 2)
+
+static void put_checksum(struct cn_buf *json)
+{
+    struct cn_buf sealed = {0};
+    CN_ASSERT(json->size > 0 && json->data[0] == '{');
+    cn_buf_printf(&sealed, "%s%08x\",", seal_head, cn_crc32c(0, json->data + 1, json->size - 1));
+    cn_buf_append(&sealed, json->data + 1, json->size - 1);
+    cn_buf_fini(json);
+    *json = sealed;
+}
+
+static bool checksum_is_right(const struct cn_buf *text)
+{
+    char want[SEAL_SIZE + 1];
+    if (text->size < SEAL_SIZE)
+        return false;
+    snprintf(want, sizeof(want), "%s%08x\",", seal_head,
+             cn_crc32c(0, text->data + SEAL_SIZE, text->size - SEAL_SIZE));
+    return memcmp(text->data, want, SEAL_SIZE) == 0;
+}
+
+/* 1: read; 0: there is none. */
+static int read_file(struct cn_disk *disk, const char *path, size_t size_max, struct cn_buf *out,
+                     struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &file);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot read %s", path);
+    int64_t size = cn_disk_size(file);
+    if (size > (int64_t)size_max)
+        rc = cn_err_set(err, CN_ECORRUPT, "%s is too large", path);
+    if (rc == 0 && size > 0) {
+        cn_buf_reserve(out, (size_t)size + 1);
+        int64_t count = cn_disk_read(file, out->data, (size_t)size, 0);
+        if (count < 0)
+            rc = cn_err_errno(err, (int)-count, "cannot read %s", path);
+        else
+            out->size = (size_t)count;
+    }
+    cn_disk_close(file);
+    return rc < 0 ? rc : 1;
+}
+
+static int read_sealed(struct cn_disk *disk, const char *path, size_t size_max, struct cn_buf *out,
+                       struct cn_err *err)
+{
+    int rc = read_file(disk, path, size_max, out, err);
+    if (rc == 1 && !checksum_is_right(out))
+        rc = cn_err_set(err, CN_ECORRUPT, "%s is damaged: it does not match its checksum", path);
+    return rc;
+}
+
+/* --- paths -------------------------------------------------------------------------------------
+ */
+
+static bool segment_is_good(const char *text, size_t size)
+{
+    if (size == 0 || size > SEGMENT_SIZE_MAX)
+        return false;
+    return !(size == 1 && text[0] == '.') && !(size == 2 && memcmp(text, "..", 2) == 0);
+}
+
+bool cn_depot_path_is_good(const char *path, size_t size)
+{
+    size_t depth = 0, from = 0;
+    if (size == 0 || size > PATH_SIZE_MAX || !cn_utf8_valid(path, size))
+        return false;
+    for (size_t i = 0; i <= size; i++) {
+        if (i < size && ((unsigned char)path[i] < ' ' || path[i] == '\\' || path[i] == 0x7f))
+            return false;
+        if (i < size && path[i] != '/')
+            continue;
+        if (!segment_is_good(path + from, i - from) || ++depth > DEPTH_MAX)
+            return false;
+        from = i + 1;
+    }
+    return true;
+}
+
+static char *code_path(const char *code)
+{
+    return cn_sprintf("deployed/code/%s", code);
+}
+
+/* --- removing ----------------------------------------------------------------------------------
+ */
+
+/* Best effort: what stays is tried again at the next start (D6). */
+static void remove_tree(struct cn_depot *depot, const char *path)
+{
+    struct cn_disk_entries entries;
+    if (cn_disk_entries(depot->disk, path, &entries) < 0)
+        return;
+    for (size_t i = 0; i < entries.count; i++) {
+        char *below = cn_sprintf("%s/%s", path, entries.items[i].name);
+        if (entries.items[i].is_dir)
+            remove_tree(depot, below);
+        else
+            (void)cn_disk_unlink(depot->disk, below);
+        cn_free(below);
+    }
+    cn_disk_entries_fini(&entries);
+    char *whole = cn_sprintf("%s/%s", depot->root, path);
+    (void)rmdir(whole);
+    cn_free(whole);
+}
+
+void cn_depot_remove_version(struct cn_depot *depot, const char *id)
+{
+    char *file = cn_sprintf("deployed/versions/%s.json", id), *code = code_path(id);
+    (void)cn_disk_unlink(depot->disk, file);
+    remove_tree(depot, code);
+    cn_free(file);
+    cn_free(code);
+}
+
+static bool names_version(const struct cn_depot_state *state, const char *id, bool code)
+{
+    for (size_t i = 0; i < state->script_count; i++) {
+        const struct cn_depot_script *script = &state->scripts[i];
+        for (size_t k = 0; k < script->version_count; k++) {
+            const struct cn_depot_version *version = &script->versions[k];
+            if (strcmp(code ? version->code : version->id, id) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* D6: everything in a folder that the state does not name. */
+static void sweep(struct cn_depot *depot, const struct cn_depot_state *state, const char *folder,
+                  bool (*is_named)(const struct cn_depot_state *state, const char *name))
+{
+    struct cn_disk_entries entries;
+    if (cn_disk_entries(depot->disk, folder, &entries) < 0)
+        return;
+    for (size_t i = 0; i < entries.count; i++) {
+        if (is_named(state, entries.items[i].name))
+            continue;
+        char *path = cn_sprintf("%s/%s", folder, entries.items[i].name);
+        if (entries.items[i].is_dir)
+            remove_tree(depot, path);
+        else
+            (void)cn_disk_unlink(depot->disk, path);
+        cn_free(path);
+    }
+    cn_disk_entries_fini(&entries);
+}
+
+static bool code_is_named(const struct cn_depot_state *state, const char *name)
+{
+    return names_version(state, name, true);
+}
+
+static bool file_is_named(const struct cn_depot_state *state, const char *name)
+{
+    char id[CN_DEPOT_ID_SIZE];
+    snprintf(id, sizeof(id), "%s", name);
+    return strlen(name) == sizeof(id) - 1 + strlen(".json") && names_version(state, id, false);
+}
+
+static bool worker_is_named(const struct cn_depot_state *state, const char *name)
+{
+    return cn_depot_find(state, name) != NULL;
+}
+
+static void sweep_all(struct cn_depot *depot, const struct cn_depot_state *state)
+{
+    sweep(depot, state, "deployed/versions", file_is_named);
+    sweep(depot, state, "deployed/code", code_is_named);
+    sweep(depot, state, "deployed/assets", worker_is_named);
+}
+
+/* --- open and close ----------------------------------------------------------------------------
+ */
+
+/* D4: the key, made at the first start. */
+static int load_key(struct cn_depot *depot, struct cn_err *err)
+{
+    struct cn_buf bytes = {0};
+    int rc = read_file(depot->disk, KEY, KEY_SIZE, &bytes, err);
+    if (rc == 1 && bytes.size != KEY_SIZE)
+        rc = cn_err_set(err, CN_ECORRUPT, KEY " is damaged: secrets cannot be read without it");
+    if (rc == 1) {
+        memcpy(depot->key, bytes.data, KEY_SIZE);
+    } else if (rc == 0) {
+        cn_rand_secure(depot->key, KEY_SIZE);
+        rc = cn_disk_replace(depot->disk, KEY, depot->key, KEY_SIZE); /* mode 0600, as all here */
+        if (rc < 0)
+            cn_err_errno(err, -rc, "cannot write " KEY);
+    }
+    OPENSSL_cleanse(bytes.data, bytes.size);
+    cn_buf_fini(&bytes);
+    return rc < 0 ? rc : 0;
+}
+
+static int write_state(struct cn_depot *depot, const struct cn_depot_state *state,
+                       struct cn_err *err)
+{
+    struct cn_buf json = {0};
+    cn_depot_state_write(state, &json);
+    put_checksum(&json);
+    int rc = json.size > CN_DEPOT_STATE_SIZE_MAX
+                 ? cn_err_set(err, CN_ELIMIT, "there are too many workers, versions or names")
+                 : cn_disk_replace(depot->disk, STATE, json.data, json.size);
+    if (rc < 0 && rc != CN_ELIMIT)
+        cn_err_errno(err, -rc, "cannot write " STATE);
+    cn_buf_fini(&json);
+    return rc;
+}
+
+static int load_state(struct cn_depot *depot, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    int rc = read_sealed(depot->disk, STATE, CN_DEPOT_STATE_SIZE_MAX, &text, err);
+    if (rc == 1) {
+        depot->current = cn_depot_state_read((const char *)text.data, text.size, err);
+        rc = depot->current ? 0 : cn_err_context(err, STATE);
+    } else if (rc == 0) {
+        depot->current = cn_depot_state_new();
+        rc = write_state(depot, depot->current, err); /* the account stays what it is */
+    }
+    cn_buf_fini(&text);
+    return rc;
+}
+
+int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, struct cn_depot **out,
+                  struct cn_err *err)
+{
+    static const char *const folders[] = {"deployed", "deployed/versions", "deployed/code",
+                                          "deployed/assets"};
+    struct cn_depot *depot = CN_NEW(struct cn_depot);
+    depot->disk = disk;
+    depot->root = cn_strdup(root);
+    depot->domain = domain ? cn_strdup(domain) : NULL;
+    pthread_mutex_init(&depot->change, NULL);
+    pthread_mutex_init(&depot->lock, NULL);
+    int rc = 0;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(folders) && rc == 0; i++) {
+        rc = cn_disk_mkdirs(disk, folders[i]);
+        if (rc < 0)
+            cn_err_errno(err, -rc, "cannot make %s", folders[i]);
+    }
+    if (rc == 0)
+        rc = load_key(depot, err);
+    if (rc == 0)
+        rc = load_state(depot, err);
+    if (rc < 0) {
+        cn_depot_close(depot);
+        return rc;
+    }
+    sweep_all(depot, depot->current);
+    *out = depot;
+    return 0;
+}
+
+void cn_depot_close(struct cn_depot *depot)
+{
+    if (!depot)
+        return;
+    CN_ASSERT(!depot->next);
+    cn_depot_state_unref(depot->current);
+    OPENSSL_cleanse(depot->key, sizeof(depot->key));
+    pthread_mutex_destroy(&depot->change);
+    pthread_mutex_destroy(&depot->lock);
+    cn_free(depot->root);
+    cn_free(depot->domain);
+    cn_free(depot);
+}
+
+const char *cn_depot_domain(const struct cn_depot *depot)
+{
+    return depot->domain;
+}
+
+/* --- states ------------------------------------------------------------------------------------
+ */
+
+struct cn_depot_state *cn_depot_take(struct cn_depot *depot)
+{
+    pthread_mutex_lock(&depot->lock);
+    struct cn_depot_state *state = cn_depot_state_ref(depot->current);
+    pthread_mutex_unlock(&depot->lock);
+    return state;
+}
+
+struct cn_depot_state *cn_depot_take_next(struct cn_depot *depot)
+{
+    pthread_mutex_lock(&depot->lock);
+    struct cn_depot_state *state = cn_depot_state_ref(depot->next ? depot->next : depot->current);
+    pthread_mutex_unlock(&depot->lock);
+    return state;
+}
+
+static void make_current(struct cn_depot *depot)
+{
+    pthread_mutex_lock(&depot->lock);
+    cn_depot_state_unref(depot->current);
+    depot->current = cn_depot_state_ref(depot->next);
+    depot->committed = true;
+    pthread_mutex_unlock(&depot->lock);
+}
+
+int cn_depot_commit(struct cn_depot *depot, struct cn_err *err)
+{
+    pthread_mutex_lock(&depot->lock);
+    struct cn_depot_state *next = depot->next && !depot->committed ? depot->next : NULL;
+    pthread_mutex_unlock(&depot->lock);
+    /* Who changes waits for this deployment: `next` stays. */
+    if (!next)
+        return 0;
+    int rc = write_state(depot, next, err);
+    if (rc == 0)
+        make_current(depot);
+    return rc;
+}
+
+void cn_depot_revert(struct cn_depot *depot)
+{
+    struct cn_err err = {0};
+    pthread_mutex_lock(&depot->lock);
+    struct cn_depot_state *before = depot->committed ? depot->before : NULL;
+    if (before) {
+        cn_depot_state_unref(depot->current);
+        depot->current = cn_depot_state_ref(before);
+        depot->committed = false;
+    }
+    pthread_mutex_unlock(&depot->lock);
+    if (before && write_state(depot, before, &err) < 0)
+        cn_error("%s; a restart serves the version that was refused", err.text);
+}
+
+struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot)
+{
+    pthread_mutex_lock(&depot->change);
+    struct cn_depot_state *now = cn_depot_take(depot);
+    struct cn_depot_state *state = cn_depot_state_copy(now);
+    cn_depot_state_unref(now);
+    return state;
+}
+
+/* Versions that are no longer named go with their files. */
+static void remove_dropped(struct cn_depot *depot, const struct cn_depot_state *before,
+                           const struct cn_depot_state *after)
+{
+    for (size_t i = 0; i < before->script_count; i++) {
+        const struct cn_depot_script *script = &before->scripts[i];
+        for (size_t k = 0; k < script->version_count; k++) {
+            const struct cn_depot_version *version = &script->versions[k];
+            char *file = cn_sprintf("deployed/versions/%s.json", version->id);
+            char *code = code_path(version->code);
+            if (!names_version(after, version->id, false))
+                (void)cn_disk_unlink(depot->disk, file);
+            if (!names_version(after, version->code, true))
+                remove_tree(depot, code);
+            cn_free(file);
+            cn_free(code);
+        }
+        if (!cn_depot_find(after, script->name)) {
+            char *assets = cn_sprintf("deployed/assets/%s", script->name);
+            remove_tree(depot, assets);
+            cn_free(assets);
+        }
+    }
+}
+
+/* D1: everything at once, what was built too. */
+static int sync_files(struct cn_depot *depot, struct cn_err *err)
+{
+    int rc = depot->unsynced ? cn_disk_sync_all(depot->disk) : 0;
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "the version cannot be made durable");
+    depot->unsynced = false;
+    return 0;
+}
+
+int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
+                        int (*deploy)(void *data, struct cn_err *err), void *data,
+                        struct cn_err *err)
+{
+    struct cn_depot_state *before = cn_depot_take(depot);
+    pthread_mutex_lock(&depot->lock);
+    depot->next = state;
+    depot->before = before;
+    depot->committed = false;
+    pthread_mutex_unlock(&depot->lock);
+    int rc = sync_files(depot, err);
+    if (rc == 0)
+        rc = deploy ? deploy(data, err) : cn_depot_commit(depot, err);
+    pthread_mutex_lock(&depot->lock);
+    bool committed = depot->committed;
+    depot->next = depot->before = NULL;
+    pthread_mutex_unlock(&depot->lock);
+    if (rc == 0 && !committed)
+        rc = cn_err_set(err, CN_ECLOSED, "the server is stopping");
+    if (committed)
+        remove_dropped(depot, before, state);
+    cn_depot_state_unref(before);
+    cn_depot_state_unref(state);
+    pthread_mutex_unlock(&depot->change);
+    return rc;
+}
+
+void cn_depot_pause(struct cn_depot *depot, bool on)
+{
+    if (on)
+        pthread_mutex_lock(&depot->change);
+    else
+        pthread_mutex_unlock(&depot->change);
+}
+
+void cn_depot_change_drop(struct cn_depot *depot, struct cn_depot_state *state)
+{
+    cn_depot_state_unref(state);
+    pthread_mutex_unlock(&depot->change);
+}
+
+/* --- files -------------------------------------------------------------------------------------
+ */
+
+static int make_parents(struct cn_depot *depot, const char *path, struct cn_err *err)
+{
+    char *folder = cn_strdup(path);
+    *strrchr(folder, '/') = 0;
+    int rc = cn_disk_mkdirs(depot->disk, folder);
+    if (rc < 0)
+        cn_err_errno(err, -rc, "cannot make %s", folder);
+    cn_free(folder);
+    return rc;
+}
+
+static int write_file(struct cn_depot *depot, const char *path, const void *bytes, size_t size,
+                      struct cn_err *err)
+{
+    struct cn_disk_file *file;
+    int rc = make_parents(depot, path, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_disk_open(depot->disk, path, CN_DISK_CREATE | CN_DISK_TRUNCATE, &file);
+    if (rc == 0) {
+        rc = cn_disk_write_all(file, bytes, size, 0);
+        cn_disk_close(file);
+    }
+    depot->unsynced = true;
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write %s", path) : 0;
+}
+
+int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *folder,
+                      const char *path, const void *bytes, size_t size, struct cn_err *err)
+{
+    CN_ASSERT(cn_depot_path_is_good(path, strlen(path)));
+    char *whole = cn_sprintf("deployed/code/%s/%s/%s", code, folder, path);
+    int rc = write_file(depot, whole, bytes, size, err);
+    cn_free(whole);
+    return rc;
+}
+
+static char *asset_path(const char *worker, const char *hash)
+{
+    return cn_sprintf("deployed/assets/%s/%s", worker, hash);
+}
+
+bool cn_depot_has_asset(struct cn_depot *depot, const char *worker, const char *hash)
+{
+    char *path = cn_sprintf("%s/deployed/assets/%s/%s", depot->root, worker, hash);
+    bool is_there = access(path, R_OK) == 0;
+    cn_free(path);
+    return is_there;
+}
+
+int cn_depot_put_asset(struct cn_depot *depot, const char *worker, const char *hash,
+                       const void *bytes, size_t size, struct cn_err *err)
+{
+    char *path = asset_path(worker, hash);
+    int rc = make_parents(depot, path, err);
+    if (rc == 0) { /* whole or absent, whenever this ends */
+        rc = cn_disk_replace(depot->disk, path, bytes, size);
+        if (rc < 0)
+            cn_err_errno(err, -rc, "cannot write %s", path);
+    }
+    cn_free(path);
+    return rc;
+}
+
+int cn_depot_link_asset(struct cn_depot *depot, const char *code, const char *worker,
+                        const char *path, const char *hash, struct cn_err *err)
+{
+    CN_ASSERT(cn_depot_path_is_good(path, strlen(path)));
+    char *to = cn_sprintf("deployed/code/%s/assets/%s", code, path);
+    char *from_whole = cn_sprintf("%s/deployed/assets/%s/%s", depot->root, worker, hash);
+    char *to_whole = cn_sprintf("%s/%s", depot->root, to);
+    int rc = make_parents(depot, to, err);
+    if (rc == 0 && link(from_whole, to_whole) < 0) {
+        rc = cn_err_errno(err, errno, "the asset %s cannot be kept", path);
+        if (rc == -ENOENT)
+            rc = cn_err_set(err, CN_ENOTFOUND, "the asset %s was not uploaded", path);
+    }
+    depot->unsynced = true;
+    cn_free(to);
+    cn_free(from_whole);
+    cn_free(to_whole);
+    return rc;
+}
+
+int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *json,
+                         struct cn_err *err)
+{
+    char *path = cn_sprintf("deployed/versions/%s.json", id);
+    put_checksum(json);
+    int rc = json->size > CN_DEPOT_VERSION_SIZE_MAX
+                 ? cn_err_set(err, CN_ELIMIT, "the metadata is larger than %u MiB",
+                              CN_DEPOT_VERSION_SIZE_MAX >> 20)
+                 : write_file(depot, path, json->data, json->size, err);
+    cn_free(path);
+    return rc;
+}
+
+struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    struct cn_json *json = NULL;
+    char *path = cn_sprintf("deployed/versions/%s.json", id);
+    int rc = read_sealed(depot->disk, path, CN_DEPOT_VERSION_SIZE_MAX, &text, err);
+    if (rc == 0)
+        cn_err_set(err, CN_ECORRUPT, "%s is not there", path);
+    if (rc == 1)
+        json = cn_json_parse((const char *)text.data, text.size, err);
+    cn_buf_fini(&text);
+    cn_free(path);
+    return json;
+}
+
+char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
+                           const char *version)
+{
+    const struct cn_depot_version *found = cn_depot_find_version(script, version);
+    return cn_sprintf("%s/deployed/code/%s", depot->root, found ? found->code : version);
+}
+
+/* --- secrets (D4) ------------------------------------------------------------------------------
+ */
+
+static void add_context(EVP_CIPHER_CTX *cipher, bool encrypts, const char *worker, const char *name)
+{
+    int size;
+    const char *const parts[] = {worker, name};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(parts); i++) {
+        /* With its NUL, so that "a","bc" is not "ab","c". */
+        int count = (int)strlen(parts[i]) + 1;
+        int good = encrypts
+                       ? EVP_EncryptUpdate(cipher, NULL, &size, (const uint8_t *)parts[i], count)
+                       : EVP_DecryptUpdate(cipher, NULL, &size, (const uint8_t *)parts[i], count);
+        CN_ASSERT(good == 1);
+    }
+}
+
+void cn_depot_seal(struct cn_depot *depot, const char *worker, const char *name, const char *text,
+                   size_t size, struct cn_buf *sealed)
+{
+    struct cn_buf bytes = {0};
+    int count = 0;
+    cn_buf_reserve(&bytes, NONCE_SIZE + size + TAG_SIZE);
+    cn_rand_secure(bytes.data, NONCE_SIZE);
+    uint8_t *out = bytes.data + NONCE_SIZE;
+    EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
+    CN_ASSERT(cipher);
+    int good = EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, depot->key, bytes.data);
+    CN_ASSERT(good == 1);
+    add_context(cipher, true, worker, name);
+    good = EVP_EncryptUpdate(cipher, out, &count, (const uint8_t *)text, (int)size);
+    CN_ASSERT(good == 1 && (size_t)count == size);
+    good = EVP_EncryptFinal_ex(cipher, out + size, &count);
+    CN_ASSERT(good == 1);
+    good = EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, TAG_SIZE, out + size);
+    CN_ASSERT(good == 1);
+    EVP_CIPHER_CTX_free(cipher);
+    bytes.size = NONCE_SIZE + size + TAG_SIZE;
+    cn_base64_encode(sealed, bytes.data, bytes.size);
+    cn_buf_fini(&bytes);
+}
+
+bool cn_depot_unseal(struct cn_depot *depot, const char *worker, const char *name,
+                     const char *sealed, size_t size, struct cn_buf *text)
+{
+    struct cn_buf bytes = {0};
+    int count = 0, rest = 0;
+    if (!cn_base64_decode(&bytes, sealed, size) || bytes.size < NONCE_SIZE + TAG_SIZE) {
+        cn_buf_fini(&bytes);
+        return false;
+    }
+    size_t plain = bytes.size - NONCE_SIZE - TAG_SIZE;
+    const uint8_t *in = bytes.data + NONCE_SIZE;
+    cn_buf_reserve(text, plain + TAG_SIZE);
+    EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
+    CN_ASSERT(cipher);
+    int good = EVP_DecryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, depot->key, bytes.data);
+    CN_ASSERT(good == 1);
+    add_context(cipher, false, worker, name);
+    bool right =
+        EVP_DecryptUpdate(cipher, text->data + text->size, &count, in, (int)plain) == 1 &&
+        EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_SET_TAG, TAG_SIZE, (void *)(in + plain)) == 1 &&
+        EVP_DecryptFinal_ex(cipher, text->data + text->size + count, &rest) == 1;
+    if (right)
+        text->size += plain;
+    EVP_CIPHER_CTX_free(cipher);
+    cn_buf_fini(&bytes);
+    return right;
+}

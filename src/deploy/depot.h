@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/depot.h - workers that were deployed by upload: what is known of them, durably.
+ *
+ *     DATA/deployed/state.json        what is deployed: workers, their versions, which one serves
+ *     DATA/deployed/key               with which secrets are encrypted (mode 0600)
+ *     DATA/deployed/versions/ID.json  a version: modules, bindings, compatibility, limits
+ *     DATA/deployed/code/ID/          src/ (modules as uploaded), bundle/, assets/
+ *     DATA/deployed/assets/WORKER/    files of assets by the hash that their sender gave them
+ *
+ * A version is written once and never changed. What serves is said by one file, state.json, which
+ * is replaced as a whole. The life of a deployment:
+ *
+ *     upload ──► files of the version, synced ──► built ──► instances start on the first lane
+ *                                                                 │
+ *        the old version serves on ◄── refused at any of these    ▼
+ *                                       state.json replaced, then classes.json: it is deployed
+ *
+ *   D1  state.json names only versions whose files, built ones too, were synced before.
+ *   D2  Code, bindings, migrations, assets, schedules and routes that belong together become
+ *       current by one replacement of state.json. Before it a restart has the old version, after
+ *       it the new one. classes.json follows from it: a restart brings it in line.
+ *   D3  state.json is replaced only when instances of every worker have started with it, and before
+ *       a request reaches them.
+ *   D4  A secret is on disk only encrypted, with a nonce of its own; its worker and its name are
+ *       authenticated with it, so that it is of no use in another place.
+ *   D5  Names from outside (modules, assets) become paths only after cn_depot_path_is_good(): they
+ *       stay inside their folder.
+ *   D6  What no state names is garbage: of an upload that was refused or cut short. It is removed
+ *       at the next start, and versions past CN_DEPOT_VERSION_MAX with the change that they fall
+ *       out of.
+ *   D7  One change at a time. Who reads has a reference to a state, which nobody changes.
+ *
+ * Threads:   any; see D7.
+ * Ownership: the owner's; opened after the data directory, closed before it. */
+#ifndef CN_DEPLOY_DEPOT_H
+#define CN_DEPLOY_DEPOT_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+
+struct cn_depot;
+struct cn_disk;
+
+#define CN_DEPOT_ID_SIZE 37      /* a UUID and its NUL */
+#define CN_DEPOT_SCRIPT_MAX 1000 /* workers */
+#define CN_DEPOT_VERSION_MAX 100 /* of a worker that are kept */
+#define CN_DEPOT_RESOURCE_MAX 10000
+#define CN_DEPOT_STATE_SIZE_MAX (64u << 20)
+#define CN_DEPOT_VERSION_SIZE_MAX (8u << 20)
+
+/* What the list of versions shows; the rest is in the version's file. */
+struct cn_depot_version {
+    char id[CN_DEPOT_ID_SIZE];
+    char code[CN_DEPOT_ID_SIZE]; /* of the version whose folder in code/ it has */
+    int64_t number;              /* counts from 1 */
+    int64_t created_ms;
+    char *source, *author, *message, *tag; /* owned; author: the token's name */
+};
+
+struct cn_depot_deployment {
+    char id[CN_DEPOT_ID_SIZE];
+    char version[CN_DEPOT_ID_SIZE];
+    int64_t created_ms;
+    char *source, *author, *message; /* owned */
+};
+
+struct cn_depot_texts {
+    char **items; /* owned, and each of them */
+    size_t count;
+};
+
+struct cn_depot_script {
+    char *name;
+    char id[33]; /* wrangler's "tag" of a script */
+    int64_t created_ms, modified_ms, next_number;
+    char serving[CN_DEPOT_ID_SIZE]; /* the version that serves; empty: none was deployed yet */
+    bool subdomain, previews;       /* NAME.DOMAIN leads to it */
+    struct cn_depot_texts crons, routes;
+    struct cn_depot_texts domains;     /* host names */
+    struct cn_depot_texts migrations;  /* each is JSON, an entry of `migrations` with its tag */
+    struct cn_depot_texts consumers;   /* each is JSON, an entry of queues.consumers with "id" */
+    struct cn_depot_version *versions; /* owned; oldest first */
+    size_t version_count;
+    struct cn_depot_deployment *deployments; /* owned; oldest first, the last one serves */
+    size_t deployment_count;
+};
+
+/* A namespace of KV, a database of D1, a queue: what was created under a name and has an id. */
+struct cn_depot_resource {
+    char *kind; /* "kv", "d1", "r2", "queue" */
+    char *id, *name;
+    int64_t created_ms;
+};
+
+struct cn_depot_state {
+    atomic_uint refs;
+    char account[33];
+    struct cn_depot_script *scripts; /* owned; by name */
+    size_t script_count;
+    struct cn_depot_resource *resources; /* owned; oldest first */
+    size_t resource_count;
+    struct cn_depot_texts gone; /* workers that were deleted: their classes go with them */
+};
+
+/* --- states (depot_state.c) ------------------------------------------------------------------ */
+
+struct cn_depot_state *cn_depot_state_new(void); /* with an account of its own */
+struct cn_depot_state *cn_depot_state_copy(const struct cn_depot_state *state);
+struct cn_depot_state *cn_depot_state_ref(struct cn_depot_state *state);
+void cn_depot_state_unref(struct cn_depot_state *state); /* NULL is fine */
+void cn_depot_state_write(const struct cn_depot_state *state, struct cn_buf *json);
+/* NULL: it is none. */
+struct cn_depot_state *cn_depot_state_read(const char *text, size_t size, struct cn_err *err);
+
+struct cn_depot_script *cn_depot_find(const struct cn_depot_state *state, const char *name);
+struct cn_depot_script *cn_depot_add_script(struct cn_depot_state *state, const char *name,
+                                            int64_t now_ms);
+void cn_depot_remove_script(struct cn_depot_state *state, const char *name);
+const struct cn_depot_version *cn_depot_find_version(const struct cn_depot_script *script,
+                                                     const char *id);
+/* Adds a version; its texts are copied, its number is given. */
+struct cn_depot_version *cn_depot_add_version(struct cn_depot_script *script,
+                                              const struct cn_depot_version *version);
+/* Makes a version of the script the one that serves. */
+void cn_depot_deploy_version(struct cn_depot_script *script, const char *version,
+                             const char *source, const char *author, const char *message,
+                             int64_t now_ms);
+const struct cn_depot_resource *cn_depot_resource(const struct cn_depot_state *state,
+                                                  const char *kind, const char *id,
+                                                  const char *name);
+void cn_depot_add_resource(struct cn_depot_state *state, const char *kind, const char *id,
+                           const char *name, int64_t now_ms);
+void cn_depot_remove_resource(struct cn_depot_state *state, const char *kind, const char *id);
+void cn_depot_texts_add(struct cn_depot_texts *texts, const char *text);
+void cn_depot_texts_clear(struct cn_depot_texts *texts);
+
+/* A new UUID of version 4; and 32 digits. */
+void cn_depot_uuid(char text[CN_DEPOT_ID_SIZE]);
+void cn_depot_digits(char text[33]);
+/* "2026-11-15T06:00:00.000000Z" as a JSON string. */
+void cn_depot_append_time(struct cn_buf *json, int64_t time_ms);
+
+/* --- the depot ------------------------------------------------------------------------------- */
+
+/* Opens it, removing garbage (D6); `domain` is that of the server (borrowed), or NULL. */
+int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain,
+                  struct cn_depot **depot, struct cn_err *err);
+void cn_depot_close(struct cn_depot *depot); /* NULL is fine */
+
+/* The state as it is; a reference of the caller's. */
+struct cn_depot_state *cn_depot_take(struct cn_depot *depot);
+/* What the next deployment is made of: the state that is being changed to, or the current one. */
+struct cn_depot_state *cn_depot_take_next(struct cn_depot *depot);
+/* Makes durable what the last one who took the next state has started (D3). On a lane. */
+int cn_depot_commit(struct cn_depot *depot, struct cn_err *err);
+
+/* Takes that back: something that belongs to it could not be made durable. */
+void cn_depot_revert(struct cn_depot *depot);
+
+/* Begins a change: the caller gets a state to alter and is alone until cn_depot_change_end().
+ * Negative: a bound was reached. */
+struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot);
+/* Ends it: with `deploy` by a deployment that must succeed; without, the state is replaced as it
+ * is, which must not change what serves. The state is the depot's from here on. */
+int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
+                        int (*deploy)(void *data, struct cn_err *err), void *data,
+                        struct cn_err *err);
+/* No change begins while it is on; by one thread. */
+void cn_depot_pause(struct cn_depot *depot, bool on);
+/* Nothing is changed. */
+void cn_depot_change_drop(struct cn_depot *depot, struct cn_depot_state *state);
+
+/* --- versions ----------------------------------------------------------------------------------
+ */
+
+/* A relative path of ordinary segments that stays inside its folder (D5). */
+bool cn_depot_path_is_good(const char *path, size_t size);
+/* Writes a file below code/ID/FOLDER/, with the folders on the way. Within a change, whose end
+ * makes it durable before the state (D1). */
+int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *folder,
+                      const char *path, const void *bytes, size_t size, struct cn_err *err);
+/* The same with a file of assets that the worker has sent under the hash. */
+int cn_depot_link_asset(struct cn_depot *depot, const char *code, const char *worker,
+                        const char *path, const char *hash, struct cn_err *err);
+/* Writes the version's file; likewise. */
+int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *json,
+                         struct cn_err *err);
+/* The version's file; NULL with an error. The caller frees it. */
+struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err);
+/* Removes the files of a version that no state names. */
+void cn_depot_remove_version(struct cn_depot *depot, const char *id);
+
+/* Assets of a worker, by hash (32 digits). */
+bool cn_depot_has_asset(struct cn_depot *depot, const char *worker, const char *hash);
+int cn_depot_put_asset(struct cn_depot *depot, const char *worker, const char *hash,
+                       const void *bytes, size_t size, struct cn_err *err);
+
+/* D4: base64 of nonce, text and tag. */
+void cn_depot_seal(struct cn_depot *depot, const char *worker, const char *name, const char *text,
+                   size_t size, struct cn_buf *sealed);
+/* The text; false: it is not what was sealed, or not with this key. */
+bool cn_depot_unseal(struct cn_depot *depot, const char *worker, const char *name,
+                     const char *sealed, size_t size, struct cn_buf *text);
+
+/* The configuration of the worker in this version, as the text of a wrangler.json with its secrets
+ * in the clear: never on disk. (depot_config.c) */
+int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script,
+                    const char *version, struct cn_buf *json, struct cn_err *err);
+/* The folder of the version's code, absolute. Owned. */
+char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
+                           const char *version);
+const char *cn_depot_domain(const struct cn_depot *depot);
+
+#endif

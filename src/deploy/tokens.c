@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "deploy/tokens.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/disk.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "deploy/depot.h"
+#include "text/hex.h"
+
+#define FILE_NAME "tokens.json"
+#define FILE_SIZE_MAX (4u << 20)
+#define PREFIX "cairn_"
+#define HASH_SIZE 32
+
+struct entry {
+    char id[33], name[CN_TOKEN_NAME_MAX + 1];
+    unsigned scopes;
+    int64_t created_ms;
+    uint8_t hash[HASH_SIZE];
+};
+
+struct cn_tokens {
+    struct cn_disk *disk;
+    pthread_mutex_t lock;  /* guards what follows */
+    struct entry *entries; /* owned */
+    size_t count;
+};
+
+static const struct {
+    const char *name;
+    unsigned scope;
+} scopes_known[] = {{"read", CN_SCOPE_READ}, {"deploy", CN_SCOPE_DEPLOY}, {"data", CN_SCOPE_DATA}};
+
+static void hash_token(const char *token, size_t size, uint8_t hash[HASH_SIZE])
+{
+    unsigned count = 0;
+    int good = EVP_Digest(token, size, hash, &count, EVP_sha256(), NULL);
+    CN_ASSERT(good == 1 && count == HASH_SIZE);
+}
+
+int cn_tokens_scopes(const char *text, struct cn_err *err)
+{
+    int scopes = 0;
+    while (*text) {
+        size_t size = strcspn(text, ",");
+        unsigned found = 0;
+        for (size_t i = 0; i < CN_ARRAY_COUNT(scopes_known); i++) {
+            if (strlen(scopes_known[i].name) == size &&
+                memcmp(scopes_known[i].name, text, size) == 0)
+                found = scopes_known[i].scope;
+        }
+        if (!found)
+            return cn_err_set(err, CN_EINVALID, "a scope is read, deploy or data, not \"%.*s\"",
+                              (int)(size < 40 ? size : 40), text);
+        scopes |= (int)found;
+        text += size + (text[size] == ',');
+    }
+    return scopes ? scopes : cn_err_set(err, CN_EINVALID, "a token needs a scope");
+}
+
+static void append_scopes(struct cn_buf *json, unsigned scopes)
+{
+    bool first = true;
+    cn_buf_append_byte(json, '[');
+    for (size_t i = 0; i < CN_ARRAY_COUNT(scopes_known); i++) {
+        if (!(scopes & scopes_known[i].scope))
+            continue;
+        cn_buf_printf(json, "%s\"%s\"", first ? "" : ",", scopes_known[i].name);
+        first = false;
+    }
+    cn_buf_append_byte(json, ']');
+}
+
+/* --- the file ----------------------------------------------------------------------------------
+ */
+
+/* What is checked: everything behind the checksum's own line. */
+static int save(struct cn_tokens *tokens, struct cn_err *err)
+{
+    struct cn_buf list = {0}, file = {0};
+    for (size_t i = 0; i < tokens->count; i++) {
+        const struct entry *entry = &tokens->entries[i];
+        cn_buf_printf(&list, "%s\n{\"id\":\"%s\",\"name\":", i ? "," : "", entry->id);
+        cn_buf_append_json(&list, entry->name, strlen(entry->name));
+        cn_buf_printf(&list, ",\"scopes\":%u,\"created\":%" PRId64 ",\"sha256\":\"", entry->scopes,
+                      entry->created_ms);
+        cn_hex_append(&list, entry->hash, HASH_SIZE);
+        cn_buf_append_str(&list, "\"}");
+    }
+    cn_buf_append_str(&list, "]}\n");
+    cn_buf_printf(&file, "{\"crc32c\":\"%08x\",\"tokens\":[", cn_crc32c(0, list.data, list.size));
+    cn_buf_append(&file, list.data, list.size);
+    int rc = cn_disk_replace(tokens->disk, FILE_NAME, file.data, file.size);
+    cn_buf_fini(&list);
+    cn_buf_fini(&file);
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write " FILE_NAME) : 0;
+}
+
+static bool read_entry(const struct cn_json *item, struct entry *entry)
+{
+    const char *id = cn_json_text(item, "id"), *name = cn_json_text(item, "name");
+    const char *hash = cn_json_text(item, "sha256");
+    if (!id || strlen(id) != 32 || !name || strlen(name) > CN_TOKEN_NAME_MAX || !hash ||
+        strlen(hash) != (size_t)2 * HASH_SIZE || !cn_hex_decode(hash, HASH_SIZE, entry->hash))
+        return false;
+    snprintf(entry->id, sizeof(entry->id), "%s", id);
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    entry->scopes = (unsigned)cn_json_int(item, "scopes") & CN_SCOPE_TOKENS;
+    entry->created_ms = cn_json_int(item, "created");
+    return true;
+}
+
+static int parse(struct cn_tokens *tokens, const struct cn_buf *text, struct cn_err *err)
+{
+    static const char mark[] = "\"tokens\":[";
+    struct cn_json *root = cn_json_parse((const char *)text->data, text->size, NULL);
+    const char *crc = cn_json_text(root, "crc32c");
+    const uint8_t *list = memmem(text->data, text->size, mark, sizeof(mark) - 1);
+    char want[9] = "";
+    if (list) {
+        list += sizeof(mark) - 1;
+        snprintf(want, sizeof(want), "%08x",
+                 cn_crc32c(0, list, text->size - (size_t)(list - text->data)));
+    }
+    bool good = crc && strcmp(crc, want) == 0;
+    const struct cn_json *items = cn_json_find(root, "tokens");
+    for (const struct cn_json *item = items ? items->first : NULL; item && good;
+         item = item->next) {
+        tokens->entries =
+            cn_realloc(tokens->entries, (tokens->count + 1) * sizeof(*tokens->entries));
+        good = tokens->count < CN_TOKENS_MAX && read_entry(item, &tokens->entries[tokens->count]);
+        tokens->count += good;
+    }
+    cn_json_free(root);
+    return good ? 0
+                : cn_err_set(err, CN_ECORRUPT,
+                             FILE_NAME " is damaged: remove it, and make new tokens"); /* T3 */
+}
+
+int cn_tokens_open(struct cn_disk *disk, struct cn_tokens **out, struct cn_err *err)
+{
+    struct cn_tokens *tokens = CN_NEW(struct cn_tokens);
+    struct cn_disk_file *file;
+    struct cn_buf text = {0};
+    tokens->disk = disk;
+    pthread_mutex_init(&tokens->lock, NULL);
+    int rc = cn_disk_open(disk, FILE_NAME, CN_DISK_READONLY, &file);
+    if (rc == 0) {
+        int64_t size = cn_disk_size(file);
+        cn_buf_reserve(&text, FILE_SIZE_MAX);
+        int64_t count =
+            size > FILE_SIZE_MAX ? -EFBIG : cn_disk_read(file, text.data, (size_t)size, 0);
+        cn_disk_close(file);
+        text.size = count > 0 ? (size_t)count : 0;
+        rc = count < 0 ? cn_err_errno(err, (int)-count, "cannot read " FILE_NAME)
+                       : parse(tokens, &text, err);
+    } else if (rc == -ENOENT) {
+        rc = 0;
+    } else {
+        cn_err_errno(err, -rc, "cannot read " FILE_NAME);
+    }
+    cn_buf_fini(&text);
+    if (rc < 0) {
+        cn_tokens_close(tokens);
+        return rc;
+    }
+    *out = tokens;
+    return 0;
+}
+
+void cn_tokens_close(struct cn_tokens *tokens)
+{
+    if (!tokens)
+        return;
+    pthread_mutex_destroy(&tokens->lock);
+    cn_free(tokens->entries);
+    cn_free(tokens);
+}
+
+/* --- tokens ------------------------------------------------------------------------------------
+ */
+
+static bool name_is_good(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 0 && size <= CN_TOKEN_NAME_MAX &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@ ") ==
+               size;
+}
+
+/* With the lock held: the index, or -1. */
+static int find(const struct cn_tokens *tokens, const char *id_or_name)
+{
+    for (size_t i = 0; i < tokens->count; i++) {
+        if (strcmp(tokens->entries[i].id, id_or_name) == 0 ||
+            strcmp(tokens->entries[i].name, id_or_name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static int add(struct cn_tokens *tokens, const struct entry *entry, struct cn_err *err)
+{
+    if (tokens->count == CN_TOKENS_MAX)
+        return cn_err_set(err, CN_ELIMIT, "there are %d tokens; revoke one", CN_TOKENS_MAX);
+    if (find(tokens, entry->name) >= 0)
+        return cn_err_set(err, CN_EEXISTS, "there is a token named %s", entry->name);
+    tokens->entries = cn_realloc(tokens->entries, (tokens->count + 1) * sizeof(*tokens->entries));
+    tokens->entries[tokens->count++] = *entry;
+    int rc = save(tokens, err);
+    if (rc < 0)
+        tokens->count--;
+    return rc;
+}
+
+int cn_tokens_create(struct cn_tokens *tokens, const char *name, unsigned scopes, int64_t now_ms,
+                     char token[CN_TOKEN_SIZE], char id[33], struct cn_err *err)
+{
+    struct entry entry = {.scopes = scopes, .created_ms = now_ms};
+    uint8_t random[20];
+    CN_ASSERT(scopes && !(scopes & ~(unsigned)CN_SCOPE_TOKENS));
+    if (!name_is_good(name))
+        return cn_err_set(err, CN_EINVALID,
+                          "a token's name has 1 to %d letters, digits, spaces or -_.@",
+                          CN_TOKEN_NAME_MAX);
+    snprintf(entry.name, sizeof(entry.name), "%s", name);
+    cn_depot_digits(entry.id);
+    cn_rand_secure(random, sizeof(random));
+    int prefix = snprintf(token, CN_TOKEN_SIZE, PREFIX);
+    cn_hex_encode(random, sizeof(random), token + prefix);
+    token[CN_TOKEN_SIZE - 1] = 0;
+    OPENSSL_cleanse(random, sizeof(random));
+    hash_token(token, CN_TOKEN_SIZE - 1, entry.hash); /* T1 */
+    pthread_mutex_lock(&tokens->lock);
+    int rc = add(tokens, &entry, err);
+    pthread_mutex_unlock(&tokens->lock);
+    snprintf(id, 33, "%s", entry.id);
+    return rc;
+}
+
+int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn_err *err)
+{
+    pthread_mutex_lock(&tokens->lock);
+    int rc, at = find(tokens, id_or_name);
+    if (at < 0) {
+        rc = cn_err_set(err, CN_ENOTFOUND, "there is no token %.64s", id_or_name);
+    } else {
+        /* T2: it is refused even if the disk fails. */
+        memmove(tokens->entries + at, tokens->entries + at + 1,
+                (--tokens->count - (size_t)at) * sizeof(*tokens->entries));
+        rc = save(tokens, err);
+    }
+    pthread_mutex_unlock(&tokens->lock);
+    return rc;
+}
+
+void cn_tokens_list(struct cn_tokens *tokens, struct cn_buf *json)
+{
+    pthread_mutex_lock(&tokens->lock);
+    cn_buf_append_byte(json, '[');
+    for (size_t i = 0; i < tokens->count; i++) {
+        const struct entry *entry = &tokens->entries[i];
+        cn_buf_printf(json, "%s{\"id\":\"%s\",\"name\":", i ? "," : "", entry->id);
+        cn_buf_append_json(json, entry->name, strlen(entry->name));
+        cn_buf_append_str(json, ",\"scopes\":");
+        append_scopes(json, entry->scopes);
+        cn_buf_printf(json, ",\"created\":%" PRId64 "}", entry->created_ms);
+    }
+    cn_buf_append_byte(json, ']');
+    pthread_mutex_unlock(&tokens->lock);
+}
+
+unsigned cn_tokens_check(struct cn_tokens *tokens, const char *token, size_t size, char id[33],
+                         char name[CN_TOKEN_NAME_MAX + 1])
+{
+    uint8_t hash[HASH_SIZE];
+    unsigned scopes = 0;
+    if (size != CN_TOKEN_SIZE - 1)
+        return 0;
+    hash_token(token, size, hash);
+    pthread_mutex_lock(&tokens->lock);
+    for (size_t i = 0; i < tokens->count; i++) {
+        const struct entry *entry = &tokens->entries[i];
+        if (CRYPTO_memcmp(entry->hash, hash, HASH_SIZE) != 0)
+            continue;
+        scopes = entry->scopes;
+        snprintf(id, 33, "%s", entry->id);
+        snprintf(name, CN_TOKEN_NAME_MAX + 1, "%s", entry->name);
+    }
+    pthread_mutex_unlock(&tokens->lock);
+    return scopes;
+}

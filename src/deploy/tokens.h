@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/tokens.h - who may deploy: tokens with scopes, in DATA/tokens.json.
+ *
+ *   T1  Only the SHA-256 of a token is kept: whoever reads the file cannot use it. A token has 160
+ *       random bits, so that nothing slower than a hash is needed.
+ *   T2  A token that was revoked is refused from the answer to the revocation on.
+ *   T3  The file is replaced as a whole and sealed with a checksum; one that is damaged stops the
+ *       server rather than let anybody in or everybody out.
+ *
+ * Threads:   any (a lock inside).
+ * Ownership: the owner's. */
+#ifndef CN_DEPLOY_TOKENS_H
+#define CN_DEPLOY_TOKENS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/guard.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+struct cn_disk;
+struct cn_tokens;
+
+#define CN_TOKENS_MAX 1000
+#define CN_TOKEN_NAME_MAX 64
+#define CN_TOKEN_SIZE 47 /* "cairn_" and 40 digits, and a NUL */
+
+int cn_tokens_open(struct cn_disk *disk, struct cn_tokens **tokens, struct cn_err *err);
+void cn_tokens_close(struct cn_tokens *tokens); /* NULL is fine */
+
+/* "read,deploy": the scopes (admin/guard.h), or CN_EINVALID. */
+int cn_tokens_scopes(const char *text, struct cn_err *err);
+/* Makes one; `token` gets its text, which nobody can have again, `id` what it is revoked by. */
+int cn_tokens_create(struct cn_tokens *tokens, const char *name, unsigned scopes, int64_t now_ms,
+                     char token[CN_TOKEN_SIZE], char id[33], struct cn_err *err);
+int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn_err *err);
+/* [{"id","name","scopes":[...],"created"},...] */
+void cn_tokens_list(struct cn_tokens *tokens, struct cn_buf *json);
+/* The scopes of a token, 0 if it is none; its id and name go to `id` and `name`. */
+unsigned cn_tokens_check(struct cn_tokens *tokens, const char *token, size_t size, char id[33],
+                         char name[CN_TOKEN_NAME_MAX + 1]);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "deploy/v4.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "deploy/tokens.h"
+
+#define ACCOUNT_NAME "cairn"
+
+void cn_v4_init(struct cn_v4 *v4)
+{
+    *v4 = (struct cn_v4){.no_depot = "this server takes no deployments"};
+    pthread_mutex_init(&v4->lock, NULL);
+}
+
+void cn_v4_fini(struct cn_v4 *v4)
+{
+    for (size_t i = 0; i < CN_V4_SESSION_MAX; i++)
+        cn_free(v4->sessions[i].manifest);
+    pthread_mutex_destroy(&v4->lock);
+}
+
+struct cn_v4 *cn_v4_of(const struct cn_control_call *call)
+{
+    return call->control->more_data;
+}
+
+int64_t cn_v4_now(void)
+{
+    return cn_clock_wall_ms(cn_clock_system());
+}
+
+int cn_v4_fail(struct cn_control_call *call, struct cn_err *err, int rc, int code,
+               const char *format, ...)
+{
+    char text[CN_ERR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    call->platform_code = code;
+    return cn_err_set(err, rc, "%s", text);
+}
+
+void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text)
+{
+    cn_buf_printf(json, "%s\"%s\":", json->data[json->size - 1] == '{' ? "" : ",", name);
+    cn_buf_append_json(json, text, strlen(text));
+}
+
+bool cn_v4_name_is_good(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 0 && size < 64 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == size && name[0] != '-' &&
+           name[0] != '_';
+}
+
+struct cn_depot_script *cn_v4_script(struct cn_control_call *call,
+                                     const struct cn_depot_state *state, size_t index,
+                                     struct cn_err *err)
+{
+    struct cn_depot_script *script = cn_depot_find(state, call->path[index]);
+    if (!script)
+        cn_v4_fail(call, err, CN_ENOTFOUND, 10007, "This Worker does not exist on this server.");
+    return script;
+}
+
+int cn_v4_deploy(struct cn_control_call *call, struct cn_depot_state *state, struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    CN_ASSERT(control->deploy);
+    return cn_depot_change_end(cn_v4_of(call)->depot, state, control->deploy, control->deploy_data,
+                               err);
+}
+
+/* --- who may ------------------------------------------------------------------------------------
+ */
+
+int cn_v4_check(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    bool analytics = call->path_count > 4 && strcmp(call->path[4], "analytics_engine") == 0;
+    if (analytics)
+        return 0; /* one set of data points, whatever the account is called */
+    if (!v4->depot || !call->control->deploy)
+        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 10013, "%s", v4->no_depot);
+    if (call->path_count < 4 || strcmp(call->path[2], "accounts") != 0)
+        return 0;
+    struct cn_depot_state *state = cn_depot_take(v4->depot);
+    bool own = strcmp(call->path[3], state->account) == 0;
+    cn_depot_state_unref(state);
+    return own ? 0
+               : cn_v4_fail(call, err, CN_EDENIED, 9109,
+                            "the account %.40s is not that of this server", call->path[3]); /* W1 */
+}
+
+void cn_v4_pause(void *data, bool on)
+{
+    struct cn_v4 *v4 = data;
+    if (v4->depot)
+        cn_depot_pause(v4->depot, on);
+}
+
+static bool is_session(struct cn_v4 *v4, const char *token, size_t size)
+{
+    bool found = false;
+    pthread_mutex_lock(&v4->lock);
+    for (size_t i = 0; i < CN_V4_SESSION_MAX && !found; i++) {
+        const struct cn_v4_session *session = &v4->sessions[i];
+        found = session->token[0] && session->until_ms > cn_v4_now() &&
+                cn_guard_equal(session->token, token, size);
+    }
+    pthread_mutex_unlock(&v4->lock);
+    return found;
+}
+
+void cn_v4_find_token(void *data, const char *token, size_t size, struct cn_guard_who *who)
+{
+    struct cn_v4 *v4 = data;
+    if (!v4)
+        return;
+    if (v4->tokens)
+        who->scopes = cn_tokens_check(v4->tokens, token, size, who->id, who->name);
+    /* What wrangler takes for a JWT ends in the session's token (v4_assets.c). */
+    const char *dot = memrchr(token, '.', size);
+    size_t rest = dot ? size - (size_t)(dot + 1 - token) : 0;
+    if (!who->scopes && rest && is_session(v4, dot + 1, rest)) {
+        who->scopes = CN_SCOPE_UPLOAD;
+        snprintf(who->name, sizeof(who->name), "upload");
+        snprintf(who->id, sizeof(who->id), "%.*s", (int)(rest < 32 ? rest : 32), dot + 1);
+    }
+}
+
+/* --- who am I ------------------------------------------------------------------------------------
+ */
+
+static int verify_token(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    cn_v4_put_text(&json, "id", call->who.id[0] ? call->who.id : "admin");
+    cn_v4_put_text(&json, "status", "active");
+    cn_buf_append_byte(&json, '}');
+    return cn_control_result(call, &json);
+}
+
+static int get_user(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    cn_v4_put_text(&json, "id", call->who.id[0] ? call->who.id : "admin");
+    cn_v4_put_text(&json, "email", call->who.name);
+    cn_buf_append_byte(&json, '}');
+    return cn_control_result(call, &json);
+}
+
+static void append_account(struct cn_control_call *call, struct cn_buf *json)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "id", state->account);
+    cn_v4_put_text(json, "name", ACCOUNT_NAME);
+    cn_v4_put_text(json, "type", "standard");
+    cn_buf_append_byte(json, '}');
+    cn_depot_state_unref(state);
+}
+
+static int list_accounts(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '[');
+    append_account(call, &json);
+    cn_buf_append_byte(&json, ']');
+    return cn_control_result(call, &json);
+}
+
+static int get_account(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_buf json = {0};
+    append_account(call, &json);
+    return cn_control_result(call, &json);
+}
+
+static int list_memberships(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_buf json = {0};
+    cn_buf_append_str(&json, "[{\"id\":\"operator\",\"status\":\"accepted\",\"roles\":[],"
+                             "\"account\":");
+    append_account(call, &json);
+    cn_buf_append_str(&json, "}]");
+    return cn_control_result(call, &json);
+}
+
+/* --- calls within -------------------------------------------------------------------------------
+ */
+
+struct inner {
+    struct cn_control_call call; /* first */
+    struct cn_control_call *outer;
+    const struct cn_buf *body;
+    size_t at;
+    struct cn_buf *out;
+};
+
+static int64_t read_inner(struct cn_control_call *call, void *bytes, size_t size)
+{
+    struct inner *inner = (struct inner *)call;
+    if (!inner->body)
+        return inner->outer->read ? inner->outer->read(inner->outer, bytes, size) : 0;
+    size_t left = inner->body->size - inner->at, count = size < left ? size : left;
+    if (count)
+        memcpy(bytes, inner->body->data + inner->at, count);
+    inner->at += count;
+    return (int64_t)count;
+}
+
+static int write_inner(struct cn_control_call *call, const void *bytes, size_t size)
+{
+    struct inner *inner = (struct inner *)call;
+    struct cn_control_call *outer = inner->outer;
+    if (inner->out) {
+        cn_buf_append(inner->out, bytes, size);
+        return 0;
+    }
+    outer->status = call->status;
+    outer->type = call->type;
+    outer->length = call->length;
+    if (call->fields.size) {
+        cn_buf_append(&outer->fields, call->fields.data, call->fields.size);
+        cn_buf_clear(&call->fields);
+    }
+    return outer->write(outer, bytes, size);
+}
+
+static bool cancelled_inner(struct cn_control_call *call)
+{
+    struct inner *inner = (struct inner *)call;
+    return inner->outer->cancelled && inner->outer->cancelled(inner->outer);
+}
+
+int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
+                  const struct cn_buf *body, struct cn_buf *out)
+{
+    struct inner inner = {
+        .call = {.control = call->control,
+                 .method = method,
+                 .target = target,
+                 .content_type = body ? "application/json" : call->content_type,
+                 .body_size = body ? (int64_t)body->size : call->body_size,
+                 .read = read_inner,
+                 .write = write_inner,
+                 .cancelled = cancelled_inner},
+        .outer = call,
+        .body = body,
+        .out = out,
+    };
+    cn_guard_operator(&inner.call.who); /* W2 was checked with the route */
+    cn_control_run(&inner.call);
+    if (!out && call->status != inner.call.status)
+        call->status = inner.call.status; /* an answer without a body */
+    cn_buf_fini(&inner.call.fields);
+    return inner.call.status;
+}
+
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+#define RAW CN_ROUTE_RAW
+#define FOR(scopes) CN_ROUTE_FOR(scopes)
+#define READ CN_SCOPE_READ
+#define DEPLOY CN_SCOPE_DEPLOY
+#define DATA CN_SCOPE_DATA
+#define ANYONE (CN_SCOPE_TOKENS)
+#define V4(...)                     \
+    {                               \
+        "client", "v4", __VA_ARGS__ \
+    }
+#define ACCOUNT(...) V4("accounts", "*", __VA_ARGS__)
+#define SCRIPT(...) ACCOUNT("workers", "scripts", "*", __VA_ARGS__)
+
+const struct cn_control_route cn_v4_routes[] = {
+    {"GET", {"api", "tokens"}, cn_v4_api_tokens, 0},
+    {"POST", {"api", "tokens"}, cn_v4_api_tokens, 0},
+    {"DELETE", {"api", "tokens", "*"}, cn_v4_api_tokens, 0},
+
+    {"GET", V4("user", "tokens", "verify"), verify_token, FOR(ANYONE)},
+    {"GET", V4("user"), get_user, FOR(ANYONE)},
+    {"GET", V4("accounts"), list_accounts, FOR(ANYONE)},
+    {"GET", V4("accounts", "*"), get_account, FOR(ANYONE)},
+    {"GET", V4("memberships"), list_memberships, FOR(ANYONE)},
+
+    {"GET", ACCOUNT("workers", "services", "*"), cn_v4_get_service, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "services", "*", "environments", "*"), cn_v4_get_service,
+     FOR(READ | DEPLOY)},
+    {"DELETE", ACCOUNT("workers", "services", "*"), cn_v4_delete_script, FOR(DEPLOY)},
+    {"GET", ACCOUNT("workers", "scripts"), cn_v4_list_scripts, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "scripts", "*"), cn_v4_get_service, FOR(READ | DEPLOY)},
+    {"PUT", ACCOUNT("workers", "scripts", "*"), cn_v4_put_script, RAW | FOR(DEPLOY)},
+    {"DELETE", ACCOUNT("workers", "scripts", "*"), cn_v4_delete_script, FOR(DEPLOY)},
+    {"GET", SCRIPT("settings"), cn_v4_settings, FOR(READ | DEPLOY)},
+    {"GET", SCRIPT("script-settings"), cn_v4_settings, FOR(READ | DEPLOY)},
+    {"PATCH", SCRIPT("script-settings"), cn_v4_patch_settings, FOR(DEPLOY)},
+    {"GET", SCRIPT("subdomain"), cn_v4_script_subdomain, FOR(READ | DEPLOY)},
+    {"POST", SCRIPT("subdomain"), cn_v4_script_subdomain, FOR(DEPLOY)},
+    {"GET", ACCOUNT("workers", "subdomain"), cn_v4_subdomain, FOR(READ | DEPLOY)},
+    {"GET", SCRIPT("schedules"), cn_v4_schedules, FOR(READ | DEPLOY)},
+    {"PUT", SCRIPT("schedules"), cn_v4_schedules, FOR(DEPLOY)},
+    {"PUT", SCRIPT("routes"), cn_v4_routes_put, FOR(DEPLOY)},
+    {"POST", SCRIPT("domains", "changeset"), cn_v4_domains_changeset, FOR(DEPLOY)},
+    {"PUT", SCRIPT("domains", "records"), cn_v4_domains_put, FOR(DEPLOY)},
+    {"GET", SCRIPT("references"), cn_v4_references, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "tails", "by-consumer", "*"), cn_v4_empty_list, FOR(READ | DEPLOY)},
+    {"GET", SCRIPT("secrets"), cn_v4_secrets, FOR(READ | DEPLOY)},
+    {"PUT", SCRIPT("secrets"), cn_v4_secrets, FOR(DEPLOY)},
+    {"PATCH", SCRIPT("secrets-bulk"), cn_v4_secrets, FOR(DEPLOY)},
+    {"DELETE", SCRIPT("secrets", "*"), cn_v4_secrets, FOR(DEPLOY)},
+    {"GET", SCRIPT("versions"), cn_v4_list_versions, FOR(READ | DEPLOY)},
+    {"POST", SCRIPT("versions"), cn_v4_post_version, RAW | FOR(DEPLOY)},
+    {"GET", SCRIPT("versions", "*"), cn_v4_get_version, FOR(READ | DEPLOY)},
+    {"GET", SCRIPT("deployments"), cn_v4_list_deployments, FOR(READ | DEPLOY)},
+    {"GET", SCRIPT("deployments", "*"), cn_v4_get_deployment, FOR(READ | DEPLOY)},
+    {"POST", SCRIPT("deployments"), cn_v4_make_deployment, FOR(DEPLOY)},
+    {"POST", SCRIPT("assets-upload-session"), cn_v4_assets_session, FOR(DEPLOY)},
+    {"POST", ACCOUNT("workers", "assets", "upload"), cn_v4_assets_upload,
+     RAW | FOR(CN_SCOPE_UPLOAD)},
+    {0},
+};

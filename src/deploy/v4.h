@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/v4.h - the part of the platform's API (version 4) that wrangler uses, on the admin
+ * listener under /client/v4.
+ *
+ *   W1  A request is for the account of this server and no other.
+ *   W2  A route names the scope that its caller needs: read to look, deploy to change what is
+ *       served, data to write data. The upload of assets has a token of its own, which is good for
+ *       the files of one session.
+ *   W3  What is asked for and not built is refused with a sentence; an unknown path is a 404 of the
+ *       platform's form.
+ *   W4  Every change is told in the log with the name of the token.
+ *
+ * Threads:   each call on its own; what they share has locks.
+ * Ownership: the owner's memory. */
+#ifndef CN_DEPLOY_V4_H
+#define CN_DEPLOY_V4_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/handler.h"
+#include "deploy/depot.h"
+
+struct cn_tokens;
+
+#define CN_V4_UPLOAD_MAX (64u << 20) /* bytes of a script with its modules */
+#define CN_V4_MODULE_MAX 1000        /* modules of a script */
+#define CN_V4_BINDING_MAX 500        /* bindings of a script */
+#define CN_V4_SESSION_MAX 64         /* uploads of assets at once */
+#define CN_V4_SESSION_MS (60 * 60 * 1000)
+#define CN_V4_ASSET_MAX 4000 /* files of assets of a version */
+#define CN_V4_ASSET_SIZE_MAX (25u << 20)
+
+/* An upload of assets. */
+struct cn_v4_session {
+    char token[65];  /* empty: not in use */
+    char worker[64]; /* its name */
+    int64_t until_ms;
+    char *manifest; /* owned: {"/path":{"hash","size"}}, as sent */
+};
+
+struct cn_v4 {
+    struct cn_depot *depot; /* NULL: nothing can be deployed here */
+    struct cn_tokens *tokens;
+    const char *no_depot; /* why; static */
+    /* Checks and builds a version that is on disk. */
+    int (*build)(void *data, const struct cn_depot_script *script, const char *version,
+                 struct cn_err *err);
+    void *build_data;
+    pthread_mutex_t lock; /* guards the sessions */
+    struct cn_v4_session sessions[CN_V4_SESSION_MAX];
+};
+
+void cn_v4_init(struct cn_v4 *v4);
+void cn_v4_fini(struct cn_v4 *v4);
+
+/* For struct cn_control, with the struct cn_v4 as more_data. */
+extern const struct cn_control_route cn_v4_routes[];
+int cn_v4_check(struct cn_control_call *call, struct cn_err *err);
+void cn_v4_pause(void *v4, bool on);
+/* For struct cn_admin_options.find_token. */
+void cn_v4_find_token(void *v4, const char *token, size_t size, struct cn_guard_who *who);
+
+/* --- shared by its files -----------------------------------------------------------------------
+ */
+
+struct cn_v4 *cn_v4_of(const struct cn_control_call *call);
+int64_t cn_v4_now(void);
+/* Fails with a code of the platform. */
+int cn_v4_fail(struct cn_control_call *call, struct cn_err *err, int rc, int code,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The script that path[index] names, in a state of the caller's; NULL with an error. */
+struct cn_depot_script *cn_v4_script(struct cn_control_call *call,
+                                     const struct cn_depot_state *state, size_t index,
+                                     struct cn_err *err);
+/* Whether a worker may have this name. */
+bool cn_v4_name_is_good(const char *name);
+/* Ends a change by deploying it. */
+int cn_v4_deploy(struct cn_control_call *call, struct cn_depot_state *state, struct cn_err *err);
+/* ,"NAME":"TEXT" */
+void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text);
+/* Runs another call of the control API with the rights of this one, which has been checked: `body`
+ * (NULL: the caller's own) goes in; what it answers goes to `out`, or, if that is NULL, out as it
+ * is. Returns its status. */
+int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
+                  const struct cn_buf *body, struct cn_buf *out);
+
+/* Handlers: one file each. v4_scripts.c: */
+int cn_v4_get_service(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_list_scripts(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_settings(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_patch_settings(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_subdomain(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_schedules(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_routes_put(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_domains_changeset(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_references(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_empty_list(struct cn_control_call *call, struct cn_err *err);
+/* v4_versions.c: */
+int cn_v4_list_versions(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_list_deployments(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_get_deployment(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err);
+/* The version as the platform shows it. */
+void cn_v4_append_version(struct cn_buf *json, const struct cn_depot_version *version,
+                          const struct cn_json *file);
+/* ,"bindings":[...] of a version's file as they are shown: a secret without its text. */
+void cn_v4_append_bindings(struct cn_buf *json, const struct cn_json *file);
+/* v4_upload.c: */
+int cn_v4_put_script(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_post_version(struct cn_control_call *call, struct cn_err *err);
+/* v4_secrets.c: */
+int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err);
+/* v4_assets.c: */
+int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_assets_upload(struct cn_control_call *call, struct cn_err *err);
+/* The manifest of a finished session of the worker; NULL with an error. The caller frees it. */
+struct cn_json *cn_v4_assets_take(struct cn_v4 *v4, const char *token, const char *worker,
+                                  struct cn_err *err);
+/* Boundary of a multipart body, in `text`; false: it is none. */
+bool cn_v4_boundary(const char *content_type, char text[80]);
+
+/* v4_tokens.c: */
+int cn_v4_api_tokens(struct cn_control_call *call, struct cn_err *err);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/v4_secrets.c - secrets of a worker. Each change is a version with the code of the one
+ * before, and is deployed at once, as the platform does it.
+ *
+ *   S1  A secret goes in and never comes out but to the worker: lists have names. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "deploy/v4.h"
+
+#define SECRET_MAX (64u << 10)
+
+/* A secret that is asked for: NULL text deletes it. */
+struct wish {
+    const char *name;
+    const struct cn_json *text;
+};
+
+static int list_secrets(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct cn_depot_state *state = cn_depot_take(v4->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    struct cn_json *file = NULL;
+    struct cn_buf json = {0};
+    if (script && script->version_count)
+        file =
+            cn_depot_read_version(v4->depot, script->versions[script->version_count - 1].id, err);
+    if (file) {
+        const struct cn_json *list = cn_json_find(file, "bindings");
+        cn_buf_append_byte(&json, '[');
+        for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+            const char *type = cn_json_text(item, "type"), *name = cn_json_text(item, "name");
+            if (!type || !name || strcmp(type, "secret_text") != 0)
+                continue;
+            cn_buf_append_str(&json, json.size > 1 ? ",{" : "{");
+            cn_v4_put_text(&json, "name", name);
+            cn_v4_put_text(&json, "type", type);
+            cn_buf_append_byte(&json, '}');
+        }
+        cn_buf_append_byte(&json, ']');
+    }
+    cn_json_free(file);
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+static const struct wish *find_wish(const struct wish *wishes, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(wishes[i].name, name) == 0)
+            return &wishes[i];
+    }
+    return NULL;
+}
+
+static void append_sealed(struct cn_v4 *v4, const char *worker, const struct wish *wish,
+                          struct cn_buf *list)
+{
+    struct cn_buf sealed = {0};
+    cn_depot_seal(v4->depot, worker, wish->name, wish->text->text, wish->text->size, &sealed);
+    cn_buf_append_str(list, list->size ? ",{" : "{");
+    cn_v4_put_text(list, "type", "secret_text");
+    cn_v4_put_text(list, "name", wish->name);
+    cn_v4_put_text(list, "sealed", cn_buf_text(&sealed));
+    cn_buf_append_byte(list, '}');
+    cn_buf_fini(&sealed);
+}
+
+/* The bindings of the version before with the wishes in them. */
+static int make_bindings(struct cn_control_call *call, const struct cn_json *file,
+                         const struct wish *wishes, size_t count, struct cn_buf *list,
+                         struct cn_err *err)
+{
+    const struct cn_json *old = cn_json_find(file, "bindings");
+    size_t removed = 0, total = 0;
+    for (const struct cn_json *item = old ? old->first : NULL; item; item = item->next, total++) {
+        const char *name = cn_json_text(item, "name"), *type = cn_json_text(item, "type");
+        const struct wish *wish = name ? find_wish(wishes, count, name) : NULL;
+        if (wish && type && strcmp(type, "secret_text") != 0)
+            return cn_v4_fail(call, err, CN_EINVALID, 10053,
+                              "the binding %s is in use and is no secret", name);
+        if (wish) {
+            removed += !wish->text;
+            continue;
+        }
+        if (list->size)
+            cn_buf_append_byte(list, ',');
+        cn_json_write(list, item);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (wishes[i].text)
+            append_sealed(cn_v4_of(call), call->path[6], &wishes[i], list);
+        else if (count == 1 && !removed)
+            return cn_v4_fail(call, err, CN_ENOTFOUND, 10056, "there is no secret %s",
+                              wishes[i].name);
+    }
+    return total + count > CN_V4_BINDING_MAX
+               ? cn_v4_fail(call, err, CN_ELIMIT, 10021, "a script has at most %d bindings",
+                            CN_V4_BINDING_MAX)
+               : 0;
+}
+
+/* Writes the version file ID with these bindings and all else as it was. */
+static int write_version(struct cn_v4 *v4, const char *id, const struct cn_json *file,
+                         const struct cn_buf *bindings, struct cn_err *err)
+{
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    for (const struct cn_json *member = file->first; member; member = member->next) {
+        if (strcmp(member->name, "bindings") == 0 || strcmp(member->name, "crc32c") == 0 ||
+            strcmp(member->name, "annotations") == 0)
+            continue;
+        cn_buf_printf(&json, "%s\"%s\":", json.size > 1 ? "," : "", member->name);
+        cn_json_write(&json, member);
+    }
+    cn_buf_append_str(&json, json.size > 1 ? ",\"bindings\":[" : "\"bindings\":[");
+    cn_buf_append(&json, bindings->data, bindings->size);
+    cn_buf_append_str(&json, "]}\n");
+    int rc = cn_depot_put_version(v4->depot, id, &json, err);
+    cn_buf_fini(&json);
+    return rc;
+}
+
+static int make_version(struct cn_control_call *call, const struct cn_depot_script *script,
+                        const struct wish *wishes, size_t count, const char *id, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    const struct cn_depot_version *before = &script->versions[script->version_count - 1];
+    struct cn_json *file = cn_depot_read_version(v4->depot, before->id, err);
+    if (!file)
+        return err->code;
+    struct cn_buf list = {0};
+    int rc = make_bindings(call, file, wishes, count, &list, err);
+    if (rc == 0)
+        rc = write_version(v4, id, file, &list, err);
+    cn_buf_fini(&list);
+    cn_json_free(file);
+    return rc;
+}
+
+/* If the newest version does not serve, the secret goes to it and to no request: as it is on the
+ * platform with versions that were uploaded and not deployed, whoever changes secrets deploys. */
+static int change_secrets(struct cn_control_call *call, const struct wish *wishes, size_t count,
+                          struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    int rc = script ? 0 : err->code;
+    struct cn_depot_version version = {
+        .created_ms = cn_v4_now(), .source = "api", .author = call->who.name};
+    cn_depot_uuid(version.id);
+    if (rc == 0 && !script->version_count)
+        rc = cn_v4_fail(call, err, CN_ENOTFOUND, 10007, "the worker has no version yet");
+    if (rc == 0 && strcmp(script->versions[script->version_count - 1].id, script->serving) != 0)
+        rc = cn_v4_fail(call, err, CN_EEXISTS, 10215,
+                        "the newest version is not the one that serves; deploy it first, or use "
+                        "wrangler versions secret");
+    if (rc == 0) {
+        memcpy(version.code, script->versions[script->version_count - 1].code,
+               sizeof(version.code));
+        rc = make_version(call, script, wishes, count, version.id, err);
+    }
+    if (rc == 0) {
+        cn_depot_add_version(script, &version);
+        cn_depot_deploy_version(script, version.id, "api", call->who.name, NULL, cn_v4_now());
+        rc = cn_v4_deploy(call, state, err);
+    } else {
+        cn_depot_change_drop(v4->depot, state);
+    }
+    if (rc < 0)
+        cn_depot_remove_version(v4->depot, version.id);
+    else
+        cn_info("%s: secrets were changed by %s", call->path[6], call->who.name);
+    return rc;
+}
+
+static int check_wish(struct cn_control_call *call, const struct wish *wish, struct cn_err *err)
+{
+    if (!wish->name || !*wish->name || strlen(wish->name) > 200)
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a secret needs a name");
+    if (wish->text && (wish->text->kind != CN_JSON_STRING || wish->text->size > SECRET_MAX))
+        return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                          "the text of a secret has at most %u bytes", SECRET_MAX);
+    return 0;
+}
+
+static int put_secret(struct cn_control_call *call, struct cn_err *err)
+{
+    struct wish wish = {cn_json_text(call->json, "name"), cn_json_find(call->json, "text")};
+    const char *type = cn_json_text(call->json, "type");
+    if (!wish.text || (type && strcmp(type, "secret_text") != 0))
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a secret has a text");
+    int rc = check_wish(call, &wish, err);
+    if (rc == 0)
+        rc = change_secrets(call, &wish, 1, err);
+    if (rc < 0)
+        return rc;
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    cn_v4_put_text(&json, "name", wish.name);
+    cn_v4_put_text(&json, "type", "secret_text");
+    cn_buf_append_byte(&json, '}');
+    return cn_control_result(call, &json);
+}
+
+/* {"secrets": {NAME: {"type","name","text"} or null}}, or those members themselves. */
+static int put_secrets(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_json *all = cn_json_find(call->json, "secrets");
+    struct wish wishes[CN_V4_BINDING_MAX];
+    size_t count = 0;
+    int rc = 0;
+    all = all ? all : call->json;
+    for (const struct cn_json *item = all ? all->first : NULL; item && rc == 0; item = item->next) {
+        const struct cn_json *text = item->kind == CN_JSON_STRING ? item
+                                     : item->kind == CN_JSON_NULL ? NULL
+                                                                  : cn_json_find(item, "text");
+        const char *name = item->name ? item->name : cn_json_text(item, "name");
+        if (count == CN_V4_BINDING_MAX)
+            return cn_v4_fail(call, err, CN_ELIMIT, 10021, "there are too many secrets");
+        wishes[count] = (struct wish){name, text};
+        rc = check_wish(call, &wishes[count++], err);
+    }
+    if (rc == 0 && count)
+        rc = change_secrets(call, wishes, count, err);
+    return rc < 0 ? rc : list_secrets(call, err);
+}
+
+int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err)
+{
+    if (strcmp(call->method, "GET") == 0)
+        return list_secrets(call, err);
+    if (strcmp(call->method, "PATCH") == 0)
+        return put_secrets(call, err);
+    if (strcmp(call->method, "PUT") == 0)
+        return put_secret(call, err);
+    struct wish wish = {call->path[8], NULL};
+    int rc = check_wish(call, &wish, err);
+    if (rc == 0)
+        rc = change_secrets(call, &wish, 1, err);
+    if (rc < 0)
+        return rc;
+    struct cn_buf json = {0};
+    cn_buf_append_str(&json, "null");
+    return cn_control_result(call, &json);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/v4_versions.c - versions of a worker, and which one serves. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "deploy/v4.h"
+
+static void append_annotations(struct cn_buf *json, const char *message, const char *tag,
+                               const char *trigger)
+{
+    cn_buf_append_str(json, ",\"annotations\":{");
+    cn_v4_put_text(json, "workers/triggered_by", trigger);
+    if (message && *message)
+        cn_v4_put_text(json, "workers/message", message);
+    if (tag && *tag)
+        cn_v4_put_text(json, "workers/tag", tag);
+    cn_buf_append_byte(json, '}');
+}
+
+void cn_v4_append_bindings(struct cn_buf *json, const struct cn_json *file)
+{
+    const struct cn_json *list = cn_json_find(file, "bindings");
+    cn_buf_append_str(json, ",\"bindings\":[");
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        const char *type = cn_json_text(item, "type"), *name = cn_json_text(item, "name");
+        cn_buf_append_str(json, item == list->first ? "" : ",");
+        if (type && name && strcmp(type, "secret_text") == 0) {
+            cn_buf_append_byte(json, '{');
+            cn_v4_put_text(json, "type", type);
+            cn_v4_put_text(json, "name", name);
+            cn_buf_append_byte(json, '}');
+        } else {
+            cn_json_write(json, item);
+        }
+    }
+    cn_buf_append_byte(json, ']');
+}
+
+static void append_resources(struct cn_buf *json, const char *id, const struct cn_json *file)
+{
+    static const char *const keys[] = {"compatibility_date", "compatibility_flags", "limits"};
+    cn_buf_append_str(json, ",\"startup_time_ms\":0,\"resources\":{\"script\":{");
+    cn_v4_put_text(json, "etag", id);
+    cn_buf_append_str(json, ",\"handlers\":[\"fetch\"],\"last_deployed_from\":\"wrangler\"},"
+                            "\"script_runtime\":{\"usage_model\":\"standard\"");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(keys); i++) {
+        const struct cn_json *value = cn_json_find(file, keys[i]);
+        if (!value)
+            continue;
+        cn_buf_printf(json, ",\"%s\":", keys[i]);
+        cn_json_write(json, value);
+    }
+    cn_buf_append_byte(json, '}');
+    cn_v4_append_bindings(json, file);
+    cn_buf_append_byte(json, '}');
+}
+
+void cn_v4_append_version(struct cn_buf *json, const struct cn_depot_version *version,
+                          const struct cn_json *file)
+{
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "id", version->id);
+    cn_buf_printf(json, ",\"number\":%" PRId64 ",\"metadata\":{\"created_on\":", version->number);
+    cn_depot_append_time(json, version->created_ms);
+    cn_buf_append_str(json, ",\"modified_on\":");
+    cn_depot_append_time(json, version->created_ms);
+    cn_v4_put_text(json, "source", version->source);
+    cn_v4_put_text(json, "author_id", "");
+    cn_v4_put_text(json, "author_email", version->author);
+    cn_buf_append_str(json, ",\"has_preview\":false}");
+    append_annotations(json, version->message, version->tag,
+                       strcmp(version->id, version->code) == 0 ? "upload" : "secret");
+    if (file)
+        append_resources(json, version->id, file);
+    cn_buf_append_byte(json, '}');
+}
+
+int cn_v4_list_versions(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    struct cn_buf json = {0};
+    if (script) {
+        cn_buf_append_str(&json, "{\"items\":[");
+        for (size_t i = script->version_count; i-- > 0;) {
+            cn_v4_append_version(&json, &script->versions[i], NULL);
+            cn_buf_append_str(&json, i ? "," : "");
+        }
+        cn_buf_append_str(&json, "]}");
+    }
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct cn_depot_state *state = cn_depot_take(v4->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    const struct cn_depot_version *version =
+        script ? cn_depot_find_version(script, call->path[8]) : NULL;
+    struct cn_json *file = NULL;
+    struct cn_buf json = {0};
+    if (script && !version)
+        cn_v4_fail(call, err, CN_ENOTFOUND, 10146, "there is no such version");
+    if (version)
+        file = cn_depot_read_version(v4->depot, version->id, err);
+    if (file)
+        cn_v4_append_version(&json, version, file);
+    cn_json_free(file);
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+/* --- deployments
+ * ----------------------------------------------------------------------------------- */
+
+static void append_deployment(struct cn_buf *json, const struct cn_depot_deployment *deployment)
+{
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "id", deployment->id);
+    cn_v4_put_text(json, "source", deployment->source);
+    cn_v4_put_text(json, "strategy", "percentage");
+    cn_v4_put_text(json, "author_email", deployment->author);
+    cn_buf_append_str(json, ",\"created_on\":");
+    cn_depot_append_time(json, deployment->created_ms);
+    append_annotations(json, deployment->message, NULL,
+                       strcmp(deployment->source, "api") == 0 ? "secret" : "upload");
+    cn_buf_append_str(json, ",\"versions\":[{");
+    cn_v4_put_text(json, "version_id", deployment->version);
+    cn_buf_append_str(json, ",\"percentage\":100}]}");
+}
+
+int cn_v4_list_deployments(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    struct cn_buf json = {0};
+    if (script) {
+        cn_buf_append_str(&json, "{\"deployments\":[");
+        for (size_t i = script->deployment_count; i-- > 0;) {
+            append_deployment(&json, &script->deployments[i]);
+            cn_buf_append_str(&json, i ? "," : "");
+        }
+        cn_buf_append_str(&json, "]}");
+    }
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+int cn_v4_get_deployment(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    struct cn_buf json = {0};
+    for (size_t i = 0; script && i < script->deployment_count; i++) {
+        if (strcmp(script->deployments[i].id, call->path[8]) == 0 && !json.size)
+            append_deployment(&json, &script->deployments[i]);
+    }
+    if (script && !json.size)
+        cn_v4_fail(call, err, CN_ENOTFOUND, 10145, "there is no such deployment");
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+/* The one version that the body asks for, or NULL with an error. */
+static const char *asked_version(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_json *list = cn_json_find(call->json, "versions");
+    const char *found = NULL;
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        const struct cn_json *share = cn_json_find(item, "percentage");
+        if (share && share->number == 0)
+            continue;
+        if (found || !share || share->number != 100) {
+            cn_v4_fail(call, err, CN_EUNSUPPORTED, 10021,
+                       "a roll-out over several versions is not built: one has 100 %%");
+            return NULL;
+        }
+        found = cn_json_text(item, "version_id");
+    }
+    if (!found)
+        cn_v4_fail(call, err, CN_EINVALID, 10021, "a deployment names a version with 100 %%");
+    return found;
+}
+
+int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    const char *version = asked_version(call, err);
+    if (!version)
+        return err->code;
+    const char *message = cn_json_text(cn_json_find(call->json, "annotations"), "workers/message");
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    if (script && !cn_depot_find_version(script, version)) {
+        cn_v4_fail(call, err, CN_ENOTFOUND, 10146, "there is no such version");
+        script = NULL;
+    }
+    if (!script) {
+        cn_depot_change_drop(v4->depot, state);
+        return err->code;
+    }
+    cn_depot_deploy_version(script, version, "wrangler", call->who.name, message, cn_v4_now());
+    struct cn_buf json = {0};
+    append_deployment(&json, &script->deployments[script->deployment_count - 1]);
+    int rc = cn_v4_deploy(call, state, err);
+    if (rc == 0) {
+        cn_info("%s: version %s was deployed by %s", call->path[6], version, call->who.name);
+        return cn_control_result(call, &json);
+    }
+    cn_buf_fini(&json);
+    return rc;
+}

@@ -1,0 +1,104 @@
+// Hostile uploads: the server answers with an error of the platform's form, keeps what serves, and writes nothing outside (D5, U1, A3).
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
+
+const JS = "application/javascript+module";
+
+test("names of modules and assets that lead out of their folder are refused", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  await client.deploy("w", hello("good"));
+  const multipart = (parts) => ({
+    body: parts.map(([name, type, text]) =>
+      `--X\r\nContent-Disposition: form-data; name="${name}"; filename="${name}"\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`).join("") + "--X--\r\n",
+    headers: { "content-type": "multipart/form-data; boundary=X" },
+  });
+  const metadata = JSON.stringify({ main_module: "index.js", compatibility_date: "2026-01-01" });
+  const names = ["../evil.js", "/etc/evil.js", "a/../../evil.js", "a//b.js", "..", ".", "a/./b.js", "a\\..\\b.js", "x".repeat(2000), "a\u0001b.js"];
+  for (const name of names) {
+    const { status, body } = await client.ask("PUT", "workers/scripts/w",
+      multipart([["metadata", "application/json", metadata], ["index.js", JS, hello("bad")], [name, JS, "1"]]));
+    assert.equal(status, 400, name);
+    assert.equal(body.errors[0].code, 10021);
+  }
+  for (const file of ["/../evil", "/a/../../evil", "//x", "/", "/a\u0000b"]) {
+    const { status } = await client.ask("POST", "workers/scripts/w/assets-upload-session",
+      { json: { manifest: { [file]: { hash: "0".repeat(32), size: 1 } } } });
+    assert.equal(status, 400, file);
+  }
+  for (const hash of ["../../../../x", "0".repeat(31), "G".repeat(32), ""]) {
+    const { status } = await client.ask("POST", "workers/scripts/w/assets-upload-session", { json: { manifest: { "/a": { hash, size: 1 } } } });
+    assert.equal(status, 400, hash);
+  }
+  for (const name of ["..", "%2e%2e", "a%2f..%2fb", "A", "a.b", "-a", "a".repeat(64), "%00"]) {
+    const { status } = await client.script("x", hello("bad"), {}, "PUT", `workers/scripts/${name}`);
+    assert.ok([400, 403, 404, 405].includes(status), `${name}: ${status}`);
+  }
+  assert.equal(await server.text("/"), "good");
+  assert.ok(!existsSync(path.join(data, "evil.js")) && !existsSync(path.join(data, "deployed/evil.js")));
+  assert.equal(readdirSync(path.join(data, "deployed/code")).length, 1);
+});
+
+test("bodies that are no upload are refused", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const put = (body, type = "multipart/form-data; boundary=X") =>
+    client.ask("PUT", "workers/scripts/w", { body, headers: { "content-type": type } });
+  const part = (name, text, type = "application/json") =>
+    `--X\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`;
+  const bodies = [
+    ["", undefined], ["{}", "application/json"], ["--X--\r\n", undefined], ["--X", "multipart/form-data"],
+    ["--X", `multipart/form-data; boundary=${"b".repeat(300)}`], [part("metadata", "{}"), undefined],
+    [part("metadata", "not json") + "--X--", undefined], [part("metadata", "[]") + "--X--", undefined],
+    [part("metadata", "{}") + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js"}') + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js"}') + part("metadata", "{}") + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js"}') + part("a.js", "1", JS) + part("a.js", "2", JS) + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.py"}') + part("a.py", "1", "text/x-python") + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js","bindings":[{"type":"plain_text"}]}') + part("a.js", hello("x"), JS) + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js","bindings":[{"type":"secret_text","name":"A"}]}') + part("a.js", hello("x"), JS) + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js","bindings":[{"type":"json","name":"A","json":1},{"type":"json","name":"A","json":1}]}') + part("a.js", hello("x"), JS) + "--X--", undefined],
+    [part("metadata", '{"main_module":"a.js","assets":{"jwt":"a.b.c"}}') + part("a.js", hello("x"), JS) + "--X--", undefined],
+    [part("metadata", `{"main_module":"a.js","x":${"[".repeat(5000)}`) + "--X--", undefined],
+  ];
+  for (const [body, type] of bodies) {
+    const { status, body: answer } = await put(body, type);
+    assert.ok(status >= 400 && status < 500, `${body.slice(0, 200)}: ${status} ${JSON.stringify(answer)}`);
+    assert.equal(answer.success, false);
+  }
+  const many = Array.from({ length: 1001 }, (_, i) => part(`m${i}.js`, "1", JS)).join("");
+  assert.equal((await put(part("metadata", '{"main_module":"m1.js"}') + many + "--X--")).status, 413);
+  assert.equal((await put(Buffer.alloc((64 << 20) + 1000))).status, 413);
+  assert.deepEqual(await client.result("GET", "workers/scripts"), []);
+  assert.deepEqual(readdirSync(path.join(data, "deployed/code")), []);
+  await client.deploy("w", hello("after all"));
+  assert.equal(await server.text("/"), "after all");
+});
+
+test("an upload of assets takes the files of its manifest and no others", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const hash = "0123456789abcdef0123456789abcdef";
+  const { jwt } = await client.result("POST", "workers/scripts/w/assets-upload-session", { json: { manifest: { "/a": { hash, size: 1 } } } });
+  const send = (name, text, authorization = `Bearer ${jwt}`) => {
+    const form = new FormData();
+    form.set(name, new Blob([text]), name);
+    return client.ask("POST", "workers/assets/upload?base64=true", { body: form, headers: { authorization } });
+  };
+  assert.equal((await send("f".repeat(32), "AAAA")).status, 400);
+  assert.equal((await send("../../x", "AAAA")).status, 400);
+  assert.equal((await send(hash, "%%%")).status, 400);
+  assert.equal((await send(hash, "AAAA", `Bearer ${jwt.slice(0, -1)}x`)).status, 401);
+  // It was not sent: the version is refused. The token is another worker's: likewise.
+  assert.equal((await client.script("w", hello("x"), { metadata: { assets: { jwt, config: {} } } })).status, 404);
+  const { jwt: second } = await client.result("POST", "workers/scripts/w/assets-upload-session", { json: { manifest: { "/a": { hash, size: 1 } } } });
+  assert.equal((await client.script("v", hello("x"), { metadata: { assets: { jwt: second, config: {} } } })).status, 400);
+  // Nor is the token good for anything else.
+  assert.equal((await client.ask("GET", "workers/scripts", { headers: { authorization: `Bearer ${second}` } })).status, 403);
+});

@@ -1,0 +1,73 @@
+// Who may what: tokens with scopes, of this account and no other (src/deploy/tokens.h, v4.h W1, W2).
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { run } from "../lib/cairn.mjs";
+import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
+
+test("a token is made, is good for its scopes, and for nothing once it is revoked", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const all = token(data, "all"), reader = token(data, "reader", "read"), writer = token(data, "writer", "data");
+  assert.ok(!readFileSync(path.join(data, "tokens.json"), "utf8").includes(all.token));
+  const listed = run(["tokens", "list", "--data", data]);
+  assert.match(listed.stdout, /reader +read\n/);
+
+  const client = new Client(server, all);
+  assert.equal((await client.result("GET", "/user/tokens/verify")).status, "active");
+  assert.equal((await client.result("GET", "/user")).email, "all");
+  assert.deepEqual((await client.result("GET", "/accounts")).map((account) => account.id), [all.account]);
+  assert.equal((await client.result("GET", "/memberships"))[0].account.id, all.account);
+  await client.deploy("w", hello("w"));
+
+  const read = new Client(server, reader);
+  assert.equal((await read.result("GET", "workers/scripts")).length, 1);
+  for (const client of [read, new Client(server, writer)]) {
+    const { status, body } = await client.script("w", hello("other"));
+    assert.equal(status, 403);
+    assert.deepEqual([body.success, body.errors[0].code, body.result], [false, 10000, null]);
+    assert.equal((await client.ask("DELETE", "workers/scripts/w")).status, 403);
+    assert.equal((await client.ask("PUT", "workers/scripts/w/secrets", { json: { name: "A", text: "b" } })).status, 403);
+  }
+  assert.equal((await new Client(server, writer).ask("GET", "workers/scripts")).status, 403);
+  assert.equal(await server.text("/"), "w");
+
+  const control = (token, target) => fetch(server.admin + target, { headers: { authorization: `Bearer ${token}` } }).then((r) => r.status);
+  for (const target of ["/api/workers", "/api/tokens", "/api/tail", "/openapi.json", "/api/address"])
+    assert.equal(await control(all.token, target), 403, target);
+
+  assert.equal(run(["tokens", "revoke", "all", "--data", data]).status, 0);
+  assert.equal((await client.ask("GET", "/user")).status, 401);
+});
+
+test("no token, a wrong one, another account, an unknown path: refused in the platform's form", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const who = token(data);
+  const client = new Client(server, who);
+  const refused = async (client, method, target, status, options) => {
+    const answer = await client.ask(method, target, options);
+    assert.equal(answer.status, status, `${method} ${target}: ${JSON.stringify(answer.body)}`);
+    assert.equal(answer.body.success, false);
+    assert.equal(typeof answer.body.errors[0].code, "number");
+    assert.equal(typeof answer.body.errors[0].message, "string");
+    assert.deepEqual([answer.body.messages, answer.body.result], [[], null]);
+  };
+  await refused(new Client(server, { account: who.account }), "GET", "/user", 401);
+  await refused(new Client(server, { account: who.account }), "PUT", "workers/scripts/w", 401, { body: "x" });
+  await refused(new Client(server, { ...who, token: `cairn_${"0".repeat(40)}` }), "GET", "/user", 401);
+  await refused(new Client(server, { ...who, account: "0".repeat(32) }), "GET", "workers/scripts", 403);
+  await refused(client, "GET", "nothing/here", 404);
+  await refused(client, "GET", "workers/scripts/none/versions", 404);
+  await refused(client, "POST", "workers/assets/upload", 403, { body: "x" }); // only with a session
+});
+
+test("tokens can be made while no server runs, and a server on projects keeps its own", async (t) => {
+  const data = dataFolder(t);
+  await (await empty(t, data)).stop();
+  const who = token(data, "before");
+  const server = await empty(t, data);
+  const client = new Client(server, who);
+  assert.equal((await client.result("GET", "/user")).email, "before");
+});

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens: only hashes are kept (T1), a revoked one is refused (T2), a damaged file is not believed
+ * (T3). */
+#include "deploy/tokens.h"
+
+#include <string.h>
+
+#include "base/disk.h"
+#include "test/lib/simdisk.h"
+#include "test/lib/test.h"
+
+static struct cn_tokens *open_on(struct simdisk *sim)
+{
+    struct cn_tokens *tokens = NULL;
+    struct cn_err err = {0};
+    CHECK_INT(0, cn_tokens_open(simdisk_disk(sim), &tokens, &err));
+    return tokens;
+}
+
+TEST(tokens, are_good_for_their_scopes_and_last)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], id[33], found[33], name[CN_TOKEN_NAME_MAX + 1];
+    unsigned scopes = CN_SCOPE_READ | CN_SCOPE_DATA;
+    CHECK_INT(0, cn_tokens_create(tokens, "ci", scopes, 1, token, id, &err));
+    CHECK_INT(scopes, cn_tokens_check(tokens, token, strlen(token), found, name));
+    CHECK_STR(id, found);
+    CHECK_STR("ci", name);
+    cn_tokens_close(tokens);
+    tokens = open_on(sim);
+    CHECK_INT(scopes, cn_tokens_check(tokens, token, strlen(token), found, name));
+    token[10] ^= 1;
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
+    token[10] ^= 1;
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token) - 1, found, name));
+    CHECK_INT(0, cn_tokens_check(tokens, "", 0, found, name));
+    CHECK_INT(CN_EEXISTS, cn_tokens_create(tokens, "ci", scopes, 1, token, id, &err));
+    CHECK_INT(CN_EINVALID, cn_tokens_create(tokens, "a\nb", scopes, 1, token, id, &err));
+    CHECK_INT(CN_EINVALID, cn_tokens_create(tokens, "", scopes, 1, token, id, &err));
+    cn_tokens_close(tokens);
+    simdisk_free(sim);
+}
+
+TEST(tokens, are_not_in_the_file)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], id[33], bytes[4096];
+    struct cn_disk_file *file;
+    CHECK_INT(0, cn_tokens_create(tokens, "ci", CN_SCOPE_READ, 1, token, id, &err));
+    CHECK_INT(0, cn_disk_open(simdisk_disk(sim), "tokens.json", CN_DISK_READONLY, &file));
+    int64_t size = cn_disk_read(file, bytes, sizeof(bytes), 0);
+    CHECK(size > 0);
+    CHECK(!memmem(bytes, (size_t)size, token, strlen(token)));
+    CHECK(!memmem(bytes, (size_t)size, token + 6, 20));
+    cn_disk_close(file);
+    cn_tokens_close(tokens);
+    simdisk_free(sim);
+}
+
+TEST(tokens, are_refused_once_revoked)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], other[CN_TOKEN_SIZE], id[33], found[33];
+    char name[CN_TOKEN_NAME_MAX + 1];
+    CHECK_INT(0, cn_tokens_create(tokens, "a", CN_SCOPE_READ, 1, token, id, &err));
+    CHECK_INT(0, cn_tokens_create(tokens, "b", CN_SCOPE_DEPLOY, 1, other, id, &err));
+    CHECK_INT(0, cn_tokens_revoke(tokens, "a", &err));
+    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", &err));
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
+    CHECK_INT(CN_SCOPE_DEPLOY, cn_tokens_check(tokens, other, strlen(other), found, name));
+    cn_tokens_close(tokens);
+    tokens = open_on(sim);
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
+    CHECK_INT(0, cn_tokens_revoke(tokens, id, &err));
+    cn_tokens_close(tokens);
+    simdisk_free(sim);
+}
+
+TEST(tokens, are_not_read_from_a_damaged_file)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], id[33];
+    CHECK_INT(0, cn_tokens_create(tokens, "a", CN_SCOPE_READ, 1, token, id, &err));
+    cn_tokens_close(tokens);
+    for (uint64_t at = 0; at < 150; at += 7) {
+        struct simdisk *copy = simdisk_copy(sim);
+        CHECK_INT(0, simdisk_damage(copy, "tokens.json", at, (unsigned)at % 8));
+        CHECK_INT(CN_ECORRUPT, cn_tokens_open(simdisk_disk(copy), &tokens, &err));
+        simdisk_free(copy);
+    }
+    simdisk_free(sim);
+}
+
+TEST(tokens, have_scopes_by_name)
+{
+    struct cn_err err = {0};
+    CHECK_INT(CN_SCOPE_READ | CN_SCOPE_DEPLOY, cn_tokens_scopes("read,deploy", &err));
+    CHECK_INT(CN_SCOPE_DATA, cn_tokens_scopes("data", &err));
+    CHECK_INT(CN_EINVALID, cn_tokens_scopes("", &err));
+    CHECK_INT(CN_EINVALID, cn_tokens_scopes("admin", &err));
+    CHECK_INT(CN_EINVALID, cn_tokens_scopes("read,,data", &err));
+}
