@@ -50,9 +50,9 @@ static int token_check(const char *text, struct cn_err *err)
             strcmp(text + prefix + TOKEN_DIGITS, crc) != 0)
             return cn_err_set(err, CN_ECORRUPT,
                               "admin.token is damaged: remove it, and a new one is made");
-    } else if (strcspn(text, "\r\n") < TOKEN_SIZE_MIN) {
-        return cn_err_set(err, CN_EINVALID, "admin.token holds no token of %d characters or more",
-                          TOKEN_SIZE_MIN);
+    } else if (strcspn(text, "\r\n") < TOKEN_SIZE_MIN || strcspn(text, "\r\n") > TOKEN_SIZE_MAX) {
+        return cn_err_set(err, CN_EINVALID, "admin.token holds no token of %d to %d characters",
+                          TOKEN_SIZE_MIN, TOKEN_SIZE_MAX);
     }
     return 0;
 }
@@ -70,9 +70,8 @@ static int read_token(const char *path, char text[TOKEN_SIZE_MAX + 2], struct cn
         text[size] = 0;
     if (fd >= 0)
         close(fd);
-    if (rc == 1 && token_check(text, err) < 0)
-        rc = CN_ECORRUPT;
-    return rc;
+    int checked = rc == 1 ? token_check(text, err) : 0;
+    return checked < 0 ? checked : rc;
 }
 
 static int load_token(const char *data, char **token, struct cn_err *err)
@@ -83,8 +82,11 @@ static int load_token(const char *data, char **token, struct cn_err *err)
     if (rc == 0) {
         token_make(text);
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-            rc = cn_err_errno(err, errno, "cannot write %s", path);
+        ssize_t written = fd < 0 ? -1 : write(fd, text, strlen(text));
+        if (written != (ssize_t)strlen(text))
+            rc = cn_err_errno(err, written < 0 ? errno : ENOSPC, "cannot write %s", path);
+        if (fd >= 0 && rc < 0)
+            unlink(path); /* half a token would keep every later start from making a whole one */
         if (fd >= 0)
             close(fd);
     }

@@ -6,7 +6,12 @@
  *     --admin off
  *     CAIRN_ADMIN_TOKEN          the token; on loopback, without one, DATA/admin.token is made
  *
- * Ownership: the struct owns its texts. */
+ * N1  A listener that others can reach has a token that somebody chose. One on loopback makes its
+ *     own at its first start, which only the server's user can read, and keeps it.
+ * N2  A token has 16 to 512 characters; a file with something else is refused, and one that was
+ *     made here is told from a damaged one. A file that cannot be written whole is not left.
+ *
+ * Ownership: the struct owns its texts; to be freed, also on failure. */
 #ifndef CN_SERVER_ADMINCONF_H
 #define CN_SERVER_ADMINCONF_H
 #include "admin/admin.h"

@@ -15,12 +15,6 @@
 
 #define INTERVAL_S_DEFAULT 15
 #define TIMEOUT_MS_DEFAULT 10000
-#define PAIRS_MAX 64
-
-struct pairs {
-    struct cn_otlp_pair items[PAIRS_MAX]; /* owned texts */
-    size_t count;
-};
 
 static const char *variable(const char *own, const char *standard)
 {
@@ -32,7 +26,7 @@ static const char *variable(const char *own, const char *standard)
 
 /* --- names and values ------------------------------------------------------------------------ */
 
-static void pairs_fini(struct pairs *pairs)
+static void pairs_fini(struct cn_otlpconf_pairs *pairs)
 {
     for (size_t i = 0; i < pairs->count; i++) {
         cn_free(pairs->items[i].name);
@@ -42,7 +36,7 @@ static void pairs_fini(struct pairs *pairs)
 }
 
 /* Takes the texts over; a name that is there already gets the new value. */
-static int pairs_set(struct pairs *pairs, char *name, char *value, struct cn_err *err)
+static int pairs_set(struct cn_otlpconf_pairs *pairs, char *name, char *value, struct cn_err *err)
 {
     for (size_t i = 0; i < pairs->count; i++) {
         if (strcmp(pairs->items[i].name, name) != 0)
@@ -52,10 +46,11 @@ static int pairs_set(struct pairs *pairs, char *name, char *value, struct cn_err
         pairs->items[i].value = value;
         return 0;
     }
-    if (pairs->count == PAIRS_MAX) {
+    if (pairs->count == CN_OTLPCONF_PAIRS_MAX) {
         cn_free(name);
         cn_free(value);
-        return cn_err_set(err, CN_ELIMIT, "OTLP: more than %d headers or attributes", PAIRS_MAX);
+        return cn_err_set(err, CN_ELIMIT, "OTLP: more than %d headers or attributes",
+                          CN_OTLPCONF_PAIRS_MAX);
     }
     pairs->items[pairs->count++] = (struct cn_otlp_pair){name, value};
     return 0;
@@ -74,7 +69,8 @@ static char *decode(const char *from, const char *end)
 }
 
 /* "a=b,c=d" */
-static int pairs_parse(struct pairs *pairs, const char *text, const char *what, struct cn_err *err)
+static int pairs_parse(struct cn_otlpconf_pairs *pairs, const char *text, const char *what,
+                       struct cn_err *err)
 {
     while (text && *text) {
         const char *comma = strchr(text, ','), *equals = strchr(text, '=');
@@ -82,7 +78,13 @@ static int pairs_parse(struct pairs *pairs, const char *text, const char *what, 
         if (!equals || equals >= end || equals == text)
             return cn_err_set(err, CN_EINVALID, "%s must be name=value,name=value, not \"%.80s\"",
                               what, text);
-        int rc = pairs_set(pairs, decode(text, equals), decode(equals + 1, end), err);
+        char *name = decode(text, equals), *value = decode(equals + 1, end);
+        if (!*name) {
+            cn_free(name);
+            cn_free(value);
+            return cn_err_set(err, CN_EINVALID, "%s: a name is empty in \"%.80s\"", what, text);
+        }
+        int rc = pairs_set(pairs, name, value, err);
         if (rc < 0)
             return rc;
         text = comma ? comma + 1 : NULL;
@@ -90,7 +92,7 @@ static int pairs_parse(struct pairs *pairs, const char *text, const char *what, 
     return 0;
 }
 
-static int pairs_from_table(struct pairs *pairs, const struct cn_confnode *table,
+static int pairs_from_table(struct cn_otlpconf_pairs *pairs, const struct cn_confnode *table,
                             struct cn_err *err)
 {
     if (table && table->kind != CN_CONF_TABLE)
@@ -177,7 +179,7 @@ static int choose_times(const struct cn_config *config, struct cn_otlp_options *
     return 0;
 }
 
-static int choose_resource(struct pairs *resource, struct cn_err *err)
+static int choose_resource(struct cn_otlpconf_pairs *resource, struct cn_err *err)
 {
     char host[256] = "", pid[16];
     (void)gethostname(host, sizeof(host) - 1); /* then it is not named */
@@ -201,19 +203,20 @@ static int choose_resource(struct pairs *resource, struct cn_err *err)
     return rc;
 }
 
-static int choose_headers(const struct cn_config *config, struct pairs *headers, struct cn_err *err)
+static int choose_headers(const struct cn_config *config, struct cn_otlpconf_pairs *headers,
+                          struct cn_err *err)
 {
     const char *text = variable("CAIRN_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS");
     return text ? pairs_parse(headers, text, "the variable for headers of OTLP", err)
                 : pairs_from_table(headers, config->server.otlp.headers, err);
 }
 
-int cn_otlpconf_start(const struct cn_config *config, struct cn_trust *trust, struct cn_otlp **otlp,
-                      struct cn_err *err)
+int cn_otlpconf_choose(struct cn_otlpconf *conf, const struct cn_config *config, struct cn_err *err)
 {
     const char *endpoint = variable("CAIRN_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
     const char *disabled = getenv("OTEL_SDK_DISABLED");
-    *otlp = NULL;
+    struct cn_otlp_options *options = &conf->options;
+    *conf = (struct cn_otlpconf){0};
     if (!endpoint)
         endpoint = config->server.otlp.endpoint;
     if (!endpoint || (disabled && strcmp(disabled, "true") == 0))
@@ -225,22 +228,37 @@ int cn_otlpconf_start(const struct cn_config *config, struct cn_trust *trust, st
     const char *protocol = getenv("OTEL_EXPORTER_OTLP_PROTOCOL");
     if (protocol && *protocol && strcmp(protocol, "http/json") != 0)
         cn_warn("OTEL_EXPORTER_OTLP_PROTOCOL is %s; cairn speaks http/json", protocol);
-    struct pairs headers = {0}, resource = {0};
-    struct cn_otlp_options options = {.endpoint = endpoint, .trust = trust};
-    int rc = choose_signals(config, &options, err);
+    options->endpoint = endpoint;
+    int rc = choose_signals(config, options, err);
     if (rc == 0)
-        rc = choose_times(config, &options, err);
+        rc = choose_times(config, options, err);
     if (rc == 0)
-        rc = choose_headers(config, &headers, err);
+        rc = choose_headers(config, &conf->headers, err);
     if (rc == 0)
-        rc = choose_resource(&resource, err);
-    options.headers = headers.items;
-    options.header_count = headers.count;
-    options.resource = resource.items;
-    options.resource_count = resource.count;
-    if (rc == 0)
-        rc = cn_otlp_start(&options, otlp, err);
-    pairs_fini(&headers);
-    pairs_fini(&resource);
+        rc = choose_resource(&conf->resource, err);
+    options->headers = conf->headers.items;
+    options->header_count = conf->headers.count;
+    options->resource = conf->resource.items;
+    options->resource_count = conf->resource.count;
+    return rc;
+}
+
+void cn_otlpconf_fini(struct cn_otlpconf *conf)
+{
+    pairs_fini(&conf->headers);
+    pairs_fini(&conf->resource);
+    conf->options = (struct cn_otlp_options){0};
+}
+
+int cn_otlpconf_start(const struct cn_config *config, struct cn_trust *trust, struct cn_otlp **otlp,
+                      struct cn_err *err)
+{
+    struct cn_otlpconf conf;
+    *otlp = NULL;
+    int rc = cn_otlpconf_choose(&conf, config, err);
+    conf.options.trust = trust;
+    if (rc == 0 && conf.options.endpoint)
+        rc = cn_otlp_start(&conf.options, otlp, err);
+    cn_otlpconf_fini(&conf);
     return rc;
 }

@@ -80,12 +80,15 @@ void cn_diskvfs_page_seal(uint8_t *page, uint32_t page_no)
     memcpy(page + CRC_AT, &crc, sizeof(crc));
 }
 
-/* What the first page says; false for a file that has none yet. */
-static bool header_sealed(struct cn_disk_file *file)
+/* What the first page says: 1 or 0, which is said of a file that has none yet; negative if it
+ * cannot be read: to go on without the seals would spoil those that are there. */
+static int header_sealed(struct cn_disk_file *file)
 {
     uint8_t header[HEADER_RESERVED + 1];
-    return cn_disk_read(file, header, sizeof(header), 0) == sizeof(header) &&
-           header[HEADER_RESERVED] == CN_DISKVFS_SEAL;
+    int64_t got = cn_disk_read(file, header, sizeof(header), 0);
+    if (got < 0)
+        return (int)got;
+    return got == sizeof(header) && header[HEADER_RESERVED] == CN_DISKVFS_SEAL;
 }
 
 /* The whole page around a read of a part of it, compared. */
@@ -221,11 +224,16 @@ static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int f
     }
     if (rc < 0)
         return SQLITE_CANTOPEN;
+    file->journal = flags & SQLITE_OPEN_MAIN_JOURNAL;
+    int sealed = file->journal ? 0 : header_sealed(file->file);
+    if (sealed < 0) {
+        cn_disk_close(file->file);
+        return SQLITE_IOERR_READ;
+    }
     if (out_flags)
         *out_flags = flags;
     file->base.pMethods = &file_methods;
-    file->journal = flags & SQLITE_OPEN_MAIN_JOURNAL;
-    file->sealed = !file->journal && header_sealed(file->file);
+    file->sealed = sealed;
     file->of = file->journal ? (struct disk_file *)sqlite3_database_file_object(path) : NULL;
     return SQLITE_OK;
 }

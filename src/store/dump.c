@@ -156,26 +156,39 @@ fini:
     return rc;
 }
 
+static bool is_wanted(const struct dumping *dumping, const char *name)
+{
+    const char *only = dumping->options->table;
+    return (!only || strcmp(only, name) == 0) && strncasecmp(name, "_cf_", 4) != 0 &&
+           (strncasecmp(name, "sqlite_", 7) != 0 || strcasecmp(name, "sqlite_sequence") == 0);
+}
+
 static int dump_table(struct dumping *dumping, const char *name, const char *sql,
                       struct cn_err *err)
 {
-    const struct cn_dump *options = dumping->options;
-    bool is_sequence = strcasecmp(name, "sqlite_sequence") == 0;
-    if ((options->table && strcmp(options->table, name) != 0) ||
-        strncasecmp(name, "_cf_", 4) == 0 || (strncasecmp(name, "sqlite_", 7) == 0 && !is_sequence))
+    if (!is_wanted(dumping, name))
         return 0;
     if (strncasecmp(sql, "CREATE VIRTUAL", 14) == 0)
         return cn_err_set(err, CN_EUNSUPPORTED,
                           "%s is a virtual table; a database with one cannot be exported as SQL",
                           name);
-    if (is_sequence && !options->no_data)
-        cn_buf_append_str(&dumping->out, "DELETE FROM sqlite_sequence;\n");
-    else if (!is_sequence && !options->no_schema)
+    if (!dumping->options->no_schema && strcasecmp(name, "sqlite_sequence") != 0)
         cn_buf_printf(&dumping->out, "%s;\n", sql);
-    return options->no_data ? 0 : dump_rows(dumping, name, err);
+    return flush(dumping, PIECE_SIZE, err);
 }
 
-/* Calls `each` with the entries of the schema that `where` selects. */
+static int dump_table_rows(struct dumping *dumping, const char *name, const char *sql,
+                           struct cn_err *err)
+{
+    (void)sql;
+    if (!is_wanted(dumping, name))
+        return 0;
+    if (strcasecmp(name, "sqlite_sequence") == 0)
+        cn_buf_append_str(&dumping->out, "DELETE FROM sqlite_sequence;\n");
+    return dump_rows(dumping, name, err);
+}
+
+/* Calls `each` with the entries of the schema that `select` finds. */
 static int each_entry(struct dumping *dumping, const char *select,
                       int (*each)(struct dumping *dumping, const char *name, const char *sql,
                                   struct cn_err *err),
@@ -205,12 +218,14 @@ static int dump_other(struct dumping *dumping, const char *table, const char *sq
 
 static int dump_all(struct dumping *dumping, struct cn_err *err)
 {
-    /* While it is read back, rows may come before those they refer to. */
+    /* While it is read back, rows may come before those they refer to; tables may not (X1). */
     cn_buf_append_str(&dumping->out, "PRAGMA defer_foreign_keys=TRUE;\n");
-    int rc = each_entry(dumping,
-                        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL"
-                        " ORDER BY tbl_name = 'sqlite_sequence', rowid",
-                        dump_table, err);
+    static const char *const tables =
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT NULL"
+        " ORDER BY tbl_name = 'sqlite_sequence', rowid";
+    int rc = each_entry(dumping, tables, dump_table, err);
+    if (rc == 0 && !dumping->options->no_data)
+        rc = each_entry(dumping, tables, dump_table_rows, err);
     if (rc == 0 && !dumping->options->no_schema)
         rc = each_entry(dumping,
                         "SELECT tbl_name, sql FROM sqlite_schema WHERE sql NOT NULL AND type IN"

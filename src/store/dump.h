@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/dump.h - a plain SQLite database as SQL.
  *
- * Writes what makes the same tables, rows, indexes, views and triggers in an empty database, in the
- * order that the hosted platform's export has: tables with their rows, the rest of the schema
- * behind them. Rows are written as they are read: the size of the database does not matter.
+ * Writes what makes the same tables, rows, indexes, views and triggers in an empty database, in
+ * this order: with foreign keys a row can be inserted only if the table it refers to is there, and
+ * triggers must not run for rows that they have run for. Rows are written as they are read: the
+ * size of the database does not matter.
  *
- * Tables whose names begin with _cf_ or sqlite_ are left out. A virtual table cannot be exported:
- * CN_EUNSUPPORTED.
+ * X1  Read into an empty database, in one transaction, it gives every value back as it was: type,
+ * bytes, bits. X2  Tables whose names begin with _cf_ or sqlite_ are left out, and what belongs to
+ * them. A virtual table cannot be exported: CN_EUNSUPPORTED. X3  What fails, fails: an error of the
+ * disk, of the database or of `write` is the result, and nothing is written after it.
  *
  * Threads: any; the file must not change meanwhile. */
 #ifndef CN_STORE_DUMP_H
