@@ -47,7 +47,7 @@ test("the names it uses are the script's last", () => {
   const script = "async function c$T() { await c0$c; } // c1$";
   const names = namesFor(script);
   assert.ok(Object.values(names).every((name) => name.startsWith("c2$")));
-  assert.match(declarations(names, "x"), /^const c2\$T=x,c2\$m=/);
+  assert.match(declarations(names, "x"), /^var c2\$T=x,c2\$m=/);
 });
 
 test("what awaits nothing is left as it is", () => {
