@@ -7,12 +7,25 @@ import { pathToFileURL } from "node:url";
 
 const HEAD = `# Services
 
-A line for each service that a binding leads to, made of its descriptor by \`make docs\` ([hacking.md](hacking.md) says what that is). Bindings to objects, workers and
-assets are in [configuration.md](configuration.md).
+A line for each service that a binding leads to, made of its descriptor and its table of keys by \`make docs\` ([hacking.md](hacking.md) says what those are). Bindings to objects, workers and
+assets, and what happens to keys that are not here, are in [configuration.md](configuration.md).
 
-| service | key | what it is | command | inside |
-| --- | --- | --- | --- | --- |
+| service | key | and its keys | what it is | command | inside |
+| --- | --- | --- | --- | --- | --- |
 `;
+
+/** The names of a table of keys (src/server/keys.h) as a list, with those of the tables in it; not those of the hosted platform. */
+export function schemaKeys(source, name) {
+  const start = source.indexOf(`SCHEMA(${name}, `);
+  if (start < 0) fail(`there is no SCHEMA(${name}`);
+  const body = source.slice(start, source.indexOf(");\n", start));
+  const members = body.matchAll(/\b(?:STRINGS?|BOOL|INT|NODE|LIST|TABLE)\(\w+, (\w+)(?:, (?=[a-z])(\w+))?|\{\.name = "(\w+)"[^}]*\}/g);
+  return Array.from(members, ([text, member, inside, other]) => {
+    if (/QUIET|HOSTED/.test(text)) return null;
+    const nested = inside && source.includes(`SCHEMA(${inside}, `) ? ` (${schemaKeys(source, inside)})` : "";
+    return `\`${member ?? other}\`${nested}`;
+  }).filter((each) => each !== null).join(", ");
+}
 
 /** The text of a descriptor's members, from the sources of a folder. */
 function readService(root, name) {
@@ -26,8 +39,10 @@ function readService(root, name) {
   const [title, about, page] = ["title", "about", "page"].map((key) => member(key) ?? fail(`src/service/${name}/: its descriptor has no .${key} in one text`));
   const config = "const struct cn_service_config ";
   const key = take(config, /\.key = \{\s*\.name = "(\w+)"/), own = take(config, /(\.in_cairn = true)/);
+  const schema = take(config, /\.sub = &(\w+)/);
+  const keys = key ? schemaKeys(sources.find((text) => text.includes(config)), schema) : "";
   const command = take("const struct cn_command ", /\.name = "([\w-]+)"/);
-  return { name, title, about, page, key: key && (own ? `cairn.${key}` : key), command };
+  return { name, title, about, page, keys, key: key && (own ? `cairn.${key}` : key), command };
 }
 
 function fail(why) {
@@ -38,8 +53,8 @@ export function servicePage(root) {
   const table = readFileSync(`${root}/src/service/table.c`, "utf8");
   const names = [...table.matchAll(/^ {4}each\((\w+)\)/gm)].map(([, name]) => name);
   const code = (text) => (text ? `\`${text}\`` : "");
-  return HEAD + names.map((name) => readService(root, name)).map(({ title, key, about, page, command, name }) =>
-    `| [${title}](${page}) | ${code(key)} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
+  return HEAD + names.map((name) => readService(root, name)).map(({ title, key, keys, about, page, command, name }) =>
+    `| [${title}](${page}) | ${code(key)} | ${keys} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -316,7 +316,7 @@ static bool may_read(JSContextRef ctx, const struct cn_event *event, JSValueRef 
                           : event->body_lost      ? NO_MEMORY
                                                   : NULL;
     if (problem)
-        cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, problem);
+        cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "%s", problem);
     return !problem;
 }
 

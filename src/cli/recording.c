@@ -83,9 +83,13 @@ static int64_t read_time(const struct cn_json *time)
                : -1;
 }
 
+/* A number, or a text of three digits, as lines of the log have it. 0: it was not recorded. */
 static int read_status(const struct cn_json *from)
 {
+    const char *text = cn_json_text(from, "status");
     int64_t status = cn_json_int(from, "status");
+    if (text && strlen(text) == 3 && strspn(text, "0123456789") == 3)
+        status = strtoll(text, NULL, 10);
     return status >= 100 && status <= 999 ? (int)status : 0;
 }
 

@@ -641,6 +641,10 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
         warn(config,
              "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
              loader->reader.file, node_of(loader, "access")->line);
+    if (config->dev.local_protocol && strcmp(config->dev.local_protocol, "https") == 0)
+        warn(config,
+             "%s:%d: \"dev.local_protocol\": https needs a certificate: --tls-cert and --tls-key",
+             loader->reader.file, node_of(loader, "dev")->line);
     for (size_t i = 0; cn_service_table[i]; i++) {
         const struct cn_service_config *service = cn_service_table[i]->config;
         if (!service || !service->check)

@@ -87,7 +87,7 @@ for (const [what, text, why] of [
 }
 
 test("docs/bindings.md of that tree has its row", () => {
-  assert.match(readFileSync(path.join(path.dirname(cairn), "../docs/bindings.md"), "utf8"), /^\| \[Tallies\]\(hacking\.md\) \| `cairn\.tallies` \| counters that stay \| `cairn tally` \| `src\/service\/tally\/` \|$/m);
+  assert.match(readFileSync(path.join(path.dirname(cairn), "../docs/bindings.md"), "utf8"), /^\| \[Tallies\]\(hacking\.md\) \| `cairn\.tallies` \| `binding`, `name` \| counters that stay \| `cairn tally` \| `src\/service\/tally\/` \|$/m);
 });
 
 test("docs/hacking.md shows the files as they are", () => {

@@ -71,6 +71,11 @@ test("lines of cairn tail, as it writes them", async () => {
   const without = await replay([...lines, '{"level":"info","message":"no request","event":"deployed"}'], "--json");
   assert.deepEqual([without.json.sent, without.json.skippedBodies, without.json.otherLines, without.json.differing], [1, 1, 1, 0]);
   assert.deepEqual((await seen()).map(({ method, target }) => [method, target]), [["GET", "/tailed?status=404"]]);
+  // What was answered is compared: the status of the tail's line, and another one.
+  assert.equal(without.json.compared, 1);
+  const other = await replay(lines.map((line) => line.replace('"404"', '"200"')), "--json", "--verify");
+  assert.deepEqual([other.json.compared, other.json.differing, other.status], [1, 1, 1]);
+  await seen();
   const table = await replay(lines);
   assert.match(table.stdout, /^skipped +1 whose bodies were not recorded \(--without-bodies/m);
   const all = await replay(lines, "--json", "--without-bodies", "--concurrency", "1");

@@ -39,6 +39,12 @@ TEST(recording, a_line_of_cairn_tail)
     CHECK_INT(1700000000123, record.time_ms);
     CHECK(record.body_missing && !record.header_count && !record.body.size);
     cn_record_fini(&record);
+    /* As the server writes it. */
+    CHECK_INT(1, parse(&record, "{\"time\":\"2026-01-31T12:00:00.000Z\",\"level\":\"info\","
+                                "\"event\":\"request\",\"method\":\"GET\",\"target\":\"/\","
+                                "\"status\":\"404\",\"durationMs\":\"2.1\"}"));
+    CHECK_INT(404, record.status);
+    cn_record_fini(&record);
     CHECK_INT(1, parse(&record, "{\"event\":\"request\",\"method\":\"GET\",\"target\":\"/\","
                                 "\"host\":\"\"}"));
     CHECK(!record.host && !record.body_missing && record.status == 0 && record.time_ms == -1);
@@ -143,8 +149,8 @@ TEST(recording, numbers_that_are_no_times_and_no_statuses_count_as_not_recorded)
         CHECK_INT(200, record.status);
         cn_record_fini(&record);
     }
-    static const char *const statuses[] = {"0",          "99",      "1000", "-200",
-                                           "4294967496", "\"200\"", "2e2"};
+    static const char *const statuses[] = {"0",        "99",      "1000",   "-200", "4294967496",
+                                           "\"2000\"", "\"+20\"", "\"ok\"", "2e2"};
     for (size_t i = 0; i < CN_ARRAY_COUNT(statuses); i++) {
         struct cn_record record;
         char line[128];

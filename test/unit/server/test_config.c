@@ -183,6 +183,20 @@ TEST(config, a_flag_without_its_behaviour_is_a_warning)
     cn_config_free(config);
 }
 
+/* No key is passed over in silence (docs/configuration.md). */
+TEST(config, https_in_development_says_what_it_needs)
+{
+    struct cn_config *config = load(HEAD "[dev]\nlocal_protocol = \"https\"\n");
+    CHECK_INT(1, config->warnings.count);
+    CHECK_STR("/p/wrangler.toml:4: \"dev.local_protocol\": https needs a certificate: --tls-cert "
+              "and --tls-key",
+              config->warnings.items[0]);
+    cn_config_free(config);
+    config = load(HEAD "[dev]\nlocal_protocol = \"http\"\n");
+    CHECK_INT(0, config->warnings.count);
+    cn_config_free(config);
+}
+
 TEST(config, var_options_and_secrets_win)
 {
     const char *dir = test_dir();
