@@ -1,7 +1,6 @@
 // performance: https://w3c.github.io/hr-time/ and user timing, as the platform has them: the time
 // origin is 1970, and the clock is that of Date.now() (see time.js).
 import { finishInterface } from "../internal/interface.js";
-import { native, options } from "../internal/native.js";
 import { illegalConstructor, illegalInvocation, isDictionary, isObject, parameterError } from "../internal/webidl.js";
 import { DOMException } from "./dom-exception.js";
 import { EventTarget } from "./events.js";
@@ -10,9 +9,6 @@ import { now } from "./time.js";
 const INTERNAL = Symbol("internal");
 /** Entries that mark() and measure() keep; the oldest go first. */
 const ENTRIES_MAX = 10_000;
-
-const origin = native.wallTime() - native.monotonicTime();
-const time = options.wallTime ? () => origin + native.monotonicTime() : now;
 
 export let isEntry;
 export class PerformanceEntry {
@@ -65,7 +61,7 @@ export class PerformanceMark extends PerformanceEntry {
       return;
     }
     const { startTime: start, detail: given = null } = init ?? {};
-    super(INTERNAL, `${name}`, start === undefined ? time() : +start, 0, given);
+    super(INTERNAL, `${name}`, start === undefined ? now() : +start, 0, given);
   }
   get detail() {
     return detailOf(this);
@@ -123,7 +119,7 @@ export class Performance extends EventTarget {
   }
   now() {
     entriesOf(this);
-    return time();
+    return now();
   }
   mark(name, init = undefined) {
     entriesOf(this);
@@ -136,7 +132,7 @@ export class Performance extends EventTarget {
     const given = isObject(start) && isDictionary(start) ? start : { start, end };
     let to = this.#at(given.end, undefined);
     let from = this.#at(given.start, undefined);
-    if (to === undefined) to = from !== undefined && given.duration !== undefined ? from + +given.duration : time();
+    if (to === undefined) to = from !== undefined && given.duration !== undefined ? from + +given.duration : now();
     if (from === undefined) from = given.duration !== undefined ? to - +given.duration : 0;
     return this.#add(new PerformanceMeasure(INTERNAL, `${name}`, from, to - from, given.detail ?? null));
   }

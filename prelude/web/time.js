@@ -3,15 +3,15 @@
 // As on the platform, time stands still while a script computes and moves on with I/O: Date.now()
 // is the wall clock at the start of the turn (one entry into JavaScript until its microtasks are
 // drained). C writes it to shared memory when a turn begins, so reading it costs a memory access,
-// less than the engine's own Date.now(). With the option `wallTime` nothing is replaced.
-import { native, options } from "../internal/native.js";
+// less than the engine's own Date.now().
+import { native } from "../internal/native.js";
 
 /** [0] milliseconds since 1970 at the start of the turn. */
 const clock = native.clock();
 const EngineDate = Date;
 
 /** Milliseconds since 1970, as scripts are told. */
-export const now = options.wallTime ? EngineDate.now : () => clock[0];
+export const now = () => clock[0];
 
 function makeDate() {
   const construct = Reflect.construct;
@@ -39,6 +39,5 @@ function makeDate() {
 }
 
 export function installTime() {
-  if (options.wallTime) return;
   Object.defineProperty(globalThis, "Date", { value: makeDate(), writable: true, enumerable: false, configurable: true });
 }

@@ -79,7 +79,6 @@ export interface Native {
 
   // console.c
   log(level: 0 | 1 | 2 | 3, text: string): void;
-  wallTime(): number;
   monotonicTime(): number;
   randomFill(view: Bytes): void;
   isProxy(value: unknown): boolean;

@@ -24,12 +24,6 @@ static JSValueRef native_log(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* wallTime(): milliseconds since 1970, an integer. */
-static JSValueRef native_wall_time(CN_JS_NATIVE_ARGS)
-{
-    return JSValueMakeNumber(ctx, (double)cn_clock_wall_ms(cn_clock_system()));
-}
-
 /* monotonicTime(): milliseconds from an arbitrary start, with a fraction. */
 static JSValueRef native_monotonic_time(CN_JS_NATIVE_ARGS)
 {
