@@ -454,6 +454,16 @@ struct cairn_api {
     const cairn_value *(*socket_attachment)(cairn_object *object, cairn_socket *socket);
     /* A text message that is answered with another without waking the object; NULL: none. */
     int (*socket_auto_response)(cairn_object *object, const char *request, const char *response);
+
+    /* ---- JSON ---- */
+
+    /* The value of a JSON text; NULL: it is none, and error_text() says why. 64 deep at most. */
+    const cairn_value *(*json_read)(cairn_object *object, const char *text, size_t size);
+    /* What was built as JSON, with a NUL behind it, good until the function of the class returns;
+     * the builder is empty again. As in JavaScript, `undefined` in an object is left out and
+     * numbers that JSON has not are null. NULL: a mistake, or a value that JSON has not (bytes,
+     * dates, maps). `size` may be NULL. */
+    const char *(*json_write)(cairn_object *object, cairn_builder *value, size_t *size);
 };
 
 /* What a module gives the server. */

@@ -23,6 +23,7 @@ const PARTS = {
   "cluster/member_shard.c": "cluster/test_member.c",
   "module/builder.c": "module/test_value.c",
   "deploy/depot_state.c": "deploy/test_depot.c",
+  "module/json.c": "module/test_value.c",
   "net/http_conn.c": "net/test_server.c",
   "net/http_response.c": "net/test_server.c",
   "net/stream.c": "net/test_server.c",

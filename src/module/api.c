@@ -11,6 +11,7 @@
 #include "module/async.h"
 #include "module/http.h"
 #include "module/internal.h"
+#include "module/json.h"
 #include "module/sockets.h"
 #include "module/storage.h"
 #include "object/node.h"
@@ -228,4 +229,6 @@ const struct cairn_api cn_compiled_api = {
     .socket_attach = cn_api_socket_attach,
     .socket_attachment = cn_api_socket_attachment,
     .socket_auto_response = cn_api_socket_auto_response,
+    .json_read = cn_api_json_read,
+    .json_write = cn_api_json_write,
 };

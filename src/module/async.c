@@ -189,8 +189,14 @@ static void on_done(struct cn_envelope *envelope)
     call_free(pending);
 }
 
-static int send_call(cairn_object *self, struct cn_namespace *ns,
-                     const uint8_t id[CN_OBJECT_ID_SIZE], const char *name, const char *method,
+/* Whom a call goes to. */
+struct target {
+    struct cn_namespace *ns;
+    uint8_t id[CN_OBJECT_ID_SIZE];
+    const char *name; /* NULL: not known */
+};
+
+static int send_call(cairn_object *self, const struct target *to, const char *method,
                      cairn_builder *arguments, cairn_done done, void *data)
 {
     struct cn_err err;
@@ -222,12 +228,12 @@ static int send_call(cairn_object *self, struct cn_namespace *ns,
     message->size = call->size = size;
     call->kind = CN_CALL_RPC;
     call->payload = message;
-    call->ns = ns;
-    call->key.namespace_id = ns->id;
-    memcpy(call->key.id, id, CN_OBJECT_ID_SIZE);
-    if (name) {
-        call->name_size = strlen(name);
-        call->name = cn_strndup(name, call->name_size);
+    call->ns = to->ns;
+    call->key.namespace_id = to->ns->id;
+    memcpy(call->key.id, to->id, CN_OBJECT_ID_SIZE);
+    if (to->name) {
+        call->name_size = strlen(to->name);
+        call->name = cn_strndup(to->name, call->name_size);
     }
     call->envelope.origin = self->origin;
     call->envelope.origin.depth++;
@@ -252,26 +258,24 @@ static struct cn_namespace *find_namespace(cairn_object *self, const char *bindi
 int cn_api_object_call(cairn_object *self, const char *binding, const char *name,
                        const char *method, cairn_builder *arguments, cairn_done done, void *data)
 {
-    uint8_t id[CN_OBJECT_ID_SIZE];
     int rc = admit(self);
-    struct cn_namespace *ns = rc == 0 ? find_namespace(self, binding) : NULL;
-    if (!ns)
+    struct target to = {.ns = rc == 0 ? find_namespace(self, binding) : NULL, .name = name};
+    if (!to.ns)
         return rc < 0 ? rc : CAIRN_EMISUSE;
-    cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, name, strlen(name), id);
-    return send_call(self, ns, id, name, method, arguments, done, data);
+    cn_id_from_name(&to.ns->keys, CN_JURISDICTION_NONE, name, strlen(name), to.id);
+    return send_call(self, &to, method, arguments, done, data);
 }
 
 int cn_api_object_call_id(cairn_object *self, const char *binding, const char *hex,
                           const char *method, cairn_builder *arguments, cairn_done done, void *data)
 {
-    uint8_t id[CN_OBJECT_ID_SIZE];
     int rc = admit(self);
-    struct cn_namespace *ns = rc == 0 ? find_namespace(self, binding) : NULL;
-    if (!ns)
+    struct target to = {.ns = rc == 0 ? find_namespace(self, binding) : NULL};
+    if (!to.ns)
         return rc < 0 ? rc : CAIRN_EMISUSE;
-    if (!cn_id_from_hex(hex, strlen(hex), id) || !cn_id_valid(&ns->keys, id))
+    if (!cn_id_from_hex(hex, strlen(hex), to.id) || !cn_id_valid(&to.ns->keys, to.id))
         return cn_compiled_refuse(self, CAIRN_EMISMATCH, "it is no id of that binding's class");
-    return send_call(self, ns, id, NULL, method, arguments, done, data);
+    return send_call(self, &to, method, arguments, done, data);
 }
 
 const char *cn_api_env(cairn_object *self, const char *name)

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "module/json.h"
 #include "test/lib/test.h"
 
 static int read_bytes(struct cn_document *document, const void *bytes, size_t size)
@@ -256,6 +257,66 @@ TEST(builder, errors_have_name_message_and_object)
     CHECK_STR("abc", cn_value_text(cn_value_get(value, "durableObjectId"), NULL));
     cn_build_error(&builder, "MyError", "", NULL);
     CHECK_STR("MyError", cn_value_text(cn_value_get(read_again(&builder), "name"), NULL));
+    cn_builder_fini(&builder);
+}
+
+static void check_json(const char *text, const char *expected)
+{
+    cairn_builder builder;
+    struct cn_buf out = {0};
+    struct cn_err err = {0};
+    cn_builder_init(&builder, 1u << 20);
+    CHECK_INT(0, cn_build_json(&builder, text, strlen(text), &err));
+    CHECK_INT(0, cn_value_append_json(read_again(&builder), &out, &err));
+    CHECK_STR(expected, cn_buf_text(&out));
+    cn_buf_fini(&out);
+    cn_builder_fini(&builder);
+}
+
+TEST(json, comes_back)
+{
+    static const char *const same[] = {
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "0",
+        "-1.5",
+        "0.1",
+        "1e+21",
+        "\"a\\n\"",
+        "[[]]",
+        "[1,2]",
+        "{\"a\":{\"b\":[null]}}",
+        "9007199254740993",
+    };
+    for (size_t i = 0; i + 1 < CN_ARRAY_COUNT(same); i++)
+        check_json(same[i], same[i]);
+    check_json(" { \"x\" : 1e0 , \"y\":\"\\u00fc\" } ", "{\"x\":1,\"y\":\"\xc3\xbc\"}");
+    check_json(same[CN_ARRAY_COUNT(same) - 1], "9007199254740992"); /* a double, as in JavaScript */
+}
+
+TEST(json, what_it_has_not_is_refused)
+{
+    cairn_builder builder;
+    struct cn_buf out = {0};
+    struct cn_err err = {0};
+    cn_builder_init(&builder, 1000);
+    CHECK(cn_build_json(&builder, "{", 1, &err) < 0);
+    CHECK(cn_build_json(&builder, "", 0, &err) < 0);
+    CHECK(cn_builder_is_empty(&builder));
+    cn_build_date(&builder, 0);
+    CHECK(cn_value_append_json(read_again(&builder), &out, &err) < 0);
+    cn_build_object(&builder);
+    cn_build_name(&builder, "gone");
+    cn_build_undefined(&builder);
+    cn_build_name(&builder, "none");
+    cn_build_number(&builder, 0.0 / 0.0);
+    cn_build_end(&builder);
+    cn_buf_clear(&out);
+    CHECK_INT(0, cn_value_append_json(read_again(&builder), &out, &err));
+    CHECK_STR("{\"none\":null}", cn_buf_text(&out));
+    cn_buf_fini(&out);
     cn_builder_fini(&builder);
 }
 
