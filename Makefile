@@ -270,10 +270,14 @@ SIM_BASE := $(B)/obj/base/mem.o $(B)/obj/base/assert.o $(B)/obj/base/err.o
 SIM_PLANTED := $(SIM_SRCS:test/%.c=$(B)/planted/%.o) $(patsubst src/%.c,$(B)/planted/%.o,$(wildcard src/cluster/*.c))
 SEEDS ?= 10000
 SEED ?=
-$(B)/simulate/%.o $(B)/planted/simulate/%.o: test/simulate/%.c
+$(B)/simulate/%.o: test/simulate/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) $(if $(findstring /planted/,$@),-DCN_SIMULATION) -MMD -MP -c $< -o $@
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(B)/planted/simulate/%.o: test/simulate/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -DCN_SIMULATION -MMD -MP -c $< -o $@
 $(B)/planted/cluster/%.o: src/cluster/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

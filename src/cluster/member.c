@@ -509,7 +509,7 @@ int64_t cn_member_next(const struct cn_member *member)
         next = out_at(member, 0)->sent_ms + member->config.link_ms;
     if (member->state == CN_MEMBER_LIVE && !member->beating && member->beat_at_ms < next)
         next = member->beat_at_ms;
-    if (member->leaving && member->leave_at_ms < next)
+    if (member->leaving && member->state != CN_MEMBER_LEAVING && member->leave_at_ms < next)
         next = member->leave_at_ms;
     return next;
 }

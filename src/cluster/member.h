@@ -290,7 +290,7 @@ void cn_member_message(struct cn_member *member, int64_t now_ms,
 /* C10. Only with verified reads it is also reason enough to fence it: a hint can be forged. */
 void cn_member_silent(struct cn_member *member, int64_t now_ms, uint64_t session);
 
-/* The store. */
+/* The store. What it tells is of what is here now: never of what it was told to DISCARD since. */
 void cn_member_appended(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard);

@@ -217,7 +217,7 @@ static void do_add(struct state *e, struct statement *x, struct answer *answer)
 {
     struct shard *shard = &e->shards[x->items[0].shard];
     if (replica_of(shard, x->s.disk) >= 0 || shard->count == CN_CLUSTER_REPLICAS_MAX ||
-        (x->items[0].to < shard->trim && !PLANTED(OLD_COPY)))
+        x->items[0].to < shard->trim)
         return;
     shard->disks[shard->count] = x->s.disk;
     shard->checkpoints[shard->count++] = x->items[0].to;
@@ -592,7 +592,7 @@ void engine_send(int n, const struct cn_engine_statement *statement, const uint1
             return;
         }
         at = now + 200 + (int32_t)rnd(5000);
-    } else if (!calm && one_in(150)) {
+    } else if (!calm && one_in(statement->kind == CN_ENGINE_JOIN ? 6 : 150)) {
         at = now + 500 + (int32_t)rnd(5000);
     }
     if (at < node->link_send_at)
@@ -730,7 +730,14 @@ void engine_fault(void)
     if (one_in(2)) {
         stalled = true;
         TRACE("engine: the standby does not answer");
-        push(now + 50 + (int32_t)rnd(one_in(4) ? 5000 : 900), EVENT_STALL_ENDS, NODES, 0, 0, NULL);
+        int32_t ends = now + 50 + (int32_t)rnd(one_in(2) ? 5000 : 900);
+        push(ends, EVENT_STALL_ENDS, NODES, 0, 0, NULL);
+        for (int i = 0; i < 2; i++) /* seen from then on, and perhaps lost in the end */
+            push(now + (int32_t)rnd((uint32_t)(ends - now)), EVENT_CANCEL, NODES, 0, 0, NULL);
+        for (int i = 0; i < 3; i++) { /* what is under way then is what matters */
+            push(now + (int32_t)rnd(40), EVENT_CLIENT, NODES, rnd(SHARDS), 0, NULL);
+            push(now + (int32_t)rnd(20), EVENT_MOVE, (int)rnd(NODES), rnd(SHARDS), 0, NULL);
+        }
         return;
     }
     if (one_in(2)) {
@@ -781,6 +788,10 @@ void engine_event(struct event *event)
         break;
     case EVENT_STALL_ENDS:
         stall_ends();
+        break;
+    case EVENT_CANCEL:
+        if (stalled && !calm)
+            cancel_some();
         break;
     case EVENT_ENGINE_UP:
         servers[PRIMARY].up = true;

@@ -55,7 +55,9 @@ static int32_t true_time(const struct node *node, int64_t clock)
 static void message_send(struct message *message, int to)
 {
     int from = message->from;
-    if ((nodes[from].no_peer >> to & 1) || (!calm && one_in(100))) {
+    /* Feeds are lost more often, so that followers have to ask the engine. */
+    bool feed = message->kind == MESSAGE_MEMBER && message->m.to > message->m.from;
+    if ((nodes[from].no_peer >> to & 1) || (!calm && one_in(feed ? 6 : 100))) {
         message_free(message);
         return;
     }

@@ -95,6 +95,7 @@ static void dispatch(struct event *event)
     switch (event->kind) {
     case EVENT_ARRIVE:
     case EVENT_STALL_ENDS:
+    case EVENT_CANCEL:
     case EVENT_ENGINE_UP:
     case EVENT_ENGINE_MENDED:
     case EVENT_ZOMBIE_ENDS:
@@ -234,7 +235,6 @@ static const struct {
     {CN_BROKEN_MOVE_EARLY, "move-early", "C7"},
     {CN_BROKEN_MOVE_OPEN, "move-open", "C7"},
     {PLANT_TRIM_EARLY, "trim-early", "C8"},
-    {PLANT_OLD_COPY, "old-copy", "C8"},
     {CN_BROKEN_IGNORE_TRIM, "ignore-trim", "C8"},
     {CN_BROKEN_FORGET_COPY, "forget-copy", "C8"},
     {CN_BROKEN_EPOCH, "epoch", "C9"},

@@ -36,7 +36,6 @@ enum {
     PLANT_WARNING,                     /* E2: a cancelled wait is taken for an answer */
     PLANT_READ_EARLY,                  /* C5: reads do not wait for the writes they saw */
     PLANT_TRIM_EARLY,                  /* C8: cut when one replica has it */
-    PLANT_OLD_COPY,                    /* C8: ADD does not ask for the trim */
     PLANT_COUNT
 };
 #define PLANTED(what) (cn_member_broken == PLANT_##what)
@@ -86,6 +85,7 @@ enum event_kind {
     EVENT_LINK_UP,
     EVENT_LINK_DOWN,
     EVENT_STALL_ENDS,
+    EVENT_CANCEL,
     EVENT_ENGINE_UP,
     EVENT_ENGINE_MENDED,
     EVENT_ZOMBIE_ENDS,
