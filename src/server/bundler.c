@@ -23,9 +23,9 @@ extern char **environ;
 int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err)
 {
     /* From the executable's folder upwards: an installed tree, then a checkout, whose build/ and
-     * build/san-.../ hold the executable. */
+     * build/san-.../ hold the executable, and those of tests below. */
     static const char *const places[] = {"../lib/cairn", "../tools/bundler", "../../tools/bundler",
-                                         "../../../tools/bundler"};
+                                         "../../../tools/bundler", "../../../../tools/bundler"};
     char self[PATH_MAX];
     *bundler = (struct cn_bundler){.in = -1, .out = -1};
     pthread_mutex_init(&bundler->lock, NULL);

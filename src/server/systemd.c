@@ -101,8 +101,11 @@ int cn_systemd_sockets(int **fds, size_t *count, char **host, uint16_t *port, st
     }
     for (size_t i = 0; i < found; i++) {
         int rc = take_socket(passed[i], host, port, err);
-        if (rc < 0)
+        if (rc < 0) {
+            cn_free(*host);
+            *host = NULL;
             return rc;
+        }
     }
     if (found)
         *fds = cn_memdup(passed, found * sizeof(*passed));

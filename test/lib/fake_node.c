@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test/lib/fake_node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "test/lib/test.h"
+#include "test/lib/tree.h"
+
+static const char program[] =
+    "#!/bin/sh\n"
+    "here=${0%/*}\n"
+    "echo start >> \"$here/starts\"\n"
+    "while read -r job; do\n"
+    "  echo \"$job\" >> \"$here/jobs\"\n"
+    "  read -r mode < \"$here/mode\"\n"
+    "  out=${job%/*}\n"
+    "  asked=$(cat \"$job\")\n"
+    "  key=${asked##*'\"key\":\"'} entry=${asked#*'\"entry\":\"'}\n"
+    "  key=${key%%'\"'*} entry=${entry%%'\"'*}\n"
+    "  text=\n"
+    "  case $mode in\n"
+    "    die) exit 1;;\n"
+    "    die-once) echo build > \"$here/mode\"; exit 1;;\n"
+    "    garbage) echo 'no JSON at all'; continue;;\n"
+    "    fail) echo '{\"ok\":false,\"text\":\"broken: <line> 7\"}'; continue;;\n"
+    "    forget) echo '{\"ok\":true}'; continue;;\n"
+    "    hang) exec sleep 1000;;\n"
+    "    say) text='a warning';;\n"
+    "  esac\n"
+    "  cp \"$entry\" \"$out/bundle.js\"\n"
+    "  echo data > \"$out/file.bin\"\n"
+    "  set -- $(stat -L -c '%s %.9Y' \"$entry\")\n"
+    "  printf '{\"key\":\"%s\",\"script\":\"bundle.js\",\"map\":\"bundle.js.map\",\"files\":"
+    "[\"file.bin\"],\"exports\":[\"default\",\"Room\"],\"inputs\":[{\"path\":\"%s\",\"size\":%s,"
+    "\"mtime\":\"%s\"}]}' \"$key\" \"$entry\" \"$1\" \"${2%%[.,]*}${2#*[.,]}\""
+    " > \"$out/manifest.json\"\n"
+    "  printf '{\"ok\":true,\"text\":\"%s\"}\\n' \"$text\"\n"
+    "done\n";
+
+static const char *folder;
+
+void fake_node_install(void)
+{
+    folder = test_dir();
+    tree_write(folder, "node", program);
+    CHECK(chmod(tree_path(folder, "node"), 0755) == 0);
+    CHECK(setenv("CAIRN_NODE", tree_path(folder, "node"), 1) == 0);
+    fake_node_mode("build");
+}
+
+void fake_node_mode(const char *mode)
+{
+    char *line = cn_sprintf("%s\n", mode);
+    tree_write(folder, "mode", line);
+    cn_free(line);
+}
+
+static unsigned lines_of(const char *name)
+{
+    char *text = tree_read(folder, name);
+    unsigned count = 0;
+    for (const char *at = text; at && (at = strchr(at, '\n')); at++)
+        count++;
+    cn_free(text);
+    return count;
+}
+
+unsigned fake_node_jobs(void)
+{
+    return lines_of("jobs");
+}
+
+unsigned fake_node_starts(void)
+{
+    return lines_of("starts");
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test/lib/fake_node.h - a program in the place of node, for what starts the bundler.
+ *
+ * It is told jobs as tools/bundler is and answers at once, as its mode says:
+ *
+ *     build       writes what a bundle is (its script is the text of the entry), and says so
+ *     say         the same, with a warning
+ *     fail        says that the project does not build
+ *     die         ends without an answer
+ *     die-once    does so once, then builds
+ *     garbage     answers what is no JSON
+ *     forget      says that it has built, and has not
+ *     hang        never answers
+ *
+ * A test may ask for how many jobs it had and how often it was started. */
+#ifndef CN_TEST_FAKE_NODE_H
+#define CN_TEST_FAKE_NODE_H
+
+/* Puts it into a fresh folder and into CAIRN_NODE; its mode is "build". */
+void fake_node_install(void);
+void fake_node_mode(const char *mode);
+unsigned fake_node_jobs(void);   /* so far */
+unsigned fake_node_starts(void); /* so far */
+
+#endif
