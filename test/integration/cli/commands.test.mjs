@@ -1,12 +1,12 @@
 // The command line itself: help, refusals, the starter, settings from flags and variables.
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import https from "node:https";
 import net from "node:net";
 import path from "node:path";
 import test from "node:test";
-import { folder, project, run, serve } from "../lib/cairn.mjs";
+import { folder, project, root, run, serve } from "../lib/cairn.mjs";
 
 const hello = { "index.js": `export default { fetch: (r, env) => new Response("hello " + (env.A ?? "")) }` };
 
@@ -62,6 +62,18 @@ test("the starter runs as it is written", async (t) => {
   assert.ok(Date.parse((await (await server.fetch("/time")).json()).now) > 0);
   assert.deepEqual(await server.stop(), { code: 0, signal: null });
   assert.equal(run(["new", dir]).status, 1, "a folder with files in it is left alone");
+});
+
+test("the starter with an object in C compiles itself and runs as it is written", async (t) => {
+  const dir = path.join(folder(t), "in-c"), installed = folder(t);
+  writeFileSync(path.join(installed, "cairn.pc"), `Name: cairn\nDescription: as make install writes it\nVersion: 1\nCflags: -I${path.join(root, "include")}\n`);
+  assert.equal(run(["new", dir, "--template", "c-object"]).status, 0);
+  const server = await serve(t, dir, { env: { PKG_CONFIG_PATH: installed } });
+  for (const expected of ["1", "2"]) assert.equal(await server.text("/visits"), expected);
+  assert.equal(await server.text("/others"), "1");
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  const wrong = run(["new", path.join(dir, "x"), "--template", "cobol"]);
+  assert.deepEqual([wrong.status, wrong.stderr], [2, 'cairn: there is no template "cobol"; there are typescript and c-object\n']);
 });
 
 test("a flag wins over its variable, the variable over the configuration", async (t) => {
