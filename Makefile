@@ -355,6 +355,14 @@ stress-libraries: setup $(B)/cairn ## popular libraries at module level, shared 
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) LSAN_OPTIONS=suppressions=$(abspath test/lib/lsan.supp) tools/run-tests $(UNIT_BINS)
 
+# The real wrangler, of the version in test/wrangler/package-lock.json, which npm brings. KILLS=200: deployments that are killed.
+.PHONY: test-wrangler
+test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server; KILLS=20
+	@mkdir -p build/wrangler && cp test/wrangler/package.json test/wrangler/package-lock.json build/wrangler/
+	@[ -f build/wrangler/node_modules/wrangler/bin/wrangler.js ] || npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
+	@CAIRN=$(abspath $(B)/cairn) WRANGLER=$(abspath build/wrangler/node_modules/wrangler/bin/wrangler.js) KILLS=$(or $(KILLS),20) \
+	  node --test --test-reporter=spec test/wrangler/wrangler.test.mjs 2>&1 | tools/summary
+
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800
 integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1

@@ -125,6 +125,35 @@ struct cn_json *cn_v4_assets_take(struct cn_v4 *v4, const char *token, const cha
 /* Boundary of a multipart body, in `text`; false: it is none. */
 bool cn_v4_boundary(const char *content_type, char text[80]);
 
+/* v4_data.c: */
+int cn_v4_kv_namespaces(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_kv_namespace(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_kv_keys(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_kv_value(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_kv_bulk(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_databases(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_database(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_query(struct cn_control_call *call, struct cn_err *err);
+/* v4_services.c: */
+int cn_v4_r2_buckets(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_queues(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_queue(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err);
+/* What these two share: a slash and a percent-encoded segment; an error of a call that was
+ * forwarded and failed, else 0; a list with its result_info; whether the first page is asked for; a
+ * resource created and forgotten. */
+void cn_v4_segment(struct cn_buf *target, const void *bytes, size_t size);
+int cn_v4_forwarded(struct cn_control_call *call, int status, struct cn_buf *out, int code,
+                    struct cn_err *err);
+int cn_v4_list(struct cn_control_call *call, struct cn_buf *items, size_t count);
+bool cn_v4_is_first_page(const struct cn_control_call *call);
+int cn_v4_create(struct cn_control_call *call, const char *kind, const char *name, const char *id,
+                 int taken_code, struct cn_err *err);
+int cn_v4_forget(struct cn_control_call *call, const char *kind, const char *id,
+                 struct cn_err *err);
+int cn_v4_answer_null(struct cn_control_call *call);
 /* v4_tokens.c: */
 int cn_v4_api_tokens(struct cn_control_call *call, struct cn_err *err);
 

@@ -259,8 +259,11 @@ static int take_binding(struct upload *upload, const struct cn_json *binding, st
     return 0;
 }
 
+/* Secrets are not in anybody's configuration: they stay until they are deleted. */
 static bool is_kept(const struct upload *upload, const char *type)
 {
+    if (strcmp(type, "secret_text") == 0)
+        return true;
     const struct cn_json *kept = cn_json_find(upload->metadata, "keep_bindings");
     for (const struct cn_json *item = kept ? kept->first : NULL; item; item = item->next) {
         if (item->kind == CN_JSON_STRING && strcmp(item->text, type) == 0)

@@ -44,7 +44,7 @@ test("a worker with a Durable Object is deployed, redeployed, and is there after
   await client.result("PUT", "workers/scripts/counter/secrets", { json: { name: "KEY", text: "s3cr3t-value", type: "secret_text" } });
   assert.equal(await server.text("/"), "two 3 s3cr3t-value");
   assert.deepEqual(await client.result("GET", "workers/scripts/counter/secrets"), [{ name: "KEY", type: "secret_text" }]);
-  await client.deploy("counter", counter("three"), { metadata: { bindings: [binding], keep_bindings: ["secret_text"] } });
+  await client.deploy("counter", counter("three"), { metadata: { bindings: [binding] } });
   assert.equal(await server.text("/"), "three 4 s3cr3t-value");
   await server.kill();
   assert.ok(!everything(path.join(data, "deployed")).includes("s3cr3t-value"));

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploy/v4_services.c - buckets and objects of R2, queues and their consumers. A bucket and a
+ * queue are known by their names; a queue has an id besides, under which wrangler asks for it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/mem.h"
+#include "deploy/v4.h"
+
+static bool name_is_good(const char *name)
+{
+    size_t size = name ? strlen(name) : 0;
+    return size > 0 && size < 64 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == size;
+}
+
+/* --- R2
+ * --------------------------------------------------------------------------------------------- */
+
+static void append_bucket(struct cn_buf *json, const char *name, int64_t created_ms)
+{
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "name", name);
+    cn_buf_append_str(json, ",\"location\":\"here\",\"storage_class\":\"Standard\","
+                            "\"creation_date\":");
+    cn_depot_append_time(json, created_ms);
+    cn_buf_append_byte(json, '}');
+}
+
+static int create_bucket(struct cn_control_call *call, struct cn_err *err)
+{
+    const char *name = cn_json_text(call->json, "name");
+    struct cn_buf target = {0}, out = {0}, json = {0};
+    static const struct cn_buf none = {0};
+    if (!name_is_good(name))
+        return cn_v4_fail(call, err, CN_EINVALID, 10005, "the name of a bucket is not valid");
+    cn_buf_append_str(&target, "/api/r2");
+    cn_v4_segment(&target, name, strlen(name));
+    int rc = cn_v4_create(call, "r2", name, name, 10004, err);
+    if (rc == 0) {
+        int status = cn_v4_forward(call, "PUT", cn_buf_text(&target), &none, &out);
+        rc = cn_v4_forwarded(call, status, &out, 10004, err);
+    }
+    cn_buf_fini(&target);
+    cn_buf_fini(&out);
+    if (rc < 0)
+        return rc;
+    append_bucket(&json, name, cn_v4_now());
+    return cn_control_result(call, &json);
+}
+
+int cn_v4_r2_buckets(struct cn_control_call *call, struct cn_err *err)
+{
+    if (strcmp(call->method, "POST") == 0)
+        return create_bucket(call, err);
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    struct cn_buf json = {0};
+    size_t count = 0;
+    cn_buf_append_str(&json, "{\"buckets\":[");
+    for (size_t i = 0; i < state->resource_count; i++) {
+        const struct cn_depot_resource *resource = &state->resources[i];
+        if (strcmp(resource->kind, "r2") != 0)
+            continue;
+        cn_buf_append_str(&json, count++ ? "," : "");
+        append_bucket(&json, resource->name, resource->created_ms);
+    }
+    cn_buf_append_str(&json, "]}");
+    cn_depot_state_unref(state);
+    return cn_control_result(call, &json);
+}
+
+int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_resource *resource = cn_depot_resource(state, "r2", call->path[6], NULL);
+    struct cn_buf json = {0};
+    if (resource)
+        append_bucket(&json, resource->name, resource->created_ms);
+    cn_depot_state_unref(state);
+    if (!json.size)
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 10006, "there is no bucket %.60s",
+                          call->path[6]);
+    if (strcmp(call->method, "GET") == 0)
+        return cn_control_result(call, &json);
+    cn_buf_fini(&json);
+    return cn_v4_fail(call, err, CN_EUNSUPPORTED, 10013, "buckets are not deleted by this API");
+}
+
+int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_buf target = {0}, out = {0};
+    bool gets = strcmp(call->method, "GET") == 0;
+    cn_buf_append_str(&target, "/api/r2");
+    cn_v4_segment(&target, call->path[6], strlen(call->path[6]));
+    cn_buf_append_str(&target, "/objects");
+    cn_v4_segment(&target, call->rest.data, call->rest.size);
+    /* An object goes out as it comes; whoever asks for one that is not there is told so by the
+     * first answer. */
+    int status = cn_v4_forward(call, call->method, cn_buf_text(&target), NULL, gets ? NULL : &out);
+    cn_buf_fini(&target);
+    if (gets)
+        return 0;
+    int rc = cn_v4_forwarded(call, status, &out, 10007, err);
+    cn_buf_fini(&out);
+    return rc < 0 ? rc : cn_v4_answer_null(call);
+}
+
+/* --- queues
+ * ----------------------------------------------------------------------------------------- */
+
+/* The consumer of the queue, as the configuration has it; *script gets its worker. The caller frees
+ * it; NULL: it has none. */
+static struct cn_json *find_consumer(const struct cn_depot_state *state, const char *queue,
+                                     const struct cn_depot_script **script, size_t *index)
+{
+    for (size_t i = 0; i < state->script_count; i++) {
+        const struct cn_depot_texts *texts = &state->scripts[i].consumers;
+        for (size_t k = 0; k < texts->count; k++) {
+            struct cn_json *json = cn_json_parse(texts->items[k], strlen(texts->items[k]), NULL);
+            const char *name = cn_json_text(json, "queue");
+            if (name && strcmp(name, queue) == 0) {
+                *script = &state->scripts[i];
+                *index = k;
+                return json;
+            }
+            cn_json_free(json);
+        }
+    }
+    return NULL;
+}
+
+static void put_setting(struct cn_buf *json, const struct cn_json *from, const char *key,
+                        const char *name, int64_t factor)
+{
+    const struct cn_json *value = cn_json_find(from, key);
+    if (value && value->kind == CN_JSON_INT)
+        cn_buf_printf(json, "%s\"%s\":%" PRId64, json->data[json->size - 1] == '{' ? "" : ",", name,
+                      value->integer * factor);
+}
+
+/* The only consumer of a queue has its id. */
+static void append_consumer(struct cn_buf *json, const char *queue_id, const char *queue,
+                            const struct cn_depot_script *script, const struct cn_json *consumer)
+{
+    const char *type = cn_json_text(consumer, "type");
+    const char *dead = cn_json_text(consumer, "dead_letter_queue");
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "consumer_id", queue_id);
+    cn_v4_put_text(json, "queue_name", queue);
+    cn_v4_put_text(json, "type", type ? type : "worker");
+    cn_v4_put_text(json, "script", script->name);
+    cn_v4_put_text(json, "script_name", script->name);
+    cn_v4_put_text(json, "service", script->name);
+    cn_v4_put_text(json, "environment", "production");
+    if (dead)
+        cn_v4_put_text(json, "dead_letter_queue", dead);
+    cn_buf_append_str(json, ",\"settings\":{");
+    put_setting(json, consumer, "max_batch_size", "batch_size", 1);
+    put_setting(json, consumer, "max_retries", "max_retries", 1);
+    put_setting(json, consumer, "max_batch_timeout", "max_wait_time_ms", 1000);
+    put_setting(json, consumer, "max_concurrency", "max_concurrency", 1);
+    put_setting(json, consumer, "retry_delay", "retry_delay", 1);
+    cn_buf_append_str(json, "}}");
+}
+
+static void append_queue(struct cn_buf *json, const struct cn_depot_state *state,
+                         const struct cn_depot_resource *queue)
+{
+    const struct cn_depot_script *script = NULL;
+    size_t index;
+    struct cn_json *consumer = find_consumer(state, queue->name, &script, &index);
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "queue_id", queue->id);
+    cn_v4_put_text(json, "queue_name", queue->name);
+    cn_buf_append_str(json, ",\"created_on\":");
+    cn_depot_append_time(json, queue->created_ms);
+    cn_buf_append_str(json, ",\"modified_on\":");
+    cn_depot_append_time(json, queue->created_ms);
+    cn_buf_printf(json,
+                  ",\"producers\":[],\"producers_total_count\":0,\"consumers_total_count\":%d,"
+                  "\"settings\":{},\"consumers\":[",
+                  consumer != NULL);
+    if (consumer)
+        append_consumer(json, queue->id, queue->name, script, consumer);
+    cn_buf_append_str(json, "]}");
+    cn_json_free(consumer);
+}
+
+static int create_queue(struct cn_control_call *call, struct cn_err *err)
+{
+    const char *name = cn_json_text(call->json, "queue_name");
+    char id[33];
+    if (!name_is_good(name))
+        return cn_v4_fail(call, err, CN_EINVALID, 11003, "the name of a queue is not valid");
+    cn_depot_digits(id);
+    int rc = cn_v4_create(call, "queue", name, id, 11009, err);
+    if (rc < 0)
+        return rc;
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", id, NULL);
+    struct cn_buf json = {0};
+    if (queue)
+        append_queue(&json, state, queue);
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json)
+                     : cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "the queue was deleted");
+}
+
+/* ?name=A&name=B asks for these. */
+static bool is_asked(const struct cn_control_call *call, const char *name)
+{
+    bool any = false;
+    for (size_t i = 0; i < call->param_count; i++) {
+        if (strcmp(call->params[i].name, "name") != 0)
+            continue;
+        any = true;
+        if (strcmp(call->params[i].value, name) == 0)
+            return true;
+    }
+    return !any;
+}
+
+int cn_v4_queues(struct cn_control_call *call, struct cn_err *err)
+{
+    if (strcmp(call->method, "POST") == 0)
+        return create_queue(call, err);
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    struct cn_buf items = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < state->resource_count && cn_v4_is_first_page(call); i++) {
+        const struct cn_depot_resource *resource = &state->resources[i];
+        if (strcmp(resource->kind, "queue") != 0 || !is_asked(call, resource->name))
+            continue;
+        cn_buf_append_str(&items, count++ ? "," : "");
+        append_queue(&items, state, resource);
+    }
+    cn_depot_state_unref(state);
+    return cn_v4_list(call, &items, count);
+}
+
+int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
+    struct cn_buf json = {0};
+    if (queue)
+        append_queue(&json, state, queue);
+    cn_depot_state_unref(state);
+    if (!json.size)
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+    if (strcmp(call->method, "GET") == 0)
+        return cn_control_result(call, &json);
+    cn_buf_fini(&json);
+    int rc = cn_v4_forget(call, "queue", call->path[5], err);
+    return rc < 0 ? rc : cn_v4_answer_null(call);
+}
+
+/* The entry of queues.consumers that the body asks for. */
+static int read_consumer(struct cn_control_call *call, const char *queue, struct cn_buf *json,
+                         struct cn_err *err)
+{
+    const struct cn_json *settings = cn_json_find(call->json, "settings");
+    const char *type = cn_json_text(call->json, "type");
+    const char *dead = cn_json_text(call->json, "dead_letter_queue");
+    const struct cn_json *wait = cn_json_find(settings, "max_wait_time_ms");
+    if (type && strcmp(type, "worker") != 0)
+        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 11001,
+                          "a consumer that pulls belongs to the configuration of its worker here");
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "queue", queue);
+    if (dead && *dead)
+        cn_v4_put_text(json, "dead_letter_queue", dead);
+    put_setting(json, settings, "batch_size", "max_batch_size", 1);
+    put_setting(json, settings, "max_retries", "max_retries", 1);
+    put_setting(json, settings, "max_concurrency", "max_concurrency", 1);
+    put_setting(json, settings, "retry_delay", "retry_delay", 1);
+    if (wait && wait->kind == CN_JSON_INT)
+        cn_buf_printf(json, ",\"max_batch_timeout\":%" PRId64, wait->integer / 1000);
+    cn_buf_append_byte(json, '}');
+    cn_buf_text(json);
+    return 0;
+}
+
+static void drop_consumer(struct cn_depot_state *state, const char *queue)
+{
+    const struct cn_depot_script *script = NULL;
+    size_t index;
+    struct cn_json *json = find_consumer(state, queue, &script, &index);
+    if (!json)
+        return;
+    struct cn_depot_texts *texts = &cn_depot_find(state, script->name)->consumers;
+    cn_free(texts->items[index]);
+    texts->items[index] = texts->items[--texts->count];
+    cn_json_free(json);
+}
+
+/* The worker that the body names gets the queue, alone. */
+static int change_consumer(struct cn_control_call *call, struct cn_depot_state *state,
+                           struct cn_err *err)
+{
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
+    const char *name = cn_json_text(call->json, "script_name");
+    if (!queue)
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+    struct cn_depot_script *script = name ? cn_depot_find(state, name) : NULL;
+    const struct cn_depot_script *has = NULL;
+    size_t index;
+    struct cn_json *old = find_consumer(state, queue->name, &has, &index);
+    cn_json_free(old);
+    if (strcmp(call->method, "DELETE") == 0) {
+        drop_consumer(state, queue->name);
+        return 0;
+    }
+    if (!script)
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 11001, "\"script_name\" names no worker here");
+    if (old && has != script)
+        return cn_v4_fail(call, err, CN_EEXISTS, 11004, "the queue has a consumer: %s", has->name);
+    struct cn_buf json = {0};
+    int rc = read_consumer(call, queue->name, &json, err);
+    if (rc == 0) {
+        drop_consumer(state, queue->name);
+        cn_depot_texts_add(&script->consumers, cn_buf_text(&json));
+    }
+    cn_buf_fini(&json);
+    return rc;
+}
+
+static int list_consumers(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
+    const struct cn_depot_script *script = NULL;
+    size_t index;
+    struct cn_json *consumer = queue ? find_consumer(state, queue->name, &script, &index) : NULL;
+    struct cn_buf items = {0};
+    if (consumer)
+        append_consumer(&items, queue->id, queue->name, script, consumer);
+    size_t count = consumer != NULL;
+    bool known = queue != NULL;
+    cn_json_free(consumer);
+    cn_depot_state_unref(state);
+    return known ? cn_v4_list(call, &items, count)
+                 : cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+}
+
+int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    if (strcmp(call->method, "GET") == 0)
+        return list_consumers(call, err);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    int rc = change_consumer(call, state, err);
+    if (rc < 0) {
+        cn_depot_change_drop(v4->depot, state);
+        return rc;
+    }
+    rc = cn_v4_deploy(call, state, err);
+    if (rc < 0)
+        return rc;
+    cn_info("the consumer of the queue %s was changed by %s", call->path[5], call->who.name);
+    if (strcmp(call->method, "DELETE") == 0)
+        return cn_v4_answer_null(call);
+    struct cn_buf json = {0};
+    cn_buf_append_byte(&json, '{');
+    cn_v4_put_text(&json, "consumer_id", call->path[5]);
+    cn_buf_append_byte(&json, '}');
+    return cn_control_result(call, &json);
+}

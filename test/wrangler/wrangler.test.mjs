@@ -1,0 +1,201 @@
+// The real wrangler, as npm has it, deploys to an empty server (`make test-wrangler`): a worker with Durable Objects, D1 with migrations,
+// KV, R2, queues, cron triggers and assets; secrets, versions, rollback, delete; and the server is restarted and killed in between.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "node:test";
+import { dataFolder, empty, token } from "../integration/deploy/lib.mjs";
+
+const bin = process.env.WRANGLER;
+assert.ok(bin && existsSync(bin), "WRANGLER names wrangler's program: make test-wrangler sets it");
+
+const KILLS = Number(process.env.KILLS ?? 20);
+
+/** A folder with these files that goes with the test. */
+function folder(t, files) {
+  const dir = mkdtempSync(path.join(tmpdir(), "cairn-wrangler-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  write(dir, files);
+  return dir;
+}
+
+function write(dir, files) {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
+    writeFileSync(path.join(dir, name), text);
+  }
+}
+
+/** Runs wrangler in the folder against the server: its output; rejects if it fails. */
+function wrangler(server, who, dir, args, { input } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = execFile(process.execPath, [bin, ...args], {
+      cwd: dir, timeout: 180_000, maxBuffer: 1 << 24,
+      env: {
+        PATH: process.env.PATH, HOME: dir, CI: "1", NO_COLOR: "1", FORCE_COLOR: "0", WRANGLER_SEND_METRICS: "false",
+        CLOUDFLARE_API_BASE_URL: server.api, CLOUDFLARE_API_TOKEN: who.token, CLOUDFLARE_ACCOUNT_ID: who.account,
+      },
+    }, (error, stdout, stderr) => (error ? reject(new Error(`wrangler ${args.join(" ")}: ${stdout}${stderr}`)) : resolve(stdout)));
+    child.stdin.end(input ?? "");
+  });
+}
+
+const source = `
+import { DurableObject } from "cloudflare:workers";
+import note from "./note.txt";
+export class Counter extends DurableObject<any> {
+  async next(): Promise<number> {
+    const n = ((await this.ctx.storage.get<number>("n")) ?? 0) + 1;
+    await this.ctx.storage.put("n", n);
+    return n;
+  }
+}
+export default {
+  async fetch(request: Request, env: any): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/count") return new Response(String(await env.COUNTER.getByName("a").next()));
+    if (pathname === "/kv") return new Response(await env.STORE.get("greeting"));
+    if (pathname === "/d1") return Response.json((await env.DB.prepare("SELECT name FROM items ORDER BY id").all()).results);
+    if (pathname === "/r2") return new Response((await env.FILES.get("a/file.txt"))?.body ?? null);
+    if (pathname === "/send") { await env.JOBS.send("job"); return new Response("sent"); }
+    if (pathname === "/jobs") return new Response((await env.STORE.get("jobs")) ?? "none");
+    return new Response([note.trim(), env.GREETING, env.SECRET ?? "no secret"].join(" "));
+  },
+  async queue(batch: any, env: any) { await env.STORE.put("jobs", "took " + batch.messages[0].body); },
+  async scheduled() {},
+};`;
+
+const config = ({ kv, d1, greeting }) => `
+name = "shop"
+main = "src/index.ts"
+compatibility_date = "2026-01-01"
+[vars]
+GREETING = "${greeting}"
+[assets]
+directory = "public"
+[[durable_objects.bindings]]
+name = "COUNTER"
+class_name = "Counter"
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["Counter"]
+[[kv_namespaces]]
+binding = "STORE"
+id = "${kv}"
+[[d1_databases]]
+binding = "DB"
+database_name = "items"
+database_id = "${d1}"
+[[r2_buckets]]
+binding = "FILES"
+bucket_name = "files"
+[[queues.producers]]
+binding = "JOBS"
+queue = "jobs"
+[[queues.consumers]]
+queue = "jobs"
+max_batch_timeout = 0
+[triggers]
+crons = ["*/10 * * * *"]
+`;
+
+test("wrangler deploys, and everything that a worker has is there", async (t) => {
+  const data = dataFolder(t);
+  let server = await empty(t, data);
+  const who = token(data);
+  const dir = folder(t, {
+    "wrangler.toml": 'name = "shop"\nmain = "src/index.ts"\ncompatibility_date = "2026-01-01"\n',
+    "src/index.ts": source, "src/note.txt": "noted\n", "public/page.html": "<h1>page</h1>",
+    "migrations/0001_items.sql": "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL);\n",
+    "migrations/0002_first.sql": "INSERT INTO items (name) VALUES ('first');\n",
+  });
+  const run = (...args) => wrangler(server, who, dir, args);
+  const text = (target) => server.text(target);
+
+  assert.match(await run("whoami"), new RegExp(who.account));
+  const kv = /id = "(\w{32})"/.exec(await run("kv", "namespace", "create", "STORE"))[1];
+  const d1 = /database_id = "([\w-]{36})"/.exec(await run("d1", "create", "items"))[1];
+  await run("r2", "bucket", "create", "files");
+  await run("queues", "create", "jobs");
+  write(dir, { "wrangler.toml": config({ kv, d1, greeting: "one" }) });
+
+  await run("d1", "migrations", "apply", "items", "--remote");
+  assert.match(await run("d1", "execute", "items", "--remote", "--json", "--command", "INSERT INTO items (name) VALUES ('second'); SELECT count(*) AS n FROM items"), /"n": 2/);
+  await run("kv", "key", "put", "--remote", "--namespace-id", kv, "greeting", "from kv");
+  write(dir, { "bulk.json": JSON.stringify([{ key: "x/1", value: "1" }, { key: "x/2", value: "2" }]), "file.txt": "an object" });
+  await run("kv", "bulk", "put", "--remote", "--namespace-id", kv, "bulk.json");
+  assert.deepEqual(JSON.parse(await run("kv", "key", "list", "--remote", "--namespace-id", kv, "--prefix", "x/")).map((key) => key.name), ["x/1", "x/2"]);
+  await run("r2", "object", "put", "files/a/file.txt", "--remote", "--file", "file.txt");
+
+  assert.match(await run("deploy"), /Deployed shop triggers/);
+  assert.equal(await text("/"), "noted one no secret");
+  assert.equal(await text("/page"), "<h1>page</h1>");
+  assert.equal(await text("/count"), "1");
+  assert.equal(await text("/kv"), "from kv");
+  assert.equal(await text("/d1"), '[{"name":"first"},{"name":"second"}]');
+  assert.equal(await text("/r2"), "an object");
+  assert.equal(await text("/send"), "sent");
+  await server.untilTrue(async () => (await text("/jobs")) === "took job", "the message at its consumer");
+  await run("r2", "object", "get", "files/a/file.txt", "--remote", "--file", "back.txt");
+
+  // Again, with a secret, a restart without Node.js, a version that waits, and the way back.
+  await wrangler(server, who, dir, ["secret", "put", "SECRET"], { input: "hidden" });
+  assert.equal(await text("/"), "noted one hidden");
+  write(dir, { "wrangler.toml": config({ kv, d1, greeting: "two" }) });
+  assert.match(await run("deploy"), /Current Version ID/);
+  assert.equal(await text("/"), "noted two hidden");
+  await server.kill();
+  server = await empty(t, data, { env: { PATH: "/nonexistent" } });
+  assert.equal(await text("/"), "noted two hidden");
+  assert.equal(await text("/count"), "2");
+  await server.stop();
+  server = await empty(t, data);
+  write(dir, { "wrangler.toml": config({ kv, d1, greeting: "three" }) });
+  const waiting = /Version ID: ([\w-]{36})/.exec(await run("versions", "upload", "--message", "waits"))[1];
+  assert.equal(await text("/"), "noted two hidden");
+  assert.match(await run("versions", "list"), /waits/);
+  await run("versions", "deploy", `${waiting}@100%`, "--yes");
+  assert.equal(await text("/"), "noted three hidden");
+  await run("rollback", "--yes", "--message", "back");
+  assert.equal(await text("/"), "noted two hidden");
+  assert.match(await run("versions", "view", waiting), /env.COUNTER/);
+  assert.match(await run("secret", "list"), /SECRET/);
+  assert.match(await run("deployments", "list"), /back/);
+
+  await run("delete", "--force");
+  assert.equal((await server.fetch("/")).status, 404);
+  await assert.rejects(run("secret", "list"));
+});
+
+test(`killed at random points of ${KILLS} deployments: the old or the new version, whole`, async (t) => {
+  const data = dataFolder(t);
+  let server = await empty(t, data);
+  const who = token(data);
+  const dir = folder(t, {});
+  const prepare = (n) => write(dir, {
+    "wrangler.toml": `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[vars]\nN = "${n}"\n[assets]\ndirectory = "public"\n`,
+    "index.js": `export default { fetch(request, env) { return new Response("${n} " + env.N); } };`,
+    "public/file.txt": `version ${n}`,
+  });
+  prepare(0);
+  let began = Date.now();
+  await wrangler(server, who, dir, ["deploy"]);
+  const usual = Date.now() - began; // so that kills fall into all of it
+  let last = 0;
+  for (let n = 1; n <= KILLS; n++) {
+    prepare(n);
+    const running = wrangler(server, who, dir, ["deploy"]).then(() => true, () => false);
+    const killed = new Promise((resolve) => setTimeout(resolve, usual * (0.4 + Math.random() * 0.7))).then(() => server.kill());
+    const done = await running;
+    await killed;
+    server = await empty(t, data);
+    const [code, variable] = (await server.text("/code")).split(" ");
+    assert.equal(variable, code);
+    assert.equal(await server.text("/file.txt"), `version ${code}`);
+    assert.ok(done ? Number(code) === n : [last, n].includes(Number(code)), `${code} after ${last} and ${n} (${done})`);
+    last = Number(code);
+    assert.equal(readdirSync(path.join(data, "deployed/code")).length, readdirSync(path.join(data, "deployed/versions")).length);
+  }
+});
