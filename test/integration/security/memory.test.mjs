@@ -238,7 +238,7 @@ test("M5: an object that keeps rows of SQL and is never idle is reset, and named
   assert.ok(seen.peak < limit * 1.1, `${seen.peak >> 20} MB`);
 });
 
-test("R1 R4: a script whose large answers nobody reads is not restarted for them: the readers are cut", async (t) => {
+test("R1 R4: a script whose large answers nobody reads is not restarted for them: the readers are cut", { skip }, async (t) => {
   const limit = 300 * MB;
   const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${limit}`);
   await innocentIsThere();
