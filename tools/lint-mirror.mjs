@@ -169,13 +169,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
   "server/service_config.c": ["integration/projects/bindings.test.mjs"],
-  "admin/admin.c": ["integration/admin/listener.test.mjs"],
-  "admin/control_sql.c": ["integration/admin/security.test.mjs"],
-  "admin/job.c": ["integration/admin/services.test.mjs"],
-  "admin/metrics.c": ["integration/admin/metrics.test.mjs"],
-  "admin/metrics_text.c": ["integration/admin/metrics.test.mjs"],
-  "admin/otlp_json.c": ["integration/admin/otlp.test.mjs"],
-  "admin/tail.c": ["integration/admin/tail.test.mjs"],
   "server/deploy.c": ["integration/cli/reload.test.mjs"],
   "server/deploy_classes.c": ["integration/objects/lifecycle.test.mjs"],
   "server/deploy_env.c": ["integration/projects/bindings.test.mjs"],

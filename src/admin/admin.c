@@ -186,6 +186,9 @@ static void answer_openapi(struct cn_admin *admin, struct cn_http_request *http)
 
 static void answer_tail(struct cn_admin *admin, struct cn_http_request *http)
 {
+    /* Its head would never be followed by an end, and the client would wait for one. */
+    if (http->method == CN_HTTP_HEAD)
+        return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
     cn_tail_add(&admin->tail, http);
 }
 

@@ -12,9 +12,14 @@
  *     GET /openapi.json  the control API
  *     /api/...           the control API (admin/control.h)
  *
- * The thread has a loop and never waits: all but the last are answered on it however
- * busy lanes are; each control call gets a thread for itself, CN_ADMIN_JOB_MAX at
- * most, whose answer is streamed by the loop as fast as its reader takes it.
+ * A1  Whoever can open the socket's file (mode 0600) may everything; on the port only what
+ *     admin/guard.h lets through. The file goes with the server.
+ * A2  A socket on which another server answers is left to it; one that nobody answers on, of a
+ *     server that was killed, is taken over.
+ * A3  The thread has a loop and never waits: all but the last are answered on it however busy lanes
+ *     are. Each control call gets a thread for itself, CN_ADMIN_JOB_MAX at most, whose answer is
+ *     streamed by the loop as fast as its reader takes it.
+ * A4  Its end cuts whoever listens and cancels calls, and waits for their threads.
  *
  * Threads:   start and stop on the owner's; cn_admin_set_state() from any.
  * Ownership: the owner's. Start it after the lanes, stop it before them. */

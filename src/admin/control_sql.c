@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin/control_sql.c - SQL and key-value pairs of one object.
  *
- * A script runs as one transaction under the rules that hold for the object's own
- * statements (no _cf_ tables, no transactions of its own). In a live object it is
- * one event among the others and must be quick; time and size are limited. */
+ * Under the rules that hold for the object's own statements (no _cf_ tables, no transactions of its
+ * own). In a live object a script is one event among the others and must be quick.
+ *
+ * Q1  A script is one transaction: all of it is done, and durable when it is answered, or nothing.
+ * Q2  Bounded: ROWS_MAX, ANSWER_SIZE_MAX, RESULTS_MAX, and time. Past the first two the answer says
+ *     "truncated", and a statement that writes still runs to its end.
+ * Q3  With "readonly" nothing that writes is run.
+ * Q4  Pages of pairs have every key once, whatever bytes it has: a cursor that was given is taken.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -225,18 +231,20 @@ int cn_control_kv(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_object_key key;
     struct pairs pairs = {.out = &call->scratch};
+    struct cn_buf after = {0}; /* the key that the last page ended with */
     const char *prefix = cn_control_param(call, "prefix");
-    const char *cursor = cn_control_param(call, "cursor");
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
         rc = cn_control_param_number(call, "limit", KEYS_MAX, 100, &pairs.limit, err);
+    if (rc == 0)
+        rc = cn_control_read_cursor(call, "p", &after, err);
     if (rc < 0)
-        return rc;
+        goto done;
     pairs.range.limit = pairs.limit ? pairs.limit : 1;
     if (prefix)
         pairs.range.prefix = (struct cn_bytes){prefix, strlen(prefix)};
-    if (cursor) {
-        pairs.range.start = (struct cn_bytes){cursor, strlen(cursor)};
+    if (after.size) {
+        pairs.range.start = (struct cn_bytes){after.data, after.size};
         pairs.range.start_after = true;
     }
     cn_buf_append_str(pairs.out, "{\"entries\":[");
@@ -244,14 +252,16 @@ int cn_control_kv(struct cn_control_call *call, struct cn_err *err)
     if (rc == 0) {
         bool more = pairs.count == pairs.range.limit || pairs.out->size >= ANSWER_SIZE_MAX;
         cn_buf_append_str(pairs.out, "],\"cursor\":");
-        if (more)
-            cn_buf_append_json(pairs.out, (char *)pairs.last.data, pairs.last.size);
+        if (more) /* Q4 */
+            cn_control_append_cursor(pairs.out, 'p', pairs.last.data, pairs.last.size);
         else
             cn_buf_append_str(pairs.out, "null");
         cn_buf_append_byte(pairs.out, '}');
         rc = cn_control_answer(call, pairs.out);
     }
+done:
     cn_buf_fini(&pairs.last);
+    cn_buf_fini(&after);
     return rc;
 }
 

@@ -165,7 +165,9 @@ static void send_answer(struct cn_job *job, const struct cn_buf *ready, bool end
     const struct cn_control_call *call = &job->call;
     struct cn_http_header headers[FIELDS_MAX];
     struct cn_http_head head = {call->status, headers, make_headers(call, headers), NULL};
-    if (!job->begun && ended) {
+    bool whole = call->length < 0 || (uint64_t)call->length == ready->size ||
+                 job->http->method == CN_HTTP_HEAD; /* J4 */
+    if (!job->begun && ended && whole) {
         (void)cn_http_respond(job->http, &head, ready->data, ready->size, NULL, NULL);
         return;
     }

@@ -13,9 +13,10 @@ static bool set_up;
 void js_rig_open(struct js_rig *rig)
 {
     struct cn_err err;
-    if (!set_up)
+    if (!set_up) { /* by the first, before other threads are there */
         CHECK_INT(0, cn_js_setup(&err));
-    set_up = true;
+        set_up = true;
+    }
     rig->vm = cn_js_vm_new(NULL);
     rig->context = cn_js_context_new(rig->vm, NULL);
 }
