@@ -8,7 +8,9 @@
 //                            call; otherwise, the original for a Map or WeakMap, and what the object has for others
 //
 // What is not rewritten, because a patched one sees only texts and numbers: methods of strings and numbers, of regular
-// expressions, and `length` and its like of buffers. Natives check whatever they are given anyway.
+// expressions, and `length` and its like of buffers; and the modules of Node.js, which work on what the script gives them. Natives
+// check whatever they are given anyway. test/integration/security/patched.test.mjs replaces all builtins and uses everything: none of
+// them is given a native, or anything of another script.
 //
 // `node tools/primordials.mjs` prints internal/primordials.js, which the tree keeps; tools/lint compares.
 import { parse } from "acorn";

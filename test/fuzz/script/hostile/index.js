@@ -231,7 +231,7 @@ async function run(seed, count, env, ctx, request, only) {
     const op = random.pick(ops), args = random.chance(0.5) ? [] : values.values(3);
     made(op.label, () => op.call(thing, args));
   };
-  if (seed % 5 === 0 && !__small) for (let i = 0; i < 2; i++) largeCall(random, (seed / 5) * 2 + i), await null;
+  if (seed % 15 === 0 && !__small) for (let i = 0; i < 2; i++) largeCall(random, (seed / 15) * 2 + i), await null;
   if (patched) patch(random, values);
   try {
     if (random.chance(0.5)) try { await random.pick(ctx.storage ? [...scenes, ...objectScenes] : scenes)(go, { env, ctx, request, native, random }, use); } catch {}
