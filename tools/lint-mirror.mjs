@@ -168,11 +168,8 @@ export function roles(sources, exists, tests = servicesTests()) {
 
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
-  "server/service_config.c": ["integration/projects/bindings.test.mjs"],
   "server/deploy.c": ["integration/cli/reload.test.mjs"],
   "server/deploy_classes.c": ["integration/objects/lifecycle.test.mjs"],
-  "server/deploy_env.c": ["integration/projects/bindings.test.mjs"],
-  "server/deploy_tail.c": ["integration/services/tail.test.mjs"],
   "server/project.c": ["integration/projects/config.test.mjs"],
   "server/watch.c": ["integration/cli/reload.test.mjs"],
   "worker/dispatch.c": ["integration/services/services.test.mjs"],

@@ -24,6 +24,7 @@ static const char program[] =
     "  case $mode in\n"
     "    die) exit 1;;\n"
     "    die-once) echo build > \"$here/mode\"; exit 1;;\n"
+    "    half-once) echo build > \"$here/mode\"; printf '{\"ok\"'; exit 1;;\n"
     "    garbage) echo 'no JSON at all'; continue;;\n"
     "    fail) echo '{\"ok\":false,\"text\":\"broken: <line> 7\"}'; continue;;\n"
     "    forget) echo '{\"ok\":true}'; continue;;\n"

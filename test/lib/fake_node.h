@@ -8,6 +8,7 @@
  *     fail        says that the project does not build
  *     die         ends without an answer
  *     die-once    does so once, then builds
+ *     half-once   ends in the middle of an answer once, then builds
  *     garbage     answers what is no JSON
  *     forget      says that it has built, and has not
  *     hang        never answers

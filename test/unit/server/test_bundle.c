@@ -120,20 +120,36 @@ TEST(bundle, a_changed_setting_builds_it_again)
     static const char *const globs[] = {"**/*.x\"y"};
     struct cn_config_rule rule = {.type = "Text",
                                   .globs = {.items = (const char **)globs, .count = 1}};
-    struct cn_config before = world.config, rows[8];
-    for (int i = 0; i < 8; i++)
-        rows[i] = before;
-    rows[0].minify = true;
-    rows[1].keep_names = true;
-    rows[2].compatibility_flags = (struct cn_strings){.items = (const char **)flags, .count = 1};
-    rows[3].tsconfig = "other.json";
-    rows[4].jsx_factory = "h";
-    rows[5].rules.items = &rule;
-    rows[5].rules.count = 1;
-    rows[6].site.bucket = "public";
-    rows[7].functions = "functions";
-    for (int i = 0; i < 8; i++) {
-        world.config = rows[i];
+    for (int i = 0; i < 8; i++) { /* each beside those before it */
+        struct cn_config *config = &world.config;
+        switch (i) {
+        case 0:
+            config->minify = true;
+            break;
+        case 1:
+            config->keep_names = true;
+            break;
+        case 2:
+            config->compatibility_flags =
+                (struct cn_strings){.items = (const char **)flags, .count = 1};
+            break;
+        case 3:
+            config->tsconfig = "other.json";
+            break;
+        case 4:
+            config->jsx_factory = "h";
+            break;
+        case 5:
+            config->rules.items = &rule;
+            config->rules.count = 1;
+            break;
+        case 6:
+            config->site.bucket = "public";
+            break;
+        default:
+            config->functions = "functions";
+            break;
+        }
         check_built(&world, true);
         check_built(&world, false);
     }
@@ -141,8 +157,8 @@ TEST(bundle, a_changed_setting_builds_it_again)
     check_built(&world, true);
     /* Minifying what is not bundled is no setting. */
     world.config.no_bundle = true;
-    check_built(&world, false);
-    world.config.minify = true;
+    check_built(&world, true); /* it was minified until now */
+    world.config.minify = false;
     check_built(&world, false);
     close_world(&world);
 }

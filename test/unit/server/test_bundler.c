@@ -90,9 +90,14 @@ TEST(bundler, a_child_that_died_is_started_once_more_and_no_oftener)
     CHECK_STR("{\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
     CHECK_INT(2, fake_node_starts());
     cn_buf_clear(&answer);
+    fake_node_mode("half-once");
+    CHECK_INT(0, run(job, &answer));
+    CHECK_STR("{\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
+    CHECK_INT(3, fake_node_starts());
+    cn_buf_clear(&answer);
     fake_node_mode("die");
     CHECK_INT(CN_ECLOSED, run(job, &answer));
-    CHECK_INT(3, fake_node_starts()); /* the one that was there, and another */
+    CHECK_INT(4, fake_node_starts()); /* the one that was there, and another */
     CHECK_INT(0, bundler.pid);
     /* One that was killed between two jobs is not noticed before the next. */
     fake_node_mode("build");
