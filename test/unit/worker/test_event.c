@@ -4,6 +4,7 @@
 #include "worker/event.h"
 
 #include "base/account.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "test/lib/test.h"
 #include "worker/instance.h"
@@ -17,6 +18,7 @@ struct world {
 static struct world *world_new(void)
 {
     struct world *world = CN_NEW(struct world);
+    CHECK_INT(0, cn_loop_init(&world->lane.loop)); /* which is the test's */
     world->instance.lane = &world->lane;
     cn_rand_init(&world->lane.rand, 1);
     cn_list_init(&world->instance.events);
@@ -28,6 +30,7 @@ static void world_free(struct world *world)
     CHECK(cn_list_empty(&world->instance.events));
     CHECK_INT(0, world->lane.events.live);
     cn_handles_fini(&world->lane.events);
+    CHECK_INT(0, uv_loop_close(&world->lane.loop));
     cn_free(world);
 }
 
