@@ -578,18 +578,28 @@ static int respond_bytes(JSContextRef ctx, struct cn_event *event, const struct 
                            cn_js_lend(ctx, body));
 }
 
+/* The event that may be answered now, and the head of its response: handle, status, statusText and
+ * headers are the first four arguments. NULL, or what the native gives back instead. */
+static JSValueRef response_begin(JSContextRef ctx, size_t argc, const JSValueRef argv[],
+                                 struct cn_event **event, struct head *head, JSValueRef *exception)
+{
+    *event = request_event(ctx, cn_js_arg(0));
+    if (!*event || !cn_event_is_running(*event))
+        return JSValueMakeBoolean(ctx, false);
+    if (!head_parse(ctx, head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
+        return bad_response(ctx, exception, head, CN_EINVALID);
+    (*event)->status = head->head.status;
+    return NULL;
+}
+
 /* respond(h, status, statusText, headers, body) -> whether it was sent */
 static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
 {
-    struct cn_event *event = request_event(ctx, cn_js_arg(0));
-    if (!event)
-        return JSValueMakeBoolean(ctx, false);
-    if (!cn_event_is_running(event))
-        return JSValueMakeBoolean(ctx, false);
+    struct cn_event *event;
     struct head head;
-    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
-        return bad_response(ctx, exception, &head, CN_EINVALID);
-    event->status = head.head.status;
+    JSValueRef refused = response_begin(ctx, argc, argv, &event, &head, exception);
+    if (refused)
+        return refused;
     JSValueRef body = cn_js_arg(4);
     int rc = JSValueIsString(ctx, body) ? respond_text(ctx, event, &head.head, body)
                                         : respond_bytes(ctx, event, &head.head, body);
@@ -649,15 +659,11 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
 /* respondStart(h, status, statusText, headers, contentLength | -1) -> boolean */
 static JSValueRef native_respond_start(CN_JS_NATIVE_ARGS)
 {
-    struct cn_event *event = request_event(ctx, cn_js_arg(0));
-    if (!event)
-        return JSValueMakeBoolean(ctx, false);
-    if (!cn_event_is_running(event))
-        return JSValueMakeBoolean(ctx, false);
+    struct cn_event *event;
     struct head head;
-    if (!head_parse(ctx, &head, cn_js_arg(1), cn_js_arg(2), cn_js_arg(3)))
-        return bad_response(ctx, exception, &head, CN_EINVALID);
-    event->status = head.head.status;
+    JSValueRef refused = response_begin(ctx, argc, argv, &event, &head, exception);
+    if (refused)
+        return refused;
     int rc = cn_http_begin(event->http, &head.head, cn_js_to_int64(ctx, cn_js_arg(4)));
     if (rc < 0)
         return bad_response(ctx, exception, &head, rc);

@@ -188,15 +188,19 @@ static int check_wish(struct cn_control_call *call, const struct wish *wish, str
     return 0;
 }
 
+static int change_secret(struct cn_control_call *call, struct wish *wish, struct cn_err *err)
+{
+    int rc = check_wish(call, wish, err);
+    return rc < 0 ? rc : change_secrets(call, wish, 1, err);
+}
+
 static int put_secret(struct cn_control_call *call, struct cn_err *err)
 {
     struct wish wish = {cn_json_text(call->json, "name"), cn_json_find(call->json, "text")};
     const char *type = cn_json_text(call->json, "type");
     if (!wish.text || (type && strcmp(type, "secret_text") != 0))
         return cn_v4_fail(call, err, CN_EINVALID, 10021, "a secret has a text");
-    int rc = check_wish(call, &wish, err);
-    if (rc == 0)
-        rc = change_secrets(call, &wish, 1, err);
+    int rc = change_secret(call, &wish, err);
     if (rc < 0)
         return rc;
     struct cn_buf json = {0};
@@ -239,9 +243,7 @@ int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err)
     if (strcmp(call->method, "PUT") == 0)
         return put_secret(call, err);
     struct wish wish = {call->path[8], NULL};
-    int rc = check_wish(call, &wish, err);
-    if (rc == 0)
-        rc = change_secrets(call, &wish, 1, err);
+    int rc = change_secret(call, &wish, err);
     if (rc < 0)
         return rc;
     struct cn_buf json = {0};

@@ -87,15 +87,23 @@ const cairn_value *cn_api_kv_get(cairn_object *self, const char *key)
     return rc == 1 ? cn_compiled_lend_value(self, value.data, value.size) : NULL;
 }
 
-int cn_api_kv_put(cairn_object *self, const char *key, cairn_builder *builder)
+/* The database, for a change of the value of `key`. */
+static int open_for_key(cairn_object *self, const char *key, struct cn_database **db)
 {
-    struct cn_err err;
     int rc = check_key(self, key);
     if (rc < 0)
         return rc;
-    struct cn_database *db = database(self, true);
-    if (!db)
-        return closed(self);
+    *db = database(self, true);
+    return *db ? 0 : closed(self);
+}
+
+int cn_api_kv_put(cairn_object *self, const char *key, cairn_builder *builder)
+{
+    struct cn_err err;
+    struct cn_database *db;
+    int rc = open_for_key(self, key, &db);
+    if (rc < 0)
+        return rc;
     if (cn_builder_finish(builder, &err) < 0)
         return cn_compiled_fault(self, &err);
     if (builder->bytes.size + strlen(key) > PAIR_BYTES_MAX) {
@@ -111,12 +119,10 @@ int cn_api_kv_put(cairn_object *self, const char *key, cairn_builder *builder)
 int cn_api_kv_delete(cairn_object *self, const char *key)
 {
     struct cn_err err;
-    int rc = check_key(self, key);
+    struct cn_database *db;
+    int rc = open_for_key(self, key, &db);
     if (rc < 0)
         return rc;
-    struct cn_database *db = database(self, true);
-    if (!db)
-        return closed(self);
     rc = cn_kvtable_delete(db, text_bytes(key), &err);
     return rc < 0 ? cn_compiled_fault(self, &err) : rc;
 }

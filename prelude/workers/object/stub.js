@@ -8,6 +8,7 @@ import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
 import { isRequest, requestCopy, requestSignal, responseCameFrom } from "../../web/fetch/internal.js";
+import { concat } from "../../web/streams/concat.js";
 import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
@@ -133,13 +134,7 @@ async function wholeBody(body) {
     }
     chunks.push(value);
   }
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
+  return concat(chunks, size);
 }
 
 /** To an object of a module: it reads values, not streams. */
