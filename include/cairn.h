@@ -375,7 +375,7 @@ struct cairn_api {
 
     /* ---- transactions and alarms ---- */
 
-    /* What is written until the end can be undone. They nest, 64 deep. One that is open when the
+    /* What is written until the end can be undone. They nest, 60 deep. One that is open when the
      * function of the class returns is undone, and the event fails. */
     int (*transaction_begin)(cairn_object *object);
     int (*transaction_commit)(cairn_object *object);

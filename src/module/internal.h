@@ -60,7 +60,7 @@ struct cairn_object {
     unsigned running;                /* functions of the class on the stack */
     unsigned busy;                   /* statements with rows left */
     unsigned transactions;           /* open ones */
-    int levels[64];                  /* their savepoints */
+    int first_level;                 /* the savepoint of the outermost; the others follow it */
     struct cn_list pending;          /* of struct cn_compiled_pending: async.c */
     unsigned pending_count;
     unsigned blocks; /* of the input gate that the class has taken */

@@ -19,6 +19,7 @@
 #define KEY_BYTES_MAX 2048
 #define PAIR_BYTES_MAX (2u << 20)
 #define SQL_NS_MAX 30000000000u
+#define TRANSACTIONS_MAX 60 /* of CN_SAVEPOINT_MAX */
 
 struct cairn_statement {
     struct cn_list link; /* in the object's */
@@ -480,12 +481,15 @@ int cn_api_transaction_begin(cairn_object *self)
     struct cn_database *db = database(self, true);
     if (!db)
         return closed(self);
-    if (self->transactions == CN_ARRAY_COUNT(self->levels))
-        return cn_compiled_refuse(self, CAIRN_ELIMIT, "transactions are nested 64 deep at most");
+    if (self->transactions == TRANSACTIONS_MAX)
+        return cn_compiled_refuse(self, CAIRN_ELIMIT, "transactions are nested 60 deep at most");
     int level = cn_database_savepoint(db, &err);
     if (level < 0)
         return cn_compiled_fault(self, &err);
-    self->levels[self->transactions++] = level;
+    if (!self->transactions)
+        self->first_level = level;
+    CN_ASSERT(level == self->first_level + (int)self->transactions); /* nobody else opens any */
+    self->transactions++;
     return 0;
 }
 
@@ -497,7 +501,7 @@ static int end_transaction(cairn_object *self, bool keep)
         return closed(self);
     if (!self->transactions)
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "there is no open transaction");
-    int level = self->levels[--self->transactions];
+    int level = self->first_level + (int)--self->transactions;
     int rc = keep ? cn_database_savepoint_release(db, level, &err)
                   : cn_database_savepoint_rollback(db, level, &err);
     return rc < 0 ? cn_compiled_fault(self, &err) : 0;
@@ -518,7 +522,7 @@ int cn_compiled_undo_transactions(cairn_object *self)
     struct cn_err err;
     self->transactions = 0;
     if (!cn_object_is_broken(self->object) && self->object->db &&
-        cn_database_savepoint_rollback(self->object->db, self->levels[0], &err) < 0)
+        cn_database_savepoint_rollback(self->object->db, self->first_level, &err) < 0)
         return cn_compiled_fault(self, &err);
     return cn_compiled_refuse(self, CAIRN_EMISUSE,
                               "a transaction was left open, and has been undone");

@@ -247,6 +247,22 @@ static int m_transaction(cairn_object *object, struct probe *probe, cairn_event 
     return rc;
 }
 
+/* How deep transactions nest before one is refused. */
+static int m_depth(cairn_object *object, struct probe *probe, cairn_event *event)
+{
+    int depth = 0;
+    while (cairn->transaction_begin(object) == 0)
+        depth++;
+    put_text(object, "depths", "innermost");
+    for (int i = 0; i < depth; i++) {
+        int rc = i % 2 ? cairn->transaction_rollback(object) : cairn->transaction_commit(object);
+        if (rc < 0)
+            return rc;
+    }
+    cairn->build_int(cairn->event_result(event), depth);
+    return 0;
+}
+
 static int m_fail(cairn_object *object, struct probe *probe, cairn_event *event)
 {
     put_text(object, "written", "before the error");
@@ -527,45 +543,26 @@ static const struct {
     const char *name;
     int (*run)(cairn_object *object, struct probe *probe, cairn_event *event);
 } methods[] = {
-    {"echo", m_echo},
-    {"kind", m_kind},
-    {"count", m_count},
-    {"version", m_version},
-    {"add", m_add},
-    {"put", m_put},
-    {"get", m_get},
-    {"delete", m_delete},
-    {"list", m_list},
-    {"insert", m_insert},
-    {"rows", m_rows},
-    {"exec", m_exec},
-    {"fail", m_fail},
-    {"silent", m_silent},
-    {"abort", m_abort},
-    {"later", m_later},
-    {"now", m_now},
-    {"alarm", m_alarm},
-    {"alarmAt", m_alarmAt},
-    {"alarmOff", m_alarmOff},
-    {"mistake", m_mistake},
-    {"open", m_open},
-    {"clear", m_clear},
-    {"log", m_log},
-    {"id", m_id},
-    {"crash", m_crash},
-    {"transaction", m_transaction},
-    {"relay", m_relay},
-    {"relayId", m_relayId},
-    {"env", m_env},
-    {"sleep", m_sleep},
-    {"timers", m_timers},
-    {"manyTimers", m_manyTimers},
-    {"bookmark", m_bookmark},
-    {"bookmarkAt", m_bookmarkAt},
-    {"restore", m_restore},
-    {"block", m_block},
-    {"sockets", m_sockets},
-    {"broadcast", m_broadcast},
+    {"echo", m_echo},         {"depth", m_depth},
+    {"kind", m_kind},         {"count", m_count},
+    {"version", m_version},   {"add", m_add},
+    {"put", m_put},           {"get", m_get},
+    {"delete", m_delete},     {"list", m_list},
+    {"insert", m_insert},     {"rows", m_rows},
+    {"exec", m_exec},         {"fail", m_fail},
+    {"silent", m_silent},     {"abort", m_abort},
+    {"later", m_later},       {"now", m_now},
+    {"alarm", m_alarm},       {"alarmAt", m_alarmAt},
+    {"alarmOff", m_alarmOff}, {"mistake", m_mistake},
+    {"open", m_open},         {"clear", m_clear},
+    {"log", m_log},           {"id", m_id},
+    {"crash", m_crash},       {"transaction", m_transaction},
+    {"relay", m_relay},       {"relayId", m_relayId},
+    {"env", m_env},           {"sleep", m_sleep},
+    {"timers", m_timers},     {"manyTimers", m_manyTimers},
+    {"bookmark", m_bookmark}, {"bookmarkAt", m_bookmarkAt},
+    {"restore", m_restore},   {"block", m_block},
+    {"sockets", m_sockets},   {"broadcast", m_broadcast},
 };
 
 static int call(cairn_object *object, void *instance, cairn_event *event)

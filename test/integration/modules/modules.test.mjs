@@ -1,6 +1,7 @@
 // Objects written in C (include/cairn.h): JavaScript calls them, they store, they are replaced, and what is wrong
 // with a module is told in a sentence. The class is test/module/probe.c, the caller worker.js.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -181,6 +182,25 @@ test("a line that an object logs names worker, class and object", async (t) => {
   const [line] = await server.until(/^.*the probe says hello.*$/m);
   const { worker: name, class: className, name: object, level } = JSON.parse(line);
   assert.deepEqual([name, className, object, level], ["app", "probe:Probe", "speaker", "warn"]);
+});
+
+test("the header is plain C11 and C++17", (t) => {
+  const file = path.join(built, "plain.c");
+  writeFileSync(file, `#include <cairn.h>
+static int call(cairn_object *object, void *instance, cairn_event *event)
+{
+    (void)instance;
+    (void)event;
+    return cairn->error(object, "TypeError", "%d", 1);
+}
+static const struct cairn_class classes[] = {{"Plain", 0, 0, call, 0, 0, 0, 0, 0}};
+CAIRN_MODULE(classes)
+`);
+  for (const [compiler, ...flags] of [["cc", "-std=c11", "-xc"], ["c++", "-std=c++17", "-xc++"]]) {
+    const { status, stderr, error } = spawnSync(compiler, [...flags, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", path.join(root, "include"), file], { encoding: "utf8" });
+    if (error?.code === "ENOENT") t.diagnostic(`${compiler} is not here`);
+    else assert.equal(status, 0, stderr);
+  }
 });
 
 test("a module that cannot be used is refused with a sentence", async (t) => {

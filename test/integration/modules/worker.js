@@ -103,6 +103,9 @@ const scenarios = {
     assert.deepStrictEqual(await keys("commit"), ["before", "inside"]);
     assert.deepStrictEqual(await keys("rollback"), ["before"]);
     assert.deepStrictEqual(await keys("nested"), ["before", "inside"]);
+    const deep = fresh(env);
+    assert.strictEqual(await deep.depth(), 60);
+    assert.strictEqual(await deep.get("depths"), undefined);
     assert.deepStrictEqual(await keys("left open", /a transaction was left open, and has been undone/), ["before"]);
   },
   async later(env) {
