@@ -9,8 +9,9 @@
  * P1  In line: nodes are ranked by what they have, then by a hash with the shard; the first acts at
  *     once, the next a while later, so that one that does not act delays but does not prevent.
  * P2  Rest: shards and replicas move for balance only between nodes that differ by two or more, so
- *     a move never makes a move back reasonable; and only when the map has been quiet.
- * P3  An owner drops a replica when as many as are wanted remain on live nodes; the engine checks.
+ *     a move never makes a move back reasonable; and only when the map has been quiet. What is
+ * under way counts as if it were there, or two at once would overshoot, and come back. P3  An owner
+ * drops a replica when as many as are wanted remain on live nodes; the engine checks.
  */
 #include "cluster/member_private.h"
 
@@ -138,6 +139,15 @@ static struct cn_member_peer *move_target(struct cn_member *member, uint32_t ind
     return best;
 }
 
+/* Shards on their way from here to there. */
+static unsigned moving_to(const struct cn_member *member, uint64_t session)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < member->config.shard_count && member->moves; i++)
+        count += member->shards[i].role >= CN_ROLE_STOPPING && member->shards[i].move_to == session;
+    return count;
+}
+
 static void plan_moves(struct cn_member *member, int64_t now_ms, struct cn_member_peer *me)
 {
     bool out = member->leaving || me->draining;
@@ -148,10 +158,8 @@ static void plan_moves(struct cn_member *member, int64_t now_ms, struct cn_membe
         if (member->moves >= CN_MEMBER_MOVES_MAX || member->shards[i].role != CN_ROLE_SERVING)
             continue;
         struct cn_member_peer *to = move_target(member, i);
-        if (!to || (!out && to->owned + 2 > me->owned)) /* P2 */
-            continue;
-        to->owned++;
-        me->owned--;
+        if (!to || (!out && to->owned + moving_to(member, to->id) + 2 + member->moves > me->owned))
+            continue; /* P2 */
         cn_shard_begin_move(member, now_ms, i, to->id);
     }
 }
@@ -205,7 +213,7 @@ static bool relieves(struct cn_member *member, uint32_t index, const struct cn_m
     const struct cn_engine_shard *row = &member->shards[index].row;
     for (unsigned i = 0; i < row->replica_count; i++) {
         struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
-        if (peer && peer->id != row->owner && peer->held >= me->held + 2)
+        if (peer && peer->id != row->owner && peer->held >= me->held + member->copies + 2) /* P2 */
             return true;
     }
     return false;

@@ -262,6 +262,7 @@ static void settle(struct cn_member *member, int64_t now_ms, uint32_t index)
         if (replica) {
             cn_shard_set_role(member, now_ms, index, CN_ROLE_FOLLOWING);
             cn_shard_want_read(member, index);
+            settle(member, now_ms, index); /* it may have been handed over already */
         }
         break;
     case CN_ROLE_FOLLOWING:

@@ -4,7 +4,7 @@
  * When an answer leaves (lease reads): nobody with a later epoch of the shard has answered before.
  * In the end: every object's history is linearizable (test/simulate/world.h), what was refused is
  * not there, all replicas are alike, and nothing is stuck: every shard is served, has its replicas,
- * and its log is cut. */
+ * and its log is cut. Of some seeds the end is waited for: the map has come to rest by then. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +171,14 @@ static void check_replicas(unsigned shard, const struct store *store)
             if (memcmp(&other->disk_op[1], &store->op[1], len * sizeof(uint16_t)) != 0)
                 fail("the replica of shard %u on the disk of node %d differs", shard, n);
         }
+}
+
+void check_rest(uint64_t version_before)
+{
+    if (failed || engine_version() == version_before)
+        return;
+    stuck = true;
+    snprintf(failure, sizeof(failure), "stuck: the map does not come to rest");
 }
 
 void check_history(void)

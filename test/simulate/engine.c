@@ -856,6 +856,11 @@ unsigned engine_replicas(int shard, uint64_t *disks)
     return primary->shards[shard].count;
 }
 
+uint64_t engine_version(void)
+{
+    return primary->version;
+}
+
 uint64_t engine_trim(int shard)
 {
     return primary->shards[shard].trim;

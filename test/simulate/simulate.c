@@ -162,6 +162,8 @@ static void let_go(struct event *event)
 
 static void run(uint64_t seed)
 {
+    bool to_the_end = seed % 32 == 0;
+    uint64_t version = 0;
     begin(seed);
     int32_t look = CALM_MS + QUIET_MS + 500;
     while (event_count) {
@@ -179,7 +181,9 @@ static void run(uint64_t seed)
                 node_start(n);                      /* one that has left meanwhile */
             }
             look += 500;
-            if (check_settled() || now >= END_MS) {
+            if (now < END_MS - REST_MS)
+                version = engine_version();
+            if ((!to_the_end && check_settled()) || now >= END_MS) {
                 let_go(&event);
                 break;
             }
@@ -192,6 +196,8 @@ static void run(uint64_t seed)
         let_go(&heap[--event_count]);
     if (!failed)
         check_history();
+    if (to_the_end && !stuck)
+        check_rest(version);
 }
 
 /* --- many --------------------------------------------------------------------------------------

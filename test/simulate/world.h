@@ -56,7 +56,8 @@ enum {
     NEVER = INT32_MAX,
     CALM_MS = 22000, /* when faults stop */
     QUIET_MS = 1000, /* after that, the last client */
-    END_MS = 60000,  /* by when all must be well again */
+    END_MS = 120000, /* by when all must be well again */
+    REST_MS = 30000, /* so long before that nothing is moved any more */
 };
 
 /* --- the world -------------------------------------------------------------------------------- */
@@ -148,6 +149,7 @@ bool engine_up(void);
 uint64_t engine_owner(int shard, uint64_t *disk);
 unsigned engine_replicas(int shard, uint64_t *disks);
 uint64_t engine_trim(int shard);
+uint64_t engine_version(void);
 void answer_free(struct answer *answer);
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -219,6 +221,7 @@ void check_reset(void);
 void check_answer(int node, const struct out *out); /* when it leaves */
 bool check_settled(void);                           /* all is well: it may end */
 void check_history(void);
+void check_rest(uint64_t version_before);
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool failed, stuck;
 extern char failure[300];

@@ -663,6 +663,43 @@ TEST(member_replica, is_copied_from_the_owner_and_then_added)
     CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[2].role);
 }
 
+/* The answer of ADD is lost, and one map tells both that it was done and that the shard was handed
+ * over since: there is no later map to wait for. */
+TEST(member_replica, that_was_added_and_handed_over_unheard_is_taken)
+{
+    begin(false);
+    rig.shards[2].replica_count = 1;
+    join();
+    answer_all();
+    cn_member_copied(&rig.member, rig.now, 2, 20);
+    CHECK(expect(CN_ENGINE_ADD) != NULL);
+    relink();
+    answer_done(CN_ENGINE_HELLO);
+    rig.shards[2].replica_count = 2;
+    rig.shards[2].owner = 9;
+    rig.shards[2].epoch++;
+    rig.version++;
+    answer_done(CN_ENGINE_BEAT);
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[2].role);
+}
+
+/* P2 */
+TEST(member_balance, counts_what_is_under_way)
+{
+    begin(false);
+    for (unsigned i = 0; i < SHARDS; i++)
+        rig.shards[i].owner = 9;
+    join();
+    answer_all();
+    for (int i = 0; i < 12; i++) {
+        rig.now += 500;
+        rig.sessions[0].beat++;
+        cn_member_tick(&rig.member, rig.now);
+        answer_all();
+    }
+    CHECK_INT(1, rig.member.moves); /* a second one would come back: 1 and 2 are even enough */
+}
+
 /* S5 */
 TEST(member_replica, keeps_a_copy_that_may_have_been_added)
 {
