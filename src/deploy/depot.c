@@ -33,8 +33,9 @@ struct cn_depot {
     char *root;           /* owned: its path, absolute */
     char *domain;         /* owned, or NULL */
     uint8_t key[KEY_SIZE];
-    pthread_mutex_t change; /* held by who changes (D7) */
-    pthread_mutex_t lock;   /* guards what follows */
+    pthread_mutex_t change;     /* held by who changes (D7) */
+    pthread_mutex_t committing; /* held while the state is replaced, and to give a change up */
+    pthread_mutex_t lock;       /* guards what follows */
     struct cn_depot_state *current;
     struct cn_depot_state *next;   /* what a change wants; NULL: none is under way */
     struct cn_depot_state *before; /* what was current when the change began, or NULL */
@@ -285,6 +286,7 @@ int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, st
     depot->root = cn_strdup(root);
     depot->domain = domain ? cn_strdup(domain) : NULL;
     pthread_mutex_init(&depot->change, NULL);
+    pthread_mutex_init(&depot->committing, NULL);
     pthread_mutex_init(&depot->lock, NULL);
     int rc = 0;
     for (size_t i = 0; i < CN_ARRAY_COUNT(folders) && rc == 0; i++) {
@@ -313,6 +315,7 @@ void cn_depot_close(struct cn_depot *depot)
     cn_depot_state_unref(depot->current);
     OPENSSL_cleanse(depot->key, sizeof(depot->key));
     pthread_mutex_destroy(&depot->change);
+    pthread_mutex_destroy(&depot->committing);
     pthread_mutex_destroy(&depot->lock);
     cn_free(depot->root);
     cn_free(depot->domain);
@@ -352,23 +355,27 @@ static void make_current(struct cn_depot *depot)
     pthread_mutex_unlock(&depot->lock);
 }
 
-int cn_depot_commit(struct cn_depot *depot, struct cn_err *err)
+int cn_depot_commit(struct cn_depot *depot, const struct cn_depot_state *started,
+                    struct cn_err *err)
 {
+    pthread_mutex_lock(&depot->committing); /* D8 */
     pthread_mutex_lock(&depot->lock);
-    struct cn_depot_state *next = depot->next && !depot->committed ? depot->next : NULL;
+    /* Another deployment (SIGHUP) may have been made before the change began: it commits nothing.
+     */
+    const struct cn_depot_state *next =
+        depot->committed || depot->next != started ? NULL : depot->next;
     pthread_mutex_unlock(&depot->lock);
-    /* Who changes waits for this deployment: `next` stays. */
-    if (!next)
-        return 0;
-    int rc = write_state(depot, next, err);
-    if (rc == 0)
+    int rc = next ? write_state(depot, next, err) : 0;
+    if (rc == 0 && next)
         make_current(depot);
+    pthread_mutex_unlock(&depot->committing);
     return rc;
 }
 
 void cn_depot_revert(struct cn_depot *depot)
 {
     struct cn_err err = {0};
+    pthread_mutex_lock(&depot->committing);
     pthread_mutex_lock(&depot->lock);
     struct cn_depot_state *before = depot->committed ? depot->before : NULL;
     if (before) {
@@ -379,6 +386,7 @@ void cn_depot_revert(struct cn_depot *depot)
     pthread_mutex_unlock(&depot->lock);
     if (before && write_state(depot, before, &err) < 0)
         cn_error("%s; a restart serves the version that was refused", err.text);
+    pthread_mutex_unlock(&depot->committing);
 }
 
 struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot)
@@ -437,13 +445,17 @@ int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
     pthread_mutex_unlock(&depot->lock);
     int rc = sync_files(depot, err);
     if (rc == 0)
-        rc = deploy ? deploy(data, err) : cn_depot_commit(depot, err);
+        rc = deploy ? deploy(data, err) : cn_depot_commit(depot, state, err);
+    pthread_mutex_lock(&depot->committing);
     pthread_mutex_lock(&depot->lock);
     bool committed = depot->committed;
     depot->next = depot->before = NULL;
     pthread_mutex_unlock(&depot->lock);
+    pthread_mutex_unlock(&depot->committing);
     if (rc == 0 && !committed)
         rc = cn_err_set(err, CN_ECLOSED, "the server is stopping");
+    if (committed)
+        rc = 0; /* D8: whatever came after, it is deployed */
     if (committed)
         remove_dropped(depot, before, state);
     cn_depot_state_unref(before);

@@ -29,6 +29,9 @@
  *       at the next start, and versions past CN_DEPOT_VERSION_MAX with the change that they fall
  *       out of.
  *   D7  One change at a time. Who reads has a reference to a state, which nobody changes.
+ *   D8  A change that was given up (the server stops, it did not start) is never committed
+ *       afterwards, and one that was committed is never given up: files of a version go only when
+ *       no state can name it any more.
  *
  * Threads:   any; see D7.
  * Ownership: the owner's; opened after the data directory, closed before it. */
@@ -156,8 +159,10 @@ void cn_depot_close(struct cn_depot *depot); /* NULL is fine */
 struct cn_depot_state *cn_depot_take(struct cn_depot *depot);
 /* What the next deployment is made of: the state that is being changed to, or the current one. */
 struct cn_depot_state *cn_depot_take_next(struct cn_depot *depot);
-/* Makes durable what the last one who took the next state has started (D3). On a lane. */
-int cn_depot_commit(struct cn_depot *depot, struct cn_err *err);
+/* Makes `started` durable, which came from cn_depot_take_next() and has started (D3), unless nobody
+ * wants it any more. On a lane. */
+int cn_depot_commit(struct cn_depot *depot, const struct cn_depot_state *started,
+                    struct cn_err *err);
 
 /* Takes that back: something that belongs to it could not be made durable. */
 void cn_depot_revert(struct cn_depot *depot);

@@ -83,6 +83,7 @@ void cn_deployer_fini(struct cn_deployer *deployer)
     clear_stamps(deployer);
     cn_free(deployer->told);
     cn_project_close(&deployer->bare);
+    cn_depot_state_unref(deployer->state);
     cn_buf_fini(&deployer->classes);
     cn_bundler_fini(&deployer->bundler);
     cn_bundler_fini(&deployer->hosted_bundler);
@@ -443,7 +444,7 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
 static int commit(void *data, struct cn_err *err)
 {
     struct cn_deployer *deployer = data;
-    int rc = deployer->depot ? cn_depot_commit(deployer->depot, err) : 0;
+    int rc = deployer->depot ? cn_depot_commit(deployer->depot, deployer->state, err) : 0;
     if (rc == 0)
         rc = cn_deploy_classes_commit(deployer->disk, &deployer->classes, err);
     if (rc < 0 && deployer->depot)
@@ -512,9 +513,9 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
                 struct cn_err *err)
 {
     struct cn_depot_state *state = deployer->depot ? cn_depot_take_next(deployer->depot) : NULL;
-    int rc = load_state(deployer, state, out, messages, err);
-    cn_depot_state_unref(state);
-    return rc;
+    cn_depot_state_unref(deployer->state); /* no lane starts what was made of it any more */
+    deployer->state = state;
+    return load_state(deployer, state, out, messages, err);
 }
 
 int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_err *err)

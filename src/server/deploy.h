@@ -24,6 +24,7 @@
 
 struct cn_depot;
 struct cn_depot_script;
+struct cn_depot_state;
 struct cn_deployment;
 struct cn_disk;
 struct cn_monitor;
@@ -56,8 +57,9 @@ struct cn_deployer {
     struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
     struct cn_node *node;   /* borrowed; NULL: no project has Durable Objects, or nothing serves */
     struct cn_depot *depot; /* borrowed: workers deployed by upload; NULL: none are taken */
-    struct cn_project bare; /* what stands for a first project where there is none */
-    struct cn_buf classes;  /* classes.json as it shall be, while a deployment starts */
+    struct cn_depot_state *state;     /* owned reference: of which the last deployment was made */
+    struct cn_project bare;           /* what stands for a first project where there is none */
+    struct cn_buf classes;            /* classes.json as it shall be, while a deployment starts */
     struct cn_bundler hosted_bundler; /* builds uploads beside a load */
     pthread_mutex_t building;         /* guards it */
 

@@ -73,7 +73,9 @@ test("bodies that are no upload are refused", async (t) => {
   }
   const many = Array.from({ length: 1001 }, (_, i) => part(`m${i}.js`, "1", JS)).join("");
   assert.equal((await put(part("metadata", '{"main_module":"m1.js"}') + many + "--X--")).status, 413);
-  assert.equal((await put(Buffer.alloc((64 << 20) + 1000))).status, 413);
+  // The answer comes before the end of the body; Node.js's client may see the closed connection first.
+  const large = await put(Buffer.alloc((64 << 20) + 1000)).catch((error) => error);
+  assert.ok(large.status === 413 || ["ECONNRESET", "EPIPE"].includes(large.cause?.code), String(large.status ?? large.cause));
   assert.deepEqual(await client.result("GET", "workers/scripts"), []);
   assert.deepEqual(readdirSync(path.join(data, "deployed/code")), []);
   await client.deploy("w", hello("after all"));

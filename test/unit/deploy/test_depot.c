@@ -147,9 +147,18 @@ TEST(depot_seal, is_of_no_use_in_another_place)
     simdisk_free(sim);
 }
 
+/* As a lane does it that has started the next state. */
+static int commit_next(struct cn_depot *depot, struct cn_err *err)
+{
+    struct cn_depot_state *next = cn_depot_take_next(depot);
+    int rc = cn_depot_commit(depot, next, err);
+    cn_depot_state_unref(next);
+    return rc;
+}
+
 static int commit_now(void *data, struct cn_err *err)
 {
-    return cn_depot_commit(data, err);
+    return commit_next(data, err);
 }
 
 static int refuse(void *data, struct cn_err *err)
@@ -180,10 +189,59 @@ TEST(depot_change, is_dropped_if_it_does_not_start)
     simdisk_free(sim);
 }
 
+/* D8: it was committed, and then nobody could wait for the other lanes. */
+static int commit_and_leave(void *data, struct cn_err *err)
+{
+    CHECK_INT(0, commit_next(data, err));
+    return cn_err_set(err, CN_ECLOSED, "the server is stopping");
+}
+
+TEST(depot_change, stands_once_it_is_committed)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_depot *depot = open_on(sim);
+    struct cn_err err = {0};
+    char id[CN_DEPOT_ID_SIZE];
+    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    add_deployed(state, "a", id);
+    CHECK_INT(0, cn_depot_change_end(depot, state, commit_and_leave, depot, &err));
+    CHECK_INT(0, commit_next(depot, &err)); /* a lane that comes late finds nothing to do */
+    state = cn_depot_take(depot);
+    CHECK_INT(1, state->script_count);
+    cn_depot_state_unref(state);
+    cn_depot_close(depot);
+    simdisk_free(sim);
+}
+
+/* D3: a reload that was under way when the change began commits what it was made of: nothing. */
+static int commit_another(void *data, struct cn_err *err)
+{
+    struct cn_depot_state *current = cn_depot_take(data);
+    CHECK_INT(0, cn_depot_commit(data, current, err));
+    cn_depot_state_unref(current);
+    return cn_err_set(err, CN_EJS, "it does not start");
+}
+
+TEST(depot_change, is_not_committed_by_another_deployment)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_depot *depot = open_on(sim);
+    struct cn_err err = {0};
+    char id[CN_DEPOT_ID_SIZE];
+    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    add_deployed(state, "a", id);
+    CHECK_INT(CN_EJS, cn_depot_change_end(depot, state, commit_another, depot, &err));
+    state = cn_depot_take(depot);
+    CHECK_INT(0, state->script_count);
+    cn_depot_state_unref(state);
+    cn_depot_close(depot);
+    simdisk_free(sim);
+}
+
 /* Whoever fails after the state was written has it taken back. */
 static int commit_and_revert(void *data, struct cn_err *err)
 {
-    int rc = cn_depot_commit(data, err);
+    int rc = commit_next(data, err);
     cn_depot_revert(data);
     return rc < 0 ? rc : cn_err_set(err, CN_EREADONLY, "classes.json");
 }
