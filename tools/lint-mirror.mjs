@@ -172,9 +172,7 @@ const OWED = {
   "server/deploy_classes.c": ["integration/objects/lifecycle.test.mjs"],
   "server/project.c": ["integration/projects/config.test.mjs"],
   "server/watch.c": ["integration/cli/reload.test.mjs"],
-  "worker/dispatch.c": ["integration/services/services.test.mjs"],
   "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
-  "worker/runtime.c": ["integration/serve/handlers.test.mjs"],
   "worker/websocket.c": ["integration/websockets/lifecycle.test.mjs"],
   "worker/ws_bridge.c": ["integration/websockets/websockets.test.mjs"],
 };
