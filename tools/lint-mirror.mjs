@@ -169,8 +169,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
   "server/deploy.c": ["integration/cli/reload.test.mjs"],
-  "server/deploy_classes.c": ["integration/objects/lifecycle.test.mjs"],
-  "server/project.c": ["integration/projects/config.test.mjs"],
   "server/watch.c": ["integration/cli/reload.test.mjs"],
   "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
   "worker/websocket.c": ["integration/websockets/lifecycle.test.mjs"],
