@@ -171,7 +171,6 @@ const OWED = {
   "server/deploy.c": ["integration/cli/reload.test.mjs"],
   "server/watch.c": ["integration/cli/reload.test.mjs"],
   "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
-  "worker/websocket.c": ["integration/websockets/lifecycle.test.mjs"],
   "worker/ws_bridge.c": ["integration/websockets/websockets.test.mjs"],
 };
 
