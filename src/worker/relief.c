@@ -32,6 +32,7 @@ struct suspect {
     struct cn_instance *instance; /* NULL: nobody was found */
     struct cn_jsobject *js;       /* NULL: the script itself (R3) */
     uint64_t bytes;
+    uint64_t all; /* what all instances hold together */
 };
 
 /* Messages that wait at ends of WebSockets behind which there is no connection (yet): nobody else
@@ -85,6 +86,7 @@ static struct suspect busiest(struct cn_lane *lane)
 static struct suspect find_suspect(struct cn_lane *lane)
 {
     struct suspect found = {0};
+    uint64_t all = 0;
     if (!cn_js_alloc_on())
         return busiest(lane);
     CN_LIST_FOREACH(&lane->instances, node)
@@ -94,11 +96,13 @@ static struct suspect find_suspect(struct cn_lane *lane)
         uint64_t object_bytes, bytes = instance_bytes(instance, &js, &object_bytes);
         cn_counter_set(&instance->metrics->memory, bytes);
         instance->held_bytes = bytes;
+        all += bytes;
         if (found.instance && bytes <= found.bytes)
             continue;
         bool one = js && object_bytes > bytes / 2; /* R3 */
-        found = (struct suspect){instance, one ? js : NULL, one ? object_bytes : bytes};
+        found = (struct suspect){instance, one ? js : NULL, one ? object_bytes : bytes, 0};
     }
+    found.all = all;
     return found;
 }
 
@@ -153,11 +157,36 @@ static void evict_for_heap(struct cn_lane *lane, struct cn_js_memory *memory)
                 evicted);
 }
 
+static void acquit(struct cn_lane *lane)
+{
+    lane->over_memory = 0;
+    CN_LIST_FOREACH(&lane->instances, node)
+    CN_CONTAINER_OF(node, struct cn_instance, link)->over_memory = false;
+}
+
+static void forgive(struct cn_lane *lane)
+{
+    if (lane->over_memory)
+        cn_info("lane %u: memory is below its limit again", lane->options.index);
+    acquit(lane);
+}
+
+/* R8 */
+static bool is_innocent(const struct cn_lane *lane, const struct suspect *suspect)
+{
+    uint64_t bound = lane->options.heap_bytes_max;
+    return cn_js_alloc_on() && suspect->bytes < bound / GUILTY_PART && suspect->all < bound;
+}
+
 static void accuse(struct cn_lane *lane, const struct cn_js_memory *memory)
 {
     struct suspect suspect = find_suspect(lane);
     if (!suspect.instance)
         return;
+    if (is_innocent(lane, &suspect)) {
+        acquit(lane);
+        return;
+    }
     char name[384];
     describe(&suspect, name, sizeof(name));
     if (lane->over_memory++ == 0)
@@ -171,15 +200,6 @@ static void accuse(struct cn_lane *lane, const struct cn_js_memory *memory)
         reset(lane, &suspect, "the JavaScript heap stayed above its limit");
         lane->over_memory = 0;
     }
-}
-
-static void forgive(struct cn_lane *lane)
-{
-    if (lane->over_memory)
-        cn_info("lane %u: memory is below its limit again", lane->options.index);
-    lane->over_memory = 0;
-    CN_LIST_FOREACH(&lane->instances, node)
-    CN_CONTAINER_OF(node, struct cn_instance, link)->over_memory = false;
 }
 
 static void watch_heap(struct cn_lane *lane)

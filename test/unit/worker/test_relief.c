@@ -2,6 +2,7 @@
 /* A heap past its bound: who holds most starts anew (R2), and the others keep what they have. */
 #include "worker/relief.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/account.h"
@@ -56,6 +57,46 @@ TEST(relief, R2_the_script_that_holds_most_is_reset_and_the_other_keeps_its_stat
     worker_rig_until(&rig, 0, is_whole, NULL);
     CHECK_STR("2", ask(&rig, "innocent.test"));
     CHECK_STR("1", ask(&rig, "hog.test")); /* a fresh global */
+    worker_rig_close(&rig);
+}
+
+/* What belongs to no script: as what one that was reset has left, until the collector finds it. */
+static void leave_behind(struct cn_lane *lane, void *data)
+{
+    JSValueRef *left = data;
+    JSStringRef source = JSStringCreateWithUTF8CString(
+        "Array.from({ length: 12 }, (_, i) => new Array(1 << 20).fill(i + 0.5))");
+    *left = JSEvaluateScript(lane->vm->bare, source, NULL, NULL, 1, NULL);
+    JSStringRelease(source);
+    CHECK(*left);
+    JSValueProtect(lane->vm->bare, *left);
+}
+
+static void let_go(struct cn_lane *lane, void *data)
+{
+    JSValueRef *left = data;
+    JSValueUnprotect(lane->vm->bare, *left);
+}
+
+TEST(relief, R8_who_holds_little_is_not_accused_of_what_another_has_left)
+{
+    struct worker_rig rig = {.heap_bytes_max = 64u << 20};
+    JSValueRef left;
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy_named(&rig, "small", COUNTING, "innocent", COUNTING, NULL));
+    CHECK_STR("1", ask(&rig, "innocent.test"));
+    worker_rig_run(&rig, 0, leave_behind, &left);
+    for (int i = 0; i < 15; i++) {
+        char want[8];
+        worker_rig_run(&rig, 0, tick, NULL);
+        snprintf(want, sizeof(want), "%d", 2 + i);
+        CHECK_STR(want, ask(&rig, "innocent.test"));
+        snprintf(want, sizeof(want), "%d", 1 + i);
+        CHECK_STR(want, ask(&rig, "small.test"));
+    }
+    CHECK_INT(0, limits_of(&rig, "innocent") + limits_of(&rig, "small"));
+    CHECK_INT(0, cn_counter_get(&rig.lanes[0].metrics.refusals[CN_REFUSAL_MEMORY]));
+    worker_rig_run(&rig, 0, let_go, &left);
     worker_rig_close(&rig);
 }
 
