@@ -211,6 +211,7 @@ struct inner {
     const struct cn_buf *body;
     size_t at;
     struct cn_buf *out;
+    bool adopted;
 };
 
 static int64_t read_inner(struct cn_control_call *call, void *bytes, size_t size)
@@ -225,6 +226,22 @@ static int64_t read_inner(struct cn_control_call *call, void *bytes, size_t size
     return (int64_t)count;
 }
 
+/* The head of the answer becomes the outer call's, with the buffer that its texts may be in. */
+static void adopt_head(struct inner *inner)
+{
+    struct cn_control_call *call = &inner->call, *outer = inner->outer;
+    if (inner->adopted)
+        return;
+    inner->adopted = true;
+    outer->status = call->status;
+    outer->type = call->type;
+    outer->length = call->length;
+    CN_ASSERT(!outer->fields.size);
+    cn_buf_fini(&outer->fields);
+    outer->fields = call->fields;
+    call->fields = (struct cn_buf){0};
+}
+
 static int write_inner(struct cn_control_call *call, const void *bytes, size_t size)
 {
     struct inner *inner = (struct inner *)call;
@@ -233,13 +250,7 @@ static int write_inner(struct cn_control_call *call, const void *bytes, size_t s
         cn_buf_append(inner->out, bytes, size);
         return 0;
     }
-    outer->status = call->status;
-    outer->type = call->type;
-    outer->length = call->length;
-    if (call->fields.size) {
-        cn_buf_append(&outer->fields, call->fields.data, call->fields.size);
-        cn_buf_clear(&call->fields);
-    }
+    adopt_head(inner);
     return outer->write(outer, bytes, size);
 }
 
@@ -267,8 +278,8 @@ int cn_v4_forward(struct cn_control_call *call, const char *method, const char *
     };
     cn_guard_operator(&inner.call.who); /* W2 was checked with the route */
     cn_control_run(&inner.call);
-    if (!out && call->status != inner.call.status)
-        call->status = inner.call.status; /* an answer without a body */
+    if (!out)
+        adopt_head(&inner); /* an answer without a body */
     cn_buf_fini(&inner.call.fields);
     return inner.call.status;
 }

@@ -54,6 +54,9 @@ test("what is made by the API is what a worker finds", async (t) => {
   assert.deepEqual((await client.result("GET", "r2/buckets")).buckets.map((bucket) => bucket.name), ["files"]);
   await client.result("PUT", "r2/buckets/files/objects/a%2Ffile", { body: "an object" });
   assert.equal((await client.ask("GET", "r2/buckets/files/objects/a%2Ffile")).body, "an object");
+  await client.result("PUT", "r2/buckets/files/objects/empty", { body: "", headers: { "content-type": "text/x-own" } });
+  const nothing = await client.ask("GET", "r2/buckets/files/objects/empty");
+  assert.deepEqual([nothing.status, nothing.body, nothing.type], [200, "", "text/x-own"]);
   assert.equal((await client.ask("GET", "r2/buckets/files/objects/none")).status, 404);
 
   const { queue_id: queue } = await client.result("POST", "queues", { json: { queue_name: "jobs" } });
