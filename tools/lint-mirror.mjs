@@ -168,7 +168,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
-  "server/deploy.c": ["integration/cli/reload.test.mjs"],
   "server/watch.c": ["integration/cli/reload.test.mjs"],
   "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
   "worker/ws_bridge.c": ["integration/websockets/websockets.test.mjs"],
