@@ -191,7 +191,8 @@ describe("every documented metric", () => {
     await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
     await server.untilTrue(async () => sum(await read(), "cairn_object_sockets") === 1, "the socket");
     assert.equal(sum(await read(), "cairn_websockets_open"), 1);
-    assert.equal(sum(await read(), "cairn_object_sockets_hibernated"), 0);
+    const seen = await read(); // its object may have left memory by now
+    assert.ok(sum(seen, "cairn_object_sockets_hibernated") <= sum(seen, "cairn_object_sockets"));
     await server.untilTrue(async () => sum(await read(), "cairn_object_sockets_hibernated") === 1, "its hibernation");
     assert.ok((await read())['cairn_objects_evicted_total{namespace="all/Room"}'] >= 1);
     socket.close();
