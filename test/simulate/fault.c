@@ -3,6 +3,7 @@
 #include "test/simulate/world.h"
 
 static unsigned lost_disks;
+static int32_t lost_at;
 
 void fault_reset(void)
 {
@@ -50,6 +51,11 @@ static void fault_disk(int n)
 {
     if (lost_disks >= 2 || next_disk >= DISKS || !one_in(2) || !engine_may_lose(nodes[n].disk))
         return;
+    /* Two of two replicas within moments are not survived: the first loss must have been noticed.
+     */
+    if (lost_disks && now - lost_at < 10000)
+        return;
+    lost_at = now;
     lost_disks++;
     node_lose_disk(n);
 }
