@@ -74,7 +74,7 @@ static void on_abort(struct cn_http_request *http, int status)
     cn_event_abort(http->server, http, status);
 }
 
-/* The pipe ends, and the event's answer with it. */
+/* The pipe ends, and the event's answer with it. `failure` may be a text of the pipe's own. */
 static void end(struct pipe *pipe, struct cn_event *event, const char *failure)
 {
     struct cn_lane *lane = pipe->lane;
@@ -83,8 +83,8 @@ static void end(struct pipe *pipe, struct cn_event *event, const char *failure)
     if (!failure && cn_http_end(event->http) < 0)
         failure = "The body is shorter than its Content-Length";
     bool whole = !failure;
-    free_pipe(pipe);
     cn_http_pipe_end(event, failure);
+    free_pipe(pipe);
     if (whole && (event = cn_event_find(lane, handle)))
         cn_event_answered(event);
 }
