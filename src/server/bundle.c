@@ -121,6 +121,7 @@ static int write_job(const struct cn_bundler *bundler, const struct cn_config *c
     put_text(job, "entry", entry);
     put_text(job, "functions", config->functions);
     put_site(job, config);
+    put_text(job, "inside", options->inside);
     put_text(job, "out", options->dir);
     put_text(job, "mode", options->development ? "development" : "production");
     put_bool(job, "minify", config->minify && !config->no_bundle);

@@ -39,11 +39,12 @@ struct cn_bundle {
 };
 
 struct cn_bundle_options {
-    const char *dir;  /* output folder, absolute; made if absent */
-    bool development; /* process.env.NODE_ENV, and colours in messages */
-    bool rebuild;     /* do not look at what is there */
-    bool stored;      /* its inputs never change; what is there is taken if it cannot be built */
-    bool built;       /* take what is there: it was built a moment ago, by another process */
+    const char *dir;    /* output folder, absolute; made if absent */
+    bool development;   /* process.env.NODE_ENV, and colours in messages */
+    bool rebuild;       /* do not look at what is there */
+    bool stored;        /* its inputs never change; what is there is taken if it cannot be built */
+    const char *inside; /* absolute: nothing outside of this folder gets in; NULL: anything may */
+    bool built;         /* take what is there: it was built a moment ago, by another process */
 };
 
 /* Builds or finds the bundle. What the bundler has to say, warnings or (on

@@ -68,12 +68,14 @@ int cn_hosted_bundle(struct cn_project *project, struct cn_bundler *bundler,
                      struct cn_buf *messages, struct cn_err *err)
 {
     char *dir = cn_sprintf("%s/bundle", project->code);
-    struct cn_bundle_options options = {.dir = dir, .stored = true};
+    char *inside = cn_sprintf("%s/src", project->code); /* H3 */
+    struct cn_bundle_options options = {.dir = dir, .inside = inside, .stored = true};
     cn_bundle_fini(&project->bundle);
     int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, messages, err);
     if (rc < 0 && err->code)
         cn_err_context(err, "%s", project->config->name);
     cn_free(dir);
+    cn_free(inside);
     return rc;
 }
 

@@ -6,6 +6,8 @@
  *       it again if it can, and takes what is there if it cannot.
  *   H2  A migration that deletes a class is the permission to do so: it came with a token that may
  *       deploy. The class can be taken back for the retention time.
+ *   H3  What is built is made of the modules that were uploaded and of nothing else: a file of the
+ *       server never gets into a bundle or into a message about it.
  *
  * Threads: the deploying one; cn_hosted_build() any, with a bundler of its own. */
 #ifndef CN_SERVER_HOSTED_H

@@ -20,6 +20,7 @@ import { builtinModules } from "node:module";
 import path from "node:path";
 import readline from "node:readline";
 import * as esbuild from "esbuild";
+import { confined, withoutForeignMap } from "./confined.mjs";
 import { functionsEntry } from "./pages.mjs";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
 import { shims } from "./shims.mjs";
@@ -149,11 +150,12 @@ function options(job, state, awaits) {
       ...job.define,
     },
     tsconfig: job.tsconfig ?? undefined,
+    tsconfigRaw: job.inside ? {} : undefined, // no file is looked for
     jsxFactory: job.jsxFactory ?? undefined,
     jsxFragment: job.jsxFragment ?? undefined,
     logLevel: "silent",
     logOverride: { "empty-import-meta": "silent" },
-    plugins: [site(job, state), functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
+    plugins: [confined(job), site(job, state), functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
   };
   const entry = job.functions ? "cairn:functions" : job.entry;
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [entry] };
@@ -315,7 +317,9 @@ function content(job, state) {
       for (const type of ["Text", "JSON", "ESModule", "CommonJS", "Data", "CompiledWasm"])
         build.onLoad({ filter: /.*/, namespace: "cairn-" + type }, async ({ path: file }) => {
           state.inputs.add(file);
-          return { ...load(type, file, await readFile(file), state), resolveDir: path.dirname(file) };
+          const bytes = await readFile(file);
+          const isCode = type === "ESModule" || type === "CommonJS";
+          return { ...load(type, file, isCode ? withoutForeignMap(job, bytes) : bytes, state), resolveDir: path.dirname(file) };
         });
     },
   };

@@ -1,6 +1,6 @@
 // Hostile uploads: the server answers with an error of the platform's form, keeps what serves, and writes nothing outside (D5, U1, A3).
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
@@ -103,4 +103,50 @@ test("an upload of assets takes the files of its manifest and no others", async 
   assert.equal((await client.script("v", hello("x"), { metadata: { assets: { jwt: second, config: {} } } })).status, 400);
   // Nor is the token good for anything else.
   assert.equal((await client.ask("GET", "workers/scripts", { headers: { authorization: `Bearer ${second}` } })).status, 403);
+});
+
+test("no file of the server gets into a bundle or into a message about it (H3)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  writeFileSync(path.join(data, "hidden.json"), '{"text":"of the server"}');
+  writeFileSync(path.join(data, "hidden.txt"), "of the server");
+  writeFileSync(path.join(data, "hidden"), "of the server");
+  writeFileSync(path.join(data, "map.json"), "of the server");
+  await client.deploy("w", hello("good"));
+  const from = (name) => `import x from ${JSON.stringify(name)}; export default { fetch() { return new Response(JSON.stringify(x)); } };`;
+  const up = "../../../../";
+  const refused = [
+    ...["hidden.json", "hidden.json?raw", "hidden.txt", "hidden", "not-there"].flatMap((name) => [from(up + name), from(path.join(data, name))]),
+    from("../../../state.json"), from("../../../key"), from("../wrangler.json"), from("../bundle/job.json"), from("/etc/passwd"), from("foo"), from("bar"),
+    "export default { async fetch(r) { return new Response(JSON.stringify(await import(`" + up + "hid${r.method}.json`))); } };",
+  ];
+  const modules = {
+    "package.json": [`{"browser":{"foo":"${up}hidden.json"}}`, "application/json"],
+    "tsconfig.json": [`{"extends":"${up}map.json","compilerOptions":{"paths":{"bar":["${up}hidden.json"]}}}`, "application/json"],
+    "hidden": ["own", "text/plain"], "key": ["own", "application/octet-stream"], "passwd": ["own", "text/plain"],
+  };
+  writeFileSync(path.join(data, "hidGET.json"), '"of the server"');
+  for (const source of refused) {
+    const { status, body } = await client.script("w", source, { modules });
+    assert.equal(status, 400, `${source}: ${JSON.stringify(body)}`);
+    assert.ok(!JSON.stringify(body).includes("of the server"), source);
+  }
+  assert.equal(await server.text("/"), "good");
+  // What is asked for while it runs fails there, as on the platform.
+  for (const way of [`await import("${up}hidden.json")`, `require("${up}hidden.json")`, `await import("/etc/passwd")`]) {
+    await client.deploy("w", `export default { async fetch() { try { return Response.json(${way}); } catch (error) { return new Response(error.message); } } };`, { modules });
+    assert.match(await server.text("/"), /^No such module/, way);
+  }
+  // A source map is read by esbuild itself: one that never ends would end the server.
+  for (const comment of ["//# sourceMappingURL=../../../../../../../../../../dev/zero", "/* x @ sourceMappingURL=../../../../../../../../../../dev/zero */", "//# sourceMappingURL=/dev/zero"]) {
+    await client.deploy("w", `${hello(comment)}\n${comment}\n`);
+    assert.equal(await server.text("/"), comment);
+  }
+  // Its own are as before.
+  await client.deploy("w", `import t from "./a/b.txt"; import j from "./a/c.json"; import m from "./a/m.js"; import h from "./hidden";
+    export default { fetch() { return new Response([t, j.c, m, h].join()); } };`, { modules: {
+    "a/b.txt": ["text", "text/plain"], "a/c.json": ['{"c":"json"}', "application/json"], "hidden": ["own", "text/plain"],
+    "a/m.js": ['import up from "../up.js"; export default up;', JS], "up.js": ['export default "up";', JS] } });
+  assert.equal(await server.text("/"), "text,json,up,own");
 });
