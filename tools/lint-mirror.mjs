@@ -170,7 +170,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 const OWED = {
   "server/watch.c": ["integration/cli/reload.test.mjs"],
   "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
-  "worker/ws_bridge.c": ["integration/websockets/websockets.test.mjs"],
 };
 
 /** What is wrong with the tables, given the files of the tree: a list of sentences. */

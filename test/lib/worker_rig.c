@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "bindings/all.h"
 #include "net/server.h"
+#include "object/node.h"
+#include "test/lib/storetest.h"
 #include "worker/guest.h"
 #include "worker/instance.h"
 
@@ -43,19 +45,36 @@ static bool is_listening(struct cn_lane *lane, void *data)
     return lane->listening;
 }
 
+static void open_node(struct worker_rig *rig)
+{
+    struct cn_err err;
+    struct cn_store_config config = {.sync = CN_LOG_OS};
+    rig->disk = storetest_disk();
+    rig->store = storetest_open(rig->disk, &config);
+    struct cn_node_options options = {.store = rig->store,
+                                      .lane_count = rig->lane_count,
+                                      .find_class = cn_javascript.find_class,
+                                      .secret = "0123456789abcde"};
+    CHECK_INT(0, cn_node_new(&options, &rig->node, &err));
+}
+
 void worker_rig_open(struct worker_rig *rig, unsigned lane_count)
 {
     static bool set_up; /* once in a process: threads of the engine run from then on */
     struct cn_err err;
     size_t heap_bytes_max = rig->heap_bytes_max;
     uint64_t cpu_limit_ms = rig->cpu_limit_ms;
+    bool objects = rig->objects;
     if (!set_up)
         CHECK_INT(0, cn_javascript.setup(&err));
     set_up = true;
     *rig = (struct worker_rig){.lane_count = lane_count,
                                .heap_bytes_max = heap_bytes_max,
+                               .objects = objects,
                                .cpu_limit_ms = cpu_limit_ms ? cpu_limit_ms : 10000};
     CHECK_INT(0, uv_sem_init(&rig->answered, 0));
+    if (objects)
+        open_node(rig);
     int fd;
     CHECK(cn_http_bind("127.0.0.1", 0, &fd, 1, &rig->port, &err) >= 0);
     for (unsigned i = 0; i < lane_count; i++) {
@@ -65,6 +84,7 @@ void worker_rig_open(struct worker_rig *rig, unsigned lane_count)
             .listen_fd = i == 0 ? fd : -1,
             .heap_bytes_max = heap_bytes_max ? heap_bytes_max : 512u << 20,
             .guest = &cn_javascript,
+            .node = rig->node,
             .on_deployed = on_deployed,
             .on_drained = on_drained,
             .data = rig,
@@ -82,6 +102,11 @@ void worker_rig_close(struct worker_rig *rig)
         cn_lane_stop_begin(&rig->lanes[i]);
     for (unsigned i = 0; i < rig->lane_count; i++)
         cn_lane_stop_wait(&rig->lanes[i]);
+    if (rig->objects) {
+        cn_node_free(rig->node);
+        cn_store_close(rig->store);
+        cn_disk_system_free(rig->disk);
+    }
     uv_sem_destroy(&rig->answered);
 }
 
@@ -96,6 +121,41 @@ static const char *deploy(struct worker_rig *rig, struct cn_deployment *deployme
     return rig->deploy_err.code ? rig->deploy_err.text : NULL;
 }
 
+static struct cn_namespace *room_of(struct worker_rig *rig, const char *worker)
+{
+    struct cn_namespace *ns;
+    struct cn_err err;
+    char *name = cn_sprintf("%s/Room", worker);
+    CHECK_INT(0, cn_node_namespace(rig->node, name, &ns, &err));
+    cn_free(name);
+    return ns;
+}
+
+static void add_room(struct worker_rig *rig, struct cn_script *script)
+{
+    struct cn_namespace *ns = room_of(rig, script->name);
+    cn_script_add_class(script, "Room", ns, NULL);
+    cn_script_add_namespace(script, ns);
+    script->options_json =
+        cn_sprintf("{\"worker\":\"%s\",\"classes\":{\"Room\":%u},\"bindings\":"
+                   "[{\"name\":\"ROOM\",\"type\":\"durable_object_namespace\",\"ns\":%u}],"
+                   "\"compatibilityFlags\":{},\"subrequests\":1000}",
+                   script->name, ns->id, ns->id);
+}
+
+const char *worker_rig_room(struct worker_rig *rig, const char *worker, unsigned lane)
+{
+    static char name[20];
+    struct cn_namespace *ns = room_of(rig, worker);
+    for (unsigned i = 0;; i++) {
+        struct cn_object_key key = {.namespace_id = ns->id};
+        int size = snprintf(name, sizeof(name), "room%u", i);
+        cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, name, (size_t)size, key.id);
+        if (cn_node_owner(rig->node, &key)->index == lane)
+            return name;
+    }
+}
+
 static struct cn_script *make_script(struct worker_rig *rig, const char *name, const char *exports)
 {
     struct cn_script *script = cn_script_new();
@@ -104,6 +164,8 @@ static struct cn_script *make_script(struct worker_rig *rig, const char *name, c
     script->source = cn_sprintf("(function(__cairn){\"use strict\";return {%s};})", exports);
     script->cpu_limit_ms = rig->cpu_limit_ms;
     script->has_source = true;
+    if (rig->objects)
+        add_room(rig, script);
     return script;
 }
 

@@ -11,7 +11,9 @@
  * A script is what a bundle exports, written as the inside of an object. The lanes have threads of
  * their own; the test's thread talks to them over sockets, which give up after thirty seconds, and
  * looks inside with worker_rig_run(). The house timer of a lane is stopped: what it does every
- * second a test does when it likes. */
+ * second a test does when it likes. With `objects`, each script has the Durable Object class Room,
+ * which it exports, bound as ROOM; an object is on the lane that worker_rig_room() was asked for.
+ */
 #ifndef CN_TEST_WORKER_RIG_H
 #define CN_TEST_WORKER_RIG_H
 #include <uv.h>
@@ -27,10 +29,15 @@ struct worker_rig {
     uint16_t port; /* lane 0 alone listens: a test knows where its requests are */
     size_t heap_bytes_max;
     uint64_t cpu_limit_ms;
+    bool objects;         /* the lanes have a node: */
+    struct cn_disk *disk; /* its data, in a fresh directory */
+    struct cn_store *store;
+    struct cn_node *node;
     uv_sem_t answered; /* on_deployed and on_drained */
     struct cn_err deploy_err;
 };
 
+/* Of a rig that is zero, but for heap_bytes_max, cpu_limit_ms and objects, which may be set. */
 void worker_rig_open(struct worker_rig *rig, unsigned lane_count);
 void worker_rig_close(struct worker_rig *rig);
 
@@ -54,6 +61,10 @@ const char *worker_rig_get(struct worker_rig *rig, const char *path);
 const char *worker_rig_body(struct worker_rig *rig, const char *path);
 /* The status of an answer as it was received. */
 int worker_rig_status(const char *answer);
+
+/* A name of an object of the worker's class Room that lives on this lane; valid until the next
+ * call. */
+const char *worker_rig_room(struct worker_rig *rig, const char *worker, unsigned lane);
 
 /* The current instance of the first script. */
 struct cn_instance *worker_rig_instance(struct cn_lane *lane);
