@@ -169,7 +169,6 @@ export function roles(sources, exists, tests = servicesTests()) {
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
 const OWED = {
   "server/watch.c": ["integration/cli/reload.test.mjs"],
-  "worker/jsclass.c": ["integration/objects/objects.test.mjs"],
 };
 
 /** What is wrong with the tables, given the files of the tree: a list of sentences. */
