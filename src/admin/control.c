@@ -348,7 +348,16 @@ int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct c
         if (!cn_buf_try_append(&call->body, bytes, (size_t)count))
             return cn_err_set(err, CN_ENOMEM, "no memory for the body");
     }
-    return 0;
+    if (cn_control_is_good(call))
+        return 0;
+    call->platform_code = 10000;
+    return cn_err_set(err, CN_EDENIED, "the token was revoked");
+}
+
+bool cn_control_is_good(const struct cn_control_call *call)
+{
+    const struct cn_control *control = call->control;
+    return !control->is_good || control->is_good(control->more_data, &call->who);
 }
 
 void cn_control_field(struct cn_control_call *call, const char *name, const char *value)

@@ -53,6 +53,8 @@ struct cn_control {
      * /client/v4 are looked at by `check` before their route's function runs. */
     const struct cn_control_route *more;
     int (*check)(struct cn_control_call *call, struct cn_err *err);
+    /* Whether who asked may still: asked again when a body has come to its end. May be NULL. */
+    bool (*is_good)(void *data, const struct cn_guard_who *who);
     /* Holds deployments back while everything is copied. May be NULL. */
     void (*pause)(void *data, bool on);
     void *more_data; /* for them */

@@ -41,6 +41,8 @@ int cn_control_result(struct cn_control_call *call, struct cn_buf *result);
 
 /* Reads the body of a raw route into call->body. */
 int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct cn_err *err);
+/* Whether who asked may still: a body can be long on its way. */
+bool cn_control_is_good(const struct cn_control_call *call);
 /* Adds a field to the head of the answer; the value has been checked. */
 void cn_control_field(struct cn_control_call *call, const char *name, const char *value);
 

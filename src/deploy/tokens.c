@@ -301,3 +301,15 @@ unsigned cn_tokens_check(struct cn_tokens *tokens, const char *token, size_t siz
     pthread_mutex_unlock(&tokens->lock);
     return scopes;
 }
+
+unsigned cn_tokens_scopes_of(struct cn_tokens *tokens, const char *id)
+{
+    unsigned scopes = 0;
+    pthread_mutex_lock(&tokens->lock);
+    for (size_t i = 0; i < tokens->count; i++) {
+        if (strcmp(tokens->entries[i].id, id) == 0)
+            scopes = tokens->entries[i].scopes;
+    }
+    pthread_mutex_unlock(&tokens->lock);
+    return scopes;
+}

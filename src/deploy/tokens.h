@@ -3,7 +3,9 @@
  *
  *   T1  Only the SHA-256 of a token is kept: whoever reads the file cannot use it. A token has 160
  *       random bits, so that nothing slower than a hash is needed.
- *   T2  A token that was revoked is refused from the answer to the revocation on.
+ *   T2  A token that was revoked is refused from the answer to the revocation on: whatever was
+ * begun with it, a body that still comes, a change that waits for its turn, files of assets, is
+ *       refused too.
  *   T3  The file is replaced as a whole and sealed with a checksum; one that is damaged stops the
  *       server rather than let anybody in or everybody out.
  *
@@ -40,5 +42,7 @@ void cn_tokens_list(struct cn_tokens *tokens, struct cn_buf *json);
 /* The scopes of a token, 0 if it is none; its id and name go to `id` and `name`. */
 unsigned cn_tokens_check(struct cn_tokens *tokens, const char *token, size_t size, char id[33],
                          char name[CN_TOKEN_NAME_MAX + 1]);
+/* The scopes of the token with this id; 0: there is none any more (T2). */
+unsigned cn_tokens_scopes_of(struct cn_tokens *tokens, const char *id);
 
 #endif

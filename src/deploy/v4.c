@@ -75,8 +75,23 @@ int cn_v4_deploy(struct cn_control_call *call, struct cn_depot_state *state, str
 {
     const struct cn_control *control = call->control;
     CN_ASSERT(control->deploy);
-    return cn_depot_change_end(cn_v4_of(call)->depot, state, control->deploy, control->deploy_data,
-                               err);
+    if (!cn_control_is_good(call)) { /* T2: it has waited for its turn */
+        cn_depot_change_drop(cn_v4_of(call)->depot, state);
+        return cn_v4_fail(call, err, CN_EDENIED, 10000, "the token was revoked");
+    }
+    int rc = cn_depot_change_end(cn_v4_of(call)->depot, state, control->deploy,
+                                 control->deploy_data, err);
+    return cn_v4_refused(call, rc, err);
+}
+
+int cn_v4_refused(struct cn_control_call *call, int rc, struct cn_err *err)
+{
+    char text[CN_ERR_TEXT_MAX];
+    if (rc != CN_EJS && rc != CN_EDENIED && rc != CN_ENOTFOUND && rc != CN_EUNSUPPORTED)
+        return rc;
+    snprintf(text, sizeof(text), "%s", err->text);
+    return cn_v4_fail(call, err, CN_EINVALID, call->platform_code ? call->platform_code : 10021,
+                      "%s", text);
 }
 
 /* --- who may ------------------------------------------------------------------------------------
@@ -107,6 +122,31 @@ void cn_v4_pause(void *data, bool on)
         cn_depot_pause(v4->depot, on);
 }
 
+/* Whether the token that began it is still one. */
+static bool is_begun_well(struct cn_v4 *v4, const struct cn_v4_session *session)
+{
+    return !session->by[0] ||
+           (v4->tokens && (cn_tokens_scopes_of(v4->tokens, session->by) & CN_SCOPE_DEPLOY));
+}
+
+bool cn_v4_is_good(void *data, const struct cn_guard_who *who)
+{
+    struct cn_v4 *v4 = data;
+    if (who->scopes & CN_SCOPE_ADMIN)
+        return true;
+    if (!(who->scopes & CN_SCOPE_UPLOAD))
+        return v4->tokens && cn_tokens_scopes_of(v4->tokens, who->id);
+    bool good = true; /* one that has ended is told so by who looks for it */
+    pthread_mutex_lock(&v4->lock);
+    for (size_t i = 0; i < CN_V4_SESSION_MAX; i++) {
+        const struct cn_v4_session *session = &v4->sessions[i];
+        if (session->token[0] && strncmp(session->token, who->id, sizeof(who->id) - 1) == 0)
+            good &= is_begun_well(v4, session);
+    }
+    pthread_mutex_unlock(&v4->lock);
+    return good;
+}
+
 static bool is_session(struct cn_v4 *v4, const char *token, size_t size)
 {
     bool found = false;
@@ -114,7 +154,7 @@ static bool is_session(struct cn_v4 *v4, const char *token, size_t size)
     for (size_t i = 0; i < CN_V4_SESSION_MAX && !found; i++) {
         const struct cn_v4_session *session = &v4->sessions[i];
         found = session->token[0] && session->until_ms > cn_v4_now() &&
-                cn_guard_equal(session->token, token, size);
+                cn_guard_equal(session->token, token, size) && is_begun_well(v4, session);
     }
     pthread_mutex_unlock(&v4->lock);
     return found;
@@ -217,8 +257,10 @@ struct inner {
 static int64_t read_inner(struct cn_control_call *call, void *bytes, size_t size)
 {
     struct inner *inner = (struct inner *)call;
-    if (!inner->body)
-        return inner->outer->read ? inner->outer->read(inner->outer, bytes, size) : 0;
+    if (!inner->body) {
+        int64_t got = inner->outer->read ? inner->outer->read(inner->outer, bytes, size) : 0;
+        return got == 0 && !cn_control_is_good(inner->outer) ? -1 : got; /* T2 */
+    }
     size_t left = inner->body->size - inner->at, count = size < left ? size : left;
     if (count)
         memcpy(bytes, inner->body->data + inner->at, count);

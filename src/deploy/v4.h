@@ -9,6 +9,8 @@
  *   W3  What is asked for and not built is refused with a sentence; an unknown path is a 404 of the
  *       platform's form.
  *   W4  Every change is told in the log with the name of the token.
+ *   W5  What is wrong with a version is its sender's to mend: 400, never a code that stands for the
+ *       token, the path or the server, for which wrangler asks to log in or tries again.
  *
  * Threads:   each call on its own; what they share has locks.
  * Ownership: the owner's memory. */
@@ -24,10 +26,12 @@
 
 struct cn_tokens;
 
-#define CN_V4_UPLOAD_MAX (64u << 20) /* bytes of a script with its modules */
-#define CN_V4_MODULE_MAX 1000        /* modules of a script */
-#define CN_V4_BINDING_MAX 500        /* bindings of a script */
-#define CN_V4_SESSION_MAX 64         /* uploads of assets at once */
+#define CN_V4_UPLOAD_MAX (64u << 20)  /* bytes of a script with its modules */
+#define CN_V4_MODULE_MAX 1000         /* modules of a script */
+#define CN_V4_BINDING_MAX 500         /* bindings of a script */
+#define CN_V4_MESSAGE_MAX 1000u       /* bytes of a version's message, and of its tag */
+#define CN_V4_MANIFEST_MAX (2u << 20) /* bytes of a manifest of assets, while it is uploaded */
+#define CN_V4_SESSION_MAX 64          /* uploads of assets at once */
 #define CN_V4_SESSION_MS (60 * 60 * 1000)
 #define CN_V4_ASSET_MAX 4000 /* files of assets of a version */
 #define CN_V4_ASSET_SIZE_MAX (25u << 20)
@@ -36,6 +40,7 @@ struct cn_tokens;
 struct cn_v4_session {
     char token[65];  /* empty: not in use */
     char worker[64]; /* its name */
+    char by[33];     /* the id of the token that began it; empty: the operator */
     int64_t until_ms;
     char *manifest; /* owned: {"/path":{"hash","size"}}, as sent */
 };
@@ -59,6 +64,7 @@ void cn_v4_fini(struct cn_v4 *v4);
 extern const struct cn_control_route cn_v4_routes[];
 int cn_v4_check(struct cn_control_call *call, struct cn_err *err);
 void cn_v4_pause(void *v4, bool on);
+bool cn_v4_is_good(void *v4, const struct cn_guard_who *who); /* T2 */
 /* For struct cn_admin_options.find_token. */
 void cn_v4_find_token(void *v4, const char *token, size_t size, struct cn_guard_who *who);
 
@@ -78,6 +84,8 @@ struct cn_depot_script *cn_v4_script(struct cn_control_call *call,
 bool cn_v4_name_is_good(const char *name);
 /* Ends a change by deploying it. */
 int cn_v4_deploy(struct cn_control_call *call, struct cn_depot_state *state, struct cn_err *err);
+/* W5: what became of a version that does not build or start. */
+int cn_v4_refused(struct cn_control_call *call, int rc, struct cn_err *err);
 /* ,"NAME":"TEXT" */
 void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text);
 /* Runs another call of the control API with the rights of this one, which has been checked: `body`

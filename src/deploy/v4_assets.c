@@ -111,6 +111,20 @@ static void append_missing(struct cn_v4 *v4, const char *worker, const struct cn
     cn_buf_append_str(json, count ? "]]" : "]");
 }
 
+/* What is kept of it for an hour: nothing that its sender could add. */
+static void write_manifest(const struct cn_json *manifest, struct cn_buf *text)
+{
+    cn_buf_append_byte(text, '{');
+    for (const struct cn_json *file = manifest->first; file; file = file->next) {
+        cn_buf_append_str(text, file == manifest->first ? "" : ",");
+        cn_buf_append_json(text, file->name, strlen(file->name));
+        cn_buf_append_str(text, ":{");
+        cn_v4_put_text(text, "hash", cn_json_text(file, "hash"));
+        cn_buf_printf(text, ",\"size\":%" PRId64 "}", cn_json_int(file, "size"));
+    }
+    cn_buf_append_byte(text, '}');
+}
+
 int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
@@ -123,7 +137,12 @@ int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     struct cn_buf text = {0}, json = {0};
-    cn_json_write(&text, manifest);
+    write_manifest(manifest, &text);
+    if (text.size > CN_V4_MANIFEST_MAX) {
+        cn_buf_fini(&text);
+        return cn_v4_fail(call, err, CN_ELIMIT, 10021, "the manifest is larger than %u MiB",
+                          CN_V4_MANIFEST_MAX >> 20);
+    }
     pthread_mutex_lock(&v4->lock);
     struct cn_v4_session *session = find_place(v4);
     cn_free(session->manifest);
@@ -132,6 +151,7 @@ int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err)
     cn_depot_digits(session->token);
     cn_depot_digits(session->token + 32);
     snprintf(session->worker, sizeof(session->worker), "%s", worker);
+    snprintf(session->by, sizeof(session->by), "%s", call->who.id);
     cn_buf_append_byte(&json, '{');
     append_jwt(&json, session);
     pthread_mutex_unlock(&v4->lock);

@@ -10,7 +10,9 @@
  *   U2  A binding that is inherited is taken from the version before, as it is there: a secret is
  *       not decrypted for it.
  *   U3  A script with the content of another upload under way is nothing special: each has an id
- *       of its own. */
+ *       of its own.
+ *   U4  What of the metadata is read is of the kind that it must be: nothing is passed over because
+ *       it is not. What goes into the state, which is written as a whole, is short. */
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -21,6 +23,9 @@
 #include "base/mem.h"
 #include "base/multipart.h"
 #include "deploy/v4.h"
+
+static const char *const migration_keys[] = {"new_classes", "new_sqlite_classes", "renamed_classes",
+                                             "deleted_classes", "transferred_classes"};
 
 struct upload {
     struct cn_control_call *call;
@@ -43,6 +48,20 @@ static void fini(struct upload *upload)
     cn_buf_fini(&upload->modules);
     cn_buf_fini(&upload->bindings);
     cn_depot_texts_clear(&upload->names);
+}
+
+/* Whether one is a file where the other needs a folder: "a" and "a/b". */
+static const char *find_clash(const struct cn_depot_texts *names, const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t i = 0; i < names->count; i++) {
+        const char *other = names->items[i];
+        size_t other_size = strlen(other), shorter = size < other_size ? size : other_size;
+        const char *longer = size < other_size ? other : name;
+        if (size != other_size && memcmp(name, other, shorter) == 0 && longer[shorter] == '/')
+            return other;
+    }
+    return NULL;
 }
 
 static bool has_text(const struct cn_depot_texts *texts, const char *text)
@@ -122,6 +141,10 @@ static int take_module(struct upload *upload, const struct cn_multipart_part *pa
     else if (has_text(&upload->names, name))
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "there are two modules named %.60s",
                         name);
+    else if (find_clash(&upload->names, name))
+        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                        "the modules %.60s and %.60s cannot both be: one is the other's folder",
+                        name, find_clash(&upload->names, name));
     else if (!kind)
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
                         "the module %.60s has the type %.*s, which cairn does not run", name,
@@ -160,6 +183,62 @@ static int take_metadata(struct upload *upload, const struct cn_multipart_part *
     if (upload->metadata->kind != CN_JSON_OBJECT)
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "metadata must be an object");
     return 0;
+}
+
+static const char *annotation(const struct upload *upload, const char *name)
+{
+    const char *text = cn_json_text(cn_json_find(upload->metadata, "annotations"), name);
+    return text ? text : "";
+}
+
+static int check_kind(struct upload *upload, const struct cn_json *object, const char *name,
+                      enum cn_json_kind kind, struct cn_err *err)
+{
+    const struct cn_json *value = cn_json_find(object, name);
+    if (!value || value->kind == CN_JSON_NULL || value->kind == kind)
+        return 0;
+    return cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "\"%s\" of the metadata must be %s",
+                      name, kind == CN_JSON_ARRAY ? "a list" : "an object");
+}
+
+static int check_step(struct upload *upload, const struct cn_json *step, struct cn_err *err)
+{
+    int rc = step->kind == CN_JSON_OBJECT
+                 ? 0
+                 : cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                              "a step of the migrations must be an object");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(migration_keys) && rc == 0; i++)
+        rc = check_kind(upload, step, migration_keys[i], CN_JSON_ARRAY, err);
+    return rc;
+}
+
+/* U4 */
+static int check_metadata(struct upload *upload, struct cn_err *err)
+{
+    const struct cn_json *metadata = upload->metadata;
+    const struct cn_json *migrations = cn_json_find(metadata, "migrations");
+    const struct cn_json *steps = cn_json_find(migrations, "steps");
+    int rc = check_kind(upload, metadata, "bindings", CN_JSON_ARRAY, err);
+    if (rc == 0)
+        rc = check_kind(upload, metadata, "keep_bindings", CN_JSON_ARRAY, err);
+    if (rc == 0)
+        rc = check_kind(upload, metadata, "assets", CN_JSON_OBJECT, err);
+    if (rc == 0)
+        rc = check_kind(upload, metadata, "annotations", CN_JSON_OBJECT, err);
+    if (rc == 0)
+        rc = check_kind(upload, metadata, "migrations", CN_JSON_OBJECT, err);
+    if (rc == 0)
+        rc = check_kind(upload, migrations, "steps", CN_JSON_ARRAY, err);
+    if (rc == 0 && migrations && migrations->kind == CN_JSON_OBJECT)
+        rc = check_step(upload, migrations, err);
+    for (const struct cn_json *step = steps ? steps->first : NULL; step && rc == 0;
+         step = step->next)
+        rc = check_step(upload, step, err);
+    if (rc == 0 && (strlen(annotation(upload, "workers/message")) > CN_V4_MESSAGE_MAX ||
+                    strlen(annotation(upload, "workers/tag")) > CN_V4_MESSAGE_MAX))
+        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                        "a message or a tag has at most %u bytes", CN_V4_MESSAGE_MAX);
+    return rc;
 }
 
 /* Calls `take` for every part; with `metadata` only for that one, without for the others. */
@@ -411,6 +490,8 @@ static int make_version(struct upload *upload, const struct cn_depot_script *scr
     if (rc == 0 && !upload->metadata)
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "the part \"metadata\" is missing");
     if (rc == 0)
+        rc = check_metadata(upload, err);
+    if (rc == 0)
         rc = each_part(upload, false, err);
     if (rc == 0 && main_name(upload) && !upload->has_main)
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
@@ -441,16 +522,14 @@ static const char *last_tag(const struct cn_depot_script *script, struct cn_json
 static void add_migration(struct cn_depot_script *script, const struct cn_json *step,
                           const char *tag)
 {
-    static const char *const keys[] = {"new_classes", "new_sqlite_classes", "renamed_classes",
-                                       "deleted_classes", "transferred_classes"};
     struct cn_buf json = {0};
     cn_buf_append_byte(&json, '{');
     cn_v4_put_text(&json, "tag", tag);
-    for (size_t i = 0; i < CN_ARRAY_COUNT(keys); i++) {
-        const struct cn_json *value = cn_json_find(step, keys[i]);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(migration_keys); i++) {
+        const struct cn_json *value = cn_json_find(step, migration_keys[i]);
         if (!value || value->kind != CN_JSON_ARRAY)
             continue;
-        cn_buf_printf(&json, ",\"%s\":", keys[i]);
+        cn_buf_printf(&json, ",\"%s\":", migration_keys[i]);
         cn_json_write(&json, value);
     }
     cn_buf_append_byte(&json, '}');
@@ -496,12 +575,6 @@ static int take_migrations(struct upload *upload, struct cn_depot_script *script
 /* --- both requests
  * --------------------------------------------------------------------------------- */
 
-static const char *annotation(const struct upload *upload, const char *name)
-{
-    const char *text = cn_json_text(cn_json_find(upload->metadata, "annotations"), name);
-    return text ? text : "";
-}
-
 static void add_to_state(struct upload *upload, struct cn_depot_script *script)
 {
     struct cn_depot_version version = {
@@ -523,7 +596,7 @@ static int check_built(struct upload *upload, const struct cn_depot_script *scri
     int rc = upload->v4->build(upload->v4->build_data, script, upload->id, err);
     if (rc < 0 && !upload->call->platform_code)
         upload->call->platform_code = 10021;
-    return rc;
+    return cn_v4_refused(upload->call, rc, err);
 }
 
 static int change(struct upload *upload, struct cn_depot_state *state, bool deploys,

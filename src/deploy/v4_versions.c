@@ -194,6 +194,9 @@ int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err)
     if (!version)
         return err->code;
     const char *message = cn_json_text(cn_json_find(call->json, "annotations"), "workers/message");
+    if (message && strlen(message) > CN_V4_MESSAGE_MAX)
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a message has at most %u bytes",
+                          CN_V4_MESSAGE_MAX);
     struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     if (script && !cn_depot_find_version(script, version)) {

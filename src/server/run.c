@@ -299,6 +299,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .points = settings->data.services.points,
                                                   .more = cn_v4_routes,
                                                   .check = cn_v4_check,
+                                                  .is_good = cn_v4_is_good,
                                                   .pause = cn_v4_pause,
                                                   .more_data = &settings->v4};
     settings->admin.find_token = cn_v4_find_token;

@@ -150,3 +150,36 @@ test("no file of the server gets into a bundle or into a message about it (H3)",
     "a/m.js": ['import up from "../up.js"; export default up;', JS], "up.js": ['export default "up";', JS] } });
   assert.equal(await server.text("/"), "text,json,up,own");
 });
+
+test("metadata of another shape is refused, and what is wrong with a version is a 400 (U4, W5)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const metadata = { bindings: [{ type: "plain_text", name: "A", text: "a" }] };
+  await client.deploy("w", "export default { fetch(r, env) { return new Response(env.A); } };", { metadata });
+  const refused = async (options, pattern) => {
+    const { status, body } = await client.script("w", options.source ?? hello("bad"), options);
+    assert.equal(status, 400, JSON.stringify([options, body]));
+    assert.equal(body.errors[0].code, 10021);
+    assert.match(body.errors[0].message, pattern);
+    assert.equal(await server.text("/"), "a");
+  };
+  for (const [name, values] of Object.entries({
+    bindings: ["A", 5, {}, true], keep_bindings: ["plain_text"], assets: [5, [], "x"], annotations: [[], "x"], migrations: [[], "v1", 5] }))
+    for (const value of values) await refused({ metadata: { [name]: value } }, new RegExp(`"${name}" of the metadata must be`));
+  for (const steps of ["x", {}, [5], [null], [{ new_classes: "X" }], [{ deleted_classes: { 0: "X" } }]])
+    await refused({ metadata: { migrations: { new_tag: "v1", steps } } }, /must be/);
+  await refused({ metadata: { annotations: { "workers/message": "m".repeat(1001) } } }, /at most 1000 bytes/);
+  await refused({ modules: { "a": ["1", "text/plain"], "a/b": ["1", "text/plain"] } }, /folder/);
+  await refused({ modules: { "a/b/c": ["1", "text/plain"], "a/b": ["1", "text/plain"] } }, /folder/);
+  await refused({ source: "throw new Error('at start'); export default {};" }, /at start/);
+  await refused({ metadata: { bindings: [{ type: "durable_object_namespace", name: "O", class_name: "X" }], migrations: { new_tag: "v1", new_sqlite_classes: ["X"] } } }, /X/);
+  await refused({ metadata: { bindings: [{ type: "durable_object_namespace", name: "O", class_name: "m:X" }] } }, /m:X/);
+  await refused({ metadata: { bindings: [{ type: "quantum", name: "Q" }] } }, /quantum/);
+  // A session keeps what it needs of a manifest.
+  const hash = "0".repeat(32);
+  const session = (manifest) => client.ask("POST", "workers/scripts/w/assets-upload-session", { json: { manifest } });
+  assert.equal((await session({ "/a": { hash, size: 1, more: "x".repeat(4 << 20) } })).status, 200);
+  const long = (i) => `/${Array.from({ length: 4 }, () => String(i).padStart(200, "x")).join("/")}`;
+  assert.equal((await session(Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [long(i), { hash, size: 1 }])))).status, 413);
+});

@@ -1,6 +1,7 @@
 // Who may what: tokens with scopes, of this account and no other (src/deploy/tokens.h, v4.h W1, W2).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import http from "node:http";
 import path from "node:path";
 import test from "node:test";
 import { run } from "../lib/cairn.mjs";
@@ -70,4 +71,52 @@ test("tokens can be made while no server runs, and a server on projects keeps it
   const server = await empty(t, data);
   const client = new Client(server, who);
   assert.equal((await client.result("GET", "/user")).email, "before");
+});
+
+test("what was begun with a token that is revoked meanwhile is refused (T2)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const good = new Client(server, token(data, "good"));
+  await good.deploy("w", hello("before"));
+  await good.result("POST", "r2/buckets", { json: { name: "bucket" } });
+  const late = token(data, "late");
+  const client = new Client(server, late);
+  const begin = (method, target, headers, authorization = `Bearer ${late.token}`) => {
+    const request = http.request(`${server.api}/accounts/${late.account}/${target}`, { method, headers: { authorization, ...headers } });
+    const answer = new Promise((resolve, reject) => request.on("response", resolve).on("error", reject)).then(async (response) => {
+      let text = "";
+      for await (const bytes of response) text += bytes;
+      return { status: response.statusCode, text };
+    });
+    return { request, answer };
+  };
+  const sent = ({ request }, bytes) => new Promise((resolve) => request.write(bytes, resolve));
+  const upload = await new Response(client.form({ main_module: "index.js", compatibility_date: "2026-01-01" },
+    { "index.js": [hello("after"), "application/javascript+module"] })).blob();
+  const bytes = Buffer.from(await upload.arrayBuffer());
+  const hash = "0123456789abcdef0123456789abcdef";
+  const { jwt } = await client.result("POST", "workers/scripts/w/assets-upload-session", { json: { manifest: { "/a": { hash, size: 1 } } } });
+  const bodies = [
+    [begin("PUT", "workers/scripts/w", { "content-type": upload.type }), bytes],
+    [begin("POST", "workers/scripts/w/versions", { "content-type": upload.type }), bytes],
+    [begin("PUT", "workers/scripts/w/secrets", { "content-type": "application/json" }), Buffer.from('{"name":"A","text":"b","type":"secret_text"}')],
+    [begin("PUT", "r2/buckets/bucket/objects/key", {}), Buffer.from("value")],
+    [begin("POST", "workers/assets/upload", { "content-type": "multipart/form-data; boundary=X" }, `Bearer ${jwt}`),
+      Buffer.from(`--X\r\nContent-Disposition: form-data; name="${hash}"\r\n\r\na\r\n--X--\r\n`)],
+  ];
+  for (const [call, whole] of bodies) await sent(call, whole.subarray(0, 3));
+  assert.equal((await client.ask("GET", "/user")).status, 200); // on the same listener, so they have begun
+  assert.equal(run(["tokens", "revoke", "late", "--data", data]).status, 0);
+  for (const [call, whole] of bodies) {
+    call.request.end(whole.subarray(3));
+    const { status, text } = await call.answer;
+    assert.ok(status >= 400, `${call.request.path}: ${status} ${text}`);
+    assert.equal(JSON.parse(text).success, false, call.request.path);
+  }
+  assert.equal(await server.text("/"), "before");
+  assert.equal((await good.result("GET", "workers/scripts/w/versions")).items.length, 1);
+  assert.deepEqual(await good.result("GET", "workers/scripts/w/secrets"), []);
+  assert.equal((await good.ask("GET", "r2/buckets/bucket/objects/key")).status, 404);
+  // Nor is the session of assets that it began good for anything.
+  assert.equal((await client.ask("POST", "workers/assets/upload", { body: "x", headers: { authorization: `Bearer ${jwt}` } })).status, 401);
 });
