@@ -11,7 +11,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 
-#define GUARD_MS 10000
+#define GUARD_MS 30000
 
 static uv_timer_t guard; /* one rig at a time */
 static bool guard_fired;
