@@ -203,7 +203,7 @@ struct pairs {
     struct cn_buf last; /* key */
 };
 
-static int append_pair(void *data, struct cn_bytes key, struct cn_bytes value)
+static int append_pair(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
 {
     struct pairs *pairs = data;
     if (pairs->out->size >= ANSWER_SIZE_MAX)
@@ -242,9 +242,9 @@ int cn_control_kv(struct cn_control_call *call, struct cn_err *err)
         goto done;
     pairs.range.limit = pairs.limit ? pairs.limit : 1;
     if (prefix)
-        pairs.range.prefix = (struct cn_bytes){prefix, strlen(prefix)};
+        pairs.range.prefix = (struct cn_kv_bytes){prefix, strlen(prefix)};
     if (after.size) {
-        pairs.range.start = (struct cn_bytes){after.data, after.size};
+        pairs.range.start = (struct cn_kv_bytes){after.data, after.size};
         pairs.range.start_after = true;
     }
     cn_buf_append_str(pairs.out, "{\"entries\":[");
@@ -268,7 +268,7 @@ done:
 #define KEY_SIZE_MAX 2048 /* as in prelude/workers/object/storage.js */
 
 struct edit {
-    struct cn_bytes key, value; /* value.data NULL: delete */
+    struct cn_kv_bytes key, value; /* value.data NULL: delete */
     bool existed;
 };
 
@@ -289,7 +289,7 @@ static int run_edit(struct cn_control_call *call, struct edit *edit, struct cn_e
     struct cn_object_key key;
     if (call->rest.size > KEY_SIZE_MAX)
         return cn_err_set(err, CN_EINVALID, "a key has at most %d bytes", KEY_SIZE_MAX);
-    edit->key = (struct cn_bytes){call->rest.data, call->rest.size};
+    edit->key = (struct cn_kv_bytes){call->rest.data, call->rest.size};
     int rc = cn_control_object(call, 2, &key, err);
     return rc < 0 ? rc : cn_control_with_database(call, &key, edit_pair, edit, err);
 }

@@ -88,12 +88,12 @@ static struct cn_database *database_to_read(JSContextRef ctx, JSValueRef handle,
 }
 
 /* Two keys at most are used at a time. */
-static struct cn_bytes key_arg(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
+static struct cn_kv_bytes key_arg(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
 {
     cn_buf_clear(buf);
     cn_js_append_utf8(ctx, value, buf);
     cn_buf_text(buf);
-    return (struct cn_bytes){buf->data, buf->size};
+    return (struct cn_kv_bytes){buf->data, buf->size};
 }
 
 static struct cn_buf *scratch_of(JSContextRef ctx)
@@ -107,7 +107,7 @@ static JSValueRef native_kv_get(CN_JS_NATIVE_ARGS)
     struct cn_database *db = database_to_read(ctx, cn_js_arg(0), exception);
     if (!db)
         return JSValueMakeUndefined(ctx);
-    struct cn_bytes value;
+    struct cn_kv_bytes value;
     struct cn_err err;
     int rc = cn_kvtable_get(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)), &value, &err);
     if (rc < 0)
@@ -127,7 +127,7 @@ static JSValueRef native_kv_put(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "kvPut: not bytes");
     struct cn_err err;
     int rc = cn_kvtable_put(db, key_arg(ctx, cn_js_arg(1), scratch_of(ctx)),
-                            (struct cn_bytes){bytes, size}, &err);
+                            (struct cn_kv_bytes){bytes, size}, &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
 }
 
@@ -148,7 +148,7 @@ struct listing {
     JSValueRef exception;
 };
 
-static int on_pair(void *data, struct cn_bytes key, struct cn_bytes value)
+static int on_pair(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
 {
     struct listing *listing = data;
     JSContextRef ctx = listing->ctx;
@@ -158,10 +158,10 @@ static int on_pair(void *data, struct cn_bytes key, struct cn_bytes value)
     return !result || listing->exception || JSValueToBoolean(ctx, result) ? 1 : 0;
 }
 
-static struct cn_bytes optional_key(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
+static struct cn_kv_bytes optional_key(JSContextRef ctx, JSValueRef value, struct cn_buf *buf)
 {
     if (JSValueIsUndefined(ctx, value))
-        return (struct cn_bytes){0};
+        return (struct cn_kv_bytes){0};
     return key_arg(ctx, value, buf);
 }
 

@@ -63,9 +63,9 @@ static int closed(const cairn_object *self)
 
 /* --- key-value ------------------------------------------------------------------------------- */
 
-static struct cn_bytes text_bytes(const char *text)
+static struct cn_kv_bytes text_bytes(const char *text)
 {
-    return (struct cn_bytes){text, text ? strlen(text) : 0};
+    return (struct cn_kv_bytes){text, text ? strlen(text) : 0};
 }
 
 static int check_key(cairn_object *self, const char *key)
@@ -77,7 +77,7 @@ static int check_key(cairn_object *self, const char *key)
 
 const cairn_value *cn_api_kv_get(cairn_object *self, const char *key)
 {
-    struct cn_bytes value;
+    struct cn_kv_bytes value;
     struct cn_err err;
     struct cn_database *db = check_key(self, key) == 0 ? database(self, false) : NULL;
     if (!db)
@@ -112,7 +112,7 @@ int cn_api_kv_put(cairn_object *self, const char *key, cairn_builder *builder)
         return cn_compiled_refuse(self, CAIRN_ELIMIT, "key and value have 2 MiB at most together");
     }
     rc = cn_kvtable_put(db, text_bytes(key),
-                        (struct cn_bytes){builder->bytes.data, builder->bytes.size}, &err);
+                        (struct cn_kv_bytes){builder->bytes.data, builder->bytes.size}, &err);
     cn_builder_clear(builder);
     return rc < 0 ? cn_compiled_fault(self, &err) : 0;
 }
@@ -135,7 +135,7 @@ struct walk {
     int result;
 };
 
-static int visit(void *data, struct cn_bytes key, struct cn_bytes value)
+static int visit(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
 {
     struct walk *walk = data;
     const cairn_value *read = cn_compiled_lend_value(walk->self, value.data, value.size);

@@ -37,7 +37,7 @@ static int table_make(struct cn_database *db, struct cn_err *err)
     return rc;
 }
 
-static void bind_key(sqlite3_stmt *stmt, int index, struct cn_bytes key)
+static void bind_key(sqlite3_stmt *stmt, int index, struct cn_kv_bytes key)
 {
     (void)sqlite3_bind_text64(stmt, index, key.size ? key.data : "", key.size, SQLITE_STATIC,
                               SQLITE_UTF8);
@@ -53,7 +53,7 @@ static int run(struct cn_database *db, sqlite3_stmt *stmt, struct cn_err *err)
     return result;
 }
 
-int cn_kvtable_get(struct cn_database *db, struct cn_bytes key, struct cn_bytes *value,
+int cn_kvtable_get(struct cn_database *db, struct cn_kv_bytes key, struct cn_kv_bytes *value,
                    struct cn_err *err)
 {
     sqlite3_stmt *stmt;
@@ -78,7 +78,7 @@ int cn_kvtable_get(struct cn_database *db, struct cn_bytes key, struct cn_bytes 
     return result;
 }
 
-int cn_kvtable_put(struct cn_database *db, struct cn_bytes key, struct cn_bytes value,
+int cn_kvtable_put(struct cn_database *db, struct cn_kv_bytes key, struct cn_kv_bytes value,
                    struct cn_err *err)
 {
     sqlite3_stmt *stmt;
@@ -94,7 +94,7 @@ int cn_kvtable_put(struct cn_database *db, struct cn_bytes key, struct cn_bytes 
     return run(db, stmt, err);
 }
 
-int cn_kvtable_delete(struct cn_database *db, struct cn_bytes key, struct cn_err *err)
+int cn_kvtable_delete(struct cn_database *db, struct cn_kv_bytes key, struct cn_err *err)
 {
     sqlite3_stmt *stmt;
     int rc = table_check(db, err);
@@ -168,7 +168,7 @@ static void bounds_init(struct bounds *bounds, const struct cn_kvtable_range *ra
         owned_set(&bounds->low, range->start.data, range->start.size);
     if (range->end.data)
         bounds_lower_high(bounds, range->end.data, range->end.size);
-    const struct cn_bytes *prefix = &range->prefix;
+    const struct cn_kv_bytes *prefix = &range->prefix;
     if (prefix->size == 0)
         return;
     if (bytes_compare(bounds->low.data, bounds->low.size, prefix->data, prefix->size) < 0)
@@ -203,9 +203,9 @@ static int batch_fetch(struct cn_database *db, struct bounds *bounds, bool rever
     int rc = cn_database_own(db, reverse ? CN_OWN_KV_LIST_REVERSE : CN_OWN_KV_LIST, &stmt, err);
     if (rc < 0)
         return rc;
-    bind_key(stmt, 1, (struct cn_bytes){bounds->low.data, bounds->low.size});
+    bind_key(stmt, 1, (struct cn_kv_bytes){bounds->low.data, bounds->low.size});
     if (bounds->has_high)
-        bind_key(stmt, 2, (struct cn_bytes){bounds->high.data, bounds->high.size});
+        bind_key(stmt, 2, (struct cn_kv_bytes){bounds->high.data, bounds->high.size});
     (void)sqlite3_bind_int(stmt, 3, max);
     int count = 0;
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
@@ -226,8 +226,8 @@ static int batch_fetch(struct cn_database *db, struct bounds *bounds, bool rever
 }
 
 int cn_kvtable_list(struct cn_database *db, const struct cn_kvtable_range *range,
-                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value), void *data,
-                    struct cn_err *err)
+                    int (*each)(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value),
+                    void *data, struct cn_err *err)
 {
     int rc = table_check(db, err);
     if (rc <= 0)
@@ -241,8 +241,8 @@ int cn_kvtable_list(struct cn_database *db, const struct cn_kvtable_range *range
         max = left < LIST_BATCH ? (int)left : LIST_BATCH;
         count = max ? batch_fetch(db, &bounds, range->reverse, max, pairs, err) : 0;
         for (int i = 0; i < count && !stop; i++)
-            stop = each(data, (struct cn_bytes){pairs[i].key.data, pairs[i].key.size},
-                        (struct cn_bytes){pairs[i].value.data, pairs[i].value.size});
+            stop = each(data, (struct cn_kv_bytes){pairs[i].key.data, pairs[i].key.size},
+                        (struct cn_kv_bytes){pairs[i].value.data, pairs[i].value.size});
         left -= count;
     } while (count == max && max > 0 && !stop);
     for (int i = 0; i < LIST_BATCH; i++) {

@@ -15,31 +15,32 @@
 
 struct cn_database;
 
-struct cn_bytes {
+/* A key or a value: any bytes, borrowed. */
+struct cn_kv_bytes {
     const void *data;
     size_t size;
 };
 
 /* 1 and the value (borrowed until the next call on this database), or 0 if there is none. */
-int cn_kvtable_get(struct cn_database *db, struct cn_bytes key, struct cn_bytes *value,
+int cn_kvtable_get(struct cn_database *db, struct cn_kv_bytes key, struct cn_kv_bytes *value,
                    struct cn_err *err);
-int cn_kvtable_put(struct cn_database *db, struct cn_bytes key, struct cn_bytes value,
+int cn_kvtable_put(struct cn_database *db, struct cn_kv_bytes key, struct cn_kv_bytes value,
                    struct cn_err *err);
 /* 1 if it was there, 0 if not. */
-int cn_kvtable_delete(struct cn_database *db, struct cn_bytes key, struct cn_err *err);
+int cn_kvtable_delete(struct cn_database *db, struct cn_kv_bytes key, struct cn_err *err);
 
 struct cn_kvtable_range {
-    struct cn_bytes start;  /* data NULL: from the first key */
-    bool start_after;       /* leave `start` itself out */
-    struct cn_bytes end;    /* data NULL: to the last key; `end` itself is left out */
-    struct cn_bytes prefix; /* size 0: none */
+    struct cn_kv_bytes start;  /* data NULL: from the first key */
+    bool start_after;          /* leave `start` itself out */
+    struct cn_kv_bytes end;    /* data NULL: to the last key; `end` itself is left out */
+    struct cn_kv_bytes prefix; /* size 0: none */
     bool reverse;
     int64_t limit; /* 0: none */
 };
 /* Calls back with each pair, in order, until `each` returns nonzero; returns that or 0.
  * `each` may change the table: the walk sees a key once at most. */
 int cn_kvtable_list(struct cn_database *db, const struct cn_kvtable_range *range,
-                    int (*each)(void *data, struct cn_bytes key, struct cn_bytes value), void *data,
-                    struct cn_err *err);
+                    int (*each)(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value),
+                    void *data, struct cn_err *err);
 
 #endif

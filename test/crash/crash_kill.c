@@ -84,8 +84,8 @@ static int turn(struct cn_database *db, long long value, uint64_t *lsn, struct c
     if (rc == 0)
         rc = cn_database_exec(db, sql, err);
     if (rc == 0)
-        rc = cn_kvtable_put(db, (struct cn_bytes){"n", 1}, (struct cn_bytes){&value, sizeof(value)},
-                            err);
+        rc = cn_kvtable_put(db, (struct cn_kv_bytes){"n", 1},
+                            (struct cn_kv_bytes){&value, sizeof(value)}, err);
     if (rc == 0)
         rc = cn_database_set_alarm(db, value, err);
     return rc < 0 ? rc : cn_database_commit(db, lsn, err);
@@ -153,7 +153,7 @@ static int check_object(struct cn_store *store, int object)
     struct cn_database *db;
     struct cn_statement *statement = NULL;
     struct cn_catalog_entry entry;
-    struct cn_bytes pair;
+    struct cn_kv_bytes pair;
     char name[CN_OBJECT_NAME_MAX + 1];
     size_t used;
     static const char sql[] = "SELECT max(n), (SELECT integrity_check FROM pragma_integrity_check)"
@@ -171,7 +171,8 @@ static int check_object(struct cn_store *store, int object)
         got = cn_statement_column_int(statement, 0);
         cn_statement_release(statement);
     }
-    if (cn_kvtable_get(db, (struct cn_bytes){"n", 1}, &pair, NULL) == 1 && pair.size == sizeof(kv))
+    if (cn_kvtable_get(db, (struct cn_kv_bytes){"n", 1}, &pair, NULL) == 1 &&
+        pair.size == sizeof(kv))
         memcpy(&kv, pair.data, sizeof(kv));
     int64_t alarm = cn_database_alarm(db);
     cn_database_close(db);

@@ -205,8 +205,8 @@ TEST(database, delete_all_inside_a_savepoint_is_undone_with_it)
                            "INSERT INTO p VALUES(1); INSERT INTO c VALUES(1);"
                            "CREATE VIEW v AS SELECT a FROM p;"
                            "CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES('word')");
-    CHECK_INT(0,
-              cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
+    CHECK_INT(0, cn_kvtable_put(bed.db, (struct cn_kv_bytes){"k", 1}, (struct cn_kv_bytes){"v", 1},
+                                NULL));
     storetest_commit(bed.db);
     int level = cn_database_savepoint(bed.db, NULL);
     struct cn_err err = {0};
@@ -298,8 +298,8 @@ TEST(database, guests_cannot_leave_their_database)
     struct bed bed = bed_open();
     struct cn_err err = {0};
     storetest_exec(bed.db, "CREATE TABLE t(a)");
-    CHECK_INT(0,
-              cn_kvtable_put(bed.db, (struct cn_bytes){"k", 1}, (struct cn_bytes){"v", 1}, NULL));
+    CHECK_INT(0, cn_kvtable_put(bed.db, (struct cn_kv_bytes){"k", 1}, (struct cn_kv_bytes){"v", 1},
+                                NULL));
     storetest_commit(bed.db);
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const char *sql = refused[i];
@@ -337,9 +337,9 @@ TEST(database, a_statement_compiled_again_is_still_the_guests)
     static const char read[] = "SELECT a FROM v", write[] = "INSERT INTO t VALUES('x')";
     struct bed bed = bed_open();
     struct cn_err err = {0};
-    struct cn_bytes key = {"k", 1}, value;
+    struct cn_kv_bytes key = {"k", 1}, value;
     storetest_exec(bed.db, "CREATE TABLE t(a); CREATE VIEW v AS SELECT a FROM t");
-    CHECK_INT(0, cn_kvtable_put(bed.db, key, (struct cn_bytes){"v", 1}, NULL));
+    CHECK_INT(0, cn_kvtable_put(bed.db, key, (struct cn_kv_bytes){"v", 1}, NULL));
     storetest_commit(bed.db);
     struct cn_statement *reads, *writes;
     size_t used;

@@ -11,9 +11,9 @@
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
 
-static struct cn_bytes text(const char *bytes)
+static struct cn_kv_bytes text(const char *bytes)
 {
-    return (struct cn_bytes){bytes, strlen(bytes)};
+    return (struct cn_kv_bytes){bytes, strlen(bytes)};
 }
 
 TEST(kvtable, gets_what_was_put)
@@ -21,14 +21,14 @@ TEST(kvtable, gets_what_was_put)
     struct cn_disk *disk = storetest_disk();
     struct cn_store *store = storetest_open(disk, NULL);
     struct cn_database *db = storetest_database(store, 1);
-    struct cn_bytes value;
+    struct cn_kv_bytes value;
     CHECK_INT(0, cn_kvtable_get(db, text("a"), &value, NULL)); /* no table yet */
     CHECK_INT(0, cn_kvtable_delete(db, text("a"), NULL));
     CHECK_INT(0, (long long)storetest_commit(db)); /* reading made nothing */
     CHECK_INT(0, cn_kvtable_put(db, text("a"), text("one"), NULL));
     CHECK_INT(0, cn_kvtable_put(db, text("a"), text("two"), NULL));
-    CHECK_INT(0, cn_kvtable_put(db, text(""), (struct cn_bytes){"\0\1", 2}, NULL));
-    CHECK_INT(0, cn_kvtable_put(db, text("empty"), (struct cn_bytes){NULL, 0}, NULL));
+    CHECK_INT(0, cn_kvtable_put(db, text(""), (struct cn_kv_bytes){"\0\1", 2}, NULL));
+    CHECK_INT(0, cn_kvtable_put(db, text("empty"), (struct cn_kv_bytes){NULL, 0}, NULL));
     CHECK_INT(1, cn_kvtable_get(db, text("a"), &value, NULL));
     CHECK(value.size == 3 && memcmp(value.data, "two", 3) == 0);
     storetest_commit(db);
@@ -61,7 +61,7 @@ struct walk {
     int stop_after;
 };
 
-static int on_pair(void *data, struct cn_bytes key, struct cn_bytes value)
+static int on_pair(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
 {
     struct walk *walk = data;
     cn_buf_append(&walk->keys, key.data, key.size);
@@ -108,7 +108,7 @@ TEST(kvtable, lists_ranges_in_byte_order)
     cn_disk_system_free(disk);
 }
 
-static int count_pair(void *data, struct cn_bytes key, struct cn_bytes value)
+static int count_pair(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
 {
     char want[16];
     snprintf(want, sizeof(want), "key-%05d", (*(int *)data)++);
