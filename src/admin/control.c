@@ -168,7 +168,8 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
         if (rc < 0)
             return rc;
         if (call->body.size > 0)
-            call->json = cn_json_parse((const char *)call->body.data, call->body.size, err);
+            call->json = cn_json_parse_some((const char *)call->body.data, call->body.size,
+                                            CN_JSON_ASKED_MAX, err);
         if (call->body.size > 0 && !call->json)
             return CN_EINVALID;
     }

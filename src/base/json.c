@@ -26,6 +26,7 @@ struct scan {
     struct block *blocks;
     struct cn_err *err;
     int depth;
+    size_t left; /* values that there may be yet */
 };
 
 static void *take(struct scan *scan, size_t size)
@@ -251,6 +252,9 @@ static bool read_word(struct scan *scan, const char *word)
 
 static struct cn_json *read_value(struct scan *scan)
 {
+    if (scan->left == 0)
+        return fail(scan, "too many values");
+    scan->left--;
     struct cn_json *value = take(scan, sizeof(*value));
     *value = (struct cn_json){.kind = CN_JSON_NULL};
     switch (scan->at < scan->end ? *scan->at : 0) {
@@ -281,7 +285,14 @@ static struct cn_json *read_value(struct scan *scan)
 
 struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err)
 {
-    struct scan scan = {.at = text, .start = text, .end = text + size, .err = err};
+    return cn_json_parse_some(text, size, SIZE_MAX, err);
+}
+
+struct cn_json *cn_json_parse_some(const char *text, size_t size, size_t values_max,
+                                   struct cn_err *err)
+{
+    struct scan scan = {
+        .at = text, .start = text, .end = text + size, .err = err, .left = values_max};
     skip_blank(&scan);
     struct cn_json *root = read_value(&scan);
     if (root) {

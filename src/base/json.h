@@ -45,6 +45,10 @@ struct cn_json {
 
 /* NULL with a sentence if it is malformed; the caller bounds `size`. */
 struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err);
+/* The same, refused if it has more than so many values: one of two bytes becomes a hundred. */
+struct cn_json *cn_json_parse_some(const char *text, size_t size, size_t values_max,
+                                   struct cn_err *err);
+#define CN_JSON_ASKED_MAX (1u << 20)     /* values of what comes over a socket */
 void cn_json_free(struct cn_json *root); /* NULL is fine */
 
 /* Appends a tree as text on one line. */

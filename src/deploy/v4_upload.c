@@ -176,8 +176,8 @@ static int take_metadata(struct upload *upload, const struct cn_multipart_part *
 {
     if (upload->metadata)
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "there are two metadata parts");
-    upload->metadata =
-        cn_json_parse((const char *)bytes + part->start, part->end - part->start, err);
+    upload->metadata = cn_json_parse_some((const char *)bytes + part->start,
+                                          part->end - part->start, CN_JSON_ASKED_MAX, err);
     if (!upload->metadata)
         return cn_err_context(err, "metadata");
     if (upload->metadata->kind != CN_JSON_OBJECT)

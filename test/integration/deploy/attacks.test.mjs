@@ -176,6 +176,10 @@ test("metadata of another shape is refused, and what is wrong with a version is 
   await refused({ metadata: { bindings: [{ type: "durable_object_namespace", name: "O", class_name: "X" }], migrations: { new_tag: "v1", new_sqlite_classes: ["X"] } } }, /X/);
   await refused({ metadata: { bindings: [{ type: "durable_object_namespace", name: "O", class_name: "m:X" }] } }, /m:X/);
   await refused({ metadata: { bindings: [{ type: "quantum", name: "Q" }] } }, /quantum/);
+  // Two bytes of JSON become a hundred in memory: the number of values is bounded, not only the bytes.
+  const bomb = await client.ask("POST", "storage/kv/namespaces/x/bulk/get", { body: `{"keys":[${"[],".repeat(1 << 20)}[]]}`, headers: { "content-type": "application/json" } });
+  assert.deepEqual([bomb.status, /too many values/.test(bomb.body.errors[0].message)], [400, true]);
+  await refused({ metadata: { bindings: [], x: Array(1 << 20).fill(1) } }, /too many values/);
   // A session keeps what it needs of a manifest.
   const hash = "0".repeat(32);
   const session = (manifest) => client.ask("POST", "workers/scripts/w/assets-upload-session", { json: { manifest } });

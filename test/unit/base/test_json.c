@@ -84,6 +84,17 @@ TEST(json, refuses_what_is_not_json)
     }
 }
 
+TEST(json, is_bounded_in_values)
+{
+    static const char text[] = "{\"a\":[1,[],\"x\"],\"b\":null}"; /* six of them */
+    struct cn_err err = {0};
+    struct cn_json *root = cn_json_parse_some(text, sizeof(text) - 1, 6, &err);
+    CHECK(root);
+    cn_json_free(root);
+    CHECK(!cn_json_parse_some(text, sizeof(text) - 1, 5, &err));
+    CHECK(strstr(err.text, "too many values"));
+}
+
 TEST(json, is_bounded_in_depth)
 {
     char text[2 * CN_JSON_DEPTH_MAX + 3];
