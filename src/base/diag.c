@@ -66,7 +66,10 @@ void cn_diag_append_note(struct cn_buf *line, const struct cn_diag_note *note)
         if (!note->fields[i].text)
             continue;
         cn_buf_printf(line, ",\"%s\":", note->fields[i].name);
-        cn_buf_append_json(line, note->fields[i].text, field_length(&note->fields[i]));
+        if (note->fields[i].is_number)
+            cn_buf_append(line, note->fields[i].text, field_length(&note->fields[i]));
+        else
+            cn_buf_append_json(line, note->fields[i].text, field_length(&note->fields[i]));
     }
     cn_buf_append_str(line, ",\"message\":");
     cn_buf_append_json(line, note->text, note->length);

@@ -16,11 +16,12 @@ struct cn_buf;
 enum cn_diag_level { CN_DIAG_DEBUG, CN_DIAG_INFO, CN_DIAG_WARN, CN_DIAG_ERROR };
 enum cn_diag_format { CN_DIAG_PRETTY, CN_DIAG_JSON };
 
-/* A named text attached to a message: request id, worker, object... */
+/* A named text attached to a message: request id, worker, object...; or a number. */
 struct cn_diag_field {
     const char *name;
     const char *text; /* NULL: the field is left out */
     size_t length;    /* 0: strlen(text) */
+    bool is_number;   /* the text is a number as JSON has it, and is written as one there */
 };
 
 void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least);

@@ -60,15 +60,16 @@ static void log_line(cairn_object *self, enum cairn_level level, const char *for
     va_end(args);
     if (size < 0)
         return;
-    struct cn_diag_field fields[5] = {{"worker", NULL, 0}};
+    struct cn_diag_field fields[5] = {{"worker", NULL, 0, false}};
     if (self) {
         fields[0].text = cn_modules_worker(self->class_->modules);
-        fields[1] = (struct cn_diag_field){"class", self->class_->name, 0};
-        fields[2] = (struct cn_diag_field){"object", self->id, 0};
-        fields[3] = (struct cn_diag_field){"name", object_name(self), self->object->name_size};
+        fields[1] = (struct cn_diag_field){"class", self->class_->name, 0, false};
+        fields[2] = (struct cn_diag_field){"object", self->id, 0, false};
+        fields[3] =
+            (struct cn_diag_field){"name", object_name(self), self->object->name_size, false};
         if (self->origin.request) {
             snprintf(request, sizeof(request), "%016llx", (unsigned long long)self->origin.request);
-            fields[4] = (struct cn_diag_field){"request", request, 0};
+            fields[4] = (struct cn_diag_field){"request", request, 0, false};
         }
     }
     cn_diag_fields(level_of(level), fields, self ? 4 + (self->origin.request != 0) : 1, line,

@@ -104,7 +104,7 @@ void cn_project_log(const struct cn_buf *lines)
 static void print_messages(const char *worker, struct cn_buf *said, bool failed)
 {
     if (cn_diag_format() == CN_DIAG_JSON) {
-        struct cn_diag_field fields[] = {{"worker", worker, 0}};
+        struct cn_diag_field fields[] = {{"worker", worker, 0, false}};
         cn_diag_fields(failed ? CN_DIAG_ERROR : CN_DIAG_WARN, fields, 1, (const char *)said->data,
                        said->size);
     } else {

@@ -191,8 +191,8 @@ void cn_event_fail(struct cn_event *event, int status, const char *text, size_t 
                       event->instance->lane->options.show_errors, &explained);
     const char *reason = cn_buf_text(&explained);
     size_t reason_size = explained.size;
-    struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0},
-                                     {"request", reference, 0}};
+    struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false},
+                                     {"request", reference, 0, false}};
     cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
     if (cn_event_is_answered(event)) {
         cn_buf_fini(&explained);
@@ -239,19 +239,19 @@ static void tap_request(const struct cn_event *event)
                  http->method_text.data, (int)(http->target.size < 160 ? http->target.size : 160),
                  http->target.data, event->status, ms);
     struct cn_diag_field fields[] = {
-        {"event", "request", 0},
-        {"worker", event->instance->script->name, 0},
-        {"request", id, 0},
-        {"method", http->method_text.data, http->method_text.size},
-        {"host", http->host.size ? http->host.data : NULL, http->host.size},
-        {"target", http->target.data, http->target.size},
-        {"status", status, 0},
-        {"durationMs", duration, 0},
+        {"event", "request", 0, false},
+        {"worker", event->instance->script->name, 0, false},
+        {"request", id, 0, false},
+        {"method", http->method_text.data, http->method_text.size, false},
+        {"host", http->host.size ? http->host.data : NULL, http->host.size, false},
+        {"target", http->target.data, http->target.size, false},
+        {"status", status, 0, true},
+        {"durationMs", duration, 0, true},
         {"outcome",
          cn_event_is_canceled(event) ? cn_event_canceled
          : event->status >= 500      ? "error"
                                      : "ok",
-         0},
+         0, false},
     };
     size_t length = size < (int)sizeof(text) ? (size_t)size : sizeof(text) - 1;
     cn_diag_tap_fields(CN_DIAG_INFO, fields, sizeof(fields) / sizeof(fields[0]), text, length);
@@ -360,7 +360,7 @@ void cn_event_sweep(struct cn_lane *lane)
         if (event->state != CN_EVENT_ANSWERED)
             continue;
         if (now - event->answered_ms > WAIT_UNTIL_MS_MAX) {
-            struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};
+            struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false}};
             static const char text[] = "waitUntil() promises were given up 30 s after the response";
             cn_diag_fields(CN_DIAG_WARN, fields, 1, text, sizeof(text) - 1);
             cn_event_done(event);

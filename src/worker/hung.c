@@ -73,7 +73,7 @@ static void fail(struct cn_event *event)
         cn_event_fail(event, 500, text, sizeof(text) - 1);
         return;
     }
-    struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0}};
+    struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false}};
     cn_diag_fields(CN_DIAG_ERROR, fields, 1, text, sizeof(text) - 1);
     cn_dispatch_fail(event, CN_FAULT_REMOTE, CN_EJS, text, NULL, 0);
 }

@@ -38,13 +38,13 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
     const struct cn_object *object = instance->lane->object_lane.current;
     uint64_t cause = cn_js_cause(instance->lane->vm).request;
     char id[CN_OBJECT_HEX_SIZE + 1], request[17], trace_id[33], span[17];
-    struct cn_diag_field fields[] = {{"worker", instance->script->name, 0},
-                                     {"request", NULL, 0},
-                                     {"class", NULL, 0},
-                                     {"object", NULL, 0},
-                                     {"name", NULL, 0},
-                                     {"trace", NULL, 0},
-                                     {"span", NULL, 0}};
+    struct cn_diag_field fields[] = {{"worker", instance->script->name, 0, false},
+                                     {"request", NULL, 0, false},
+                                     {"class", NULL, 0, false},
+                                     {"object", NULL, 0, false},
+                                     {"name", NULL, 0, false},
+                                     {"trace", NULL, 0, false},
+                                     {"span", NULL, 0, false}};
     if (object) {
         const char *slash = strrchr(object->ns->name, '/');
         cn_id_to_hex(object->key.id, id);

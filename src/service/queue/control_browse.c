@@ -249,7 +249,7 @@ static int find_source(struct cn_control_call *call, const struct cn_namespace *
         cn_deployment_unref(deployment);
     if (count == 1)
         return 0;
-    return cn_err_set(err, CN_EINVALID, "where to? %s: say it with \"to\"",
+    return cn_err_set(err, CN_EINVALID, "where to? %s: say it with \"to\" (--to QUEUE)",
                       count ? "The dead letters of several queues come here"
                             : "No consumer that is served has this as its dead letter queue");
 }

@@ -341,7 +341,7 @@ describe("queues", () => {
     assert.equal(await backlog("mail-dead"), 0);
   });
   test("a redrive needs a way", async () => {
-    for (const [queue, body, pattern] of [["mail", {}, /say it with "to"/], ["mail", { to: "mail" }, /already/], ["mail", { to: "none" }, /no queue none/], ["mail-dead", { limit: 0 }, /limit/]]) {
+    for (const [queue, body, pattern] of [["mail", {}, /say it with "to" \(--to QUEUE\)/], ["mail", { to: "mail" }, /already/], ["mail", { to: "none" }, /no queue none/], ["mail-dead", { limit: 0 }, /limit/]]) {
       const { status, json } = await ask({ data }, "POST", `/api/queues/${queue}/redrive`, { body });
       assert.ok(status >= 400 && status < 500);
       assert.match(json.error.message, pattern);

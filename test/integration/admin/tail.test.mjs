@@ -71,7 +71,7 @@ describe("tail", () => {
     const request = JSON.parse(await listener.until(/"target":"\/room\?x=1"/));
     assert.deepEqual({ ...request, time: 0, request: 0, durationMs: 0, host: 0, message: 0 }, {
       time: 0, level: "info", event: "request", worker: "talker", request: 0, method: "GET", host: 0,
-      target: "/room?x=1", status: "200", durationMs: 0, outcome: "ok", message: 0,
+      target: "/room?x=1", status: 200, durationMs: 0, outcome: "ok", message: 0,
     });
     assert.match(request.request, /^[0-9a-f]{16}$/);
     for (const [pattern, level] of [[/room says hello/, "info"], [/room still says hello/, "warn"]]) {
@@ -83,7 +83,7 @@ describe("tail", () => {
     assert.match(first.request, /^[0-9a-f]{16}$/);
     const thrown = JSON.parse(await listener.until(/"level":"error".*deliberate/));
     const failed = JSON.parse(await listener.until(/"target":"\/throw"/));
-    assert.deepEqual([failed.status, failed.outcome, failed.request], ["500", "error", thrown.request]);
+    assert.deepEqual([failed.status, failed.outcome, failed.request], [500, "error", thrown.request]);
   });
   test("the log on standard error has the same fields", async () => {
     await server.text("/room");

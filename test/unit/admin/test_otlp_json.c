@@ -236,11 +236,11 @@ TEST(otlp_json, a_record_has_its_level_its_fields_and_its_trace)
                   {CN_DIAG_INFO, 9, "INFO"},
                   {CN_DIAG_WARN, 13, "WARN"},
                   {CN_DIAG_ERROR, 17, "ERROR"}};
-    struct cn_diag_field fields[] = {{"worker", "shop\"", 0},
-                                     {"cut", "abcdef", 3},
-                                     {"none", NULL, 0},
-                                     {"trace", "0123", 0},
-                                     {"span", "4567", 0}};
+    struct cn_diag_field fields[] = {{"worker", "shop\"", 0, false},
+                                     {"cut", "abcdef", 3, false},
+                                     {"none", NULL, 0, false},
+                                     {"trace", "0123", 0, false},
+                                     {"span", "4567", 0, false}};
     for (size_t i = 0; i < 4; i++) {
         struct cn_diag_note note = {.time_ms = 1700000000123,
                                     .level = levels[i].level,

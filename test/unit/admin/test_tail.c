@@ -73,7 +73,7 @@ TEST(tail, every_listener_gets_every_message_while_it_listens)
     RIG_UNTIL(&rig, rig_has(&a, "first"));
     listen_in(&b);
     LOG("second");
-    struct cn_diag_field fields[] = {{"worker", "shop", 0}, {"object", NULL, 0}};
+    struct cn_diag_field fields[] = {{"worker", "shop", 0, false}, {"object", NULL, 0, false}};
     cn_diag_tap_fields(CN_DIAG_INFO, fields, 2, "GET / 200", 9); /* a request */
     RIG_UNTIL(&rig, rig_has(&a, "GET / 200") && rig_has(&b, "GET / 200"));
     CHECK(rig_has(&a, "first \\\"quoted\\\"\\n and more"));

@@ -18,8 +18,9 @@ static const char *line_of(const struct cn_diag_note *note)
 
 TEST(diag, a_line_of_json_stays_one_line_whatever_is_in_it)
 {
-    static const struct cn_diag_field fields[] = {
-        {"worker", "shop", 0}, {"object", NULL, 0}, {"path", "/a\"b\nc and more", 6}};
+    static const struct cn_diag_field fields[] = {{"worker", "shop", 0, false},
+                                                  {"object", NULL, 0, false},
+                                                  {"path", "/a\"b\nc and more", 6, false}};
     struct cn_diag_note note = {.time_ms = 1769860800123,
                                 .level = CN_DIAG_WARN,
                                 .fields = fields,
@@ -31,6 +32,16 @@ TEST(diag, a_line_of_json_stays_one_line_whatever_is_in_it)
               line_of(&note));
     note = (struct cn_diag_note){.level = CN_DIAG_DEBUG, .text = ""};
     CHECK_STR("{\"time\":\"1970-01-01T00:00:00.000Z\",\"level\":\"debug\",\"message\":\"\"}\n",
+              line_of(&note));
+}
+
+TEST(diag, a_number_is_a_number_in_json)
+{
+    static const struct cn_diag_field fields[] = {{"status", "200", 0, true},
+                                                  {"code", "200", 0, false}};
+    struct cn_diag_note note = {.fields = fields, .count = 2, .text = "", .level = CN_DIAG_INFO};
+    CHECK_STR("{\"time\":\"1970-01-01T00:00:00.000Z\",\"level\":\"info\",\"status\":200,"
+              "\"code\":\"200\",\"message\":\"\"}\n",
               line_of(&note));
 }
 

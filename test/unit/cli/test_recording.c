@@ -42,7 +42,7 @@ TEST(recording, a_line_of_cairn_tail)
     /* As the server writes it. */
     CHECK_INT(1, parse(&record, "{\"time\":\"2026-01-31T12:00:00.000Z\",\"level\":\"info\","
                                 "\"event\":\"request\",\"method\":\"GET\",\"target\":\"/\","
-                                "\"status\":\"404\",\"durationMs\":\"2.1\"}"));
+                                "\"status\":404,\"durationMs\":2.1}"));
     CHECK_INT(404, record.status);
     cn_record_fini(&record);
     CHECK_INT(1, parse(&record, "{\"event\":\"request\",\"method\":\"GET\",\"target\":\"/\","
