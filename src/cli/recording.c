@@ -83,7 +83,7 @@ static int64_t read_time(const struct cn_json *time)
                : -1;
 }
 
-/* A number, or a text of three digits, as lines of the log have it. 0: it was not recorded. */
+/* A number, or a text of three digits, as some recordings have it. 0: it was not recorded. */
 static int read_status(const struct cn_json *from)
 {
     const char *text = cn_json_text(from, "status");
