@@ -167,9 +167,7 @@ export function roles(sources, exists, tests = servicesTests()) {
 }
 
 /** Not glue, and without a test of their own yet. What covers them meanwhile (below test/). */
-const OWED = {
-  "server/watch.c": ["integration/cli/reload.test.mjs"],
-};
+const OWED = {};
 
 /** What is wrong with the tables, given the files of the tree: a list of sentences. */
 export function complaints(sources, exists, tables = { PARTS, GLUE: { ...GLUE, ...roles(sources, exists) }, OWED }) {
