@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "admin/handler.h"
+#include "base/account.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -328,6 +329,8 @@ free_call:
     cn_free(call->text);
     cn_buf_fini(&call->scratch);
     cn_buf_fini(&call->body);
+    cn_account_add(CN_ACCOUNT_BODIES, -(int64_t)call->counted);
+    call->counted = 0;
     cn_buf_fini(&call->rest);
     call->json = NULL;
     call->text = NULL;
@@ -346,6 +349,9 @@ int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct c
             return cn_err_set(err, CN_ECLOSED, "the body did not come to its end");
         if (call->body.size + (size_t)count > size_max)
             return cn_err_set(err, CN_ELIMIT, "the body is larger than %zu MiB", size_max >> 20);
+        if (!cn_account_take(CN_ACCOUNT_BODIES, (size_t)count))
+            return cn_err_set(err, CN_EOVERLOADED, "the server has no memory for the body now");
+        call->counted += (size_t)count;
         if (!cn_buf_try_append(&call->body, bytes, (size_t)count))
             return cn_err_set(err, CN_ENOMEM, "no memory for the body");
     }

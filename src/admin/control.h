@@ -90,7 +90,8 @@ struct cn_control_call {
     bool (*cancelled)(struct cn_control_call *call);
     /* Private. */
     struct cn_buf scratch, body;
-    char *text; /* owned: backs the two below */
+    size_t counted; /* bytes of `body` in the account of memory (base/account.h, A4) */
+    char *text;     /* owned: backs the two below */
     char *path[CN_CONTROL_PATH_MAX];
     size_t path_count;
     struct cn_buf rest; /* what follows the path of a route that ends in "**": a key, any bytes */

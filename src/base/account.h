@@ -35,7 +35,7 @@
 
 enum cn_account_kind {
     CN_ACCOUNT_HEAP,    /* of JavaScript: what the engine keeps from the system */
-    CN_ACCOUNT_BODIES,  /* of requests, gathered for a script */
+    CN_ACCOUNT_BODIES,  /* of requests, gathered for a script or a call of the admin listener */
     CN_ACCOUNT_ANSWERS, /* waiting for HTTP clients */
     CN_ACCOUNT_SOCKETS, /* messages waiting for WebSockets, or for those behind them */
     CN_ACCOUNT_SQLITE,  /* SQLite: pages, statements, schemas */

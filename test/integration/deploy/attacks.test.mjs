@@ -1,8 +1,10 @@
 // Hostile uploads: the server answers with an error of the platform's form, keeps what serves, and writes nothing outside (D5, U1, A3).
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import http from "node:http";
 import path from "node:path";
 import test from "node:test";
+import { project, serve } from "../lib/cairn.mjs";
 import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
 const JS = "application/javascript+module";
@@ -186,4 +188,30 @@ test("metadata of another shape is refused, and what is wrong with a version is 
   assert.equal((await session({ "/a": { hash, size: 1, more: "x".repeat(4 << 20) } })).status, 200);
   const long = (i) => `/${Array.from({ length: 4 }, () => String(i).padStart(200, "x")).join("/")}`;
   assert.equal((await session(Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [long(i), { hash, size: 1 }])))).status, 413);
+});
+
+test("uploads that do not end have their share of memory and no more (A4 of account.h)", async (t) => {
+  const data = dataFolder(t);
+  const dir = project(t, {
+    "wrangler.json": JSON.stringify({ name: "w", main: "index.js", compatibility_date: "2026-01-01", kv_namespaces: [{ binding: "K", id: "k" }], cairn: { limits: { memory_bytes: 400 << 20 } } }),
+    "index.js": hello("there"),
+  });
+  const server = await serve(t, dir, { args: ["--data", data, "--lanes", "1"], env: { CAIRN_ADMIN: "127.0.0.1:0", CAIRN_SANDBOX: "" } });
+  const [, url] = await server.until(/admin on (http:\S+)/);
+  const who = token(data);
+  const bytes = Buffer.alloc(50 << 20);
+  const requests = Array.from({ length: 12 }, () => {
+    const request = http.request(`${url}/client/v4/accounts/${who.account}/workers/scripts/v`, {
+      method: "PUT", headers: { authorization: `Bearer ${who.token}`, "content-type": "multipart/form-data; boundary=X", "content-length": 60 << 20 } });
+    const over = new Promise((resolve) => {
+      request.on("response", (response) => resolve(response.statusCode)).on("error", () => resolve("refused"));
+      request.write(bytes, () => resolve("taken"));
+    });
+    return { request, over };
+  });
+  // Each was taken as far as it goes, or refused; together they would be 600 MB.
+  const ends = await Promise.all(requests.map(({ over }) => over));
+  assert.ok(ends.some((end) => end !== "taken"), ends.join());
+  assert.equal(await server.text("/"), "there");
+  for (const { request } of requests) request.destroy();
 });
