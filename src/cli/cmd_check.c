@@ -11,6 +11,8 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "cli/args.h"
+#include "deploy/depot.h"
+#include "deploy/tokens.h"
 #include "object/secret.h"
 #include "server/adminconf.h"
 #include "server/classes.h"
@@ -40,11 +42,17 @@ static void on_points(void *data, const char *path, uint64_t holes)
     found(data, text);
 }
 
-/* What is not the store's: keys, the table of classes, data points. */
+static void on_deployed(void *data, const char *text)
+{
+    found(data, text);
+}
+
+/* What is not the store's: keys, the table of classes, data points, what was deployed, tokens. */
 static void check_others(struct cn_disk *disk, const char *path, struct cn_check_report *report)
 {
     struct cn_err err = {0};
     struct cn_classes classes;
+    struct cn_tokens *tokens;
     if (cn_secret_check(disk, &err) < 0)
         found(report, err.text);
     if (cn_classes_load(&classes, disk, &err) < 0)
@@ -53,6 +61,11 @@ static void check_others(struct cn_disk *disk, const char *path, struct cn_check
         cn_classes_fini(&classes);
     if (cn_adminconf_check(path, &err) < 0)
         found(report, err.text);
+    cn_depot_check(disk, on_deployed, report);
+    if (cn_tokens_open(disk, &tokens, &err) < 0)
+        found(report, err.text);
+    else
+        cn_tokens_close(tokens);
     if (cn_points_check(disk, on_points, report, &err) < 0)
         found(report, err.text);
 }

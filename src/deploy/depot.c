@@ -22,6 +22,7 @@
 #define STATE "deployed/state.json"
 #define KEY "deployed/key"
 #define KEY_SIZE 32
+#define KEY_FILE_SIZE (KEY_SIZE + 4) /* its CRC-32C behind it */
 #define NONCE_SIZE 12
 #define TAG_SIZE 16
 #define PATH_SIZE_MAX 900
@@ -226,24 +227,47 @@ static void sweep_all(struct cn_depot *depot, const struct cn_depot_state *state
 /* --- open and close ----------------------------------------------------------------------------
  */
 
+static void put_key_sum(uint8_t out[4], const uint8_t key[KEY_SIZE])
+{
+    uint32_t sum = cn_crc32c(0, key, KEY_SIZE);
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = (uint8_t)(sum >> 8 * i);
+}
+
+/* 1: read; 0: there is none. */
+static int read_key(struct cn_disk *disk, uint8_t key[KEY_SIZE], struct cn_err *err)
+{
+    struct cn_buf bytes = {0};
+    uint8_t sum[4];
+    int rc = read_file(disk, KEY, KEY_FILE_SIZE, &bytes, err);
+    bool good = rc == 1 && bytes.size == KEY_FILE_SIZE;
+    if (good) {
+        put_key_sum(sum, bytes.data);
+        good = memcmp(bytes.data + KEY_SIZE, sum, sizeof(sum)) == 0;
+    }
+    if (rc == 1 && !good)
+        rc = cn_err_set(err, CN_ECORRUPT, KEY " is damaged: secrets cannot be read without it");
+    if (rc == 1)
+        memcpy(key, bytes.data, KEY_SIZE);
+    if (bytes.size)
+        OPENSSL_cleanse(bytes.data, bytes.size);
+    cn_buf_fini(&bytes);
+    return rc;
+}
+
 /* D4: the key, made at the first start. */
 static int load_key(struct cn_depot *depot, struct cn_err *err)
 {
-    struct cn_buf bytes = {0};
-    int rc = read_file(depot->disk, KEY, KEY_SIZE, &bytes, err);
-    if (rc == 1 && bytes.size != KEY_SIZE)
-        rc = cn_err_set(err, CN_ECORRUPT, KEY " is damaged: secrets cannot be read without it");
-    if (rc == 1) {
-        memcpy(depot->key, bytes.data, KEY_SIZE);
-    } else if (rc == 0) {
-        cn_rand_secure(depot->key, KEY_SIZE);
-        rc = cn_disk_replace(depot->disk, KEY, depot->key, KEY_SIZE); /* mode 0600, as all here */
-        if (rc < 0)
-            cn_err_errno(err, -rc, "cannot write " KEY);
-    }
-    OPENSSL_cleanse(bytes.data, bytes.size);
-    cn_buf_fini(&bytes);
-    return rc < 0 ? rc : 0;
+    uint8_t file[KEY_FILE_SIZE];
+    int rc = read_key(depot->disk, depot->key, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    cn_rand_secure(depot->key, KEY_SIZE);
+    memcpy(file, depot->key, KEY_SIZE);
+    put_key_sum(file + KEY_SIZE, file);
+    rc = cn_disk_replace(depot->disk, KEY, file, sizeof(file)); /* mode 0600, as all here */
+    OPENSSL_cleanse(file, sizeof(file));
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write " KEY) : 0;
 }
 
 static int write_state(struct cn_depot *depot, const struct cn_depot_state *state,
@@ -261,19 +285,26 @@ static int write_state(struct cn_depot *depot, const struct cn_depot_state *stat
     return rc;
 }
 
-static int load_state(struct cn_depot *depot, struct cn_err *err)
+/* 1: read; 0: there is none. */
+static int read_state(struct cn_disk *disk, struct cn_depot_state **out, struct cn_err *err)
 {
     struct cn_buf text = {0};
-    int rc = read_sealed(depot->disk, STATE, CN_DEPOT_STATE_SIZE_MAX, &text, err);
+    int rc = read_sealed(disk, STATE, CN_DEPOT_STATE_SIZE_MAX, &text, err);
     if (rc == 1) {
-        depot->current = cn_depot_state_read((const char *)text.data, text.size, err);
-        rc = depot->current ? 0 : cn_err_context(err, STATE);
-    } else if (rc == 0) {
-        depot->current = cn_depot_state_new();
-        rc = write_state(depot, depot->current, err); /* the account stays what it is */
+        *out = cn_depot_state_read((const char *)text.data, text.size, err);
+        rc = *out ? 1 : cn_err_context(err, STATE);
     }
     cn_buf_fini(&text);
     return rc;
+}
+
+static int load_state(struct cn_depot *depot, struct cn_err *err)
+{
+    int rc = read_state(depot->disk, &depot->current, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    depot->current = cn_depot_state_new();
+    return write_state(depot, depot->current, err); /* the account stays what it is */
 }
 
 int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, struct cn_depot **out,
@@ -578,12 +609,12 @@ int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *
     return rc;
 }
 
-struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err)
+static struct cn_json *read_version(struct cn_disk *disk, const char *id, struct cn_err *err)
 {
     struct cn_buf text = {0};
     struct cn_json *json = NULL;
     char *path = cn_sprintf("deployed/versions/%s.json", id);
-    int rc = read_sealed(depot->disk, path, CN_DEPOT_VERSION_SIZE_MAX, &text, err);
+    int rc = read_sealed(disk, path, CN_DEPOT_VERSION_SIZE_MAX, &text, err);
     if (rc == 0)
         cn_err_set(err, CN_ECORRUPT, "%s is not there", path);
     if (rc == 1)
@@ -591,6 +622,38 @@ struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, st
     cn_buf_fini(&text);
     cn_free(path);
     return json;
+}
+
+struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err)
+{
+    return read_version(depot->disk, id, err);
+}
+
+static void check_versions(struct cn_disk *disk, const struct cn_depot_script *script,
+                           void (*problem)(void *data, const char *text), void *data)
+{
+    for (size_t i = 0; i < script->version_count; i++) {
+        struct cn_err err = {0};
+        struct cn_json *version = read_version(disk, script->versions[i].id, &err);
+        if (!version)
+            problem(data, err.text);
+        cn_json_free(version);
+    }
+}
+
+void cn_depot_check(struct cn_disk *disk, void (*problem)(void *data, const char *text), void *data)
+{
+    struct cn_err err = {0};
+    struct cn_depot_state *state = NULL;
+    uint8_t key[KEY_SIZE];
+    if (read_key(disk, key, &err) < 0)
+        problem(data, err.text);
+    OPENSSL_cleanse(key, sizeof(key));
+    if (read_state(disk, &state, &err) < 0)
+        problem(data, err.text);
+    for (size_t i = 0; state && i < state->script_count; i++)
+        check_versions(disk, &state->scripts[i], problem, data);
+    cn_depot_state_unref(state);
 }
 
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,

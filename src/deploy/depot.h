@@ -197,6 +197,10 @@ int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *
                          struct cn_err *err);
 /* The version's file; NULL with an error. The caller frees it. */
 struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err);
+/* Calls `problem` for each of its files that is damaged or missing: the key, the state, what it
+ * names of versions. Of a data directory that nobody uses; changes nothing. */
+void cn_depot_check(struct cn_disk *disk, void (*problem)(void *data, const char *text),
+                    void *data);
 /* Removes the files of a version that no state names. */
 void cn_depot_remove_version(struct cn_depot *depot, const char *id);
 

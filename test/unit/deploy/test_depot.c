@@ -312,6 +312,50 @@ TEST(depot, refuses_a_state_that_is_damaged)
     simdisk_free(sim);
 }
 
+static void count_problem(void *data, const char *text)
+{
+    CHECK(strstr(text, "deployed/") != NULL);
+    ++*(int *)data;
+}
+
+static int problems(struct simdisk *sim)
+{
+    int count = 0;
+    cn_depot_check(simdisk_disk(sim), count_problem, &count);
+    return count;
+}
+
+/* Whatever bit is changed, of whatever file. */
+TEST(depot, check_finds_what_is_damaged)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_err err = {0};
+    CHECK_INT(0, problems(sim)); /* nothing was ever deployed */
+    struct cn_depot *depot = open_on(sim);
+    char id[CN_DEPOT_ID_SIZE], path[80];
+    struct cn_buf json = {0};
+    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    add_deployed(state, "a", id);
+    cn_buf_append_str(&json, "{\"bindings\":[]}");
+    CHECK_INT(0, cn_depot_put_version(depot, id, &json, &err));
+    CHECK_INT(0, cn_depot_change_end(depot, state, commit_now, depot, &err));
+    cn_depot_close(depot);
+    CHECK_INT(0, problems(sim));
+    snprintf(path, sizeof(path), "deployed/versions/%s.json", id);
+    const char *files[] = {"deployed/key", "deployed/state.json", path};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        for (unsigned at = 0; at < 36; at++) {
+            CHECK_INT(0, simdisk_damage(sim, files[i], at, at % 8));
+            CHECK_INT(1, problems(sim));
+            CHECK_INT(0, simdisk_damage(sim, files[i], at, at % 8)); /* and back */
+        }
+    }
+    CHECK_INT(0, cn_disk_unlink(simdisk_disk(sim), path));
+    CHECK_INT(1, problems(sim));
+    cn_buf_fini(&json);
+    simdisk_free(sim);
+}
+
 /* D6 */
 TEST(depot, removes_files_that_no_state_names)
 {
