@@ -194,7 +194,7 @@ TEST(api, queues_of_a_directory)
         cn_free(line);
     }
     CHECK_CALL("error: where to? No consumer that is served has this as its dead letter queue: say "
-               "it with \"to\"",
+               "it with \"to\" (--to QUEUE)",
                &api, "POST", "/api/queues/dead/redrive", "{}");
     CHECK_CALL("{\"moved\":120,\"to\":\"mail\"}", &api, "POST", "/api/queues/dead/redrive",
                "{\"to\":\"mail\",\"limit\":120}");
