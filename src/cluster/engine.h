@@ -22,11 +22,12 @@
  *     CN_ENGINE_READ alone writes nothing: what it tells may be gone after a fail-over.
  * E4  `session live AND session.link = the statement's link` is a condition of every statement but
  *     JOIN and BURY; `live` of the answer tells whether it held. So one that lingers on a broken
- * link does nothing once a later link of the same session has said HELLO. E5  `beat` rises with
- * each statement of the session that writes, in the same statement. E6  The answers of READ, MOVE,
- * ADD and DROP name the shard in items[0], done or not. E7  What a statement's conditions ask of a
- * session or of a shard (its replicas too) is in one row each, and is as it is when that row is
- * changed. A view may be as old as the statement's begin.
+ *     link does nothing once a later link of the same session has said HELLO.
+ * E5  `beat` rises with each statement of the session that writes, in the same statement.
+ * E6  The answers of READ, MOVE, ADD and DROP name the shard in items[0], done or not.
+ * E7  What a statement's conditions ask of a session or of a shard (its replicas too) is in one row
+ *     each, and is as it is when that row is changed. A view may be as old as the statement's
+ * begin.
  *
  * What is asked of the engine on every connect (sync, fsync, the standby's name) and its timeline
  * is told with the link (struct cn_engine_link). A notification of the engine is a hint to look,
@@ -62,8 +63,10 @@ enum cn_engine_kind {
     /* items (session, beat): live = false, if beat is still that. */
     CN_ENGINE_FENCE,
     /* items (shard, epoch): owner = session, epoch + 1, if the epoch is that, its owner's session
-     * is not live, and the disk has a replica; or nobody ever had it (epoch 0, no replica), which
-     * makes the disk its first one. Answers: those that were done, with their new epochs. */
+     * is not live, and the disk has a replica; or its log is whole (trim = 0: nobody ever had it,
+     * or nothing was ever cut) and there are fewer than CN_CLUSTER_REPLICAS_MAX, which makes the
+     * disk one in the same statement, checkpoint = 0: from then on nothing is cut that it lacks.
+     * Answers: those that were done, with their new epochs. */
     CN_ENGINE_CLAIM,
     /* items[0] (shard, from): the records after `from`, as many as one answer takes. Answers
      * items[0]: `to`, the last of them or `from`; `more`; `from`: the trim. */
@@ -119,6 +122,7 @@ struct cn_engine_session {
 struct cn_engine_shard {
     uint64_t owner; /* a session, perhaps one that is over; 0: never had one */
     uint64_t epoch;
+    uint64_t trim; /* as it was when the map last changed: by now it may be higher */
     unsigned replica_count;
     uint64_t disks[CN_CLUSTER_REPLICAS_MAX];
 };

@@ -17,26 +17,30 @@
  *     ends what lingers on older links (E4), its `head` tells which batches are there, and the
  *     rest goes out again as it was, with the same numbers. What became of other statements is
  *     told by a map that was asked for *after* HELLO was answered (E7). Sessions of a disk are
- * ordered by `life`, so that a JOIN that lingers cannot end the session that followed it. C2 Ending
- * another's session: after its beat has not changed for `ttl_ms` of one's own clock, during which
- * one has had the engine all the time; the statement repeats the beat. Beats count only as seen by
- * a statement that was itself replicated: one that was seen and then lost in a fail-over may come
- * again with the same number, and mean a younger one. C3  Fence, then claim, then read: what was
- * read before one's own claim was answered is no tail. C4  Barrier: what was read is used after a
- * later write of one's own was answered *on the same link*; that answer tells whether the shard is
- * still one's own. (On another link it may be another server: the read was of one that had been
- * replaced, the barrier of its successor.) C5  Output gate: what leaves needs its writes durable in
- * the engine, and the lease valid afterwards: `lease_ms` since a statement was *sent* that proved
- * the session live. With verified reads instead: a statement that was sent after it was ready has
- * proved that. C6  Only what is durable in the engine is fed to followers, copied, or written to
- * database files. C7  A planned move: stop taking events, let what runs end, wait until all is
- * durable and has left, hand over. Until the answer is there it is neither served nor followed; if
- * the link breaks, the map after HELLO tells whether it happened, and by C1 it will not happen
- * later. C8  A replica is a disk with an identity, and knows what it has: one that has less than
- * the trim is no replica, throws away what it has, and copies anew. C9  Ownership is the pair
- * (shard, epoch). A shard that comes back with another epoch is read anew; a row of the map with a
- * lower epoch than one's own is old. C10 A peer that is silent: look at the map again, at once. C11
- * A link to an engine that would lose data, or of an older timeline than one seen, is refused.
+ *     ordered by `life`, so that a JOIN that lingers cannot end the session that followed it.
+ * C2  Ending another's session: after its beat has not changed for `ttl_ms` of one's own clock,
+ *     during which one has had the engine all the time; the statement repeats the beat. Beats count
+ *     only as seen by a statement that was itself replicated: one that was seen and then lost in a
+ *     fail-over may come again with the same number, and mean a younger one.
+ * C3  Fence, then claim, then read: what was read before one's own claim was answered is no tail.
+ * C4  Barrier: what was read is used after a later write of one's own was answered *on the same
+ *     link*; that answer tells whether the shard is still one's own. (On another link it may be
+ *     another server: the read was of one that had been replaced, the barrier of its successor.)
+ * C5  Output gate: what leaves needs its writes durable in the engine, and the lease valid
+ *     afterwards: `lease_ms` since a statement was *sent* that proved the session live. With
+ *     verified reads instead: a statement that was sent after it was ready has proved that.
+ * C6  Only what is durable in the engine is fed to followers, copied, or written to database files.
+ * C7  A planned move: stop taking events, let what runs end, wait until all is durable and has
+ *     left, hand over. Until the answer is there it is neither served nor followed; if the link
+ *     breaks, the map after HELLO tells whether it happened, and by C1 it will not happen later.
+ * C8  A replica is a disk with an identity, and knows what it has: one that has less than the trim
+ *     is no replica, throws away what it has, and copies anew. One that has nothing may claim a
+ *     shard whose log is whole (trim = 0) and whose replicas are all away; it becomes a replica in
+ *     the statement that asks for the trim, so nothing can be cut in between.
+ * C9  Ownership is the pair (shard, epoch). A shard that comes back with another epoch is read
+ *     anew; a row of the map with a lower epoch than one's own is old.
+ * C10 A peer that is silent: look at the map again, at once.
+ * C11 A link to an engine that would lose data, or of an older timeline than one seen, is refused.
  *
  * A member as a whole:
  *
@@ -51,8 +55,9 @@
  * and each shard on it:
  *
  *     role       what is here                          moves to
- *     NONE       nothing                               COPYING; CLAIMING (a new shard); FOLLOWING
- *                                                      (the map names the disk: all is in the log)
+ *     NONE       nothing                               COPYING; CLAIMING (its log is whole);
+ *                                                      FOLLOWING (the map names the disk, the
+ *                                                      log is whole)
  *     COPYING    a copy on its way from the owner      JOINING, NONE
  *     JOINING    a whole copy; ADD is under way        FOLLOWING, NONE
  *     FOLLOWING  a replica, fed by the owner           CLAIMING, TAKING (handed over), NONE
@@ -107,7 +112,7 @@ enum cn_member_role {
 
 /* What the host does with a shard. It does so in the order in which it is told. */
 enum cn_member_act {
-    CN_ACT_CREATE,  /* an empty store: nobody ever had the shard */
+    CN_ACT_CREATE,  /* an empty store: all that ever was is in the engine's log */
     CN_ACT_APPLY,   /* of what the last READ answered, use what is up to `lsn` */
     CN_ACT_FORGET,  /* what the last READ answered is not used */
     CN_ACT_FED,     /* of the feed that is being told, use what is after `from` up to `lsn` */
@@ -200,7 +205,7 @@ struct cn_member_shard {
     enum cn_member_read read;
     bool read_more;
     bool stopped;         /* STOPPING: nothing runs and nothing is left to leave */
-    bool fresh;           /* CLAIMING: nobody ever had it */
+    bool fresh;           /* CLAIMING: with nothing, its log is whole */
     bool voided;          /* thrown away: C8; the map may still name this disk */
     bool dropping;        /* DROP is under way */
     uint64_t read_number; /* the statement; once HELD, the last one sent by then */

@@ -82,12 +82,32 @@ static unsigned good_replicas(struct cn_member *member, uint32_t index)
 
 /* --- what has no owner ----------------------------------------------------------------------- */
 
+/* Replicas on live nodes, whether they are to stay or not. */
+static unsigned live_replicas(struct cn_member *member, uint32_t index)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    unsigned count = 0;
+    for (unsigned i = 0; i < row->replica_count; i++)
+        count += cn_member_peer_of_disk(member, row->disks[i]) != NULL;
+    return count;
+}
+
+/* One who has nothing may claim what is whole in the engine (C8). It is nobody's yet, or those who
+ * had it are away; they may come back, so they are waited for as for any replica. */
+static bool may_claim_fresh(struct cn_member *member, uint32_t index)
+{
+    const struct cn_member_shard *shard = &member->shards[index];
+    bool whole = !shard->row.trim || BROKEN(CLAIM_CUT);
+    return shard->role == CN_ROLE_NONE && !shard->voided && whole &&
+           shard->row.replica_count < CN_CLUSTER_REPLICAS_MAX && !live_replicas(member, index);
+}
+
 static bool should_claim(struct cn_member *member, int64_t now_ms, uint32_t index,
                          const struct cn_member_peer *me)
 {
     struct cn_member_shard *shard = &member->shards[index];
-    bool fresh = !shard->row.epoch && !shard->row.replica_count;
-    if (shard->role != CN_ROLE_FOLLOWING && !(shard->role == CN_ROLE_NONE && fresh))
+    bool fresh = may_claim_fresh(member, index);
+    if (shard->role != CN_ROLE_FOLLOWING && !fresh)
         return false;
     if (cn_member_peer_find(member, shard->row.owner)) {
         if (shard->role == CN_ROLE_FOLLOWING)
@@ -97,6 +117,8 @@ static bool should_claim(struct cn_member *member, int64_t now_ms, uint32_t inde
     if (!shard->need_since_ms)
         shard->need_since_ms = now_ms;
     int64_t wait_ms = member->config.beat_ms * rank(member, me, index, true, !fresh);
+    if (fresh && shard->row.replica_count)
+        wait_ms += member->config.replace_ms;
     return now_ms - shard->need_since_ms >= wait_ms;
 }
 
@@ -236,11 +258,9 @@ static bool should_copy(struct cn_member *member, int64_t now_ms, uint32_t index
     }
     if (!shard->need_since_ms)
         shard->need_since_ms = now_ms;
-    unsigned live = 0;
-    for (unsigned i = 0; i < row->replica_count; i++)
-        live += cn_member_peer_of_disk(member, row->disks[i]) != NULL;
     /* A node that is away may come back; one that was never there, or is draining, will not. */
-    int64_t wait_ms = live < row->replica_count ? member->config.replace_ms : 0;
+    int64_t wait_ms =
+        live_replicas(member, index) < row->replica_count ? member->config.replace_ms : 0;
     wait_ms += 4 * member->config.beat_ms * rank(member, me, index, false, false);
     return now_ms - shard->need_since_ms >= wait_ms;
 }

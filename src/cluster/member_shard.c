@@ -249,8 +249,8 @@ static void settle(struct cn_member *member, int64_t now_ms, uint32_t index)
     shard->voided = shard->voided && replica;
     switch (shard->role) {
     case CN_ROLE_NONE:
-        /* A claim of a new shard whose answer was lost, perhaps with its process. Nothing of it was
-         * ever cut, since this disk has reported nothing; if it was, the read will tell (C8). */
+        /* A claim of a whole log whose answer was lost, perhaps with its process. Nothing of it was
+         * cut since, for this disk has reported nothing; if it was, the read will tell (C8). */
         if (replica && !shard->voided) {
             act(member, CN_ACT_CREATE, index, 0, 0);
             cn_shard_set_role(member, now_ms, index, CN_ROLE_FOLLOWING);

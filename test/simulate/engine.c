@@ -169,11 +169,14 @@ static void do_claim(struct state *e, struct statement *x, struct answer *answer
     for (size_t i = 0; i < x->s.count; i++) {
         struct shard *shard = &e->shards[x->items[i].shard];
         bool dead = !shard->owner || !session_of(e, shard->owner)->live;
-        bool fresh = !shard->epoch && !shard->count;
+        bool has = replica_of(shard, x->s.disk) >= 0;
+        bool whole =
+            (!shard->trim || PLANTED_MEMBER(CLAIM_CUT)) && shard->count < CN_CLUSTER_REPLICAS_MAX;
         if (((shard->epoch != x->items[i].epoch || !dead) && !PLANTED(CLAIM_BLIND)) ||
-            (!fresh && replica_of(shard, x->s.disk) < 0))
+            (!has && !whole))
             continue;
-        if (fresh) {
+        if (!has) {
+            stats.fresh += shard->epoch && e == primary;
             shard->disks[shard->count] = x->s.disk;
             shard->checkpoints[shard->count++] = 0;
         }
@@ -291,6 +294,7 @@ static void see(struct state *e, struct statement *x, struct answer *answer)
             struct cn_engine_shard *row = &answer->shards[i];
             row->owner = shard->owner;
             row->epoch = shard->epoch;
+            row->trim = shard->trim;
             row->replica_count = shard->count;
             memcpy(row->disks, shard->disks, sizeof(row->disks));
         }
@@ -518,6 +522,15 @@ static bool begins(const struct statement *x)
     return true;
 }
 
+/* C8: an owner never has less than what was cut, since it owns by a replica. */
+static void check_read(const struct statement *x)
+{
+    const struct shard *shard = &primary->shards[x->items[0].shard];
+    if (shard->owner == x->s.session && x->items[0].from < shard->trim)
+        fail("shard %u was given to node %d, which has %d of it, and %d are cut", x->items[0].shard,
+             x->node, (int)x->items[0].from, (int)shard->trim);
+}
+
 static void arrive(struct statement *x)
 {
     bool current = x->node >= NODES || link_is(&nodes[x->node], x);
@@ -540,6 +553,8 @@ static void arrive(struct statement *x)
         struct answer *answer = answer_new();
         execute(x->server == ZOMBIE ? zombie : primary, x, answer);
         trace_statement(x->server == ZOMBIE ? "zombie" : "engine", x, answer);
+        if (x->server == PRIMARY && current && answer->a.live)
+            check_read(x);
         reply(x, answer);
         statement_free(x);
     } else if (x->server == ZOMBIE) { /* waits for a standby that is none any more */
@@ -823,7 +838,8 @@ void engine_drain(uint64_t disk, bool draining)
     standby->version++;
 }
 
-/* Every shard that the disk has, another disk has too, whoever is believed. */
+/* Every shard that the disk has, another disk has too, whoever is believed; or it is whole in the
+ * engine, and will be until another disk has it: too few have it for any of it to be cut. */
 bool engine_may_lose(uint64_t disk)
 {
     for (int k = 0; k < 2; k++)
@@ -832,7 +848,8 @@ bool engine_may_lose(uint64_t disk)
             unsigned others = 0;
             for (unsigned r = 0; r < shard->count; r++)
                 others += shard->disks[r] != disk && node_of_disk(shard->disks[r]) >= 0;
-            if (replica_of(shard, disk) >= 0 && !others)
+            bool whole = !shard->trim && shard->count < replicas;
+            if (replica_of(shard, disk) >= 0 && !others && !whole)
                 return false;
         }
     return true;

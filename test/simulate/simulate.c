@@ -243,6 +243,7 @@ static const struct {
     {PLANT_TRIM_EARLY, "trim-early", "C8"},
     {CN_BROKEN_IGNORE_TRIM, "ignore-trim", "C8"},
     {CN_BROKEN_FORGET_COPY, "forget-copy", "C8"},
+    {CN_BROKEN_CLAIM_CUT, "claim-cut", "C8"},
     {CN_BROKEN_EPOCH, "epoch", "C9"},
     {CN_BROKEN_FLAWED_ENGINE, "flawed-engine", "C11"},
 };
@@ -289,15 +290,16 @@ static int run_many(uint64_t first, uint64_t count)
         if (wrong() && bad + held <= 10)
             printf("seed %llu: %s\n", (unsigned long long)seed, failure);
     }
-    printf("%llu seeds, %llu wrong, %llu stuck; %llu operations, %.0f %% answered; %llu claims, "
-           "%llu fences, %llu moves, %llu copies, %llu promotions, %llu cancelled waits, %llu late "
+    printf("%llu seeds, %llu wrong, %llu stuck; %llu operations, %.0f %% answered; %llu claims "
+           "(%llu of what only the engine had), %llu fences, %llu moves, %llu copies, %llu "
+           "promotions, %llu cancelled waits, %llu late "
            "statements\n",
            (unsigned long long)stats.seeds, (unsigned long long)bad, (unsigned long long)held,
            (unsigned long long)stats.ops, 100.0 * (double)stats.answered / (double)(stats.ops + 1),
-           (unsigned long long)stats.takeovers, (unsigned long long)stats.fenced,
-           (unsigned long long)stats.moves, (unsigned long long)stats.copies,
-           (unsigned long long)stats.promotions, (unsigned long long)stats.cancelled,
-           (unsigned long long)stats.late);
+           (unsigned long long)stats.takeovers, (unsigned long long)stats.fresh,
+           (unsigned long long)stats.fenced, (unsigned long long)stats.moves,
+           (unsigned long long)stats.copies, (unsigned long long)stats.promotions,
+           (unsigned long long)stats.cancelled, (unsigned long long)stats.late);
     return bad || held;
 }
 

@@ -227,7 +227,8 @@ extern bool failed, stuck;
 extern char failure[300];
 /* What of the world was seen: that a run was not idle. */
 extern struct stats {
-    uint64_t seeds, ops, answered, takeovers, moves, promotions, cancelled, fenced, copies, late;
+    uint64_t seeds, ops, answered, takeovers, moves, promotions, cancelled, fenced, copies, late,
+        fresh;
 } stats;
 
 void fault_reset(void);

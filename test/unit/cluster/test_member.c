@@ -863,3 +863,55 @@ TEST(member_new, shard_is_created_by_whoever_claims_it_first)
     CHECK(!acted(CN_ACT_CREATE, 1));
     CHECK_INT(CN_ROLE_TAKING, rig.member.shards[2].role);
 }
+
+/* C8 */
+static void all_replicas_are_away(uint64_t trim)
+{
+    begin(false);
+    for (unsigned i = 0; i < SHARDS; i++) {
+        rig.shards[i] = (struct cn_engine_shard){
+            .owner = 3, .epoch = 1, .trim = trim, .replica_count = 1, .disks = {3}};
+        rig.member.shards[i].role = CN_ROLE_NONE;
+        rig.member.shards[i].have = rig.member.shards[i].checkpoint = 0;
+    }
+    join();
+    answer_all();
+}
+
+/* With an engine that answers everything but claims. */
+static bool claims_within(int64_t ms)
+{
+    for (int64_t end = rig.now + ms; rig.now < end; rig.now += 250) {
+        cn_member_tick(&rig.member, rig.now);
+        rig.sessions[0].beat++;
+        while (oldest()) {
+            if (oldest()->kind == CN_ENGINE_CLAIM)
+                return true;
+            answer_done(oldest()->kind);
+        }
+        rig.sent_count = rig.answered = 0;
+    }
+    return false;
+}
+
+TEST(member_claim, of_a_whole_log_whose_replicas_are_away_is_made_after_they_were_waited_for)
+{
+    all_replicas_are_away(0);
+    CHECK(!claims_within(29000));
+    CHECK(claims_within(5000));
+}
+
+TEST(member_claim, of_a_log_that_was_cut_is_never_made_with_nothing)
+{
+    all_replicas_are_away(1);
+    CHECK(!claims_within(120000));
+}
+
+TEST(member_claim, of_a_whole_log_is_left_to_a_replica_that_lives)
+{
+    all_replicas_are_away(0);
+    for (unsigned i = 0; i < SHARDS; i++)
+        rig.shards[i].disks[0] = 2;
+    rig.version++;
+    CHECK(!claims_within(120000));
+}
