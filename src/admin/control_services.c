@@ -107,6 +107,8 @@ void cn_control_append_bindings(struct cn_control_call *call, struct cn_buf *out
     for (size_t i = 0; deployment && i < deployment->script_count; i++) {
         const struct cn_script *script = deployment->scripts[i];
         struct cn_json *tree;
+        if (script->beside)
+            continue;
         for (const struct cn_json *each = read_bindings(script, &tree); each; each = each->next) {
             const char *name = cn_json_text(each, "name"), *called = cn_json_text(each, "title");
             if (cn_json_int(each, "ns") != id || !name || script->name[0] == '$')
@@ -275,8 +277,8 @@ int cn_control_workers(struct cn_control_call *call, struct cn_err *err)
     bool first = true;
     cn_buf_append_byte(out, '[');
     for (size_t i = 0; i < deployment->script_count; i++) {
-        if (deployment->scripts[i]->name[0] == '$')
-            continue; /* the server's own */
+        if (deployment->scripts[i]->name[0] == '$' || deployment->scripts[i]->beside)
+            continue; /* the server's own, and further versions */
         cn_buf_append_str(out, first ? "" : ",");
         append_worker(call, out, deployment->scripts[i]);
         first = false;

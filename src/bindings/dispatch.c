@@ -78,6 +78,9 @@ static JSValueRef native_service_call(CN_JS_NATIVE_ARGS)
     struct cn_lane *lane = lane_of(ctx);
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
     dispatch->script = cn_js_to_text(ctx, cn_js_arg(0), NULL);
+    const struct cn_script *own = ((struct cn_instance *)cn_runtime_of(ctx)->data)->script;
+    if (own->version && dispatch->script && strcmp(own->name, dispatch->script) == 0)
+        dispatch->version = cn_strdup(own->version); /* R4 of worker/script.h */
     dispatch->handler = handler_of(ctx, cn_js_arg(1));
     dispatch->entrypoint = optional_text(ctx, cn_js_arg(2));
     dispatch->method = optional_text(ctx, cn_js_arg(3));

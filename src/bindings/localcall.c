@@ -34,7 +34,7 @@ static int find_home(const struct cn_instance *instance, struct cn_namespace *ns
     struct cn_lane *lane = instance->lane;
     const struct cn_class *class_;
     void *class_data;
-    if (!cn_jsclass_find(&lane->object_lane, ns, &class_, &class_data))
+    if (!cn_jsclass_find(&lane->object_lane, ns, key, &class_, &class_data))
         return LOCAL_HOME_ELSEWHERE;
     if (class_ != &cn_jsclass)
         return LOCAL_HOME_COMPILED;

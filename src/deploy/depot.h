@@ -52,6 +52,8 @@ struct cn_disk;
 #define CN_DEPOT_ID_SIZE 37      /* a UUID and its NUL */
 #define CN_DEPOT_SCRIPT_MAX 1000 /* workers */
 #define CN_DEPOT_VERSION_MAX 100 /* of a worker that are kept */
+#define CN_DEPOT_ROLLOUT_MAX 2   /* versions that serve at the same time */
+#define CN_DEPOT_SHARE_ALL 10000u
 #define CN_DEPOT_RESOURCE_MAX 10000
 #define CN_DEPOT_STATE_SIZE_MAX (64u << 20)
 #define CN_DEPOT_VERSION_SIZE_MAX (8u << 20)
@@ -65,9 +67,22 @@ struct cn_depot_version {
     char *source, *author, *message, *tag; /* owned; author: the token's name */
 };
 
+/* A version with its share of new requests, in hundredths of a percent. */
+struct cn_depot_share {
+    char version[CN_DEPOT_ID_SIZE];
+    unsigned share;
+};
+
+/* Which versions serve: together they have CN_DEPOT_SHARE_ALL. The newest comes first (R2 of
+ * worker/script.h). */
+struct cn_depot_shares {
+    struct cn_depot_share items[CN_DEPOT_ROLLOUT_MAX];
+    size_t count;
+};
+
 struct cn_depot_deployment {
     char id[CN_DEPOT_ID_SIZE];
-    char version[CN_DEPOT_ID_SIZE];
+    struct cn_depot_shares shares;
     int64_t created_ms;
     char *source, *author, *message; /* owned */
 };
@@ -81,7 +96,7 @@ struct cn_depot_script {
     char *name;
     char id[33]; /* wrangler's "tag" of a script */
     int64_t created_ms, modified_ms, next_number;
-    char serving[CN_DEPOT_ID_SIZE]; /* the version that serves; empty: none was deployed yet */
+    struct cn_depot_shares serving; /* count 0: none was deployed yet */
     bool subdomain, previews;       /* NAME.DOMAIN leads to it */
     struct cn_depot_texts crons, routes;
     struct cn_depot_texts domains;     /* host names */
@@ -126,10 +141,18 @@ struct cn_depot_script *cn_depot_add_script(struct cn_depot_state *state, const 
 void cn_depot_remove_script(struct cn_depot_state *state, const char *name);
 const struct cn_depot_version *cn_depot_find_version(const struct cn_depot_script *script,
                                                      const char *id);
+/* Whether the version serves, whatever its share. */
+bool cn_depot_serves(const struct cn_depot_script *script, const char *version);
+/* The newest of those that serve, or "". */
+const char *cn_depot_serving(const struct cn_depot_script *script);
 /* Adds a version; its texts are copied, its number is given. */
 struct cn_depot_version *cn_depot_add_version(struct cn_depot_script *script,
                                               const struct cn_depot_version *version);
-/* Makes a version of the script the one that serves. */
+/* Makes versions of the script those that serve; they need not be in order. */
+void cn_depot_deploy_shares(struct cn_depot_script *script, const struct cn_depot_shares *shares,
+                            const char *source, const char *author, const char *message,
+                            int64_t now_ms);
+/* The same with one version for everything. */
 void cn_depot_deploy_version(struct cn_depot_script *script, const char *version,
                              const char *source, const char *author, const char *message,
                              int64_t now_ms);

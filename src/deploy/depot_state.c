@@ -200,12 +200,28 @@ static struct cn_depot_version *push_version(struct cn_depot_script *script,
     return version;
 }
 
-/* The oldest version that nothing needs goes when there are too many; the one that serves stays. */
+bool cn_depot_serves(const struct cn_depot_script *script, const char *version)
+{
+    for (size_t i = 0; i < script->serving.count; i++) {
+        if (strcmp(script->serving.items[i].version, version) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *cn_depot_serving(const struct cn_depot_script *script)
+{
+    return script->serving.count ? script->serving.items[0].version : "";
+}
+
+/* The oldest version that nothing needs goes when there are too many; those that serve stay. */
 static void drop_old_version(struct cn_depot_script *script)
 {
     if (script->version_count <= CN_DEPOT_VERSION_MAX)
         return;
-    size_t at = strcmp(script->versions[0].id, script->serving) == 0;
+    size_t at = 0;
+    while (cn_depot_serves(script, script->versions[at].id))
+        at++;
     fini_version(&script->versions[at]);
     memmove(script->versions + at, script->versions + at + 1,
             (--script->version_count - at) * sizeof(*script->versions));
@@ -234,18 +250,63 @@ static struct cn_depot_deployment *push_deployment(struct cn_depot_script *scrip
     return to;
 }
 
+/* The newest first; there are few. */
+static void sort_shares(const struct cn_depot_script *script, struct cn_depot_shares *shares)
+{
+    for (size_t i = 1; i < shares->count; i++) {
+        for (size_t k = i; k > 0; k--) {
+            struct cn_depot_share *a = &shares->items[k - 1], *b = &shares->items[k];
+            if (cn_depot_find_version(script, a->version)->number >=
+                cn_depot_find_version(script, b->version)->number)
+                break;
+            struct cn_depot_share c = *a;
+            *a = *b;
+            *b = c;
+        }
+    }
+}
+
+/* What a deployment can be made of: versions that are there, each once, all of the share. */
+static bool shares_are_good(const struct cn_depot_script *script,
+                            const struct cn_depot_shares *shares)
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < shares->count; i++) {
+        if (!cn_depot_find_version(script, shares->items[i].version) ||
+            shares->items[i].share > CN_DEPOT_SHARE_ALL)
+            return false;
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(shares->items[i].version, shares->items[k].version) == 0)
+                return false;
+        }
+        sum += shares->items[i].share;
+    }
+    return shares->count == 0 || sum == CN_DEPOT_SHARE_ALL;
+}
+
 void cn_depot_deploy_version(struct cn_depot_script *script, const char *version,
                              const char *source, const char *author, const char *message,
                              int64_t now_ms)
 {
-    CN_ASSERT(cn_depot_find_version(script, version));
-    struct cn_depot_deployment deployment = {.created_ms = now_ms,
+    struct cn_depot_shares shares = {.count = 1};
+    snprintf(shares.items[0].version, sizeof(shares.items[0].version), "%s", version);
+    shares.items[0].share = CN_DEPOT_SHARE_ALL;
+    cn_depot_deploy_shares(script, &shares, source, author, message, now_ms);
+}
+
+void cn_depot_deploy_shares(struct cn_depot_script *script, const struct cn_depot_shares *shares,
+                            const char *source, const char *author, const char *message,
+                            int64_t now_ms)
+{
+    CN_ASSERT(shares->count && shares_are_good(script, shares));
+    struct cn_depot_deployment deployment = {.shares = *shares,
+                                             .created_ms = now_ms,
                                              .source = (char *)source,
                                              .author = (char *)author,
                                              .message = (char *)message};
     cn_depot_uuid(deployment.id);
-    snprintf(deployment.version, sizeof(deployment.version), "%s", version);
-    snprintf(script->serving, sizeof(script->serving), "%s", version);
+    sort_shares(script, &deployment.shares);
+    script->serving = deployment.shares;
     push_deployment(script, &deployment);
     if (script->deployment_count > CN_DEPOT_VERSION_MAX) {
         fini_deployment(&script->deployments[0]);
@@ -328,11 +389,27 @@ static void put_version(struct cn_buf *json, const struct cn_depot_version *vers
     cn_buf_append_byte(json, '}');
 }
 
+/* One version by its name alone; of several, that of the newest, and a list. */
+static void put_shares(struct cn_buf *json, const char *name, const struct cn_depot_shares *shares)
+{
+    put_text(json, name, shares->count ? shares->items[0].version : "");
+    if (shares->count < 2)
+        return;
+    cn_buf_append_str(json, ",\"shares\":[");
+    for (size_t i = 0; i < shares->count; i++) {
+        cn_buf_append_str(json, i ? ",{" : "{");
+        put_text(json, "version", shares->items[i].version);
+        put_int(json, "share", shares->items[i].share);
+        cn_buf_append_byte(json, '}');
+    }
+    cn_buf_append_byte(json, ']');
+}
+
 static void put_deployment(struct cn_buf *json, const struct cn_depot_deployment *deployment)
 {
     cn_buf_append_byte(json, '{');
     put_text(json, "id", deployment->id);
-    put_text(json, "version", deployment->version);
+    put_shares(json, "version", &deployment->shares);
     put_int(json, "created", deployment->created_ms);
     put_text(json, "source", deployment->source);
     put_text(json, "author", deployment->author);
@@ -348,7 +425,7 @@ static void put_script(struct cn_buf *json, const struct cn_depot_script *script
     put_int(json, "created", script->created_ms);
     put_int(json, "modified", script->modified_ms);
     put_int(json, "next_number", script->next_number);
-    put_text(json, "serving", script->serving);
+    put_shares(json, "serving", &script->serving);
     put_int(json, "subdomain", script->subdomain);
     put_int(json, "previews", script->previews);
     put_texts(json, "crons", &script->crons);
@@ -439,6 +516,26 @@ static bool read_versions(const struct cn_json *object, struct cn_depot_script *
     return true;
 }
 
+static bool read_shares(const struct cn_json *object, const char *name,
+                        struct cn_depot_shares *shares)
+{
+    const struct cn_json *list = cn_json_find(object, "shares");
+    *shares = (struct cn_depot_shares){0};
+    if (!list) {
+        shares->items[0].share = CN_DEPOT_SHARE_ALL;
+        shares->count = *text_of(object, name) != 0;
+        return !shares->count || take_id(object, name, shares->items[0].version, CN_DEPOT_ID_SIZE);
+    }
+    for (const struct cn_json *item = list->first; item; item = item->next) {
+        int64_t share = cn_json_int(item, "share");
+        if (shares->count == CN_DEPOT_ROLLOUT_MAX || share < 0 || share > CN_DEPOT_SHARE_ALL ||
+            !take_id(item, "version", shares->items[shares->count].version, CN_DEPOT_ID_SIZE))
+            return false;
+        shares->items[shares->count++].share = (unsigned)share;
+    }
+    return shares->count > 0;
+}
+
 static bool read_deployments(const struct cn_json *object, struct cn_depot_script *script)
 {
     const struct cn_json *list = cn_json_find(object, "deployments");
@@ -450,7 +547,7 @@ static bool read_deployments(const struct cn_json *object, struct cn_depot_scrip
             .message = (char *)cn_json_text(item, "message"),
         };
         if (!take_id(item, "id", deployment.id, sizeof(deployment.id)) ||
-            !take_id(item, "version", deployment.version, sizeof(deployment.version)))
+            !read_shares(item, "version", &deployment.shares) || !deployment.shares.count)
             return false;
         push_deployment(script, &deployment);
     }
@@ -475,9 +572,8 @@ static bool read_script(const struct cn_json *object, struct cn_depot_state *sta
     read_texts(object, "consumers", &script->consumers);
     bool good = take_id(object, "id", script->id, sizeof(script->id)) &&
                 read_versions(object, script) && read_deployments(object, script);
-    const char *serving = text_of(object, "serving");
-    snprintf(script->serving, sizeof(script->serving), "%s", serving);
-    return good && (!*serving || cn_depot_find_version(script, serving));
+    return good && read_shares(object, "serving", &script->serving) &&
+           shares_are_good(script, &script->serving);
 }
 
 static bool read_state(const struct cn_json *root, struct cn_depot_state *state)

@@ -27,7 +27,7 @@ static void append_script(struct cn_buf *json, const struct cn_depot_script *scr
     const char *tag = migration_tag(script, &root);
     cn_v4_put_text(json, "id", script->name);
     cn_v4_put_text(json, "tag", script->id);
-    cn_v4_put_text(json, "etag", script->serving);
+    cn_v4_put_text(json, "etag", cn_depot_serving(script));
     if (tag)
         cn_v4_put_text(json, "migration_tag", tag);
     cn_buf_append_str(json, ",\"created_on\":");
@@ -131,11 +131,11 @@ int cn_v4_settings(struct cn_control_call *call, struct cn_err *err)
     struct cn_v4 *v4 = cn_v4_of(call);
     struct cn_depot_state *state = cn_depot_take(v4->depot);
     const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
-    struct cn_json *file = script && script->serving[0]
-                               ? cn_depot_read_version(v4->depot, script->serving, err)
+    struct cn_json *file = script && script->serving.count
+                               ? cn_depot_read_version(v4->depot, cn_depot_serving(script), err)
                                : NULL;
     struct cn_buf json = {0};
-    if (script && (file || !script->serving[0])) {
+    if (script && (file || !script->serving.count)) {
         cn_buf_append_str(&json, "{\"usage_model\":\"standard\",\"tags\":[],\"logpush\":false");
         cn_v4_append_bindings(&json, file);
         for (size_t i = 0; i < CN_ARRAY_COUNT(keys); i++) {

@@ -155,9 +155,10 @@ static int change_secrets(struct cn_control_call *call, const struct wish *wishe
     cn_depot_uuid(version.id);
     if (rc == 0 && !script->version_count)
         rc = cn_v4_fail(call, err, CN_ENOTFOUND, 10007, "the worker has no version yet");
-    if (rc == 0 && strcmp(script->versions[script->version_count - 1].id, script->serving) != 0)
+    if (rc == 0 && (script->serving.count != 1 ||
+                    !cn_depot_serves(script, script->versions[script->version_count - 1].id)))
         rc = cn_v4_fail(call, err, CN_EEXISTS, 10215,
-                        "the newest version is not the one that serves; deploy it first, or use "
+                        "the newest version does not serve alone; deploy it first, or use "
                         "wrangler versions secret");
     if (rc == 0) {
         memcpy(version.code, script->versions[script->version_count - 1].code,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploy/v4_versions.c - versions of a worker, and which one serves. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -129,9 +130,17 @@ static void append_deployment(struct cn_buf *json, const struct cn_depot_deploym
     cn_depot_append_time(json, deployment->created_ms);
     append_annotations(json, deployment->message, NULL,
                        strcmp(deployment->source, "api") == 0 ? "secret" : "upload");
-    cn_buf_append_str(json, ",\"versions\":[{");
-    cn_v4_put_text(json, "version_id", deployment->version);
-    cn_buf_append_str(json, ",\"percentage\":100}]}");
+    cn_buf_append_str(json, ",\"versions\":[");
+    for (size_t i = 0; i < deployment->shares.count; i++) {
+        const struct cn_depot_share *item = &deployment->shares.items[i];
+        cn_buf_append_str(json, i ? ",{" : "{");
+        cn_v4_put_text(json, "version_id", item->version);
+        cn_buf_printf(json, ",\"percentage\":%u", item->share / 100);
+        if (item->share % 100)
+            cn_buf_printf(json, ".%02u", item->share % 100);
+        cn_buf_append_byte(json, '}');
+    }
+    cn_buf_append_str(json, "]}");
 }
 
 int cn_v4_list_deployments(struct cn_control_call *call, struct cn_err *err)
@@ -166,55 +175,77 @@ int cn_v4_get_deployment(struct cn_control_call *call, struct cn_err *err)
     return json.size ? cn_control_result(call, &json) : err->code;
 }
 
-/* The one version that the body asks for, or NULL with an error. */
-static const char *asked_version(struct cn_control_call *call, struct cn_err *err)
+/* What the body asks for: versions with percentages of two digits at most behind the point. */
+static int asked_shares(struct cn_control_call *call, struct cn_depot_shares *shares,
+                        struct cn_err *err)
 {
     const struct cn_json *list = cn_json_find(call->json, "versions");
-    const char *found = NULL;
+    unsigned sum = 0;
     for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
-        const struct cn_json *share = cn_json_find(item, "percentage");
-        if (share && share->number == 0)
-            continue;
-        if (found || !share || share->number != 100) {
-            cn_v4_fail(call, err, CN_EUNSUPPORTED, 10021,
-                       "a roll-out over several versions is not built: one has 100 %%");
-            return NULL;
-        }
-        found = cn_json_text(item, "version_id");
+        const struct cn_json *percentage = cn_json_find(item, "percentage");
+        const char *id = cn_json_text(item, "version_id");
+        if (!id || !percentage ||
+            (percentage->kind != CN_JSON_NUMBER && percentage->kind != CN_JSON_INT) ||
+            percentage->number < 0 || percentage->number > 100)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                              "a version of a deployment has a version_id and a percentage");
+        if (shares->count == CN_DEPOT_ROLLOUT_MAX)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021, "a deployment has at most %d versions",
+                              CN_DEPOT_ROLLOUT_MAX);
+        struct cn_depot_share *share = &shares->items[shares->count++];
+        snprintf(share->version, sizeof(share->version), "%s", id);
+        share->share = (unsigned)(percentage->number * 100 + 0.5);
+        sum += share->share;
+        if (shares->count == 2 && strcmp(shares->items[0].version, share->version) == 0)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021, "the version %s is named twice",
+                              share->version);
     }
-    if (!found)
-        cn_v4_fail(call, err, CN_EINVALID, 10021, "a deployment names a version with 100 %%");
-    return found;
+    if (sum != CN_DEPOT_SHARE_ALL)
+        return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                          "the percentages of a deployment make 100 together");
+    return 0;
 }
 
-int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err)
+static int deploy_shares(struct cn_control_call *call, const struct cn_depot_shares *shares,
+                         const char *message, struct cn_buf *json, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    const char *version = asked_version(call, err);
-    if (!version)
-        return err->code;
-    const char *message = cn_json_text(cn_json_find(call->json, "annotations"), "workers/message");
-    if (message && strlen(message) > CN_V4_MESSAGE_MAX)
-        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a message has at most %u bytes",
-                          CN_V4_MESSAGE_MAX);
     struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
-    if (script && !cn_depot_find_version(script, version)) {
-        cn_v4_fail(call, err, CN_ENOTFOUND, 10146, "there is no such version");
-        script = NULL;
+    for (size_t i = 0; script && i < shares->count; i++) {
+        if (!cn_depot_find_version(script, shares->items[i].version)) {
+            cn_v4_fail(call, err, CN_ENOTFOUND, 10146, "there is no such version");
+            script = NULL;
+        }
     }
     if (!script) {
         cn_depot_change_drop(v4->depot, state);
         return err->code;
     }
-    cn_depot_deploy_version(script, version, "wrangler", call->who.name, message, cn_v4_now());
+    cn_depot_deploy_shares(script, shares, "wrangler", call->who.name, message, cn_v4_now());
+    append_deployment(json, &script->deployments[script->deployment_count - 1]);
+    return cn_v4_deploy(call, state, err);
+}
+
+int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_shares shares = {0};
+    int rc = asked_shares(call, &shares, err);
+    if (rc < 0)
+        return rc;
+    const char *message = cn_json_text(cn_json_find(call->json, "annotations"), "workers/message");
+    if (message && strlen(message) > CN_V4_MESSAGE_MAX)
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a message has at most %u bytes",
+                          CN_V4_MESSAGE_MAX);
     struct cn_buf json = {0};
-    append_deployment(&json, &script->deployments[script->deployment_count - 1]);
-    int rc = cn_v4_deploy(call, state, err);
-    if (rc == 0) {
-        cn_info("%s: version %s was deployed by %s", call->path[6], version, call->who.name);
-        return cn_control_result(call, &json);
+    rc = deploy_shares(call, &shares, message, &json, err);
+    if (rc < 0) {
+        cn_buf_fini(&json);
+        return rc;
     }
-    cn_buf_fini(&json);
-    return rc;
+    for (size_t i = 0; i < shares.count; i++)
+        cn_info("%s: version %s was deployed with %u.%02u %% by %s", call->path[6],
+                shares.items[i].version, shares.items[i].share / 100, shares.items[i].share % 100,
+                call->who.name);
+    return cn_control_result(call, &json);
 }

@@ -30,7 +30,8 @@ void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
 void cn_object_lane_kick(struct cn_object_lane *lane);
 
 bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                   const struct cn_class **class_, void **class_data);
+                   const struct cn_object_key *key, const struct cn_class **class_,
+                   void **class_data);
 struct cn_history *cn_node_history(struct cn_node *node);
 /* The index of the lane that owns the object. */
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key);

@@ -89,9 +89,10 @@ void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_
 }
 
 bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                   const struct cn_class **class_, void **class_data)
+                   const struct cn_object_key *key, const struct cn_class **class_,
+                   void **class_data)
 {
-    return lane->node->options.find_class(lane, ns, class_, class_data);
+    return lane->node->options.find_class(lane, ns, key, class_, class_data);
 }
 
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane)

@@ -50,9 +50,11 @@ struct cn_namespace {
     struct cn_list link;
 };
 
-/* How a lane finds the class of a namespace: classes differ by lane (a JavaScript global each). */
+/* How a lane finds the class of an object: classes differ by lane (a JavaScript global each), and
+ * those of a namespace may by object (worker/script.h, R3). */
 typedef bool (*cn_class_find)(struct cn_object_lane *lane, struct cn_namespace *ns,
-                              const struct cn_class **class_, void **class_data);
+                              const struct cn_object_key *key, const struct cn_class **class_,
+                              void **class_data);
 
 struct cn_node_options {
     struct cn_store *store;     /* borrowed */

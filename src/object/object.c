@@ -296,7 +296,7 @@ static void start(struct cn_object *object)
     void *class_data;
     struct cn_object_lane *lane = object->lane;
     struct cn_err err;
-    if (!cn_node_class(lane, object->ns, &class_, &class_data)) {
+    if (!cn_node_class(lane, object->ns, &object->key, &class_, &class_data)) {
         cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ENOTFOUND,
                         "no worker provides the class of namespace %s", object->ns->name);
         return;

@@ -24,12 +24,13 @@
 
 /* Services are classes in C, all others are the guest's. */
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                       const struct cn_class **class_, void **class_data)
+                       const struct cn_object_key *key, const struct cn_class **class_,
+                       void **class_data)
 {
     struct cn_services *services = cn_node_data(ns->node);
     const struct cn_guest *guest = CN_CONTAINER_OF(services, struct cn_data, services)->guest;
     if (!cn_service_owns(ns->name))
-        return guest && guest->find_class(lane, ns, class_, class_data);
+        return guest && guest->find_class(lane, ns, key, class_, class_data);
     *class_data = services;
     return cn_service_find(ns, class_);
 }

@@ -97,7 +97,8 @@ static int check_names(const struct cn_project *projects, size_t count, struct c
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcmp(projects[i].config->name, projects[j].config->name) == 0)
+            if (!projects[i].beside &&
+                strcmp(projects[i].config->name, projects[j].config->name) == 0)
                 return cn_err_set(err, CN_EEXISTS, "%s and %s are both named \"%s\"",
                                   projects[j].config->path, projects[i].config->path,
                                   projects[i].config->name);
@@ -225,6 +226,9 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
     struct cn_bundle *bundle = &project->bundle;
     struct cn_script *script = cn_script_new();
     script->name = cn_strdup(config->name);
+    script->version = project->version ? cn_strdup(project->version) : NULL;
+    script->share = project->code ? project->share : CN_SHARE_ALL;
+    script->beside = project->beside;
     script->url = cn_sprintf("%s.js", config->name);
     script->map_path = bundle->map_path ? cn_strdup(bundle->map_path) : NULL;
     script->env_json = cn_deploy_env(project);
@@ -251,7 +255,9 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
                            bundle->files[i].size);
         bundle->files[i].bytes = NULL;
     }
-    if (!alone)
+    if (script->beside)
+        cn_script_drop_triggers(script);
+    else if (!alone)
         add_routes(script, config);
     return script;
 }
@@ -422,19 +428,51 @@ static int bundle_projects(struct cn_deployer *deployer, struct cn_project *proj
     return rc;
 }
 
+/* How many projects are workers of their own; the others, after them, are beside one (H4). */
+static size_t first_count(const struct cn_project *projects, size_t count)
+{
+    while (count > 0 && projects[count - 1].beside)
+        count--;
+    return count;
+}
+
+/* H4: with one that is beside in the place of its worker's newest, the classes are as they are. */
+static int check_beside(const struct cn_deploy_input *input, const struct cn_project *beside,
+                        const struct cn_classes *classes, struct cn_err *err)
+{
+    struct cn_project *projects = cn_memdup(input->projects, input->count * sizeof(*projects));
+    struct cn_deploy_input other = *input;
+    struct cn_plan plan;
+    for (size_t i = 0; i < input->count; i++) {
+        if (strcmp(projects[i].config->name, beside->config->name) == 0)
+            projects[i] = *beside; /* borrowed */
+    }
+    other.projects = projects;
+    cn_deploy_plan(&other, classes, &plan);
+    int rc = cn_plan_check(&plan, err);
+    if (rc == 0 && plan.changes)
+        rc = cn_err_set(err, CN_EINVALID, "the classes of %s differ between its versions",
+                        beside->config->name);
+    cn_plan_fini(&plan);
+    cn_free(projects);
+    return rc;
+}
+
 static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_state *state,
                            const struct cn_project *projects, size_t count,
                            struct cn_classes *classes, struct cn_err *err)
 {
-    size_t own = deployer->options.path_count;
+    size_t own = deployer->options.path_count, firsts = first_count(projects, count);
     struct cn_deploy_wishes wishes = deployer->options.wishes;
     char *allowed = cn_hosted_allowed(projects + own, count - own, wishes.allow_delete);
     char *gone = gone_names(state);
     wishes.allow_delete = *allowed ? allowed : NULL;
     wishes.gone = gone;
-    struct cn_deploy_input input = {projects, count, &wishes, deployer->disk};
+    struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk};
     int rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), classes,
                                &deployer->classes, err);
+    for (size_t i = firsts; i < count && rc == 0; i++)
+        rc = check_beside(&input, &projects[i], classes, err);
     cn_free(allowed);
     cn_free(gone);
     return rc;
@@ -459,8 +497,9 @@ static int make_deployment(struct cn_deployer *deployer, struct cn_project *proj
     struct cn_deployment *deployment = cn_deployment_new();
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
-        struct cn_script *script = make_script(
-            &projects[i], count == 1, deployer->options.development, deployer->node, classes, err);
+        struct cn_script *script =
+            make_script(&projects[i], first_count(projects, count) == 1,
+                        deployer->options.development, deployer->node, classes, err);
         if (script)
             cn_deployment_add(deployment, script);
         else

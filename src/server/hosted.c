@@ -17,7 +17,7 @@ size_t cn_hosted_count(const struct cn_depot_state *state)
 {
     size_t count = 0;
     for (size_t i = 0; i < state->script_count; i++)
-        count += state->scripts[i].serving[0] != 0;
+        count += state->scripts[i].serving.count;
     return count;
 }
 
@@ -52,12 +52,19 @@ int cn_hosted_open(struct cn_depot *depot, const struct cn_depot_state *state, c
 {
     size_t count = 0;
     int rc = 0;
-    for (size_t i = 0; i < state->script_count && rc == 0; i++) {
-        const struct cn_depot_script *script = &state->scripts[i];
-        if (!script->serving[0])
-            continue;
-        rc = open_version(depot, script, script->serving, data, &projects[count], err);
-        count += rc == 0;
+    for (size_t place = 0; place < CN_DEPOT_ROLLOUT_MAX; place++) { /* H4 */
+        for (size_t i = 0; i < state->script_count && rc == 0; i++) {
+            const struct cn_depot_script *script = &state->scripts[i];
+            if (place >= script->serving.count)
+                continue;
+            const struct cn_depot_share *share = &script->serving.items[place];
+            rc = open_version(depot, script, share->version, data, &projects[count], err);
+            if (rc < 0)
+                break;
+            projects[count].share = share->share;
+            projects[count].beside = place > 0;
+            count++;
+        }
     }
     while (rc < 0 && count > 0)
         cn_project_close(&projects[--count]);

@@ -9,6 +9,10 @@
  *   H3  What is built is made of the modules that were uploaded and of nothing else: a file of the
  *       server never gets into a bundle or into a message about it.
  *
+ *   H4  Of a worker with several versions that serve, the newest is a project like any other; the
+ *       others come after all of those and are `beside`: they have the same routes, schedules and
+ *       classes, and nothing is planned for them (deploy.c).
+ *
  * Threads: the deploying one; cn_hosted_build() any, with a bundler of its own. */
 #ifndef CN_SERVER_HOSTED_H
 #define CN_SERVER_HOSTED_H
@@ -22,7 +26,7 @@ struct cn_depot_state;
 struct cn_err;
 struct cn_project;
 
-/* How many projects the state has: workers with a version that serves. */
+/* How many projects the state has: versions that serve. */
 size_t cn_hosted_count(const struct cn_depot_state *state);
 /* Opens them, in order. On failure none is left open. */
 int cn_hosted_open(struct cn_depot *depot, const struct cn_depot_state *state, const char *data,

@@ -28,9 +28,10 @@ struct cn_offline_lane {
 };
 
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                       const struct cn_class **class_, void **class_data)
+                       const struct cn_object_key *key, const struct cn_class **class_,
+                       void **class_data)
 {
-    (void)lane;
+    (void)lane, (void)key;
     *class_data = cn_node_data(ns->node);
     return cn_service_find(ns, class_);
 }

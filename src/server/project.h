@@ -17,6 +17,8 @@ struct cn_project {
     struct cn_config *config; /* owned */
     char *data;               /* owned: its data directory, absolute */
     char *code, *version;     /* owned; of one that was deployed by upload (hosted.h), else NULL */
+    unsigned share;           /* of such a one: of new requests, up to CN_SHARE_ALL */
+    bool beside;              /* H4 of hosted.h */
     struct cn_bundle bundle;
     uint64_t assets_stamp;      /* what its assets looked like when they were read */
     struct cn_modules *modules; /* a reference, once they are loaded; NULL: it has none */

@@ -10,6 +10,7 @@
 #include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
+#include "worker/rollout.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
@@ -31,6 +32,7 @@ void cn_dispatch_free(struct cn_dispatch *dispatch)
 {
     cn_js_pin_clear(&dispatch->callback);
     cn_free(dispatch->script);
+    cn_free(dispatch->version);
     cn_free(dispatch->entrypoint);
     cn_free(dispatch->method);
     cn_free(dispatch->props);
@@ -40,6 +42,17 @@ void cn_dispatch_free(struct cn_dispatch *dispatch)
 }
 
 /* --- at the worker --------------------------------------------------------------------------- */
+
+/* The place of the version that gets it. */
+static size_t find_version(struct cn_lane *lane, size_t first, const struct cn_dispatch *dispatch)
+{
+    const char *own = dispatch->version;
+    int same = own ? cn_deployment_find_version(lane->deployment, first, own, strlen(own)) : -1;
+    if (same >= 0)
+        return (size_t)same; /* R4 */
+    return cn_rollout_event(lane->deployment, first, dispatch->envelope.origin.request,
+                            &lane->rand);
+}
 
 static struct cn_instance *find_instance(struct cn_lane *lane, const struct cn_dispatch *dispatch)
 {
@@ -52,9 +65,10 @@ static struct cn_instance *find_instance(struct cn_lane *lane, const struct cn_d
         }
         return NULL;
     }
-    for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
-        if (strcmp(lane->deployment->scripts[i]->name, dispatch->script) == 0)
-            return lane->current[i];
+    const struct cn_deployment *deployment = lane->deployment;
+    for (size_t i = 0; deployment && i < deployment->script_count; i++) {
+        if (strcmp(deployment->scripts[i]->name, dispatch->script) == 0) /* the first: R1 */
+            return lane->current[find_version(lane, i, dispatch)];
     }
     return NULL;
 }

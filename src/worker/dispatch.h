@@ -39,6 +39,7 @@ struct cn_dispatch {
     /* For whom: the instance with this serial, or, if it is 0, the script's current one. */
     uint32_t serial;
     char *script;        /* owned; NULL with a serial */
+    char *version;       /* owned; of the script that sends to itself (R4); else NULL */
     const char *handler; /* "fetch", "rpc", "target", "queue", ...; static */
     char *entrypoint;    /* owned; the export that is meant; NULL: the default one */
     char *method;        /* owned; of RPC and targets; NULL otherwise */

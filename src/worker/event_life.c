@@ -18,6 +18,7 @@
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/relief.h"
+#include "worker/rollout.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
@@ -87,6 +88,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
     if (index < 0)
         return refuse(lane, CN_REFUSAL_ROUTE, http, 404,
                       "cairn: no worker has a route for this host and path\n");
+    index = (int)cn_rollout_request(lane->deployment, (size_t)index, http, &lane->rand);
     struct cn_script *script = lane->deployment->scripts[index];
     if (lane->options.show_errors && lane->options.background && is_by_hand(http))
         return lane->options.background->scheduled(&lane->background, script, http);

@@ -12,6 +12,7 @@
 struct cn_class;
 struct cn_err;
 struct cn_namespace;
+struct cn_object_key;
 struct cn_object_lane;
 struct cn_runtime;
 struct OpaqueJSValue; /* a JSObjectRef is a pointer to it */
@@ -24,7 +25,8 @@ struct cn_guest {
     void (*install)(struct cn_runtime *runtime, struct OpaqueJSValue *native);
     /* What cn_node_options.find_class is for classes of scripts. */
     bool (*find_class)(struct cn_object_lane *lane, struct cn_namespace *ns,
-                       const struct cn_class **class_, void **class_data);
+                       const struct cn_object_key *key, const struct cn_class **class_,
+                       void **class_data);
 };
 
 #endif

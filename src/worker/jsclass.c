@@ -16,6 +16,7 @@
 #include "worker/event.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
+#include "worker/rollout.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 #include "worker/websocket.h"
@@ -101,7 +102,8 @@ static struct cn_lane *lane_of(struct cn_object *object)
 }
 
 bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns,
-                     const struct cn_class **class_, void **class_data)
+                     const struct cn_object_key *key, const struct cn_class **class_,
+                     void **class_data)
 {
     cn_loop_assert_owner(object_lane->loop);
     struct cn_lane *lane = object_lane->data;
@@ -117,9 +119,10 @@ bool cn_jsclass_find(struct cn_object_lane *object_lane, struct cn_namespace *ns
                 *class_data = (void *)script->classes[k].compiled;
                 return true;
             }
+            size_t place = cn_rollout_object(lane->deployment, i, key);
             *class_ = &cn_jsclass;
-            *class_data = lane->current[i];
-            return lane->current[i] != NULL; /* N2 of lane.h */
+            *class_data = lane->current[place];
+            return lane->current[place] != NULL; /* N2 of lane.h */
         }
     }
     return false;

@@ -74,9 +74,11 @@ extern const struct cn_js_owner_hooks cn_jsclass_hooks;
 struct cn_object *cn_jsclass_gate(struct cn_lane *lane);
 
 /* What cn_node_options.find_class is for scripts: the current instance whose script has the
- * class, or a class of the script's modules (module/module.h). */
+ * class, of the version that is the object's (script.h, R3), or a class of the script's modules
+ * (module/module.h). */
 bool cn_jsclass_find(struct cn_object_lane *lane, struct cn_namespace *ns,
-                     const struct cn_class **class_, void **class_data);
+                     const struct cn_object_key *key, const struct cn_class **class_,
+                     void **class_data);
 
 struct cn_jscall *cn_jscall_new(void);
 static inline struct cn_jscall *cn_jscall_of(struct cn_envelope *envelope)

@@ -16,6 +16,7 @@ struct cn_script *cn_script_new(void)
 {
     struct cn_script *script = CN_NEW(struct cn_script);
     atomic_init(&script->refs, 1);
+    script->share = CN_SHARE_ALL;
     pthread_mutex_init(&script->map_lock, NULL);
     return script;
 }
@@ -54,6 +55,7 @@ void cn_script_unref(struct cn_script *script)
     cn_free(script->files);
     cn_free(script->routes);
     cn_free(script->name);
+    cn_free(script->version);
     cn_free(script->source);
     cn_free(script->url);
     cn_free(script->map_path);
@@ -120,6 +122,17 @@ void cn_script_add_route(struct cn_script *script, const char *pattern)
     script->routes[script->route_count++] = route;
 }
 
+void cn_script_drop_triggers(struct cn_script *script)
+{
+    for (size_t i = 0; i < script->cron_count; i++)
+        cn_free(script->crons[i]);
+    cn_free(script->crons);
+    cn_free(script->consumers);
+    script->crons = NULL;
+    script->consumers = NULL;
+    script->cron_count = script->consumer_count = 0;
+}
+
 void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns,
                          const struct cn_module_class *compiled)
 {
@@ -159,8 +172,24 @@ struct cn_deployment *cn_deployment_new(void)
     return deployment;
 }
 
+/* R1: where its worker's last version so far is. */
+static struct cn_script *last_version(const struct cn_deployment *deployment, const char *name)
+{
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        struct cn_script *script = deployment->scripts[i];
+        if (script->beside || strcmp(script->name, name) != 0)
+            continue;
+        while (script->next)
+            script = deployment->scripts[script->next];
+        return script;
+    }
+    CN_UNREACHABLE();
+}
+
 void cn_deployment_add(struct cn_deployment *deployment, struct cn_script *script)
 {
+    if (script->beside)
+        last_version(deployment, script->name)->next = deployment->script_count;
     deployment->scripts = cn_realloc(deployment->scripts,
                                      (deployment->script_count + 1) * sizeof(*deployment->scripts));
     deployment->scripts[deployment->script_count++] = script;
@@ -214,6 +243,8 @@ int cn_deployment_match(const struct cn_deployment *deployment, const char *host
     size_t best_fit = 0;
     for (size_t i = 0; i < deployment->script_count; i++) {
         const struct cn_script *script = deployment->scripts[i];
+        if (script->beside)
+            continue;
         if (!script->route_count && best_fit < 1) {
             best = (int)i;
             best_fit = 1;
@@ -227,4 +258,30 @@ int cn_deployment_match(const struct cn_deployment *deployment, const char *host
         }
     }
     return best;
+}
+
+size_t cn_deployment_pick(const struct cn_deployment *deployment, size_t first, uint64_t number)
+{
+    unsigned left = (unsigned)(number % CN_SHARE_ALL);
+    size_t at = first;
+    for (;;) {
+        const struct cn_script *script = deployment->scripts[at];
+        if (left < script->share || !script->next)
+            return at;
+        left -= script->share;
+        at = script->next;
+    }
+}
+
+int cn_deployment_find_version(const struct cn_deployment *deployment, size_t first, const char *id,
+                               size_t id_size)
+{
+    for (size_t at = first;; at = deployment->scripts[at]->next) {
+        const struct cn_script *script = deployment->scripts[at];
+        if (script->version && strlen(script->version) == id_size &&
+            memcmp(script->version, id, id_size) == 0)
+            return (int)at;
+        if (!script->next)
+            return -1;
+    }
 }

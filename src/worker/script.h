@@ -6,6 +6,16 @@
  * of scripts that a server runs, with the routes that pick one of them; a reload
  * makes a new deployment and leaves the old one to the requests that run on it.
  *
+ * Several versions of a worker can be in a deployment: a roll-out.
+ *
+ *   R1  Each is a script of its own. The first, the newest, has the routes, schedules and consumers
+ *       of all; the others are `beside`, and are found through it by cn_deployment_pick().
+ *   R2  What picks is a number, and the same one picks the same version while the shares stay. The
+ *       newest has the lowest numbers: as its share grows it takes some and gives none back.
+ *   R3  An object's number is made of its id: it runs one version at a time, and is of the same one
+ *       after a restart.
+ *   R4  A version that calls its own worker gets itself.
+ *
  * Threads:   both are immutable once made and shared by all lanes.
  * Ownership: counted references, atomic. */
 #ifndef CN_WORKER_SCRIPT_H
@@ -20,6 +30,9 @@ struct cn_assets;
 struct cn_buf;
 struct cn_err;
 struct cn_sourcemap;
+
+/* A version's share of new requests is counted in hundredths of a percent. */
+#define CN_SHARE_ALL 10000u
 
 /* A route such as "*.example.com/api*": a host, which may begin with a star, and a path, which
  * may end with one. A scheme before them is ignored. */
@@ -61,6 +74,10 @@ struct cn_script_consumer {
 struct cn_script {
     atomic_uint refs;
     char *name;         /* of the worker */
+    char *version;      /* its id, if it was deployed by upload; else NULL */
+    unsigned share;     /* of new requests, up to CN_SHARE_ALL */
+    bool beside;        /* R1 */
+    size_t next;        /* the place of the worker's next version in the deployment; 0: none */
     char *source;       /* "(function(__cairn){...})", UTF-8 */
     char *url;          /* the name of the source in stack traces */
     char *map_path;     /* source map; read when a stack must be explained; NULL: none */
@@ -106,6 +123,8 @@ void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *byt
  * source lines around the first one follow. Any thread. */
 void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
                        struct cn_buf *out);
+/* Takes its schedules and consumers from it (R1). */
+void cn_script_drop_triggers(struct cn_script *script);
 void cn_script_add_route(struct cn_script *script, const char *pattern);
 
 void cn_script_add_class(struct cn_script *script, const char *name, struct cn_namespace *ns,
@@ -128,7 +147,7 @@ struct cn_deployment {
 };
 
 struct cn_deployment *cn_deployment_new(void);
-/* Takes over the caller's reference to the script. */
+/* Takes over the caller's reference to the script. One that is `beside` comes after its first. */
 void cn_deployment_add(struct cn_deployment *deployment, struct cn_script *script);
 struct cn_deployment *cn_deployment_ref(struct cn_deployment *deployment);
 void cn_deployment_unref(struct cn_deployment *deployment);
@@ -137,5 +156,11 @@ void cn_deployment_unref(struct cn_deployment *deployment);
  * without routes fits everything, last), or -1. `host` may carry a port, which is ignored. */
 int cn_deployment_match(const struct cn_deployment *deployment, const char *host, size_t host_size,
                         const char *path, size_t path_size);
+
+/* R2: which of the worker's versions, of which `first` is the first. */
+size_t cn_deployment_pick(const struct cn_deployment *deployment, size_t first, uint64_t number);
+/* The place of the version with this id, or -1. */
+int cn_deployment_find_version(const struct cn_deployment *deployment, size_t first, const char *id,
+                               size_t id_size);
 
 #endif

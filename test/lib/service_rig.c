@@ -18,9 +18,10 @@ static uint64_t rig_mono(struct cn_clock *clock)
 }
 
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                       const struct cn_class **class_, void **class_data)
+                       const struct cn_object_key *key, const struct cn_class **class_,
+                       void **class_data)
 {
-    (void)ns;
+    (void)ns, (void)key;
     struct service_rig *rig = lane->data;
     *class_ = rig->class_;
     *class_data = cn_node_data(lane->node);

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "node:test";
-import { dataFolder, empty, token } from "../integration/deploy/lib.mjs";
+import { dataFolder, empty, tally, token } from "../integration/deploy/lib.mjs";
 
 const bin = process.env.WRANGLER;
 assert.ok(bin && existsSync(bin), "WRANGLER names wrangler's program: make test-wrangler sets it");
@@ -167,6 +167,30 @@ test("wrangler deploys, and everything that a worker has is there", async (t) =>
   await run("delete", "--force");
   assert.equal((await server.fetch("/")).status, 404);
   await assert.rejects(run("secret", "list"));
+});
+
+test("versions are rolled out by shares", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const who = token(data);
+  const dir = folder(t, { "wrangler.toml": 'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n' });
+  const run = (...args) => wrangler(server, who, dir, args);
+  const source = (text) => write(dir, { "index.js": `export default { fetch() { return new Response("${text}"); } };` });
+  source("one");
+  const one = /Version ID: ([\w-]{36})/.exec(await run("deploy"))[1];
+  source("two");
+  const two = /Version ID: ([\w-]{36})/.exec(await run("versions", "upload"))[1];
+  await run("versions", "deploy", `${two}@10%`, `${one}@90%`, "--yes", "--message", "a tenth");
+  const seen = await tally(server, 10_000);
+  assert.equal(seen.one + seen.two, 10_000);
+  assert.ok(seen.two > 850 && seen.two < 1150, JSON.stringify(seen));
+  t.diagnostic(`of 10,000 requests ${seen.two} came to the version with 10 %`);
+  const status = await run("deployments", "status");
+  assert.match(status, /\(10%\)/);
+  assert.match(status, /\(90%\)/);
+  assert.deepEqual(await tally(server, 20, () => ({ headers: { "Cloudflare-Workers-Version-Overrides": `w="${two}"` } })), { two: 20 });
+  await run("versions", "deploy", `${two}@100%`, "--yes");
+  assert.deepEqual(await tally(server, 100), { two: 100 });
 });
 
 test(`killed at random points of ${KILLS} deployments: the old or the new version, whole`, async (t) => {

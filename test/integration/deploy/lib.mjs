@@ -1,6 +1,7 @@
 // An empty server and a client of its deployment API, with requests as wrangler makes them (test/wrangler/ has the real one).
 import { mkdtempSync, rmSync } from "node:fs";
 import { createHash } from "node:crypto";
+import http from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { run, serve } from "../lib/cairn.mjs";
@@ -93,6 +94,24 @@ export class Client {
     if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
     return body.result;
   }
+}
+
+/** The answers to `count` requests over few connections, each counted. */
+export async function tally(server, count, options = () => ({})) {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });
+  const seen = {};
+  const url = new URL(server.url);
+  const one = (i) => new Promise((resolve, reject) => {
+    const { path = "/", headers } = options(i);
+    http.get({ host: url.hostname, port: url.port, path, headers, agent }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (more) => { text += more; }).on("end", () => { seen[text] = (seen[text] ?? 0) + 1; resolve(text); });
+    }).on("error", reject);
+  });
+  let next = 0;
+  await Promise.all(Array.from({ length: 16 }, async () => { while (next < count) await one(next++); }));
+  agent.destroy();
+  return seen;
 }
 
 export const hello = (text) => `export default { fetch() { return new Response(${JSON.stringify(text)}); } };`;

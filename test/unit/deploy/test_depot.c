@@ -70,7 +70,7 @@ TEST(depot_state, comes_back_as_it_was_written)
     CHECK_INT(1, copy->script_count);
     script = cn_depot_find(copy, "b");
     CHECK(script);
-    CHECK_STR(id, script->serving);
+    CHECK_STR(id, cn_depot_serving(script));
     CHECK_STR("a \"message\"", script->deployments[0].message);
     CHECK_INT(1, script->versions[0].number);
     CHECK_STR("*/5 * * * *", script->crons.items[0]);
@@ -98,6 +98,37 @@ TEST(depot_state, keeps_the_version_that_serves_among_the_last)
     CHECK_INT(CN_DEPOT_VERSION_MAX, script->version_count);
     CHECK(cn_depot_find_version(script, first));
     CHECK_INT(CN_DEPOT_VERSION_MAX + 21, script->versions[script->version_count - 1].number);
+    cn_depot_state_unref(state);
+}
+
+TEST(depot_state, a_roll_out_comes_back_with_the_newest_first)
+{
+    char first[CN_DEPOT_ID_SIZE], second[CN_DEPOT_ID_SIZE];
+    struct cn_depot_state *state = cn_depot_state_new();
+    add_deployed(state, "a", first);
+    struct cn_depot_script *script = add_deployed(state, "a", second);
+    struct cn_depot_shares shares = {.items = {{.share = 9000}, {.share = 1000}}, .count = 2};
+    memcpy(shares.items[0].version, first, sizeof(first));
+    memcpy(shares.items[1].version, second, sizeof(second));
+    cn_depot_deploy_shares(script, &shares, "test", "me", NULL, 2000);
+    for (int i = 0; i < CN_DEPOT_VERSION_MAX + 5; i++) { /* both stay */
+        struct cn_depot_version version = {.created_ms = i};
+        cn_depot_uuid(version.id);
+        memcpy(version.code, version.id, sizeof(version.code));
+        cn_depot_add_version(script, &version);
+    }
+    struct cn_depot_state *copy = cn_depot_state_copy(state);
+    script = cn_depot_find(copy, "a");
+    CHECK_INT(CN_DEPOT_VERSION_MAX, script->version_count);
+    CHECK_INT(2, script->serving.count);
+    CHECK_STR(second, script->serving.items[0].version);
+    CHECK_INT(1000, script->serving.items[0].share);
+    CHECK_STR(first, script->serving.items[1].version);
+    CHECK_INT(9000, script->serving.items[1].share);
+    CHECK(cn_depot_serves(script, first) && cn_depot_serves(script, second));
+    CHECK_INT(1, script->deployments[0].shares.count);
+    CHECK_INT(2, script->deployments[2].shares.count);
+    cn_depot_state_unref(copy);
     cn_depot_state_unref(state);
 }
 
@@ -288,8 +319,8 @@ TEST(depot_change, is_old_or_new_after_a_loss_of_power)
         state = cn_depot_take(depot);
         const struct cn_depot_script *script = cn_depot_find(state, "a");
         CHECK(script);
-        bool is_new = strcmp(script->serving, second) == 0;
-        CHECK(is_new || strcmp(script->serving, first) == 0);
+        bool is_new = strcmp(cn_depot_serving(script), second) == 0;
+        CHECK(is_new || strcmp(cn_depot_serving(script), first) == 0);
         CHECK_INT(is_new ? 2 : 1, script->version_count);
         CHECK(rc < 0 || is_new); /* what was acknowledged is there */
         seen_new += is_new;

@@ -54,9 +54,10 @@ struct world {
 };
 
 static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
-                       const struct cn_class **class_, void **class_data)
+                       const struct cn_object_key *key, const struct cn_class **class_,
+                       void **class_data)
 {
-    (void)ns;
+    (void)ns, (void)key;
     struct world *world = lane->data;
     *class_ = world->class_;
     *class_data = world;

@@ -370,14 +370,15 @@ static void find_classes(struct cn_lane *lane, void *data)
     const struct cn_class *class_ = NULL;
     void *class_data = NULL;
     struct cn_err err;
+    struct cn_object_key key = {0};
     struct cn_namespace *room = lane->deployment->scripts[0]->classes[0].ns, *other;
     CHECK_INT(0, cn_node_namespace(rig.node, "worker/Other", &other, &err));
-    CHECK(cn_jsclass_find(&lane->object_lane, room, &class_, &class_data));
+    CHECK(cn_jsclass_find(&lane->object_lane, room, &key, &class_, &class_data));
     CHECK(class_ == &cn_jsclass && class_data == worker_rig_instance(lane));
-    CHECK(!cn_jsclass_find(&lane->object_lane, other, &class_, &class_data));
+    CHECK(!cn_jsclass_find(&lane->object_lane, other, &key, &class_, &class_data));
     struct cn_instance *current = lane->current[0];
     lane->current[0] = NULL;
-    CHECK(!cn_jsclass_find(&lane->object_lane, room, &class_, &class_data));
+    CHECK(!cn_jsclass_find(&lane->object_lane, room, &key, &class_, &class_data));
     lane->current[0] = current;
     CHECK(!cn_jsclass_gate(lane)); /* no code runs */
 }
@@ -388,9 +389,10 @@ static void find_too_early(struct cn_lane *lane, void *data)
     const struct cn_class *class_;
     void *class_data;
     struct cn_err err;
+    struct cn_object_key key = {0};
     struct cn_namespace *room;
     CHECK_INT(0, cn_node_namespace(rig.node, "worker/Room", &room, &err));
-    CHECK(!cn_jsclass_find(&lane->object_lane, room, &class_, &class_data));
+    CHECK(!cn_jsclass_find(&lane->object_lane, room, &key, &class_, &class_data));
 }
 
 /* N2 of worker/lane.h */
