@@ -200,6 +200,11 @@ $(B)/crash/%: test/crash/%.c $(LIB) $(TESTLIB)
 $(B)/bench/%: test/bench/%.c $(LIB) $(TESTLIB)
 	@mkdir -p $(@D)
 	$(program)
+# Objects in C beside those in JavaScript; wrangler.compiled.jsonc names it.
+build/bench/compiled.so: test/bench/workers/compiled.c include/cairn.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -shared -fPIC -O2 -Iinclude -o $@ $<
 
 # A fuzz target is a file with LLVMFuzzerTestOneInput(). `make fuzz` runs each for FUZZ_SECONDS with
 # libFuzzer; the replay program feeds it every file of test/fuzz/corpus/NAME and runs in `make test`.
@@ -447,7 +452,7 @@ BENCH_ROWS_FILE := $(if $(filter 1,$(BENCH_WRITE)),$(abspath $(B)/bench/rows.jso
 bench: export BENCH_ROWS := $(BENCH_ROWS_FILE)
 bench: setup ## compare with workerd and with stock SQLite on this machine; BENCH_WRITE=1 writes the tables into the documents
 	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs begin $(BENCH_ROWS_FILE))
-	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS)
+	@$(MAKE) --no-print-directory $(B)/cairn $(BENCH_BINS) build/bench/compiled.so
 	@node test/bench/serve.mjs
 	@node test/bench/objects.mjs
 	@node test/bench/websockets.mjs
@@ -458,10 +463,10 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
 
 BASE ?= HEAD~1
-bench-against: setup $(B)/cairn ## CPU per request beside another commit's server: BASE=commit
+bench-against: setup $(B)/cairn build/bench/compiled.so ## CPU per request beside another commit's server: BASE=commit
 	@node test/bench/against.mjs $(BASE)
 
-bench-instructions: $(B)/cairn ## instructions per request by callgrind, beside another commit's server: BASE=commit
+bench-instructions: $(B)/cairn build/bench/compiled.so ## instructions per request by callgrind, beside another commit's server: BASE=commit
 	@tools/setup valgrind
 	@node test/bench/instructions.mjs $(filter-out HEAD~1,$(BASE))
 

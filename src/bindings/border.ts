@@ -23,10 +23,8 @@ export const enum CallKind { FETCH = 0, RPC = 1, ALARM = 2, OTHER = 3 }
 export const enum Fault { REMOTE = 1, RETRYABLE = 2, OVERLOADED = 4, RESET = 8 }
 /** How a call has ended: with what it returned, with an error, or unheard, because its caller is gone. C: CN_OUTCOME_ in bindings/call.h */
 export const enum Outcome { RETURNED = 0, FAILED = 1, DROPPED = 2 }
-/** What localCall() says: it is sent; the object is not here, and is called by bytes; the number of the target stands for nothing any more; no call may be made from here, as objectCall() says. C: LOCAL_ for localcall.c */
-export const enum LocalSend { SENT = 0, ELSEWHERE = 1, FORGOTTEN = 2, TOO_DEEP = 3 }
-/** What targetNew() says of an object that has no number: it is called by bytes; so it is, and its class is a module's. C: LOCAL_HOME_ for localcall.c */
-export const enum LocalHome { ELSEWHERE = 0, COMPILED = -1 }
+/** What localCall() says: it is sent; the object is not here, and is called by bytes; the number of the target stands for nothing any more; no call may be made from here, as objectCall() says; an argument is not plain. C: LOCAL_ for localcall.c */
+export const enum LocalSend { SENT = 0, ELSEWHERE = 1, FORGOTTEN = 2, TOO_DEEP = 3, NOT_PLAIN = 4 }
 /** Codes of failed calls of services that are worded in their own way. C: CN_E in base/err.h */
 export const enum Code { OVERLOADED = -10002, NOMEM = -10003, READONLY = -10010, CLOSED = -10012, TIMEOUT = -10013 }
 /** What happens to a WebSocket. C: CN_SOCKET_ in object/socket.h */
@@ -154,9 +152,10 @@ export interface Native {
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
 
-  // localcall.c
-  targetNew(ns: number, hex: string, name: string | undefined): number | LocalHome;
+  // localcall.c: the number of a target is negative where its class is a module's, 0: it has none
+  targetNew(ns: number, hex: string, name: string | undefined): number;
   localCall(target: number, slot: number, kind: CallKind): LocalSend;
+  compiledCall(target: number, slot: number, method: string, ...args: unknown[]): LocalSend;
 
   // multipart.c: [name, filename, type, start, end] of every part, in one array
   multipartParse(bytes: Uint8Array, boundary: string): (string | number | undefined)[];

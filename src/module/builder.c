@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "module/format.h"
+#include "text/clone.h"
 #include "module/value.h"
 #include "text/utf16.h"
 

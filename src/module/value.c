@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "module/format.h"
+#include "text/clone.h"
 #include "text/utf16.h"
 
 #define BLOCK_SIZE 2000 /* of an arena: small values fit into the first one */

@@ -7,7 +7,7 @@ import { root } from "./lib.mjs";
 
 const workers = path.join(root, "test/bench/workers");
 export const configOf = (project) => path.join(workers, `wrangler.${project}.jsonc`);
-export const probes = { serve: "/hello", objects: "/counter/memory" };
+export const probes = { serve: "/hello", objects: "/counter/memory", compiled: "/hello" };
 const only = process.env.BENCH_ONLY?.split(",");
 export const rows = [
   { name: "hello", project: "serve", path: "/hello" },
@@ -18,6 +18,13 @@ export const rows = [
   { name: "do-kv", project: "objects", path: "/counter/kv" },
   { name: "do-sql", project: "objects", path: "/counter/sql" },
   { name: "do-async", project: "objects", path: "/counter/async" },
+  ...["js", "c"].flatMap((language) => [
+    { name: `${language}-mem`, project: "compiled", path: `/${language}/counter/memory` },
+    { name: `${language}-mem-100`, project: "compiled", path: `/${language}/counter/memory?times=100` },
+    { name: `${language}-fetch`, project: "compiled", path: `/${language}/counter/fetch` },
+    { name: `${language}-sql`, project: "compiled", path: `/${language}/counter/sql` },
+    { name: `${language}-limit`, project: "compiled", path: `/${language}/limit?name=7` },
+  ]),
 ].filter((row) => !only || only.includes(row.name));
 
 /** Builds `commit` in a work tree of its own below build/against: { id, binary }. */

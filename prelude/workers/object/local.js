@@ -5,7 +5,9 @@
 // result of such a call stay here, in a slot, and only its number goes through C (bindings/localcall.c):
 // by the same mailbox and through the same gates as every other call. Values that are not plain, and
 // errors, travel as bytes.
-import { Fault, LocalHome, LocalSend, Outcome } from "../../../src/bindings/border.ts";
+//
+// A call to an object written in C has a slot as well: C writes and reads its plain arguments and its plain result.
+import { Fault, LocalSend, Outcome } from "../../../src/bindings/border.ts";
 import { currentObject, gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 
@@ -128,11 +130,11 @@ export class ObjectTarget {
   /** Asks C where it lives. */
   #locate() {
     const number = native.targetNew(this.ns, `${this.id}`, this.id.name);
-    this.place = number > 0 ? HERE : number === LocalHome.COMPILED ? COMPILED : ELSEWHERE;
-    this.number = number > 0 ? number : 0;
+    this.place = number > 0 ? HERE : number < 0 ? COMPILED : ELSEWHERE;
+    this.number = Math.abs(number);
     return this.place === HERE;
   }
-  /** Whether its class is a module's: requests go there whole. */
+  /** Whether its class is a module's. */
   isCompiled() {
     if (this.place === UNKNOWN) this.#locate();
     return this.place === COMPILED;
@@ -152,16 +154,39 @@ export class ObjectTarget {
       Promise.resolve().then(() => settle(Outcome.FAILED, undefined, bytes, faults, message));
       return true;
     }
-    const call = free.pop() ?? new LocalCall(calls.length);
-    calls[call.slot] = call;
+    const call = this.#call(settle);
     call.method = method;
     call.payload = payload;
-    call.settle = currentObject() === 0 ? settle : gated(settle);
-    call.target = this;
     let sent = native.localCall(this.number, call.slot, kind);
     if (sent === LocalSend.FORGOTTEN) sent = this.#locate() ? native.localCall(this.number, call.slot, kind) : LocalSend.ELSEWHERE;
     if (sent === LocalSend.SENT) return true;
     if (sent === LocalSend.ELSEWHERE) this.place = ELSEWHERE; // its home is another instance of the script from now on
+    release(call);
+    return false;
+  }
+  #call(settle) {
+    const call = free.pop() ?? new LocalCall(calls.length);
+    calls[call.slot] = call;
+    call.settle = currentObject() === 0 ? settle : gated(settle);
+    call.target = this;
+    return call;
+  }
+  /**
+   * Calls a method of an object that is written in C with plain arguments; `settle` (outcome, undefined, result, faults,
+   * message) gets the answer: a plain value, or bytes if it is not plain. False: it must go as bytes.
+   */
+  sendCompiled(method, args, settle) {
+    if (this.broken !== null || args.length > ARGUMENTS_MAX) return false;
+    for (let i = 0; i < args.length; i++) {
+      if (!isPlain(args[i])) return false;
+    }
+    const call = this.#call(settle);
+    let sent = native.compiledCall(this.number, call.slot, method, ...args);
+    if (sent === LocalSend.FORGOTTEN) {
+      this.#locate();
+      if (this.place === COMPILED) sent = native.compiledCall(this.number, call.slot, method, ...args);
+    }
+    if (sent === LocalSend.SENT) return true;
     release(call);
     return false;
   }

@@ -631,7 +631,18 @@ function callMethod(state, args) {
     };
     if (state.target.send(CallKind.RPC, state.method, copies, settle)) return promise;
   }
-  return call(state, state.path, args);
+  return (state.target.isCompiled() ? callCompiled(state, args) : null) ?? call(state, state.path, args);
+}
+
+/** The promise of a method of an object in C, called with plain arguments; null: they are not. */
+function callCompiled(state, args) {
+  const { promise, resolve, reject } = Promise.withResolvers();
+  const settle = (outcome, _, result, faults, message) => {
+    if (outcome === Outcome.FAILED) reject(remoteError(result, faults, message));
+    else if (typeof result === "object" && result !== null) settleWith(result, resolve, reject, state.target);
+    else resolve(result);
+  };
+  return state.target.sendCompiled(state.method, args, settle) ? promise : null;
 }
 
 const NOTHING_TO_DISPOSE = { value: () => {}, writable: true, enumerable: false, configurable: true };

@@ -29,6 +29,9 @@ class PersistentTarget extends ObjectTarget {
   send() {
     return false;
   }
+  sendCompiled() {
+    return false;
+  }
   sendBytes(kind, method, bytes, callback) {
     if (guard(this.ns, callback)) super.sendBytes(kind, method, bytes, callback);
   }

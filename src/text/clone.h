@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module/format.h - the numbers of docs/structured-clone.md, for the files of module/ that read and
- * write it. */
-#ifndef CN_MODULE_FORMAT_H
-#define CN_MODULE_FORMAT_H
+/* text/clone.h - the numbers of docs/structured-clone.md, for those who read and write it in C. */
+#ifndef CN_TEXT_CLONE_H
+#define CN_TEXT_CLONE_H
 
 #define FORMAT_VERSION 1
 
