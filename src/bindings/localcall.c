@@ -38,7 +38,7 @@ enum home { HOME_ELSEWHERE, HOME_HERE, HOME_COMPILED };
 
 /* Whether the object's home is the instance that runs, on this lane. */
 static enum home find_home(const struct cn_instance *instance, struct cn_namespace *ns,
-                     const struct cn_object_key *key)
+                           const struct cn_object_key *key)
 {
     struct cn_lane *lane = instance->lane;
     const struct cn_class *class_;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/bench/workers/compiled.c - the objects of objects.js and sockets.js in C, for `make bench`. */
+/* test/bench/workers/compiled.c - the objects of objects.js and sockets.js in C, for `make bench`.
+ */
 #include <cairn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static void destroy(cairn_object *object, void *instance)
     free(instance);
 }
 
-/* --- a counter: memory, one read, and two kinds of durable write -------------------------------- */
+/* --- a counter: memory, one read, and two kinds of durable write --------------------------------
+ */
 
 struct counter {
     int64_t n;
@@ -81,7 +83,8 @@ static int counter_fetch(cairn_object *object, void *instance, cairn_event *even
     return cairn->response_write(event, text, (size_t)size);
 }
 
-/* --- a sliding window --------------------------------------------------------------------------- */
+/* --- a sliding window ---------------------------------------------------------------------------
+ */
 
 struct limiter {
     cairn_statement *count, *insert;
@@ -112,8 +115,7 @@ static int limiter_call(cairn_object *object, void *instance, cairn_event *event
 {
     struct limiter *limiter = instance;
     size_t size = 0;
-    const char *key =
-        cairn->value_text(cairn->value_at(cairn->event_arguments(event), 0), &size);
+    const char *key = cairn->value_text(cairn->value_at(cairn->event_arguments(event), 0), &size);
     if (strcmp(cairn->event_method(event), "allow") != 0 || !key)
         return no_method(object, event);
     int64_t limit = int_argument(event, 1), now = cairn->now(object), n = 0;
@@ -138,7 +140,8 @@ static int limiter_call(cairn_object *object, void *instance, cairn_event *event
     return rc < 0 ? rc : 0;
 }
 
-/* --- no storage at all -------------------------------------------------------------------------- */
+/* --- no storage at all --------------------------------------------------------------------------
+ */
 
 static int memory_create(cairn_object *object, void **instance)
 {
@@ -152,7 +155,8 @@ static int memory_call(cairn_object *object, void *instance, cairn_event *event)
     return 0;
 }
 
-/* --- a room: "e..." is echoed, "b..." goes to everyone ------------------------------------------- */
+/* --- a room: "e..." is echoed, "b..." goes to everyone -------------------------------------------
+ */
 
 static int room_fetch(cairn_object *object, void *instance, cairn_event *event)
 {
