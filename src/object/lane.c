@@ -10,7 +10,12 @@
  * L2  A step does at most STEP_MAX things, then returns to the loop, so that
  *     connections are served however many calls objects make to each other.
  * L3  A lane that stops sends everything that it holds: it waits for the largest LSN
- *     among the held, which need not be that of the last. */
+ *     among the held, which need not be that of the last.
+ * L4  An object ends in two parts. cn_object_retire() takes it out of every list and table and
+ *     runs no code of anybody, so whoever walks over a list may call it for each. Its class lets
+ *     go of it later, in a sweep: from the loop, outside of turns and steps, with no walk and no
+ *     function of an object on the stack, for that is code of its class and may do anything to
+ *     any other object. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -153,15 +158,25 @@ void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object)
     cn_object_lane_kick(lane);
 }
 
-static void free_broken(struct cn_object_lane *lane)
+static void retire_broken(struct cn_object_lane *lane)
 {
     CN_LIST_FOREACH(&lane->broken, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
         /* A class that lets go drops what holds it (a timer of an hour, say) itself. */
         if (!object->holds || (object->class_ && object->class_->lets_go))
-            cn_object_free(object);
+            cn_object_retire(object);
     }
+}
+
+void cn_object_lane_sweep(struct cn_object_lane *lane)
+{
+    cn_loop_assert_owner(lane->loop);
+    CN_ASSERT(!lane->turn_depth && !lane->desk->stepping); /* L4 */
+    retire_broken(lane);
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&lane->gone)))
+        cn_object_free(CN_CONTAINER_OF(node, struct cn_object, gone_link));
 }
 
 static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
@@ -191,7 +206,6 @@ void cn_object_lane_step(struct cn_object_lane *lane)
             break;
         budget -= done < budget ? done : budget;
     }
-    free_broken(lane);
     desk->stepping = false;
     bool more = !cn_list_empty(&desk->ready) || !cn_list_empty(&lane->woken);
     /* What the flusher should wake us for: the oldest output held. After the store, look again:
@@ -213,6 +227,7 @@ void cn_object_lane_step(struct cn_object_lane *lane)
 void cn_object_lane_step_desk(struct cn_desk *desk)
 {
     cn_object_lane_step(desk->objects);
+    cn_object_lane_sweep(desk->objects);
 }
 
 /* --- checks ---------------------------------------------------------------------------------- */
@@ -268,7 +283,8 @@ void cn_object_lane_check(const struct cn_object_lane *lane)
         CN_ASSERT(object->lane == lane); /* O1 */
         own += check_object(object);
     }
-    CN_ASSERT(lane->live_count == lane->objects.count + cn_list_length(&lane->broken));
+    CN_ASSERT(lane->live_count == lane->objects.count + cn_list_length(&lane->broken) +
+                                     cn_list_length(&lane->gone));
     check_idle(lane);
     cn_desk_check(lane->desk, own);
     cn_object_socket_check(lane);
@@ -283,21 +299,6 @@ static void check_when_due(struct cn_object_lane *lane)
 
 /* --- eviction -------------------------------------------------------------------------------- */
 
-/* An object that goes has a last turn, and a turn's end makes a step, which gives events to objects
- * that are next on the list: no steps while one walks over it. */
-static bool steps_pause(struct cn_object_lane *lane)
-{
-    bool before = lane->desk->stepping;
-    lane->desk->stepping = true;
-    return before;
-}
-
-static void steps_resume(struct cn_object_lane *lane, bool before)
-{
-    lane->desk->stepping = before;
-    cn_object_lane_kick(lane);
-}
-
 static void evict_idle(struct cn_object_lane *lane, uint64_t now)
 {
     /* The list is in order of idle_since, but the two classes of patience differ. */
@@ -311,7 +312,7 @@ static void evict_idle(struct cn_object_lane *lane, uint64_t now)
          * in flight still waits for. */
         if (now - object->idle_since_ms >= patience &&
             object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
-            cn_object_free(object);
+            cn_object_retire(object);
     }
 }
 
@@ -325,7 +326,7 @@ static void evict_waiting(struct cn_object_lane *lane, uint64_t now)
         uint64_t patience = object->waits ? WAIT_MS_MAX : lane->idle_long_ms;
         if (now - object->event_ms >= patience &&
             object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
-            cn_object_free(object);
+            cn_object_retire(object);
     }
 }
 
@@ -334,7 +335,6 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
     cn_loop_assert_owner(lane->loop);
     size_t evicted = 0;
     uint64_t durable = cn_store_durable(cn_node_store(lane->node));
-    bool before = steps_pause(lane);
     CN_LIST_FOREACH(&lane->idle, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
@@ -342,20 +342,19 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
             break;
         if (object->last_lsn > durable)
             continue; /* as in evict_idle() */
-        cn_object_free(object);
+        cn_object_retire(object);
         evicted++;
     }
-    steps_resume(lane, before);
+    cn_object_lane_sweep(lane);
     return evicted;
 }
 
 static void on_clock(uv_timer_t *timer)
 {
     struct cn_object_lane *lane = timer->data;
-    bool before = steps_pause(lane);
     evict_idle(lane, uv_now(lane->loop));
     evict_waiting(lane, uv_now(lane->loop));
-    steps_resume(lane, before);
+    cn_object_lane_sweep(lane);
     cn_alarm_tick(lane);
     cn_object_socket_lane_tick(lane);
     cn_object_lane_step(lane);
@@ -381,6 +380,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
     cn_list_init(&lane->idle);
     cn_list_init(&lane->waiting);
     cn_list_init(&lane->broken);
+    cn_list_init(&lane->gone);
     cn_list_init(&lane->turn);
     uint64_t seed;
     cn_rand_secure(&seed, sizeof(seed));
@@ -442,10 +442,11 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
         cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
     }
     cn_object_lane_step(lane);
+    cn_object_lane_sweep(lane);
     CN_LIST_FOREACH(&lane->broken, node)
-    {
-        cn_object_free(CN_CONTAINER_OF(node, struct cn_object, idle_link));
-    }
+    cn_object_retire(CN_CONTAINER_OF(node, struct cn_object, idle_link)); /* whatever holds them */
+    cn_object_lane_sweep(lane);
+    CN_ASSERT(!lane->live_count);
     cn_object_socket_lane_fini(lane);
     cn_store_unlisten(store, &lane->listener);
     lane->handle_count = 3;

@@ -81,7 +81,8 @@ struct cn_object_lane {
     struct cn_list held;        /* of struct cn_output, oldest first (G2) */
     struct cn_list idle;        /* of struct cn_object, longest idle first */
     struct cn_list waiting;     /* of struct cn_object that only holds and waits keep */
-    struct cn_list broken;      /* of struct cn_object to be freed at the next step */
+    struct cn_list broken;      /* of struct cn_object to be retired by the next sweep */
+    struct cn_list gone;        /* of struct cn_object that were, to be freed by it */
     struct cn_log_listener listener;
     uv_async_t durable;               /* the flusher wakes the lane */
     atomic_uint_least64_t wanted_lsn; /* the flusher wakes the lane at this one; 0: never */
@@ -143,6 +144,8 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
 /* Does what is ready: calls to be delivered, outputs whose writes are durable. Called by the
  * guest when a turn has ended, so that no trip through the loop is needed. */
 void cn_object_lane_step(struct cn_object_lane *lane);
+/* Frees objects that have ended. Only from the loop, in no turn and no step (L4 of lane.c). */
+void cn_object_lane_sweep(struct cn_object_lane *lane);
 
 /* W3 of base/loop.h, outside of turns and steps: counts of objects, of what waits and runs for
  * each, and of sockets, alarms and envelopes, against the tables. */

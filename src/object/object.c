@@ -376,9 +376,9 @@ static void deliver(struct cn_object *object, struct cn_call *call)
 
 void cn_object_deliver_all(struct cn_object *object)
 {
-    if (object->delivering)
+    if (object->busy)
         return;
-    object->delivering = true;
+    object->busy = true;
     for (;;) {
         if (object->kicked && object->instance &&
             (object->state == CN_OBJECT_RUNNING || object->state == CN_OBJECT_STARTING)) {
@@ -398,7 +398,7 @@ void cn_object_deliver_all(struct cn_object *object)
         object->inbox_bytes -= call->size;
         deliver(object, call);
     }
-    object->delivering = false;
+    object->busy = false;
     cn_object_rest(object);
 }
 
@@ -414,7 +414,7 @@ static void start_or_restore(struct cn_object *object)
 static bool passes_gate(const struct cn_object *object, const struct cn_call *call)
 {
     return call->kind == CN_CALL_OTHER && object->class_ && object->class_->gates_lent &&
-           object->instance && !object->delivering &&
+           object->instance && !object->busy &&
            (object->state == CN_OBJECT_RUNNING || object->state == CN_OBJECT_STARTING);
 }
 
@@ -455,7 +455,7 @@ void cn_object_resume(struct cn_object *object)
     CN_ASSERT(object->state == CN_OBJECT_SUSPENDED && object->holds > 0);
     object->holds--;
     if (!object->inbox_count) {
-        cn_object_free(object);
+        cn_object_retire(object);
         return;
     }
     set_state(object, CN_OBJECT_NEW);
@@ -489,7 +489,7 @@ void cn_object_kick(struct cn_object *object)
 void cn_object_hold(struct cn_object *object)
 {
     cn_loop_assert_owner(object->lane->loop);
-    if (object->holds++ == 0)
+    if (object->holds++ == 0 && !cn_object_is_broken(object))
         cn_list_remove(&object->idle_link);
 }
 
@@ -504,7 +504,7 @@ void cn_object_unhold(struct cn_object *object)
 void cn_object_wait(struct cn_object *object)
 {
     cn_loop_assert_owner(object->lane->loop);
-    if (object->waits++ == 0)
+    if (object->waits++ == 0 && !cn_object_is_broken(object))
         cn_list_remove(&object->idle_link);
 }
 
@@ -520,9 +520,11 @@ void cn_object_unwait(struct cn_object *object)
 void cn_object_rest(struct cn_object *object)
 {
     struct cn_object_lane *lane = object->lane;
-    if (cn_object_in_turn(object) || object->delivering)
+    if (cn_object_in_turn(object) || object->busy)
         return;
-    if (object->state == CN_OBJECT_BROKEN && cn_list_empty(&object->idle_link)) {
+    /* Outputs of its last turn are told one by one, and that may bring us here. */
+    if (object->state == CN_OBJECT_BROKEN && cn_list_empty(&object->idle_link) &&
+        cn_list_empty(&object->outputs)) {
         cn_list_push_back(&lane->broken, &object->idle_link);
         cn_object_lane_kick(lane);
     }
@@ -591,10 +593,13 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     cn_alarm_interrupted(object);
     object->running_count = object->inbox_count = 0;
     object->inbox_bytes = 0;
+    bool before = object->busy; /* who is told may let go of it */
+    object->busy = true;
     fail_all(object, &object->running);
     fail_all(object, &object->inbox);
     cn_object_socket_holder_reset(object);
     CN_ASSERT(!object->sockets); /* K5 */
+    object->busy = before;
     cn_object_rest(object);
 }
 
@@ -610,6 +615,7 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     cn_list_init(&object->running);
     cn_list_init(&object->outputs);
     cn_list_init(&object->idle_link);
+    cn_list_init(&object->gone_link);
     cn_list_init(&object->wake_link);
     cn_list_init(&object->turn_link);
     cn_map_set(&lane->objects, key, sizeof(*key), object);
@@ -618,10 +624,15 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     return object;
 }
 
-void cn_object_free(struct cn_object *object)
+static bool has_nothing(const struct cn_object *object)
 {
-    CN_ASSERT(!cn_object_in_turn(object) && cn_list_empty(&object->running) &&
-              cn_list_empty(&object->inbox) && cn_list_empty(&object->outputs));
+    return !cn_object_in_turn(object) && cn_list_empty(&object->running) &&
+           cn_list_empty(&object->inbox) && cn_list_empty(&object->outputs);
+}
+
+void cn_object_retire(struct cn_object *object)
+{
+    CN_ASSERT(has_nothing(object) && !object->busy);
     struct cn_object_lane *lane = object->lane;
     if (lane->stray == object)
         lane->stray = NULL;
@@ -633,8 +644,18 @@ void cn_object_free(struct cn_object *object)
         cn_counter_add(&cn_object_metrics(object)->evicted, 1);
     set_state(object, CN_OBJECT_GONE); /* what destroy() drops does not bring it back on a list */
     close_database(object);
+    cn_list_push_back(&lane->gone, &object->gone_link);
+    cn_object_lane_kick(lane);
+}
+
+void cn_object_free(struct cn_object *object)
+{
+    CN_ASSERT(object->state == CN_OBJECT_GONE);
+    struct cn_object_lane *lane = object->lane;
     if (object->class_ && object->instance)
         object->class_->destroy(object, object->instance);
+    CN_ASSERT(has_nothing(object));
+    cn_list_remove(&object->wake_link); /* code of others may have kicked it since */
     cn_object_socket_freed(object);
     lane->live_count--;
     if (object->class_)

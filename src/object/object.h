@@ -62,7 +62,7 @@ enum cn_object_state {
     CN_OBJECT_RUNNING,
     CN_OBJECT_SUSPENDED, /* a visitor has its database (object/access.h); calls wait */
     CN_OBJECT_BROKEN,    /* reset: leaves memory when its last turn ends; then in lane->broken */
-    CN_OBJECT_GONE,      /* being freed */
+    CN_OBJECT_GONE,      /* in lane->gone, and then being freed (L4 of lane.c) */
     CN_OBJECT_STATES
 };
 
@@ -102,7 +102,8 @@ struct cn_object {
     bool hibernatable;        /* evicted after 10 s, else after 70 s */
     struct cn_list wake_link; /* in lane->woken */
     bool kicked;              /* its class has something to go on with: cn_object_kick() */
-    bool delivering;          /* cn_object_deliver_all() is on the stack */
+    bool busy;                /* cn_object_deliver_all() or cn_object_reset() is on the stack */
+    struct cn_list gone_link; /* in lane->gone */
     /* Alarms (alarm.c). */
     bool alarm_running; /* alarm() is under way */
     bool alarm_set;     /* and it, or somebody meanwhile, has set another */

@@ -401,6 +401,8 @@ static void js_destroy(struct cn_object *object, void *instance_)
         cn_js_pin_orphan(context, object); /* what it waited for finds nobody */
     (void)cn_js_call(context, instance->object_destroy.value, 2, argv, NULL, &err);
     cn_js_leave(context);
+    if (object->holds)
+        cn_js_pin_orphan(context, object); /* nor does what its last turn began */
     cn_handles_remove(&lane_of(object)->objects, js->handle);
     cn_list_remove(&js->link);
     cn_js_meter_end(&js->meter);

@@ -227,9 +227,11 @@ void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance)
         retire_current(lane, at, &cn_ending_memory);
     else
         cn_instance_retire(instance, &cn_ending_memory); /* unless that has been done */
-    /* Objects that were reset go with a step; then nothing keeps the instance. */
-    if (lane->options.node)
+    /* Objects that were reset go with a sweep; then nothing keeps the instance. */
+    if (lane->options.node) {
         cn_object_lane_step(&lane->object_lane);
+        cn_object_lane_sweep(&lane->object_lane);
+    }
     free_unused_instances(lane);
     cn_js_vm_collect(lane->vm);
     restart_ended(lane);
@@ -387,6 +389,14 @@ static void step(struct cn_desk *desk)
         cn_desk_kick(desk);
 }
 
+static void step_from_loop(struct cn_desk *desk)
+{
+    struct cn_lane *lane = desk->data;
+    step(desk);
+    if (lane->options.node)
+        cn_object_lane_sweep(&lane->object_lane);
+}
+
 /* A turn has ended: calls it made and answers it gave go on at once. */
 static void on_turn_end(void *data)
 {
@@ -426,7 +436,8 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
-    cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step, lane);
+    cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox,
+                 step_from_loop, lane);
     lane->vm = cn_js_vm_new(lane);
     lane->vm->on_turn_end = on_turn_end;
     lane->vm->pulse = &lane->pulse;

@@ -255,3 +255,112 @@ TEST(lane, W1_another_thread_is_stopped_at_the_door)
     ask(&world, "a", READ);
     world_close(&world);
 }
+
+/* --- L4: code of a class that runs while objects end ------------------------------------------- */
+
+/* Each that ends does this to all others that are there. */
+static enum { NOTHING, HOLDS, WAITS, UNHOLDS, TOUCHES, RESETS, CALLS } last_deed;
+static struct cn_object *others[8];
+static struct answer *last_calls[64];
+static int last_call_count;
+
+static void forget(struct cn_object *object)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(others); i++)
+        if (others[i] == object)
+            others[i] = NULL;
+}
+
+static void do_to(struct world *world, struct cn_object *other)
+{
+    switch (last_deed) {
+    case NOTHING:
+        break;
+    case HOLDS:
+        cn_object_hold(other);
+        break;
+    case WAITS:
+        cn_object_wait(other);
+        break;
+    case UNHOLDS:
+        if (other->holds)
+            cn_object_unhold(other);
+        break;
+    case TOUCHES:
+        cn_object_touch(other);
+        break;
+    case RESETS:
+        cn_object_reset(other, CN_FAULT_RESET, CN_EABORTED, "by another's end");
+        break;
+    case CALLS:
+        if (other->name && last_call_count < (int)CN_ARRAY_COUNT(last_calls))
+            last_calls[last_call_count++] = post(world, other->name, READ);
+        break;
+    }
+}
+
+static void vengeful_destroy(struct cn_object *object, void *instance)
+{
+    struct world *world = instance;
+    world->destroyed++;
+    forget(object);
+    cn_turn_begin(object->lane);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(others); i++)
+        if (others[i])
+            do_to(world, others[i]);
+    cn_turn_end(object->lane);
+    cn_object_lane_step(object->lane); /* as JavaScript does when its turn ends */
+}
+
+static const struct cn_class vengeful = {.create = counter_create,
+                                         .deliver = counter_deliver,
+                                         .destroy = vengeful_destroy,
+                                         .lets_go = true};
+
+static void know_all(struct world *world)
+{
+    size_t cursor = 0, count = 0;
+    const struct cn_map_entry *entry;
+    memset(others, 0, sizeof(others));
+    while (cn_map_next(&world->lane.objects, &cursor, &entry))
+        others[count++] = entry->value;
+}
+
+/* `what` keeps them waiting, or READ: they are idle. */
+static void end_while(intptr_t what, int deed, bool by_clock)
+{
+    struct world world;
+    world_open(&world, test_dir(), &vengeful);
+    for (char name[] = "a"; name[0] <= 'f'; name[0]++)
+        ask(&world, name, name[0] % 2 ? what : READ);
+    know_all(&world);
+    last_deed = deed;
+    last_call_count = 0;
+    if (by_clock) {
+        world.lane.idle_ms = world.lane.idle_long_ms = 0;
+        while (!world.destroyed)
+            uv_run(&world.loop, UV_RUN_ONCE);
+    } else {
+        CHECK(cn_object_lane_evict(&world.lane, SIZE_MAX) >= 3);
+    }
+    settle(&world);
+    last_deed = NOTHING;
+    for (int i = 0; i < last_call_count; i++) {
+        run_until(&world, last_calls[i]);
+        CHECK_INT(0, last_calls[i]->call.envelope.err.code);
+        cn_free(last_calls[i]);
+    }
+    for (char name[] = "a"; name[0] <= 'f'; name[0]++)
+        ask(&world, name, READ);
+    world_close(&world);
+    CHECK_INT(world.created, world.destroyed);
+}
+
+TEST(lane, L4_whatever_an_object_does_at_its_end_to_others_the_others_end_once)
+{
+    static const intptr_t kinds[] = {READ, HOLD, WAIT};
+    for (size_t kind = 0; kind < CN_ARRAY_COUNT(kinds); kind++)
+        for (int deed = HOLDS; deed <= CALLS; deed++)
+            for (int by_clock = 0; by_clock < 2; by_clock++)
+                end_while(kinds[kind], deed, by_clock);
+}
