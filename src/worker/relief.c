@@ -58,7 +58,7 @@ static uint64_t instance_bytes(struct cn_instance *instance, struct cn_jsobject 
         struct cn_jsobject *js = CN_CONTAINER_OF(node, struct cn_jsobject, link);
         uint64_t bytes = cn_js_meter_bytes(&js->meter);
         all += bytes;
-        if (bytes <= *largest_bytes || js->object->state == CN_OBJECT_BROKEN)
+        if (bytes <= *largest_bytes || cn_object_is_broken(js->object))
             continue;
         *largest = js;
         *largest_bytes = bytes;
