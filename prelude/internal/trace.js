@@ -1,9 +1,9 @@
 // What an invocation adds to its trace (src/worker/trace.h). Loaded when the first one is traced:
 // whoever calls asks currentTrace() (gate.js) before.
-import { native, options } from "./native.js";
+import { native } from "./native.js";
 
-/** Tail consumers see everything; a span needs no more than the name of what was asked. */
-const tailed = options.tailed === true;
+/** Tail consumers and listeners see everything; a span needs no more than the name of what was asked. */
+const isWhole = () => native.traceIsWhole();
 
 /** The members of an object as JSON, without its braces. */
 const members = (value) => JSON.stringify(value).slice(1, -1);
@@ -18,7 +18,7 @@ function pathOf(url) {
 export function noteRequest(request) {
   const { method, url } = request;
   const subject = `${method} ${pathOf(url)}`;
-  if (!tailed) {
+  if (!isWhole()) {
     native.traceEvent(subject, "");
     return;
   }
@@ -100,11 +100,11 @@ function toJson(value) {
 }
 
 export function noteLog(level, args) {
-  if (!tailed) return;
+  if (!isWhole()) return;
   native.traceLog(level, `[${args.map(toJson).join(",")}]`);
 }
 
 export function noteChannel(channel, message) {
-  if (!tailed) return;
+  if (!isWhole()) return;
   native.traceChannel(String(channel), toJson(message));
 }

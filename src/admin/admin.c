@@ -14,6 +14,7 @@
 #include "admin/dashboard.h"
 #include "admin/guard.h"
 #include "admin/job.h"
+#include "admin/live.h"
 #include "admin/metrics.h"
 #include "admin/openapi.h"
 #include "admin/recent.h"
@@ -43,6 +44,7 @@ struct cn_admin {
     struct endpoint control, tcp;
     struct cn_guard guard;
     struct cn_tail tail;
+    struct cn_live live;
     struct cn_recent recent;
     uint16_t port;
     struct cn_list jobs; /* of struct cn_job */
@@ -260,7 +262,8 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
     struct cn_admin *admin = endpoint->admin;
     const struct page *page = find_page(http);
     const struct cn_dashboard_file *file = page ? NULL : cn_dashboard_find(http);
-    enum cn_guard_need need = page ? page->need : file ? CN_GUARD_OPEN : CN_GUARD_TOKEN;
+    bool live = !page && !file && cn_live_is_path(http); /* its path is the permission */
+    enum cn_guard_need need = page ? page->need : file || live ? CN_GUARD_OPEN : CN_GUARD_TOKEN;
     struct cn_guard_who who;
     const char *sentence;
     unsigned retry;
@@ -276,6 +279,8 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
         return cn_job_refuse(http, 403, "denied", "the token is not good for this request", 0);
     if ((page || file) && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
         return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
+    if (live)
+        return cn_live_upgrade(&admin->live, http);
     if (page)
         return page->answer(admin, http);
     if (file)
@@ -309,6 +314,7 @@ static void check_closed(struct cn_admin *admin)
     if (admin->open_count > 0)
         return;
     cn_tail_close(&admin->tail);
+    cn_live_close(&admin->live);
     cn_recent_close(&admin->recent);
     cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
 }
@@ -319,6 +325,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     struct cn_admin *admin = data;
     struct endpoint *endpoints[] = {&admin->control, &admin->tcp};
     admin->open_count = 1; /* this function's */
+    cn_live_stop(&admin->live);
     for (size_t i = 0; i < CN_ARRAY_COUNT(endpoints); i++) {
         if (!endpoints[i]->http)
             continue;
@@ -407,6 +414,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(rc == 0);
     rc = cn_tail_init(&admin->tail, &admin->loop);
     CN_ASSERT(rc == 0);
+    cn_live_init(&admin->live, &admin->loop, &admin->options.control, options->taps);
     struct cn_metrics_sources sources = sources_of(options);
     cn_recent_start(&admin->recent, &admin->loop, &sources);
     if (options->socket_dir)

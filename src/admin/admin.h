@@ -11,6 +11,7 @@
  *     GET /metrics       Prometheus text (admin/metrics.h)
  *     GET /openapi.json  the control API
  *     /api/...           the control API (admin/control.h)
+ *     /client/v4/tails/  WebSockets of listeners (admin/live.h)
  *
  * A1  Whoever can open the socket's file (mode 0600) may everything; on the port only what
  *     admin/guard.h lets through. The file goes with the server.
@@ -34,6 +35,7 @@
 struct cn_admin;
 struct cn_otlp;
 struct cn_server;
+struct cn_taps;
 struct cn_tls_context;
 
 #define CN_ADMIN_JOB_MAX 16
@@ -52,6 +54,7 @@ struct cn_admin_options {
     struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
     const struct cn_server *server; /* whose lanes are counted; NULL: none */
     struct cn_otlp *otlp;           /* whose exports are counted; NULL: none */
+    struct cn_taps *taps;           /* who listens to workers (live.h); NULL: nobody can */
 };
 
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,

@@ -75,8 +75,10 @@ struct cn_control_call {
     const char *method;       /* "GET" */
     const char *target;       /* path and query, as sent */
     const char *content_type; /* NULL: not said */
-    int64_t body_size;        /* as announced; -1: not */
-    struct cn_guard_who who;  /* who asks, and what for */
+    const char *host;         /* by which the client has reached the listener; NULL: by none */
+    bool https;
+    int64_t body_size;       /* as announced; -1: not */
+    struct cn_guard_who who; /* who asks, and what for */
     /* Takes the next piece of the body, at most `size` bytes, and may block; 0: it has ended;
      * negative: it will not come to its end. NULL: there is none. */
     int64_t (*read)(struct cn_control_call *call, void *bytes, size_t size);

@@ -44,6 +44,7 @@ static void free_job(struct cn_job *job)
     cn_buf_fini(&job->method);
     cn_buf_fini(&job->target);
     cn_buf_fini(&job->content_type);
+    cn_buf_fini(&job->host);
     cn_buf_fini(&job->call.fields);
     cn_buf_fini(&job->ready);
     cn_buf_fini(&job->incoming);
@@ -300,6 +301,8 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
     pthread_cond_init(&job->more, NULL);
     cn_buf_append(&job->method, http->method_text.data, http->method_text.size);
     cn_buf_append(&job->target, http->target.data, http->target.size);
+    if (http->host.size)
+        cn_buf_append(&job->host, http->host.data, http->host.size);
     if (type)
         cn_buf_append(&job->content_type, type->value, type->value_size);
     job->call = (struct cn_control_call){
@@ -307,6 +310,8 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
         .method = cn_buf_text(&job->method),
         .target = cn_buf_text(&job->target),
         .content_type = type ? cn_buf_text(&job->content_type) : NULL,
+        .host = cn_buf_text(&job->host),
+        .https = http->https,
         .body_size = http->content_length,
         .who = *who,
         .read = on_read,

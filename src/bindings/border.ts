@@ -268,6 +268,7 @@ export interface Native {
   timerStop(id: number): void;
 
   // trace.c: only while there is a trace (currentTrace())
+  traceIsWhole(): boolean;
   traceEvent(subject: string, members: string): void;
   traceStatus(status: number): void;
   traceFail(): void;

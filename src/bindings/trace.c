@@ -39,6 +39,13 @@ static void end_element(struct cn_trace *trace, struct cn_buf *array, struct cn_
     cn_buf_fini(element);
 }
 
+/* traceIsWhole(): whether somebody wants what was asked and logged, and not only that it ran */
+static JSValueRef native_trace_is_whole(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_trace *trace = current(ctx);
+    return JSValueMakeBoolean(ctx, trace && cn_trace_is_whole(trace));
+}
+
 /* traceEvent(subject, members): what it is: for people, and the members of TraceItem.event as JSON
  * without the braces */
 static JSValueRef native_trace_event(CN_JS_NATIVE_ARGS)

@@ -24,6 +24,7 @@
 #include "admin/handler.h"
 #include "deploy/depot.h"
 
+struct cn_taps;
 struct cn_tokens;
 
 #define CN_V4_UPLOAD_MAX (64u << 20)  /* bytes of a script with its modules */
@@ -48,6 +49,7 @@ struct cn_v4_session {
 struct cn_v4 {
     struct cn_depot *depot; /* NULL: nothing can be deployed here */
     struct cn_tokens *tokens;
+    struct cn_taps *taps; /* who listens to workers; NULL: nobody can */
     const char *no_depot; /* why; static */
     /* Checks and builds a version that is on disk. */
     int (*build)(void *data, const struct cn_depot_script *script, const char *version,
@@ -119,6 +121,8 @@ void cn_v4_append_version(struct cn_buf *json, const struct cn_depot_version *ve
                           const struct cn_json *file);
 /* ,"bindings":[...] of a version's file as they are shown: a secret without its text. */
 void cn_v4_append_bindings(struct cn_buf *json, const struct cn_json *file);
+/* v4_tails.c: */
+int cn_v4_tails(struct cn_control_call *call, struct cn_err *err);
 /* v4_upload.c: */
 int cn_v4_put_script(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_post_version(struct cn_control_call *call, struct cn_err *err);

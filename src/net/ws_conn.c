@@ -164,6 +164,11 @@ static size_t waiting(const struct cn_ws *ws)
     return io_queued(ws) + (ws->end ? ws->end->queue_bytes : 0);
 }
 
+size_t cn_ws_waiting(const struct cn_ws_end *end)
+{
+    return end->state == CN_WS_END_CLAIMED && end->ops == &end_ops ? waiting(end->owner) : 0;
+}
+
 static void io_write(struct cn_ws *ws, const void *bytes, size_t size)
 {
     if (ws->stream) {
@@ -383,6 +388,7 @@ static void receive(struct cn_ws *ws, const uint8_t *bytes, size_t size)
 {
     const struct cn_ws_rules rules = {
         .masked = ws->stream != NULL,
+        .any_mask = ws->lane->options.any_mask,
         .deflate = ws->terms.deflate,
         .message_size_max = ws->lane->options.message_size_max,
         .deflater = ws->lane->deflate,

@@ -38,6 +38,7 @@ struct cn_ws_options {
     unsigned ping_interval_ms; /* of silence, then a ping; as long again: the peer is gone [30 s] */
     unsigned close_timeout_ms; /* for the other half of a closing handshake [10 s] */
     bool no_deflate;           /* do not agree on compression */
+    bool any_mask;             /* clients need not mask: of those that are no browsers */
 };
 
 struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *options);
@@ -56,6 +57,8 @@ size_t cn_ws_lane_relieve(struct cn_ws_lane *lane, uint64_t bytes);
 void cn_ws_lane_shutdown(struct cn_ws_lane *lane);
 /* Cuts every connection now: the ends see 1006. */
 void cn_ws_lane_abort(struct cn_ws_lane *lane);
+/* Bytes that wait for the peer of a connection whose end this is. */
+size_t cn_ws_waiting(const struct cn_ws_end *end);
 /* Applies time-outs as of `now_ms`; the lane's own timer calls it, and tests do. */
 void cn_ws_lane_tick(struct cn_ws_lane *lane, uint64_t now_ms);
 

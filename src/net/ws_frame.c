@@ -136,7 +136,7 @@ static enum cn_ws_event_kind check_start(const struct cn_ws_reader *reader,
     bool control = is_control(opcode), compressed = reader->head[0] & COMPRESSED;
     if (reader->head[0] & RESERVED || (compressed && (!rules->deflate || control)))
         return fail(event, CN_WS_PROTOCOL_ERROR, "a reserved bit is set");
-    if (!(reader->head[1] & MASKED) != !rules->masked)
+    if (!rules->any_mask && !(reader->head[1] & MASKED) != !rules->masked)
         return fail(event, CN_WS_PROTOCOL_ERROR,
                     rules->masked ? "a client's frame is not masked"
                                   : "a server's frame is masked");
@@ -177,7 +177,7 @@ static enum cn_ws_event_kind head_complete(struct cn_ws_reader *reader,
     uint64_t have = reader->partial ? reader->partial->size : 0;
     if (size > rules->message_size_max || have + size > rules->message_size_max)
         return fail(event, CN_WS_TOO_BIG, "the message is too large");
-    if (rules->masked) /* to the front, where the payload finds it */
+    if (reader->head[1] & MASKED) /* to the front, where the payload finds it */
         memmove(reader->head, reader->head + 2 + count, 4);
     else
         memset(reader->head, 0, 4);

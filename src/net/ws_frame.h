@@ -68,6 +68,7 @@ struct cn_ws_rules {
     bool deflate;                   /* permessage-deflate has been agreed on */
     size_t message_size_max;        /* after decompression */
     struct cn_ws_deflate *deflater; /* the lane's; used if `deflate` */
+    bool any_mask;                  /* both are fine, whatever `masked` says */
 };
 
 /* A zeroed struct is the start of a connection. */

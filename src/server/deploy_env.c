@@ -357,8 +357,6 @@ char *cn_deploy_options(const struct cn_config *config, struct cn_script *script
         cn_buf_printf(&json, ",\"objectBlockMs\":%" PRId64, config->server.limits.object_block_ms);
     cn_buf_printf(&json, ",\"subrequests\":%" PRId64,
                   config->limits.subrequests ? config->limits.subrequests : SUBREQUESTS_MAX);
-    if (config->tail_consumers.count)
-        cn_buf_append_str(&json, ",\"tailed\":true");
     cn_buf_printf(&json, ",\"deleteAllDeletesAlarm\":%s}",
                   cn_compat_is_on("delete_all_deletes_alarm", date,
                                   config->compatibility_flags.items,

@@ -29,6 +29,7 @@
 #include "server/serve.h"
 #include "server/systemd.h"
 #include "server/watch.h"
+#include "worker/taps.h"
 #include "service/cache/cache.h"
 #include "service/kv/kvcache.h"
 #include "store/sqlite_memory.h"
@@ -48,6 +49,7 @@ struct settings {
     struct cn_adminconf adminconf;
     struct cn_admin_options admin;
     struct cn_v4 v4; /* deployments by upload */
+    struct cn_taps taps;
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -305,6 +307,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     settings->admin.find_token = cn_v4_find_token;
     rc = cn_otlpconf_start(first->config, settings->serve.server.trust, &settings->serve.otlp, err);
     settings->admin.otlp = settings->serve.otlp;
+    settings->admin.taps = settings->v4.taps = settings->serve.server.taps = &settings->taps;
     return rc;
 }
 
@@ -362,12 +365,14 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
     struct cn_deployer deployer = {0};
     struct settings settings = {0};
     cn_v4_init(&settings.v4);
+    cn_taps_init(&settings.taps);
     int rc = serve(options, &deployer, &settings, err);
     cn_account_sources_clear();
     cn_otlp_stop(settings.serve.otlp);
     cn_depot_close(settings.v4.depot);
     cn_tokens_close(settings.v4.tokens);
     cn_v4_fini(&settings.v4);
+    cn_taps_fini(&settings.taps);
     cn_data_close(&settings.data);
     cn_adminconf_fini(&settings.adminconf);
     cn_monitor_stop(&settings.monitor);

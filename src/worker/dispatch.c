@@ -181,7 +181,7 @@ static void arrive(struct cn_envelope *envelope)
     event->depth = envelope->origin.depth;
     if (envelope->origin.request)
         event->id = envelope->origin.request;
-    if (instance->watched)
+    if (cn_trace_is_watched(instance))
         begin_trace(event);
     run(event);
 }

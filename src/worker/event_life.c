@@ -113,7 +113,7 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
     event->http = http;
     event->started_ns = uv_hrtime();
     http->data = event;
-    if (instance->watched)
+    if (cn_trace_is_watched(instance))
         begin_trace(event);
     cn_event_dispatch(event);
 }

@@ -150,7 +150,7 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
     bool lifetime = message && message->method && message->method[0] == '~'; /* of a stub */
     if (!call->envelope.origin.request)
         call->envelope.origin.request = cn_rand_next(&lane->rand);
-    if (instance->watched && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
+    if (cn_trace_is_watched(instance) && !call->trace && !lifetime && call->kind != CN_CALL_ACCESS)
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                      object, &call->envelope.origin);
     lane->vm->cause =

@@ -46,6 +46,7 @@ struct cn_runtime;
 struct cn_client;
 struct cn_sockets;
 struct cn_egress;
+struct cn_taps;
 struct cn_trace_exporter;
 struct cn_trust;
 
@@ -63,6 +64,7 @@ struct cn_lane_options {
     struct cn_egress *egress;   /* where it may go; NULL: everywhere */
     struct cn_node *node;       /* for Durable Objects; NULL: none */
     const struct cn_trace_exporter *exporter; /* NULL: none */
+    struct cn_taps *taps;                     /* who listens; borrowed; NULL: nobody can */
     size_t heap_bytes_max;                    /* watermark of the JavaScript heap */
     bool show_errors; /* dev: error pages with the stack instead of a reference */
     const struct cn_guest *guest;

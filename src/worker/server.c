@@ -175,6 +175,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
             .proxies = options->proxies,
             .node = options->node,
             .exporter = options->exporter,
+            .taps = options->taps,
             .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
             .show_errors = options->show_errors,
             .guest = options->guest,

@@ -26,6 +26,7 @@ struct cn_lane_metrics;
 struct cn_node;
 struct cn_server;
 struct cn_tls_context;
+struct cn_taps;
 struct cn_trace_exporter;
 struct cn_trust;
 
@@ -44,6 +45,7 @@ struct cn_server_options {
     struct cn_egress *egress;  /* addresses it may connect to; NULL: all */
     struct cn_node *node;      /* for Durable Objects; NULL: none */
     const struct cn_trace_exporter *exporter;   /* of spans; borrowed; NULL: none */
+    struct cn_taps *taps;                       /* who listens; borrowed; NULL: nobody can */
     size_t heap_bytes_max;                      /* per lane; 0: 512 MB */
     unsigned stuck_ms, wall_ms;                 /* watchdog.h */
     void (*on_stuck)(struct cn_server *server); /* a lane hangs for good: on the owner's loop */

@@ -16,6 +16,7 @@
 #include "worker/dispatch.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
+#include "worker/taps.h"
 
 const char *const cn_trace_kind_names[] = {"fetch",     "rpc",   "alarm", "websocket",
                                            "scheduled", "queue", "tail",  "other"};
@@ -36,17 +37,29 @@ static bool is_sampled(const struct cn_instance *instance, const struct cn_origi
     return rate >= 1 || (double)(origin->request >> 11) * 0x1p-53 < rate;
 }
 
+bool cn_trace_is_watched(const struct cn_instance *instance)
+{
+    struct cn_taps *taps = instance->lane->options.taps;
+    return instance->watched || (taps && atomic_load_explicit(&taps->count, memory_order_relaxed));
+}
+
+bool cn_trace_is_whole(const struct cn_trace *trace)
+{
+    return trace->tapped || trace->script->tail_count;
+}
+
 uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
                         const struct cn_origin *origin)
 {
     cn_loop_assert_owner(&instance->lane->loop);
-    if (!instance->watched)
+    struct cn_lane *lane = instance->lane;
+    bool tapped = cn_taps_want(lane->options.taps, instance->script->name);
+    if (!instance->watched && !tapped)
         return 0;
     bool sampled = is_sampled(instance, origin);
-    if (!sampled && !instance->script->tail_count)
+    if (!sampled && !tapped && !instance->script->tail_count)
         return 0;
-    struct cn_lane *lane = instance->lane;
     struct cn_trace *trace = CN_NEW(struct cn_trace);
     trace->handle = cn_handles_add(&lane->traces, trace);
     if (!trace->handle) {
@@ -56,6 +69,7 @@ uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
     cn_list_init(&trace->link);
     trace->kind = kind;
     trace->sampled = sampled;
+    trace->tapped = tapped;
     trace->script = cn_script_ref(instance->script);
     trace->entrypoint = entrypoint ? cn_strdup(entrypoint) : NULL;
     if (object) {
@@ -121,7 +135,7 @@ static void append_array(struct cn_buf *out, const char *name, const struct cn_b
     cn_buf_append_byte(out, ']');
 }
 
-void cn_trace_append_json(const struct cn_trace *trace, struct cn_buf *out)
+void cn_trace_append_head(const struct cn_trace *trace, struct cn_buf *out)
 {
     cn_buf_append_str(out, "{\"scriptName\":");
     cn_buf_append_json(out, trace->script->name, strlen(trace->script->name));
@@ -131,14 +145,26 @@ void cn_trace_append_json(const struct cn_trace *trace, struct cn_buf *out)
     }
     if (trace->object[0])
         cn_buf_printf(out, ",\"durableObjectId\":\"%s\"", trace->object);
-    cn_buf_printf(out, ",\"eventTimestamp\":%" PRId64 ",\"kind\":\"%s\",\"event\":{",
-                  trace->started_ms, cn_trace_kind_names[trace->kind]);
+    if (trace->script->version)
+        cn_buf_printf(out, ",\"scriptVersion\":{\"id\":\"%s\"}", trace->script->version);
+    cn_buf_printf(out, ",\"eventTimestamp\":%" PRId64, trace->started_ms);
+}
+
+void cn_trace_append_json(const struct cn_trace *trace, struct cn_buf *out)
+{
+    cn_trace_append_head(trace, out);
+    cn_buf_printf(out, ",\"kind\":\"%s\",\"event\":{", cn_trace_kind_names[trace->kind]);
     if (trace->event.size)
         cn_buf_append(out, trace->event.data, trace->event.size);
     if (trace->status)
         cn_buf_printf(out, "%s\"response\":{\"status\":%d}", trace->event.size ? "," : "",
                       trace->status);
     cn_buf_append_byte(out, '}');
+    cn_trace_append_rest(trace, out);
+}
+
+void cn_trace_append_rest(const struct cn_trace *trace, struct cn_buf *out)
+{
     append_array(out, "logs", &trace->logs);
     append_array(out, "exceptions", &trace->exceptions);
     append_array(out, "diagnosticsChannelEvents", &trace->channels);
@@ -252,6 +278,8 @@ void cn_trace_flush(struct cn_lane *lane)
         cn_handles_remove(&lane->traces, trace->handle);
         for (size_t i = 0; i < trace->script->tail_count && !lane->stopping; i++)
             give(lane, trace, trace->script->tails[i]);
+        if (trace->tapped)
+            cn_taps_give(lane->options.taps, trace);
         if (trace->sampled)
             lane->options.exporter->ended(lane->options.exporter->data, trace);
         trace_free(trace);

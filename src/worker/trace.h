@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/trace.h - what an invocation was, did and said, for those who watch: tail consumers
- * (another worker's tail() handler) and an exporter of spans.
+ * (another worker's tail() handler), listeners (taps.h) and an exporter of spans.
  *
  *     event or call ──► cn_trace_begin() ──► turns: logs, exceptions, CPU ──► cn_trace_end()
  *                                                                                 │
  *              consumers' batches (dispatch.h) ◄── at the end of the turn ────────┤
  *              exporter ◄─────────────────────────────────────────────────────────┘
  *
- * A trace exists only for an instance that somebody watches (instance->watched);
+ * A trace exists only for an instance that somebody watches (cn_trace_is_watched());
  * for all others cn_trace_begin() is one comparison, and nothing is collected.
  * Code finds its trace by the cause of its turn (js/vm.h), wherever it has waited.
  *
@@ -70,6 +70,7 @@ struct cn_trace {
     struct cn_buf event, logs, exceptions, channels;
     bool truncated;
     bool sampled; /* the exporter is told of it */
+    bool tapped;  /* and those who listen: taps.h */
 };
 
 /* Who is told of every trace that has ended, on the lane it ended on. */
@@ -91,6 +92,10 @@ struct cn_trace_consumer {
 void cn_trace_lane_init(struct cn_lane *lane);
 void cn_trace_lane_fini(struct cn_lane *lane);
 
+/* Whether somebody watches the instance, or listens to some worker. */
+bool cn_trace_is_watched(const struct cn_instance *instance);
+/* Whether who watches this trace wants all of it: what was asked, what was logged. */
+bool cn_trace_is_whole(const struct cn_trace *trace);
 /* Begins a trace if somebody watches the instance: its handle, or 0. `object` NULL: none. */
 uint64_t cn_trace_begin(struct cn_instance *instance, enum cn_trace_kind kind,
                         const char *entrypoint, const struct cn_object *object,
@@ -104,6 +109,9 @@ void cn_trace_flush(struct cn_lane *lane);
 
 /* Adds an element to one of the arrays; it is dropped if there is no room (T2). */
 void cn_trace_add(struct cn_trace *trace, struct cn_buf *array, const char *json, size_t size);
+/* The trace in JSON up to its event, and what follows that. */
+void cn_trace_append_head(const struct cn_trace *trace, struct cn_buf *out);
+void cn_trace_append_rest(const struct cn_trace *trace, struct cn_buf *out);
 /* The trace as a TraceItem in JSON. */
 void cn_trace_append_json(const struct cn_trace *trace, struct cn_buf *out);
 /* The ids of a traceparent header; false if it is none. */

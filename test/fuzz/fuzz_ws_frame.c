@@ -41,7 +41,7 @@ static void record(struct cn_buf *log, enum cn_ws_event_kind kind, struct cn_ws_
 static void run(const uint8_t *data, size_t size, uint8_t options, size_t piece, struct cn_buf *log)
 {
     struct cn_ws_deflate *deflater = cn_ws_deflate_new();
-    struct cn_ws_rules rules = {options & 1, options & 2, MESSAGE_MAX, deflater};
+    struct cn_ws_rules rules = {options & 1, options & 2, MESSAGE_MAX, deflater, options & 4};
     struct cn_ws_reader reader = {0};
     struct cn_ws_event event;
     bool over = false;

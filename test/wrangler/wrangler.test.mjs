@@ -1,7 +1,7 @@
 // The real wrangler, as npm has it, deploys to an empty server (`make test-wrangler`): a worker with Durable Objects, D1 with migrations,
 // KV, R2, queues, cron triggers and assets; secrets, versions, rollback, delete; and the server is restarted and killed in between.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -28,15 +28,17 @@ function write(dir, files) {
   }
 }
 
+const environment = (server, who, dir) => ({
+  PATH: process.env.PATH, HOME: dir, CI: "1", NO_COLOR: "1", FORCE_COLOR: "0", WRANGLER_SEND_METRICS: "false",
+  CLOUDFLARE_API_BASE_URL: server.api, CLOUDFLARE_API_TOKEN: who.token, CLOUDFLARE_ACCOUNT_ID: who.account,
+});
+
 /** Runs wrangler in the folder against the server: its output; rejects if it fails. */
 function wrangler(server, who, dir, args, { input } = {}) {
   return new Promise((resolve, reject) => {
     const child = execFile(process.execPath, [bin, ...args], {
       cwd: dir, timeout: 180_000, maxBuffer: 1 << 24,
-      env: {
-        PATH: process.env.PATH, HOME: dir, CI: "1", NO_COLOR: "1", FORCE_COLOR: "0", WRANGLER_SEND_METRICS: "false",
-        CLOUDFLARE_API_BASE_URL: server.api, CLOUDFLARE_API_TOKEN: who.token, CLOUDFLARE_ACCOUNT_ID: who.account,
-      },
+      env: environment(server, who, dir),
     }, (error, stdout, stderr) => (error ? reject(new Error(`wrangler ${args.join(" ")}: ${stdout}${stderr}`)) : resolve(stdout)));
     child.stdin.end(input ?? "");
   });
@@ -167,6 +169,39 @@ test("wrangler deploys, and everything that a worker has is there", async (t) =>
   await run("delete", "--force");
   assert.equal((await server.fetch("/")).status, 404);
   await assert.rejects(run("secret", "list"));
+});
+
+test("wrangler tail shows what happens, in both forms, until it is ended", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const who = token(data);
+  const dir = folder(t, {
+    "wrangler.toml": 'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n',
+    "index.js": "export default { fetch(request) { console.log('hello', new URL(request.url).pathname); if (request.url.includes('bad')) throw new Error('thrown'); return new Response('ok'); } };",
+  });
+  await wrangler(server, who, dir, ["deploy"]);
+  const listeners = [["--format", "json"], ["--format", "pretty"], ["--format", "json", "--status", "error"]].map((args) => {
+    const child = spawn(process.execPath, [bin, "tail", "w", ...args], { cwd: dir, env: environment(server, who, dir), stdio: ["pipe", "pipe", "inherit"] });
+    t.after(() => child.kill("SIGKILL"));
+    const listener = { child, text: "", exited: new Promise((resolve) => child.on("exit", resolve)) };
+    child.stdout.setEncoding("utf8").on("data", (more) => { listener.text += more; });
+    return listener;
+  });
+  const tails = async () => (await (await fetch(`${server.api}/accounts/${who.account}/workers/scripts/w/tails`, { headers: { authorization: `Bearer ${who.token}` } })).json()).result;
+  await server.untilTrue(async () => (await tails()).length === 3, "three listeners", 60_000);
+  const [json, pretty, errors] = listeners;
+  // Each is asked for until the connection behind it is there.
+  await server.untilTrue(async () => { await server.text("/seen"); return json.text.includes('"/seen"') && pretty.text.includes("GET ") ; }, "events", 60_000);
+  await server.untilTrue(async () => { await server.fetch("/bad"); return errors.text.includes("thrown"); }, "an error", 60_000);
+  assert.match(pretty.text, /GET http:\S+\/seen - Ok/);
+  assert.match(pretty.text, /\(log\) hello \/seen/);
+  assert.ok(!errors.text.includes('"/seen"'));
+  json.child.kill("SIGINT");
+  await json.exited;
+  await server.untilTrue(async () => (await tails()).length === 2, "two listeners");
+  for (const { child } of listeners) child.kill("SIGINT");
+  await Promise.all(listeners.map(({ exited }) => exited));
+  await server.untilTrue(async () => (await tails()).length === 0, "no listener");
 });
 
 test("versions are rolled out by shares", async (t) => {

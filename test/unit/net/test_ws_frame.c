@@ -21,7 +21,7 @@ static const char *read_all(const struct cn_buf *wire, size_t piece, bool deflat
 {
     static struct cn_buf seen;
     struct cn_ws_deflate *deflater = cn_ws_deflate_new();
-    struct cn_ws_rules rules = {true, deflate, MESSAGE_MAX, deflater};
+    struct cn_ws_rules rules = {true, deflate, MESSAGE_MAX, deflater, false};
     struct cn_ws_reader reader = {0};
     struct cn_ws_event event = {0};
     cn_buf_clear(&seen);
@@ -170,7 +170,7 @@ TEST(ws_frame, frames_of_a_client_are_masked)
     struct cn_buf wire = {0};
     cn_buf_append(&wire, "\x81\x05hello", 7);
     EXPECT(&wire, "!1002");
-    struct cn_ws_rules rules = {false, false, MESSAGE_MAX, NULL};
+    struct cn_ws_rules rules = {false, false, MESSAGE_MAX, NULL, false};
     struct cn_ws_reader reader = {0};
     struct cn_ws_event event;
     const uint8_t *bytes = (const uint8_t *)"\x81\x05hello\x81\x81";
@@ -179,6 +179,21 @@ TEST(ws_frame, frames_of_a_client_are_masked)
     CHECK(event.message->size == 5 && memcmp(event.message->bytes, "hello", 5) == 0);
     cn_ws_message_unref(event.message);
     CHECK_INT(CN_WS_ERROR, cn_ws_reader_next(&reader, &rules, &bytes, &size, &event));
+    cn_ws_reader_fini(&reader);
+}
+
+TEST(ws_frame, where_it_does_not_matter_both_are_read)
+{
+    struct cn_ws_rules rules = {.masked = true, .message_size_max = 100, .any_mask = true};
+    struct cn_ws_reader reader = {0};
+    struct cn_ws_event event;
+    const uint8_t *bytes = (const uint8_t *)"\x81\x02hi\x81\x82\x01\x01\x01\x01ih";
+    size_t size = 12;
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(CN_WS_MESSAGE, cn_ws_reader_next(&reader, &rules, &bytes, &size, &event));
+        CHECK(event.message->size == 2 && memcmp(event.message->bytes, "hi", 2) == 0);
+        cn_ws_message_unref(event.message);
+    }
     cn_ws_reader_fini(&reader);
 }
 

@@ -135,7 +135,6 @@ TEST(deploy_env, options_have_flags_bindings_and_limits)
     CHECK_STR("w", cn_json_text(json, "worker"));
     CHECK(cn_json_find(cn_json_find(json, "compatibilityFlags"), "nodejs_compat")->boolean);
     CHECK_INT(7, cn_json_int(json, "subrequests"));
-    CHECK(cn_json_find(json, "tailed"));
     const struct cn_json *first = cn_json_find(json, "bindings")->first;
     CHECK_STR("S", cn_json_text(first, "name"));
     CHECK_STR("other-prod", cn_json_text(first, "worker"));
@@ -150,7 +149,7 @@ TEST(deploy_env, options_have_flags_bindings_and_limits)
     CHECK_STR("", cn_json_text(json, "compatibilityDate"));
     CHECK(!cn_json_find(cn_json_find(json, "compatibilityFlags"), "nodejs_compat")->boolean);
     CHECK_INT(10000, cn_json_int(json, "subrequests"));
-    CHECK(!cn_json_find(json, "tailed") && !cn_json_find(json, "bindings")->first);
+    CHECK(!cn_json_find(json, "bindings")->first);
     cn_json_free(json);
     /* Of assets alone nobody would use a binding. */
     json = options_of("name = \"w\"\n[assets]\ndirectory = \"public\"\nbinding = \"A\"\n");
