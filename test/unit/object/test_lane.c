@@ -364,3 +364,52 @@ TEST(lane, L4_whatever_an_object_does_at_its_end_to_others_the_others_end_once)
             for (int by_clock = 0; by_clock < 2; by_clock++)
                 end_while(kinds[kind], deed, by_clock);
 }
+
+/* --- L4: those who are told of a broken object's outputs --------------------------------------- */
+
+struct told {
+    struct cn_output output;
+    struct cn_object *object; /* it holds it, or NULL */
+    struct cn_object_lane *lane;
+    int *count;
+};
+
+/* As a promise in JavaScript that is rejected: lets go of its object, and its turn ends with a step.
+ */
+static void on_told(struct cn_output *output, const struct cn_err *err)
+{
+    struct told *told = CN_CONTAINER_OF(output, struct told, output);
+    CHECK(err);
+    ++*told->count;
+    cn_turn_begin(told->lane);
+    if (told->object)
+        cn_object_unhold(told->object);
+    cn_turn_end(told->lane);
+    cn_object_lane_step(told->lane);
+}
+
+TEST(lane, L4_an_object_that_breaks_in_a_turn_stays_until_all_its_outputs_were_told)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    ask(&world, "a", READ);
+    struct cn_object *object = only_object(&world);
+    int count = 0;
+    struct told told[3];
+    cn_object_enter(object);
+    for (int i = 0; i < 3; i++) {
+        told[i] = (struct told){.object = i == 0 ? object : NULL, .lane = &world.lane,
+                                .count = &count};
+        if (told[i].object)
+            cn_object_hold(object);
+        cn_object_sync(object, &told[i].output, on_told);
+    }
+    cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted on purpose");
+    cn_object_leave(object);
+    CHECK_INT(3, count);
+    settle(&world);
+    CHECK_INT(1, world.destroyed);
+    CHECK_INT(0, world.lane.live_count);
+    ask(&world, "a", READ);
+    world_close(&world);
+}
