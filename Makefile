@@ -102,6 +102,13 @@ $(B)/obj/%.o: src/%.c | build/border/made
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
+# The starters of `cairn new`, as a table.
+build/templates.h: tools/build-templates.mjs $(shell find templates -type f)
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)node tools/build-templates.mjs templates $@
+$(B)/obj/cli/starter.o: build/templates.h
+
 $(B)/testlib/%.o: test/lib/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -69,6 +69,12 @@ const struct cn_asset *cn_assets_find(const struct cn_assets *assets, const char
     return cn_map_find(&assets->files, path, path_size);
 }
 
+const struct cn_asset *cn_assets_next(const struct cn_assets *assets, size_t *cursor)
+{
+    const struct cn_map_entry *entry;
+    return cn_map_next(&assets->files, cursor, &entry) ? entry->value : NULL;
+}
+
 static int64_t mtime_of(const struct stat *info)
 {
     return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;

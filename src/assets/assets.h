@@ -88,6 +88,9 @@ size_t cn_assets_count(const struct cn_assets *assets);
 const struct cn_asset *cn_assets_find(const struct cn_assets *assets, const char *path,
                                       size_t path_size);
 
+/* One after the other: start with *cursor = 0; NULL at the end. */
+const struct cn_asset *cn_assets_next(const struct cn_assets *assets, size_t *cursor);
+
 struct cn_asset_request {
     struct cn_http_text method, host, target;
     /* The value of a field by its lower-case name, or {NULL, 0}. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cmd_deploy.c - `cairn deploy`: what a deployment does to Durable Object classes, and doing
- * it. */
+/* cli/cmd_deploy.c - `cairn deploy`: with --server a project goes to a server elsewhere; without,
+ * what a deployment does to Durable Object classes of a data directory here, and doing it. */
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -10,6 +12,8 @@
 #include "base/mem.h"
 #include "cli/api.h"
 #include "cli/args.h"
+#include "cli/print.h"
+#include "cli/upload.h"
 #include "server/config.h"
 #include "server/data.h"
 #include "server/deploy.h"
@@ -20,6 +24,8 @@ struct options {
     struct cn_deploy_options deploy;
     const char *log;
     bool dry_run;
+    struct cn_remote_options remote; /* of --server; its data directory is not one of those */
+    bool keep_vars;
 };
 
 static void print_plan(const struct cn_plan *plan)
@@ -131,8 +137,89 @@ static int deploy(const struct cn_args *args, struct cn_deployer *deployer, stru
     return rc;
 }
 
+/* --- to a server elsewhere ---------------------------------------------------------------------
+ */
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_size(const struct cn_upload *upload)
+{
+    char text[32];
+    cn_print_size(cn_upload_size(upload), text);
+    printf("%s: %s of modules", upload->project.config->name, text);
+    if (upload->assets)
+        printf(", %zu new files of assets", upload->new_assets);
+    printf("\n");
+}
+
+static int send_project(struct cn_upload *upload, const struct options *given, struct cn_err *err)
+{
+    struct cn_remote remote;
+    const struct cn_remote_options options = upload->options->remote;
+    double began = seconds();
+    if (given->dry_run) {
+        int rc = cn_upload_run(upload, NULL, err);
+        if (rc == 0) {
+            print_size(upload);
+            cn_upload_print_bindings(upload);
+            printf("--dry-run: nothing was sent\n");
+        }
+        return rc;
+    }
+    int rc = cn_remote_open(&remote, &options, err);
+    if (rc < 0)
+        return rc;
+    rc = cn_upload_run(upload, &remote, err);
+    if (rc == 0) {
+        print_size(upload);
+        cn_upload_print_bindings(upload);
+        printf("Deployed %s to %s (%.2f sec)\n", upload->project.config->name, remote.url,
+               seconds() - began);
+        rc = cn_upload_triggers(upload, err);
+        if (rc < 0)
+            cn_err_context(err,
+                           "the version %s serves, but not everything that belongs to it "
+                           "could be set",
+                           upload->version);
+    }
+    if (rc == 0)
+        printf("Current Version ID: %s\n", upload->version);
+    cn_remote_close(&remote);
+    return rc;
+}
+
+static int run_remote(const struct cn_args *args, const struct options *given)
+{
+    struct cn_upload_options options = {.remote = given->remote,
+                                        .project = given->deploy.project,
+                                        .path = args->rest_count ? args->rest[0] : NULL,
+                                        .keep_vars = given->keep_vars};
+    struct cn_upload upload = {0};
+    struct cn_err err = {0};
+    if (args->rest_count > 1) {
+        fprintf(stderr, "cairn: one project at a time goes to a server elsewhere\n");
+        return 2;
+    }
+    options.project.data = NULL; /* --data is where a server here keeps its own */
+    int rc = cn_project_setup_log(given->log, &err);
+    if (rc == 0)
+        rc = cn_upload_prepare(&upload, &options, &err);
+    if (rc == 0)
+        rc = send_project(&upload, given, &err);
+    cn_upload_fini(&upload);
+    return cn_print_outcome(rc, &err);
+}
+
 static int run(const struct cn_args *args)
 {
+    const struct options *given = args->options;
+    if (cn_remote_is_meant(&given->remote))
+        return run_remote(args, given);
     struct cn_err err = {0};
     struct cn_deployer deployer = {0};
     int rc = deploy(args, &deployer, &err);
@@ -151,6 +238,12 @@ static const struct cn_option flags[] = {
     CN_OPTION_ENV(AT(deploy.project.env)),
     CN_OPTION_VAR(AT(deploy.project.vars), AT(deploy.project.var_count)),
     CN_OPTION_LOG(AT(log)),
+    CN_OPTION_SERVER(AT(remote.server)),
+    CN_OPTION_WORKER(AT(remote.name)),
+    CN_OPTION_MESSAGE(AT(remote.message)),
+    {"tag", 0, "TEXT", NULL, "with --server: a short name of the version", AT(remote.tag), 0},
+    {"keep-vars", 0, NULL, NULL, "with --server: variables that only the server has stay",
+     AT(keep_vars), 0},
     {"dry-run", 0, NULL, NULL, "only say what would be done", AT(dry_run), 0},
     CN_OPTION_ALLOW_DELETE(AT(deploy.wishes.allow_delete)),
     CN_OPTION_RECOVER(AT(deploy.wishes.recover)),
@@ -160,8 +253,12 @@ static const struct cn_option flags[] = {
 const struct cn_command cn_cmd_deploy = {
     .name = "deploy",
     .usage = "[PROJECT...] [OPTIONS]",
-    .summary = "apply changes of Durable Object classes",
-    .text = "Bundles the projects, compares their Durable Object classes (migrations, exports) "
+    .summary = "deploy a project to a server, or changes of classes to a data directory",
+    .text = "With --server: bundles the project here and deploys it to a server elsewhere, as "
+            "wrangler would\n"
+            "(`cairn login` keeps the server's token). Node.js is needed here and there.\n\n"
+            "Without: bundles the projects, compares their Durable Object classes (migrations, "
+            "exports) "
             "with what\n"
             "the data directory has, prints what is created, renamed, transferred, deleted and "
             "what is\n"

@@ -22,9 +22,11 @@ static const struct cn_command help = {
 };
 
 /* In the order of the help: those before the services' (service/def.h), and those after them. */
-static const struct cn_command *const before[] = {&cn_cmd_serve,  &cn_cmd_dev,    &cn_cmd_build,
-                                                  &cn_cmd_deploy, &cn_cmd_tokens, &cn_cmd_new,
-                                                  &cn_cmd_objects};
+static const struct cn_command *const before[] = {
+    &cn_cmd_new,      &cn_cmd_init,     &cn_cmd_dev,    &cn_cmd_serve,  &cn_cmd_build,
+    &cn_cmd_types,    &cn_cmd_login,    &cn_cmd_logout, &cn_cmd_whoami, &cn_cmd_deploy,
+    &cn_cmd_versions, &cn_cmd_rollback, &cn_cmd_secret, &cn_cmd_delete, &cn_cmd_deployments,
+    &cn_cmd_tokens,   &cn_cmd_objects};
 static const struct cn_command *const after[] = {&cn_cmd_tail,   &cn_cmd_replay, &cn_cmd_dashboard,
                                                  &cn_cmd_backup, &cn_cmd_check,  &cn_cmd_version,
                                                  &help};
@@ -58,8 +60,53 @@ static const char *command_name_at(const void *data, size_t index)
     return command ? command->name : NULL;
 }
 
+/* Commands of wrangler that will not be here, and why. */
+static const struct {
+    const char *name, *why;
+} elsewhere[] = {
+    {"ai", "models are whatever server [cairn.ai] names: docs/features/ai.md"},
+    {"browser", "there is no browser rendering here"},
+    {"cert", "certificates for mTLS bindings belong to the hosted platform"},
+    {"cloudchamber", "containers belong to the hosted platform"},
+    {"complete", "completions for bash, zsh and fish are installed with the package"},
+    {"containers", "containers belong to the hosted platform"},
+    {"dispatch-namespace", "dispatch namespaces belong to the hosted platform"},
+    {"docs", "the documentation is in docs/, and `cairn help COMMAND` explains a command"},
+    {"hyperdrive", "a Hyperdrive binding takes its database from the configuration or a variable: "
+                   "docs/features/ai.md"},
+    {"mtls-certificate", "certificates for mTLS bindings belong to the hosted platform"},
+    {"pages", "a Pages project is served as it is: `cairn dev`, `cairn serve`, `cairn deploy`"},
+    {"pipelines", "pipelines belong to the hosted platform"},
+    {"preview", "previews belong to the hosted platform; `cairn versions upload` makes a version "
+                "that serves nobody yet"},
+    {"pubsub", "Pub/Sub belongs to the hosted platform"},
+    {"secrets-store", "the secrets store belongs to the hosted platform; `cairn secret` has a "
+                      "worker's own"},
+    {"setup", "there is nothing to set up: `cairn dev` serves the project in this folder"},
+    {"telemetry", "nothing is sent to anybody"},
+    {"triggers", "routes and schedules go with `cairn deploy --server`"},
+    {"tunnel", "tunnels belong to the hosted platform"},
+    {"vectorize", "vector indexes belong to the hosted platform"},
+    {"vpc", "VPC networks belong to the hosted platform"},
+    {"workflows", "workflows are not built"},
+};
+
+static const char *why_elsewhere(const char *name)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(elsewhere); i++) {
+        if (strcmp(elsewhere[i].name, name) == 0)
+            return elsewhere[i].why;
+    }
+    return NULL;
+}
+
 static int refuse_command(const char *name)
 {
+    const char *why = why_elsewhere(name);
+    if (why) {
+        fprintf(stderr, "cairn: %s: %s\n", name, why);
+        return 2;
+    }
     const char *meant = cn_suggest(name, command_name_at, NULL);
     fprintf(stderr, "cairn: unknown command \"%s\"%s%s%s; `cairn help` lists the commands\n", name,
             meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "");
@@ -72,7 +119,7 @@ static void print_commands(FILE *out)
                  "usage: cairn COMMAND [ARGUMENTS]\n\nCommands:\n");
     const struct cn_command *command;
     for (size_t i = 0; (command = command_at(i)); i++)
-        fprintf(out, "  %-10s %s\n", command->name, command->summary);
+        fprintf(out, "  %-12s %s\n", command->name, command->summary);
     fprintf(out, "\n`cairn help COMMAND` explains one.\n");
 }
 

@@ -18,6 +18,7 @@
 #include "base/rand.h"
 #include "base/utf8.h"
 #include "text/base64.h"
+#include "text/hex.h"
 
 #define STATE "deployed/state.json"
 #define KEY "deployed/key"
@@ -665,6 +666,15 @@ char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script 
 
 /* --- secrets (D4) ------------------------------------------------------------------------------
  */
+
+void cn_depot_hash(const void *bytes, size_t size, char digits[33])
+{
+    uint8_t sum[EVP_MAX_MD_SIZE];
+    int good = EVP_Digest(bytes, size, sum, NULL, EVP_sha256(), NULL);
+    CN_ASSERT(good == 1);
+    cn_hex_encode(sum, 16, digits);
+    digits[32] = 0;
+}
 
 static void add_context(EVP_CIPHER_CTX *cipher, bool encrypts, const char *worker, const char *name)
 {

@@ -239,6 +239,21 @@ void cn_depot_seal(struct cn_depot *depot, const char *worker, const char *name,
 bool cn_depot_unseal(struct cn_depot *depot, const char *worker, const char *name,
                      const char *sealed, size_t size, struct cn_buf *text);
 
+#define CN_DEPOT_FIELD_MAX 6
+/* How a binding of this type is written in a configuration: the members of the upload, and what
+ * the configuration calls them. One table for both ways: an upload becomes a configuration here,
+ * and a configuration an upload in cli/upload.c. */
+struct cn_depot_kind {
+    const char *type, *key; /* key: "a.b" is the list b of the table a; "a!" is a table, no list */
+    struct {
+        const char *from, *to;
+    } fields[CN_DEPOT_FIELD_MAX];
+};
+/* NULL: there are no more. */
+const struct cn_depot_kind *cn_depot_kind_at(size_t index);
+/* The first 32 digits of the SHA-256 of bytes: a hash that a sender gives a file of assets. */
+void cn_depot_hash(const void *bytes, size_t size, char digits[33]);
+
 /* The configuration of the worker in this version, as the text of a wrangler.json with its secrets
  * in the clear: never on disk. (depot_config.c) */
 int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script,

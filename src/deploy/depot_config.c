@@ -9,18 +9,9 @@
 #include "base/mem.h"
 #include "deploy/depot.h"
 
-#define FIELD_MAX 6
+#define FIELD_MAX CN_DEPOT_FIELD_MAX
 
-/* How a binding of this type is written in a configuration: the members of the upload, and what
- * the configuration calls them. */
-struct kind {
-    const char *type, *key; /* key: "a.b" is the list b of the table a; "a!" is a table, no list */
-    struct {
-        const char *from, *to;
-    } fields[FIELD_MAX];
-};
-
-static const struct kind kinds[] = {
+static const struct cn_depot_kind kinds[] = {
     {"durable_object_namespace",
      "durable_objects.bindings",
      {{"name", "name"},
@@ -71,6 +62,11 @@ static const struct kind kinds[] = {
     {"images", "images!", {{"name", "binding"}}},
 };
 
+const struct cn_depot_kind *cn_depot_kind_at(size_t index)
+{
+    return index < CN_ARRAY_COUNT(kinds) ? &kinds[index] : NULL;
+}
+
 /* The value of each kind's key while it is gathered. */
 struct writer {
     struct cn_depot *depot;
@@ -93,7 +89,8 @@ static void put_text(struct cn_buf *json, const char *key, const char *text)
     cn_buf_append_json(json, text, strlen(text));
 }
 
-static void put_entry(struct cn_buf *list, const struct kind *kind, const struct cn_json *binding)
+static void put_entry(struct cn_buf *list, const struct cn_depot_kind *kind,
+                      const struct cn_json *binding)
 {
     cn_buf_append_str(list, list->size ? ",{" : "{");
     for (size_t i = 0; i < FIELD_MAX && kind->fields[i].from; i++) {

@@ -129,6 +129,8 @@ static int write_job(const struct cn_bundler *bundler, const struct cn_config *c
     put_bool(job, "nodejsCompat",
              has_flag(config, "nodejs_compat") || has_flag(config, "nodejs_compat_v2"));
     put_bool(job, "nodejsAls", has_flag(config, "nodejs_als"));
+    if (options->upload)
+        put_bool(job, "upload", true);
     put_bool(job, "objects",
              config->durable_objects.bindings.count || config->migrations.count ||
                  config->exports.count);

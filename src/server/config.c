@@ -312,6 +312,18 @@ static const struct cn_confnode *node_of(struct loader *loader, const char *key)
     return node ? node : loader->config->root;
 }
 
+const struct cn_confnode *cn_config_key(const struct cn_config *config, const char *key)
+{
+    const struct cn_confnode *envs = cn_confnode_find(config->root, "env");
+    const struct cn_confnode *env =
+        config->env && !config->generated && envs ? cn_confnode_find(envs, config->env) : NULL;
+    const struct cn_confnode *node = env ? cn_confnode_find(env, key) : NULL;
+    const struct cn_schema_field *field = find_key(key);
+    if (!node && (!env || !field || !(field->flags & CN_FIELD_OWN)))
+        node = cn_confnode_find(config->root, key);
+    return node && node->kind != CN_CONF_NULL ? node : NULL;
+}
+
 /* The same for the key of a service. */
 static const struct cn_confnode *service_node(struct loader *loader,
                                               const struct cn_service_config *service)

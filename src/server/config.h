@@ -292,6 +292,10 @@ int cn_config_load_text(const char *path, bool is_toml, const char *text, size_t
                         struct cn_err *err);
 void cn_config_free(struct cn_config *config);
 
+/* The value of a key of the file as it counts for the chosen environment (or NULL), hosted ones
+ * too; borrowed. */
+const struct cn_confnode *cn_config_key(const struct cn_config *config, const char *key);
+
 /* A worker's name made from its folder's: lower case letters, digits, '-' and '_'. Owned. */
 char *cn_config_name_from(const char *folder);
 

@@ -112,18 +112,13 @@ static void print_messages(const char *worker, struct cn_buf *said, bool failed)
     }
 }
 
-int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
-                      bool development, struct cn_buf *messages, struct cn_err *err)
+static int make_bundle(struct cn_project *project, struct cn_bundler *bundler,
+                       const struct cn_bundle_options *options, struct cn_buf *messages,
+                       struct cn_err *err)
 {
     struct cn_buf said = {0};
-    char *dir =
-        out ? cn_strdup(out) : cn_sprintf("%s/bundle/%s", project->data, project->config->name);
-    struct cn_bundle_options options = {
-        .dir = dir, .development = development, .rebuild = out != NULL};
     cn_bundle_fini(&project->bundle);
-    int rc = out ? 0 : cn_project_make_data(project, err);
-    if (rc == 0)
-        rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, &said, err);
+    int rc = cn_bundle_make(bundler, project->config, options, &project->bundle, &said, err);
     if (said.size) {
         print_messages(project->config->name, &said, rc < 0);
         if (messages && rc < 0)
@@ -132,6 +127,31 @@ int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, co
     if (rc < 0 && err->code)
         cn_err_context(err, "%s", project->config->name);
     cn_buf_fini(&said);
+    return rc;
+}
+
+int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
+                      bool development, struct cn_buf *messages, struct cn_err *err)
+{
+    char *dir =
+        out ? cn_strdup(out) : cn_sprintf("%s/bundle/%s", project->data, project->config->name);
+    struct cn_bundle_options options = {
+        .dir = dir, .development = development, .rebuild = out != NULL};
+    int rc = out ? 0 : cn_project_make_data(project, err);
+    if (rc == 0)
+        rc = make_bundle(project, bundler, &options, messages, err);
+    cn_free(dir);
+    return rc;
+}
+
+int cn_project_bundle_upload(struct cn_project *project, struct cn_bundler *bundler,
+                             struct cn_err *err)
+{
+    char *dir = cn_sprintf("%s/upload/%s", project->data, project->config->name);
+    struct cn_bundle_options options = {.dir = dir, .upload = true};
+    int rc = cn_project_make_data(project, err);
+    if (rc == 0)
+        rc = make_bundle(project, bundler, &options, NULL, err);
     cn_free(dir);
     return rc;
 }

@@ -52,6 +52,10 @@ void cn_project_log(const struct cn_buf *lines);
  * it words it; its errors go into `messages` too, unless that is NULL. */
 int cn_project_bundle(struct cn_project *project, struct cn_bundler *bundler, const char *out,
                       bool development, struct cn_buf *messages, struct cn_err *err);
+/* Bundles for another server: modules as they are uploaded, with a manifest that tells the types of
+ * those that are no code ("types") and whether the main one is a service worker. */
+int cn_project_bundle_upload(struct cn_project *project, struct cn_bundler *bundler,
+                             struct cn_err *err);
 /* Takes the bundle that another process has just made. */
 int cn_project_take_bundle(struct cn_project *project, struct cn_bundler *bundler,
                            struct cn_err *err);

@@ -27,6 +27,7 @@ import { shims } from "./shims.mjs";
 import { siteManifest } from "./site.mjs";
 import { serviceWorkerWrapper, usesServiceWorkerSyntax } from "./service-worker.mjs";
 import { DECLARED, declarations, followTurns, moveMap, namesFor } from "./turns.mjs";
+import { MAIN, provideExternally, requiredModule, uploadOptions, uploadedFile } from "./upload.mjs";
 
 /** `import.meta`, which a function cannot have: one object of the whole script, as of one module. */
 const META = "__cairn_meta";
@@ -50,6 +51,7 @@ const contexts = new Map();
 async function run(job) {
   const started = Date.now();
   try {
+    if (job.upload) return await runUpload(job, started);
     const { result, state, wrap } = await bundle(job);
     // The second bundle is esbuild's work, the rest is ours: both at once.
     const exports = job.objects ? exportedNames(job, result) : Promise.resolve(null);
@@ -60,6 +62,33 @@ async function run(job) {
     if (!error.errors) throw error;
     return { ok: false, text: await format(job, error.errors, "error") };
   }
+}
+
+/** The same for an upload (upload.mjs), which is built once. */
+async function runUpload(job, started) {
+  const state = { files: new Map(), types: new Map(), inputs: new Set() };
+  let result = await esbuild.build(options(job, state, false));
+  const entry = entryOf(job, result);
+  const serviceWorker = entry?.[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8"));
+  if (serviceWorker && !job.functions) result = await esbuild.build(options({ ...job, serviceWorker }, state, false));
+  await writeUpload(job, result, state, started, serviceWorker && !job.functions);
+  return { ok: true, text: await format(job, result.warnings, "warning") };
+}
+
+async function writeUpload(job, result, state, started, serviceWorker) {
+  const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
+  const map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
+  map.sources = map.sources.map((s) => path.relative(job.dir, path.resolve(job.out, s)));
+  await replaceOutputs(job, new Map([
+    [MAIN, `${text}//# sourceMappingURL=${MAIN}.map\n`], [`${MAIN}.map`, JSON.stringify(map)], ...state.files,
+  ]), {
+    script: MAIN,
+    map: `${MAIN}.map`,
+    files: [...state.files.keys()],
+    types: Object.fromEntries(state.types),
+    serviceWorker,
+    inputs: await inputs(job, result, state, started),
+  });
 }
 
 async function format(job, messages, kind) {
@@ -109,15 +138,19 @@ async function rebuild(job, { context, state, awaits }) {
 async function wrapper(job, result, awaits) {
   if (job.functions && !awaits) return [`(function(__cairn){"use strict";${DECLARED}\n`, "\nreturn __worker;\n})\n"];
   if (awaits) return [`(function(__cairn){"use strict";${DECLARED}return(async()=>{\n`, "\nreturn __cairn.exports;\n})()})\n"];
-  const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
+  const entry = entryOf(job, result);
   if (entry && entry[1].format !== "esm" && usesServiceWorkerSyntax(await readFile(job.entry, "utf8")))
     return serviceWorkerWrapper;
   return [`(function(__cairn){"use strict";${DECLARED}\n`, "\nreturn __worker;\n})\n"];
 }
 
+/** The entry module among esbuild's inputs: [name, what is known of it]. */
+const entryOf = (job, result) =>
+  Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
+
 /** What the entry module exports, or null if it is not an ES module: only a bundle in that form has the list. */
 async function exportedNames(job, result) {
-  const entry = Object.entries(result.metafile.inputs).find(([name]) => path.resolve(job.dir, name) === job.entry);
+  const entry = entryOf(job, result);
   if (entry?.[1].format !== "esm") return null;
   const state = { files: new Map(), inputs: new Set() };
   const { stdin, ...settings } = options(job, state, true);
@@ -158,6 +191,7 @@ function options(job, state, awaits) {
     plugins: [confined(job), site(job, state), functions(job, state), aliases(job), shims(job), provided(job, state), content(job, state)],
   };
   const entry = job.functions ? "cairn:functions" : job.entry;
+  if (job.upload) return uploadOptions(common, entry, job.serviceWorker);
   if (!awaits) return { ...common, format: "iife", globalName: "__worker", entryPoints: [entry] };
   // Only ES modules may await; this one exports nothing, so that its text fits into a function.
   return {
@@ -247,12 +281,13 @@ function provided(job) {
     kind === "dynamic-import" || kind === "require-call" || kind === "require-resolve"
       ? { path: name, namespace: "cairn-missing" }
       : { errors: [{ text: `Could not resolve "${name}"`, notes: [{ text: note }] }] };
+  const provide = (args, name) => (job.upload ? provideExternally(args, name) : { path: name, namespace: "cairn-provided" });
   return {
     name: "cairn-provided",
     setup(build) {
       build.onResolve({ filter: /^(cloudflare|workerd):/ }, (args) =>
         available.has(args.path)
-          ? { path: args.path, namespace: "cairn-provided" }
+          ? provide(args, args.path)
           : refuse(args, elsewhere[args.path] ?? "cairn does not have this module."),
       );
       build.onResolve({ filter: new RegExp(`^(node:.*|${builtins.join("|")})$`) }, async (args) => {
@@ -261,7 +296,7 @@ function provided(job) {
         if (args.pluginData?.cairnTried) return undefined;
         const name = "node:" + bare;
         const enabled = job.nodejsCompat || (job.nodejsAls && bare === "async_hooks");
-        if (enabled && available.has(name)) return { path: name, namespace: "cairn-provided" };
+        if (enabled && available.has(name)) return provide(args, name);
         if (!prefixed) {
           // A package of that name may be installed (buffer, events, util...).
           const found = await build.resolve(args.path, {
@@ -283,6 +318,7 @@ function provided(job) {
         // CommonJS on purpose: esbuild then reads each imported name from the object when it is
         // used, so that the bundle needs no list of names. A node: module's default export is what
         // require() of it gives; the others have none.
+        if (job.upload) return { contents: requiredModule(name), loader: "js" };
         const module = `__cairn.modules[${JSON.stringify(name)}]`;
         const value = name.startsWith("node:") ? `${module}.default ?? ${module}` : module;
         return { contents: `module.exports = ${value};`, loader: "js" };
@@ -312,6 +348,8 @@ function content(job, state) {
           pluginData: { cairnContent: true },
         });
         if (found.errors.length) return { errors: found.errors };
+        if (job.upload && (rule.type === "Data" || rule.type === "CompiledWasm"))
+          return uploadedFile(found.path, rule.type, state);
         return { path: found.path, namespace: "cairn-" + rule.type };
       });
       for (const type of ["Text", "JSON", "ESModule", "CommonJS", "Data", "CompiledWasm"])
@@ -353,31 +391,31 @@ async function write(job, result, state, [before, after], started, exports) {
   // Names as the user knows them: relative to the project.
   map.sources = map.sources.map((s) => path.relative(job.dir, path.resolve(job.out, s)));
   const hash = createHash("sha256").update(script).digest("hex").slice(0, 16);
-  await mkdir(job.out, { recursive: true });
+  const outputs = new Map([[`${hash}.js`, script], [`${hash}.js.map`, JSON.stringify(map)], ...state.files]);
+  await replaceOutputs(job, outputs, {
+    script: `${hash}.js`,
+    map: `${hash}.js.map`,
+    files: [...state.files.keys()],
+    exports: (await exports) ?? undefined,
+    inputs: await inputs(job, result, state, started),
+  });
+}
+
+/** Writes the files, then the manifest that names them; what the last build left goes, other files in the folder are not ours. */
+async function replaceOutputs(job, files, made) {
+  const manifest = { key: job.key, ...made };
   const put = async (name, bytes) => {
     const file = path.join(job.out, name);
     const temporary = `${file}.${process.pid}.tmp`; // two servers may share a folder
     await writeFile(temporary, bytes);
     await rename(temporary, file);
   };
-  await put(`${hash}.js`, script);
-  await put(`${hash}.js.map`, JSON.stringify(map));
-  for (const [name, bytes] of state.files) await put(name, bytes);
-  const manifest = {
-    key: job.key,
-    script: `${hash}.js`,
-    map: `${hash}.js.map`,
-    files: [...state.files.keys()],
-    exports: (await exports) ?? undefined,
-    inputs: await inputs(job, result, state, started),
-  };
+  await mkdir(job.out, { recursive: true });
+  for (const [name, bytes] of files) await put(name, bytes);
   const last = await readFile(path.join(job.out, "manifest.json"), "utf8").then(JSON.parse, () => null);
   await put("manifest.json", JSON.stringify(manifest));
-  // What the last build left goes; other files in the folder are not ours.
-  const outputs = (m) => [m.script, m.map, ...m.files];
-  const keep = new Set(outputs(manifest));
-  for (const name of last?.files ? outputs(last) : [])
-    if (!keep.has(name)) await rm(path.join(job.out, path.basename(name)), { force: true });
+  for (const name of last?.files ? [last.script, last.map, ...last.files] : [])
+    if (!files.has(name)) await rm(path.join(job.out, path.basename(name)), { force: true });
 }
 
 /** Everything the bundle was made of, and what decides how names resolve, with size and time. */

@@ -16,6 +16,8 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/print.h"
+#include "cli/remote.h"
+#include "cli/resource.h"
 #include "server/config.h"
 #include "server/data.h"
 #include "server/files.h"
@@ -27,6 +29,7 @@
 struct options {
     struct cn_project_options project;
     const char *config, *command, *file, *output, *table, *bookmark, *timestamp;
+    const char *server;
     bool no_schema, no_data, json;
     bool ignored; /* wrangler's, without meaning here */
 };
@@ -354,12 +357,62 @@ static const struct verb *find_verb(const struct cn_args *args)
     return NULL;
 }
 
+/* Those of the data directory, whatever project has them. */
+static int list_here(const struct options *options)
+{
+    struct cn_err err = {0};
+    struct cn_api api;
+    struct cn_json *answer = NULL;
+    struct cn_project project = {0};
+    const char *data = options->project.data;
+    int rc = data ? 0
+                  : cn_project_open(&project, options->config ? options->config : ".",
+                                    &options->project, &err);
+    if (rc == 0)
+        rc = cn_api_open(&api, data ? data : project.data, true, &err);
+    if (rc == 0) {
+        rc = cn_api_call(&api, "GET", "/api/d1", NULL, &answer, &err);
+        cn_api_close(&api);
+    }
+    const struct cn_json *list = cn_json_find(answer, "databases");
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        const char *name = cn_json_text(item, "name"), *id = cn_json_text(item, "id");
+        if (options->json)
+            cn_print_line(item);
+        else
+            printf("%s%s%s\n", name ? name : id, name ? "  " : "", name ? id : "");
+    }
+    cn_json_free(answer);
+    if (project.config)
+        cn_project_close(&project);
+    return cn_print_outcome(rc, &err);
+}
+
+/* list and create, which name no database of a project; -1: another verb. */
+static int run_resource(const struct cn_args *args)
+{
+    const struct options *options = args->options;
+    struct cn_remote_options remote = {.server = options->server,
+                                       .data =
+                                           options->project.data ? options->project.data : ".cairn",
+                                       .json = options->json};
+    if (args->rest_count == 1 && strcmp(args->rest[0], "list") == 0)
+        return options->server ? cn_resource_main(&remote, "d1", "list", NULL) : list_here(options);
+    if (args->rest_count == 2 && strcmp(args->rest[0], "create") == 0)
+        return cn_resource_main(&remote, "d1", "create", args->rest[1]);
+    return -1;
+}
+
 static int run(const struct cn_args *args)
 {
+    int status = run_resource(args);
+    if (status >= 0)
+        return status;
     const struct verb *verb = find_verb(args);
     if (!verb) {
         fprintf(stderr,
-                "cairn: d1 needs one of: execute NAME | import NAME FILE | export NAME | info NAME "
+                "cairn: d1 needs one of: list | create NAME | execute NAME | import NAME FILE | "
+                "export NAME | info NAME "
                 "| migrations list|apply NAME | migrations create NAME MESSAGE | time-travel "
                 "info|restore NAME; `cairn help d1` explains them\n");
         return 2;
@@ -382,6 +435,7 @@ static const struct cn_option flags[] = {
     CN_OPTION_ENV(AT(project.env)),
     CN_OPTION_ALLOW_MISSING(AT(project.allow_missing)),
     {"bookmark", 0, "B", NULL, "the moment: a bookmark of the object", AT(bookmark), 0},
+    CN_OPTION_SERVER(AT(server)),
     CN_OPTION_JSON(AT(json)),
     CN_OPTION_CONFIG(AT(config)),
     {"command", 0, "SQL", NULL, "execute: these statements", AT(command), 0},
@@ -399,13 +453,15 @@ static const struct cn_option flags[] = {
 
 const struct cn_command cn_d1_command = {
     .name = "d1",
-    .usage = "execute|import|export|info|migrations|time-travel ... [OPTIONS]",
+    .usage = "list|create|execute|import|export|info|migrations|time-travel ... [OPTIONS]",
     .summary = "query D1 databases, apply migrations, export, go back in time",
     .text =
         "Works on the D1 databases of a project (the current folder, or --config), also while a "
         "server\n"
         "serves it. NAME is a database_name, a binding or a database_id. Verbs and options are\n"
         "wrangler's.\n\n"
+        "  cairn d1 list                              those of the data directory, or of --server\n"
+        "  cairn d1 create NAME                       for workers that are deployed to a server\n"
         "  cairn d1 execute NAME --command SQL        runs statements, prints their rows\n"
         "  cairn d1 execute NAME --file FILE          runs a file as one transaction\n"
         "  cairn d1 import NAME FILE                  the same\n"

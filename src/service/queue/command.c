@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/progress.h"
+#include "cli/remote.h"
+#include "cli/resource.h"
 #include "cli/verb.h"
 #include "server/config.h"
 #include "service/queue/config.h"
@@ -17,7 +19,7 @@
 
 struct options {
     struct cn_verb_options common; /* first: verb.c reads it */
-    const char *limit, *to, *content_type, *delay;
+    const char *limit, *to, *content_type, *delay, *server;
     bool ignored; /* wrangler's, without meaning here */
 };
 
@@ -285,8 +287,27 @@ static int run_redrive(struct cn_verb_run *cli, struct cn_err *err)
 
 /* --- the command ----------------------------------------------------------------------------- */
 
+/* create and delete, and list of a server elsewhere; -1: another verb. */
+static int run_resource(const struct cn_args *args)
+{
+    const struct options *options = args->options;
+    const char *data = options->common.project.data, *verb = args->rest[0];
+    struct cn_remote_options remote = {.server = options->server,
+                                       .data = data ? data : ".cairn",
+                                       .json = options->common.json,
+                                       .yes = options->common.force};
+    if (args->rest_count == 2 && (strcmp(verb, "create") == 0 || strcmp(verb, "delete") == 0))
+        return cn_resource_main(&remote, "queue", verb, args->rest[1]);
+    if (args->rest_count == 1 && strcmp(verb, "list") == 0 && options->server)
+        return cn_resource_main(&remote, "queue", verb, NULL);
+    return -1;
+}
+
 static int run(const struct cn_args *args)
 {
+    int status = args->rest_count ? run_resource(args) : -1;
+    if (status >= 0)
+        return status;
     static const struct cn_verb verbs[] = {
         {NULL, "list", 0, 0, false, run_list},
         {NULL, "info", 1, 1, false, run_info},
@@ -298,7 +319,8 @@ static int run(const struct cn_args *args)
         {NULL, "redrive", 1, 1, true, run_redrive},
     };
     return cn_verb_main(args, verbs, CN_ARRAY_COUNT(verbs),
-                        "queues needs one of: list | info QUEUE | peek QUEUE | send QUEUE BODY | "
+                        "queues needs one of: list | create QUEUE | delete QUEUE | info QUEUE | "
+                        "peek QUEUE | send QUEUE BODY | "
                         "pause-delivery QUEUE | resume-delivery QUEUE | purge QUEUE | redrive "
                         "QUEUE; `cairn help queues` explains them");
 }
@@ -313,6 +335,7 @@ static const struct cn_option flags[] = {
     {"to", 0, "QUEUE", NULL, "redrive: where to, if not where they came from", AT(to), 0},
     {"content-type", 0, "json|text", NULL, "send: what the body is", AT(content_type), 0},
     {"delay", 0, "S", NULL, "send: seconds before it is delivered", AT(delay), 0},
+    CN_OPTION_SERVER(AT(server)),
     CN_OPTION_FORCE(AT(common.force)),
     CN_OPTION_JSON(AT(common.json)),
     CN_OPTION_CONFIG(AT(common.config)),
@@ -322,10 +345,12 @@ static const struct cn_option flags[] = {
 
 const struct cn_command cn_queue_command = {
     .name = "queues",
-    .usage = "list|info|peek|send|purge|redrive|... [OPTIONS]",
+    .usage = "list|create|delete|info|peek|send|purge|redrive|... [OPTIONS]",
     .summary = "list queues, look at messages, pause, purge, send dead letters back",
     .text = "Works on a data directory, also while a server uses it.\n\n"
             "  cairn queues list                   backlog, oldest message, consumers\n"
+            "  cairn queues create QUEUE           for workers that are deployed to a server\n"
+            "  cairn queues delete QUEUE\n"
             "  cairn queues info QUEUE             one of them\n"
             "  cairn queues peek QUEUE             the next messages, without taking them\n"
             "  cairn queues send QUEUE BODY        sends JSON, or a text if it is none\n"

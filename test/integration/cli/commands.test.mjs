@@ -53,29 +53,6 @@ test("bad settings are refused with a sentence", (t) => {
   }
 });
 
-test("the starter runs as it is written", async (t) => {
-  const dir = path.join(folder(t), "My First Worker");
-  assert.equal(run(["new", dir]).status, 0);
-  const server = await serve(t, dir);
-  assert.equal(server.stdout, `cairn: ready on ${server.url}\n`);
-  assert.equal(await server.text("/?name=you"), "Hello, you!\n");
-  assert.ok(Date.parse((await (await server.fetch("/time")).json()).now) > 0);
-  assert.deepEqual(await server.stop(), { code: 0, signal: null });
-  assert.equal(run(["new", dir]).status, 1, "a folder with files in it is left alone");
-});
-
-test("the starter with an object in C compiles itself and runs as it is written", async (t) => {
-  const dir = path.join(folder(t), "in-c"), installed = folder(t);
-  writeFileSync(path.join(installed, "cairn.pc"), `Name: cairn\nDescription: as make install writes it\nVersion: 1\nCflags: -I${path.join(root, "include")}\n`);
-  assert.equal(run(["new", dir, "--template", "c-object"]).status, 0);
-  const server = await serve(t, dir, { env: { PKG_CONFIG_PATH: installed } });
-  for (const expected of ["1", "2"]) assert.equal(await server.text("/visits"), expected);
-  assert.equal(await server.text("/others"), "1");
-  assert.deepEqual(await server.stop(), { code: 0, signal: null });
-  const wrong = run(["new", path.join(dir, "x"), "--template", "cobol"]);
-  assert.deepEqual([wrong.status, wrong.stderr], [2, 'cairn: there is no template "cobol"; there are typescript and c-object\n']);
-});
-
 test("a flag wins over its variable, the variable over the configuration", async (t) => {
   const dir = project(t, {
     "wrangler.toml": `name = "w"\nmain = "index.js"\n[vars]\nA = "file"\n[cairn]\nlisten = "127.0.0.1:1"\n`,

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/cmd_delete.c - `cairn delete`: a worker goes from a server. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "cli/print.h"
+#include "cli/remote.h"
+
+static int delete_worker(struct cn_remote *remote, const char *worker,
+                         const struct cn_remote_options *options, struct cn_err *err)
+{
+    const struct cn_json *result = NULL;
+    char *question = cn_sprintf("Delete %s with its versions, secrets and Durable Objects from %s?",
+                                worker, remote->url);
+    char *target = cn_remote_script(worker, "?force=true");
+    int rc = cn_remote_confirm(options, question, err);
+    if (rc == 0)
+        rc = cn_remote_ask(remote, "DELETE", target, &result, err);
+    if (rc == 0)
+        printf("%s is deleted; its objects can be taken back for the retention time (--recover)\n",
+               worker);
+    cn_free(target);
+    cn_free(question);
+    return rc;
+}
+
+static int run(const struct cn_args *args)
+{
+    struct cn_remote_options options = *(const struct cn_remote_options *)args->options;
+    struct cn_err err = {0};
+    struct cn_remote remote = {.socket_dir = -1};
+    if (args->rest_count)
+        options.name = args->rest[0];
+    char *worker = cn_remote_worker(&options, &err);
+    int rc = worker ? cn_remote_open(&remote, &options, &err) : err.code;
+    if (rc == 0)
+        rc = delete_worker(&remote, worker, &options, &err);
+    cn_remote_close(&remote);
+    cn_free(worker);
+    return cn_print_outcome(rc, &err);
+}
+
+#define AT(member) offsetof(struct cn_remote_options, member)
+
+static const struct cn_option flags[] = {
+    CN_OPTION_SERVER(AT(server)),
+    CN_OPTION_SERVER_DATA(AT(data)),
+    CN_OPTION_WORKER(AT(name)),
+    CN_OPTION_CONFIG(AT(config)),
+    CN_OPTION_ENV(AT(env)),
+    {"yes", 'y', NULL, NULL, "without asking", AT(yes), 0},
+    {"force", 'f', NULL, NULL, "the same", AT(yes), 0},
+};
+
+const struct cn_command cn_cmd_delete = {
+    .name = "delete",
+    .usage = "[WORKER] [OPTIONS]",
+    .summary = "delete a worker from a server",
+    .text = "Deletes a worker that was deployed to a server (default: that of the project in this "
+            "folder), with\n"
+            "its versions, secrets, schedules, routes and Durable Objects. KV, D1, R2 and queues "
+            "stay.",
+    .rest_max = 1,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct cn_remote_options),
+    .run = run,
+};
