@@ -12,7 +12,7 @@ const hello = { "index.js": `export default { fetch: (r, env) => new Response("h
 
 test("version and help", () => {
   assert.match(run(["version"]).stdout, /^cairn \d+\.\d+\.\d+\n$/);
-  assert.match(run(["help"]).stdout, /serve[\s\S]*dev[\s\S]*build[\s\S]*new/);
+  assert.match(run(["help"]).stdout, /new[\s\S]*dev[\s\S]*serve[\s\S]*build/);
   for (const name of ["serve", "dev", "build", "new"]) {
     const help = run(["help", name]);
     assert.equal(help.status, 0);

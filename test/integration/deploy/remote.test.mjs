@@ -184,6 +184,8 @@ test("versions upload, list, view, deploy; rollback", async (t) => {
   // And without a token, on the machine of the server.
   good(run(["rollback", id, "--yes", "--name", "w", "--data", data]));
   assert.equal(await server.text("/"), "two y");
+  good(cli(["versions", "deploy", `${list[1].id}@30`, id, "--name", "w"]));
+  assert.match(good(cli(["deployments", "status", "w"])), new RegExp(`70%  ${id}[^]* 30%  ${list[1].id}`));
   for (const [args, pattern] of [
     [["versions", "view", "nothing", "--name", "w"], /no such version/],
     [["versions", "deploy", `${id}@50`, "--name", "w"], /100 % together/],
