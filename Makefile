@@ -13,7 +13,7 @@ PREFIX ?= /usr/local
 VERSION := 0.1.0
 
 # Debian packages: name by name, so that tools/setup can install what is missing.
-PKGS := javascriptcoregtk-4.1 libuv libcurl openssl zlib libbrotlienc libbrotlidec libzstd liblz4 icu-uc icu-i18n
+PKGS := javascriptcoregtk-4.1 libuv libcurl openssl zlib libbrotlienc libbrotlidec libzstd liblz4 icu-uc icu-i18n libpq
 LLHTTP  := /usr/share/llhttp
 SQLITE  := node_modules/better-sqlite3/deps/sqlite3
 
@@ -26,8 +26,8 @@ OPT      := $(if $(SAN),-O1,-O2) -g
 # Builds that look for mistakes compare counters with what they count: src/base/loop.h W3.
 CHECKS   := $(if $(SAN),-DCN_DEBUG)
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g')
-# libcurl is loaded with the first request that goes out: src/net/curl_lazy.c.
-PKG_LIBS   = $(shell pkg-config --libs $(filter-out libcurl,$(PKGS)))
+# libcurl is loaded with the first request that goes out: src/net/curl_lazy.c; libpq when a cluster is asked for: src/cluster/pq.c.
+PKG_LIBS   = $(shell pkg-config --libs $(filter-out libcurl libpq,$(PKGS)))
 CFLAGS_ALL = -std=gnu11 $(OPT) $(CHECKS) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
              -Isrc -Ibuild -I. -isystem /usr/share/include/llhttp -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
@@ -277,9 +277,9 @@ crash: $(CRASH_BINS) ## long fault-injection runs of the store
 # What is planted is compiled into objects of its own.
 SIM_SRCS := $(wildcard test/simulate/*.c)
 SIM_OBJS := $(SIM_SRCS:test/simulate/%.c=$(B)/simulate/%.o)
-SIM_MEMBER := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c))
+SIM_MEMBER := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/cluster/member*.c))
 SIM_BASE := $(B)/obj/base/mem.o $(B)/obj/base/assert.o $(B)/obj/base/err.o
-SIM_PLANTED := $(SIM_SRCS:test/%.c=$(B)/planted/%.o) $(patsubst src/%.c,$(B)/planted/%.o,$(wildcard src/cluster/*.c))
+SIM_PLANTED := $(SIM_SRCS:test/%.c=$(B)/planted/%.o) $(patsubst src/%.c,$(B)/planted/%.o,$(wildcard src/cluster/member*.c))
 SEEDS ?= 10000
 SEED ?=
 $(B)/simulate/%.o: test/simulate/%.c

@@ -85,8 +85,8 @@ enum cn_engine_kind {
     CN_ENGINE_DROP,
     /* live = false, by its own wish. */
     CN_ENGINE_LEAVE,
-    /* items[0] (session): live = false. Of no session: sent by the parent of a process that it has
-     * seen end, never by a member. */
+    /* (disk, life): live = false for the sessions of the disk up to that life. Of no session: sent
+     * by the parent of a process that it has seen end, never by a member. */
     CN_ENGINE_BURY,
     CN_ENGINE_KINDS
 };

@@ -318,6 +318,7 @@ static void execute(struct state *e, struct statement *x, struct answer *answer)
                 e->sessions[i].live) {
                 e->sessions[i].live = false;
                 e->version++;
+                answer->a.done = true;
             }
         return;
     }
