@@ -41,11 +41,20 @@
 void cn_object_lane_hold(struct cn_object_lane *lane, struct cn_output *output)
 {
     /* G2: nothing overtakes what is held already. */
-    if (cn_list_empty(&lane->held) && output->lsn <= cn_store_durable(cn_node_store(lane->node))) {
+    if (cn_list_empty(&lane->held) && cn_store_may_leave(cn_node_store(lane->node), output->lsn)) {
         output->send(output, NULL);
         return;
     }
     cn_list_push_back(&lane->held, &output->link);
+}
+
+/* Of an output that may not leave: will it ever? Durable or not, nothing leaves once the log has
+ * failed while a lease keeps it (store/sink.h). */
+static int held_failed(struct cn_store *store, const struct cn_output *output, struct cn_err *err)
+{
+    if (output->lsn > cn_store_durable(store))
+        return cn_store_status(store, err);
+    return cn_log_failed(cn_store_log(store), err) ? CN_EREADONLY : 0;
 }
 
 static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
@@ -53,14 +62,13 @@ static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
     if (cn_list_empty(&lane->held))
         return 0;
     struct cn_store *store = cn_node_store(lane->node);
-    uint64_t durable = cn_store_durable(store);
     unsigned count = 0;
     while (count < budget && !cn_list_empty(&lane->held)) {
         struct cn_output *output = CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
         struct cn_err err;
         int failed = 0;
-        if (output->lsn > durable) {
-            failed = cn_store_status(store, &err);
+        if (!cn_store_may_leave(store, output->lsn)) {
+            failed = held_failed(store, output, &err);
             if (!failed)
                 break;
         }
@@ -69,6 +77,17 @@ static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
         count++;
     }
     return count;
+}
+
+/* They are durable, and this node may not tell so any more. */
+static void refuse_held(struct cn_object_lane *lane)
+{
+    struct cn_err err;
+    (void)cn_err_set(&err, CN_EREADONLY, "the node may not answer any more");
+    for (struct cn_list *link; (link = cn_list_take_front(&lane->held));) {
+        struct cn_output *output = CN_CONTAINER_OF(link, struct cn_output, link);
+        output->send(output, &err);
+    }
 }
 
 /* L3. What is sent may bring more. */
@@ -83,7 +102,8 @@ static void release_all(struct cn_object_lane *lane)
         }
         struct cn_err err;
         (void)cn_store_wait(cn_node_store(lane->node), lsn, &err); /* the next sees the failure */
-        release_held(lane, UINT32_MAX);
+        if (!release_held(lane, UINT32_MAX))
+            refuse_held(lane);
     }
 }
 
@@ -210,16 +230,13 @@ void cn_object_lane_step(struct cn_object_lane *lane)
     bool more = !cn_list_empty(&desk->ready) || !cn_list_empty(&lane->woken);
     /* What the flusher should wake us for: the oldest output held. After the store, look again:
      * the flush may have ended in between. */
-    for (;;) {
-        uint64_t wanted = 0;
-        if (!cn_list_empty(&lane->held))
-            wanted = CN_CONTAINER_OF(lane->held.next, struct cn_output, link)->lsn;
-        atomic_store(&lane->wanted_lsn, wanted);
-        if (!wanted || wanted > cn_store_durable(cn_node_store(lane->node)))
-            break;
+    const struct cn_output *oldest = cn_list_empty(&lane->held)
+                                         ? NULL
+                                         : CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
+    /* One that waits for no commit (of an object that never wrote) waits for the sink alone. */
+    atomic_store(&lane->wanted_lsn, !oldest ? 0 : oldest->lsn ? oldest->lsn : 1);
+    if (oldest && cn_store_may_leave(cn_node_store(lane->node), oldest->lsn))
         more = true;
-        break;
-    }
     if (more)
         cn_object_lane_kick(lane);
 }
@@ -283,8 +300,8 @@ void cn_object_lane_check(const struct cn_object_lane *lane)
         CN_ASSERT(object->lane == lane); /* O1 */
         own += check_object(object);
     }
-    CN_ASSERT(lane->live_count == lane->objects.count + cn_list_length(&lane->broken) +
-                                     cn_list_length(&lane->gone));
+    CN_ASSERT(lane->live_count ==
+              lane->objects.count + cn_list_length(&lane->broken) + cn_list_length(&lane->gone));
     check_idle(lane);
     cn_desk_check(lane->desk, own);
     cn_object_socket_check(lane);

@@ -285,7 +285,7 @@ bool cn_object_output_open(const struct cn_object *object)
     if (object->db && cn_database_in_transaction(object->db) && !object->unconfirmed)
         return false;
     return cn_list_empty(&object->lane->held) &&
-           object->lsn <= cn_store_durable(cn_node_store(object->lane->node));
+           cn_store_may_leave(cn_node_store(object->lane->node), object->lsn);
 }
 
 /* --- delivery -------------------------------------------------------------------------------- */

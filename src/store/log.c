@@ -23,6 +23,8 @@
  * L5  A full disk is met while a spare is made, never while records are
  *     written: appends are refused until a spare can be made, and nothing breaks.
  * L6  At most pending_max bytes (and one record) wait in memory; appends wait beyond.
+ * L7  With a sink, a batch is written after the sink has settled it; one that it refuses is not
+ *     written, and the log has failed (L4): K1, K2 of store/sink.h.
  *
  * Spares are filled with zeros, not only allocated: the sync of a flush then
  * changes no metadata of the file system and does not wait for its journal. */
@@ -40,6 +42,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "store/sink.h"
 
 enum {
     SPARES_READY = 2,     /* kept ahead of need */
@@ -123,9 +126,8 @@ static void fail_locked(struct cn_log *log, const char *reason)
     pthread_cond_broadcast(&log->flush_wanted);
 }
 
-static void notify(struct cn_log *log, int status)
+static void notify(struct cn_log *log, uint64_t durable, int status)
 {
-    uint64_t durable = cn_log_durable(log);
     pthread_mutex_lock(&log->listener_lock);
     CN_LIST_FOREACH(&log->listeners, link)
     {
@@ -140,7 +142,7 @@ void cn_log_fail(struct cn_log *log, const char *reason)
     pthread_mutex_lock(&log->lock);
     fail_locked(log, reason);
     pthread_mutex_unlock(&log->lock);
-    notify(log, CN_EREADONLY);
+    notify(log, cn_log_durable(log), CN_EREADONLY);
 }
 
 static int refused(struct cn_log *log, struct cn_err *err)
@@ -501,6 +503,17 @@ static void batch_clear(struct batch *batch)
     cn_buf_clear(&batch->bytes);
 }
 
+/* L7. */
+static int batch_settle(struct cn_log *log, const struct batch *batch, struct cn_err *err)
+{
+    const struct cn_sink *sink = log->config.sink;
+    struct cn_sink_batch settled = {.first_lsn = cn_log_durable(log) + 1,
+                                    .last_lsn = batch->last_lsn,
+                                    .bytes = batch->bytes.data,
+                                    .size = batch->bytes.size};
+    return sink ? sink->settle(sink->data, &settled, err) : 0;
+}
+
 /* Flushes what has gathered. Called and returns with the lock held. */
 static void flush_locked(struct cn_log *log)
 {
@@ -517,7 +530,10 @@ static void flush_locked(struct cn_log *log)
         atomic_store_explicit(&log->durable, batch->last_lsn, memory_order_release);
     uint64_t batch_count = batch->last_lsn - cn_log_durable(log);
     uint64_t start_ns = cn_clock_mono_ns(cn_clock_system());
-    int rc = batch_write(log, batch);
+    struct cn_err err;
+    err.text[0] = 0;
+    bool settled = batch_settle(log, batch, &err) == 0;
+    int rc = settled ? batch_write(log, batch) : CN_EREADONLY;
     cn_histogram_note(&log->metrics.flush_us, cn_histogram_us,
                       (cn_clock_mono_ns(cn_clock_system()) - start_ns) / 1000);
     cn_histogram_note(&log->metrics.batch, cn_histogram_count, batch_count);
@@ -533,14 +549,15 @@ static void flush_locked(struct cn_log *log)
     log->pending -= batch->bytes.size;
     batch_clear(batch);
     if (rc < 0) {
-        char reason[128];
-        snprintf(reason, sizeof(reason), "writing the log failed: %s", strerror(-rc));
+        char reason[sizeof(log->reason)];
+        snprintf(reason, sizeof(reason), "writing the log failed: %.200s",
+                 settled ? strerror(-rc) : err.text);
         fail_locked(log, reason); /* L4 */
     }
     pthread_cond_broadcast(&log->room);
     pthread_cond_broadcast(&log->durable_moved);
     pthread_mutex_unlock(&log->lock);
-    notify(log, rc < 0 ? CN_EREADONLY : 0);
+    notify(log, cn_log_durable(log), rc < 0 ? CN_EREADONLY : 0);
     pthread_mutex_lock(&log->lock);
 }
 
@@ -635,6 +652,11 @@ void cn_log_unlisten(struct cn_log *log, struct cn_log_listener *listener)
     pthread_mutex_lock(&log->listener_lock);
     cn_list_remove(&listener->link);
     pthread_mutex_unlock(&log->listener_lock);
+}
+
+void cn_log_wake(struct cn_log *log)
+{
+    notify(log, UINT64_MAX, 0);
 }
 
 uint64_t cn_log_checkpoint_start(struct cn_log *log)

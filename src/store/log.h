@@ -22,6 +22,7 @@
 
 struct cn_clock;
 struct cn_log;
+struct cn_sink;
 
 enum cn_log_sync {
     CN_LOG_FSYNC, /* durable means on disk */
@@ -39,18 +40,20 @@ struct cn_log_config {
     struct cn_disk *disk;
     struct cn_clock *clock;
     enum cn_log_sync sync;
-    uint64_t segment_size; /* bytes of a segment file */
-    uint64_t pending_max;  /* bytes appended and not yet durable; an append beyond it waits */
-    uint64_t live_max;     /* bytes of live segments; an append beyond it is refused */
-    bool manual;           /* no threads: cn_log_flush() and waiting do the work; for tests */
-    unsigned planted;      /* enum cn_planted */
-    uint64_t next_lsn;     /* where to go on: the last LSN found by recovery, plus one */
-    uint64_t next_number;  /* number of the next segment file */
-    int64_t last_time_ms;  /* time of the last record found by recovery */
+    const struct cn_sink *sink; /* borrowed; what has to have a batch first, NULL: nothing */
+    uint64_t segment_size;      /* bytes of a segment file */
+    uint64_t pending_max;       /* bytes appended and not yet durable; an append beyond it waits */
+    uint64_t live_max;          /* bytes of live segments; an append beyond it is refused */
+    bool manual;                /* no threads: cn_log_flush() and waiting do the work; for tests */
+    unsigned planted;           /* enum cn_planted */
+    uint64_t next_lsn;          /* where to go on: the last LSN found by recovery, plus one */
+    uint64_t next_number;       /* number of the next segment file */
+    int64_t last_time_ms;       /* time of the last record found by recovery */
 };
 
 /* Called after each flush on the flusher's thread, and once with a negative
- * `status` when the log has failed. Must not block and must not call the log. */
+ * `status` when the log has failed; by cn_log_wake() with UINT64_MAX: look again.
+ * Must not block and must not call the log. */
 struct cn_log_listener {
     struct cn_list link; /* the log's */
     void (*on_durable)(struct cn_log_listener *listener, uint64_t durable_lsn, int status);
@@ -93,6 +96,8 @@ bool cn_log_failed(struct cn_log *log, struct cn_err *err);
 void cn_log_fail(struct cn_log *log, const char *reason);
 
 void cn_log_listen(struct cn_log *log, struct cn_log_listener *listener);
+/* Calls all listeners, as after a flush. */
+void cn_log_wake(struct cn_log *log);
 /* After this the listener is not called any more. */
 void cn_log_unlisten(struct cn_log *log, struct cn_log_listener *listener);
 

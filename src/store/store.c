@@ -13,6 +13,7 @@
 #include "store/checkpoint.h"
 #include "store/image.h"
 #include "store/recovery.h"
+#include "store/sink.h"
 #include "store/sqlite.h"
 #include "store/store_private.h"
 
@@ -93,6 +94,7 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
         .disk = store->disk,
         .clock = config->clock ? config->clock : cn_clock_system(),
         .sync = config->sync,
+        .sink = config->sink,
         .segment_size = or_default(config->segment_size, 16 << 20),
         .pending_max = 64 << 20,
         .live_max = 4 * live,
@@ -148,6 +150,7 @@ int cn_store_open(const struct cn_store_config *config, struct cn_store **result
         return rc;
     struct cn_store *store = CN_NEW(struct cn_store);
     store->disk = config->disk;
+    store->sink = config->sink;
     pthread_mutex_init(&store->namespace_lock, NULL);
     rc = lock_take(store, err);
     if (rc < 0)
@@ -297,6 +300,19 @@ int cn_store_namespace_name(struct cn_store *store, uint32_t namespace_id,
 uint64_t cn_store_durable(const struct cn_store *store)
 {
     return cn_log_durable(store->log);
+}
+
+bool cn_store_may_leave(const struct cn_store *store, uint64_t lsn)
+{
+    const struct cn_sink *sink = store->sink;
+    if (lsn > cn_log_durable(store->log))
+        return false;
+    return !sink || !sink->may_leave || sink->may_leave(sink->data); /* K4 */
+}
+
+void cn_store_wake(struct cn_store *store)
+{
+    cn_log_wake(store->log);
 }
 
 int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err)

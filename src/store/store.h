@@ -10,7 +10,7 @@
  *
  * A commit never waits for the disk. The lane registers a cn_store_listener,
  * whose callback (on the flusher's thread) wakes the lane's loop; the lane then
- * compares cn_store_durable() with the LSNs its outputs wait for.
+ * asks cn_store_may_leave() with the LSNs its outputs wait for.
  *
  * Opening runs recovery, in time proportional to the live log. When writes
  * fail (broken disk, full disk) commits return CN_EREADONLY and
@@ -33,6 +33,7 @@
 #include "store/record.h"
 
 struct cn_catalog;
+struct cn_sink;
 struct cn_store;
 
 /* What becomes of the past. All functions run on the store's keeper thread;
@@ -59,11 +60,12 @@ struct cn_store_config {
     struct cn_disk *disk;   /* borrowed; the data directory is its root */
     struct cn_clock *clock; /* borrowed; NULL: the machine's */
     enum cn_log_sync sync;
-    uint64_t log_live_size;   /* 256 MB: a checkpoint starts at half of it */
-    uint64_t segment_size;    /* 16 MB */
-    uint64_t dirty_size_max;  /* 64 MB: committed pages kept in memory before write-back */
-    uint32_t open_files_max;  /* 512 database files held open, whatever the number of databases */
-    uint32_t commit_size_max; /* 128 MB: changed pages of one transaction */
+    const struct cn_sink *sink; /* borrowed; what "durable" means, NULL: on this disk */
+    uint64_t log_live_size;     /* 256 MB: a checkpoint starts at half of it */
+    uint64_t segment_size;      /* 16 MB */
+    uint64_t dirty_size_max;    /* 64 MB: committed pages kept in memory before write-back */
+    uint32_t open_files_max;    /* 512 database files held open, whatever the number of databases */
+    uint32_t commit_size_max;   /* 128 MB: changed pages of one transaction */
     bool manual;      /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
                          tests that must repeat exactly */
     unsigned planted; /* enum cn_planted; for tests */
@@ -88,6 +90,11 @@ int cn_store_namespace_name(struct cn_store *store, uint32_t namespace_id,
 
 /* Durability. */
 uint64_t cn_store_durable(const struct cn_store *store);
+/* May what depends on commits up to `lsn` be told to the outside? They are durable, and the sink,
+ * if there is one, says so (store/sink.h). False may become true: listeners are called. */
+bool cn_store_may_leave(const struct cn_store *store, uint64_t lsn);
+/* By whoever has the sink: may_leave() has changed. */
+void cn_store_wake(struct cn_store *store);
 int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err); /* blocks */
 int cn_store_status(struct cn_store *store, struct cn_err *err); /* 0, or CN_EREADONLY */
 void cn_store_listen(struct cn_store *store, struct cn_log_listener *listener);

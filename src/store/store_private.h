@@ -12,6 +12,7 @@ struct cn_keeper;
 
 struct cn_store {
     struct cn_disk *disk;           /* borrowed */
+    const struct cn_sink *sink;     /* borrowed; NULL: none */
     struct cn_disk_file *lock_file; /* owned, as are all below */
     struct cn_catalog *catalog;
     struct cn_log *log;

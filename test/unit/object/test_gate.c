@@ -4,6 +4,7 @@
 
 #include "object/object.h"
 #include "store/database.h"
+#include "store/sink.h"
 #include "test/lib/simdisk.h"
 #include "test/unit/object/world.h"
 
@@ -212,5 +213,112 @@ TEST(gate, L3_a_lane_that_stops_sends_what_it_holds)
     cn_free(second);
     cn_free(write);
     cn_free(read);
+    simdisk_free(sim);
+}
+
+/* --- a sink: store/sink.h -------------------------------------------------------------------- */
+
+static atomic_bool lease, refuses;
+
+static int sink_settle(void *data, const struct cn_sink_batch *batch, struct cn_err *err)
+{
+    (void)data, (void)batch;
+    if (atomic_load(&closed)) {
+        atomic_fetch_add(&waiting, 1);
+        uv_sem_wait(&gate);
+    }
+    return atomic_load(&refuses) ? cn_err_set(err, CN_EREADONLY, "the session is over") : 0;
+}
+
+static bool sink_may_leave(void *data)
+{
+    (void)data;
+    return atomic_load(&lease);
+}
+
+static const struct cn_sink sink = {.settle = sink_settle, .may_leave = sink_may_leave};
+
+static struct simdisk *open_world_with_sink(struct world *world)
+{
+    atomic_store(&lease, true);
+    atomic_store(&refuses, false);
+    world_sink = &sink;
+    struct simdisk *sim = open_world(world);
+    world_sink = NULL;
+    return sim;
+}
+
+TEST(gate, K4_nothing_leaves_without_the_lease_though_it_is_durable_or_wrote_nothing)
+{
+    struct world world;
+    struct simdisk *sim = open_world_with_sink(&world);
+    struct answer *first = post(&world, "a", READ);
+    run_until(&world, first);
+    atomic_store(&lease, false);
+    struct answer *held[3] = {post(&world, "a", READ), post(&world, "a", WRITE),
+                              post(&world, "a", READ)};
+    run_once(&world);
+    CHECK_INT(0, cn_store_wait(world.store, cn_log_appended(cn_store_log(world.store)), NULL));
+    run_once(&world);
+    for (int i = 0; i < 3; i++)
+        CHECK(!held[i]->done);
+    atomic_store(&lease, true);
+    cn_store_wake(world.store);
+    for (int i = 0; i < 3; i++) {
+        run_until(&world, held[i]);
+        CHECK_INT(0, held[i]->call.envelope.err.code);
+        cn_free(held[i]);
+    }
+    cn_free(first);
+    world_close(&world);
+    simdisk_free(sim);
+}
+
+TEST(gate, K2_what_the_sink_refuses_is_told_to_nobody_and_the_object_is_reset)
+{
+    struct world world;
+    struct simdisk *sim = open_world_with_sink(&world);
+    struct answer *first = post(&world, "a", READ), *other = post(&world, "b", READ);
+    run_until(&world, first);
+    run_until(&world, other);
+    atomic_store(&closed, true);
+    struct answer *held[2] = {post(&world, "a", WRITE), post(&world, "a", READ)};
+    run_once(&world);
+    CHECK(!held[0]->done && !held[1]->done);
+    atomic_store(&refuses, true);
+    atomic_store(&lease, false); /* and what is durable is kept by the lease */
+    struct answer *kept = post(&world, "b", READ);
+    run_once(&world);
+    CHECK(!kept->done);
+    open_gate();
+    for (int i = 0; i < 2; i++) {
+        run_until(&world, held[i]);
+        CHECK(held[i]->call.envelope.faults & CN_FAULT_RESET);
+        cn_free(held[i]);
+    }
+    run_until(&world, kept);
+    CHECK(kept->call.envelope.err.code != 0);
+    cn_free(kept);
+    cn_free(first);
+    cn_free(other);
+    world_close(&world);
+    simdisk_free(sim);
+}
+
+TEST(gate, L3_a_lane_that_stops_without_a_lease_fails_what_it_holds)
+{
+    struct world world;
+    struct simdisk *sim = open_world_with_sink(&world);
+    struct answer *first = post(&world, "a", READ);
+    run_until(&world, first);
+    atomic_store(&lease, false);
+    struct answer *write = post(&world, "a", WRITE);
+    run_once(&world);
+    CHECK(!write->done);
+    world_close(&world);
+    CHECK(write->done);
+    CHECK(write->call.envelope.err.code != 0);
+    cn_free(first);
+    cn_free(write);
     simdisk_free(sim);
 }

@@ -73,6 +73,9 @@ static unsigned world_lane_count;
 /* The namespace of worlds opened from now on; NULL: the usual one. */
 static const char *world_namespace;
 
+/* What "durable" means for worlds opened from now on; NULL: on their disk. */
+static const struct cn_sink *world_sink;
+
 /* `disk` is borrowed; with CN_LOG_FSYNC an answer waits for its syncs. */
 static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log_sync sync,
                           const struct cn_class *class_)
@@ -86,6 +89,7 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
     struct cn_store_config config = {.disk = world->disk,
                                      .clock = &world->clock.clock,
                                      .sync = sync,
+                                     .sink = world_sink,
                                      .segment_size = 1 << 20,
                                      .history = cn_history_callbacks(world->history)};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));

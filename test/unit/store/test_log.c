@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/sink.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -312,5 +313,75 @@ TEST(log, tells_a_torn_tail_from_damage)
         cn_segment_reader_close(&reader);
         simdisk_free(copy);
     }
+    simdisk_free(sim);
+}
+
+/* --- a sink: store/sink.h -------------------------------------------------------------------- */
+
+struct sink_seen {
+    struct cn_disk *disk;
+    uint64_t last, refuse_from; /* 0: nothing is refused */
+    unsigned batches;
+};
+
+/* K1: what is settled now is in no file yet. K3: it follows what was settled before. */
+static int sink_settle(void *data, const struct cn_sink_batch *batch, struct cn_err *err)
+{
+    struct sink_seen *seen = data;
+    uint64_t lsn = batch->first_lsn;
+    CHECK_INT((long long)seen->last + 1, (long long)lsn);
+    CHECK(read_all(seen->disk, NULL, NULL) < lsn);
+    size_t at = 0;
+    for (; at < batch->size; lsn++) {
+        struct cn_record_header header;
+        memcpy(&header, batch->bytes + at, sizeof(header));
+        CHECK_INT((long long)lsn, (long long)header.lsn);
+        at += cn_record_size(header.body_size);
+    }
+    CHECK_INT((long long)batch->last_lsn + 1, (long long)lsn);
+    seen->batches++;
+    if (seen->refuse_from && batch->last_lsn >= seen->refuse_from)
+        return cn_err_set(err, CN_EREADONLY, "the session is over");
+    seen->last = batch->last_lsn;
+    return 0;
+}
+
+TEST(log, L7_is_durable_when_its_sink_has_it_and_writes_nothing_before)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_disk *disk = simdisk_disk(sim);
+    struct sink_seen seen = {.disk = disk, .refuse_from = 40};
+    struct cn_sink sink = {.data = &seen, .settle = sink_settle};
+    struct cn_log_config config = {.disk = disk,
+                                   .clock = cn_clock_system(),
+                                   .sink = &sink,
+                                   .segment_size = 64 << 10,
+                                   .pending_max = 256 << 10,
+                                   .live_max = 64 << 20,
+                                   .manual = true,
+                                   .next_lsn = 1,
+                                   .next_number = 1};
+    struct cn_log *log;
+    struct cn_err err = {0};
+    CHECK_INT(0, cn_log_open(&config, &log, NULL));
+    uint8_t body[9000] = {1}; /* several segments */
+    uint64_t lsn = 0;
+    for (int i = 0; i < 13; i++) {
+        for (int k = 0; k < 3; k++)
+            CHECK_INT(0, append(log, body, sizeof(body), &lsn, NULL));
+        CHECK(cn_log_durable(log) < lsn);
+        cn_log_flush(log);
+        CHECK_INT((long long)lsn, (long long)cn_log_durable(log));
+        CHECK_INT((long long)lsn, (long long)read_all(disk, NULL, NULL));
+    }
+    CHECK_INT(13, seen.batches);
+    CHECK_INT(0, append(log, body, sizeof(body), &lsn, NULL)); /* 40: refused */
+    CHECK(cn_log_wait(log, lsn, &err) < 0);
+    CHECK(strstr(err.text, "the session is over") != NULL);
+    CHECK_INT(39, (long long)cn_log_durable(log));
+    CHECK_INT(CN_EREADONLY, append(log, body, sizeof(body), &lsn, &err)); /* K2: for good */
+    cn_log_close(log);
+    CHECK_INT(39, (long long)read_all(disk, NULL, NULL));
+    CHECK_INT(14, seen.batches);
     simdisk_free(sim);
 }

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "store/catalog.h"
+#include "store/sink.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -202,4 +203,56 @@ TEST(store, commits_fail_and_reads_go_on_after_the_disk_has_failed)
     cn_database_close(db);
     cn_store_close(store);
     simdisk_free(sim);
+}
+
+/* --- a sink: store/sink.h -------------------------------------------------------------------- */
+
+static int refuse_after(void *data, const struct cn_sink_batch *batch, struct cn_err *err)
+{
+    uint64_t *last = data;
+    return batch->last_lsn > *last ? cn_err_set(err, CN_EREADONLY, "the session is over") : 0;
+}
+
+/* Commits a table of this name; its LSN. */
+static uint64_t commit_table(struct cn_database *db, const char *sql)
+{
+    uint64_t lsn;
+    CHECK_INT(0, cn_database_exec(db, sql, NULL));
+    CHECK_INT(0, cn_database_commit(db, &lsn, NULL));
+    return lsn;
+}
+
+/* K1, K2: with checkpoints that try to bring everything to its file, and a crash at the end. */
+TEST(store, has_on_disk_a_beginning_of_what_its_sink_has)
+{
+    struct simdisk *sim = simdisk_new();
+    uint64_t last = UINT64_MAX;
+    struct cn_sink sink = {.data = &last, .settle = refuse_after};
+    struct cn_store_config config = {.manual = true, .sink = &sink};
+    struct cn_store *store = storetest_open(simdisk_disk(sim), &config);
+    struct cn_database *db = storetest_database(store, 1);
+    uint64_t first = commit_table(db, "CREATE TABLE a(x)");
+    CHECK(!cn_store_may_leave(store, first));
+    CHECK_INT(0, cn_store_wait(store, first, NULL));
+    CHECK(cn_store_may_leave(store, first));
+    last = cn_store_durable(store);
+    uint64_t second = commit_table(db, "CREATE TABLE b(x)");
+    CHECK(cn_store_checkpoint(store, NULL) < 0);
+    CHECK(!cn_store_may_leave(store, second));
+    struct cn_err err = {0};
+    CHECK_INT(CN_EREADONLY, cn_store_status(store, &err));
+    CHECK(strstr(err.text, "the session is over") != NULL);
+    struct simdisk *killed = simdisk_copy(sim);
+    cn_database_close(db);
+    cn_store_close(store);
+    for (int i = 0; i < 2; i++) { /* after a kill, and after an end in order */
+        store = storetest_open(simdisk_disk(i ? sim : killed), &manual);
+        db = storetest_database(store, 1);
+        CHECK_INT(0, cn_database_exec(db, "INSERT INTO a VALUES (1)", NULL));
+        CHECK(cn_database_exec(db, "INSERT INTO b VALUES (1)", NULL) < 0);
+        cn_database_close(db);
+        cn_store_close(store);
+    }
+    simdisk_free(sim);
+    simdisk_free(killed);
 }

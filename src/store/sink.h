@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store/sink.h - what "durable" means for a store.
+ *
+ * Without a sink a commit is durable when its record is synced in the files of the store's own log:
+ * a single node. With one, when the sink has it: the log of a cluster's engine, say. Above store/
+ * nobody asks which: cn_store_durable() tells how far it is, and cn_store_may_leave() whether what
+ * depends on it may be told to the outside.
+ *
+ * K1  A batch is written to the log's files after the sink has settled it, and pages go to database
+ *     files after that, as ever: what is on this disk is a beginning of what the sink has, and
+ *     nothing else.
+ * K2  What the sink refuses never was. The log fails with the sink's sentence, nothing that waits
+ *     for it is told, and a later open finds the store without it.
+ * K3  Records are settled in the order of their LSNs, one batch at a time.
+ * K4  may_leave() is asked after durability was seen, not before: a lease that was valid earlier
+ *     says nothing about what was read since.
+ *
+ * Threads:   settle() on the flusher's, where it may block: what is appended meanwhile gathers for
+ *            the next batch. may_leave() on any, and must not block.
+ * Ownership: borrowed; outlives the store. */
+#ifndef CN_STORE_SINK_H
+#define CN_STORE_SINK_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cn_err;
+
+/* Whole records (store/record.h), one after the other. */
+struct cn_sink_batch {
+    uint64_t first_lsn, last_lsn;
+    const uint8_t *bytes;
+    size_t size;
+};
+
+struct cn_sink {
+    void *data;
+    /* Returns when the batch is safe there: 0; or when it never will be: negative. Whoever closes
+     * the store sees to it that a call that is under way returns. */
+    int (*settle)(void *data, const struct cn_sink_batch *batch, struct cn_err *err);
+    /* May what is durable be told now? NULL: always. When it becomes true again, cn_store_wake().
+     */
+    bool (*may_leave)(void *data);
+};
+
+#endif
