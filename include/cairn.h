@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cairn.h - Durable Objects written in C.
+/* cairn.h - Durable Objects and workers written in C.
  *
  * A module is a shared object that `cairn serve` loads. It has classes; an object of such a class
  * is an object like any other: it has an id, perhaps a name, and a database of its own, lives in
@@ -51,6 +51,20 @@
  * TURNS. What a function of a class writes to storage becomes one transaction when it returns:
  * all of it is kept, or, if the server ends before, nothing. An error does not undo it (as an
  * exception in JavaScript does not): transaction_begin() does that.
+ *
+ * WORKERS. A class can also be a worker: what answers requests from outside. The configuration says
+ * so, and then no JavaScript need be there:
+ *
+ *     [cairn]                                     [cairn.modules]
+ *     worker = "front:Front"                      front = "build/front.so"
+ *
+ * It gets the events of the worker that it has functions for: `fetch` for requests from outside and
+ * from service bindings, `call` for methods that other workers call by a service binding, and
+ * `scheduled` and `queue`; if the project has a `main` as well, the others go there. Its class has
+ * an instance on each lane, from create() to destroy(), and `object` stands for that: it has no id,
+ * no storage, no alarm and no WebSockets (CAIRN_EMISUSE), all else is the same. Events are not kept
+ * apart: while one waits (CAIRN_LATER) others come. A deployment makes new instances; the old one
+ * gets no new events, answers those it has, and goes with the last of them.
  *
  * OWNERSHIP. What a function returns by pointer belongs to the server. Values (cairn_value) and
  * texts that were read are good until the function of the class returns; those of an event that is
@@ -149,6 +163,18 @@ struct cairn_range {
     int64_t limit; /* 0: none */
 };
 
+/* A message of a queue. */
+struct cairn_message {
+    size_t size;             /* sizeof(struct cairn_message) */
+    const char *id;          /* the same each time it comes */
+    int64_t sent;            /* milliseconds since 1970 */
+    unsigned attempts;       /* how often it has come, with this time */
+    const cairn_value *body; /* NULL: it cannot be read, or is `undefined` */
+    const void *bytes;       /* the body as it was sent: JSON, a text, bytes */
+    size_t byte_count;
+};
+#define CAIRN_ALL ((size_t)-1)
+
 /* A class. Every function may be NULL. `instance` is what create() has made.
  *
  * The functions return CAIRN_OK: the event is over, and its answer is what was built; CAIRN_LATER:
@@ -181,6 +207,11 @@ struct cairn_class {
                         const char *reason, int is_clean);
     int (*socket_error)(cairn_object *object, void *instance, cairn_socket *socket,
                         const char *error);
+    /* Of a worker (WORKERS, above): a cron trigger is due: scheduled_...(). */
+    int (*scheduled)(cairn_object *object, void *instance, cairn_event *event);
+    /* Of a worker: a batch of messages of a queue: queue_...(). Those that it says nothing about
+     * are acknowledged when it ends well, and come again when it fails. */
+    int (*queue)(cairn_object *object, void *instance, cairn_event *event);
 };
 
 /* What the server gives a module. */
@@ -464,6 +495,24 @@ struct cairn_api {
      * numbers that JSON has not are null. NULL: a mistake, or a value that JSON has not (bytes,
      * dates, maps). `size` may be NULL. */
     const char *(*json_write)(cairn_object *object, cairn_builder *value, size_t *size);
+
+    /* ---- events of workers ---- */
+
+    /* Of scheduled(): when it was due (milliseconds since 1970), and the cron expression as it is
+     * configured; 0 and "" of other events. */
+    int64_t (*scheduled_time)(const cairn_event *event);
+    const char *(*scheduled_cron)(const cairn_event *event);
+    /* Of queue(): the queue's name ("" of other events), and how many messages the batch has. */
+    const char *(*queue_name)(const cairn_event *event);
+    size_t (*queue_count)(const cairn_event *event);
+    /* One of them; message->size is set by the caller. CAIRN_EMISMATCH: there is no such one. What
+     * it points to is good until the event is answered. */
+    int (*queue_message)(cairn_event *event, size_t index, struct cairn_message *message);
+    /* What becomes of a message, or of all that nothing was said about (CAIRN_ALL). Of what is said
+     * twice about one the first counts. `delay` is in seconds, up to 86,400; negative: the queue's
+     * own. */
+    int (*queue_ack)(cairn_event *event, size_t index);
+    int (*queue_retry)(cairn_event *event, size_t index, int64_t delay);
 };
 
 /* What a module gives the server. */

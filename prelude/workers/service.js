@@ -29,6 +29,7 @@ export function makeService(service, invoke = null) {
   const serviceCall = persistent === true ? guardedCall : native.serviceCall;
   const send = (path, bytes, callback) => serviceCall(worker, "rpc", entrypoint, path.join("."), propsBytes, bytes, callback);
   const sendFetch = (bytes, callback) => serviceCall(worker, "fetch", entrypoint, undefined, propsBytes, bytes, callback);
+  sendFetch.isCompiled = () => entrypoint === undefined && native.serviceIsCompiled(worker);
   const sendHandler = (method, bytes, callback) => serviceCall(worker, "handler", entrypoint, method, propsBytes, bytes, callback);
   const fetch = (input, init) => fetchBy(sendFetch, input, init);
   const fixed = { __proto__: null, fetch, connect: (address) => extra().connectTo(sendHandler, address) };

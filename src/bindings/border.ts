@@ -86,6 +86,7 @@ export interface Native {
 
   // dispatch.c: calls to workers; `h` is the handle of an event that did not come by HTTP
   stubTarget(target: string | number): number;
+  serviceIsCompiled(worker: string): boolean;
   serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined, props: Uint8Array | undefined, bytes: Uint8Array, callback: Answer): void;
   eventReply(h: number, bytes: Uint8Array, streams: boolean): void;
   eventEnd(h: number): void;

@@ -11,6 +11,7 @@
 #include "border/dispatch.h"
 #include "js/native.h"
 #include "object/object.h"
+#include "worker/compiled.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
 #include "worker/event_life.h"
@@ -126,6 +127,13 @@ static JSValueRef native_stub_target(CN_JS_NATIVE_ARGS)
     if (!script)
         return JSValueMakeNumber(ctx, 2);
     return JSValueMakeNumber(ctx, script->keeps_stubs ? 0 : 1);
+}
+
+/* serviceIsCompiled(worker) -> whether its fetch() is written in C, and reads no streams */
+static JSValueRef native_service_is_compiled(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_script *script = stub_script(ctx, cn_js_arg(0));
+    return JSValueMakeBoolean(ctx, script && cn_compiled_fetches(script));
 }
 
 static struct cn_event *event_arg(JSContextRef ctx, JSValueRef handle)

@@ -6,8 +6,6 @@
  * give false. */
 #include "bindings/http.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +15,8 @@
 #include "base/mem.h"
 #include "border/http.h"
 #include "js/native.h"
-#include "net/egress.h"
 #include "net/server.h"
+#include "worker/address.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
 #include "worker/event_life.h"
@@ -88,85 +86,12 @@ static JSValueRef native_request_url(CN_JS_NATIVE_ARGS)
     return value;
 }
 
-/* --- the client's address --------------------------------------------------------------------
- *
- * A1  CF-Connecting-IP is what the server itself knows: the address of the socket, or, if that is
- *     a proxy in [cairn] trusted_proxies, the last one in X-Forwarded-For that is none of them.
- *     What a client has sent under that name never reaches a script. */
-
-#define ADDRESS_HEADER "cf-connecting-ip"
-enum { ADDRESS_SIZE = INET6_ADDRSTRLEN };
+/* --- headers (A1 of worker/address.h) -------------------------------------------------------- */
 
 static bool is_address_header(const struct cn_http_header *header)
 {
-    return header->name_size == sizeof(ADDRESS_HEADER) - 1 &&
-           memcmp(header->name, ADDRESS_HEADER, header->name_size) == 0;
-}
-
-static bool parse_address(const char *text, struct sockaddr_storage *address)
-{
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    memset(address, 0, sizeof(*address));
-    address->ss_family = AF_INET;
-    if (uv_inet_pton(AF_INET, text, &v4->sin_addr) == 0)
-        return true;
-    address->ss_family = AF_INET6;
-    return uv_inet_pton(AF_INET6, text, &v6->sin6_addr) == 0;
-}
-
-static bool is_trusted(const struct cn_event *event, const char *text)
-{
-    struct cn_egress *proxies = event->instance->lane->options.proxies;
-    struct sockaddr_storage address;
-    return proxies && parse_address(text, &address) &&
-           !cn_egress_allowed((const struct sockaddr *)&address, proxies);
-}
-
-/* The next address from the right of a list that ends at *end; false: there is none, or what is
- * there is no address. */
-static bool take_last(const char *list, size_t *end, char text[ADDRESS_SIZE])
-{
-    while (*end > 0 && (list[*end - 1] == ' ' || list[*end - 1] == '\t' || list[*end - 1] == ','))
-        (*end)--;
-    size_t begin = *end;
-    while (begin > 0 && list[begin - 1] != ',' && list[begin - 1] != ' ' && list[begin - 1] != '\t')
-        begin--;
-    size_t size = *end - begin;
-    if (size == 0 || size >= ADDRESS_SIZE)
-        return false;
-    memcpy(text, list + begin, size);
-    text[size] = 0;
-    *end = begin;
-    struct sockaddr_storage address;
-    return parse_address(text, &address);
-}
-
-/* False: it is not known (a socket of the file system). */
-static bool client_address(const struct cn_event *event, char text[ADDRESS_SIZE])
-{
-    const char *remote = cn_http_request_remote(event->http, NULL);
-    if (!remote || !*remote)
-        return false;
-    size_t size = strnlen(remote, ADDRESS_SIZE - 1);
-    memcpy(text, remote, size);
-    text[size] = 0;
-    if (!is_trusted(event, text))
-        return true;
-    for (size_t i = event->http->header_count; i-- > 0;) {
-        const struct cn_http_header *header = &event->http->headers[i];
-        static const char name[] = "x-forwarded-for";
-        if (header->name_size != sizeof(name) - 1 || memcmp(header->name, name, sizeof(name) - 1))
-            continue;
-        size_t end = header->value_size;
-        char next[ADDRESS_SIZE];
-        while (take_last(header->value, &end, next)) {
-            memcpy(text, next, ADDRESS_SIZE);
-            if (!is_trusted(event, text))
-                return true;
-        }
-    }
-    return true;
+    return header->name_size == sizeof(CN_ADDRESS_HEADER) - 1 &&
+           memcmp(header->name, CN_ADDRESS_HEADER, header->name_size) == 0;
 }
 
 /* requestHeaders(h) -> "name\nvalue\nname\nvalue\n"; values as Latin-1, as Fetch has them */
@@ -185,9 +110,9 @@ static JSValueRef native_request_headers(CN_JS_NATIVE_ARGS)
         cn_buf_append(&out, header->value, header->value_size);
         cn_buf_append_byte(&out, '\n');
     }
-    char address[ADDRESS_SIZE];
-    if (client_address(event, address)) {
-        cn_buf_append_str(&out, ADDRESS_HEADER "\n");
+    char address[CN_ADDRESS_SIZE];
+    if (cn_event_address(event, address)) {
+        cn_buf_append_str(&out, CN_ADDRESS_HEADER "\n");
         cn_buf_append_str(&out, address);
         cn_buf_append_byte(&out, '\n');
     }
@@ -204,10 +129,10 @@ static JSValueRef native_request_header(CN_JS_NATIVE_ARGS)
         return JSValueMakeNull(ctx);
     struct cn_buf name = {0}, value = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &name);
-    if (strcmp(cn_buf_text(&name), ADDRESS_HEADER) == 0) {
-        char address[ADDRESS_SIZE];
+    if (strcmp(cn_buf_text(&name), CN_ADDRESS_HEADER) == 0) {
+        char address[CN_ADDRESS_SIZE];
         cn_buf_fini(&name);
-        return client_address(event, address) ? cn_js_text_z(ctx, address) : JSValueMakeNull(ctx);
+        return cn_event_address(event, address) ? cn_js_text_z(ctx, address) : JSValueMakeNull(ctx);
     }
     const struct cn_http_header *first = NULL;
     size_t found = 0;

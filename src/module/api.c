@@ -14,6 +14,7 @@
 #include "module/json.h"
 #include "module/sockets.h"
 #include "module/storage.h"
+#include "module/worker_api.h"
 #include "object/node.h"
 
 #define LINE_SIZE_MAX 8192
@@ -26,12 +27,15 @@ static const char *object_id(cairn_object *self)
 static const char *object_name(cairn_object *self)
 {
     const struct cn_object *object = self->object;
-    return object->name && object->name_size <= CN_OBJECT_NAME_MAX ? object->name : NULL;
+    return object && object->name && object->name_size <= CN_OBJECT_NAME_MAX ? object->name : NULL;
 }
 
 static int64_t now(cairn_object *self)
 {
-    return cn_clock_wall_ms(self ? cn_node_clock(self->object->lane->node) : cn_clock_system());
+    const struct cn_object_lane *lane = !self          ? NULL
+                                        : self->object ? self->object->lane
+                                                       : self->host->objects;
+    return cn_clock_wall_ms(lane ? cn_node_clock(lane->node) : cn_clock_system());
 }
 
 static enum cn_diag_level level_of(enum cairn_level level)
@@ -64,9 +68,9 @@ static void log_line(cairn_object *self, enum cairn_level level, const char *for
     if (self) {
         fields[0].text = cn_modules_worker(self->class_->modules);
         fields[1] = (struct cn_diag_field){"class", self->class_->name, 0, false};
-        fields[2] = (struct cn_diag_field){"object", self->id, 0, false};
-        fields[3] =
-            (struct cn_diag_field){"name", object_name(self), self->object->name_size, false};
+        fields[2] = (struct cn_diag_field){"object", self->object ? self->id : NULL, 0, false};
+        fields[3] = (struct cn_diag_field){"name", object_name(self),
+                                           self->object ? self->object->name_size : 0, false};
         if (self->origin.request) {
             snprintf(request, sizeof(request), "%016llx", (unsigned long long)self->origin.request);
             fields[4] = (struct cn_diag_field){"request", request, 0, false};
@@ -99,7 +103,10 @@ static const char *error_text(cairn_object *self)
 
 static void reset_object(cairn_object *self, const char *reason)
 {
-    cn_object_reset(self->object, CN_FAULT_RESET, CN_EABORTED, "%s", reason);
+    if (self->object)
+        cn_object_reset(self->object, CN_FAULT_RESET, CN_EABORTED, "%s", reason);
+    else
+        log_line(self, CAIRN_FAILURE, "a worker cannot be reset: %s", reason);
 }
 
 static const char *event_method(const cairn_event *event)
@@ -232,4 +239,11 @@ const struct cairn_api cn_compiled_api = {
     .socket_auto_response = cn_api_socket_auto_response,
     .json_read = cn_api_json_read,
     .json_write = cn_api_json_write,
+    .scheduled_time = cn_api_scheduled_time,
+    .scheduled_cron = cn_api_scheduled_cron,
+    .queue_name = cn_api_queue_name,
+    .queue_count = cn_api_queue_count,
+    .queue_message = cn_api_queue_message,
+    .queue_ack = cn_api_queue_ack,
+    .queue_retry = cn_api_queue_retry,
 };

@@ -53,7 +53,7 @@ struct cn_compiled_pending {
 
 static int admit(cairn_object *self)
 {
-    if (cn_object_is_broken(self->object))
+    if (cn_compiled_is_gone(self))
         return cn_compiled_refuse(self, CAIRN_ECLOSED, "the object was reset");
     if (!self->running)
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "nothing can be started from here");
@@ -61,6 +61,14 @@ static int admit(cairn_object *self)
         return cn_compiled_refuse(self, CAIRN_ELIMIT,
                                   "an object has 10000 calls and timers under way at most");
     return 0;
+}
+
+/* The same for what only objects have. */
+static int admit_object(cairn_object *self)
+{
+    if (!self->object)
+        return cn_compiled_refuse(self, CAIRN_EMISUSE, "a worker has no storage and no gates");
+    return admit(self);
 }
 
 static struct cn_compiled_pending *start(cairn_object *self, enum pending_kind kind, void *data)
@@ -72,8 +80,25 @@ static struct cn_compiled_pending *start(cairn_object *self, enum pending_kind k
     pending->origin = self->origin;
     cn_list_push_back(&self->pending, &pending->link);
     self->pending_count++;
-    cn_object_hold(self->object); /* N1 */
+    if (self->object)
+        cn_object_hold(self->object); /* N1 */
     return pending;
+}
+
+static void let_go(cairn_object *self)
+{
+    if (self->object)
+        cn_object_unhold(self->object);
+}
+
+static uv_loop_t *loop_of(const cairn_object *self)
+{
+    return self->object ? self->object->lane->loop : self->host->loop;
+}
+
+static struct cn_desk *desk_of(const cairn_object *self)
+{
+    return self->object ? self->object->lane->desk : self->host->desk;
 }
 
 /* It is the object's no more. Returns that, or NULL if it has gone. */
@@ -110,23 +135,34 @@ static void run_done(cairn_object *self, const struct cn_compiled_pending *pendi
     pending->done(self, self->instance, &reply, pending->data);
 }
 
+static void run_function(cairn_object *self, const struct cn_compiled_pending *pending,
+                         const struct ending *ending)
+{
+    self->origin = pending->origin;
+    cn_compiled_enter(self);
+    const struct cn_module_class *before = cn_module_crash_note(self->class_);
+    if (ending)
+        run_done(self, pending, ending);
+    else
+        pending->fired(self, self->instance, pending->data);
+    cn_module_crash_note(before);
+    if (cn_compiled_leave(self) < 0)
+        cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
+}
+
 /* Calls a function of the object in a turn of its own; `ending` NULL: a timer's. Lets go of N1. */
 static void tell(cairn_object *self, const struct cn_compiled_pending *pending,
                  const struct ending *ending)
 {
     struct cn_object *object = self->object;
+    if (!object) {
+        run_function(self, pending, ending);
+        self->host->turn_ended(self->host->data);
+        return;
+    }
     if (!cn_object_is_broken(object)) {
-        self->origin = pending->origin;
         cn_object_enter(object);
-        cn_compiled_enter(self);
-        const struct cn_module_class *before = cn_module_crash_note(self->class_);
-        if (ending)
-            run_done(self, pending, ending);
-        else
-            pending->fired(self, self->instance, pending->data);
-        cn_module_crash_note(before);
-        if (cn_compiled_leave(self) < 0)
-            cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
+        run_function(self, pending, ending);
         cn_object_leave(object);
     }
     cn_object_unhold(object);
@@ -171,7 +207,7 @@ static void on_drop(struct cn_envelope *envelope)
     struct cn_compiled_pending *pending = pending_of(envelope);
     cairn_object *self = leave(pending);
     if (self)
-        cn_object_unhold(self->object);
+        let_go(self);
     call_free(pending);
 }
 
@@ -237,7 +273,7 @@ static int send_call(cairn_object *self, const struct target *to, const char *me
     }
     call->envelope.origin = self->origin;
     call->envelope.origin.depth++;
-    call->envelope.from = cn_desk_place(self->object->lane->desk);
+    call->envelope.from = cn_desk_place(desk_of(self));
     call->envelope.on_done = on_done;
     call->envelope.drop = on_drop;
     cn_call_send(call, self->object);
@@ -302,7 +338,7 @@ int64_t cn_api_timer_start(cairn_object *self, int64_t delay, cairn_fired fired,
     struct cn_compiled_pending *pending = start(self, PENDING_TIMER, data);
     pending->fired = fired;
     pending->number = ++self->last_timer;
-    uv_timer_init(self->object->lane->loop, &pending->timer);
+    uv_timer_init(loop_of(self), &pending->timer);
     uv_timer_start(&pending->timer, on_timer, delay > 0 ? (uint64_t)delay : 0, 0);
     return pending->number;
 }
@@ -317,7 +353,7 @@ int cn_api_timer_stop(cairn_object *self, int64_t number)
             continue;
         leave(pending);
         uv_close((uv_handle_t *)&pending->timer, timer_closed);
-        cn_object_unhold(self->object);
+        let_go(self);
         return 1;
     }
     return 0;
@@ -355,7 +391,7 @@ static struct cn_restore_request *ask(cairn_object *self, cairn_done done, void 
 
 int cn_api_bookmark_now(cairn_object *self, cairn_done done, void *data)
 {
-    int rc = admit(self);
+    int rc = admit_object(self);
     if (rc == 0)
         cn_restore_bookmark_now(self->object, ask(self, done, data));
     return rc;
@@ -363,7 +399,7 @@ int cn_api_bookmark_now(cairn_object *self, cairn_done done, void *data)
 
 int cn_api_bookmark_at(cairn_object *self, int64_t time, cairn_done done, void *data)
 {
-    int rc = admit(self);
+    int rc = admit_object(self);
     if (rc == 0)
         cn_restore_bookmark_at(self->object, time, ask(self, done, data));
     return rc;
@@ -371,7 +407,7 @@ int cn_api_bookmark_at(cairn_object *self, int64_t time, cairn_done done, void *
 
 int cn_api_restore(cairn_object *self, const char *bookmark, cairn_done done, void *data)
 {
-    int rc = admit(self);
+    int rc = admit_object(self);
     if (rc == 0)
         cn_restore_next(self->object, &self->object->key, bookmark, strlen(bookmark),
                         ask(self, done, data));
@@ -399,7 +435,7 @@ static void stop_block_timer(cairn_object *self)
 
 int cn_api_block_concurrency(cairn_object *self)
 {
-    int rc = admit(self);
+    int rc = admit_object(self);
     if (rc < 0)
         return rc;
     cn_object_lock(self->object);
@@ -416,7 +452,7 @@ int cn_api_block_concurrency(cairn_object *self)
 
 int cn_api_unblock_concurrency(cairn_object *self)
 {
-    if (!self->blocks)
+    if (!self->blocks) /* nor has a worker any */
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "concurrency is not blocked");
     if (--self->blocks == 0)
         stop_block_timer(self);

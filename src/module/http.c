@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "module/internal.h"
+#include "module/request.h"
 
 static const cairn_value *part(const cairn_event *event, const char *name)
 {
@@ -35,21 +36,29 @@ int cn_compiled_check_request(cairn_event *event, struct cn_err *err)
 
 const char *cn_api_request_method(const cairn_event *event)
 {
+    if (event->asked && event->asked->texts)
+        return cn_outside_method(event->asked);
     return cn_value_text(part(event, "method"), NULL);
 }
 
 const char *cn_api_request_url(const cairn_event *event)
 {
+    if (event->asked && event->asked->texts)
+        return cn_outside_url(event->asked);
     return cn_value_text(part(event, "url"), NULL);
 }
 
 size_t cn_api_request_header_count(const cairn_event *event)
 {
+    if (event->asked && event->asked->texts)
+        return cn_outside_header_count(event->asked);
     return cn_value_count(part(event, "headers"));
 }
 
 const char *cn_api_request_header_at(const cairn_event *event, size_t index, const char **value)
 {
+    if (event->asked && event->asked->texts)
+        return cn_outside_header_at(event->asked, index, value);
     const cairn_value *pair = cn_value_at(part(event, "headers"), index);
     if (value)
         *value = cn_value_text(cn_value_at(pair, 1), NULL);
@@ -58,6 +67,8 @@ const char *cn_api_request_header_at(const cairn_event *event, size_t index, con
 
 const char *cn_api_request_header(const cairn_event *event, const char *name)
 {
+    if (event->asked && event->asked->texts)
+        return cn_outside_header(event->asked, name);
     const cairn_value *headers = part(event, "headers");
     for (size_t i = 0; i < cn_value_count(headers); i++) {
         const cairn_value *pair = cn_value_at(headers, i);
@@ -69,6 +80,11 @@ const char *cn_api_request_header(const cairn_event *event, const char *name)
 
 const void *cn_api_request_body(const cairn_event *event, size_t *size)
 {
+    if (event->asked && event->asked->texts) {
+        if (size)
+            *size = event->asked->body_size;
+        return event->bytes;
+    }
     return cn_value_bytes(part(event, "body"), size);
 }
 

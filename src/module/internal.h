@@ -21,11 +21,14 @@
 #include "include/cairn.h"
 #include "module/module.h"
 #include "module/value.h"
+#include "module/worker.h"
 #include "object/call.h"
 #include "object/id.h"
 
+struct cn_compiled_batch;
 struct cn_compiled_pending;
 struct cn_database;
+struct cn_http_request;
 struct cn_message;
 struct cn_object;
 struct cn_statement;
@@ -50,10 +53,12 @@ struct cn_compiled_error {
 };
 
 struct cairn_object {
-    struct cn_object *object;
+    struct cn_object *object;             /* NULL: it is a worker (worker.c) */
+    const struct cn_compiled_host *host;  /* of its lane; NULL: the lane has none */
     const struct cn_module_class *class_; /* of a set that it has a reference to */
     void *instance;
     struct cn_list events;           /* of struct cairn_event */
+    size_t event_count;              /* of a worker: W4 of worker.h */
     struct cn_list statements;       /* of struct cairn_statement */
     struct cn_list lent;             /* of struct lent (object.c) */
     struct cn_compiled_error *error; /* owned; NULL: there was none yet */
@@ -70,14 +75,26 @@ struct cairn_object {
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 
-enum cn_compiled_kind { CN_COMPILED_CALL, CN_COMPILED_FETCH, CN_COMPILED_ALARM };
+/* Of a worker's event: whom its end is told, and what it was asked with besides values. */
+struct cn_compiled_asked {
+    void (*ended)(void *data, struct cn_compiled_answer *answer);
+    void *data;                         /* NULL: nobody asks any more (W3) */
+    const struct cn_http_request *http; /* a request from outside; NULL once nobody asks */
+    char *address;                      /* owned: of the client, "" if it is not known */
+    size_t body_size;                   /* of a request from outside: event->bytes */
+    char **texts;                       /* owned: what was read of the request, for C: request.c */
+    size_t text_count;
+    struct cn_compiled_batch *batch; /* owned: of a queue */
+};
 
 struct cairn_event {
     struct cn_list link; /* in the object's */
     cairn_object *object;
-    struct cn_call *call; /* NULL: it has been answered, or the object was reset */
+    struct cn_call *call; /* NULL: it has been answered, or the object was reset; or a worker's */
+    struct cn_compiled_asked *asked; /* owned; of a worker's; NULL: an object's */
     enum cn_compiled_kind kind;
     bool running; /* its function is on the stack, which frees it */
+    bool done;    /* it has been answered */
     const char *method;
     uint8_t *bytes; /* owned: what the document is of */
     struct cn_document document;
@@ -103,6 +120,24 @@ cairn_builder *cn_compiled_lend_builder(cairn_object *self);
 /* Keeps the error; returns the CAIRN_E... for it. */
 int cn_compiled_fault(cairn_object *self, const struct cn_err *err);
 int cn_compiled_refuse(cairn_object *self, int code, const char *text);
+
+/* Whether the object has gone: a worker never has. */
+bool cn_compiled_is_gone(const cairn_object *self);
+/* Runs the event's function, and ends the event unless that wants to later. */
+void cn_compiled_handle(cairn_event *event,
+                        int (*function)(cairn_object *object, void *instance, cairn_event *event));
+/* Ends an event that its class does not get. */
+void cn_compiled_reject(cairn_event *event, const char *type, const char *text);
+cairn_event *cn_compiled_event_new(cairn_object *self, enum cn_compiled_kind kind);
+void cn_compiled_event_free(cairn_event *event);
+/* create() and destroy() of the class. */
+int cn_compiled_begin(cairn_object *self, struct cn_err *err);
+void cn_compiled_finish(cairn_object *self);
+uint8_t *cn_compiled_error_bytes(cairn_object *self, const struct cn_compiled_error *error,
+                                 size_t *size);
+/* Of a worker (worker.c): the event ends; NULL: well. */
+void cn_compiled_worker_end(cairn_event *event, const struct cn_compiled_error *error);
+void cn_compiled_asked_free(struct cn_compiled_asked *asked);
 
 /* The event ends, well or with the object's last error. */
 void cn_compiled_answer(cairn_event *event);

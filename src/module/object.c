@@ -65,15 +65,21 @@ static const struct cn_compiled_error *last_error(cairn_object *self, int rc)
     return error;
 }
 
-static uint8_t *error_bytes(cairn_object *self, const struct cn_compiled_error *error, size_t *size)
+uint8_t *cn_compiled_error_bytes(cairn_object *self, const struct cn_compiled_error *error,
+                                 size_t *size)
 {
     cairn_builder builder;
     struct cn_err err;
     cn_builder_init(&builder, 4096);
-    cn_build_error(&builder, error->type, error->text, self->id);
+    cn_build_error(&builder, error->type, error->text, self->object ? self->id : NULL);
     uint8_t *bytes = cn_builder_take(&builder, size, &err);
     cn_builder_fini(&builder);
     return bytes;
+}
+
+bool cn_compiled_is_gone(const cairn_object *self)
+{
+    return self->object && cn_object_is_broken(self->object);
 }
 
 /* --- functions of the class ------------------------------------------------------------------ */
@@ -154,10 +160,14 @@ static int run(cairn_object *self, cairn_event *event,
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static void event_free(cairn_event *event)
+void cn_compiled_event_free(cairn_event *event)
 {
     CN_ASSERT(!event->call);
     cn_list_remove(&event->link);
+    if (event->asked) {
+        cn_compiled_asked_free(event->asked);
+        event->object->event_count--;
+    }
     cn_document_fini(&event->document);
     cn_builder_fini(&event->result);
     cn_buf_fini(&event->headers);
@@ -173,16 +183,22 @@ static void on_taken_back(struct cn_call *call)
     event->call = NULL;
 }
 
-static cairn_event *event_new(cairn_object *self, struct cn_call *call, enum cn_compiled_kind kind)
+cairn_event *cn_compiled_event_new(cairn_object *self, enum cn_compiled_kind kind)
 {
     cairn_event *event = CN_NEW(cairn_event);
     event->object = self;
-    event->call = call;
     event->kind = kind;
     event->method = "";
     event->status = 200;
     cn_builder_init(&event->result, CN_MESSAGE_SIZE_MAX);
     cn_list_push_back(&self->events, &event->link);
+    return event;
+}
+
+static cairn_event *event_new(cairn_object *self, struct cn_call *call, enum cn_compiled_kind kind)
+{
+    cairn_event *event = cn_compiled_event_new(self, kind);
+    event->call = call;
     call->tag = (uint64_t)(uintptr_t)event;
     call->taken_back = on_taken_back;
     return event;
@@ -193,14 +209,19 @@ static struct cn_call *end(cairn_event *event)
 {
     struct cn_call *call = event->call;
     event->call = NULL;
+    event->done = true;
     if (!event->running)
-        event_free(event);
+        cn_compiled_event_free(event);
     return call;
 }
 
 static void fail(cairn_event *event, const struct cn_compiled_error *error)
 {
     cairn_object *self = event->object;
+    if (event->asked) {
+        cn_compiled_worker_end(event, error);
+        return;
+    }
     if (event->kind == CN_COMPILED_ALARM)
         cn_compiled_api.log(self, CAIRN_FAILURE, "alarm() failed: %s", error->text);
     struct cn_call *call = end(event);
@@ -208,7 +229,7 @@ static void fail(cairn_event *event, const struct cn_compiled_error *error)
         return;
     if (call->kind != CN_CALL_ALARM) {
         struct cn_message *message = call->payload;
-        message->result = error_bytes(self, error, &message->result_size);
+        message->result = cn_compiled_error_bytes(self, error, &message->result_size);
     }
     cn_call_fail(call, CN_FAULT_REMOTE, CN_EABORTED, "%s", error->text);
 }
@@ -217,6 +238,10 @@ static void answer(cairn_event *event)
 {
     struct cn_err err;
     struct cn_call *call = event->call;
+    if (event->asked) {
+        cn_compiled_worker_end(event, NULL);
+        return;
+    }
     if (!call) {
         end(event); /* the object was reset */
         return;
@@ -238,16 +263,15 @@ static void answer(cairn_event *event)
     cn_call_reply(end(event), call->payload);
 }
 
-/* Runs the event's function, and ends the event unless that wants to later. */
-static void handle(cairn_event *event,
-                   int (*function)(cairn_object *object, void *instance, cairn_event *event))
+void cn_compiled_handle(cairn_event *event,
+                        int (*function)(cairn_object *object, void *instance, cairn_event *event))
 {
     cairn_object *self = event->object;
     event->running = true;
     int rc = run(self, event, function);
     event->running = false;
-    if (!event->call)
-        event_free(event); /* answered in there, or reset */
+    if (event->done || (!event->call && !event->asked))
+        cn_compiled_event_free(event); /* answered in there, or reset */
     else if (rc == CAIRN_LATER)
         return;
     else if (rc < 0)
@@ -256,8 +280,7 @@ static void handle(cairn_event *event,
         answer(event);
 }
 
-/* An event that its class does not get. */
-static void refuse(cairn_event *event, const char *type, const char *text)
+void cn_compiled_reject(cairn_event *event, const char *type, const char *text)
 {
     struct cn_compiled_error error;
     snprintf(error.type, sizeof(error.type), "%s", type);
@@ -267,22 +290,9 @@ static void refuse(cairn_event *event, const char *type, const char *text)
 
 /* --- the class ------------------------------------------------------------------------------- */
 
-static int on_create(struct cn_object *object, void *class_data, void **out, struct cn_err *err)
+int cn_compiled_begin(cairn_object *self, struct cn_err *err)
 {
-    const struct cn_module_class *class_ = class_data;
-    cairn_object *self = CN_NEW(cairn_object);
-    self->object = object;
-    self->class_ = class_;
-    cn_modules_ref(class_->modules); /* M2 */
-    cn_list_init(&self->events);
-    cn_list_init(&self->statements);
-    cn_list_init(&self->lent);
-    cn_list_init(&self->pending);
-    cn_id_to_hex(object->key.id, self->id);
-    *out = self;
-    /* Its name may be known only to the database, from an earlier call. */
-    if (!object->name && !cn_object_database(object, err))
-        return err->code;
+    const struct cn_module_class *class_ = self->class_;
     if (!class_->table.create)
         return 0;
     cn_compiled_enter(self);
@@ -295,6 +305,26 @@ static int on_create(struct cn_object *object, void *class_data, void **out, str
     return 0;
 }
 
+static int on_create(struct cn_object *object, void *class_data, void **out, struct cn_err *err)
+{
+    const struct cn_module_class *class_ = class_data;
+    cairn_object *self = CN_NEW(cairn_object);
+    self->object = object;
+    self->host = object->lane->host;
+    self->class_ = class_;
+    cn_modules_ref(class_->modules); /* M2 */
+    cn_list_init(&self->events);
+    cn_list_init(&self->statements);
+    cn_list_init(&self->lent);
+    cn_list_init(&self->pending);
+    cn_id_to_hex(object->key.id, self->id);
+    *out = self;
+    /* Its name may be known only to the database, from an earlier call. */
+    if (!object->name && !cn_object_database(object, err))
+        return err->code;
+    return cn_compiled_begin(self, err);
+}
+
 static void deliver_call(cairn_object *self, struct cn_call *call)
 {
     struct cn_message *message = call->payload;
@@ -305,16 +335,16 @@ static void deliver_call(cairn_object *self, struct cn_call *call)
     message->bytes = NULL;
     event->method = message->method ? message->method : "";
     if (cn_document_read(&event->document, event->bytes, message->size, &err) < 0) {
-        refuse(event, "TypeError", err.text);
+        cn_compiled_reject(event, "TypeError", err.text);
         return;
     }
     if (!self->class_->table.call || cn_value_kind(event->document.root) != CAIRN_ARRAY) {
         snprintf(text, sizeof(text), "The RPC receiver does not implement the %s \"%.200s\".",
                  self->class_->table.call ? "property" : "method", event->method);
-        refuse(event, "TypeError", text);
+        cn_compiled_reject(event, "TypeError", text);
         return;
     }
-    handle(event, self->class_->table.call);
+    cn_compiled_handle(event, self->class_->table.call);
 }
 
 static void deliver_fetch(cairn_object *self, struct cn_call *call)
@@ -325,12 +355,12 @@ static void deliver_fetch(cairn_object *self, struct cn_call *call)
     event->bytes = message->bytes;
     message->bytes = NULL;
     if (!self->class_->table.fetch)
-        refuse(event, "TypeError", "The class has no fetch() function.");
+        cn_compiled_reject(event, "TypeError", "The class has no fetch() function.");
     else if (cn_document_read(&event->document, event->bytes, message->size, &err) < 0 ||
              cn_compiled_check_request(event, &err) < 0)
-        refuse(event, "TypeError", err.text);
+        cn_compiled_reject(event, "TypeError", err.text);
     else
-        handle(event, self->class_->table.fetch);
+        cn_compiled_handle(event, self->class_->table.fetch);
 }
 
 static void deliver_alarm(cairn_object *self, struct cn_call *call)
@@ -341,9 +371,9 @@ static void deliver_alarm(cairn_object *self, struct cn_call *call)
     event->retries = info->retry_count;
     cn_alarm_begin(self->object, info);
     if (!self->class_->table.alarm)
-        refuse(event, "TypeError", "The class has no alarm() function.");
+        cn_compiled_reject(event, "TypeError", "The class has no alarm() function.");
     else
-        handle(event, self->class_->table.alarm);
+        cn_compiled_handle(event, self->class_->table.alarm);
 }
 
 static void on_deliver(struct cn_object *object, void *instance, struct cn_call *call)
@@ -382,9 +412,8 @@ static void on_release(struct cn_object *object, void *instance)
     cn_compiled_release_statements(instance);
 }
 
-static void on_destroy(struct cn_object *object, void *instance)
+void cn_compiled_finish(cairn_object *self)
 {
-    cairn_object *self = instance;
     cn_compiled_drop_pending(self);
     if (self->class_->table.destroy) {
         const struct cn_module_class *before = cn_module_crash_note(self->class_);
@@ -395,13 +424,18 @@ static void on_destroy(struct cn_object *object, void *instance)
     {
         cairn_event *event = CN_CONTAINER_OF(node, cairn_event, link);
         CN_ASSERT(!event->call); /* the core has failed it */
-        event_free(event);
+        cn_compiled_event_free(event);
     }
     cn_compiled_free_statements(self);
     take_back(self);
     cn_free(self->error);
     cn_modules_unref(self->class_->modules);
     cn_free(self);
+}
+
+static void on_destroy(struct cn_object *object, void *instance)
+{
+    cn_compiled_finish(instance);
 }
 
 /* What create() said reaches the callers as it would from a method. */
@@ -413,7 +447,7 @@ static void on_failed(struct cn_object *object, void *instance, struct cn_call *
         return;
     struct cn_message *message = call->payload;
     cn_free(message->result);
-    message->result = error_bytes(self, self->error, &message->result_size);
+    message->result = cn_compiled_error_bytes(self, self->error, &message->result_size);
 }
 
 const struct cn_class cn_compiled_class = {

@@ -99,12 +99,17 @@ static int check_tags(cairn_object *self, const char *const tags[], size_t count
 cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[], size_t count)
 {
     cairn_object *self = event->object;
-    struct cn_object_lane *lane = self->object->lane;
+    struct cn_object_lane *lane = self->object ? self->object->lane : NULL;
     struct cn_text texts[CN_SOCKET_TAGS_MAX];
     const char *upgrade = cn_compiled_api.request_header(event, "upgrade");
     if (event->kind != CN_COMPILED_FETCH || event->socket[0] || !upgrade ||
         strcasecmp(upgrade, "websocket") != 0) {
         cn_compiled_refuse(self, CAIRN_EMISUSE, "the event is no request for a WebSocket");
+        return NULL;
+    }
+    if (!lane) {
+        cn_compiled_refuse(self, CAIRN_EMISUSE,
+                           "a worker accepts no WebSocket: an object does, by object_forward()");
         return NULL;
     }
     if (!event->call || !lane->offer_socket) {
@@ -126,6 +131,8 @@ cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[],
 
 static int check_alive(cairn_object *self)
 {
+    if (!self->object)
+        return cn_compiled_refuse(self, CAIRN_EMISUSE, "a worker has no WebSockets");
     return cn_object_is_broken(self->object)
                ? cn_compiled_refuse(self, CAIRN_ECLOSED, "the object was reset")
            : self->running ? 0
@@ -193,7 +200,8 @@ static void each_socket(cairn_object *self, const char *tag,
                         void (*each)(struct cn_object_socket *socket, void *data), void *data)
 {
     struct cn_text text = {tag, tag ? strlen(tag) : 0};
-    cn_object_socket_each(self->object, tag ? &text : NULL, each, data);
+    if (self->object)
+        cn_object_socket_each(self->object, tag ? &text : NULL, each, data);
 }
 
 int64_t cn_api_socket_broadcast(cairn_object *self, const char *tag, int is_text, const void *bytes,

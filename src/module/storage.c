@@ -33,6 +33,10 @@ struct cairn_statement {
 static struct cn_database *database(cairn_object *self, bool writes)
 {
     struct cn_err err;
+    if (!self->object) {
+        cn_compiled_refuse(self, CAIRN_EMISUSE, "a worker has no storage");
+        return NULL;
+    }
     if (cn_object_is_broken(self->object)) {
         cn_compiled_refuse(self, CAIRN_ECLOSED,
                            "This instance of the Durable Object was reset; its storage cannot be "
@@ -56,9 +60,10 @@ static struct cn_database *database(cairn_object *self, bool writes)
 /* What a function returns that has no database. */
 static int closed(const cairn_object *self)
 {
-    return cn_object_is_broken(self->object) ? CAIRN_ECLOSED
-           : self->running                   ? CAIRN_ERROR
-                                             : CAIRN_EMISUSE;
+    return !self->object               ? CAIRN_EMISUSE
+           : cn_compiled_is_gone(self) ? CAIRN_ECLOSED
+           : self->running             ? CAIRN_ERROR
+                                       : CAIRN_EMISUSE;
 }
 
 /* --- key-value ------------------------------------------------------------------------------- */

@@ -114,6 +114,7 @@ struct cn_object_lane {
      * NULL: the lane has no WebSockets. */
     bool (*offer_socket)(struct cn_object_lane *lane, struct cn_ws_end *own,
                          struct cn_ws_end *other, char *address, size_t size);
+    const struct cn_compiled_host *host; /* for them: module/worker.h; NULL: none */
 };
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **node, struct cn_err *err);

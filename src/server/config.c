@@ -644,10 +644,10 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
         return cn_schema_fail(&loader->reader, node_of(loader, "assets"), err,
                               "\"assets\" needs the key \"directory\" (the Vite plugin writes it "
                               "when it builds: run that first)");
-    if (!config->main && !config->assets.directory)
+    if (!config->main && !config->assets.directory && !config->server.worker)
         return cn_err_set(err, CN_EINVALID,
                           "%s: the key \"main\" is missing: it names the worker's source file, "
-                          "unless there are only assets",
+                          "unless there are only assets, or [cairn] worker names a class in C",
                           loader->reader.file);
     if (node_of(loader, "access") != config->root)
         warn(config,

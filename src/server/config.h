@@ -169,6 +169,8 @@ struct cn_config_server {
         int64_t timeout_ms;            /* 0: the default */
     } email;                           /* each project's own */
     const struct cn_confnode *modules; /* a table of strings, or NULL: each project's own */
+    const char
+        *worker; /* "module:Class", whose events those of the worker are; NULL: none; the same */
     struct {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,

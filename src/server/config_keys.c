@@ -213,6 +213,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, ai, gateway),
     TABLE(cn_config_server, email, mail),
     {.name = "modules", .kind = CN_FIELD_STRING_MAP, AT(cn_config_server, modules)},
+    STRING(cn_config_server, worker),
     TABLE(cn_config_server, limits, server_limits));
 
 static const struct cn_schema_field top_fields[] = {

@@ -238,6 +238,8 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
     cn_deploy_tails(script, config);
     if (project->modules)
         script->modules = cn_modules_ref(project->modules);
+    if (config->server.worker) /* it is there: cn_project_load_modules() */
+        script->front = cn_modules_class(script->modules, config->server.worker, err);
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_observability(script, config, err) < 0 ||

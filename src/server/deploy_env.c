@@ -179,7 +179,7 @@ char *cn_deploy_assets_folder(const struct cn_config *config)
 int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, struct cn_err *err)
 {
     const struct cn_config_assets *assets = &config->assets;
-    script->has_source = config->main != NULL;
+    script->has_source = config->main || config->server.worker;
     if (!assets->directory)
         return 0;
     static const char *const html[] = {"auto-trailing-slash", "force-trailing-slash",

@@ -207,6 +207,13 @@ static int check_modules(const struct cn_project *project, struct cn_err *err)
         if (!object->script_name || strcmp(object->script_name, config->name) == 0)
             rc = check_class(project, object->class_name, err);
     }
+    const char *worker = config->server.worker;
+    if (worker && rc == 0 && !cn_module_names(worker))
+        rc = cn_err_set(
+            err, CN_EINVALID,
+            "[cairn] worker is \"module:Class\", a class of [cairn.modules], not \"%s\"", worker);
+    if (worker && rc == 0)
+        rc = check_class(project, worker, err);
     size_t count = config->migrations.count;
     if (count && rc == 0)
         rc = check_classes(project, &config->migrations.items[count - 1].new_sqlite_classes, err);

@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "js/value.h"
+#include "worker/compiled.h"
 #include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -183,7 +184,10 @@ static void arrive(struct cn_envelope *envelope)
         event->id = envelope->origin.request;
     if (cn_trace_is_watched(instance))
         begin_trace(event);
-    run(event);
+    if (cn_compiled_takes_dispatch(event))
+        cn_compiled_dispatch(event);
+    else
+        run(event);
 }
 
 static void on_done(struct cn_envelope *envelope)

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "module/worker.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 
@@ -84,6 +85,8 @@ void cn_event_free(struct cn_event *event)
     CN_ASSERT(event->state == CN_EVENT_OVER && !event->http);
     if (event->source)
         event->source_gone(event->source); /* E3 */
+    if (event->compiled)
+        cn_compiled_forget(event->compiled);
     cn_event_gathered(event);
     cn_handles_remove(&event->instance->lane->events, event->handle);
     cn_buf_fini(&event->early);

@@ -32,6 +32,7 @@
 #include "base/list.h"
 #include "js/context.h"
 
+struct cairn_event;
 struct cn_dispatch;
 struct cn_http_request;
 struct cn_instance;
@@ -78,6 +79,8 @@ struct cn_event {
     void *source;                      /* what feeds the pipe, if it is not the request; its own */
     void (*source_gone)(void *source); /* E3 */
     struct cn_js_pin abort;            /* callback for the request's AbortSignal */
+    bool in_c;                         /* it is for a worker in C: worker/compiled.h */
+    struct cairn_event *compiled;      /* what that one has of it; NULL: not yet, or no more */
 };
 
 /* The outcome of one whose client is gone. */

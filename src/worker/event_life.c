@@ -15,6 +15,7 @@
 #include "base/rand.h"
 #include "js/value.h"
 #include "net/server.h"
+#include "worker/compiled.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/relief.h"
@@ -122,6 +123,10 @@ void cn_event_dispatch(struct cn_event *event)
 {
     cn_loop_assert_owner(&event->instance->lane->loop);
     struct cn_instance *instance = event->instance;
+    if (cn_compiled_takes_requests(instance)) {
+        cn_compiled_request(event);
+        return;
+    }
     JSContextRef ctx = instance->runtime->context->ref;
     double handle = (double)event->handle;
     JSValueRef argv[1] = {JSValueMakeNumber(ctx, handle)};
@@ -332,6 +337,10 @@ void cn_event_abort(struct cn_http_server *server, struct cn_http_request *http,
     if (!event)
         return;
     event->outcome = cn_event_canceled;
+    if (event->in_c) {
+        cn_compiled_aborted(event);
+        return;
+    }
     struct cn_lane *lane = event->instance->lane;
     struct cn_js_context *context = event->instance->runtime->context;
     double handle = (double)event->handle;

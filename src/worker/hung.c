@@ -25,7 +25,7 @@ static struct cn_event *youngest(struct cn_instance *instance)
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        if (cn_event_is_running(event) && !cn_event_is_canceled(event))
+        if (cn_event_is_running(event) && !cn_event_is_canceled(event) && !event->in_c)
             found = event;
     }
     return found;

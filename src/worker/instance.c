@@ -12,6 +12,8 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/value.h"
+#include "module/worker.h"
+#include "worker/compiled.h"
 #include "worker/dispatch.h"
 #include "worker/event_life.h"
 #include "worker/lane.h"
@@ -100,6 +102,10 @@ static void start(struct cn_instance *instance)
     struct cn_js_context *context = instance->runtime->context;
     JSContextRef ctx = context->ref;
     struct cn_err err;
+    if (script->front && cn_compiled_start(instance, &err) < 0) {
+        cn_instance_started(instance, err.text);
+        return;
+    }
     context->budget_ns = script->cpu_limit_ms * 1000000u;
     cn_js_enter(context);
     JSValueRef function;
@@ -276,6 +282,7 @@ void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *en
     }
     if (instance->state != CN_INSTANCE_RETIRED) {
         set_state(instance, CN_INSTANCE_RETIRED);
+        instance->retired_ms = uv_now(&instance->lane->loop);
         cn_websocket_instance_end(instance); /* DO-WS-13 */
         reset_objects(instance, ending);
     }
@@ -294,6 +301,8 @@ void cn_instance_free(struct cn_instance *instance)
     cn_loop_assert_owner(&instance->lane->loop);
     cn_instance_publish(instance);
     CN_ASSERT(cn_instance_is_over(instance)); /* I3 */
+    if (instance->compiled)
+        cn_compiled_worker_free(instance->compiled);
     cn_websocket_instance_free(instance);
     cn_ws_message_unref(instance->last_sent);
     cn_list_remove(&instance->link);

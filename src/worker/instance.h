@@ -33,6 +33,7 @@ struct cn_lane;
 struct cn_runtime;
 struct cn_worker_metrics;
 struct cn_event;
+struct cairn_object;
 
 enum cn_instance_state {
     CN_INSTANCE_STARTING,
@@ -70,6 +71,8 @@ struct cn_instance {
     struct cn_js_pin dispatch_event;
     struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, object_resume,
         local_reply, quiet;
+    struct cairn_object *compiled;     /* owned: its worker in C (worker/compiled.h); NULL: none */
+    uint64_t retired_ms;               /* loop time */
     struct cn_worker_metrics *metrics; /* the lane's */
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
     /* Once: when it is READY or FAILED. */

@@ -14,6 +14,7 @@
 #include "net/egress.h"
 #include "net/socket.h"
 #include "object/alarm.h"
+#include "worker/compiled.h"
 #include "worker/event_life.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
@@ -52,7 +53,7 @@ static void free_unused_instances(struct cn_lane *lane)
     CN_LIST_FOREACH(&lane->instances, node)
     {
         struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
-        if (cn_instance_is_over(instance))
+        if (cn_instance_is_over(instance) && !cn_compiled_lingers(instance))
             cn_instance_free(instance);
     }
 }
@@ -436,8 +437,10 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
-    cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox,
-                 step_from_loop, lane);
+    lane->host = (struct cn_compiled_host){
+        .loop = &lane->loop, .desk = &lane->desk, .turn_ended = on_turn_end, .data = lane};
+    cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step_from_loop,
+                 lane);
     lane->vm = cn_js_vm_new(lane);
     lane->vm->on_turn_end = on_turn_end;
     lane->vm->pulse = &lane->pulse;
@@ -451,6 +454,8 @@ static int lane_open(struct cn_lane *lane)
         if (rc < 0)
             return rc;
         lane->object_lane.offer_socket = cn_websocket_offer;
+        lane->object_lane.host = &lane->host;
+        lane->host.objects = &lane->object_lane;
     }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,

@@ -30,6 +30,7 @@
 #include "base/origin.h"
 #include "base/rand.h"
 #include "js/context.h"
+#include "module/worker.h"
 #include "net/server.h"
 #include "net/ws_conn.h"
 #include "object/node.h"
@@ -128,6 +129,7 @@ struct cn_lane {
     double sql_out[4];       /* what a call of SQL says beside its row (bindings/storage.c) */
     struct cn_buf sql_names; /* of the columns of the last one, each with its NUL */
     struct cn_background background;
+    struct cn_compiled_host host; /* for code in C */
     bool listening;
     bool draining;
     bool stopping; /* nothing new is begun */

@@ -90,7 +90,9 @@ struct cn_script {
     size_t route_count;
     struct cn_script_class *classes;
     size_t class_count;
-    struct cn_modules *modules;       /* a reference; NULL: none */
+    struct cn_modules *modules; /* a reference; NULL: none */
+    /* Of these: the class that gets its events (module/worker.h); NULL: none. */
+    const struct cn_module_class *front;
     struct cn_namespace **namespaces; /* owned array: what its bindings reach, by index */
     size_t namespace_count;
     uint32_t *granted; /* owned array: the namespaces of services that its bindings name */

@@ -131,7 +131,7 @@ async function wholeBody(body) {
     if (done) break;
     size += value.byteLength;
     if (size > COMPILED_BODY_MAX) {
-      const error = new RangeError("The body of a request to an object of a module is limited to 16 MiB.");
+      const error = new RangeError("The body of a request to code in C is limited to 16 MiB.");
       reader.cancel(error).catch(() => {});
       throw error;
     }
@@ -140,7 +140,7 @@ async function wholeBody(body) {
   return concat(chunks, size);
 }
 
-/** To an object of a module: it reads values, not streams. */
+/** To an object of a module, or a worker in C: it reads values, not streams. */
 async function exchangeWhole(send, request) {
   const signal = requestSignal(request);
   const parts = encodeRequest(request);
@@ -159,7 +159,7 @@ async function exchangeWhole(send, request) {
 }
 
 function exchange(send, request, target) {
-  if (target !== null && target.isCompiled()) return exchangeWhole(send, request);
+  if (target === null ? send.isCompiled?.() === true : target.isCompiled()) return exchangeWhole(send, request);
   const answer = target === null ? null : exchangeLocally(target, request);
   if (answer !== null) return answer;
   const signal = requestSignal(request);

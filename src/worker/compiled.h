@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/compiled.h - events of a script whose worker is written in C (module/worker.h).
+ *
+ * A script with a `front` has an instance of that class beside its JavaScript. Events for which the
+ * class has a function go there, and no JavaScript runs for them; they live the life of all events
+ * (event.h), so they are counted, traced, drained and reloaded alike.
+ *
+ *     request ──► its body is gathered ──► cn_compiled_ask() ──► answered ──► freed
+ *                         └── the client goes, or it is too large ──▲
+ *
+ * F1  A request is given to the class when all of its body is there; a body has
+ *     CN_COMPILED_BODY_MAX bytes, more is refused with 413. What is gathered counts as memory.
+ * F2  When the client has gone, the event goes on: the class does not know, and its answer is
+ *     dropped. It is given up as one of JavaScript is (cn_event_sweep()).
+ * F3  An instance that is not current any more goes when its events have, and what its class has
+ *     under way besides has ended, or 30 s have passed.
+ *
+ * Threads:   the lane's.
+ * Ownership: the instance's. */
+#ifndef CN_WORKER_COMPILED_H
+#define CN_WORKER_COMPILED_H
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct cn_event;
+struct cn_instance;
+struct cn_script;
+
+#define CN_COMPILED_BODY_MAX (16u << 20)
+
+/* Makes the instance of the script's class. */
+int cn_compiled_start(struct cn_instance *instance, struct cn_err *err);
+/* F3 */
+bool cn_compiled_lingers(const struct cn_instance *instance);
+
+/* Whether its fetch() is one in C. */
+bool cn_compiled_fetches(const struct cn_script *script);
+bool cn_compiled_takes_requests(const struct cn_instance *instance);
+void cn_compiled_request(struct cn_event *event);
+/* Its client has gone. */
+void cn_compiled_aborted(struct cn_event *event);
+
+bool cn_compiled_takes_dispatch(const struct cn_event *event);
+void cn_compiled_dispatch(struct cn_event *event);
+
+#endif
