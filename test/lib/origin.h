@@ -70,6 +70,6 @@ bool origin_take_request(struct origin_conn *conn, struct cn_buf *head, struct c
 void loop_until(uv_loop_t *loop, const bool *flag, unsigned timeout_ms, const char *file, int line);
 /* Lets the loop run for a while, to see that something does not happen. */
 void loop_linger(uv_loop_t *loop, unsigned ms);
-#define LOOP_UNTIL(loop, flag) loop_until(loop, flag, 10000, __FILE__, __LINE__)
+#define LOOP_UNTIL(loop, flag) loop_until(loop, flag, 30000, __FILE__, __LINE__)
 
 #endif

@@ -130,11 +130,12 @@ test("WK-9: reload while calls run: they end well, new ones reach the new code",
     "wrangler.toml": 'name = "a"\nmain = "index.js"\n[cairn]\nhosts = ["*"]\n[[services]]\nbinding = "B"\nservice = "b"\n',
     "index.js": "export default { async fetch(r, env) { return env.B.fetch(r); } };",
   });
-  const source = (version) => `export default { async fetch(r) { if (r.url.endsWith("/slow")) await new Promise((f) => setTimeout(f, 400)); return new Response("${version}"); } };`;
+  const source = (version) => `export default { async fetch(r) { if (r.url.endsWith("/slow")) { console.log("begun"); await new Promise((f) => setTimeout(f, 400)); } return new Response("${version}"); } };`;
   const b = project({ "wrangler.toml": 'name = "b"\nmain = "index.js"\n[cairn]\nhosts = ["b.example"]\n', "index.js": source("old") });
   const server = await serve([a, b]);
   try {
     const slow = server.text("/slow");
+    await server.until(/begun/);
     assert.equal(await server.text("/"), "old");
     writeFileSync(`${b}/index.js`, source("new"));
     server.signal("SIGHUP");

@@ -59,12 +59,13 @@ for (const lanes of [1, 2]) {
         await new Promise((resolve) => setTimeout(resolve, 600)); // it sleeps again
         return true;
       }, "sleep");
+      const began = Date.now();
       for (let i = 0; i < 20; i++) {
         assert.equal(await client.ask("hey"), "you");
         await new Promise((resolve) => { client.socket.once("pong", resolve); client.socket.ping(); });
       }
       const { time } = await client.json("stamp");
-      assert.ok(time > Date.now() - 10_000);
+      assert.ok(time >= began - 50);
       // That question and the next one woke it once at most each; the twenty did not.
       assert.ok((await lives("auto")) <= before + 2);
     });

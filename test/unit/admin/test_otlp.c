@@ -155,7 +155,7 @@ TEST(otlp, a_refusal_drops_what_was_sent)
     struct cn_otlp *otlp = start(&collector, &trust);
     struct cn_otlp_stats stats = {0};
     cn_diag(CN_DIAG_DEBUG, "refused");
-    for (int i = 0; i < 500 && !stats.dropped[CN_OTLP_LOGS]; i++) {
+    for (int i = 0; i < 6000 && !stats.dropped[CN_OTLP_LOGS]; i++) {
         uv_sleep(10);
         cn_otlp_stats(otlp, &stats);
     }

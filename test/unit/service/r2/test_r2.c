@@ -98,7 +98,7 @@ static bool alarm_runs(void)
 static void wait_gone(const struct cn_blob_id *id)
 {
     service_rig_advance(&rig, CN_R2_GRACE_MS + 1);
-    for (int i = 0; i < 2000 && (has_blob(id) || alarm_runs()); i++) {
+    for (int i = 0; i < 60000 && (has_blob(id) || alarm_runs()); i++) {
         uv_sleep(1);
         service_rig_advance(&rig, 1);
     }
@@ -252,7 +252,7 @@ static bool has_upload(const char *key, const char *upload)
 /* Lets the alarm fire, which aborts it. */
 static void wait_ended(const char *key, const char *upload)
 {
-    for (int i = 0; i < 2000 && (has_upload(key, upload) || alarm_runs()); i++) {
+    for (int i = 0; i < 60000 && (has_upload(key, upload) || alarm_runs()); i++) {
         uv_sleep(1);
         service_rig_advance(&rig, 1);
     }
