@@ -14,12 +14,14 @@ import { Objects } from "./views/objects.jsx";
 import { Overview } from "./views/overview.jsx";
 import { Queues } from "./views/queues.jsx";
 import { R2 } from "./views/r2.jsx";
+import { Versions } from "./views/versions.jsx";
 import { Workers } from "./views/workers.jsx";
 
 // With g and its key one gets to each.
 const views = [
   { id: "overview", key: "h", title: "Overview", view: Overview },
   { id: "workers", key: "w", title: "Workers", view: Workers },
+  { id: "versions", key: "v", title: "Versions", view: Versions },
   { id: "logs", key: "l", title: "Logs", view: Logs },
   { id: "objects", key: "o", title: "Objects", group: "Data", view: Objects },
   { id: "d1", key: "d", title: "D1", group: "Data", view: D1 },

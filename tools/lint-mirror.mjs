@@ -144,6 +144,7 @@ const GLUE = {
   "module/storage.c": ["converts, calls, converts back", "integration/modules/modules.test.mjs"],
   "deploy/v4.c": ["routes, and who may", "integration/deploy/tokens.test.mjs"],
   "deploy/v4_assets.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],
+  "deploy/v4_audit.c": ["a request, notes of the depot, an answer", "integration/deploy/audit.test.mjs"],
   "deploy/v4_data.c": ["a request, a call of the control API, an answer", "integration/deploy/data.test.mjs"],
   "deploy/v4_services.c": ["a request, a call of the control API, an answer", "integration/deploy/data.test.mjs"],
   "deploy/v4_scripts.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],

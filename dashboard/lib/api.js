@@ -32,7 +32,7 @@ export function query(values) {
 async function failure(response) {
   const text = await response.text().catch(() => "");
   let error = {};
-  try { error = JSON.parse(text).error ?? {}; } catch {}
+  try { const said = JSON.parse(text); error = said.error ?? said.errors?.[0] ?? {}; } catch {}
   if (response.status === 401) onDenied();
   const wait = response.headers.get("retry-after");
   return new ApiError(response.status, error.code, (error.message ?? (text.slice(0, 300) || `status ${response.status}`)) + (wait ? ` (${wait} s)` : ""));

@@ -84,12 +84,22 @@ static void answer_http(struct run *run, int status, const char *text)
     run->http = NULL;
 }
 
+/* As wrangler has it at each of its two addresses. */
+static const char *what_became(const struct run *run)
+{
+    static const char old[] = "/__scheduled";
+    const struct cn_http_request *http = run->http;
+    bool is_old = http->target.size >= sizeof(old) - 1 &&
+                  memcmp(http->target.data, old, sizeof(old) - 1) == 0;
+    return is_old && !run->err.code ? "Ran scheduled event" : run->outcome;
+}
+
 /* Tells who waits for it how the run ended, or, without an outcome, that it did not begin. */
 static void end_run(struct run *run)
 {
     struct cn_manual_run *manual = run->manual;
     if (run->http && run->outcome)
-        answer_http(run, run->err.code ? 500 : 200, run->outcome);
+        answer_http(run, run->err.code ? 500 : 200, what_became(run));
     else if (run->http)
         answer_http(run, 503, "the run could not begin");
     if (manual) {

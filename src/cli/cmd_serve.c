@@ -12,6 +12,11 @@ static int run(const struct cn_args *args, bool development)
 {
     struct cn_run_options options = *(const struct cn_run_options *)args->options;
     struct cn_err err = {0};
+    if (options.remote) {
+        fprintf(stderr, "cairn: --remote: workers run on this machine and on no other; `cairn "
+                        "deploy --server URL` takes the project to a server\n");
+        return 2;
+    }
     options.guest = &cn_javascript;
     options.deploy.paths = args->rest;
     options.deploy.path_count = args->rest_count;
@@ -36,9 +41,15 @@ static int run_dev(const struct cn_args *args)
 #define AT(member) offsetof(struct cn_run_options, member)
 
 /* Those of dev alone, of both, of serve alone. */
-#define DEV_ALONE 2
+#define DEV_ALONE 6
 #define SERVE_ALONE 3
 static const struct cn_option flags[] = {
+    {"local", 0, NULL, NULL, "accepted: workers and data are always this machine's", AT(ignored),
+     0},
+    {"remote", 0, NULL, NULL, "refused, with the reason", AT(remote), 0},
+    {"persist-to", 0, "DIR", NULL, "the same as --data", AT(deploy.project.data), 0},
+    {"test-scheduled", 0, NULL, NULL, "accepted: /__scheduled?cron=... always runs scheduled()",
+     AT(ignored), 0},
     {"ip", 0, "HOST", NULL, "host to listen on", AT(ip), 0},
     {"port", 0, "PORT", NULL, "port to listen on", AT(port), 0},
     {"listen", 'l', "HOST:PORT", "CAIRN_LISTEN",

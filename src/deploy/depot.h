@@ -32,6 +32,8 @@
  *   D8  A change that was given up (the server stops, it did not start) is never committed
  *       afterwards, and one that was committed is never given up: files of a version go only when
  *       no state can name it any more.
+ *   DA  Who changed what is part of the state that the change made: it is durable with the change,
+ *       and not without it. The last CN_DEPOT_NOTE_MAX are kept.
  *
  * Threads:   any; see D7.
  * Ownership: the owner's; opened after the data directory, closed before it. */
@@ -55,6 +57,7 @@ struct cn_disk;
 #define CN_DEPOT_ROLLOUT_MAX 2   /* versions that serve at the same time */
 #define CN_DEPOT_SHARE_ALL 10000u
 #define CN_DEPOT_RESOURCE_MAX 10000
+#define CN_DEPOT_NOTE_MAX 1000 /* of who changed what, that are kept */
 #define CN_DEPOT_STATE_SIZE_MAX (64u << 20)
 #define CN_DEPOT_VERSION_SIZE_MAX (8u << 20)
 
@@ -115,6 +118,14 @@ struct cn_depot_resource {
     int64_t created_ms;
 };
 
+/* Who changed what. */
+struct cn_depot_note {
+    int64_t time_ms;
+    char token[33]; /* its id; empty: the operator's */
+    char *by;       /* its name */
+    char *action, *worker, *detail;
+};
+
 struct cn_depot_state {
     atomic_uint refs;
     char account[33];
@@ -122,6 +133,8 @@ struct cn_depot_state {
     size_t script_count;
     struct cn_depot_resource *resources; /* owned; oldest first */
     size_t resource_count;
+    struct cn_depot_note *notes; /* owned; oldest first (DA) */
+    size_t note_count;
     struct cn_depot_texts gone; /* workers that were deleted: their classes go with them */
 };
 
@@ -162,6 +175,8 @@ const struct cn_depot_resource *cn_depot_resource(const struct cn_depot_state *s
 void cn_depot_add_resource(struct cn_depot_state *state, const char *kind, const char *id,
                            const char *name, int64_t now_ms);
 void cn_depot_remove_resource(struct cn_depot_state *state, const char *kind, const char *id);
+/* DA; texts are copied. */
+void cn_depot_add_note(struct cn_depot_state *state, const struct cn_depot_note *note);
 void cn_depot_texts_add(struct cn_depot_texts *texts, const char *text);
 void cn_depot_texts_clear(struct cn_depot_texts *texts);
 

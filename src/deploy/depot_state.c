@@ -108,6 +108,14 @@ struct cn_depot_state *cn_depot_state_ref(struct cn_depot_state *state)
     return state;
 }
 
+static void fini_note(struct cn_depot_note *note)
+{
+    cn_free(note->by);
+    cn_free(note->action);
+    cn_free(note->worker);
+    cn_free(note->detail);
+}
+
 void cn_depot_state_unref(struct cn_depot_state *state)
 {
     if (!state || atomic_fetch_sub(&state->refs, 1) != 1)
@@ -116,7 +124,10 @@ void cn_depot_state_unref(struct cn_depot_state *state)
         fini_script(&state->scripts[i]);
     for (size_t i = 0; i < state->resource_count; i++)
         fini_resource(&state->resources[i]);
+    for (size_t i = 0; i < state->note_count; i++)
+        fini_note(&state->notes[i]);
     cn_depot_texts_clear(&state->gone);
+    cn_free(state->notes);
     cn_free(state->scripts);
     cn_free(state->resources);
     cn_free(state);
@@ -349,6 +360,21 @@ void cn_depot_remove_resource(struct cn_depot_state *state, const char *kind, co
             (--state->resource_count - at) * sizeof(*state->resources));
 }
 
+void cn_depot_add_note(struct cn_depot_state *state, const struct cn_depot_note *from)
+{
+    if (state->note_count == CN_DEPOT_NOTE_MAX) {
+        fini_note(&state->notes[0]);
+        memmove(state->notes, state->notes + 1, --state->note_count * sizeof(*state->notes));
+    }
+    state->notes = cn_realloc(state->notes, (state->note_count + 1) * sizeof(*state->notes));
+    struct cn_depot_note *note = &state->notes[state->note_count++];
+    *note = *from;
+    note->by = copy_text(from->by);
+    note->action = copy_text(from->action);
+    note->worker = copy_text(from->worker);
+    note->detail = copy_text(from->detail);
+}
+
 /* --- as JSON -----------------------------------------------------------------------------------
  */
 
@@ -446,6 +472,18 @@ static void put_script(struct cn_buf *json, const struct cn_depot_script *script
     cn_buf_append_str(json, "]}");
 }
 
+static void put_note(struct cn_buf *json, const struct cn_depot_note *note, bool further)
+{
+    cn_buf_append_str(json, further ? ",\n{" : "\n{");
+    put_text(json, "by", note->by);
+    put_text(json, "token", note->token);
+    put_int(json, "time", note->time_ms);
+    put_text(json, "action", note->action);
+    put_text(json, "worker", note->worker);
+    put_text(json, "detail", note->detail);
+    cn_buf_append_byte(json, '}');
+}
+
 void cn_depot_state_write(const struct cn_depot_state *state, struct cn_buf *json)
 {
     cn_buf_append_byte(json, '{');
@@ -466,6 +504,9 @@ void cn_depot_state_write(const struct cn_depot_state *state, struct cn_buf *jso
         put_int(json, "created", resource->created_ms);
         cn_buf_append_byte(json, '}');
     }
+    cn_buf_append_str(json, "],\"notes\":[");
+    for (size_t i = 0; i < state->note_count; i++)
+        put_note(json, &state->notes[i], i > 0);
     cn_buf_append_byte(json, ']');
     put_texts(json, "gone", &state->gone);
     cn_buf_append_str(json, "}\n");
@@ -576,6 +617,17 @@ static bool read_script(const struct cn_json *object, struct cn_depot_state *sta
            shares_are_good(script, &script->serving);
 }
 
+static void read_note(const struct cn_json *object, struct cn_depot_state *state)
+{
+    struct cn_depot_note note = {.time_ms = cn_json_int(object, "time"),
+                                 .by = (char *)cn_json_text(object, "by"),
+                                 .action = (char *)cn_json_text(object, "action"),
+                                 .worker = (char *)cn_json_text(object, "worker"),
+                                 .detail = (char *)cn_json_text(object, "detail")};
+    snprintf(note.token, sizeof(note.token), "%s", text_of(object, "token"));
+    cn_depot_add_note(state, &note);
+}
+
 static bool read_state(const struct cn_json *root, struct cn_depot_state *state)
 {
     bool good = take_id(root, "account", state->account, sizeof(state->account));
@@ -586,6 +638,9 @@ static bool read_state(const struct cn_json *root, struct cn_depot_state *state)
     for (const struct cn_json *item = list ? list->first : NULL; item && good; item = item->next)
         cn_depot_add_resource(state, text_of(item, "kind"), text_of(item, "id"),
                               text_of(item, "name"), cn_json_int(item, "created"));
+    list = cn_json_find(root, "notes");
+    for (const struct cn_json *item = list ? list->first : NULL; item && good; item = item->next)
+        read_note(item, state);
     read_texts(root, "gone", &state->gone);
     return good;
 }

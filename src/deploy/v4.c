@@ -346,6 +346,7 @@ const struct cn_control_route cn_v4_routes[] = {
     {"GET", {"api", "tokens"}, cn_v4_api_tokens, 0},
     {"POST", {"api", "tokens"}, cn_v4_api_tokens, 0},
     {"DELETE", {"api", "tokens", "*"}, cn_v4_api_tokens, 0},
+    {"GET", {"api", "audit"}, cn_v4_api_audit, 0},
 
     {"GET", V4("user", "tokens", "verify"), verify_token, FOR(ANYONE)},
     {"GET", V4("user"), get_user, FOR(ANYONE)},

@@ -166,6 +166,10 @@ int cn_v4_create(struct cn_control_call *call, const char *kind, const char *nam
 int cn_v4_forget(struct cn_control_call *call, const char *kind, const char *id,
                  struct cn_err *err);
 int cn_v4_answer_null(struct cn_control_call *call);
+/* v4_audit.c: notes who makes the change that the state is of. */
+void cn_v4_note(struct cn_control_call *call, struct cn_depot_state *state, const char *action,
+                const char *worker, const char *detail);
+int cn_v4_api_audit(struct cn_control_call *call, struct cn_err *err);
 /* v4_tokens.c: */
 int cn_v4_api_tokens(struct cn_control_call *call, struct cn_err *err);
 

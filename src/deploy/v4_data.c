@@ -78,6 +78,9 @@ int cn_v4_create(struct cn_control_call *call, const char *kind, const char *nam
         return rc;
     }
     cn_depot_add_resource(state, kind, id, name, cn_v4_now());
+    char *what = cn_sprintf("%s %s", kind, name);
+    cn_v4_note(call, state, "create", "", what);
+    cn_free(what);
     return cn_depot_change_end(v4->depot, state, NULL, NULL, err);
 }
 
@@ -89,6 +92,9 @@ int cn_v4_forget(struct cn_control_call *call, const char *kind, const char *id,
         cn_depot_change_drop(v4->depot, state);
         return cn_v4_fail(call, err, CN_ENOTFOUND, 10013, "there is none with this id");
     }
+    char *what = cn_sprintf("%s %s", kind, cn_depot_resource(state, kind, id, NULL)->name);
+    cn_v4_note(call, state, "delete", "", what);
+    cn_free(what);
     cn_depot_remove_resource(state, kind, id);
     return cn_depot_change_end(v4->depot, state, NULL, NULL, err);
 }

@@ -111,6 +111,7 @@ int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err)
         return err->code;
     }
     cn_depot_remove_script(state, call->path[6]);
+    cn_v4_note(call, state, "delete", call->path[6], "");
     int rc = cn_v4_deploy(call, state, err);
     if (rc < 0)
         return rc;
@@ -204,6 +205,8 @@ int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err)
     bool changes = script->subdomain != enabled->boolean;
     script->subdomain = enabled->boolean;
     script->previews = previews && previews->boolean;
+    if (changes)
+        cn_v4_note(call, state, "subdomain", script->name, script->subdomain ? "on" : "off");
     struct cn_depot_script shown = {.subdomain = script->subdomain, .previews = script->previews};
     int rc = changes ? cn_v4_deploy(call, state, err)
                      : cn_depot_change_end(v4->depot, state, NULL, NULL, err);
@@ -250,6 +253,7 @@ static int replace_list(struct cn_control_call *call, size_t offset, struct cn_d
     cn_depot_texts_clear(list);
     *list = *texts; /* the state's from here on */
     *texts = (struct cn_depot_texts){0};
+    cn_v4_note(call, state, call->path[7], script->name, list->count ? list->items[0] : "none");
     return cn_v4_deploy(call, state, err);
 }
 

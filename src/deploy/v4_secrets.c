@@ -3,6 +3,7 @@
  * before, and is deployed at once, as the platform does it.
  *
  *   S1  A secret goes in and never comes out but to the worker: lists have names. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -143,6 +144,19 @@ static int make_version(struct cn_control_call *call, const struct cn_depot_scri
 
 /* If the newest version does not serve, the secret goes to it and to no request: as it is on the
  * platform with versions that were uploaded and not deployed, whoever changes secrets deploys. */
+/* Names are told, one by one only if there is one. */
+static void note_secrets(struct cn_control_call *call, struct cn_depot_state *state,
+                         const char *worker, const struct wish *wishes, size_t count)
+{
+    char many[40];
+    snprintf(many, sizeof(many), "%zu secrets", count);
+    if (count == 1)
+        cn_v4_note(call, state, wishes->text ? "secret put" : "secret delete", worker,
+                   wishes->name);
+    else
+        cn_v4_note(call, state, "secret bulk", worker, many);
+}
+
 static int change_secrets(struct cn_control_call *call, const struct wish *wishes, size_t count,
                           struct cn_err *err)
 {
@@ -167,6 +181,7 @@ static int change_secrets(struct cn_control_call *call, const struct wish *wishe
     }
     if (rc == 0) {
         cn_depot_add_version(script, &version);
+        note_secrets(call, state, script->name, wishes, count);
         cn_depot_deploy_version(script, version.id, "api", call->who.name, NULL, cn_v4_now());
         rc = cn_v4_deploy(call, state, err);
     } else {

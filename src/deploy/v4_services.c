@@ -356,6 +356,7 @@ int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err)
         cn_depot_change_drop(v4->depot, state);
         return rc;
     }
+    cn_v4_note(call, state, "consumer", cn_json_text(call->json, "script_name"), call->path[5]);
     rc = cn_v4_deploy(call, state, err);
     if (rc < 0)
         return rc;

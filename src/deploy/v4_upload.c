@@ -670,6 +670,8 @@ static int run_upload(struct cn_control_call *call, bool deploys, struct cn_err 
     cn_depot_uuid(upload.id);
     struct cn_depot_state *state = cn_depot_change_begin(upload.v4->depot);
     rc = change(&upload, state, deploys, err);
+    if (rc == 0)
+        cn_v4_note(call, state, deploys ? "deploy" : "upload", upload.worker, upload.id);
     if (rc == 0 && deploys) {
         cn_depot_deploy_version(cn_depot_find(state, upload.worker), upload.id, "wrangler",
                                 call->who.name, annotation(&upload, "workers/message"),

@@ -222,6 +222,12 @@ static int deploy_shares(struct cn_control_call *call, const struct cn_depot_sha
         cn_depot_change_drop(v4->depot, state);
         return err->code;
     }
+    for (size_t i = 0; i < shares->count; i++) {
+        char *what = cn_sprintf("%s %u.%02u%%", shares->items[i].version,
+                                shares->items[i].share / 100, shares->items[i].share % 100);
+        cn_v4_note(call, state, "roll-out", script->name, what);
+        cn_free(what);
+    }
     cn_depot_deploy_shares(script, shares, "wrangler", call->who.name, message, cn_v4_now());
     append_deployment(json, &script->deployments[script->deployment_count - 1]);
     return cn_v4_deploy(call, state, err);

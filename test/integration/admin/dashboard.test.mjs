@@ -80,6 +80,7 @@ describe("the dashboard", { skip: noBrowser }, () => {
     ["#/queues/orders-failed", ["broken", "1 message"]],
     ["#/crons", ["*/5 * * * *", "0 3 29 2 *"]],
     ["#/logs", ["All workers"]],
+    ["#/versions", ["Nothing was deployed by upload", "Nothing was changed yet"]],
     ["#/nothing", ["There is no such view"]],
   ];
   for (const { width, colorScheme } of VIEWS)

@@ -82,8 +82,8 @@ test("scheduled() by hand, in development alone, at both of wrangler's addresses
     "wrangler.toml": config + `[triggers]\ncrons = ["0 0 1 1 *"]\n`,
     "src/index.js": `let last = null; export default { fetch: (request) => Response.json([new URL(request.url).pathname, last]), scheduled(event) { last = event.cron; } };`,
   });
-  const developed = await serve(t, dir, { command: "dev" });
-  assert.equal((await developed.fetch("/__scheduled?cron=1+*+*+*+*")).status, 200);
+  const developed = await serve(t, dir, { command: "dev", args: ["--test-scheduled"] });
+  assert.equal(await developed.text("/__scheduled?cron=1+*+*+*+*"), "Ran scheduled event");
   assert.deepEqual(await (await developed.fetch("/x")).json(), ["/x", "1 * * * *"]);
   assert.equal((await developed.fetch("/cdn-cgi/handler/scheduled?cron=2+*+*+*+*")).status, 200);
   assert.deepEqual(await (await developed.fetch("/__scheduledx")).json(), ["/__scheduledx", "2 * * * *"]);
