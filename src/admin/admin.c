@@ -256,6 +256,24 @@ static void on_job_end(struct cn_job *job, void *data)
     admin->job_count--;
 }
 
+#define TRANSFER_PATH "/client/v4/transfers/"
+
+/* A path that is the permission itself; `who` gets what it is good for. */
+static bool is_transfer(struct cn_admin *admin, const struct cn_http_request *http,
+                        struct cn_guard_who *who)
+{
+    size_t size = strlen(TRANSFER_PATH);
+    if (http->target.size <= size || memcmp(http->target.data, TRANSFER_PATH, size) != 0 ||
+        !admin->options.find_token)
+        return false;
+    *who = (struct cn_guard_who){0};
+    admin->options.find_token(admin->options.control.more_data, http->target.data + size,
+                              http->target.size - size, who);
+    if (!(who->scopes & CN_SCOPE_TRANSFER))
+        *who = (struct cn_guard_who){0}; /* a token is no address */
+    return who->scopes != 0;
+}
+
 static void on_request(struct cn_http_server *server, struct cn_http_request *http)
 {
     struct endpoint *endpoint = cn_http_server_data(server);
@@ -263,8 +281,11 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
     const struct page *page = find_page(http);
     const struct cn_dashboard_file *file = page ? NULL : cn_dashboard_find(http);
     bool live = !page && !file && cn_live_is_path(http); /* its path is the permission */
-    enum cn_guard_need need = page ? page->need : file || live ? CN_GUARD_OPEN : CN_GUARD_TOKEN;
-    struct cn_guard_who who;
+    struct cn_guard_who who, carrier;
+    bool transfer = !page && !file && is_transfer(admin, http, &carrier);
+    enum cn_guard_need need = page                       ? page->need
+                              : file || live || transfer ? CN_GUARD_OPEN
+                                                         : CN_GUARD_TOKEN;
     const char *sentence;
     unsigned retry;
     int status = 0;
@@ -279,6 +300,8 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
         return cn_job_refuse(http, 403, "denied", "the token is not good for this request", 0);
     if ((page || file) && http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
         return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
+    if (transfer)
+        who = carrier;
     if (live)
         return cn_live_upgrade(&admin->live, http);
     if (page)

@@ -26,11 +26,12 @@ struct cn_http_request;
 
 /* What a token is good for. */
 enum cn_scope {
-    CN_SCOPE_READ = 1,    /* look at what is deployed, and at data */
-    CN_SCOPE_DEPLOY = 2,  /* workers, versions, secrets, schedules, routes */
-    CN_SCOPE_DATA = 4,    /* write to KV, D1, R2, queues */
-    CN_SCOPE_ADMIN = 8,   /* everything else: the control API, the dashboard */
-    CN_SCOPE_UPLOAD = 16, /* files of one upload of assets */
+    CN_SCOPE_READ = 1,      /* look at what is deployed, and at data */
+    CN_SCOPE_DEPLOY = 2,    /* workers, versions, secrets, schedules, routes */
+    CN_SCOPE_DATA = 4,      /* write to KV, D1, R2, queues */
+    CN_SCOPE_ADMIN = 8,     /* everything else: the control API, the dashboard */
+    CN_SCOPE_UPLOAD = 16,   /* files of one upload of assets */
+    CN_SCOPE_TRANSFER = 32, /* one file, by an address that is a secret */
     CN_SCOPE_TOKENS = CN_SCOPE_READ | CN_SCOPE_DEPLOY | CN_SCOPE_DATA, /* what tokens can have */
     CN_SCOPE_ALL = CN_SCOPE_TOKENS | CN_SCOPE_ADMIN,
 };

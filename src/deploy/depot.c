@@ -22,6 +22,7 @@
 
 #define STATE "deployed/state.json"
 #define KEY "deployed/key"
+#define TRANSFERS "deployed/transfers"
 #define KEY_SIZE 32
 #define KEY_FILE_SIZE (KEY_SIZE + 4) /* its CRC-32C behind it */
 #define NONCE_SIZE 12
@@ -335,6 +336,7 @@ int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, st
         return rc;
     }
     sweep_all(depot, depot->current);
+    remove_tree(depot, TRANSFERS);
     *out = depot;
     return 0;
 }
@@ -357,6 +359,16 @@ void cn_depot_close(struct cn_depot *depot)
 const char *cn_depot_domain(const struct cn_depot *depot)
 {
     return depot->domain;
+}
+
+char *cn_depot_transfers(struct cn_depot *depot, struct cn_err *err)
+{
+    int rc = cn_disk_mkdirs(depot->disk, TRANSFERS);
+    if (rc < 0) {
+        cn_err_errno(err, -rc, "cannot make " TRANSFERS);
+        return NULL;
+    }
+    return cn_sprintf("%s/" TRANSFERS, depot->root);
 }
 
 /* --- states ------------------------------------------------------------------------------------

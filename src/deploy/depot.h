@@ -6,6 +6,7 @@
  *     DATA/deployed/versions/ID.json  a version: modules, bindings, compatibility, limits
  *     DATA/deployed/code/ID/          src/ (modules as uploaded), bundle/, assets/
  *     DATA/deployed/assets/WORKER/    files of assets by the hash that their sender gave them
+ *     DATA/deployed/transfers/        files on their way in and out; nothing after a start
  *
  * A version is written once and never changed. What serves is said by one file, state.json, which
  * is replaced as a whole. The life of a deployment:
@@ -277,5 +278,8 @@ int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
                            const char *version);
 const char *cn_depot_domain(const struct cn_depot *depot);
+/* The folder of files on their way in and out, absolute, made if it is not there; owned. It is
+ * emptied at the next start. NULL with an error. */
+char *cn_depot_transfers(struct cn_depot *depot, struct cn_err *err);
 
 #endif

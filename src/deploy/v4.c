@@ -134,6 +134,8 @@ bool cn_v4_is_good(void *data, const struct cn_guard_who *who)
     struct cn_v4 *v4 = data;
     if (who->scopes & CN_SCOPE_ADMIN)
         return true;
+    if ((who->scopes & CN_SCOPE_TRANSFER) && !who->id[0])
+        return true; /* the operator asked for it */
     if (!(who->scopes & CN_SCOPE_UPLOAD))
         return v4->tokens && cn_tokens_scopes_of(v4->tokens, who->id);
     bool good = true; /* one that has ended is told so by who looks for it */
@@ -163,7 +165,7 @@ static bool is_session(struct cn_v4 *v4, const char *token, size_t size)
 void cn_v4_find_token(void *data, const char *token, size_t size, struct cn_guard_who *who)
 {
     struct cn_v4 *v4 = data;
-    if (!v4)
+    if (!v4 || (v4->depot && cn_v4_transfer_find(v4, token, size, who)))
         return;
     if (v4->tokens)
         who->scopes = cn_tokens_check(v4->tokens, token, size, who->id, who->name);
@@ -252,6 +254,8 @@ struct inner {
     size_t at;
     struct cn_buf *out;
     bool adopted;
+    int fd; /* where a good answer goes; -1: nowhere */
+    bool failed;
 };
 
 static int64_t read_inner(struct cn_control_call *call, void *bytes, size_t size)
@@ -288,6 +292,10 @@ static int write_inner(struct cn_control_call *call, const void *bytes, size_t s
 {
     struct inner *inner = (struct inner *)call;
     struct cn_control_call *outer = inner->outer;
+    if (inner->fd >= 0 && call->status < 400) {
+        inner->failed |= cn_v4_write_all(inner->fd, bytes, size, NULL) < 0;
+        return inner->failed ? CN_ECLOSED : 0;
+    }
     if (inner->out) {
         cn_buf_append(inner->out, bytes, size);
         return 0;
@@ -302,10 +310,11 @@ static bool cancelled_inner(struct cn_control_call *call)
     return inner->outer->cancelled && inner->outer->cancelled(inner->outer);
 }
 
-int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
-                  const struct cn_buf *body, struct cn_buf *out)
+static int forward(struct cn_control_call *call, const char *method, const char *target,
+                   const struct cn_buf *body, struct cn_buf *out, int fd)
 {
     struct inner inner = {
+        .fd = fd,
         .call = {.control = call->control,
                  .method = method,
                  .target = target,
@@ -323,7 +332,20 @@ int cn_v4_forward(struct cn_control_call *call, const char *method, const char *
     if (!out)
         adopt_head(&inner); /* an answer without a body */
     cn_buf_fini(&inner.call.fields);
-    return inner.call.status;
+    return inner.failed ? 507 : inner.call.status;
+}
+
+int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
+                  const struct cn_buf *body, struct cn_buf *out)
+{
+    return forward(call, method, target, body, out, -1);
+}
+
+int cn_v4_forward_to(struct cn_control_call *call, const char *method, const char *target, int fd,
+                     struct cn_buf *out)
+{
+    static const struct cn_buf none = {0};
+    return forward(call, method, target, &none, out, fd);
 }
 
 /* --- the table ----------------------------------------------------------------------------------
@@ -364,6 +386,7 @@ const struct cn_control_route cn_v4_routes[] = {
     {"DELETE", ACCOUNT("workers", "scripts", "*"), cn_v4_delete_script, FOR(DEPLOY)},
     {"GET", SCRIPT("settings"), cn_v4_settings, FOR(READ | DEPLOY)},
     {"GET", SCRIPT("script-settings"), cn_v4_settings, FOR(READ | DEPLOY)},
+    {"PATCH", SCRIPT("settings"), cn_v4_patch_bindings, RAW | FOR(DEPLOY)},
     {"PATCH", SCRIPT("script-settings"), cn_v4_patch_settings, FOR(DEPLOY)},
     {"GET", SCRIPT("subdomain"), cn_v4_script_subdomain, FOR(READ | DEPLOY)},
     {"POST", SCRIPT("subdomain"), cn_v4_script_subdomain, FOR(DEPLOY)},
@@ -416,6 +439,15 @@ const struct cn_control_route cn_v4_routes[] = {
     {"GET", ACCOUNT("d1", "database", "*"), cn_v4_d1_database, FOR(READ | DATA | DEPLOY)},
     {"DELETE", ACCOUNT("d1", "database", "*"), cn_v4_d1_database, FOR(DATA)},
     {"POST", ACCOUNT("d1", "database", "*", "query"), cn_v4_d1_query, FOR(DATA)},
+    {"POST", ACCOUNT("d1", "database", "*", "raw"), cn_v4_d1_query, FOR(DATA)},
+    {"POST", ACCOUNT("d1", "database", "*", "import"), cn_v4_d1_import, FOR(DATA)},
+    {"POST", ACCOUNT("d1", "database", "*", "export"), cn_v4_d1_export, FOR(READ | DATA)},
+    {"GET", ACCOUNT("d1", "database", "*", "time_travel", "bookmark"), cn_v4_d1_time_travel,
+     FOR(READ | DATA)},
+    {"POST", ACCOUNT("d1", "database", "*", "time_travel", "restore"), cn_v4_d1_time_travel,
+     FOR(DATA)},
+    {"PUT", V4("transfers", "*"), cn_v4_transfer, RAW | FOR(CN_SCOPE_TRANSFER)},
+    {"GET", V4("transfers", "*"), cn_v4_transfer, RAW | FOR(CN_SCOPE_TRANSFER)},
 
     {"GET", ACCOUNT("r2", "buckets"), cn_v4_r2_buckets, FOR(READ | DATA | DEPLOY)},
     {"POST", ACCOUNT("r2", "buckets"), cn_v4_r2_buckets, FOR(DATA | DEPLOY)},
@@ -430,6 +462,8 @@ const struct cn_control_route cn_v4_routes[] = {
     {"POST", ACCOUNT("queues"), cn_v4_queues, FOR(DATA | DEPLOY)},
     {"GET", ACCOUNT("queues", "*"), cn_v4_queue, FOR(READ | DATA | DEPLOY)},
     {"DELETE", ACCOUNT("queues", "*"), cn_v4_queue, FOR(DATA)},
+    {"PATCH", ACCOUNT("queues", "*"), cn_v4_queue, FOR(DATA)},
+    {"PUT", ACCOUNT("queues", "*"), cn_v4_queue, FOR(DATA)},
     {"GET", ACCOUNT("queues", "*", "consumers"), cn_v4_consumers, FOR(READ | DEPLOY)},
     {"POST", ACCOUNT("queues", "*", "consumers"), cn_v4_consumers, FOR(DEPLOY)},
     {"PUT", ACCOUNT("queues", "*", "consumers", "*"), cn_v4_consumers, FOR(DEPLOY)},

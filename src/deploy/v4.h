@@ -36,6 +36,20 @@ struct cn_tokens;
 #define CN_V4_SESSION_MS (60 * 60 * 1000)
 #define CN_V4_ASSET_MAX 4000 /* files of assets of a version */
 #define CN_V4_ASSET_SIZE_MAX (25u << 20)
+#define CN_V4_TRANSFER_MAX 16 /* files with an address of their own */
+#define CN_V4_TRANSFER_SIZE_MAX CN_CONTROL_BODY_MAX
+#define CN_V4_TRANSFER_MS (60 * 60 * 1000)
+
+/* A file that goes in or out by an address of its own (v4_transfers.c). */
+struct cn_v4_transfer {
+    char name[33]; /* of the file; empty: not in use */
+    char secret[33];
+    char md5[33]; /* of what is to come; empty: it goes out */
+    char of[64];  /* the database */
+    char by[33];  /* the id of the token that asked for it; empty: the operator */
+    int64_t until_ms;
+    bool busy, whole;
+};
 
 /* An upload of assets. */
 struct cn_v4_session {
@@ -55,8 +69,9 @@ struct cn_v4 {
     int (*build)(void *data, const struct cn_depot_script *script, const char *version,
                  struct cn_err *err);
     void *build_data;
-    pthread_mutex_t lock; /* guards the sessions */
+    pthread_mutex_t lock; /* guards what follows */
     struct cn_v4_session sessions[CN_V4_SESSION_MAX];
+    struct cn_v4_transfer transfers[CN_V4_TRANSFER_MAX];
 };
 
 void cn_v4_init(struct cn_v4 *v4);
@@ -96,11 +111,16 @@ void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text);
 int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
                   const struct cn_buf *body, struct cn_buf *out);
 
+/* The same, with what it answers well going to the descriptor, and an error to `out`. */
+int cn_v4_forward_to(struct cn_control_call *call, const char *method, const char *target, int fd,
+                     struct cn_buf *out);
+
 /* Handlers: one file each. v4_scripts.c: */
 int cn_v4_get_service(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_list_scripts(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_settings(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_patch_bindings(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_patch_settings(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_subdomain(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err);
@@ -143,9 +163,29 @@ int cn_v4_kv_namespace(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_kv_keys(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_kv_value(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_kv_bulk(struct cn_control_call *call, struct cn_err *err);
+/* v4_d1.c: */
 int cn_v4_d1_databases(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_d1_database(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_d1_query(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_import(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_export(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_d1_time_travel(struct cn_control_call *call, struct cn_err *err);
+/* v4_transfers.c: */
+int cn_v4_transfer(struct cn_control_call *call, struct cn_err *err);
+/* F1: who has this secret; false: it is none. */
+bool cn_v4_transfer_find(struct cn_v4 *v4, const char *secret, size_t size,
+                         struct cn_guard_who *who);
+/* A file with this MD5 may come to the address; its name. */
+int cn_v4_transfer_begin(struct cn_control_call *call, const char *md5, char name[33],
+                         struct cn_buf *url, struct cn_err *err);
+/* What has come, for the database of the path; the file goes. */
+int cn_v4_transfer_take(struct cn_control_call *call, const char *name, const char *md5,
+                        struct cn_buf *bytes, struct cn_err *err);
+/* The file of cn_depot_transfers() may be fetched at the address. */
+int cn_v4_transfer_offer(struct cn_control_call *call, const char *name, struct cn_buf *url,
+                         struct cn_err *err);
+void cn_v4_transfer_remove(struct cn_v4 *v4, const char *name);
+int cn_v4_write_all(int fd, const void *bytes, size_t size, struct cn_err *err);
 /* v4_services.c: */
 int cn_v4_r2_buckets(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploy/v4_data.c - namespaces of KV and databases of D1: what was created has an id and a name in
- * the state (depot.h); the data itself is the control API's, which is asked for it. */
+/* deploy/v4_data.c - namespaces of KV: what was created has an id and a name in the state
+ * (depot.h); the data itself is the control API's, which is asked for it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #define VALUE_MAX (26u << 20)
 #define BULK_MAX 10000
 
-/* --- shared with v4_services.c -------------------------------------------------------------------
+/* --- shared with v4_services.c and v4_d1.c
+ * -------------------------------------------------------------------
  */
 
 void cn_v4_segment(struct cn_buf *target, const void *bytes, size_t size)
@@ -398,110 +399,4 @@ int cn_v4_kv_bulk(struct cn_control_call *call, struct cn_err *err)
     struct cn_buf json = {0};
     cn_buf_printf(&json, "{\"successful_key_count\":%zu,\"unsuccessful_keys\":[]}", count);
     return cn_control_result(call, &json);
-}
-
-/* --- D1
- * --------------------------------------------------------------------------------------------- */
-
-static void append_database(struct cn_buf *json, const struct cn_depot_resource *resource)
-{
-    cn_buf_append_byte(json, '{');
-    cn_v4_put_text(json, "uuid", resource->id);
-    cn_v4_put_text(json, "name", resource->name);
-    cn_v4_put_text(json, "version", "production");
-    cn_buf_append_str(json, ",\"num_tables\":0,\"file_size\":0,\"running_in_region\":\"here\","
-                            "\"created_at\":");
-    cn_depot_append_time(json, resource->created_ms);
-    cn_buf_append_byte(json, '}');
-}
-
-static int create_database(struct cn_control_call *call, struct cn_err *err)
-{
-    const char *name = cn_json_text(call->json, "name");
-    char id[CN_DEPOT_ID_SIZE];
-    if (!name || !*name || strlen(name) > 200)
-        return cn_v4_fail(call, err, CN_EINVALID, 7400, "a database needs a name");
-    cn_depot_uuid(id);
-    int rc = cn_v4_create(call, "d1", name, id, 7502, err);
-    if (rc < 0)
-        return rc;
-    struct cn_depot_resource made = {.id = id, .name = (char *)name, .created_ms = cn_v4_now()};
-    struct cn_buf json = {0};
-    append_database(&json, &made);
-    return cn_control_result(call, &json);
-}
-
-int cn_v4_d1_databases(struct cn_control_call *call, struct cn_err *err)
-{
-    if (strcmp(call->method, "POST") == 0)
-        return create_database(call, err);
-    const char *name = cn_control_param(call, "name");
-    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
-    struct cn_buf items = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < state->resource_count && cn_v4_is_first_page(call); i++) {
-        const struct cn_depot_resource *resource = &state->resources[i];
-        if (strcmp(resource->kind, "d1") != 0 || (name && !strstr(resource->name, name)))
-            continue;
-        cn_buf_append_str(&items, count++ ? "," : "");
-        append_database(&items, resource);
-    }
-    cn_depot_state_unref(state);
-    return cn_v4_list(call, &items, count);
-}
-
-int cn_v4_d1_database(struct cn_control_call *call, struct cn_err *err)
-{
-    const char *id = call->path[6];
-    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
-    const struct cn_depot_resource *resource = cn_depot_resource(state, "d1", id, NULL);
-    struct cn_buf json = {0};
-    if (!resource)
-        resource = cn_depot_resource(state, "d1", NULL, id);
-    if (resource)
-        append_database(&json, resource);
-    cn_depot_state_unref(state);
-    if (!json.size)
-        return cn_v4_fail(call, err, CN_ENOTFOUND, 7404, "there is no database %.60s", id);
-    if (strcmp(call->method, "DELETE") != 0)
-        return cn_control_result(call, &json);
-    cn_buf_fini(&json);
-    int rc = cn_v4_forget(call, "d1", id, err);
-    return rc < 0 ? rc : cn_v4_answer_null(call);
-}
-
-int cn_v4_d1_query(struct cn_control_call *call, struct cn_err *err)
-{
-    const struct cn_json *sql = cn_json_find(call->json, "sql");
-    const struct cn_json *params = cn_json_find(call->json, "params");
-    if (!sql || sql->kind != CN_JSON_STRING)
-        return cn_v4_fail(call, err, CN_EINVALID, 7400, "\"sql\" must be a text");
-    if (params && params->first)
-        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 7400, "parameters are not built here");
-    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
-    bool known = cn_depot_resource(state, "d1", call->path[6], NULL) != NULL;
-    cn_depot_state_unref(state);
-    if (!known)
-        return cn_v4_fail(call, err, CN_ENOTFOUND, 7404, "there is no database %.60s",
-                          call->path[6]);
-    struct cn_buf target = {0}, body = {0}, out = {0}, result = {0};
-    cn_buf_append_str(&target, "/api/d1");
-    cn_v4_segment(&target, call->path[6], strlen(call->path[6]));
-    cn_buf_append_str(&target, "/query");
-    cn_buf_append_str(&body, "{\"sql\":");
-    cn_buf_append_json(&body, sql->text, sql->size);
-    cn_buf_append_byte(&body, '}');
-    int status = cn_v4_forward(call, "POST", cn_buf_text(&target), &body, &out);
-    int rc = cn_v4_forwarded(call, status, &out, 7500, err);
-    struct cn_json *json = rc == 0 ? cn_json_parse((const char *)out.data, out.size, err) : NULL;
-    if (rc == 0 && !json)
-        rc = CN_ECORRUPT;
-    const struct cn_json *results = cn_json_find(json, "results");
-    if (rc == 0 && results)
-        cn_json_write(&result, results);
-    cn_json_free(json);
-    cn_buf_fini(&target);
-    cn_buf_fini(&body);
-    cn_buf_fini(&out);
-    return rc < 0 ? rc : cn_control_result(call, &result);
 }

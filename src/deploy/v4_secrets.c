@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "base/multipart.h"
 #include "deploy/v4.h"
 
 #define SECRET_MAX (64u << 10)
@@ -265,4 +266,110 @@ int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err)
     struct cn_buf json = {0};
     cn_buf_append_str(&json, "null");
     return cn_control_result(call, &json);
+}
+
+/* --- settings
+ * ---------------------------------------------------------------------------------- */
+
+/* The part "settings" of a multipart body, or the body itself; NULL with an error. */
+static struct cn_json *read_settings(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_multipart parser;
+    struct cn_multipart_part part;
+    char boundary[80];
+    const uint8_t *bytes = call->body.data ? call->body.data : (const uint8_t *)"";
+    struct cn_json *json = NULL;
+    if (!cn_v4_boundary(call->content_type, boundary))
+        return cn_json_parse_some((const char *)bytes, call->body.size, CN_JSON_ASKED_MAX, err);
+    int rc;
+    cn_multipart_init(&parser, bytes, call->body.size, boundary, strlen(boundary));
+    while (!json && (rc = cn_multipart_next(&parser, &part, err)) > 0) {
+        if (part.name_size != 8 || memcmp(part.name, "settings", 8) != 0)
+            continue;
+        json = cn_json_parse_some((const char *)bytes + part.start, part.end - part.start,
+                                  CN_JSON_ASKED_MAX, err);
+        if (!json)
+            break;
+    }
+    cn_multipart_fini(&parser);
+    if (!json && !err->code)
+        cn_v4_fail(call, err, CN_EINVALID, 10021, "the part \"settings\" is missing");
+    return json;
+}
+
+static bool is_listed(const struct cn_json *list, const char *name)
+{
+    for (const struct cn_json *item = list->first; item; item = item->next) {
+        const char *own = cn_json_text(item, "name");
+        if (own && strcmp(own, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is not in the list goes, if it is a secret; anything else belongs to an upload. */
+static int add_removed(struct cn_control_call *call, const struct cn_json *list,
+                       const struct cn_json *file, struct wish *wishes, size_t *count,
+                       struct cn_err *err)
+{
+    const struct cn_json *old = cn_json_find(file, "bindings");
+    for (const struct cn_json *item = old ? old->first : NULL; item; item = item->next) {
+        const char *name = cn_json_text(item, "name"), *type = cn_json_text(item, "type");
+        if (!name || !type || is_listed(list, name))
+            continue;
+        if (strcmp(type, "secret_text") != 0 || *count == CN_V4_BINDING_MAX)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                              "the binding %s is changed by an upload, not by settings", name);
+        wishes[(*count)++] = (struct wish){name, NULL};
+    }
+    return 0;
+}
+
+static int read_wishes(struct cn_control_call *call, const struct cn_json *list,
+                       struct wish *wishes, size_t *count, struct cn_err *err)
+{
+    int rc = 0;
+    for (const struct cn_json *item = list->first; item && rc == 0; item = item->next) {
+        const char *type = cn_json_text(item, "type");
+        const struct cn_json *text = cn_json_find(item, "text");
+        if (!type || strcmp(type, "secret_text") != 0 || !text)
+            continue; /* it stays as it is */
+        if (*count == CN_V4_BINDING_MAX)
+            return cn_v4_fail(call, err, CN_ELIMIT, 10021, "there are too many secrets");
+        wishes[*count] = (struct wish){cn_json_text(item, "name"), text};
+        rc = check_wish(call, &wishes[(*count)++], err);
+    }
+    return rc;
+}
+
+/* PATCH .../settings, as `wrangler secret bulk` sends it: bindings that stay, by name, and secrets
+ * with their texts. */
+int cn_v4_patch_bindings(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct wish wishes[CN_V4_BINDING_MAX];
+    size_t count = 0;
+    int rc = cn_control_read_body(call, CN_V4_UPLOAD_MAX, err);
+    struct cn_json *settings = rc == 0 ? read_settings(call, err) : NULL;
+    if (!settings)
+        return err->code;
+    const struct cn_json *list = cn_json_find(settings, "bindings");
+    struct cn_depot_state *state = cn_depot_take(v4->depot);
+    const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
+    struct cn_json *file =
+        script && script->version_count
+            ? cn_depot_read_version(v4->depot, script->versions[script->version_count - 1].id, err)
+            : NULL;
+    rc = script ? 0 : err->code;
+    if (rc == 0 && list && list->kind == CN_JSON_ARRAY) {
+        rc = read_wishes(call, list, wishes, &count, err);
+        if (rc == 0 && file)
+            rc = add_removed(call, list, file, wishes, &count, err);
+    }
+    if (rc == 0 && count)
+        rc = change_secrets(call, wishes, count, err);
+    cn_json_free(file);
+    cn_json_free(settings);
+    cn_depot_state_unref(state);
+    return rc < 0 ? rc : cn_v4_settings(call, err);
 }

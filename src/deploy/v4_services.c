@@ -71,6 +71,33 @@ int cn_v4_r2_buckets(struct cn_control_call *call, struct cn_err *err)
     return cn_control_result(call, &json);
 }
 
+/* One that is empty, as on the platform. */
+static int delete_bucket(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_buf target = {0}, out = {0};
+    static const struct cn_buf none = {0};
+    cn_buf_append_str(&target, "/api/r2");
+    cn_v4_segment(&target, call->path[6], strlen(call->path[6]));
+    cn_buf_append_str(&target, "/objects?limit=1");
+    int status = cn_v4_forward(call, "GET", cn_buf_text(&target), &none, &out);
+    int rc = status == 404 ? 0 : cn_v4_forwarded(call, status, &out, 10013, err);
+    struct cn_json *list =
+        rc == 0 && status != 404 ? cn_json_parse((const char *)out.data, out.size, NULL) : NULL;
+    const struct cn_json *objects = cn_json_find(list, "objects");
+    if (rc == 0 && objects && objects->first)
+        rc = cn_v4_fail(call, err, CN_EEXISTS, 10008, "the bucket %.60s is not empty",
+                        call->path[6]);
+    cn_json_free(list);
+    cn_buf_fini(&target);
+    cn_buf_fini(&out);
+    if (rc == 0)
+        rc = cn_v4_forget(call, "r2", call->path[6], err);
+    if (rc < 0)
+        return rc;
+    cn_info("the bucket %s was deleted by %s", call->path[6], call->who.name);
+    return cn_v4_answer_null(call);
+}
+
 int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
@@ -85,7 +112,7 @@ int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err)
     if (strcmp(call->method, "GET") == 0)
         return cn_control_result(call, &json);
     cn_buf_fini(&json);
-    return cn_v4_fail(call, err, CN_EUNSUPPORTED, 10013, "buckets are not deleted by this API");
+    return delete_bucket(call, err);
 }
 
 int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err)
@@ -240,6 +267,37 @@ int cn_v4_queues(struct cn_control_call *call, struct cn_err *err)
     return cn_v4_list(call, &items, count);
 }
 
+/* "settings": delivery_paused, message_retention_period, delivery_delay. `json` is the queue as it
+ * is shown, and is taken. */
+static int change_queue(struct cn_control_call *call, struct cn_buf *json, struct cn_err *err)
+{
+    const struct cn_json *settings = cn_json_find(call->json, "settings");
+    struct cn_json *queue = cn_json_parse((const char *)json->data, json->size, NULL);
+    const char *name = cn_json_text(queue, "queue_name");
+    const char *asked = cn_json_text(call->json, "queue_name");
+    struct cn_buf target = {0}, body = {0}, out = {0};
+    int rc = 0;
+    if (asked && name && strcmp(asked, name) != 0)
+        rc = cn_v4_fail(call, err, CN_EINVALID, 11003, "queues are not renamed here");
+    if (rc == 0 && settings && name) {
+        cn_buf_append_str(&target, "/api/queues");
+        cn_v4_segment(&target, name, strlen(name));
+        cn_buf_append_str(&body, "{\"settings\":");
+        cn_json_write(&body, settings);
+        cn_buf_append_byte(&body, '}');
+        int status = cn_v4_forward(call, "PATCH", cn_buf_text(&target), &body, &out);
+        rc = cn_v4_forwarded(call, status, &out, 11003, err);
+    }
+    cn_json_free(queue);
+    cn_buf_fini(&target);
+    cn_buf_fini(&body);
+    cn_buf_fini(&out);
+    if (rc == 0)
+        return cn_control_result(call, json);
+    cn_buf_fini(json);
+    return rc;
+}
+
 int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
@@ -252,6 +310,8 @@ int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
         return cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
     if (strcmp(call->method, "GET") == 0)
         return cn_control_result(call, &json);
+    if (strcmp(call->method, "DELETE") != 0)
+        return change_queue(call, &json, err);
     cn_buf_fini(&json);
     int rc = cn_v4_forget(call, "queue", call->path[5], err);
     return rc < 0 ? rc : cn_v4_answer_null(call);

@@ -2,7 +2,7 @@
 // KV, R2, queues, cron triggers and assets; secrets, versions, rollback, delete; and the server is restarted and killed in between.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "node:test";
@@ -141,6 +141,25 @@ test("wrangler deploys, and everything that a worker has is there", async (t) =>
   assert.equal(await text("/send"), "sent");
   await server.untilTrue(async () => (await text("/jobs")) === "took job", "the message at its consumer");
   await run("r2", "object", "get", "files/a/file.txt", "--remote", "--file", "back.txt");
+
+  // Files of SQL in and out, time travel, keys, secrets and buckets many at a time.
+  write(dir, { "more.sql": "CREATE TABLE more (a);\nINSERT INTO more VALUES ('from a file');\n", "secrets.json": '{"ONE":"1","TWO":"2"}', "keys.json": '["x/1"]' });
+  const { bookmark } = JSON.parse(await run("d1", "time-travel", "info", "items", "--json"));
+  assert.match(await run("d1", "execute", "items", "--remote", "--yes", "--file", "more.sql"), /2 queries/);
+  await run("d1", "export", "items", "--remote", "--output", "out.sql");
+  assert.match(readFileSync(path.join(dir, "out.sql"), "utf8"), /from a file/);
+  await run("d1", "time-travel", "restore", "items", "--json", "--bookmark", bookmark);
+  await assert.rejects(run("d1", "execute", "items", "--remote", "--command", "SELECT * FROM more"), /no such table/);
+  assert.match(await run("d1", "execute", "items", "--remote", "--json", "--command", "SELECT count(*) AS n FROM items"), /"n": 2/);
+  assert.match(await run("kv", "bulk", "get", "--remote", "--namespace-id", kv, "keys.json"), /"x\/1"/);
+  await run("kv", "bulk", "delete", "--remote", "--force", "--namespace-id", kv, "keys.json");
+  await run("secret", "bulk", "secrets.json");
+  assert.match(await run("secret", "list"), /ONE[^]*TWO/);
+  await run("r2", "bucket", "create", "other");
+  await run("r2", "bucket", "delete", "other");
+  await assert.rejects(run("r2", "bucket", "delete", "files"), /not empty/);
+  await run("queues", "pause-delivery", "jobs");
+  await run("queues", "resume-delivery", "jobs");
 
   // Again, with a secret, a restart without Node.js, a version that waits, and the way back.
   await wrangler(server, who, dir, ["secret", "put", "SECRET"], { input: "hidden" });

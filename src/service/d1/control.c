@@ -152,8 +152,9 @@ static size_t line_of(const char *sql, size_t size, int64_t index)
     return line;
 }
 
-/* {"error","index"} of a statement that failed, as an error with its line. */
-static int check_failed(const struct cn_buf *json, const struct cn_json *sql, struct cn_err *err)
+/* {"error","index"} of a statement that failed, as an error with its line; `sql` NULL: it has none.
+ */
+static int check_failed(const struct cn_buf *json, const char *sql, size_t size, struct cn_err *err)
 {
     static const char start[] = "{\"error\":";
     if (json->size < sizeof(start) || memcmp(json->data, start, sizeof(start) - 1) != 0)
@@ -161,35 +162,39 @@ static int check_failed(const struct cn_buf *json, const struct cn_json *sql, st
     struct cn_json *failed = cn_json_parse((const char *)json->data, json->size, err);
     const char *text = cn_json_text(failed, "error");
     const struct cn_json *index = cn_json_find(failed, "index");
-    int rc = cn_err_set(err, CN_ESQL, "%s (line %zu)", text ? text : "the script failed",
-                        line_of(sql->text, sql->size, index ? index->integer : 0));
+    int rc = cn_err_set(err, CN_ESQL, "%s", text ? text : "the script failed");
+    if (sql)
+        rc = cn_err_set(err, CN_ESQL, "%s (line %zu)", text ? text : "the script failed",
+                        line_of(sql, size, index ? index->integer : 0));
     cn_json_free(failed);
     return rc;
 }
 
-/* {"sql": "...", "count": true}: all statements; with `count` without their rows. */
-static int run_query(struct cn_control_call *call, struct cn_err *err)
+/* A call of the database path[2]; NULL with an error. */
+static struct cn_d1_call *new_call(struct cn_control_call *call, enum cn_d1_format format,
+                                   struct cn_object_key *key, struct cn_namespace *nowhere,
+                                   struct cn_err *err)
 {
-    struct cn_object_key key;
-    const struct cn_json *sql = cn_json_find(call->json, "sql");
-    const struct cn_json *count = cn_json_find(call->json, "count");
-    bool counting = count && count->kind == CN_JSON_BOOL && count->boolean;
-    if (!sql || sql->kind != CN_JSON_STRING)
-        return cn_err_set(err, CN_EINVALID, "\"sql\" must be a text");
-    int rc = find_key(call, &key, err);
-    if (rc < 0)
-        return rc;
-    struct cn_namespace nowhere = {.id = key.namespace_id, .name = ""};
+    if (find_key(call, key, err) < 0)
+        return NULL;
+    *nowhere = (struct cn_namespace){.id = key->namespace_id, .name = ""};
     struct cn_namespace *ns = call->control->node
-                                  ? cn_node_namespace_find(call->control->node, key.namespace_id)
-                                  : &nowhere;
-    struct cn_d1_call *d1 = cn_d1_call_new(ns, counting ? CN_D1_COUNT : CN_D1_OBJECTS);
+                                  ? cn_node_namespace_find(call->control->node, key->namespace_id)
+                                  : nowhere;
+    struct cn_d1_call *d1 = cn_d1_call_new(ns, format);
     d1->trusted = d1->plain = true;
     d1->limit_ns = SCRIPT_NS;
-    add_statements(d1, sql->text, sql->size);
-    rc = call->control->node ? run_online(call, d1, err) : run_alone(call, d1, &key, err);
+    return d1;
+}
+
+/* Runs it, and answers {"results":...}. The call is freed. */
+static int run_call(struct cn_control_call *call, struct cn_d1_call *d1,
+                    const struct cn_object_key *key, const char *sql, size_t size,
+                    struct cn_err *err)
+{
+    int rc = call->control->node ? run_online(call, d1, err) : run_alone(call, d1, key, err);
     if (rc == 0)
-        rc = check_failed(&d1->json, sql, err);
+        rc = check_failed(&d1->json, sql, size, err);
     if (rc == 0) {
         cn_buf_append_str(&call->scratch, "{\"results\":");
         cn_buf_append(&call->scratch, d1->json.data, d1->json.size);
@@ -198,6 +203,97 @@ static int run_query(struct cn_control_call *call, struct cn_err *err)
     }
     cn_service_call_free(&d1->base);
     return rc;
+}
+
+static int add_param(struct cn_d1_call *d1, const struct cn_json *value, struct cn_err *err)
+{
+    switch (value->kind) {
+    case CN_JSON_NULL:
+        cn_d1_call_value(d1, CN_SQL_NULL);
+        return 0;
+    case CN_JSON_BOOL:
+        cn_d1_call_value(d1, CN_SQL_INT)->integer = value->boolean;
+        return 0;
+    case CN_JSON_INT:
+        cn_d1_call_value(d1, CN_SQL_INT)->integer = value->integer;
+        return 0;
+    case CN_JSON_NUMBER:
+        cn_d1_call_value(d1, CN_SQL_REAL)->real = value->number;
+        return 0;
+    case CN_JSON_STRING:
+        cn_d1_call_bytes(d1, CN_SQL_TEXT, value->text, value->size);
+        return 0;
+    default:
+        return cn_err_set(err, CN_EINVALID, "a parameter is a text, a number or null");
+    }
+}
+
+/* One statement with its parameters, or a script without any: {"sql","params"}. */
+static int add_query(struct cn_d1_call *d1, const struct cn_json *query, struct cn_err *err)
+{
+    const struct cn_json *sql = cn_json_find(query, "sql"), *params = cn_json_find(query, "params");
+    size_t before = d1->query_count;
+    int rc = 0;
+    if (!sql || sql->kind != CN_JSON_STRING)
+        return cn_err_set(err, CN_EINVALID, "\"sql\" must be a text");
+    if (params && params->kind != CN_JSON_ARRAY && params->kind != CN_JSON_NULL)
+        return cn_err_set(err, CN_EINVALID, "\"params\" must be a list");
+    add_statements(d1, sql->text, sql->size);
+    if (params && params->first && d1->query_count != before + 1)
+        return cn_err_set(err, CN_EINVALID, "parameters belong to one statement");
+    for (const struct cn_json *each = params ? params->first : NULL; each && rc == 0;
+         each = each->next)
+        rc = add_param(d1, each, err);
+    return rc;
+}
+
+static bool is_set(const struct cn_control_call *call, const char *name)
+{
+    const struct cn_json *value = cn_json_find(call->json, name);
+    return value && value->kind == CN_JSON_BOOL && value->boolean;
+}
+
+/* {"sql","params"} or {"batch":[{"sql","params"},...]}: all statements; with "count" without their
+ * rows, with "rows" with the names of their columns apart. */
+static int run_query(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_object_key key;
+    struct cn_namespace nowhere;
+    const struct cn_json *batch = cn_json_find(call->json, "batch");
+    const struct cn_json *sql = batch ? NULL : cn_json_find(call->json, "sql");
+    if (batch && batch->kind != CN_JSON_ARRAY)
+        return cn_err_set(err, CN_EINVALID, "\"batch\" must be a list");
+    enum cn_d1_format format = is_set(call, "count")  ? CN_D1_COUNT
+                               : is_set(call, "rows") ? CN_D1_ROWS
+                                                      : CN_D1_OBJECTS;
+    struct cn_d1_call *d1 = new_call(call, format, &key, &nowhere, err);
+    if (!d1)
+        return err->code;
+    int rc = batch ? 0 : add_query(d1, call->json, err);
+    for (const struct cn_json *each = batch ? batch->first : NULL; each && rc == 0;
+         each = each->next)
+        rc = add_query(d1, each, err);
+    if (rc < 0) {
+        cn_service_call_free(&d1->base);
+        return rc;
+    }
+    return run_call(call, d1, &key, sql ? sql->text : NULL, sql ? sql->size : 0, err);
+}
+
+/* The body is a script of SQL; its statements are counted. */
+static int run_import(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_object_key key;
+    struct cn_namespace nowhere;
+    int rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
+    if (rc < 0)
+        return rc;
+    struct cn_d1_call *d1 = new_call(call, CN_D1_COUNT, &key, &nowhere, err);
+    if (!d1)
+        return err->code;
+    const char *sql = call->body.size ? (const char *)call->body.data : "";
+    add_statements(d1, sql, call->body.size);
+    return run_call(call, d1, &key, sql, call->body.size, err);
 }
 
 /* --- moments --------------------------------------------------------------------------------- */
@@ -229,6 +325,7 @@ static int list_databases(struct cn_control_call *call, struct cn_err *err)
 static const struct cn_control_route routes[] = {
     {"GET", {"api", "d1"}, list_databases, 0},
     {"POST", {"api", "d1", "*", "query"}, run_query, 0},
+    {"POST", {"api", "d1", "*", "import"}, run_import, CN_ROUTE_RAW},
     {"GET", {"api", "d1", "*", "bookmark"}, get_bookmark, 0},
     {0},
 };

@@ -1,6 +1,10 @@
 // Data by the platform's API: KV, D1, R2 and queues as wrangler asks for them, and a worker that is bound to what was made.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import path from "node:path";
 import test from "node:test";
+import { run } from "../lib/cairn.mjs";
 import { Client, dataFolder, empty, token } from "./lib.mjs";
 
 const source = `export default {
@@ -90,4 +94,146 @@ test("what is made by the API is what a worker finds", async (t) => {
   }
   assert.equal((await reader.ask("GET", `${values}/form`)).body, "with metadata");
   assert.equal((await deployer.ask("GET", `${values}/form`)).status, 403);
+});
+
+test("D1: parameters, batches and rows apart", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const { uuid } = await client.result("POST", "d1/database", { json: { name: "db" } });
+  const query = (json, verb = "query") => client.result("POST", `d1/database/${uuid}/${verb}`, { json });
+  await query({ sql: "CREATE TABLE t (a, b); CREATE TABLE u (c)" });
+  await query({ sql: "INSERT INTO t VALUES (?, ?), (?, ?)", params: ["x'); DROP TABLE t; --", 1.5, null, true] });
+  const [{ results }] = await query({ sql: "SELECT * FROM t WHERE a IS NOT ?", params: ["none"] });
+  assert.deepEqual(results, [{ a: "x'); DROP TABLE t; --", b: 1.5 }, { a: null, b: 1 }]);
+  const batch = await query({ batch: [{ sql: "INSERT INTO u VALUES (?)", params: [7] }, { sql: "SELECT c FROM u" }] });
+  assert.deepEqual(batch[1].results, [{ c: 7 }]);
+  assert.deepEqual((await query({ sql: "SELECT a, b FROM t ORDER BY b", params: [] }, "raw"))[0].results,
+    { columns: ["a", "b"], rows: [[null, 1], ["x'); DROP TABLE t; --", 1.5]] });
+  // A batch is whole or is not.
+  const failed = await client.ask("POST", `d1/database/${uuid}/query`, { json: { batch: [{ sql: "INSERT INTO u VALUES (8)" }, { sql: "SELECT * FROM nothing" }] } });
+  assert.equal(failed.status, 400);
+  assert.deepEqual((await query({ sql: "SELECT c FROM u" }))[0].results, [{ c: 7 }]);
+  for (const json of [{ sql: "SELECT ?; SELECT 1", params: [1] }, { sql: "SELECT ?", params: [[1]] }, { sql: "SELECT ?", params: "x" }, { batch: {} }, { batch: [1] }, {}, { sql: 1 }])
+    assert.equal((await client.ask("POST", `d1/database/${uuid}/query`, { json })).status, 400, JSON.stringify(json));
+});
+
+test("D1: files go in and out by addresses of their own, and back in time", async (t) => {
+  const data = dataFolder(t);
+  let server = await empty(t, data);
+  const who = token(data);
+  let client = new Client(server, who);
+  const { uuid } = await client.result("POST", "d1/database", { json: { name: "db" } });
+  const target = `d1/database/${uuid}`;
+  const md5 = (text) => createHash("md5").update(text).digest("hex");
+  const sql = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);\n" + Array.from({ length: 500 }, (_, i) => `INSERT INTO t (name) VALUES ('it''s ${i}; "ä"');\n`).join("");
+
+  // An empty database is an empty file.
+  const none = await client.result("POST", `${target}/export`, { json: { output_format: "polling", dump_options: {} } });
+  assert.equal(await (await fetch(none.result.signed_url)).text(), "");
+
+  const { upload_url, filename } = await client.result("POST", `${target}/import`, { json: { action: "init", etag: md5(sql) } });
+  const ingest = () => client.ask("POST", `${target}/import`, { json: { action: "ingest", filename, etag: md5(sql) } });
+  assert.equal((await ingest()).status, 404); // nothing has come
+  assert.equal((await fetch(upload_url, { method: "PUT", body: sql + " " })).status, 400); // F2
+  assert.equal((await ingest()).status, 404);
+  assert.equal((await fetch(upload_url)).status, 404); // it goes in, not out
+  const put = await fetch(upload_url, { method: "PUT", body: sql });
+  assert.equal(put.status, 200);
+  assert.equal(put.headers.get("etag"), `"${md5(sql)}"`);
+  const done = await ingest();
+  assert.equal(done.body.result.status, "complete", JSON.stringify(done.body));
+  assert.equal(done.body.result.result.num_queries, 501);
+  assert.equal((await ingest()).status, 404); // once
+  const before = done.body.result.result.final_bookmark;
+  const count = async () => (await client.result("POST", `${target}/query`, { json: { sql: "SELECT count(*) AS n FROM t" } }))[0].results[0].n;
+  assert.equal(await count(), 500);
+
+  // A file that fails changes nothing and says where.
+  const bad = "DELETE FROM t;\nINSERT INTO nowhere VALUES (1);\n";
+  const second = await client.result("POST", `${target}/import`, { json: { action: "init", etag: md5(bad) } });
+  await fetch(second.upload_url, { method: "PUT", body: bad });
+  const failed = await client.ask("POST", `${target}/import`, { json: { action: "ingest", filename: second.filename, etag: md5(bad) } });
+  assert.match(failed.body.errors[0].message, /nowhere.*line 2/);
+  assert.equal(await count(), 500);
+
+  // Out, and into another database, which is then the same.
+  const out = await client.result("POST", `${target}/export`, { json: { output_format: "polling", dump_options: {} } });
+  const dump = await (await fetch(out.result.signed_url)).text();
+  assert.match(dump, /CREATE TABLE/);
+  const schema = await client.result("POST", `${target}/export`, { json: { output_format: "polling", dump_options: { no_data: true, tables: ["t"] } } });
+  assert.ok(!(await (await fetch(schema.result.signed_url)).text()).includes("INSERT"));
+  const { uuid: copy } = await client.result("POST", "d1/database", { json: { name: "copy" } });
+  const third = await client.result("POST", `d1/database/${copy}/import`, { json: { action: "init", etag: md5(dump) } });
+  assert.equal((await client.ask("POST", `${target}/import`, { json: { action: "ingest", filename: third.filename, etag: md5(dump) } })).status, 404); // another database
+  await fetch(third.upload_url, { method: "PUT", body: dump });
+  await client.result("POST", `d1/database/${copy}/import`, { json: { action: "ingest", filename: third.filename, etag: md5(dump) } });
+  const rows = (id) => client.result("POST", `d1/database/${id}/query`, { json: { sql: "SELECT * FROM t ORDER BY id" } });
+  assert.deepEqual((await rows(copy))[0].results, (await rows(uuid))[0].results);
+
+  // Time travel, there and back.
+  await client.result("POST", `${target}/query`, { json: { sql: "DELETE FROM t WHERE id > 10" } });
+  assert.equal(await count(), 10);
+  const { bookmark: now } = await client.result("GET", `${target}/time_travel/bookmark`);
+  const back = await client.result("POST", `${target}/time_travel/restore?bookmark=${before}`);
+  assert.equal(await count(), 500);
+  await client.result("POST", `${target}/time_travel/restore?bookmark=${back.previous_bookmark}`);
+  assert.equal(await count(), 10);
+  assert.ok(now);
+  assert.equal((await client.ask("POST", `${target}/time_travel/restore`)).status, 400);
+  assert.equal((await client.ask("POST", `${target}/time_travel/restore?bookmark=nonsense`)).status, 400);
+
+  // Addresses end with the token, and none is left after a restart.
+  const last = await client.result("POST", `${target}/export`, { json: { dump_options: {} } });
+  const waiting = await client.result("POST", `${target}/import`, { json: { action: "init", etag: md5(sql) } });
+  assert.equal((await fetch(`${new URL(waiting.upload_url).origin}/client/v4/transfers/${"0".repeat(32)}`)).status, 401);
+  assert.equal((await fetch(`${new URL(waiting.upload_url).origin}/client/v4/transfers/${who.token}`)).status, 401);
+  assert.equal(run(["tokens", "revoke", who.id, "--data", data]).status, 0);
+  assert.ok((await fetch(waiting.upload_url, { method: "PUT", body: sql })).status >= 400);
+  assert.ok((await fetch(last.result.signed_url)).status >= 400);
+  await server.kill();
+  server = await empty(t, data);
+  client = new Client(server, token(data, "again"));
+  assert.ok(!existsSync(path.join(data, "deployed/transfers")));
+  assert.ok((await client.ask("GET", target)).body.success);
+});
+
+test("R2 buckets go when they are empty, queues pause, secrets change many at a time", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  await client.result("POST", "r2/buckets", { json: { name: "files" } });
+  await client.result("PUT", "r2/buckets/files/objects/a", { body: "x" });
+  const full = await client.ask("DELETE", "r2/buckets/files");
+  assert.equal(full.status, 409);
+  assert.equal(full.body.errors[0].code, 10008);
+  await client.result("DELETE", "r2/buckets/files/objects/a");
+  await client.result("DELETE", "r2/buckets/files");
+  assert.equal((await client.ask("GET", "r2/buckets/files")).status, 404);
+
+  const { queue_id } = await client.result("POST", "queues", { json: { queue_name: "jobs" } });
+  await client.deploy("w", `export default {
+    async fetch(request, env) { if (request.url.endsWith("/send")) await env.JOBS.send(1); return new Response(String((await env.KV.get("n")) ?? 0)); },
+    async queue(batch, env) { await env.KV.put("n", "took"); } };`, {
+    metadata: { bindings: [{ type: "queue", name: "JOBS", queue_name: "jobs" }, { type: "kv_namespace", name: "KV", namespace_id: "0123456789abcdef0123456789abcdef" }] },
+  });
+  await client.result("POST", `queues/${queue_id}/consumers`, { json: { type: "worker", script_name: "w", settings: { max_wait_time_ms: 0 } } });
+  await client.result("PATCH", `queues/${queue_id}`, { json: { queue_name: "jobs", settings: { delivery_paused: true } } });
+  assert.equal((await client.ask("PATCH", `queues/${queue_id}`, { json: { queue_name: "other" } })).status, 400);
+  await server.text("/send");
+  assert.equal(await server.text("/"), "0");
+  await client.result("PATCH", `queues/${queue_id}`, { json: { queue_name: "jobs", settings: { delivery_paused: false } } });
+  await server.untilTrue(async () => (await server.text("/")) === "took", "the message after the pause");
+
+  const form = (bindings) => { const body = new FormData(); body.set("settings", JSON.stringify({ bindings })); return { body }; };
+  const keep = (await client.result("GET", "workers/scripts/w/settings")).bindings.map(({ type, name }) => ({ type, name }));
+  const secret = (name, text) => ({ type: "secret_text", name, text });
+  await client.result("PATCH", "workers/scripts/w/settings", form([...keep, secret("A", "1"), secret("B", "2")]));
+  assert.deepEqual((await client.result("GET", "workers/scripts/w/secrets")).map(({ name }) => name), ["A", "B"]);
+  // What the list leaves out goes; other bindings are an upload's.
+  await client.result("PATCH", "workers/scripts/w/settings", form([...keep, { type: "secret_text", name: "B" }, secret("C", "3")]));
+  assert.deepEqual((await client.result("GET", "workers/scripts/w/secrets")).map(({ name }) => name), ["B", "C"]);
+  assert.equal((await client.ask("PATCH", "workers/scripts/w/settings", form([secret("D", "4")]))).status, 400);
+  assert.equal((await client.ask("PATCH", "workers/scripts/w/settings", form([...keep, secret("D", 4)]))).status, 400);
+  assert.equal((await client.ask("PATCH", "workers/scripts/w/settings", { body: new FormData() })).status, 400);
 });
