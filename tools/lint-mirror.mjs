@@ -69,6 +69,7 @@ const GLUE = {
   "admin/control_deploy.c": ["calls what server/ has given", "integration/cli/reload.test.mjs"],
   "admin/control_objects.c": ["calls object/access.h", "integration/admin/objects.test.mjs"],
   "admin/control_services.c": ["lists", "integration/admin/services.test.mjs"],
+  "admin/inspector.c": ["requests and messages to admin/cdp.c and back", "integration/admin/inspector.test.mjs"],
   "admin/dashboard.c": ["files of the binary", "integration/admin/dashboard.test.mjs"],
   "admin/live.c": ["WebSockets of the admin listener", "integration/deploy/tail.test.mjs"],
   "background/background.c": ["a table", "integration/services/cron.test.mjs", "integration/services/queues.test.mjs"],

@@ -33,5 +33,5 @@ export function reportException(error) {
     if (handled) return;
   }
   if (currentTrace() !== 0) trace().noteException(error);
-  native.log(3, `Uncaught ${describeError(error)}`);
+  native.log(4, `Uncaught ${describeError(error)}`);
 }

@@ -29,7 +29,7 @@ function onRejection(promise, reason) {
     const event = new PromiseRejectionEvent("unhandledrejection", { cancelable: true, promise, reason });
     if (!fire(globalThis, event)) return;
   }
-  native.log(3, `Uncaught (in promise) ${describeError(reason)}`);
+  native.log(4, `Uncaught (in promise) ${describeError(reason)}`);
 }
 
 /** Reports an exception as if nobody had caught it. */
@@ -37,7 +37,7 @@ export function reportError(error) {
   if (arguments.length === 0) {
     throw new TypeError("Failed to execute 'reportError' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Value'.");
   }
-  if (!announceError(error)) native.log(3, `Uncaught ${describeError(error)}`);
+  if (!announceError(error)) native.log(4, `Uncaught ${describeError(error)}`);
 }
 
 export function installGlobalScope() {

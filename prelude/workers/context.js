@@ -75,7 +75,7 @@ export class ExecutionContext {
     // Anything may be given; what is not a promise is done already.
     Promise.resolve(promise).then(settled, (error) => {
       if (currentTrace() !== 0) trace().noteException(error);
-      native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+      native.log(4, `A waitUntil() promise was rejected: ${describeError(error)}`);
       this.#failure ??= [error];
       settled();
     });

@@ -81,7 +81,7 @@ function waitUntil(promise) {
   if (object !== 0) native.objectWait(object);
   const settled = () => (object !== 0 ? native.objectUnwait(object) : native.eventDone(event));
   Promise.resolve(promise).then(settled, (error) => {
-    native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+    native.log(4, `A waitUntil() promise was rejected: ${describeError(error)}`);
     settled();
   });
 }

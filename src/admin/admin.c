@@ -13,6 +13,7 @@
 
 #include "admin/dashboard.h"
 #include "admin/guard.h"
+#include "admin/inspector.h"
 #include "admin/job.h"
 #include "admin/live.h"
 #include "admin/metrics.h"
@@ -45,6 +46,7 @@ struct cn_admin {
     struct cn_guard guard;
     struct cn_tail tail;
     struct cn_live live;
+    struct cn_inspector inspector;
     struct cn_recent recent;
     uint16_t port;
     struct cn_list jobs; /* of struct cn_job */
@@ -338,6 +340,7 @@ static void check_closed(struct cn_admin *admin)
         return;
     cn_tail_close(&admin->tail);
     cn_live_close(&admin->live);
+    cn_inspector_close(&admin->inspector);
     cn_recent_close(&admin->recent);
     cn_mailbox_close(&admin->mailbox, NULL); /* and the loop ends */
 }
@@ -349,6 +352,9 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     struct endpoint *endpoints[] = {&admin->control, &admin->tcp};
     admin->open_count = 1; /* this function's */
     cn_live_stop(&admin->live);
+    admin->open_count++;
+    if (!cn_inspector_stop(&admin->inspector, on_server_closed, admin))
+        admin->open_count--;
     for (size_t i = 0; i < CN_ARRAY_COUNT(endpoints); i++) {
         if (!endpoints[i]->http)
             continue;
@@ -444,6 +450,9 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
         rc = open_control(admin, err);
     if (rc == 0 && options->host)
         rc = open_tcp(admin, err);
+    if (rc == 0 && options->inspector)
+        rc = cn_inspector_open(&admin->inspector, &admin->loop, &admin->options.control,
+                               options->server, options->inspector_port, err);
     if (rc == 0) {
         cn_loop_give(&admin->loop);
         rc = uv_thread_create(&admin->thread, admin_main, admin);
@@ -460,6 +469,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     uv_run(&admin->loop, UV_RUN_DEFAULT);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
+    cn_inspector_fini(&admin->inspector);
     cn_free(admin);
     return rc;
 }
@@ -473,6 +483,7 @@ void cn_admin_stop(struct cn_admin *admin)
     uv_thread_join(&admin->thread);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
+    cn_inspector_fini(&admin->inspector);
     if (admin->control.http) {
         int dir = open(admin->options.socket_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         (void)unlinkat(dir, SOCKET_NAME, 0); /* a left-over does no harm */
@@ -486,6 +497,11 @@ void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state)
 {
     if (admin)
         atomic_store(&admin->state, (int)state);
+}
+
+uint16_t cn_admin_inspector_port(const struct cn_admin *admin)
+{
+    return admin->inspector.http ? admin->inspector.port : 0;
 }
 
 uint16_t cn_admin_port(const struct cn_admin *admin)

@@ -54,6 +54,8 @@ struct cn_admin_options {
     struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
     const struct cn_server *server; /* whose lanes are counted; NULL: none */
     struct cn_otlp *otlp;           /* whose exports are counted; NULL: none */
+    bool inspector;                 /* the DevTools Protocol on 127.0.0.1 (inspector.h), */
+    uint16_t inspector_port;        /* 0: any */
     struct cn_taps *taps;           /* who listens to workers (live.h); NULL: nobody can */
 };
 
@@ -64,6 +66,8 @@ void cn_admin_stop(struct cn_admin *admin);
 void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state);
 /* The TCP listener's port; 0: there is none. */
 uint16_t cn_admin_port(const struct cn_admin *admin);
+/* The same of the inspector. */
+uint16_t cn_admin_inspector_port(const struct cn_admin *admin);
 
 /* A stream socket bound to (with `listen`) or connected to the socket `name` in the folder `dir`,
  * however long its path is. A negative errno on failure. */

@@ -27,8 +27,7 @@ bool cn_guard_is_loopback(const char *host)
            (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == strlen(host));
 }
 
-/* G4: the Host field without its port. */
-static bool host_is_loopback(const struct cn_http_text *host)
+bool cn_guard_host_is_loopback(const struct cn_http_text *host)
 {
     char name[64];
     size_t size = host->size;
@@ -109,7 +108,7 @@ int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_
 {
     *retry_seconds = 0;
     *who = (struct cn_guard_who){0};
-    if (guard->loopback && !host_is_loopback(&req->host)) {
+    if (guard->loopback && !cn_guard_host_is_loopback(&req->host)) {
         *sentence = "the Host of the request is not a name of this machine";
         return 403;
     }

@@ -69,6 +69,9 @@ void cn_guard_operator(struct cn_guard_who *who);
 
 /* Whether two texts are equal, in a time that depends on the length of the first only. */
 bool cn_guard_equal(const char *secret, const char *given, size_t given_size);
+struct cn_http_text;
+/* G4: whether the Host field, without its port, is a loopback name. */
+bool cn_guard_host_is_loopback(const struct cn_http_text *host);
 /* 127.0.0.0/8, ::1, localhost. */
 bool cn_guard_is_loopback(const char *host);
 

@@ -24,6 +24,10 @@ struct cn_diag_field {
     bool is_number;   /* the text is a number as JSON has it, and is written as one there */
 };
 
+/* The name of a field without a text, which is not written: the message is of an exception that no
+ * code of the worker has caught. For taps. */
+#define CN_DIAG_EXCEPTION "exception"
+
 void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least);
 int cn_diag_enabled(enum cn_diag_level level);
 enum cn_diag_format cn_diag_format(void);

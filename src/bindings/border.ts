@@ -76,7 +76,7 @@ export interface Native {
   codecClose(codec: object): void;
 
   // console.c
-  log(level: 0 | 1 | 2 | 3, text: string): void;
+  log(level: 0 | 1 | 2 | 3 | 4, text: string): void;
   monotonicTime(): number;
   randomFill(view: Bytes): void;
   isProxy(value: unknown): boolean;

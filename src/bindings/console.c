@@ -11,7 +11,7 @@
 #include "worker/runtime.h"
 #include "worker/script.h"
 
-/* log(level, text): level 0 debug, 1 info, 2 warn, 3 error. */
+/* log(level, text): level 0 debug, 1 info, 2 warn, 3 error, 4 an exception that nobody caught. */
 static JSValueRef native_log(CN_JS_NATIVE_ARGS)
 {
     struct cn_runtime *runtime = cn_runtime_of(ctx);
@@ -19,7 +19,7 @@ static JSValueRef native_log(CN_JS_NATIVE_ARGS)
     cn_js_append_utf8(ctx, cn_js_arg(1), &text);
     uint32_t level = cn_js_to_uint32(ctx, cn_js_arg(0));
     if (runtime->log)
-        runtime->log(runtime, level <= 3 ? (int)level : 3, cn_buf_text(&text), text.size);
+        runtime->log(runtime, level <= 4 ? (int)level : 3, cn_buf_text(&text), text.size);
     cn_buf_fini(&text);
     return JSValueMakeUndefined(ctx);
 }

@@ -41,13 +41,16 @@ static int run_dev(const struct cn_args *args)
 #define AT(member) offsetof(struct cn_run_options, member)
 
 /* Those of dev alone, of both, of serve alone. */
-#define DEV_ALONE 6
+#define DEV_ALONE 7
 #define SERVE_ALONE 3
 static const struct cn_option flags[] = {
     {"local", 0, NULL, NULL, "accepted: workers and data are always this machine's", AT(ignored),
      0},
     {"remote", 0, NULL, NULL, "refused, with the reason", AT(remote), 0},
     {"persist-to", 0, "DIR", NULL, "the same as --data", AT(deploy.project.data), 0},
+    {"inspector-port", 0, "PORT", NULL,
+     "Chrome DevTools on 127.0.0.1:PORT: console, exceptions, sources (0: any free one)",
+     AT(inspector_port), 0},
     {"test-scheduled", 0, NULL, NULL, "accepted: /__scheduled?cron=... always runs scheduled()",
      AT(ignored), 0},
     {"ip", 0, "HOST", NULL, "host to listen on", AT(ip), 0},

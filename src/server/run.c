@@ -305,6 +305,15 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .pause = cn_v4_pause,
                                                   .more_data = &settings->v4};
     settings->admin.find_token = cn_v4_find_token;
+    if (asked->inspector_port) {
+        long port = cn_address_port(asked->inspector_port);
+        if (port < 0)
+            return cn_err_set(err, CN_EINVALID,
+                              "--inspector-port must be a number from 0 to 65535, not \"%.40s\"",
+                              asked->inspector_port);
+        settings->admin.inspector = true;
+        settings->admin.inspector_port = (uint16_t)port;
+    }
     rc = cn_otlpconf_start(first->config, settings->serve.server.trust, &settings->serve.otlp, err);
     settings->admin.otlp = settings->serve.otlp;
     settings->admin.taps = settings->v4.taps = settings->serve.server.taps = &settings->taps;

@@ -73,6 +73,9 @@ static void print_ready(struct cn_serve *serve)
     if (cn_admin_port(serve->admin))
         cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
                 admin->tls ? "https" : "http", admin->host, cn_admin_port(serve->admin));
+    if (cn_admin_inspector_port(serve->admin))
+        cn_info("inspector on http://127.0.0.1:%u (chrome://inspect, or its /json)",
+                cn_admin_inspector_port(serve->admin));
 }
 
 static void tell_all(struct cn_list *waiters, const struct cn_err *err)

@@ -199,8 +199,9 @@ void cn_event_fail(struct cn_event *event, int status, const char *text, size_t 
     const char *reason = cn_buf_text(&explained);
     size_t reason_size = explained.size;
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false},
-                                     {"request", reference, 0, false}};
-    cn_diag_fields(CN_DIAG_ERROR, fields, 2, reason, reason_size);
+                                     {"request", reference, 0, false},
+                                     {CN_DIAG_EXCEPTION, NULL, 0, false}};
+    cn_diag_fields(CN_DIAG_ERROR, fields, 3, reason, reason_size);
     if (cn_event_is_answered(event)) {
         cn_buf_fini(&explained);
         return;

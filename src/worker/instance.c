@@ -46,7 +46,10 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
                                      {"object", NULL, 0, false},
                                      {"name", NULL, 0, false},
                                      {"trace", NULL, 0, false},
-                                     {"span", NULL, 0, false}};
+                                     {"span", NULL, 0, false},
+                                     {CN_DIAG_EXCEPTION, NULL, 0, false}};
+    size_t count = CN_ARRAY_COUNT(fields) - (level != 4); /* the last one, of exceptions alone */
+    level = level == 4 ? CN_DIAG_ERROR : level;
     if (object) {
         const char *slash = strrchr(object->ns->name, '/');
         cn_id_to_hex(object->key.id, id);
@@ -74,7 +77,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         text = (const char *)explained.data;
         length = explained.size;
     }
-    cn_diag_fields((enum cn_diag_level)level, fields, CN_ARRAY_COUNT(fields), text, length);
+    cn_diag_fields((enum cn_diag_level)level, fields, count, text, length);
     cn_buf_fini(&explained);
 }
 

@@ -230,8 +230,9 @@ static void reset_for_limit(struct cn_object *object, enum cn_js_end end)
         return;
     cn_jsobject_describe(js, name, sizeof(name));
     int size = snprintf(line, sizeof(line), "%s: %s", name, text);
-    struct cn_diag_field fields[] = {{"worker", js->instance->script->name, 0, false}};
-    cn_diag_fields(CN_DIAG_ERROR, fields, 1, line,
+    struct cn_diag_field fields[] = {{"worker", js->instance->script->name, 0, false},
+                                     {CN_DIAG_EXCEPTION, NULL, 0, false}};
+    cn_diag_fields(CN_DIAG_ERROR, fields, 2, line,
                    size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1);
     cn_counter_add(&js->instance->metrics->limits, 1);
     cn_object_reset(object, CN_FAULT_RESET, CN_ELIMIT, "%s", text);

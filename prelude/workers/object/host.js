@@ -64,7 +64,7 @@ class DurableObjectState {
       () => native.objectUnwait(object),
       (error) => {
         native.objectUnwait(object);
-        native.log(3, `A waitUntil() promise was rejected: ${describeError(error)}`);
+        native.log(4, `A waitUntil() promise was rejected: ${describeError(error)}`);
       },
     );
   }
@@ -142,7 +142,7 @@ export function objectCreate(object, className, hex, name) {
     native.objectStarted(object, undefined);
   } catch (error) {
     if (currentTrace() !== 0) trace().noteException(error);
-    native.log(3, `The constructor of ${className} threw: ${describeError(error)}`);
+    native.log(4, `The constructor of ${className} threw: ${describeError(error)}`);
     native.objectStarted(object, ...errorParts(error));
   }
 }
@@ -234,7 +234,7 @@ async function deliverAlarm(host, call, retryCount, scheduledTime) {
     await host.instance.alarm({ isRetry: retryCount > 0, retryCount, scheduledTime });
     native.callReply(call, serialize(undefined));
   } catch (error) {
-    native.log(3, `alarm() threw: ${describeError(error)}`);
+    native.log(4, `alarm() threw: ${describeError(error)}`);
     failCall(new Caller(call), error);
   }
 }

@@ -66,7 +66,7 @@ export class Exports {
     try {
       entry.target?.[Symbol.dispose]?.();
     } catch (error) {
-      native.log(3, `A dispose method threw: ${describeError(error)}`);
+      native.log(4, `A dispose method threw: ${describeError(error)}`);
     }
     entry.lifetime?.release();
   }

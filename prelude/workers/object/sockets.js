@@ -119,7 +119,7 @@ export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
   const failed = (error) => {
     // The socket stays open, whatever a handler throws.
     if (currentTrace() !== 0) trace().noteFailure(error);
-    native.log(3, `${name}() threw: ${describeError(error)}`);
+    native.log(4, `${name}() threw: ${describeError(error)}`);
     over(sockets, call, w, kind);
   };
   let result;

@@ -51,7 +51,7 @@ export async function runHandler(entry, method, args) {
     await run();
   } catch (error) {
     outcome = "exception";
-    native.log(3, `${method}() threw: ${error?.stack ?? error}`);
+    native.log(4, `${method}() threw: ${error?.stack ?? error}`);
   }
   return { outcome, ...(result?.() ?? queues().emptyResult()) };
 }

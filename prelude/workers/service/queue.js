@@ -256,7 +256,7 @@ export async function handleQueue(entry, bytes) {
   } catch (error) {
     failed = true;
     if (currentTrace() !== 0) trace().noteFailure(error);
-    native.log(3, describeError(error));
+    native.log(4, describeError(error));
   }
   return verdicts(batch, failed);
 }
