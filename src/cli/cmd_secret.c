@@ -75,10 +75,12 @@ static int run_list(struct cn_remote *remote, const struct cn_args *args, const 
     for (const struct cn_json *item = rc == 0 && result ? result->first : NULL; item;
          item = item->next) {
         const char *name = cn_json_text(item, "name");
-        if (options->json)
+        if (options->json) {
             cn_print_line(item);
-        else
-            printf("%s\n", name ? name : "");
+            continue;
+        }
+        cn_print_shown(name ? name : "");
+        printf("\n");
     }
     cn_free(target);
     cn_free(worker);

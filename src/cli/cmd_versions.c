@@ -75,12 +75,25 @@ static void print_versions(const struct cn_json *items, const struct cn_json *se
 static void print_deployment(const struct cn_json *deployment)
 {
     const struct cn_json *list = cn_json_find(deployment, "versions");
-    printf("%s  by %s", text_of(deployment, "created_on"), text_of(deployment, "author_email"));
+    cn_print_shown(text_of(deployment, "created_on"));
+    printf("  by ");
+    cn_print_shown(text_of(deployment, "author_email"));
     if (*annotation(deployment, "workers/message"))
-        printf("  %s", annotation(deployment, "workers/message"));
+        printf("  ");
+    cn_print_shown(annotation(deployment, "workers/message"));
     printf("\n");
-    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next)
-        printf("  %5g%%  %s\n", share_of(item), text_of(item, "version_id"));
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        printf("  %5g%%  ", share_of(item));
+        cn_print_shown(text_of(item, "version_id"));
+        printf("\n");
+    }
+}
+
+static void print_fact(const char *name, const char *value)
+{
+    printf("%-20s", name);
+    cn_print_shown(value);
+    printf("\n");
 }
 
 /* --- calls ----------------------------------------------------------------------------------- */
@@ -213,12 +226,13 @@ static int run_view(struct cn_remote *remote, const struct cn_args *args, const 
     const struct cn_json *metadata = cn_json_find(result, "metadata");
     const struct cn_json *resources = cn_json_find(result, "resources");
     const struct cn_json *runtime = cn_json_find(resources, "script_runtime");
-    printf("version   %s (number %" PRId64 ")\ncreated   %s\nby        %s\n", text_of(result, "id"),
-           cn_json_int(result, "number"), text_of(metadata, "created_on"),
-           text_of(metadata, "author_email"));
-    printf("tag       %s\nmessage   %s\ncompatibility date  %s\n",
-           annotation(result, "workers/tag"), annotation(result, "workers/message"),
-           text_of(runtime, "compatibility_date"));
+    print_fact("version", text_of(result, "id"));
+    printf("%-20s%" PRId64 "\n", "number", cn_json_int(result, "number"));
+    print_fact("created", text_of(metadata, "created_on"));
+    print_fact("by", text_of(metadata, "author_email"));
+    print_fact("tag", annotation(result, "workers/tag"));
+    print_fact("message", annotation(result, "workers/message"));
+    print_fact("compatibility date", text_of(runtime, "compatibility_date"));
     print_bindings(cn_json_find(resources, "bindings"));
     return 0;
 }

@@ -27,6 +27,14 @@ void cn_print_escape(struct cn_buf *out, const char *text, size_t size)
     }
 }
 
+void cn_print_shown(const char *text)
+{
+    struct cn_buf shown = {0};
+    cn_print_escape(&shown, text, strlen(text));
+    printf("%s", cn_buf_text(&shown));
+    cn_buf_fini(&shown);
+}
+
 void cn_print_size(uint64_t bytes, char text[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

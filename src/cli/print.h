@@ -25,6 +25,8 @@ void cn_table_print(struct cn_table *table);
 
 /* Appends a text with control characters as escapes. */
 void cn_print_escape(struct cn_buf *out, const char *text, size_t size);
+/* Prints such a text on standard output: what a server tells may have come from anybody. */
+void cn_print_shown(const char *text);
 /* "1.5 MiB" */
 void cn_print_size(uint64_t bytes, char text[32]);
 /* "2026-01-31T12:00:00Z" */

@@ -75,6 +75,21 @@ static int find_server(struct cn_remote *remote, const struct cn_remote_options 
     return rc;
 }
 
+/* As it can be shown. */
+static void take_name(struct cn_remote *remote, const char *name)
+{
+    struct cn_buf shown = {0};
+    cn_print_escape(&shown, name, strlen(name));
+    snprintf(remote->who, sizeof(remote->who), "%s", cn_buf_text(&shown));
+    cn_buf_fini(&shown);
+}
+
+/* It becomes a part of addresses. */
+static bool is_account(const char *text)
+{
+    return *text && strspn(text, "0123456789abcdefABCDEF-") == strlen(text);
+}
+
 /* Who we are, and the account. */
 static int introduce(struct cn_remote *remote, struct cn_err *err)
 {
@@ -82,11 +97,11 @@ static int introduce(struct cn_remote *remote, struct cn_err *err)
     int rc = cn_remote_ask(remote, "GET", "/user", &result, err);
     const char *who = cn_json_text(result, "email");
     if (rc == 0)
-        snprintf(remote->who, sizeof(remote->who), "%s", who ? who : "");
+        take_name(remote, who ? who : "");
     if (rc == 0)
         rc = cn_remote_ask(remote, "GET", "/accounts", &result, err);
     const char *account = rc == 0 && result ? cn_json_text(result->first, "id") : NULL;
-    if (rc == 0 && !account)
+    if (rc == 0 && (!account || !is_account(account)))
         rc = cn_err_set(err, CN_EPROTOCOL, "%s does not name its account", remote->url);
     if (rc == 0)
         snprintf(remote->account, sizeof(remote->account), "%s", account);
@@ -136,16 +151,22 @@ static int fail(const struct cn_remote *remote, int status, struct cn_err *err)
     int64_t code = cn_json_int(first, "code");
     if (!message)
         message = cn_json_text(cn_json_find(remote->last, "error"), "message");
+    struct cn_buf shown = {0};
+    if (message)
+        cn_print_escape(&shown, message, strlen(message));
+    message = message ? cn_buf_text(&shown) : NULL;
     int rc = status == 404                    ? CN_ENOTFOUND
              : status == 401 || status == 403 ? CN_EDENIED
                                               : CN_EINVALID;
     if (status == 401)
-        return cn_err_set(err, rc, "%s does not know this token: `cairn login %s` with another",
-                          remote->url, remote->url);
-    if (code)
-        return cn_err_set(err, rc, "%s [code: %" PRId64 "]", message, code);
-    return cn_err_set(err, rc, "%s",
-                      message ? message : "the server refused, and does not say why");
+        cn_err_set(err, rc, "%s does not know this token: `cairn login %s` with another",
+                   remote->url, remote->url);
+    else if (code && message)
+        cn_err_set(err, rc, "%s [code: %" PRId64 "]", message, code);
+    else
+        cn_err_set(err, rc, "%s", message ? message : "the server refused, and does not say why");
+    cn_buf_fini(&shown);
+    return rc;
 }
 
 static int take_answer(struct cn_remote *remote, int status, struct cn_buf *answer,

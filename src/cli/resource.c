@@ -126,13 +126,16 @@ static int run_create(struct cn_remote *remote, const struct kind *kind, const c
         cn_print_line(result);
         return 0;
     }
-    const char *id = cn_json_text(result, kind->id);
+    struct cn_buf shown = {0};
+    cn_print_escape(&shown, cn_json_text(result, kind->id), strlen(cn_json_text(result, kind->id)));
+    const char *id = cn_buf_text(&shown);
     printf("Created the %s %s. In the configuration of a worker:\n\n", kind->title, name);
     if (strcmp(kind->kind, "d1") == 0)
         printf("[[d1_databases]]\nbinding = \"DB\"\ndatabase_id = \"%s\"\ndatabase_name = \"%s\"\n",
                id, name);
     else if (strcmp(kind->kind, "queue") == 0)
         printf("[[queues.producers]]\nbinding = \"QUEUE\"\nqueue = \"%s\"\n", name);
+    cn_buf_fini(&shown);
     return 0;
 }
 

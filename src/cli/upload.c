@@ -489,6 +489,8 @@ static int look_at_worker(struct cn_upload *upload, struct cn_err *err)
 static void take_id(struct cn_upload *upload, const struct cn_json *result)
 {
     const char *id = cn_json_text(result, upload->options->only_version ? "id" : "deployment_id");
+    if (id && strspn(id, "0123456789abcdef-") < strlen(id))
+        id = NULL; /* it is shown, and typed again */
     if (id && strlen(id) == 32)
         snprintf(upload->version, sizeof(upload->version), "%.8s-%.4s-%.4s-%.4s-%.12s", id, id + 8,
                  id + 12, id + 16, id + 20);

@@ -7,6 +7,7 @@
 #include "assets/assets.h"
 #include "base/assert.h"
 #include "base/mem.h"
+#include "cli/print.h"
 #include "cli/resource.h"
 #include "cli/upload.h"
 #include "deploy/depot.h"
@@ -219,8 +220,11 @@ static int send_subdomain(struct cn_upload *upload, struct cn_err *err)
         return rc;
     rc = cn_remote_ask(upload->remote, "GET", "workers/subdomain", &result, err);
     const char *domain = cn_json_text(result, "subdomain");
-    if (rc == 0)
-        printf("  %s.%s\n", config->name, domain ? domain : "localhost");
+    if (rc == 0) {
+        printf("  %s.", config->name);
+        cn_print_shown(domain ? domain : "localhost");
+        printf("\n");
+    }
     return rc;
 }
 

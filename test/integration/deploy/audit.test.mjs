@@ -1,11 +1,10 @@
 // Who deployed what, when and with which token: in the log, the control API and the dashboard (DA); and the dashboard's view of
 // versions: what differs, the roll-out, the rollback.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
-import { run } from "../lib/cairn.mjs";
 import { load } from "../lib/typescript.mjs";
 import { root } from "../lib/server.mjs";
 import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
@@ -57,23 +56,6 @@ test("DA: each change is noted with its token, durably, and what was refused is 
   assert.equal((await audit(server, data, "?limit=x")).status, 400);
   assert.equal((await audit(server, data, "", laptop.token)).status, 403);
   assert.equal((await audit(server, data, "", "wrong")).status, 401);
-});
-
-test("DA: a thousand notes are kept, the oldest go", async (t) => {
-  const data = dataFolder(t);
-  let server = await empty(t, data);
-  const client = new Client(server, token(data));
-  await client.result("POST", "queues", { json: { queue_name: "first" } });
-  await server.stop();
-  const checked = run(["check", "--data", data]);
-  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
-  server = await empty(t, data);
-  const again = new Client(server, { token: client.token, account: client.account });
-  const make = (i) => again.result("POST", "queues", { json: { queue_name: `q${i}` } });
-  for (let i = 0; i < 1010; i += 10) await Promise.all(Array.from({ length: 10 }, (_, k) => make(i + k)));
-  const { entries } = await audit(server, data, "?limit=1000");
-  assert.equal(entries.length, 1000);
-  assert.ok(!entries.some(({ detail }) => detail === "queue first"));
 });
 
 test("what differs between the bindings of two versions", async (t) => {

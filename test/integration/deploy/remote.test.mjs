@@ -301,6 +301,16 @@ test("a token goes to no other address: redirects are not followed, and what is 
   assert.match((await ask(page)).stderr, /no JSON: is it the admin listener/);
 });
 
+test("what others have written is shown without their control characters", async (t) => {
+  const { cli, client } = await setup(t);
+  const evil = "\x1b]0;owned\x07\x1b[2J";
+  await client.deploy("w", "export default {};", { metadata: { annotations: { "workers/message": evil, "workers/tag": evil } } });
+  const { items } = await client.result("GET", "workers/scripts/w/versions");
+  for (const args of [["versions", "list", "w"], ["versions", "view", items[0].id, "--name", "w"], ["deployments", "list", "w"], ["versions", "list", "w", "--json"]])
+    assert.doesNotMatch(good(cli(args)), /[\x00-\x09\x0b-\x1f\x7f]/, args.join(" "));
+  assert.doesNotMatch(cli(["versions", "view", evil, "--name", evil]).stderr, /[\x1b\x07]/);
+});
+
 test("every command has a help, and verbs of wrangler that will not be here say why", () => {
   for (const name of ["login", "logout", "whoami", "deploy", "versions", "deployments", "rollback", "secret", "delete", "types", "init", "new", "d1", "queues"]) {
     const help = run([name, "--help"]);

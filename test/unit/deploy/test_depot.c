@@ -151,6 +151,26 @@ TEST(depot_state, refuses_what_is_not_complete)
 }
 
 /* D4 */
+TEST(depot_state, keeps_the_last_notes_of_who_changed_what)
+{
+    struct cn_depot_state *state = cn_depot_state_new();
+    for (int i = 0; i < CN_DEPOT_NOTE_MAX + 5; i++) {
+        char detail[20];
+        snprintf(detail, sizeof(detail), "n\"%d", i);
+        struct cn_depot_note note = {
+            .time_ms = i, .token = "0123", .by = "me", .action = "deploy", .detail = detail};
+        cn_depot_add_note(state, &note);
+    }
+    struct cn_depot_state *copy = cn_depot_state_copy(state); /* DA: as text and back */
+    cn_depot_state_unref(state);
+    CHECK_INT(CN_DEPOT_NOTE_MAX, copy->note_count);
+    CHECK_STR("n\"5", copy->notes[0].detail);
+    CHECK_STR("0123", copy->notes[0].token);
+    CHECK_STR("", copy->notes[0].worker);
+    CHECK_INT(CN_DEPOT_NOTE_MAX + 4, copy->notes[CN_DEPOT_NOTE_MAX - 1].time_ms);
+    cn_depot_state_unref(copy);
+}
+
 TEST(depot_seal, is_of_no_use_in_another_place)
 {
     struct simdisk *sim = simdisk_new();
