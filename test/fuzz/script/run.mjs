@@ -1,8 +1,8 @@
 // The whole server against a script that is its enemy: hostile/index.js.
 //
-//     node test/fuzz/script/run.mjs SECONDS [--seed N] [--trace] [--only NATIVE] [--small]
+//     node test/fuzz/script/run.mjs SECONDS [--seed N] [--trace] [--only NATIVE] [--small] [--unaided]
 //
-// --small leaves out arrays of gigabytes. The binary is CAIRN (make fuzz: one with sanitizers, whose prelude lends its natives to the script). Each request
+// --small leaves out arrays of gigabytes, --unaided what was found once and is tried first. The binary is CAIRN (make fuzz: one with sanitizers, whose prelude lends its natives to the script). Each request
 // makes some hundred calls that follow from its seed; another worker beside it must go on answering. The process is
 // asked to reload now and then. What ends it is a finding: its seed is printed and can be given again. Because what a request
 // leaves behind matters for the next ones, a finding may need those before it: they are printed too.
@@ -23,7 +23,7 @@ const seconds = Number(process.argv[2] ?? 10);
 const first = Number(argument("--seed") ?? Date.now() % 2 ** 31);
 const trace = process.argv.includes("--trace"), only = argument("--only");
 const calls = Number(argument("--count") ?? 200);
-const small = process.argv.includes("--small");
+const small = process.argv.includes("--small"), unaided = process.argv.includes("--unaided");
 // Goes on after a finding, without what was called last.
 const survey = process.argv.includes("--survey");
 const skipped = [];
@@ -95,7 +95,8 @@ function bodyOf(seed) {
   return seed % 7 === 0 ? [...pieces, null] : pieces;
 }
 
-const OWN_WAIT = 20_000;
+const OWN_WAIT = 5_000, LARGE_WAIT = 10_000;
+let largeTurn = 0, largeMs = 0; // calls with gigabytes: a quarter of the time at most
 let hung = 0, broken = 0, executions = 0, requests = 0, refused = 0, restarts = 0;
 let begin = Date.now();
 const history = [];
@@ -107,7 +108,7 @@ function fail(server, seed, why) {
   console.log(brief(at >= 0 ? server.text.slice(Math.max(0, at - 200), at + 6000) : server.text.slice(-6000), 6000));
   const last = server.text.split("\n").filter((line) => / \d+:\d+ /.test(line)).at(-1);
   if (last) console.log(`the last call: ${brief(last)}`);
-  console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${small ? " --small" : ""}${only ? ` --only ${only}` : ""}`);
+  console.log(`again: node test/fuzz/script/run.mjs ${seconds} --seed ${seed}${small ? " --small" : ""}${unaided ? " --unaided" : ""}${only ? ` --only ${only}` : ""}`);
   server.child.kill("SIGKILL");
   if (survey) throw new Error("again");
   rmSync(data, { recursive: true, force: true });
@@ -116,7 +117,7 @@ function fail(server, seed, why) {
 
 let server = new Server();
 await server.ready;
-{
+if (!unaided) {
   const { status, text } = await server.ask("/found").catch(async (error) => ({ status: 0, text: `${error.message} ${JSON.stringify(await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]))}` }));
   if (status !== 200 || text !== "[]") fail(server, "what was found before", `${status} ${text}`);
   for (const kind of ["read", "collect", "pipe", "end"]) for (const rest of ["def", ""]) await foundBody(kind, rest);
@@ -177,20 +178,23 @@ async function afresh(seed) {
 }
 async function step(seed) {
   history.push(seed);
-  const where = seed % 2 === 1 ? "/object" : "/run";
+  const where = seed % 2 === 1 ? "/object" : "/run", start = Date.now();
+  const large = !small && largeMs <= (start - begin) / 4 ? `&large=${largeTurn++ >> 1}` : "";
   let answer;
   // In the middle of what it does.
   const reload = seed % 11 === 5 ? setTimeout(() => { server.child.kill("SIGHUP"), restarts++; }, seed % 40) : undefined;
   try {
-    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${small ? "&small" : ""}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", OWN_WAIT, bodyOf(seed));
+    answer = await server.ask(`${where}?seed=${seed}&count=${calls}${trace || survey ? "&trace" : ""}${large}${skipped.length ? `&skip=${encodeURIComponent(skipped.join(","))}` : ""}${only ? `&only=${only}` : ""}`, "hostile", large ? LARGE_WAIT : OWN_WAIT, bodyOf(seed));
   } catch (error) {
-    const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, 3000))]);
+    const late = error.name === "AbortError" || error.name === "TimeoutError";
+    const ended = await Promise.race([server.ended, new Promise((resolve) => setTimeout(resolve, late ? 100 : 3000))]);
     if (ended) fail(server, seed, `the process ended: ${JSON.stringify(ended)}`);
     refused++; // a native of connections may have closed ours
-    if (error.name === "AbortError" || error.name === "TimeoutError") await afresh(seed);
+    if (late) await afresh(seed);
     return;
   } finally {
     clearTimeout(reload);
+    if (large) largeMs += Date.now() - start;
   }
   requests++;
   executions += calls;

@@ -1,4 +1,4 @@
-// A worker that is everybody's enemy. GET /run?seed=N&count=M makes M calls that follow from the seed:
+// A worker that is everybody's enemy. GET /run?seed=N&count=M makes M calls that follow from the seed (and &large=I one with gigabytes):
 // of natives (if the build lends them, as globalThis.__native), of everything that is public, on the
 // right receivers and on wrong ones. What it does goes to the answer; the server has to survive.
 import { DurableObject, WorkerEntrypoint, RpcTarget } from "cloudflare:workers";
@@ -9,7 +9,7 @@ import * as stream from "node:stream";
 import * as util from "node:util";
 import * as zlib from "node:zlib";
 import { random as randomOf } from "./random.js";
-import { events, objectScenes, scenes, warmUp } from "./scenes.js";
+import { events, later, objectScenes, scenes, warmUp } from "./scenes.js";
 import { Values } from "./values.js";
 
 const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -161,25 +161,31 @@ function patch(random, values) {
 
 /**
  * Arguments of an earlier call of a native, with so many bytes in place of some that sizes of what is made of them overflow. The natives
- * take turns: there is no time for many such calls.
+ * take turns: there is no time for many such calls. The array is one for all, for the engine would collect it late; of zeros, for other
+ * bytes take long.
  */
+let gigabytes = null;
+const hasBytes = (args) => args.some((a) => ArrayBuffer.isView(a));
 function largeCall(random, turn) {
-  const hasBytes = (args) => args.some((a) => ArrayBuffer.isView(a));
-  const able = natives.filter((name) => templates[name].some(hasBytes));
+  // What fills its bytes is at it for half a minute, with sanitizers. Those with the fewest arguments come first: they have nothing but a size to look at.
+  const able = natives.filter((name) => name !== "randomFill" && templates[name].some(hasBytes)).sort((a, b) => templates[a][0].length - templates[b][0].length);
   if (able.length === 0) return;
+  try { gigabytes ??= new Uint8Array(2 ** 31 + 2); } catch (error) { return void console.log(`no large array: ${error.message}`); }
   const name = able[turn % able.length], size = random.pick([2 ** 29, 2 ** 31 - 1, 2 ** 31, 2 ** 31, 2 ** 31 + 1]);
   const args = [...random.pick(templates[name].filter(hasBytes))];
-  args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = new Uint8Array(size);
+  args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = gigabytes.subarray(0, size);
   console.log(`large ${name} ${size}`); // the engine says nothing when it ends the process
   try { apply(native[name].original, native, args); } catch {}
+  if (gigabytes[2 ** 20] !== 0) gigabytes.fill(0);
 }
 
-async function run(seed, count, env, ctx, request, only) {
+async function run({ seed, count, large, only }, env, ctx, request) {
   const random = randomOf(seed);
   const log = [];
   const values = new Values(random, kept, []);
   values.traps = trapsOf(random, () => values, env);
   recent = [];
+  for (const job of later.splice(0)) job();
   if (!api) await warmUp(env, ctx);
   const receivers = await instances(env, ctx, request);
   api ??= quiet(surface({
@@ -231,7 +237,7 @@ async function run(seed, count, env, ctx, request, only) {
     const op = random.pick(ops), args = random.chance(0.5) ? [] : values.values(3);
     made(op.label, () => op.call(thing, args));
   };
-  if (seed % 15 === 0 && !__small) for (let i = 0; i < 2; i++) largeCall(random, (seed / 15) * 2 + i), await null;
+  if (large >= 0) largeCall(random, large), await null;
   if (patched) patch(random, values);
   try {
     if (random.chance(0.5)) try { await random.pick(ctx.storage ? [...scenes, ...objectScenes] : scenes)(go, { env, ctx, request, native, random }, use); } catch {}
@@ -245,13 +251,13 @@ async function run(seed, count, env, ctx, request, only) {
   return log;
 }
 
-let __trace = false, __small = false;
+let __trace = false;
 const swallow = (event) => event.preventDefault?.();
 addEventListener("unhandledrejection", swallow);
 
 export class Thing extends DurableObject {
-  async run(seed, count) {
-    return (await run(seed, count, this.env, this.ctx, new Request("http://object/"))).length;
+  async run(options) {
+    return (await run(options, this.env, this.ctx, new Request("http://object/"))).length;
   }
   found() { return found(this.env); }
   target() { return new Target(); }
@@ -333,10 +339,10 @@ export default {
     if (url.pathname === "/found") return Response.json(native ? [...await found(env), ...await env.OBJECT.get(env.OBJECT.idFromName("found")).found()] : []);
     if (url.pathname === "/natives") return Response.json(natives);
     __trace = url.searchParams.has("trace");
-    __small = url.searchParams.has("small");
     for (const name of (url.searchParams.get("skip") ?? "").split(",")) excluded.add(name);
-    const seed = Number(url.searchParams.get("seed")), count = Number(url.searchParams.get("count"));
-    if (url.pathname === "/object") return new Response(String(await env.OBJECT.get(env.OBJECT.idFromName(`o${seed % 5}`)).run(seed, count)));
-    return Response.json((await run(seed, count, env, ctx, request, url.searchParams.get("only"))).length);
+    const number = (name) => Number(url.searchParams.get(name) ?? -1), seed = number("seed");
+    const options = { seed, count: number("count"), large: number("large"), only: url.searchParams.get("only") };
+    if (url.pathname === "/object") return new Response(String(await env.OBJECT.get(env.OBJECT.idFromName(`o${seed % 5}`)).run(options)));
+    return Response.json((await run(options, env, ctx, request)).length);
   },
 };

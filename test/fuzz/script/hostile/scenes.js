@@ -57,6 +57,8 @@ async function storage(go, { ctx }) {
 
 /** What the events of an object do while a scene is about lives: (things) => {}. */
 export const events = { handler: null };
+/** What the next request does first, whoever that is. */
+export const later = [];
 
 /** Each gives { held, ends }: references to something that has a life, and what changes or ends that. */
 const lives = [
@@ -127,6 +129,26 @@ async function anyOrder(go, at, use) {
   }
 }
 
+/**
+ * What an object still does in the turn in which it was reset: with what it had, with what it makes then. Whatever it takes then must not
+ * belong to it, for it is gone when the turn ends; what it has lent is used and ended by others afterwards.
+ */
+async function lastTurn(go, at, use) {
+  const { random } = at, held = [], ends = [];
+  const quietly = (job) => { try { const made = job(); made?.catch?.(() => {}); } catch {} };
+  const make = () => { try { const made = random.pick(ownLives.slice(0, -1))(at); held.push(...made.held), ends.push(...made.ends); } catch {} };
+  const reset = ownLives.at(-1)(at).ends;
+  for (let i = random.below(3); i > 0; i--) make();
+  if (random.chance(0.3)) for (let i = 5; i > 0 && ends.length > 0; i--) quietly(random.pick(ends));
+  later.push(() => ends.forEach(quietly));
+  quietly(random.pick(reset));
+  for (let i = 20; i > 0; i--) {
+    if (held.length === 0 || random.chance(0.15)) make();
+    else if (random.chance(0.6)) quietly(random.pick(ends));
+    else use(held);
+  }
+}
+
 /** Events that are dispatched, encoders that ask, things that convert themselves. */
 async function callbacks(go) {
   const target = new EventTarget(), controller = new AbortController();
@@ -143,7 +165,7 @@ async function callbacks(go) {
 
 export const scenes = [rewriter, streams, sockets, callbacks, anyOrder, anyOrder];
 /** Those that need an object; more than once, for they come less often. */
-export const objectScenes = [storage, storage, anyOrder, anyOrder, anyOrder];
+export const objectScenes = [storage, storage, anyOrder, anyOrder, anyOrder, lastTurn, lastTurn, lastTurn];
 
 /** Uses what there is as it is meant, so that natives have been called: what they were given is what the fuzzer begins with. */
 export async function warmUp(env, ctx) {
