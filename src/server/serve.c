@@ -255,9 +255,36 @@ struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
     return &serve->loop;
 }
 
+static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
+
+static void on_nothing(uv_signal_t *handle, int number)
+{
+    (void)handle;
+    (void)number;
+}
+
 static void on_stopped(void *data)
 {
     (void)data; /* the loop ends when its last handle has closed */
+}
+
+/* V3: libuv gives a signal its default action back when its last handle has closed, and a further
+ * SIGTERM would then kill the process while it closes its store. So there are handles that never
+ * close, of a loop that never runs: it lives as long as the process. */
+static void hold_signals(void)
+{
+    static uv_loop_t nobody;
+    static uv_signal_t held[CN_ARRAY_COUNT(signal_numbers)];
+    static bool done;
+    if (done)
+        return;
+    done = true;
+    if (uv_loop_init(&nobody) != 0)
+        return; /* no descriptors left: then the default actions it is */
+    for (size_t i = 0; i < CN_ARRAY_COUNT(held); i++) {
+        uv_signal_init(&nobody, &held[i]);
+        (void)uv_signal_start(&held[i], on_nothing, signal_numbers[i]); /* as above */
+    }
 }
 
 static void stop(struct cn_serve *serve)
@@ -265,6 +292,7 @@ static void stop(struct cn_serve *serve)
     if (serve->stopping)
         return;
     serve->stopping = true;
+    hold_signals();
     cn_server_end_turns(serve->server, 0);
     cn_server_end_by(serve->server, STOP_MS); /* V1 */
     refuse_all(serve);
@@ -399,12 +427,11 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
                                          admin.control.store,  admin.control.history,
                                          admin.control.points, options->otlp};
     cn_otlp_attach(options->otlp, &sources);
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < CN_ARRAY_COUNT(numbers); i++) {
+    for (size_t i = 0; i < CN_ARRAY_COUNT(signal_numbers); i++) {
         uv_signal_init(&serve->loop, &serve->signals[i]);
         serve->signals[i].data = serve;
-        uv_signal_start(&serve->signals[i], numbers[i] == SIGHUP ? on_hangup : on_end_signal,
-                        numbers[i]);
+        uv_signal_start(&serve->signals[i], signal_numbers[i] == SIGHUP ? on_hangup : on_end_signal,
+                        signal_numbers[i]);
     }
     uv_timer_init(&serve->loop, &serve->drain_timer);
     serve->drain_timer.data = serve;

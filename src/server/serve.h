@@ -16,6 +16,8 @@
  * V1  SIGTERM ends the process within the time to drain and STOP_MS if a script runs on, and within
  *     half a minute more whatever else the lanes wait for.
  * V2  The sockets listen from the start of the first process to the end of the last.
+ * V3  Once it serves, SIGTERM, SIGINT and SIGHUP never end the process by their default action,
+ *     however many come and when: it ends by itself, in order, with its exit code.
  *
  * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
  * a thread of libuv's pool after the first time. */

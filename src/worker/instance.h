@@ -66,6 +66,7 @@ struct cn_instance {
     enum cn_instance_state state;
     bool over_memory;                /* gets no new requests: relief.h */
     uint64_t held_bytes;             /* by it and its objects, when last looked at: relief.h */
+    bool may_go_on;                  /* during a sweep: hung.h */
     bool watched;                    /* its invocations are traced: trace.h */
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;

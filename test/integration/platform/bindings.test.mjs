@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { project, serve, tempDir } from "../lib/server.mjs";
+import { Connection, project, serve, tempDir } from "../lib/server.mjs";
 import { services } from "../lib/toml.mjs";
 
 const worker = readFileSync(new URL("bindings.js", import.meta.url), "utf8");
@@ -58,5 +58,60 @@ describe("service bindings", () => {
     const response = await server.fetch("/never");
     assert.equal(response.status, 500);
     await server.until(/never generate a response/);
+  });
+});
+
+describe("events that can never be answered, among two workers", () => {
+  let server;
+  before(async () => {
+    const dir = project({
+      "wrangler.toml": "",
+      "outer/wrangler.toml": `name = "outer"\nmain = "index.js"\ncompatibility_date = "2026-04-21"\nroutes = ["outer.test/*"]\n${services({ INNER: { service: "inner" } })}`,
+      "outer/index.js": `let shared;
+        const failure = (promise) => promise.then(() => "worked", (error) => error.message);
+        export default { async fetch(request, env) {
+          switch (new URL(request.url).pathname) {
+            case "/hangs": return new Response(await failure(env.INNER.fetch("http://x/never")));
+            case "/back": return new Response(await failure(env.INNER.fetch("http://x/back")));
+            case "/never": return new Promise(() => {});
+            case "/begin": shared = env.INNER.fetch("http://x/slow").then((response) => response.text()); return new Response(await shared);
+            case "/share": return new Response(shared ? await shared : "not yet");
+            case "/finish": return env.INNER.fetch("http://x/finish");
+          }
+        } };`,
+      "inner/wrangler.toml": `name = "inner"\nmain = "index.js"\ncompatibility_date = "2026-04-21"\nroutes = ["inner.test/*"]\n${services({ OUTER: { service: "outer" } })}`,
+      "inner/index.js": `let finish;
+        export default { async fetch(request, env) {
+          switch (new URL(request.url).pathname) {
+            case "/back": return env.OUTER.fetch("http://x/never");
+            case "/slow": { const timer = setInterval(() => {}, 1000); await new Promise((resolve) => { finish = resolve; }); clearInterval(timer); return new Response("done"); }
+            case "/finish": finish(); return new Response("finished");
+          }
+          return new Promise(() => {});
+        } };`,
+    });
+    server = await serve(["outer", "inner"].map((name) => `${dir}/${name}`), { data: tempDir(), lanes: 1 });
+  });
+  after(() => server.stop());
+  const ask = async (path) => {
+    const connection = new Connection(server.port);
+    const { text } = await connection.get(path, { headers: { host: "outer.test" } });
+    connection.close();
+    return text;
+  };
+
+  test("N2: of two workers the one that is called fails, and the other goes on", async () => {
+    assert.equal(await ask("/hangs"), HUNG);
+  });
+  test("N2: the innermost of three calls fails, though its script is the first one's", async () => {
+    assert.equal(await ask("/back"), HUNG);
+  });
+  test("N3: who waits for what another request has asked of another worker is not failed", async () => {
+    const first = ask("/begin");
+    let second = ask("/share");
+    while ((await Promise.race([second, new Promise((resolve) => { setTimeout(resolve, 300); })])) === "not yet") second = ask("/share");
+    await new Promise((resolve) => { setTimeout(resolve, 3000); }); // three sweeps
+    assert.equal(await ask("/finish"), "finished");
+    assert.deepEqual(await Promise.all([first, second]), ["done", "done"]);
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync, existsSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { Connection, project, serve } from "../lib/server.mjs";
+import { Connection, project, serve, tempDir } from "../lib/server.mjs";
 
 const worker = (text) => `export default { async fetch(request) {
   const ms = Number(new URL(request.url).searchParams.get("ms") ?? 0);
@@ -53,6 +53,17 @@ test("SIGTERM lets requests under way finish, then ends with 0", async () => {
   assert.equal(await slow, "done");
   assert.deepEqual(await exit, { code: 0, signal: null });
   assert.equal(existsSync(`/proc/${server.pid}`), false);
+});
+
+test("V3: signals that come while it ends do not kill it", async () => {
+  const server = await serve(project({ "wrangler.toml": 'name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\nkv_namespaces = [{ binding = "KV", id = "kv" }]\n', "index.js": 'export default { async fetch(request, env) { await env.KV.put("a", "b"); return new Response("ok"); } };' }), { data: tempDir() });
+  assert.equal(await server.text("/"), "ok");
+  const names = ["SIGTERM", "SIGINT", "SIGHUP"];
+  for (let i = 0; !server.exit; i++) {
+    server.signal(i === 0 ? "SIGTERM" : names[i % 3]);
+    await new Promise(setImmediate);
+  }
+  assert.deepEqual(server.exit, { code: 0, signal: null }, server.output);
 });
 
 test("a second signal does not wait", async () => {

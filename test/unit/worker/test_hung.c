@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "test/lib/worker_rig.h"
+#include "worker/event.h"
+#include "worker/instance.h"
 
 static void sweep(struct cn_lane *lane, void *data)
 {
@@ -52,6 +54,39 @@ TEST(hung, N1_one_with_a_timer_is_not_whoever_has_set_it)
     worker_rig_until(&rig, 0, has_events, &one); /* the timer of another request: shared, perhaps */
     CHECK_STR("clear", worker_rig_body(&rig, "/clear"));
     worker_rig_run(&rig, 0, sweep, NULL);
+    CHECK_INT(500, worker_rig_status(worker_rig_receive(fd)));
+    worker_rig_close(&rig);
+}
+
+/* The desk is never empty where objects call each other all the time. */
+static void sweep_beside(struct cn_lane *lane, void *data)
+{
+    struct cn_envelope busy = {.origin.request = *(uint64_t *)data};
+    cn_list_push_back(&lane->desk.ready, &busy.link);
+    cn_hung_sweep(lane);
+    cn_list_remove(&busy.link);
+}
+
+static void id_of_first(struct cn_lane *lane, void *data)
+{
+    struct cn_instance *instance = CN_CONTAINER_OF(lane->instances.next, struct cn_instance, link);
+    *(uint64_t *)data = CN_CONTAINER_OF(instance->events.next, struct cn_event, link)->id;
+}
+
+TEST(hung, N3_what_is_on_the_desk_of_a_busy_lane_counts_for_its_own_request_only)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(&rig, "default: { fetch: () => new Promise(() => {}) }"));
+    int fd = worker_rig_send(&rig, NULL, "/");
+    worker_rig_until(&rig, 0, has_events, &one);
+    uint64_t own, nobody = 0;
+    worker_rig_run(&rig, 0, id_of_first, &own);
+    worker_rig_run(&rig, 0, sweep_beside, &own);
+    worker_rig_run(&rig, 0, sweep_beside, &nobody); /* whose it is cannot be told */
+    worker_rig_until(&rig, 0, has_events, &one);
+    uint64_t other = own + 1;
+    worker_rig_run(&rig, 0, sweep_beside, &other);
     CHECK_INT(500, worker_rig_status(worker_rig_receive(fd)));
     worker_rig_close(&rig);
 }

@@ -171,7 +171,7 @@ function largeCall(random, turn) {
   const able = natives.filter((name) => name !== "randomFill" && templates[name].some(hasBytes)).sort((a, b) => templates[a][0].length - templates[b][0].length);
   if (able.length === 0) return;
   try { gigabytes ??= new Uint8Array(2 ** 31 + 2); } catch (error) { return void console.log(`no large array: ${error.message}`); }
-  const name = able[turn % able.length], size = random.pick([2 ** 29, 2 ** 31 - 1, 2 ** 31, 2 ** 31, 2 ** 31 + 1]);
+  const name = able[turn % able.length], size = [2 ** 31, 2 ** 31 + 1, 2 ** 31 - 1, 2 ** 29][Math.floor(turn / able.length) % 4];
   const args = [...random.pick(templates[name].filter(hasBytes))];
   args[random.pick([...args.keys()].filter((i) => ArrayBuffer.isView(args[i])))] = gigabytes.subarray(0, size);
   console.log(`large ${name} ${size}`); // the engine says nothing when it ends the process
