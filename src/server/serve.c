@@ -279,7 +279,7 @@ static void hold_signals(void)
     if (done)
         return;
     done = true;
-    if (uv_loop_init(&nobody) != 0)
+    if (cn_loop_init(&nobody) != 0)
         return; /* no descriptors left: then the default actions it is */
     for (size_t i = 0; i < CN_ARRAY_COUNT(held); i++) {
         uv_signal_init(&nobody, &held[i]);
