@@ -32,8 +32,7 @@ struct loader {
 
 /* ---- warnings --------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 2, 3)))
-warn(struct cn_config *config, const char *format, ...)
+void cn_config_warn(struct cn_config *config, const char *format, ...)
 {
     char sentence[CN_ERR_TEXT_MAX];
     va_list args;
@@ -118,7 +117,7 @@ static int check_refused(struct loader *loader, const char *allowed, struct cn_e
         const struct cn_confnode *node = loader->refused[i];
         if (is_listed(allowed, node->key)) {
             add_missing(config, node->key, NULL);
-            warn(config, "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
+            cn_config_warn(config, "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
                  loader->reader.file, node->line, node->key);
             if (strcmp(node->key, "containers") != 0) /* these have names, but none on `env` */
                 add_missing_bindings(config, node->key, node);
@@ -287,7 +286,7 @@ static int read_keys(struct loader *loader, struct cn_err *err)
             loader->env ? cn_confnode_find(loader->env, field->name) : NULL;
         const struct cn_confnode *node = own ? own : top;
         if (loader->env && top && !own && (field->flags & CN_FIELD_OWN)) {
-            warn(config, "%s:%d: \"%s\" is not inherited by [env.%s]; repeat it there if needed",
+            cn_config_warn(config, "%s:%d: \"%s\" is not inherited by [env.%s]; repeat it there if needed",
                  loader->reader.file, top->line, field->name, loader->env->key);
             continue;
         }
@@ -427,14 +426,14 @@ static int check_compatibility(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
     if (!config->compatibility_date)
-        warn(config, "%s: no compatibility_date; behaviour that a date turns on stays off",
+        cn_config_warn(config, "%s: no compatibility_date; behaviour that a date turns on stays off",
              loader->reader.file);
     else if (!cn_compat_date_valid(config->compatibility_date))
         return cn_schema_fail(&loader->reader, node_of(loader, "compatibility_date"), err,
                               "compatibility_date is \"%.40s\", but must be a date YYYY-MM-DD",
                               config->compatibility_date);
     else if (is_future(config->compatibility_date))
-        warn(config, "%s:%d: compatibility_date %s lies in the future: what it turns on may change",
+        cn_config_warn(config, "%s:%d: compatibility_date %s lies in the future: what it turns on may change",
              loader->reader.file, node_of(loader, "compatibility_date")->line,
              config->compatibility_date);
     const struct cn_confnode *node = node_of(loader, "compatibility_flags");
@@ -459,7 +458,7 @@ static int check_compatibility(struct loader *loader, struct cn_err *err)
         if (seen_count < CN_ARRAY_COUNT(seen))
             seen[seen_count++] = flag;
         if (!cn_compat_is_built(flag, enables))
-            warn(config,
+            cn_config_warn(config,
                  "%s:%d: compatibility flag \"%s\" is accepted, but cairn does not have "
                  "that behaviour",
                  loader->reader.file, node->items[i]->line, name);
@@ -650,11 +649,11 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
                           "unless there are only assets, or [cairn] worker names a class in C",
                           loader->reader.file);
     if (node_of(loader, "access") != config->root)
-        warn(config,
+        cn_config_warn(config,
              "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
              loader->reader.file, node_of(loader, "access")->line);
     if (config->dev.local_protocol && strcmp(config->dev.local_protocol, "https") == 0)
-        warn(config,
+        cn_config_warn(config,
              "%s:%d: \"dev.local_protocol\": https needs a certificate: --tls-cert and --tls-key",
              loader->reader.file, node_of(loader, "dev")->line);
     for (size_t i = 0; cn_service_table[i]; i++) {
@@ -891,7 +890,7 @@ static void apply_secrets(struct cn_config *config)
     }
     for (size_t i = 0; i < required->count; i++)
         if (!config->secrets_node || !cn_confnode_find(config->secrets_node, required->items[i]))
-            warn(config, "%s: the required secret \"%s\" is in no .dev.vars or .env file",
+            cn_config_warn(config, "%s: the required secret \"%s\" is in no .dev.vars or .env file",
                  config->path, required->items[i]);
 }
 

@@ -304,6 +304,9 @@ char *cn_config_name_from(const char *folder);
 /* The keys of the file (config_keys.c). */
 extern const struct cn_schema cn_config_schema;
 
+/* Adds to its warnings. */
+void __attribute__((format(printf, 2, 3)))
+cn_config_warn(struct cn_config *config, const char *format, ...);
 /* Parses .dev.vars / .env into a table of strings; NULL on error. */
 struct cn_confnode *cn_dotenv_parse(const char *name, const char *text, size_t length,
                                     struct cn_err *err);

@@ -118,11 +118,12 @@ static void tell(struct cn_deployer *deployer, const struct cn_project *projects
     deployer->told = (char *)cn_buf_take(&lines);
 }
 
-static int check_projects(const struct cn_project *projects, size_t count, struct cn_err *err)
+static int check_projects(const struct cn_deployer *deployer, const struct cn_project *projects,
+                          size_t count, struct cn_err *err)
 {
     int rc = check_names(projects, count, err);
     if (rc == 0)
-        rc = cn_deploy_check_services(projects, count, err);
+        rc = cn_deploy_check_services(projects, count, deployer->options.development, err);
     if (rc == 0)
         rc = cn_deploy_check_tails(projects, count, err);
     return rc;
@@ -143,7 +144,7 @@ static int open_projects(struct cn_deployer *deployer, const struct cn_depot_sta
         rc = cn_hosted_open(deployer->depot, state, cn_deployer_settings(deployer)->data,
                             projects + own, err);
     if (rc == 0)
-        rc = check_projects(projects, count, err);
+        rc = check_projects(deployer, projects, count, err);
     if (rc < 0) {
         close_projects(projects, count);
         return rc;

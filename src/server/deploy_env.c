@@ -141,29 +141,48 @@ char *cn_deploy_entry_place(const struct cn_config *config, const char *key, siz
                       list->items[index]->column);
 }
 
-int cn_deploy_check_services(const struct cn_project *projects, size_t count, struct cn_err *err)
+static bool is_here(const struct cn_project *projects, size_t count, const char *name)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cn_config *config = projects[i].config;
-        for (size_t k = 0; k < config->services.count; k++) {
-            const struct cn_config_service *service = &config->services.items[k];
-            char *name = cn_deploy_service_name(service);
-            bool found = false;
-            for (size_t j = 0; j < count && !found; j++)
-                found = strcmp(projects[j].config->name, name) == 0;
-            char *place = found ? NULL : cn_deploy_entry_place(config, "services", k);
-            if (!found)
-                cn_err_set(err, CN_ENOTFOUND,
-                           "%s: services: no project of this server is named \"%s\" (binding "
-                           "%s); name its folder on the command line too",
-                           place, name, service->binding);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(projects[i].config->name, name) == 0)
+            return true;
+    return false;
+}
+
+static int missing_service(struct cn_config *config, size_t index, const char *name,
+                           bool development, struct cn_err *err)
+{
+    char *place = cn_deploy_entry_place(config, "services", index);
+    const char *binding = config->services.items[index].binding;
+    int rc = 0;
+    if (development)
+        cn_config_warn(config,
+                       "%s: services: no project of this server is named \"%s\": calls of the "
+                       "binding %s fail (name its folder on the command line too)",
+                       place, name, binding);
+    else
+        rc = cn_err_set(err, CN_ENOTFOUND,
+                        "%s: services: no project of this server is named \"%s\" (binding %s); "
+                        "name its folder on the command line too",
+                        place, name, binding);
+    cn_free(place);
+    return rc;
+}
+
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, bool development,
+                             struct cn_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct cn_config *config = projects[i].config;
+        for (size_t k = 0; k < config->services.count && rc == 0; k++) {
+            char *name = cn_deploy_service_name(&config->services.items[k]);
+            if (!is_here(projects, count, name))
+                rc = missing_service(config, k, name, development, err);
             cn_free(name);
-            cn_free(place);
-            if (!found)
-                return err->code;
         }
     }
-    return 0;
+    return rc;
 }
 
 /* ---- assets ------------------------------------------------------------------------- */

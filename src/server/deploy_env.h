@@ -34,8 +34,10 @@ char *cn_deploy_about(const struct cn_project *project);
 bool cn_deploy_wants_node(const struct cn_config *config);
 
 /* Whether every service binding leads to one of these projects; if not, `err` says where it stands.
+ * In development that is a warning: one worker of several may be worked on alone, as with wrangler.
  */
-int cn_deploy_check_services(const struct cn_project *projects, size_t count, struct cn_err *err);
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, bool development,
+                             struct cn_err *err);
 /* The name of the worker that a service binding means. */
 char *cn_deploy_service_name(const struct cn_config_service *service);
 /* Where the i-th entry of the list `key` stands, as "file:line:column". Owned. */

@@ -156,10 +156,27 @@ test("a server that is stopped while it reloads, with calls between objects and 
   await Promise.all(calls);
 });
 
-test("WK-12: a service that no project has is refused at start, with file and line", async () => {
-  const dir = project({
-    "wrangler.toml": 'name = "alone"\nmain = "index.js"\n\n[[services]]\nbinding = "X"\nservice = "nowhere"\n',
-    "index.js": "export default { fetch() { return new Response('x'); } };",
+const alone = () =>
+  project({
+    "wrangler.toml": 'name = "alone"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n\n[[services]]\nbinding = "X"\nservice = "nowhere"\n',
+    "index.js": `export default {
+      async fetch(request, env) {
+        if (new URL(request.url).pathname === "/") return new Response("here");
+        const told = (error) => error.message;
+        return Response.json([await env.X.fetch("http://x/").then((response) => response.status, told), await env.X.add(1, 2).catch(told)]);
+      },
+    };`,
   });
-  await assert.rejects(serve(dir), /wrangler\.toml:4:\d+: services: no project of this server is named "nowhere"/);
+
+test("WK-12: a service that no project has is refused at start, with file and line", async () => {
+  await assert.rejects(serve(alone()), /wrangler\.toml:5:\d+: services: no project of this server is named "nowhere"/);
+});
+
+test("WK-12: in dev it is a warning, and calls of it fail with a sentence", async (t) => {
+  const server = await serve(alone(), { command: "dev" });
+  t.after(() => server.stop());
+  assert.equal(await server.text("/"), "here");
+  const sentence = "The worker behind this service binding is not running.";
+  assert.deepEqual(JSON.parse(await server.text("/calls")), [sentence, sentence]);
+  assert.match(server.output, /warn .*wrangler\.toml:5:\d+: services: no project of this server is named "nowhere": calls of the binding X fail/);
 });
