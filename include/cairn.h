@@ -163,6 +163,18 @@ struct cairn_range {
     int64_t limit; /* 0: none */
 };
 
+/* A request that code in C makes. What it points to is copied. */
+struct cairn_request {
+    size_t size;                /* sizeof(struct cairn_request) */
+    const char *url;            /* "https://example.com/path" */
+    const char *method;         /* NULL: GET */
+    const char *const *headers; /* name, value, name, value, ..., NULL; NULL: none; 256 at most */
+    const void *body;           /* NULL: none */
+    size_t body_size;
+    size_t response_max; /* bytes of the response's body; 0, or more than that: 16 MiB */
+    int64_t timeout;     /* of fetch(), milliseconds for all of it; 0: those of fetch() apply */
+};
+
 /* A message of a queue. */
 struct cairn_message {
     size_t size;             /* sizeof(struct cairn_message) */
@@ -513,6 +525,48 @@ struct cairn_api {
      * own. */
     int (*queue_ack)(cairn_event *event, size_t index);
     int (*queue_retry)(cairn_event *event, size_t index, int64_t delay);
+
+    /* ---- services: for objects and workers ----
+     *
+     * They end later (above). What an object asks for leaves when what it has written so far is on
+     * disk; what was asked is not undone if the object goes meanwhile. */
+
+    /* Calls a method of a binding of the project, with an array of arguments, or NULL for none; the
+     * builder is empty again. The reply's value is the result. Methods, arguments, results, limits
+     * and sentences are those of JavaScript, but for what is said here:
+     *
+     *     KV          get(key, type), getWithMetadata(key, type), put(key, value, options),
+     *                 delete(key), list(options); types are "text", "json" and "arrayBuffer"
+     *     D1          all(sql, ...values), first(sql, ...values), run(sql, ...values),
+     *                 batch([[sql, ...values], ...]), exec(sql): one transaction each
+     *     queues      send(body, options), sendBatch(messages, options), metrics()
+     *     Analytics   writeDataPoint(point)
+     *     services    any method of the other worker
+     *
+     * CAIRN_EMISUSE: there is no such binding, or it has no such method for C. Arguments that a
+     * service refuses are told by what is returned, all else by the reply. */
+    int (*service_call)(cairn_object *object, const char *binding, const char *method,
+                        cairn_builder *arguments, cairn_done done, void *data);
+
+    /* ---- asking for responses: for objects and workers ----
+     *
+     * They end later (above). The reply's value is { status, headers: [[name, value], ...], body },
+     * the names in lower case, the body bytes, or null if there is none. A response is whole before
+     * it is told; redirects are not followed. */
+
+    /* Of the world, by HTTP or HTTPS. As for fetch() in JavaScript the configuration says which
+     * addresses are reached; content codings are decoded. */
+    int (*fetch)(cairn_object *object, const struct cairn_request *request, cairn_done done,
+                 void *data);
+    /* Of another worker, by a service binding. */
+    int (*service_fetch)(cairn_object *object, const char *binding,
+                         const struct cairn_request *request, cairn_done done, void *data);
+    /* Of the object with this name, by a Durable Object binding. */
+    int (*object_fetch)(cairn_object *object, const char *binding, const char *name,
+                        const struct cairn_request *request, cairn_done done, void *data);
+    /* The first header with this name, in any case, of such a value; NULL: there is none. Any
+     * thread. */
+    const char *(*response_find)(const cairn_value *response, const char *name);
 };
 
 /* What a module gives the server. */

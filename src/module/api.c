@@ -9,9 +9,11 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "module/async.h"
+#include "module/fetch.h"
 #include "module/http.h"
 #include "module/internal.h"
 #include "module/json.h"
+#include "module/services.h"
 #include "module/sockets.h"
 #include "module/storage.h"
 #include "module/worker_api.h"
@@ -246,4 +248,9 @@ const struct cairn_api cn_compiled_api = {
     .queue_message = cn_api_queue_message,
     .queue_ack = cn_api_queue_ack,
     .queue_retry = cn_api_queue_retry,
+    .service_call = cn_api_service_call,
+    .fetch = cn_api_http_fetch,
+    .service_fetch = cn_api_service_fetch,
+    .object_fetch = cn_api_object_fetch,
+    .response_find = cn_api_response_find,
 };

@@ -2,7 +2,7 @@
 /* module/async.c - what an object of a module has under way: calls to other objects, timers,
  * questions to history.
  *
- * Each is a struct pending in its object's list. When it ends, the object's function runs in a turn
+ * Each is a struct cn_pending in its object's list. When it ends, the object's function runs in a turn
  * of the object; if the object has gone meanwhile, nobody is told.
  *
  *     started ──► ended: function of the object, in a turn; freed
@@ -21,7 +21,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "module/crash.h"
+#include "module/fetch.h"
 #include "module/internal.h"
+#include "module/pending.h"
 #include "object/message.h"
 #include "object/node.h"
 #include "object/restore.h"
@@ -29,29 +31,25 @@
 #define PENDING_MAX 10000
 #define BLOCK_MS_MAX 30000
 
-enum pending_kind { PENDING_CALL, PENDING_TIMER, PENDING_RESTORE };
+struct call {
+    struct cn_pending base;
+    struct cn_message message;
+};
 
-struct cn_compiled_pending {
-    struct cn_list link; /* in cairn_object.pending; alone once the object has gone */
-    cairn_object *self;  /* NULL: it has gone */
-    enum pending_kind kind;
-    cairn_done done;
-    cairn_fired fired;
-    void *data;
-    struct cn_origin origin; /* of the event that it was started for */
-    union {
-        struct cn_message message;
-        struct cn_restore_request restore;
-        struct {
-            uv_timer_t timer;
-            int64_t number;
-        };
-    };
+struct question {
+    struct cn_pending base;
+    struct cn_restore_request restore;
+};
+
+struct cn_compiled_timer {
+    struct cn_pending base;
+    uv_timer_t timer;
+    int64_t number;
 };
 
 /* --- pending things -------------------------------------------------------------------------- */
 
-static int admit(cairn_object *self)
+int cn_pending_admit(cairn_object *self)
 {
     if (cn_compiled_is_gone(self))
         return cn_compiled_refuse(self, CAIRN_ECLOSED, "the object was reset");
@@ -68,41 +66,39 @@ static int admit_object(cairn_object *self)
 {
     if (!self->object)
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "a worker has no storage and no gates");
-    return admit(self);
+    return cn_pending_admit(self);
 }
 
-static struct cn_compiled_pending *start(cairn_object *self, enum pending_kind kind, void *data)
+void cn_pending_start(struct cn_pending *pending, cairn_object *self, cairn_done done, void *data)
 {
-    struct cn_compiled_pending *pending = CN_NEW(struct cn_compiled_pending);
     pending->self = self;
-    pending->kind = kind;
+    pending->done = done;
     pending->data = data;
     pending->origin = self->origin;
+    pending->loops = self->loops;
     cn_list_push_back(&self->pending, &pending->link);
     self->pending_count++;
     if (self->object)
         cn_object_hold(self->object); /* N1 */
-    return pending;
 }
 
-static void let_go(cairn_object *self)
+void cn_pending_let_go(cairn_object *self)
 {
     if (self->object)
         cn_object_unhold(self->object);
 }
 
-static uv_loop_t *loop_of(const cairn_object *self)
+uv_loop_t *cn_pending_loop(const cairn_object *self)
 {
     return self->object ? self->object->lane->loop : self->host->loop;
 }
 
-static struct cn_desk *desk_of(const cairn_object *self)
+struct cn_desk *cn_pending_desk(const cairn_object *self)
 {
     return self->object ? self->object->lane->desk : self->host->desk;
 }
 
-/* It is the object's no more. Returns that, or NULL if it has gone. */
-static cairn_object *leave(struct cn_compiled_pending *pending)
+cairn_object *cn_pending_leave(struct cn_pending *pending)
 {
     cairn_object *self = pending->self;
     pending->self = NULL;
@@ -113,36 +109,28 @@ static cairn_object *leave(struct cn_compiled_pending *pending)
     return self;
 }
 
-/* How something has ended: an error, or bytes of a value; the bytes of an error are what was
- * thrown. */
-struct ending {
-    const char *error; /* NULL: well */
-    unsigned faults;   /* of enum cn_call_fault */
-    const uint8_t *bytes;
-    size_t size;
-};
-
-static void run_done(cairn_object *self, const struct cn_compiled_pending *pending,
-                     const struct ending *ending)
+static void run_done(cairn_object *self, const struct cn_pending *pending,
+                     const struct cn_pending_end *end)
 {
-    struct cairn_reply reply = {.size = sizeof(reply), .error = ending->error};
-    if (ending->bytes)
-        reply.value = cn_compiled_lend_value(self, ending->bytes, ending->size);
-    if (!reply.error && ending->bytes && !reply.value)
+    struct cairn_reply reply = {.size = sizeof(reply), .error = end->error};
+    if (end->bytes)
+        reply.value = cn_compiled_lend_value(self, end->bytes, end->size);
+    if (!reply.error && end->bytes && !reply.value)
         reply.error = cn_compiled_api.error_text(self); /* C cannot read it */
-    reply.retryable = (ending->faults & CN_FAULT_RETRYABLE) != 0;
-    reply.overloaded = (ending->faults & CN_FAULT_OVERLOADED) != 0;
+    reply.retryable = (end->faults & CN_FAULT_RETRYABLE) != 0;
+    reply.overloaded = (end->faults & CN_FAULT_OVERLOADED) != 0;
     pending->done(self, self->instance, &reply, pending->data);
 }
 
-static void run_function(cairn_object *self, const struct cn_compiled_pending *pending,
-                         const struct ending *ending)
+static void run_function(cairn_object *self, const struct cn_pending *pending,
+                         const struct cn_pending_end *end)
 {
     self->origin = pending->origin;
+    self->loops = pending->loops;
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
-    if (ending)
-        run_done(self, pending, ending);
+    if (end)
+        run_done(self, pending, end);
     else
         pending->fired(self, self->instance, pending->data);
     cn_module_crash_note(before);
@@ -150,19 +138,18 @@ static void run_function(cairn_object *self, const struct cn_compiled_pending *p
         cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
 }
 
-/* Calls a function of the object in a turn of its own; `ending` NULL: a timer's. Lets go of N1. */
-static void tell(cairn_object *self, const struct cn_compiled_pending *pending,
-                 const struct ending *ending)
+void cn_pending_tell(cairn_object *self, const struct cn_pending *pending,
+                     const struct cn_pending_end *end)
 {
     struct cn_object *object = self->object;
     if (!object) {
-        run_function(self, pending, ending);
+        run_function(self, pending, end);
         self->host->turn_ended(self->host->data);
         return;
     }
     if (!cn_object_is_broken(object)) {
         cn_object_enter(object);
-        run_function(self, pending, ending);
+        run_function(self, pending, end);
         cn_object_leave(object);
     }
     cn_object_unhold(object);
@@ -172,57 +159,108 @@ static void stop_block_timer(cairn_object *self);
 
 static void timer_closed(uv_handle_t *handle)
 {
-    cn_free(CN_CONTAINER_OF((uv_timer_t *)handle, struct cn_compiled_pending, timer));
+    cn_free(CN_CONTAINER_OF((uv_timer_t *)handle, struct cn_compiled_timer, timer));
 }
 
 void cn_compiled_drop_pending(cairn_object *self)
 {
     CN_LIST_FOREACH(&self->pending, node)
     {
-        struct cn_compiled_pending *pending =
-            CN_CONTAINER_OF(node, struct cn_compiled_pending, link);
-        leave(pending);
-        if (pending->kind == PENDING_TIMER)
-            uv_close((uv_handle_t *)&pending->timer, timer_closed);
+        struct cn_pending *pending = CN_CONTAINER_OF(node, struct cn_pending, link);
+        cn_pending_leave(pending);
+        if (pending->dropped)
+            pending->dropped(pending);
     }
     stop_block_timer(self);
 }
 
-/* --- calls ----------------------------------------------------------------------------------- */
-
-static struct cn_compiled_pending *pending_of(struct cn_envelope *envelope)
+int cn_pending_depth(cairn_object *self)
 {
-    return CN_CONTAINER_OF(cn_message_of(envelope), struct cn_compiled_pending, message);
+    if (self->origin.depth < CN_CALL_DEPTH_MAX)
+        return 0;
+    return cn_compiled_refuse(self, CAIRN_ELIMIT,
+                              "Subrequest depth limit exceeded: workers and objects have "
+                              "called one another 32 times, each call made by the one before.");
 }
 
-static void call_free(struct cn_compiled_pending *pending)
+uint8_t *cn_pending_arguments(cairn_object *self, cairn_builder *arguments, size_t *size)
 {
-    cn_message_fini(&pending->message);
-    cn_free(pending);
+    struct cn_err err;
+    if (!arguments || cn_builder_is_empty(arguments)) {
+        arguments = cn_compiled_lend_builder(self);
+        cn_build_array(arguments);
+        cn_build_end(arguments);
+    }
+    uint8_t *bytes = cn_builder_take(arguments, size, &err);
+    if (!bytes) {
+        cn_compiled_fault(self, &err);
+        return NULL;
+    }
+    if (!cn_builder_is_array(bytes, *size)) {
+        cn_free(bytes);
+        cn_compiled_refuse(self, CAIRN_EMISUSE, "the arguments of a call are an array");
+        return NULL;
+    }
+    return bytes;
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+static struct call *call_of(struct cn_envelope *envelope)
+{
+    return CN_CONTAINER_OF(cn_message_of(envelope), struct call, message);
+}
+
+static void call_free(struct call *call)
+{
+    cn_message_fini(&call->message);
+    cn_free(call);
 }
 
 /* The object was reset before its gate opened, or its lane has ended. */
 static void on_drop(struct cn_envelope *envelope)
 {
-    struct cn_compiled_pending *pending = pending_of(envelope);
-    cairn_object *self = leave(pending);
+    struct call *call = call_of(envelope);
+    cairn_object *self = cn_pending_leave(&call->base);
     if (self)
-        let_go(self);
-    call_free(pending);
+        cn_pending_let_go(self);
+    call_free(call);
+}
+
+/* The parts of a response become what C reads. */
+static void read_response(struct cn_message *message, cairn_builder *builder, struct cn_err *err)
+{
+    struct cn_document document = {0};
+    int rc = cn_document_read(&document, message->result, message->result_size, err);
+    if (rc == 0)
+        rc = cn_response_build(builder, document.root, err);
+    if (rc == 0)
+        (void)cn_builder_finish(builder, err); /* `err` says it */
+    cn_document_fini(&document);
 }
 
 static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_compiled_pending *pending = pending_of(envelope);
-    struct cn_message *message = &pending->message;
-    cairn_object *self = leave(pending);
+    struct call *call = call_of(envelope);
+    struct cn_message *message = &call->message;
+    cairn_object *self = cn_pending_leave(&call->base);
     if (self) {
+        cairn_builder builder;
+        struct cn_err err = {0};
+        cn_builder_init(&builder, 64u << 20);
         cn_message_settle(message);
-        struct ending ending = {envelope->err.code ? envelope->err.text : NULL, envelope->faults,
-                                message->result, message->result_size};
-        tell(self, pending, &ending);
+        struct cn_pending_end end = {envelope->err.code ? envelope->err.text : NULL,
+                                     envelope->faults, message->result, message->result_size};
+        if (message->call.kind == CN_CALL_FETCH && !end.error) {
+            read_response(message, &builder, &err);
+            end.error = err.code ? err.text : NULL;
+            end.bytes = err.code ? NULL : builder.bytes.data;
+            end.size = builder.bytes.size;
+        }
+        cn_pending_tell(self, &call->base, &end);
+        cn_builder_fini(&builder);
     }
-    call_free(pending);
+    call_free(call);
 }
 
 /* Whom a call goes to. */
@@ -232,37 +270,18 @@ struct target {
     const char *name; /* NULL: not known */
 };
 
-static int send_call(cairn_object *self, const struct target *to, const char *method,
-                     cairn_builder *arguments, cairn_done done, void *data)
+/* `method` NULL: a request. `bytes` are given away. */
+static void send_bytes(cairn_object *self, const struct target *to, const char *method,
+                       uint8_t *bytes, size_t size, cairn_done done, void *data)
 {
-    struct cn_err err;
-    size_t size;
-    if (self->origin.depth >= CN_CALL_DEPTH_MAX)
-        return cn_compiled_refuse(self, CAIRN_ELIMIT,
-                                  "Subrequest depth limit exceeded: workers and objects have "
-                                  "called one another 32 times, each call made by the one before.");
-    if (arguments && cn_builder_is_empty(arguments))
-        arguments = NULL;
-    if (!arguments) {
-        arguments = cn_compiled_lend_builder(self);
-        cn_build_array(arguments);
-        cn_build_end(arguments);
-    }
-    uint8_t *bytes = cn_builder_take(arguments, &size, &err);
-    if (!bytes)
-        return cn_compiled_fault(self, &err);
-    if (!cn_builder_is_array(bytes, size)) {
-        cn_free(bytes);
-        return cn_compiled_refuse(self, CAIRN_EMISUSE, "the arguments of a call are an array");
-    }
-    struct cn_compiled_pending *pending = start(self, PENDING_CALL, data);
-    struct cn_message *message = &pending->message;
+    struct call *sent = CN_NEW(struct call);
+    struct cn_message *message = &sent->message;
     struct cn_call *call = &message->call;
-    pending->done = done;
-    message->method = cn_strdup(method);
+    cn_pending_start(&sent->base, self, done, data);
+    message->method = method ? cn_strdup(method) : NULL;
     message->bytes = bytes;
     message->size = call->size = size;
-    call->kind = CN_CALL_RPC;
+    call->kind = method ? CN_CALL_RPC : CN_CALL_FETCH;
     call->payload = message;
     call->ns = to->ns;
     call->key.namespace_id = to->ns->id;
@@ -273,10 +292,23 @@ static int send_call(cairn_object *self, const struct target *to, const char *me
     }
     call->envelope.origin = self->origin;
     call->envelope.origin.depth++;
-    call->envelope.from = cn_desk_place(desk_of(self));
+    call->envelope.from = cn_desk_place(cn_pending_desk(self));
     call->envelope.on_done = on_done;
     call->envelope.drop = on_drop;
     cn_call_send(call, self->object);
+}
+
+static int send_call(cairn_object *self, const struct target *to, const char *method,
+                     cairn_builder *arguments, cairn_done done, void *data)
+{
+    size_t size;
+    int rc = cn_pending_depth(self);
+    if (rc < 0)
+        return rc;
+    uint8_t *bytes = cn_pending_arguments(self, arguments, &size);
+    if (!bytes)
+        return CAIRN_EMISUSE;
+    send_bytes(self, to, method, bytes, size, done, data);
     return 0;
 }
 
@@ -294,7 +326,7 @@ static struct cn_namespace *find_namespace(cairn_object *self, const char *bindi
 int cn_api_object_call(cairn_object *self, const char *binding, const char *name,
                        const char *method, cairn_builder *arguments, cairn_done done, void *data)
 {
-    int rc = admit(self);
+    int rc = cn_pending_admit(self);
     struct target to = {.ns = rc == 0 ? find_namespace(self, binding) : NULL, .name = name};
     if (!to.ns)
         return rc < 0 ? rc : CAIRN_EMISUSE;
@@ -302,10 +334,24 @@ int cn_api_object_call(cairn_object *self, const char *binding, const char *name
     return send_call(self, &to, method, arguments, done, data);
 }
 
+int cn_compiled_object_fetch(cairn_object *self, const char *binding, const char *name,
+                             uint8_t *bytes, size_t size, cairn_done done, void *data)
+{
+    struct target to = {.ns = find_namespace(self, binding), .name = name};
+    int rc = cn_pending_depth(self);
+    if (!to.ns || rc < 0) {
+        cn_free(bytes);
+        return rc < 0 ? rc : CAIRN_EMISUSE;
+    }
+    cn_id_from_name(&to.ns->keys, CN_JURISDICTION_NONE, name, strlen(name), to.id);
+    send_bytes(self, &to, NULL, bytes, size, done, data);
+    return 0;
+}
+
 int cn_api_object_call_id(cairn_object *self, const char *binding, const char *hex,
                           const char *method, cairn_builder *arguments, cairn_done done, void *data)
 {
-    int rc = admit(self);
+    int rc = cn_pending_admit(self);
     struct target to = {.ns = rc == 0 ? find_namespace(self, binding) : NULL};
     if (!to.ns)
         return rc < 0 ? rc : CAIRN_EMISUSE;
@@ -321,39 +367,53 @@ const char *cn_api_env(cairn_object *self, const char *name)
 
 /* --- timers ---------------------------------------------------------------------------------- */
 
-static void on_timer(uv_timer_t *timer)
+static struct cn_compiled_timer *timer_of(uv_timer_t *handle)
 {
-    struct cn_compiled_pending *pending = CN_CONTAINER_OF(timer, struct cn_compiled_pending, timer);
-    cairn_object *self = leave(pending);
-    uv_close((uv_handle_t *)timer, timer_closed);
+    return CN_CONTAINER_OF(handle, struct cn_compiled_timer, timer);
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct cn_compiled_timer *timer = timer_of(handle);
+    cairn_object *self = cn_pending_leave(&timer->base);
+    uv_close((uv_handle_t *)handle, timer_closed);
     if (self)
-        tell(self, pending, NULL);
+        cn_pending_tell(self, &timer->base, NULL);
+}
+
+static void timer_dropped(struct cn_pending *pending)
+{
+    struct cn_compiled_timer *timer = CN_CONTAINER_OF(pending, struct cn_compiled_timer, base);
+    uv_close((uv_handle_t *)&timer->timer, timer_closed);
 }
 
 int64_t cn_api_timer_start(cairn_object *self, int64_t delay, cairn_fired fired, void *data)
 {
-    int rc = admit(self);
+    int rc = cn_pending_admit(self);
     if (rc < 0)
         return rc;
-    struct cn_compiled_pending *pending = start(self, PENDING_TIMER, data);
-    pending->fired = fired;
-    pending->number = ++self->last_timer;
-    uv_timer_init(loop_of(self), &pending->timer);
-    uv_timer_start(&pending->timer, on_timer, delay > 0 ? (uint64_t)delay : 0, 0);
-    return pending->number;
+    struct cn_compiled_timer *timer = CN_NEW(struct cn_compiled_timer);
+    cn_pending_start(&timer->base, self, NULL, data);
+    timer->base.kind = CN_PENDING_TIMER;
+    timer->base.fired = fired;
+    timer->base.dropped = timer_dropped;
+    timer->number = ++self->last_timer;
+    uv_timer_init(cn_pending_loop(self), &timer->timer);
+    uv_timer_start(&timer->timer, on_timer, delay > 0 ? (uint64_t)delay : 0, 0);
+    return timer->number;
 }
 
 int cn_api_timer_stop(cairn_object *self, int64_t number)
 {
     CN_LIST_FOREACH(&self->pending, node)
     {
-        struct cn_compiled_pending *pending =
-            CN_CONTAINER_OF(node, struct cn_compiled_pending, link);
-        if (pending->kind != PENDING_TIMER || pending->number != number)
+        struct cn_pending *pending = CN_CONTAINER_OF(node, struct cn_pending, link);
+        if (pending->kind != CN_PENDING_TIMER ||
+            CN_CONTAINER_OF(pending, struct cn_compiled_timer, base)->number != number)
             continue;
-        leave(pending);
-        uv_close((uv_handle_t *)&pending->timer, timer_closed);
-        let_go(self);
+        cn_pending_leave(pending);
+        timer_dropped(pending);
+        cn_pending_let_go(self);
         return 1;
     }
     return 0;
@@ -363,9 +423,8 @@ int cn_api_timer_stop(cairn_object *self, int64_t number)
 
 static void on_restore(struct cn_restore_request *request, const struct cn_err *err)
 {
-    struct cn_compiled_pending *pending =
-        CN_CONTAINER_OF(request, struct cn_compiled_pending, restore);
-    cairn_object *self = leave(pending);
+    struct question *question = CN_CONTAINER_OF(request, struct question, restore);
+    cairn_object *self = cn_pending_leave(&question->base);
     if (self) {
         cairn_builder builder;
         struct cn_err ignored;
@@ -373,20 +432,20 @@ static void on_restore(struct cn_restore_request *request, const struct cn_err *
         if (!err)
             cn_build_text(&builder, request->bookmark, strlen(request->bookmark));
         (void)cn_builder_finish(&builder, &ignored); /* a short text always is */
-        struct ending ending = {err ? err->text : NULL, 0, err ? NULL : builder.bytes.data,
-                                builder.bytes.size};
-        tell(self, pending, &ending);
+        struct cn_pending_end end = {err ? err->text : NULL, 0, err ? NULL : builder.bytes.data,
+                                     builder.bytes.size};
+        cn_pending_tell(self, &question->base, &end);
         cn_builder_fini(&builder);
     }
-    cn_free(pending);
+    cn_free(question);
 }
 
 static struct cn_restore_request *ask(cairn_object *self, cairn_done done, void *data)
 {
-    struct cn_compiled_pending *pending = start(self, PENDING_RESTORE, data);
-    pending->done = done;
-    pending->restore.done = on_restore;
-    return &pending->restore;
+    struct question *question = CN_NEW(struct question);
+    cn_pending_start(&question->base, self, done, data);
+    question->restore.done = on_restore;
+    return &question->restore;
 }
 
 int cn_api_bookmark_now(cairn_object *self, cairn_done done, void *data)
@@ -419,15 +478,14 @@ int cn_api_restore(cairn_object *self, const char *bookmark, cairn_done done, vo
 /* The block has lasted too long (DO-CTX-3). */
 static void on_blocked(uv_timer_t *timer)
 {
-    struct cn_compiled_pending *pending = CN_CONTAINER_OF(timer, struct cn_compiled_pending, timer);
-    cn_object_reset(pending->self->object, CN_FAULT_RESET | CN_FAULT_OVERLOADED, CN_ETIMEOUT,
+    cn_object_reset(timer_of(timer)->base.self->object, CN_FAULT_RESET | CN_FAULT_OVERLOADED, CN_ETIMEOUT,
                     "block_concurrency() in a Durable Object lasted for too long, and the Durable "
                     "Object was reset.");
 }
 
 static void stop_block_timer(cairn_object *self)
 {
-    struct cn_compiled_pending *timer = self->block_timer;
+    struct cn_compiled_timer *timer = self->block_timer;
     self->block_timer = NULL;
     if (timer)
         uv_close((uv_handle_t *)&timer->timer, timer_closed);
@@ -441,11 +499,11 @@ int cn_api_block_concurrency(cairn_object *self)
     cn_object_lock(self->object);
     if (self->blocks++)
         return 0;
-    struct cn_compiled_pending *timer = CN_NEW(struct cn_compiled_pending);
-    timer->self = self;
-    cn_list_init(&timer->link);
+    struct cn_compiled_timer *timer = CN_NEW(struct cn_compiled_timer);
+    timer->base.self = self;
+    cn_list_init(&timer->base.link);
     self->block_timer = timer;
-    uv_timer_init(self->object->lane->loop, &timer->timer);
+    uv_timer_init(cn_pending_loop(self), &timer->timer);
     uv_timer_start(&timer->timer, on_blocked, BLOCK_MS_MAX, 0);
     return 0;
 }

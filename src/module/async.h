@@ -19,4 +19,9 @@ int cn_api_restore(cairn_object *object, const char *bookmark, cairn_done done, 
 int cn_api_block_concurrency(cairn_object *object);
 int cn_api_unblock_concurrency(cairn_object *object);
 
+struct cn_err;
+/* object_fetch() of fetch.c; `bytes` are given away. */
+int cn_compiled_object_fetch(cairn_object *object, const char *binding, const char *name,
+                             uint8_t *bytes, size_t size, cairn_done done, void *data);
+
 #endif

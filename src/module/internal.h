@@ -26,7 +26,7 @@
 #include "object/id.h"
 
 struct cn_compiled_batch;
-struct cn_compiled_pending;
+struct cn_compiled_timer;
 struct cn_database;
 struct cn_http_request;
 struct cn_message;
@@ -45,6 +45,8 @@ struct cn_module_class {
 const char *cn_modules_worker(const struct cn_modules *modules);
 /* What the script's configuration binds to a name; NULL: nothing. */
 struct cn_namespace *cn_modules_namespace(const struct cn_modules *modules, const char *binding);
+/* What the configuration says of a binding: an object; NULL: there is none. */
+const cairn_value *cn_modules_binding(const struct cn_modules *modules, const char *name);
 const char *cn_modules_var(const struct cn_modules *modules, const char *name);
 
 struct cn_compiled_error {
@@ -66,12 +68,13 @@ struct cairn_object {
     unsigned busy;                   /* statements with rows left */
     unsigned transactions;           /* open ones */
     int first_level;                 /* the savepoint of the outermost; the others follow it */
-    struct cn_list pending;          /* of struct cn_compiled_pending: async.c */
+    struct cn_list pending;          /* of struct cn_pending: pending.h */
     unsigned pending_count;
     unsigned blocks; /* of the input gate that the class has taken */
-    struct cn_compiled_pending *block_timer;
+    struct cn_compiled_timer *block_timer;
     int64_t last_timer;
     struct cn_origin origin; /* of the event that runs, or ran last */
+    unsigned loops;          /* of that event, in a worker: X4 of fetch.c */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "module/crash.h"
 #include "module/internal.h"
+#include "module/json.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10u
@@ -43,6 +44,8 @@ struct cn_modules {
     size_t class_count;
     struct binding *bindings; /* owned */
     size_t binding_count;
+    cairn_builder all; /* has the bytes of */
+    struct cn_document options;
 };
 
 bool cn_module_names(const char *class_name)
@@ -55,6 +58,7 @@ struct cn_modules *cn_modules_new(const char *worker)
     struct cn_modules *modules = CN_NEW(struct cn_modules);
     atomic_init(&modules->refs, 1);
     modules->worker = cn_strdup(worker);
+    cn_builder_init(&modules->all, 64u << 20);
     return modules;
 }
 
@@ -93,6 +97,8 @@ void cn_modules_unref(struct cn_modules *modules)
         cn_free(modules->bindings[i].name);
         cn_free(modules->bindings[i].text);
     }
+    cn_document_fini(&modules->options);
+    cn_builder_fini(&modules->all);
     cn_free(modules->bindings);
     cn_free(modules->classes);
     cn_free(modules->modules);
@@ -310,6 +316,28 @@ static void add_binding(struct cn_modules *modules, const char *name, struct cn_
 void cn_modules_bind(struct cn_modules *modules, const char *binding, struct cn_namespace *ns)
 {
     add_binding(modules, binding, ns, NULL);
+}
+
+int cn_modules_set_bindings(struct cn_modules *modules, const char *json, struct cn_err *err)
+{
+    int rc = cn_build_json(&modules->all, json, strlen(json), err);
+    if (rc == 0)
+        rc = cn_builder_finish(&modules->all, err);
+    if (rc == 0)
+        rc = cn_document_read(&modules->options, modules->all.bytes.data, modules->all.bytes.size,
+                              err);
+    return rc;
+}
+
+const cairn_value *cn_modules_binding(const struct cn_modules *modules, const char *name)
+{
+    const cairn_value *list = cn_value_get(modules->options.root, "bindings");
+    for (size_t i = 0; i < cn_value_count(list); i++) {
+        const char *each = cn_value_text(cn_value_get(cn_value_at(list, i), "name"), NULL);
+        if (each && strcmp(each, name) == 0)
+            return cn_value_at(list, i);
+    }
+    return NULL;
 }
 
 void cn_modules_set_var(struct cn_modules *modules, const char *name, const char *text)

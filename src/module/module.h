@@ -48,6 +48,8 @@ const struct cn_module_class *cn_modules_class(const struct cn_modules *modules,
 /* Before the set is shared: what the script's configuration binds, for modules to name. Of
  * variables with one name the last counts. */
 void cn_modules_bind(struct cn_modules *modules, const char *binding, struct cn_namespace *ns);
+/* All of them as JSON: {"bindings":[{"name","type",...},...]} (server/service_config.h). */
+int cn_modules_set_bindings(struct cn_modules *modules, const char *json, struct cn_err *err);
 void cn_modules_set_var(struct cn_modules *modules, const char *name, const char *text);
 
 /* All classes, "counter:Counter"; borrowed. `modules` may be NULL. */

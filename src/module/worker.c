@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "module/batch.h"
+#include "module/fetch.h"
 #include "module/internal.h"
 #include "module/request.h"
 
@@ -126,11 +127,15 @@ void cn_compiled_ask(cairn_object *self, const struct cn_compiled_question *ques
     if (question->method)
         event->method = question->method;
     self->origin = question->origin;
+    self->loops = 0;
     *place = event;
     if (read_question(event, question, &err) < 0)
         cn_compiled_reject(event, "TypeError", err.text);
-    else
+    else {
+        if (question->http)
+            self->loops = cn_fetch_loops(cn_outside_header(asked, "cdn-loop"));
         cn_compiled_handle(event, function_of(self->class_, event->kind));
+    }
     self->host->turn_ended(self->host->data); /* W1 */
 }
 

@@ -30,18 +30,36 @@
 #include "include/cairn.h"
 
 struct cn_compiled_answer;
+struct cn_client;
 struct cn_desk;
 struct cn_http_request;
 struct cn_module_class;
+struct cn_object;
 struct cn_object_lane;
 
 #define CN_COMPILED_EVENTS_MAX (1u << 20)
+
+/* An event for another worker: of a binding. Who sends owns it, until one of the functions. */
+struct cn_compiled_dispatch {
+    char *worker, *entrypoint; /* owned; NULL: the default one */
+    char *method;              /* owned; NULL: a request */
+    uint8_t *bytes, *props;    /* owned; props NULL: none */
+    size_t size, props_size;
+    struct cn_origin origin;
+    /* `err` NULL: well. */
+    void (*done)(struct cn_compiled_dispatch *dispatch, const struct cn_err *err, unsigned faults,
+                 const uint8_t *bytes, size_t size);
+    void (*lost)(struct cn_compiled_dispatch *dispatch); /* the sender was reset, or its lane ends */
+};
 
 /* A lane, as code in C on it sees it. */
 struct cn_compiled_host {
     uv_loop_t *loop;
     struct cn_desk *desk;
     struct cn_object_lane *objects; /* NULL: there are none */
+    struct cn_client *client; /* NULL: there is no network */
+    /* Sends it, when the gate of the object opens; NULL: at once. NULL: there are no workers. */
+    void (*dispatch)(void *data, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
     /* The outermost function of a worker has returned. */
     void (*turn_ended)(void *data);
     void *data;

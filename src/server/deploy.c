@@ -244,7 +244,9 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
     if (cn_deploy_assets(script, config, err) < 0 ||
         cn_deploy_objects(script, config, node, classes, err) < 0 ||
         cn_deploy_observability(script, config, err) < 0 ||
-        !(script->options_json = cn_deploy_options(config, script, node, err))) {
+        !(script->options_json = cn_deploy_options(config, script, node, err)) ||
+        (script->modules &&
+         cn_modules_set_bindings(script->modules, script->options_json, err) < 0)) {
         cn_script_unref(script);
         return NULL;
     }

@@ -9,6 +9,7 @@
  *     NAME.h, NAME.c   the class of its objects (service/service.h), and the descriptor
  *     config.c         its key of the configuration, and what its bindings are   room of server/
  *     natives.c        what its JavaScript calls, described in border.ts         room of bindings/
+ *     face.c           what code in C calls of it                                room of module/
  *     control.c        its requests of the control API, in openapi.json          room of admin/
  *     command.c        `cairn NAME ...`                                          room of cli/
  *     metrics.c        its numbers, besides what is counted of every object      room of admin/
@@ -36,6 +37,7 @@ struct cn_js_natives;
 struct cn_metrics_sink;
 struct cn_metrics_sources;
 struct cn_service_config;
+struct cn_service_face;
 
 /* Numbers of a cache that a service keeps in memory, under one name for all of them. */
 struct cn_service_cache {
@@ -54,6 +56,7 @@ struct cn_service_def {
 
     const struct cn_service_config *config; /* server/service_config.h */
     const struct cn_js_natives *natives;    /* cn_NAME_natives, made of border.ts */
+    const struct cn_service_face *face;     /* module/face.h */
     const struct cn_control_routes *routes; /* admin/handler.h */
     const struct cn_command *command;       /* cli/args.h */
     /* Tells its own families of metrics (admin/metrics.h), after those of all objects. */

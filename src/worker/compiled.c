@@ -302,3 +302,46 @@ void cn_compiled_dispatch(struct cn_event *event)
     dispatch->bytes = NULL;
     ask(event, &question);
 }
+
+/* --- to other workers ------------------------------------------------------------------------ */
+
+static void on_sent_done(struct cn_dispatch *dispatch)
+{
+    struct cn_compiled_dispatch *sent = dispatch->envelope.data;
+    const struct cn_err *err = &dispatch->envelope.err;
+    sent->done(sent, err->code ? err : NULL, dispatch->envelope.faults, dispatch->result,
+               dispatch->result_size);
+    cn_dispatch_free(dispatch);
+}
+
+static void on_sent_dropped(struct cn_dispatch *dispatch)
+{
+    struct cn_compiled_dispatch *sent = dispatch->envelope.data;
+    sent->lost(sent);
+}
+
+static uint8_t *take(uint8_t **bytes)
+{
+    uint8_t *taken = *bytes;
+    *bytes = NULL;
+    return taken;
+}
+
+void cn_compiled_send(void *data, struct cn_compiled_dispatch *sent, struct cn_object *gate)
+{
+    struct cn_lane *lane = data;
+    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
+    dispatch->script = cn_strdup(sent->worker);
+    dispatch->handler = sent->method ? "rpc" : "fetch";
+    dispatch->entrypoint = sent->entrypoint ? cn_strdup(sent->entrypoint) : NULL;
+    dispatch->method = sent->method ? cn_strdup(sent->method) : NULL;
+    dispatch->bytes = take(&sent->bytes);
+    dispatch->size = sent->size;
+    dispatch->props = take(&sent->props);
+    dispatch->props_size = sent->props_size;
+    dispatch->on_done = on_sent_done;
+    dispatch->on_drop = on_sent_dropped;
+    dispatch->envelope.origin = sent->origin;
+    dispatch->envelope.data = sent;
+    cn_dispatch_send(dispatch, gate);
+}

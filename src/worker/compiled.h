@@ -41,6 +41,11 @@ void cn_compiled_request(struct cn_event *event);
 /* Its client has gone. */
 void cn_compiled_aborted(struct cn_event *event);
 
+struct cn_compiled_dispatch;
+struct cn_object;
+/* Of cn_compiled_host: from code in C to another worker. */
+void cn_compiled_send(void *lane, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
+
 bool cn_compiled_takes_dispatch(const struct cn_event *event);
 void cn_compiled_dispatch(struct cn_event *event);
 

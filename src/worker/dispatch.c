@@ -198,7 +198,10 @@ static void on_done(struct cn_envelope *envelope)
 
 static void on_drop(struct cn_envelope *envelope)
 {
-    cn_dispatch_free(dispatch_of(envelope));
+    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    if (dispatch->on_drop)
+        dispatch->on_drop(dispatch);
+    cn_dispatch_free(dispatch);
 }
 
 void cn_dispatch_send(struct cn_dispatch *dispatch, struct cn_object *gate)

@@ -49,6 +49,8 @@ struct cn_dispatch {
     size_t props_size, size, result_size;
     struct cn_js_pin callback; /* for senders in JavaScript */
     void (*on_done)(struct cn_dispatch *dispatch);
+    /* Instead of it, if it is dropped (P2); it is freed then. May be NULL. */
+    void (*on_drop)(struct cn_dispatch *dispatch);
 };
 
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to);

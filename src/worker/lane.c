@@ -438,7 +438,7 @@ static int lane_open(struct cn_lane *lane)
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
     lane->host = (struct cn_compiled_host){
-        .loop = &lane->loop, .desk = &lane->desk, .turn_ended = on_turn_end, .data = lane};
+        .loop = &lane->loop, .desk = &lane->desk, .dispatch = cn_compiled_send, .turn_ended = on_turn_end, .data = lane};
     cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step_from_loop,
                  lane);
     lane->vm = cn_js_vm_new(lane);
@@ -474,6 +474,7 @@ static int lane_open(struct cn_lane *lane)
                                            .address_allowed = cn_egress_allowed,
                                            .address_data = lane->options.egress};
         lane->client = cn_client_new(&lane->loop, &client);
+        lane->host.client = lane->client;
         struct cn_sockets_options sockets = {.trust = lane->options.trust,
                                              .address_allowed = cn_egress_allowed,
                                              .address_data = lane->options.egress};

@@ -110,11 +110,54 @@ static void on_called(cairn_object *object, void *instance, const struct cairn_r
         cairn->event_fail(event);
         return;
     }
-    cairn->build_value(b, reply->value);
+    const cairn_value *shown = cairn->value_get(reply->value, "backlogCount");
+    cairn->build_value(b, shown ? shown : reply->value);
     if (json(object, event, b) < 0)
         cairn->event_fail(event);
     else
         cairn->event_answer(event);
+}
+
+static void on_response(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                        void *data)
+{
+    cairn_event *event = data;
+    int64_t status = 0;
+    size_t size = 0;
+    (void)instance;
+    if (reply->error) {
+        cairn->error(object, "Error", "asked: %s", reply->error);
+        cairn->event_fail(event);
+        return;
+    }
+    const void *body = cairn->value_bytes(cairn->value_get(reply->value, "body"), &size);
+    const char *type = cairn->response_find(reply->value, "Content-Type");
+    cairn->value_int(cairn->value_get(reply->value, "status"), &status);
+    cairn->response_status(event, status < 200 ? 500 : (int)status);
+    cairn->response_header(event, "x-type", type ? type : "(none)");
+    cairn->response_write(event, body ? body : "", size);
+    cairn->event_answer(event);
+}
+
+/* The request that the headers x-url, x-method, x-max and x-timeout and the body say. */
+static int ask(cairn_object *object, cairn_event *event, const char *path)
+{
+    const char *max = cairn->request_header(event, "x-max");
+    const char *timeout = cairn->request_header(event, "x-timeout");
+    const char *headers[] = {"x-from", "c", "accept-language", "de", NULL};
+    struct cairn_request request = {.size = sizeof(request),
+                                    .url = cairn->request_header(event, "x-url"),
+                                    .method = cairn->request_header(event, "x-method"),
+                                    .headers = headers,
+                                    .response_max = max ? (size_t)atol(max) : 0,
+                                    .timeout = timeout ? atol(timeout) : 0};
+    request.body = cairn->request_body(event, &request.body_size);
+    int rc = strcmp(path, "/ask/world") == 0
+                 ? cairn->fetch(object, &request, on_response, event)
+             : strncmp(path, "/ask/object/", 12) == 0
+                 ? cairn->object_fetch(object, "OBJECT", path + 12, &request, on_response, event)
+                 : cairn->service_fetch(object, path + 5, &request, on_response, event);
+    return rc < 0 ? rc : CAIRN_LATER;
 }
 
 /* What a worker cannot do; the text says what came of it. */
@@ -180,6 +223,20 @@ static int fetch(cairn_object *object, void *instance, cairn_event *event)
         int rc = cairn->object_call(object, "OBJECT", name, slash + 1, NULL, on_called, event);
         return rc < 0 ? rc : CAIRN_LATER;
     }
+    if (strncmp(path, "/service/", 9) == 0) { /* /service/BINDING/METHOD, arguments in the body */
+        char binding[100];
+        size_t size = 0;
+        const char *slash = strchr(path + 9, '/');
+        const void *body = cairn->request_body(event, &size);
+        cairn_builder *arguments = cairn->builder(object);
+        snprintf(binding, sizeof(binding), "%.*s", (int)(slash - path - 9), path + 9);
+        if (body)
+            cairn->build_value(arguments, cairn->json_read(object, body, size));
+        int rc = cairn->service_call(object, binding, slash + 1, arguments, on_called, event);
+        return rc < 0 ? rc : CAIRN_LATER;
+    }
+    if (strncmp(path, "/ask/", 5) == 0)
+        return ask(object, event, path);
     if (strcmp(path, "/throw") == 0)
         return cairn->error(object, "RangeError", "thrown by C");
     if (strcmp(path, "/silent") == 0)
@@ -291,7 +348,66 @@ static int queue(cairn_object *object, void *instance, cairn_event *event)
     return fails ? cairn->error(object, NULL, "a message fails") : 0;
 }
 
+/* ---- the same from an object ---- */
+
+static void on_thing_called(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                            void *data)
+{
+    (void)instance;
+    if (reply->error) {
+        cairn->error(object, "Error", "%s", reply->error);
+        cairn->event_fail(data);
+        return;
+    }
+    cairn->build_value(cairn->event_result(data), reply->value);
+    cairn->event_answer(data);
+}
+
+static void ignore(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                   void *data)
+{
+    (void)object, (void)instance, (void)reply, (void)data;
+    abort(); /* it is asked only by objects that go at once */
+}
+
+static int thing_call(cairn_object *object, void *instance, cairn_event *event)
+{
+    const char *method = cairn->event_method(event);
+    const cairn_value *arguments = cairn->event_arguments(event);
+    const char *binding = cairn->value_text(cairn->value_at(arguments, 0), NULL);
+    const char *name = cairn->value_text(cairn->value_at(arguments, 1), NULL);
+    (void)instance;
+    if (strcmp(method, "service") == 0 || strcmp(method, "abort") == 0) {
+        cairn_builder *list = cairn->builder(object), *kept = cairn->builder(object);
+        cairn->build_value(list, cairn->value_at(arguments, 2));
+        cairn->build_int(kept, cairn->now(object));
+        cairn->kv_put(object, "last", kept); /* so that the gate has something to hold back for */
+        if (strcmp(method, "abort") == 0) {
+            cairn->service_call(object, binding, name, list, ignore, NULL);
+            cairn->abort(object, "asked to");
+            return 0;
+        }
+        int rc = cairn->service_call(object, binding, name, list, on_thing_called, event);
+        return rc < 0 ? rc : CAIRN_LATER;
+    }
+    if (strcmp(method, "ask") == 0) {
+        struct cairn_request request = {.size = sizeof(request), .url = name};
+        int rc = strcmp(binding, "world") == 0
+                     ? cairn->fetch(object, &request, on_thing_called, event)
+                     : cairn->service_fetch(object, binding, &request, on_thing_called, event);
+        return rc < 0 ? rc : CAIRN_LATER;
+    }
+    return cairn->error(object, "TypeError", "there is no method \"%s\"", method);
+}
+
+static int thing_fetch(cairn_object *object, void *instance, cairn_event *event)
+{
+    (void)instance;
+    return echo(object, event);
+}
+
 static const struct cairn_class classes[] = {
+    {.name = "Thing", .call = thing_call, .fetch = thing_fetch},
     {.name = "Front",
      .create = create,
      .destroy = destroy,

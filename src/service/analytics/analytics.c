@@ -8,6 +8,7 @@ const struct cn_service_def cn_service_analytics = {
     .page = "features/analytics-engine.md",
     .config = &cn_analytics_config,
     .natives = &cn_analytics_natives,
+    .face = &cn_analytics_face,
     .routes = &cn_analytics_routes,
     .metrics = cn_analytics_metrics,
 };

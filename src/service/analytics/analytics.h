@@ -8,6 +8,7 @@
 /* The parts of the descriptor. */
 extern const struct cn_service_config cn_analytics_config;
 extern const struct cn_js_natives cn_analytics_natives;
+extern const struct cn_service_face cn_analytics_face;
 extern const struct cn_control_routes cn_analytics_routes;
 void cn_analytics_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
 

@@ -225,6 +225,7 @@ const struct cn_service_def cn_service_d1 = {
     .operations = {"query"},
     .config = &cn_d1_config,
     .natives = &cn_d1_natives,
+    .face = &cn_d1_face,
     .routes = &cn_d1_routes,
     .command = &cn_d1_command,
 };

@@ -75,6 +75,7 @@ extern const struct cn_class cn_d1_class;
 extern const struct cn_service_def cn_service_d1;
 extern const struct cn_service_config cn_d1_config;
 extern const struct cn_js_natives cn_d1_natives;
+extern const struct cn_service_face cn_d1_face;
 extern const struct cn_control_routes cn_d1_routes;
 extern const struct cn_command cn_d1_command;
 extern const struct cn_database_limits cn_d1_limits;

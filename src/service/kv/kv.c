@@ -470,6 +470,7 @@ const struct cn_service_def cn_service_kv = {
     .operations = {"get", "put", "delete", "list"},
     .config = &cn_kv_config,
     .natives = &cn_kv_natives,
+    .face = &cn_kv_face,
     .routes = &cn_kv_routes,
     .command = &cn_kv_command,
     .cache = cn_kv_cache_numbers,

@@ -57,6 +57,7 @@ extern const struct cn_class cn_kv_class;
 extern const struct cn_service_def cn_service_kv;
 extern const struct cn_service_config cn_kv_config;
 extern const struct cn_js_natives cn_kv_natives;
+extern const struct cn_service_face cn_kv_face;
 extern const struct cn_control_routes cn_kv_routes;
 extern const struct cn_command cn_kv_command;
 void cn_kv_cache_numbers(const struct cn_metrics_sources *sources,

@@ -860,6 +860,7 @@ const struct cn_service_def cn_service_queue = {
     .operations = {"send", "receive", "settle", "ack", "metrics", "purge", "configure"},
     .config = &cn_queue_config,
     .natives = &cn_queue_natives,
+    .face = &cn_queue_face,
     .routes = &cn_queue_routes,
     .command = &cn_queue_command,
     .metrics = cn_queue_metrics,

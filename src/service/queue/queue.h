@@ -118,6 +118,7 @@ extern const struct cn_class cn_queue_class;
 extern const struct cn_service_def cn_service_queue;
 extern const struct cn_service_config cn_queue_config;
 extern const struct cn_js_natives cn_queue_natives;
+extern const struct cn_service_face cn_queue_face;
 extern const struct cn_control_routes cn_queue_routes;
 extern const struct cn_command cn_queue_command;
 void cn_queue_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
