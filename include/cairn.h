@@ -539,6 +539,9 @@ struct cairn_api {
      *                 delete(key), list(options); types are "text", "json" and "arrayBuffer"
      *     D1          all(sql, ...values), first(sql, ...values), run(sql, ...values),
      *                 batch([[sql, ...values], ...]), exec(sql): one transaction each
+     *     R2          head(key), get(key, options), put(key, value, options), delete(key or keys),
+     *                 list(options); a get's `body` is bytes; both ways 16 MiB at most, of a longer
+     *                 object a `range`; of conditions etagMatches and etagDoesNotMatch
      *     queues      send(body, options), sendBatch(messages, options), metrics()
      *     Analytics   writeDataPoint(point)
      *     services    any method of the other worker

@@ -2,8 +2,8 @@
 /* module/async.c - what an object of a module has under way: calls to other objects, timers,
  * questions to history.
  *
- * Each is a struct cn_pending in its object's list. When it ends, the object's function runs in a turn
- * of the object; if the object has gone meanwhile, nobody is told.
+ * Each is a struct cn_pending in its object's list. When it ends, the object's function runs in a
+ * turn of the object; if the object has gone meanwhile, nobody is told.
  *
  *     started ──► ended: function of the object, in a turn; freed
  *        └──► the object goes: `self` is NULL; freed when it ends
@@ -478,7 +478,8 @@ int cn_api_restore(cairn_object *self, const char *bookmark, cairn_done done, vo
 /* The block has lasted too long (DO-CTX-3). */
 static void on_blocked(uv_timer_t *timer)
 {
-    cn_object_reset(timer_of(timer)->base.self->object, CN_FAULT_RESET | CN_FAULT_OVERLOADED, CN_ETIMEOUT,
+    cn_object_reset(timer_of(timer)->base.self->object, CN_FAULT_RESET | CN_FAULT_OVERLOADED,
+                    CN_ETIMEOUT,
                     "block_concurrency() in a Durable Object lasted for too long, and the Durable "
                     "Object was reset.");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module/face.h - a service as code in C calls it: the methods that its bindings have in JavaScript,
- * by their names, with values as arguments and result.
+/* module/face.h - a service as code in C calls it: the methods that its bindings have in
+ * JavaScript, by their names, with values as arguments and result.
  *
  * A service (service/def.h) has them in face.c of its folder. A call is a row of steps:
  *
@@ -39,6 +39,7 @@ struct cn_face_work {
     /* What comes next, which a step says: one of them, or none, and then the result is built. */
     struct cn_service_call *call; /* given away */
     void (*run)(struct cn_face_work *work);
+    bool takes_failures; /* next() is called after a call or a run that has failed, too */
     /* Of a run: code 0: it went well. */
     struct cn_err run_err;
 };

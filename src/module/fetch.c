@@ -6,11 +6,10 @@
  *     object_fetch()   a call to an object: async.c
  *
  * X1  What an object asks for leaves when what it has written is on disk.
- * X2  A response is whole before it is told, and `response_max` bytes long at most: more is cut off,
- *     and is an error.
- * X3  No redirect is followed: whoever asks is told of it.
- * X4  A worker that asks for its own host without end comes to one: a request says in CDN-Loop
- *     (RFC 8586) how many such came before it, and past LOOPS_MAX it fails. */
+ * X2  A response is whole before it is told, and `response_max` bytes long at most: more is cut
+ * off, and is an error. X3  No redirect is followed: whoever asks is told of it. X4  A worker that
+ * asks for its own host without end comes to one: a request says in CDN-Loop (RFC 8586) how many
+ * such came before it, and past LOOPS_MAX it fails. */
 #include "module/fetch.h"
 
 #include <stdio.h>
@@ -306,8 +305,7 @@ int cn_worker_call(cairn_object *self, const cairn_value *binding, const char *m
 }
 
 /* The request as bytes; NULL: the last error. */
-static uint8_t *request_bytes(cairn_object *self, const struct cairn_request *request,
-                              size_t *size)
+static uint8_t *request_bytes(cairn_object *self, const struct cairn_request *request, size_t *size)
 {
     struct cn_err err;
     cairn_builder *builder = cn_compiled_lend_builder(self);
@@ -493,8 +491,8 @@ static void on_now(uv_timer_t *timer)
 
 static void add_header(struct fetch *fetch, const char *name, const char *value)
 {
-    fetch->headers[fetch->header_count++] = (struct cn_client_header){
-        cn_strdup(name), cn_strdup(value), strlen(name), strlen(value)};
+    fetch->headers[fetch->header_count++] =
+        (struct cn_client_header){cn_strdup(name), cn_strdup(value), strlen(name), strlen(value)};
 }
 
 /* X4 */
@@ -523,19 +521,19 @@ static struct fetch *make_fetch(cairn_object *self, const struct cairn_request *
             add_header(fetch, at[0], at[1]);
     }
     if (request->body) {
-        fetch->body = request->body_size ? cn_memdup(request->body, request->body_size) : cn_alloc(1);
+        fetch->body =
+            request->body_size ? cn_memdup(request->body, request->body_size) : cn_alloc(1);
         fetch->body_size = request->body_size;
     }
     fetch->response_max = request->response_max;
-    fetch->timeout_ms = request->timeout > 0 && request->timeout < 86400000
-                            ? (unsigned)request->timeout
-                            : 0;
+    fetch->timeout_ms =
+        request->timeout > 0 && request->timeout < 86400000 ? (unsigned)request->timeout : 0;
     fetch->base.dropped = fetch_dropped;
     return fetch;
 }
 
 int cn_api_http_fetch(cairn_object *self, const struct cairn_request *given, cairn_done done,
-                 void *data)
+                      void *data)
 {
     struct cairn_request request;
     int rc = read_request(self, given, &request);

@@ -7,7 +7,7 @@
 #include "module/internal.h"
 
 int cn_api_http_fetch(cairn_object *object, const struct cairn_request *request, cairn_done done,
-                 void *data);
+                      void *data);
 int cn_api_service_fetch(cairn_object *object, const char *binding,
                          const struct cairn_request *request, cairn_done done, void *data);
 int cn_api_object_fetch(cairn_object *object, const char *binding, const char *name,

@@ -6,8 +6,8 @@
  *
  * V1  Whatever happens, the function of the object is called once, from the loop; or never, if the
  *     object has gone. A work goes on all the same: what was asked of a service is not undone.
- * V2  The first call leaves by the output gate of the object that asks. Those after it need not wait
- *     again: they are part of what left. */
+ * V2  The first call leaves by the output gate of the object that asks. Those after it need not
+ * wait again: they are part of what left. */
 #include "module/services.h"
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ static void on_answered(struct cn_service_call *call)
 {
     struct asking *asking = call->call.envelope.data;
     const struct cn_envelope *envelope = &call->call.envelope;
-    if (envelope->err.code) {
+    if (envelope->err.code && !asking->work.takes_failures) {
         asking->faults = envelope->faults & ~(unsigned)CN_FAULT_REMOTE;
         cn_err_set(&asking->err, envelope->err.code, "%s%s",
                    asking->method->failure ? asking->method->failure : "", envelope->err.text);
@@ -134,7 +134,7 @@ static void on_ran(struct cn_mail *mail, void *data)
     (void)data;
     struct asking *asking = asking_of(CN_CONTAINER_OF(mail, struct cn_pool_job, mail));
     asking->work.run = NULL;
-    if (asking->work.run_err.code)
+    if (asking->work.run_err.code && !asking->work.takes_failures)
         asking->err = asking->work.run_err;
     else
         next(asking, NULL);

@@ -49,7 +49,8 @@ struct cn_compiled_dispatch {
     /* `err` NULL: well. */
     void (*done)(struct cn_compiled_dispatch *dispatch, const struct cn_err *err, unsigned faults,
                  const uint8_t *bytes, size_t size);
-    void (*lost)(struct cn_compiled_dispatch *dispatch); /* the sender was reset, or its lane ends */
+    void (*lost)(
+        struct cn_compiled_dispatch *dispatch); /* the sender was reset, or its lane ends */
 };
 
 /* A lane, as code in C on it sees it. */
@@ -57,7 +58,7 @@ struct cn_compiled_host {
     uv_loop_t *loop;
     struct cn_desk *desk;
     struct cn_object_lane *objects; /* NULL: there are none */
-    struct cn_client *client; /* NULL: there is no network */
+    struct cn_client *client;       /* NULL: there is no network */
     /* Sends it, when the gate of the object opens; NULL: at once. NULL: there are no workers. */
     void (*dispatch)(void *data, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
     /* The outermost function of a worker has returned. */

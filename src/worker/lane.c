@@ -437,8 +437,11 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
-    lane->host = (struct cn_compiled_host){
-        .loop = &lane->loop, .desk = &lane->desk, .dispatch = cn_compiled_send, .turn_ended = on_turn_end, .data = lane};
+    lane->host = (struct cn_compiled_host){.loop = &lane->loop,
+                                           .desk = &lane->desk,
+                                           .dispatch = cn_compiled_send,
+                                           .turn_ended = on_turn_end,
+                                           .data = lane};
     cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step_from_loop,
                  lane);
     lane->vm = cn_js_vm_new(lane);

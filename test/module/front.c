@@ -152,8 +152,7 @@ static int ask(cairn_object *object, cairn_event *event, const char *path)
                                     .response_max = max ? (size_t)atol(max) : 0,
                                     .timeout = timeout ? atol(timeout) : 0};
     request.body = cairn->request_body(event, &request.body_size);
-    int rc = strcmp(path, "/ask/world") == 0
-                 ? cairn->fetch(object, &request, on_response, event)
+    int rc = strcmp(path, "/ask/world") == 0 ? cairn->fetch(object, &request, on_response, event)
              : strncmp(path, "/ask/object/", 12) == 0
                  ? cairn->object_fetch(object, "OBJECT", path + 12, &request, on_response, event)
                  : cairn->service_fetch(object, path + 5, &request, on_response, event);

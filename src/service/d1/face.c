@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service/d1/face.c - D1 databases for code in C (module/face.h). A statement and what is bound to it
- * are arguments: all(sql, ...values), first(sql, ...values), run(sql, ...values), and
+/* service/d1/face.c - D1 databases for code in C (module/face.h). A statement and what is bound to
+ * it are arguments: all(sql, ...values), first(sql, ...values), run(sql, ...values), and
  * batch([[sql, ...values], ...]), exec(sql). */
 #include "module/face.h"
 #include "service/d1/d1.h"
@@ -85,12 +85,12 @@ static int begin(struct cn_face_work *work, const cairn_value *arguments, int wh
     return 0;
 }
 
-#define BEGIN(name, what)                                                                \
-    static int name(struct cn_face_work *work, const cairn_value *arguments,             \
-                    cairn_builder *result, struct cn_err *err)                           \
-    {                                                                                    \
-        (void)result;                                                                    \
-        return begin(work, arguments, what, err);                                        \
+#define BEGIN(name, what)                                                    \
+    static int name(struct cn_face_work *work, const cairn_value *arguments, \
+                    cairn_builder *result, struct cn_err *err)               \
+    {                                                                        \
+        (void)result;                                                        \
+        return begin(work, arguments, what, err);                            \
     }
 BEGIN(begin_all, ALL)
 BEGIN(begin_first, FIRST)

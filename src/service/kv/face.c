@@ -126,8 +126,8 @@ static int ask(struct cn_face_work *work, const cairn_value *arguments, bool wit
     return rc;
 }
 
-static int begin_get(struct cn_face_work *work, const cairn_value *arguments,
-                     cairn_builder *result, struct cn_err *err)
+static int begin_get(struct cn_face_work *work, const cairn_value *arguments, cairn_builder *result,
+                     struct cn_err *err)
 {
     return ask(work, arguments, false, result, err);
 }
@@ -189,13 +189,14 @@ static int read_options(struct cn_kv_call *call, const cairn_value *options, int
     if (rc == 0 && !cn_face_absent(metadata))
         rc = cn_value_append_json(metadata, &call->metadata, err);
     if (rc == 0 && call->metadata.size > METADATA_BYTES_MAX)
-        rc = cn_err_set(err, CN_ELIMIT, "KV PUT failed: 413 Metadata length of %zu exceeds limit of %d.",
+        rc = cn_err_set(err, CN_ELIMIT,
+                        "KV PUT failed: 413 Metadata length of %zu exceeds limit of %d.",
                         call->metadata.size, METADATA_BYTES_MAX);
     return rc;
 }
 
-static int begin_put(struct cn_face_work *work, const cairn_value *arguments,
-                     cairn_builder *result, struct cn_err *err)
+static int begin_put(struct cn_face_work *work, const cairn_value *arguments, cairn_builder *result,
+                     struct cn_err *err)
 {
     size_t size, value_size;
     const void *value;
@@ -206,8 +207,9 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments,
     if (!cn_face_bytes(cn_value_at(arguments, 1), &value, &value_size))
         return cn_err_set(err, CN_EINVALID, "KV put() takes a text or bytes in C.");
     if (value_size > CN_KV_VALUE_MAX)
-        return cn_err_set(err, CN_ELIMIT, "KV PUT failed: 413 Value length of %zu exceeds limit of %u.",
-                          value_size, CN_KV_VALUE_MAX);
+        return cn_err_set(err, CN_ELIMIT,
+                          "KV PUT failed: 413 Value length of %zu exceeds limit of %u.", value_size,
+                          CN_KV_VALUE_MAX);
     struct cn_kv_call *call = cn_kv_call_new(work->ns, CN_KV_PUT, key, size);
     int64_t now_s = cn_clock_wall_ms(cn_node_clock(work->lane->node)) / 1000;
     if (read_options(call, cn_value_at(arguments, 2), now_s, err) < 0) {
@@ -311,9 +313,9 @@ static int begin_list(struct cn_face_work *work, const cairn_value *arguments,
     cn_buf_append(&list->prefix, prefix ? prefix : "", prefix_size);
     cn_buf_text(&list->prefix);
     list->has_after = cursor && cursor_size;
-    if (list->has_after && (!cn_base64_decode(&list->after, cursor, cursor_size) ||
-                            list->after.size < prefix_size ||
-                            memcmp(list->after.data, list->prefix.data, prefix_size) != 0))
+    if (list->has_after &&
+        (!cn_base64_decode(&list->after, cursor, cursor_size) || list->after.size < prefix_size ||
+         memcmp(list->after.data, list->prefix.data, prefix_size) != 0))
         return cn_err_set(err, CN_EINVALID, "KV LIST failed: 400 Invalid cursor.");
     ask_shard(work);
     return 0;
@@ -365,8 +367,8 @@ static void build_list(const struct list *list, cairn_builder *result)
     cn_free(names);
 }
 
-static int next_list(struct cn_face_work *work, struct cn_service_call *base,
-                     cairn_builder *result, struct cn_err *err)
+static int next_list(struct cn_face_work *work, struct cn_service_call *base, cairn_builder *result,
+                     struct cn_err *err)
 {
     struct list *list = work->state;
     const struct cn_kv_call *call = call_of(base);

@@ -96,7 +96,8 @@ static int64_t binding_delay(const struct cn_face_work *work)
     return delay;
 }
 
-static int send_all(struct cn_face_work *work, struct cn_queue_call *call, int rc, struct cn_err *err)
+static int send_all(struct cn_face_work *work, struct cn_queue_call *call, int rc,
+                    struct cn_err *err)
 {
     if (rc == 0 && call->bodies.size > CN_QUEUE_BATCH_SIZE_MAX)
         rc = cn_err_set(err, CN_ELIMIT,
@@ -114,10 +115,10 @@ static int begin_send(struct cn_face_work *work, const cairn_value *arguments,
 {
     struct cn_queue_call *call = cn_queue_call_new(work->ns, CN_QUEUE_SEND);
     (void)result;
-    return send_all(work, call,
-                add(call, cn_value_at(arguments, 0), cn_value_at(arguments, 1),
-                    binding_delay(work), err),
-                err);
+    return send_all(
+        work, call,
+        add(call, cn_value_at(arguments, 0), cn_value_at(arguments, 1), binding_delay(work), err),
+        err);
 }
 
 static int begin_batch(struct cn_face_work *work, const cairn_value *arguments,

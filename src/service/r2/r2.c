@@ -902,6 +902,7 @@ const struct cn_service_def cn_service_r2 = {
                    "announce", "forget"},
     .config = &cn_r2_config,
     .natives = &cn_r2_natives,
+    .face = &cn_r2_face,
     .routes = &cn_r2_routes,
     .command = &cn_r2_command,
 };

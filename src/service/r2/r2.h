@@ -132,6 +132,7 @@ extern const struct cn_class cn_r2_class;
 extern const struct cn_service_def cn_service_r2;
 extern const struct cn_service_config cn_r2_config;
 extern const struct cn_js_natives cn_r2_natives;
+extern const struct cn_service_face cn_r2_face;
 extern const struct cn_control_routes cn_r2_routes;
 extern const struct cn_command cn_r2_command;
 

@@ -15,6 +15,7 @@ const settings = {
   kv_namespaces: [{ binding: "KV", id: "k" }],
   d1_databases: [{ binding: "DB", database_id: "d", database_name: "d" }],
   queues: { producers: [{ binding: "QUEUE", queue: "jobs" }], consumers: [{ queue: "jobs", max_batch_timeout: 0 }] },
+  r2_buckets: [{ binding: "BUCKET", bucket_name: "b" }],
   analytics_engine_datasets: [{ binding: "POINTS" }],
   services: [{ binding: "BACK", service: "back" }, { binding: "NAMED", service: "back", entrypoint: "Named", props: { who: "c" } }],
   durable_objects: { bindings: [{ name: "OBJECT", class_name: "front:Thing" }] },
@@ -132,6 +133,44 @@ test("D1, queues and Analytics Engine from C", async (t) => {
   assert.equal(await call("POINTS", "writeDataPoint", { indexes: ["i"], blobs: ["b"], doubles: [1.5] }), null);
   await assert.rejects(call("POINTS", "writeDataPoint", { indexes: ["i", "j"] }));
   await server.until(/Maximum of 1 indexes supported/);
+  assert.equal((await server.stop()).code, 0);
+});
+
+test("R2 from C: short bodies and long ones, ranges, conditions, lists", async (t) => {
+  const { server, fromObject } = await start(t, { lanes: 2 });
+  const call = async (method, ...args) => {
+    const { value, error } = await fromObject("service", "BUCKET", method, args);
+    if (error) throw new Error(error);
+    return value;
+  };
+  const bytesOf = (object) => Buffer.from(Object.values(object.body));
+  assert.equal(await call("get", "none"), null);
+  assert.equal(await call("head", "none"), null);
+  const put = await call("put", "short", "grüße", { httpMetadata: { contentType: "text/plain" }, customMetadata: { a: "b" } });
+  assert.deepEqual([put.key, put.size], ["short", 7]);
+  const got = await call("get", "short");
+  assert.deepEqual([bytesOf(got).toString(), got.etag, got.httpMetadata, got.customMetadata], ["grüße", put.etag, { contentType: "text/plain" }, { a: "b" }]);
+  assert.equal(bytesOf(await call("get", "short", { range: { offset: 2, length: 2 } })).toString(), "ü");
+  const long = "0123456789".repeat(50_000);
+  await call("put", "long", long);
+  assert.equal(bytesOf(await call("get", "long")).toString(), long);
+  assert.equal(bytesOf(await call("get", "long", { range: { offset: 499_995, length: 100 } })).toString(), "56789");
+  assert.equal(bytesOf(await call("get", "long", { range: { offset: 600_000 } })).length, 0);
+  assert.equal((await call("head", "long")).size, 500_000);
+  assert.equal(await call("put", "long", "other", { onlyIf: { etagMatches: "no" } }), null);
+  assert.equal((await call("get", "short", { onlyIf: { etagDoesNotMatch: put.etag } })).body, null);
+  await call("put", "empty", "");
+  assert.equal(bytesOf(await call("get", "empty")).length, 0);
+  for (let i = 0; i < 5; i++) await call("put", `d/${i}`, "x");
+  const page = await call("list", { limit: 3 });
+  assert.deepEqual([page.objects.map((object) => object.key), page.truncated], [["d/0", "d/1", "d/2"], true]);
+  assert.deepEqual((await call("list", { cursor: page.cursor })).objects.map((object) => object.key), ["d/3", "d/4", "empty", "long", "short"]);
+  assert.deepEqual((await call("list", { delimiter: "/" })).delimitedPrefixes, ["d/"]);
+  await call("delete", ["d/0", "d/1"]);
+  await call("delete", "short");
+  assert.equal(await call("head", "short"), null);
+  await assert.rejects(call("put", "", "x"), /a key of R2/);
+  await assert.rejects(call("list", { cursor: "%" }), /cursor/);
   assert.equal((await server.stop()).code, 0);
 });
 
