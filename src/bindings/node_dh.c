@@ -75,8 +75,9 @@ static bool number_arg(JSContextRef ctx, JSValueRef value, struct cn_bytes *copy
 static void prime_run(struct cn_js_work *work)
 {
     struct prime_work *p = (struct prime_work *)work;
-    p->rc =
-        p->tests ? cn_number_is_prime(p->number, NULL) : cn_number_prime(&p->wish, &p->found, NULL);
+    p->wish.given_up = &work->given_up;
+    p->rc = p->tests ? cn_number_is_prime(p->number, &work->given_up, NULL)
+                     : cn_number_prime(&p->wish, &p->found, NULL);
 }
 
 static JSValueRef prime_finish(struct cn_js_work *work, JSContextRef ctx, JSValueRef *exception)

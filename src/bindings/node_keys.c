@@ -151,6 +151,7 @@ struct generation {
 static void generation_run(struct cn_js_work *work)
 {
     struct generation *g = (struct generation *)work;
+    g->recipe.given_up = &work->given_up;
     g->rc = cn_anykey_generate(&g->recipe, &g->key, &g->err);
 }
 

@@ -123,8 +123,8 @@ static int run_agree(struct job *job)
 
 static int run_generate(struct job *job)
 {
-    return cn_crypto_generate((enum cn_crypto_kind)job->n[0], job->n[1], job->in[0], &job->out[0],
-                              &job->out[1], &job->err);
+    return cn_crypto_generate((enum cn_crypto_kind)job->n[0], job->n[1], job->in[0],
+                              &job->work.given_up, &job->out[0], &job->out[1], &job->err);
 }
 
 static int run_import_pkcs8(struct job *job)

@@ -125,6 +125,8 @@ int cn_anykey_generate(const struct cn_anykey_recipe *recipe, struct cn_anykey *
         OSSL_PARAM_construct_end()};
     OSSL_PARAM none[] = {OSSL_PARAM_construct_end()};
     OSSL_PARAM *params = bits ? rsa : recipe->curve[0] ? ec : none;
+    if (ctx)
+        cn_crypto_keygen_watch(ctx, recipe->given_up);
     if (bits > CN_ANYKEY_RSA_BITS_MAX || !ctx || EVP_PKEY_keygen_init(ctx) != 1 ||
         EVP_PKEY_CTX_set_params(ctx, params) != 1 || EVP_PKEY_generate(ctx, &made) != 1)
         made = NULL;

@@ -38,9 +38,10 @@ int cn_anykey_write(struct cn_bytes der, bool is_private, const struct cn_anykey
                     struct cn_buf *out, struct cn_err *err);
 
 struct cn_anykey_recipe {
-    const char *type;        /* as OpenSSL names it */
-    const char *curve;       /* of EC keys, else "" */
-    unsigned bits, exponent; /* of RSA keys, else 0 */
+    const char *type;            /* as OpenSSL names it */
+    const char *curve;           /* of EC keys, else "" */
+    unsigned bits, exponent;     /* of RSA keys, else 0 */
+    const atomic_bool *given_up; /* C4 */
 };
 int cn_anykey_generate(const struct cn_anykey_recipe *recipe, struct cn_anykey *key,
                        struct cn_err *err);

@@ -17,9 +17,13 @@
  * C3  OpenSSL's queue of errors is empty after every function: what one operation left there is
  *     never the reason of another's failure.
  *
+ * C4  What searches for primes looks at `given_up` (NULL: nobody gives it up) before every
+ *     candidate, and fails once it is true.
+ *
  * Threads: any. */
 #ifndef CN_CRYPTO_CRYPTO_H
 #define CN_CRYPTO_CRYPTO_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,11 +48,14 @@ void cn_crypto_wipe(void *bytes, size_t size);
 
 typedef struct evp_pkey_st EVP_PKEY;
 typedef struct evp_md_st EVP_MD;
+typedef struct evp_pkey_ctx_st EVP_PKEY_CTX;
 
 /* "what: OpenSSL's newest reason"; empties its queue. Returns `code`. */
 int cn_crypto_fail(struct cn_err *err, int code, const char *what);
 /* Room for `size` more bytes in `out`, chosen by a script; NULL if there is none. */
 uint8_t *cn_crypto_room(struct cn_buf *out, size_t size);
 int cn_crypto_no_room(struct cn_err *err);
+/* C4, of a key that is to be generated. */
+void cn_crypto_keygen_watch(EVP_PKEY_CTX *ctx, const atomic_bool *given_up);
 
 #endif

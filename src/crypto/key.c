@@ -277,8 +277,21 @@ BIGNUM *cn_crypto_number(struct cn_bytes bytes)
     return BN_bin2bn(bytes.data, (int)bytes.size, NULL);
 }
 
+static int on_keygen(EVP_PKEY_CTX *ctx)
+{
+    const atomic_bool *given_up = EVP_PKEY_CTX_get_app_data(ctx);
+    return !given_up || !atomic_load_explicit(given_up, memory_order_relaxed);
+}
+
+void cn_crypto_keygen_watch(EVP_PKEY_CTX *ctx, const atomic_bool *given_up)
+{
+    EVP_PKEY_CTX_set_app_data(ctx, (void *)given_up);
+    EVP_PKEY_CTX_set_cb(ctx, on_keygen);
+}
+
 int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes exponent,
-                       struct cn_buf *pkcs8, struct cn_buf *spki, struct cn_err *err)
+                       const atomic_bool *given_up, struct cn_buf *pkcs8, struct cn_buf *spki,
+                       struct cn_err *err)
 {
     const struct cn_crypto_kind_info *info = cn_crypto_kind_info(kind);
     EVP_PKEY *key = NULL;
@@ -293,6 +306,7 @@ int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes 
         BIGNUM *e = cn_crypto_number(exponent);
         EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_id(EVP_PKEY_RSA, NULL);
         CN_ASSERT(ctx);
+        cn_crypto_keygen_watch(ctx, given_up);
         if (!e || !BN_is_odd(e) || BN_is_one(e) || BN_num_bits(e) > 64 ||
             EVP_PKEY_keygen_init(ctx) <= 0 ||
             EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, (int)bits) <= 0 ||

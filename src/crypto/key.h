@@ -30,9 +30,10 @@ enum cn_crypto_kind {
 /* Whether a number from a script is an enum cn_crypto_kind: nothing below asks again. */
 bool cn_crypto_kind_known(uint32_t kind);
 
-/* `exponent` (big-endian) and `bits` are RSA's. */
+/* `exponent` (big-endian) and `bits` are RSA's; `given_up`: C4. */
 int cn_crypto_generate(enum cn_crypto_kind kind, unsigned bits, struct cn_bytes exponent,
-                       struct cn_buf *pkcs8, struct cn_buf *spki, struct cn_err *err);
+                       const atomic_bool *given_up, struct cn_buf *pkcs8, struct cn_buf *spki,
+                       struct cn_err *err);
 /* Checks that DER is a whole key of this kind, and writes it in its one canonical form. */
 int cn_crypto_import_pkcs8(enum cn_crypto_kind kind, struct cn_bytes der, struct cn_buf *pkcs8,
                            struct cn_err *err);

@@ -67,38 +67,105 @@ int cn_number_group(unsigned bits, struct cn_buf *out, struct cn_err *err)
     return cn_err_set(err, CN_EUNSUPPORTED, "there is no group of %u bits", bits);
 }
 
+/* C4 */
+static bool goes_on(const atomic_bool *given_up)
+{
+    return !given_up || !atomic_load_explicit(given_up, memory_order_relaxed);
+}
+
+static int on_candidate(int event, int count, BN_GENCB *watch)
+{
+    (void)event, (void)count;
+    return goes_on(BN_GENCB_get_arg(watch));
+}
+
+static BN_GENCB *watch_new(const atomic_bool *given_up)
+{
+    BN_GENCB *watch = BN_GENCB_new();
+    CN_ASSERT(watch);
+    BN_GENCB_set(watch, on_candidate, (void *)given_up);
+    return watch;
+}
+
+struct search {
+    const struct cn_number_wish *wish;
+    BIGNUM *add, *rem, *found, *part;
+    BN_CTX *bn_ctx;
+    BN_GENCB *watch;
+};
+
+/* The next random number of the size that leaves `rem`. */
+static bool candidate(const struct search *s)
+{
+    int bits = (int)s->wish->bits;
+    return BN_priv_rand(s->found, bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD) == 1 &&
+           BN_mod(s->part, s->found, s->add, s->bn_ctx) == 1 &&
+           BN_sub(s->found, s->found, s->part) == 1 &&
+           (s->rem ? BN_add(s->found, s->found, s->rem)
+                   : BN_add_word(s->found, s->wish->safe ? 3 : 1)) == 1 &&
+           (BN_num_bits(s->found) >= bits || BN_add(s->found, s->found, s->add) == 1);
+}
+
+static bool is_wanted(const struct search *s)
+{
+    if (BN_check_prime(s->found, s->bn_ctx, s->watch) != 1)
+        return false;
+    return !s->wish->safe || (BN_rshift1(s->part, s->found) == 1 &&
+                              BN_check_prime(s->part, s->bn_ctx, s->watch) == 1);
+}
+
+/* With a remainder. The library's own search looks at nothing while all it meets has small factors,
+ * which for some remainders is for ever. */
+static bool search_rest(const struct search *s)
+{
+    while (goes_on(s->wish->given_up) && candidate(s)) {
+        if (is_wanted(s))
+            return true;
+    }
+    return false;
+}
+
 int cn_number_prime(const struct cn_number_wish *wish, struct cn_buf *out, struct cn_err *err)
 {
     if (wish->bits < 1 || wish->bits > CN_NUMBER_BITS_MAX)
         return cn_err_set(err, CN_EINVALID, "a prime cannot have %u bits here", wish->bits);
-    BIGNUM *add = wish->add ? number_of(*wish->add) : NULL;
-    BIGNUM *rem = wish->rem ? number_of(*wish->rem) : NULL;
-    BIGNUM *found = BN_new();
-    BN_CTX *bn_ctx = BN_CTX_new();
-    CN_ASSERT(found && bn_ctx);
-    bool good =
-        BN_generate_prime_ex2(found, (int)wish->bits, wish->safe, add, rem, NULL, bn_ctx) == 1;
+    struct search s = {.wish = wish,
+                       .add = wish->add ? number_of(*wish->add) : NULL,
+                       .rem = wish->rem ? number_of(*wish->rem) : NULL,
+                       .found = BN_new(),
+                       .part = BN_new(),
+                       .bn_ctx = BN_CTX_new(),
+                       .watch = watch_new(wish->given_up)};
+    CN_ASSERT(s.found && s.part && s.bn_ctx);
+    bool good = s.add && wish->bits > 1
+                    ? search_rest(&s)
+                    : BN_generate_prime_ex2(s.found, (int)wish->bits, wish->safe, s.add, s.rem,
+                                            s.watch, s.bn_ctx) == 1;
     if (good)
-        number_append(found, 0, out);
-    BN_CTX_free(bn_ctx);
-    BN_free(add);
-    BN_free(rem);
-    BN_clear_free(found);
+        number_append(s.found, 0, out);
+    BN_GENCB_free(s.watch);
+    BN_CTX_free(s.bn_ctx);
+    BN_free(s.add);
+    BN_free(s.rem);
+    BN_clear_free(s.found);
+    BN_clear_free(s.part);
     if (!good)
         return cn_crypto_fail(err, CN_EPROTOCOL, "there is no such prime");
     ERR_clear_error();
     return 0;
 }
 
-int cn_number_is_prime(struct cn_bytes bytes, struct cn_err *err)
+int cn_number_is_prime(struct cn_bytes bytes, const atomic_bool *given_up, struct cn_err *err)
 {
     BIGNUM *number = number_of(bytes);
     if (!number)
         return cn_err_set(err, CN_EINVALID, "the number is too large");
     BN_CTX *bn_ctx = BN_CTX_new();
     CN_ASSERT(bn_ctx);
-    bool is = BN_check_prime(number, bn_ctx, NULL) == 1;
+    BN_GENCB *watch = watch_new(given_up);
+    bool is = BN_check_prime(number, bn_ctx, watch) == 1;
     ERR_clear_error();
+    BN_GENCB_free(watch);
     BN_CTX_free(bn_ctx);
     BN_free(number);
     return is;

@@ -15,14 +15,15 @@ int cn_number_mod_exp(struct cn_bytes base, struct cn_bytes exponent, struct cn_
 int cn_number_group(unsigned bits, struct cn_buf *out, struct cn_err *err);
 
 struct cn_number_wish {
-    unsigned bits;              /* 1 to CN_NUMBER_BITS_MAX */
-    bool safe;                  /* (p - 1) / 2 is prime too */
-    const struct cn_bytes *add; /* p % add is rem, or 1; NULL: any p */
-    const struct cn_bytes *rem; /* NULL: none */
+    unsigned bits;               /* 1 to CN_NUMBER_BITS_MAX */
+    bool safe;                   /* (p - 1) / 2 is prime too */
+    const struct cn_bytes *add;  /* p % add is rem, or 1; NULL: any p */
+    const struct cn_bytes *rem;  /* NULL: none */
+    const atomic_bool *given_up; /* C4 */
 };
 int cn_number_prime(const struct cn_number_wish *wish, struct cn_buf *out, struct cn_err *err);
-/* 1, 0, or negative: it is too large. */
-int cn_number_is_prime(struct cn_bytes number, struct cn_err *err);
+/* 1, 0 (also if it was given up: C4), or negative: it is too large. */
+int cn_number_is_prime(struct cn_bytes number, const atomic_bool *given_up, struct cn_err *err);
 /* How long it is without the zeros in front. */
 size_t cn_number_bits(struct cn_bytes number);
 

@@ -9,6 +9,7 @@
 #include "js/engine/string8.h"
 #include "js/native.h"
 #include "js/value.h"
+#include "js/work.h"
 
 struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
 {
@@ -44,6 +45,7 @@ void cn_js_context_free(struct cn_js_context *context)
 {
     CN_ASSERT(context->vm == cn_js_vm_current() && !context->vm->entered); /* X2 */
     silence_natives(context);
+    cn_js_work_give_up(context);
     CN_LIST_FOREACH(&context->pins, node)
     cn_js_pin_clear(CN_CONTAINER_OF(node, struct cn_js_pin, link));
     if (context->stacks)

@@ -83,8 +83,11 @@ static void on_finish(uv_work_t *request, int status)
 static struct {
     pthread_mutex_t lock;   /* guards the rest */
     struct cn_list pending; /* of struct cn_js_work, oldest first */
+    struct cn_list running;
     unsigned pending_count, thread_count;
-} slow = {.lock = PTHREAD_MUTEX_INITIALIZER, .pending = {&slow.pending, &slow.pending}};
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .pending = {&slow.pending, &slow.pending},
+          .running = {&slow.running, &slow.running}};
 
 static void on_done_closed(uv_handle_t *handle)
 {
@@ -106,14 +109,37 @@ static void *slow_main(void *data)
     while ((node = cn_list_take_front(&slow.pending))) {
         struct cn_js_work *work = CN_CONTAINER_OF(node, struct cn_js_work, link);
         slow.pending_count--;
+        cn_list_push_back(&slow.running, &work->link);
         pthread_mutex_unlock(&slow.lock);
         work->run(work);
-        uv_async_send(work->done); /* from here on it is the lane's */
         pthread_mutex_lock(&slow.lock);
+        cn_list_remove(&work->link);
+        uv_async_send(work->done); /* from here on it is the lane's */
     }
     slow.thread_count--;
     pthread_mutex_unlock(&slow.lock);
     return NULL;
+}
+
+void cn_js_work_give_up(const struct cn_js_context *context)
+{
+    pthread_mutex_lock(&slow.lock);
+    CN_LIST_FOREACH(&slow.running, node)
+    {
+        struct cn_js_work *work = CN_CONTAINER_OF(node, struct cn_js_work, link);
+        if (work->owner == context)
+            atomic_store(&work->given_up, true);
+    }
+    CN_LIST_FOREACH(&slow.pending, node)
+    {
+        struct cn_js_work *work = CN_CONTAINER_OF(node, struct cn_js_work, link);
+        if (work->owner != context)
+            continue;
+        cn_list_remove(&work->link);
+        slow.pending_count--;
+        uv_async_send(work->done);
+    }
+    pthread_mutex_unlock(&slow.lock);
 }
 
 /* False: too many wait (W2). */
@@ -143,6 +169,7 @@ static bool slow_start(uv_loop_t *loop, struct cn_js_work *work)
 JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop, struct cn_js_work *work)
 {
     JSValueRef promise = cn_js_deferred_init(context, &work->deferred);
+    work->owner = context;
     if (!work->slow) {
         int rc = uv_queue_work(loop, &work->request, on_run, on_finish);
         CN_ASSERT(rc == 0);

@@ -12,11 +12,15 @@
  *     process, and waits for them in order: whatever scripts have computed, names, files and short
  *     work find a thread of libuv's.
  * W2  At most CN_JS_SLOW_PENDING_MAX wait; further ones are rejected.
+ * W3  Slow work goes with its context: what waits is never begun, and what runs is told by
+ *     `given_up`, at which `run` looks as often as it can. Neither a reload nor the end of the
+ *     server waits for a prime that nobody wants any more.
  *
  * Ownership: a work frees itself once settled. If its context is gone by then,
  * `finish` runs with ctx NULL: release, and return NULL. */
 #ifndef CN_JS_WORK_H
 #define CN_JS_WORK_H
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/list.h"
@@ -38,9 +42,11 @@ void cn_js_deferred_drop(struct cn_js_deferred *deferred);
 
 struct cn_js_work {
     uv_work_t request;
-    bool slow;           /* W1; set before it is started */
-    uv_async_t *done;    /* slow: tells the lane; owned, until it has closed */
-    struct cn_list link; /* slow: in the list of those that wait */
+    bool slow;                         /* W1; set before it is started */
+    uv_async_t *done;                  /* slow: tells the lane; owned, until it has closed */
+    struct cn_list link;               /* slow: in the list of those that wait, or that run */
+    const struct cn_js_context *owner; /* slow: only compared */
+    atomic_bool given_up;              /* W3 */
     struct cn_js_deferred deferred;
     void (*run)(struct cn_js_work *work);
     /* Returns the value, or sets *exception to reject. Releases what the struct around `work`
@@ -51,5 +57,7 @@ struct cn_js_work {
 /* `work` is the first field of a struct from cn_alloc(); returns the promise. */
 JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop,
                             struct cn_js_work *work);
+/* W3: `context` goes. */
+void cn_js_work_give_up(const struct cn_js_context *context);
 
 #endif

@@ -247,3 +247,29 @@ test("I2 I3: an instance ends with everything under way: abort(), its CPU limit,
   assert.deepEqual(await server.exited, { code: 0, signal: null }, server.output);
   assert.doesNotMatch(server.output, /assertion failed|Sanitizer|runtime error/);
 });
+
+test("W3: neither a reload nor the end waits for primes and keys that nobody wants any more", async (t) => {
+  // Hours of work, more of it than there are threads; of the last wish every number has the factor 3.
+  const dir = project({
+    "wrangler.toml": 'name = "primes"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\ncompatibility_flags = ["nodejs_compat"]\n',
+    "index.js": `import { generateKeyPair, generatePrime } from "node:crypto";
+export default {
+  async fetch(request) {
+    if (request.url.endsWith("/small")) return new Response(String(await new Promise((resolve) => generatePrime(64, { safe: true }, () => resolve("found")))));
+    const never = () => console.log("found after all");
+    generatePrime(64, { add: 6n, rem: 3n, safe: true }, never);
+    generateKeyPair("rsa", { modulusLength: 16384 }, never);
+    for (let i = 0; i < 5; i++) generatePrime(8192, { safe: true }, never);
+    return new Response("begun");
+  },
+};`,
+  });
+  const server = await serve(dir);
+  t.after(() => server.kill());
+  assert.equal(await server.text("/"), "begun");
+  await reload(server);
+  assert.equal(await server.text("/small"), "found"); // there is a thread again
+  assert.equal(await server.text("/"), "begun");
+  assert.deepEqual(await server.stop(), { code: 0, signal: null }, server.output);
+  assert.doesNotMatch(server.output, /found after all/);
+});

@@ -29,8 +29,8 @@ TEST(jwk, a_key_has_as_many_numbers_as_its_kind_and_they_have_full_width)
                  {CN_KEY_P521, 2, 3, 66}, {CN_KEY_ED25519, 1, 2, 32}, {CN_KEY_X25519, 1, 2, 32}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct cn_buf pkcs8 = {0}, spki = {0};
-        CHECK_INT(0,
-                  cn_crypto_generate(kinds[i].kind, 1024, test_hex("010001"), &pkcs8, &spki, NULL));
+        CHECK_INT(0, cn_crypto_generate(kinds[i].kind, 1024, test_hex("010001"), NULL, &pkcs8,
+                                        &spki, NULL));
         for (int is_private = 0; is_private < 2; is_private++) {
             struct cn_buf out = {0};
             struct cn_crypto_parts parts = {0};
@@ -65,8 +65,8 @@ TEST(jwk, numbers_of_two_keys_make_none)
         struct cn_crypto_parts parts[2] = {{{{0}}}};
         size_t count = 0;
         for (size_t i = 0; i < 2; i++) {
-            CHECK_INT(0,
-                      cn_crypto_generate(kind, 0, (struct cn_bytes){0}, &pkcs8[i], &spki[i], NULL));
+            CHECK_INT(0, cn_crypto_generate(kind, 0, (struct cn_bytes){0}, NULL, &pkcs8[i],
+                                            &spki[i], NULL));
             CHECK_INT(0, cn_crypto_export_parts(kind, true, test_span(&pkcs8[i]), &out[i], NULL));
             count = parts_read(&out[i], &parts[i]);
         }

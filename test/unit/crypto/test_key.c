@@ -14,7 +14,7 @@ TEST(key, every_kind_survives_its_forms)
     for (enum cn_crypto_kind kind = CN_KEY_RSA; kind <= CN_KEY_X25519; kind++) {
         struct cn_buf pkcs8 = {0}, spki = {0}, again = {0}, parts = {0}, raw = {0};
         struct cn_err err = {0};
-        CHECK_INT(0, cn_crypto_generate(kind, 1024, test_hex("010001"), &pkcs8, &spki, &err));
+        CHECK_INT(0, cn_crypto_generate(kind, 1024, test_hex("010001"), NULL, &pkcs8, &spki, &err));
         CHECK_INT(0, cn_crypto_import_pkcs8(kind, test_span(&pkcs8), &again, &err));
         CHECK(again.size == pkcs8.size && memcmp(again.data, pkcs8.data, again.size) == 0);
         cn_buf_clear(&again);
@@ -65,12 +65,13 @@ TEST(key, an_rsa_key_with_senseless_parameters_is_not_made)
 {
     struct cn_buf pkcs8 = {0}, spki = {0};
     struct cn_err err = {0};
-    CHECK(cn_crypto_generate(CN_KEY_RSA, 512, test_hex("010001"), &pkcs8, &spki, &err) < 0);
-    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("02"), &pkcs8, &spki, &err) < 0);
-    CHECK(cn_crypto_generate(CN_KEY_RSA, CN_CRYPTO_RSA_BITS_MAX + 1, test_hex("010001"), &pkcs8,
-                             &spki, &err) < 0);
-    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("01"), &pkcs8, &spki, &err) < 0);
-    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, (struct cn_bytes){0}, &pkcs8, &spki, &err) < 0);
+    CHECK(cn_crypto_generate(CN_KEY_RSA, 512, test_hex("010001"), NULL, &pkcs8, &spki, &err) < 0);
+    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("02"), NULL, &pkcs8, &spki, &err) < 0);
+    CHECK(cn_crypto_generate(CN_KEY_RSA, CN_CRYPTO_RSA_BITS_MAX + 1, test_hex("010001"), NULL,
+                             &pkcs8, &spki, &err) < 0);
+    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("01"), NULL, &pkcs8, &spki, &err) < 0);
+    CHECK(cn_crypto_generate(CN_KEY_RSA, 2048, (struct cn_bytes){0}, NULL, &pkcs8, &spki, &err) <
+          0);
     CHECK_INT(0, pkcs8.size + spki.size);
     CHECK_QUEUE();
 }

@@ -25,7 +25,7 @@ TEST(number, powers_are_as_long_as_their_modulus)
     struct cn_bytes too_large = {large, CN_NUMBER_BITS_MAX / 8 + 1};
     CHECK_INT(CN_EINVALID,
               cn_number_mod_exp(too_large, test_hex("01"), test_hex("07"), &out, NULL));
-    CHECK_INT(CN_EINVALID, cn_number_is_prime(too_large, NULL));
+    CHECK_INT(CN_EINVALID, cn_number_is_prime(too_large, NULL, NULL));
     cn_free(large);
     CHECK_INT(0, out.size);
     CHECK_QUEUE();
@@ -68,7 +68,7 @@ TEST(number, primes_are_what_was_wished_for)
     for (size_t i = 0; i < CN_ARRAY_COUNT(wishes); i++) {
         struct cn_buf out = {0};
         CHECK_INT(0, cn_number_prime(&wishes[i], &out, NULL));
-        CHECK_INT(1, cn_number_is_prime(test_span(&out), NULL));
+        CHECK_INT(1, cn_number_is_prime(test_span(&out), NULL, NULL));
         CHECK_INT(wishes[i].bits, cn_number_bits(test_span(&out)));
         uint64_t value = 0;
         for (size_t k = 0; k < out.size; k++)
@@ -79,7 +79,7 @@ TEST(number, primes_are_what_was_wished_for)
             uint8_t half[8];
             for (size_t k = 0; k < 8; k++)
                 half[k] = (uint8_t)((value - 1) / 2 >> (56 - 8 * k));
-            CHECK_INT(1, cn_number_is_prime((struct cn_bytes){half, 8}, NULL));
+            CHECK_INT(1, cn_number_is_prime((struct cn_bytes){half, 8}, NULL, NULL));
         }
         cn_buf_fini(&out);
     }
@@ -96,12 +96,32 @@ TEST(number, small_numbers_are_told_apart_and_measured)
     static const uint8_t primes[] = {2, 3, 5, 7, 11, 13, 251};
     static const uint8_t others[] = {0, 1, 4, 9, 15, 255};
     for (size_t i = 0; i < CN_ARRAY_COUNT(primes); i++)
-        CHECK_INT(1, cn_number_is_prime((struct cn_bytes){&primes[i], 1}, NULL));
+        CHECK_INT(1, cn_number_is_prime((struct cn_bytes){&primes[i], 1}, NULL, NULL));
     for (size_t i = 0; i < CN_ARRAY_COUNT(others); i++)
-        CHECK_INT(0, cn_number_is_prime((struct cn_bytes){&others[i], 1}, NULL));
+        CHECK_INT(0, cn_number_is_prime((struct cn_bytes){&others[i], 1}, NULL, NULL));
     CHECK_INT(0, cn_number_bits(test_hex("")));
     CHECK_INT(0, cn_number_bits(test_hex("0000")));
     CHECK_INT(1, cn_number_bits(test_hex("0001")));
     CHECK_INT(8, cn_number_bits(test_hex("80")));
     CHECK_INT(9, cn_number_bits(test_hex("000100")));
+}
+
+/* C4: also a search that can find nothing, 3 being a factor of all there is. */
+TEST(number, C4_a_search_that_is_given_up_ends)
+{
+    const atomic_bool given_up = true;
+    struct cn_bytes six = test_hex("06"), three = test_hex("03"),
+                    prime = test_hex("ffffffffffffffc5");
+    struct cn_number_wish wishes[] = {{.bits = 4096, .safe = true},
+                                      {.bits = 64, .add = &six, .rem = &three},
+                                      {.bits = 64, .safe = true, .add = &six, .rem = &three}};
+    struct cn_buf out = {0};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(wishes); i++) {
+        wishes[i].given_up = &given_up;
+        CHECK_INT(CN_EPROTOCOL, cn_number_prime(&wishes[i], &out, NULL));
+    }
+    CHECK_INT(0, out.size);
+    CHECK_INT(1, cn_number_is_prime(prime, NULL, NULL));
+    CHECK_INT(0, cn_number_is_prime(prime, &given_up, NULL));
+    cn_buf_fini(&out);
 }

@@ -10,7 +10,8 @@ TEST(rsa, oaep_gives_back_only_with_its_label_and_hash)
 {
     struct cn_buf pkcs8 = {0}, spki = {0}, out = {0}, plain = {0};
     struct cn_err err = {0};
-    CHECK_INT(0, cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("010001"), &pkcs8, &spki, &err));
+    CHECK_INT(0,
+              cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("010001"), NULL, &pkcs8, &spki, &err));
     CHECK_INT(0, cn_crypto_rsa_oaep(true, CN_HASH_SHA256, test_span(&spki), test_text("label"),
                                     test_text("secret"), &out, &err));
     CHECK(cn_crypto_rsa_oaep(false, CN_HASH_SHA256, test_span(&pkcs8), test_text("other"),

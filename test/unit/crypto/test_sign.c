@@ -107,7 +107,8 @@ TEST(sign, rsa_signs_with_every_hash)
 {
     struct cn_buf pkcs8 = {0}, spki = {0}, out = {0};
     struct cn_err err = {0};
-    CHECK_INT(0, cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("010001"), &pkcs8, &spki, &err));
+    CHECK_INT(0,
+              cn_crypto_generate(CN_KEY_RSA, 2048, test_hex("010001"), NULL, &pkcs8, &spki, &err));
     const enum cn_crypto_scheme schemes[] = {CN_SIGN_RSA_PKCS1, CN_SIGN_RSA_PSS};
     for (size_t s = 0; s < 2; s++) {
         for (enum cn_crypto_hash hash = CN_HASH_SHA1; hash <= CN_HASH_SHA512; hash++) {
