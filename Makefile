@@ -371,9 +371,10 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 .PHONY: test-wrangler
 test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server; KILLS=20
 	@mkdir -p build/wrangler && cp test/wrangler/package.json test/wrangler/package-lock.json build/wrangler/
-	@[ -f build/wrangler/node_modules/wrangler/bin/wrangler.js ] || npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cmp -s test/wrangler/package-lock.json build/wrangler/installed.json || npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cp test/wrangler/package-lock.json build/wrangler/installed.json
 	@CAIRN=$(abspath $(B)/cairn) WRANGLER=$(abspath build/wrangler/node_modules/wrangler/bin/wrangler.js) KILLS=$(or $(KILLS),20) \
-	  node --test --test-reporter=spec test/wrangler/wrangler.test.mjs 2>&1 | tools/summary
+	  node --test --test-reporter=spec test/wrangler/wrangler.test.mjs test/wrangler/client.test.mjs 2>&1 | tools/summary
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800

@@ -220,7 +220,8 @@ static int list_accounts(struct cn_control_call *call, struct cn_err *err)
     (void)err;
     struct cn_buf json = {0};
     cn_buf_append_byte(&json, '[');
-    append_account(call, &json);
+    if (cn_v4_is_first_page(call)) /* who asks for pages asks until one is empty */
+        append_account(call, &json);
     cn_buf_append_byte(&json, ']');
     return cn_control_result(call, &json);
 }
@@ -237,6 +238,10 @@ static int list_memberships(struct cn_control_call *call, struct cn_err *err)
 {
     (void)err;
     struct cn_buf json = {0};
+    if (!cn_v4_is_first_page(call)) {
+        cn_buf_append_str(&json, "[]");
+        return cn_control_result(call, &json);
+    }
     cn_buf_append_str(&json, "[{\"id\":\"operator\",\"status\":\"accepted\",\"roles\":[],"
                              "\"account\":");
     append_account(call, &json);

@@ -95,6 +95,31 @@ bool cn_v4_boundary(const char *content_type, char text[80])
     return true;
 }
 
+/* The API's own client says another type for a body that is multipart: its first line has the
+ * boundary. */
+static bool own_boundary(const struct cn_buf *body, char text[80])
+{
+    const uint8_t *end = body->size > 2 ? memchr(body->data, '\r', body->size) : NULL;
+    size_t size = end ? (size_t)(end - body->data) : 0;
+    if (size < 3 || size - 2 > 70 || memcmp(body->data, "--", 2) != 0)
+        return false;
+    memcpy(text, body->data + 2, size - 2);
+    text[size - 2] = 0;
+    return strlen(text) == size - 2;
+}
+
+/* That client names the parts of modules "files[]" or "files[NAME]": the module is then known by
+ * the name of its file. */
+static void name_by_file(struct cn_multipart_part *part)
+{
+    bool own = part->name_size > 6 && memcmp(part->name, "files[", 6) == 0 &&
+               part->name[part->name_size - 1] == ']';
+    if (!own || !part->filename || !part->filename_size)
+        return;
+    part->name = part->filename;
+    part->name_size = part->filename_size;
+}
+
 /* The kind of a module, by the content type of its part; NULL: there is none. */
 static const char *module_kind(const struct cn_multipart_part *part)
 {
@@ -248,7 +273,7 @@ static int each_part(struct upload *upload, bool metadata, struct cn_err *err)
     struct cn_multipart parser;
     struct cn_multipart_part part;
     char boundary[80];
-    if (!cn_v4_boundary(call->content_type, boundary))
+    if (!cn_v4_boundary(call->content_type, boundary) && !own_boundary(&call->body, boundary))
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
                           "the body must be multipart/form-data");
     const uint8_t *bytes = call->body.data ? call->body.data : (const uint8_t *)"";
@@ -256,6 +281,7 @@ static int each_part(struct upload *upload, bool metadata, struct cn_err *err)
     int rc;
     size_t count = 0;
     while ((rc = cn_multipart_next(&parser, &part, err)) > 0) {
+        name_by_file(&part);
         bool is_metadata = is_named(&part, "metadata");
         rc = is_metadata != metadata ? 0
              : metadata              ? take_metadata(upload, &part, bytes, err)
