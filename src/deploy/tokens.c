@@ -91,7 +91,9 @@ static int save(struct cn_tokens *tokens, struct cn_err *err)
     struct cn_buf list = {0}, file = {0};
     for (size_t i = 0; i < tokens->count; i++) {
         const struct entry *entry = &tokens->entries[i];
-        cn_buf_printf(&list, "%s\n{\"id\":\"%s\",\"name\":", i ? "," : "", entry->id);
+        if (!entry->scopes)
+            continue; /* T4 */
+        cn_buf_printf(&list, "%s\n{\"id\":\"%s\",\"name\":", list.size ? "," : "", entry->id);
         cn_buf_append_json(&list, entry->name, strlen(entry->name));
         cn_buf_printf(&list, ",\"scopes\":%u,\"created\":%" PRId64 ",\"sha256\":\"", entry->scopes,
                       entry->created_ms);
@@ -256,10 +258,13 @@ int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn
     if (at < 0) {
         rc = cn_err_set(err, CN_ENOTFOUND, "there is no token %.64s", id_or_name);
     } else {
-        /* T2: it is refused even if the disk fails. */
-        memmove(tokens->entries + at, tokens->entries + at + 1,
-                (--tokens->count - (size_t)at) * sizeof(*tokens->entries));
+        tokens->entries[at].scopes = 0; /* T2: it is refused even if the disk fails */
         rc = save(tokens, err);
+        if (rc < 0)
+            cn_err_context(err, "the token is refused until the next start only; revoke it again");
+        else
+            memmove(tokens->entries + at, tokens->entries + at + 1,
+                    (--tokens->count - (size_t)at) * sizeof(*tokens->entries)); /* T4 */
     }
     pthread_mutex_unlock(&tokens->lock);
     return rc;

@@ -3,6 +3,7 @@
  * (T3). */
 #include "deploy/tokens.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/disk.h"
@@ -78,6 +79,29 @@ TEST(tokens, are_refused_once_revoked)
     tokens = open_on(sim);
     CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
     CHECK_INT(0, cn_tokens_revoke(tokens, id, &err));
+    cn_tokens_close(tokens);
+    simdisk_free(sim);
+}
+
+/* T4 */
+TEST(tokens, are_revoked_with_an_error_on_a_full_disk_and_can_be_revoked_again)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], id[33], name[CN_TOKEN_NAME_MAX + 1];
+    CHECK_INT(0, cn_tokens_create(tokens, "a", CN_SCOPE_READ, 1, token, id, &err));
+    simdisk_set_fault(sim, &(struct simdisk_fault){
+                               .kinds = SIMDISK_WRITE, .at = 1, .code = -ENOSPC, .sticky = true});
+    CHECK(cn_tokens_revoke(tokens, "a", &err) < 0);
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), id, name));
+    CHECK(cn_tokens_revoke(tokens, "a", &err) < 0); /* found again, and failed again */
+    simdisk_set_fault(sim, &(struct simdisk_fault){0});
+    CHECK_INT(0, cn_tokens_revoke(tokens, "a", &err));
+    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", &err));
+    cn_tokens_close(tokens);
+    tokens = open_on(sim);
+    CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), id, name));
     cn_tokens_close(tokens);
     simdisk_free(sim);
 }
