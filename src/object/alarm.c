@@ -195,12 +195,19 @@ static void give_up(struct cn_object *object, const struct alarm_call *alarm)
     cn_object_leave(object);
 }
 
-/* An alarm that became due while another ran found it running, and its hint is gone (A1). */
-static void look_again(struct cn_object *object)
+/* An alarm that became due while another ran found it running, and its hint is gone (A1). The
+ * object may be gone too by the time the end of the run is known, or have come back without its
+ * database: then the catalog has its alarm (A5). */
+static void look_again(struct cn_object_lane *lane, const struct cn_object_key *key,
+                       struct cn_object *object)
 {
-    int64_t stored = object->db ? cn_database_alarm(object->db) : CN_ALARM_NONE;
-    if (stored != CN_ALARM_NONE && stored <= object->lane->alarms->window_end_ms)
-        add_hint(object->lane, &object->key, stored);
+    if (!object || !object->db) {
+        cn_alarm_look(lane, key);
+        return;
+    }
+    int64_t stored = cn_database_alarm(object->db);
+    if (stored != CN_ALARM_NONE && stored <= lane->alarms->window_end_ms)
+        add_hint(lane, key, stored);
 }
 
 static void on_alarm_done(struct cn_envelope *envelope)
@@ -226,8 +233,7 @@ static void on_alarm_done(struct cn_envelope *envelope)
         object->alarm_running = false;
         cn_object_rest(object);
     }
-    if (object)
-        look_again(object);
+    look_again(lane, &call->key, object);
     cn_free(call->name);
     cn_free(alarm);
     arm(lane);
@@ -488,7 +494,10 @@ void cn_alarm_look(struct cn_object_lane *lane, const struct cn_object_key *key)
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1];
     struct cn_err err;
-    if (cn_catalog_find(catalog, key, &entry, name, &err) == 1 && entry.alarm_ms != CN_ALARM_NONE &&
+    int found = cn_catalog_find(catalog, key, &entry, name, &err);
+    if (found < 0)
+        look_later(lane, &(struct hint){0, *key}, &err);
+    if (found == 1 && entry.alarm_ms != CN_ALARM_NONE &&
         entry.alarm_ms <= lane->alarms->window_end_ms)
         add_hint(lane, key, entry.alarm_ms);
 }

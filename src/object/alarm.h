@@ -16,6 +16,8 @@
  *     grows to at most 1,024 s.
  * A4  An alarm that cannot be fired is not forgotten: one whose namespace is not known
  *     is looked at again when another becomes known, one that cannot be read after a while.
+ * A5  Whoever takes a hint away without firing (A1, a visit) looks for the alarm afterwards by its
+ *     key: the object may have left memory meanwhile.
  *
  * Threads: the lane's. */
 #ifndef CN_OBJECT_ALARM_H

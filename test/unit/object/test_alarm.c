@@ -214,6 +214,36 @@ TEST(alarm, A1_one_that_becomes_due_while_another_runs_waits_for_its_end)
     world_close(&world);
 }
 
+/* The run's end comes to a lane that has let the object go: the one that waits is looked for in the
+ * catalog. */
+TEST(alarm, A5_one_that_waits_for_the_end_of_another_outlives_its_object)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.park_alarm = 1;
+    ask(&world, "a", SET_ALARM);
+    fire_due(&world, 5000);
+    ask(&world, "a", SET_ALARM);
+    fire_none(&world, 5000);
+    world.park_alarm = 0;
+    struct cn_call *call = world.parked;
+    struct cn_object *object = call->object;
+    world.parked = NULL;
+    cn_object_enter(object);
+    cn_alarm_succeeded(object);
+    cn_call_reply(call, NULL);
+    cn_object_leave(object);
+    for (uint64_t end = uv_hrtime() + 30000000000u; world.lane.live_count && uv_hrtime() < end;) {
+        cn_object_lane_evict(&world.lane, 10);
+        cn_object_lane_step(&world.lane);
+    }
+    CHECK_INT(0, world.lane.live_count);
+    for (uint64_t end = uv_hrtime() + 30000000000u; world.alarms < 2 && uv_hrtime() < end;)
+        uv_run(&world.loop, UV_RUN_NOWAIT);
+    CHECK_INT(2, world.alarms);
+    world_close(&world);
+}
+
 TEST(alarm, A2_a_power_loss_while_it_runs_fires_it_again)
 {
     struct world world;
