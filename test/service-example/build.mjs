@@ -15,11 +15,11 @@ const copy = (from, to) => existsSync(from) && cpSync(from, to, { recursive: tru
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(path.join(out, "build"), { recursive: true });
-for (const name of ["src", "prelude", "dashboard", "templates", "tools", "docs", "test/lib", "test/unit/service/test_table.c", "Makefile", "package.json", "package-lock.json"]) {
+for (const name of ["src", "include", "prelude", "dashboard", "templates", "tools", "docs", "test/lib", "test/unit/service/test_table.c", "Makefile", "package.json", "package-lock.json"]) {
   copy(path.join(root, name), path.join(out, name));
 }
 symlinkSync(path.join(root, "node_modules"), path.join(out, "node_modules"));
-for (const name of ["obj", "third", "testlib", "border", "libcairn.a", "libtest.a", "openapi.json", "dashboard", "dashboard.c", "dashboard.c.d",
+for (const name of ["obj", "third", "testlib", "border", "libcairn.a", "libtest.a", "openapi.json", "dashboard", "dashboard.c", "dashboard.c.d", "templates.h",
   ...["prelude", "prelude-node"].flatMap((each) => [`${each}.js`, `${each}-parts.js`, `${each}.js.d`, `${each}.js.map`])]) {
   copy(path.join(built, name), path.join(out, "build", name));
 }
