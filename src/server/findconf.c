@@ -90,7 +90,7 @@ static int look_in(const char *folder, bool notes, struct cn_findconf *found, st
         found->path = read_note(note, err);
         found->own = own;
         own = NULL;
-        rc = found->path ? 1 : CN_EINVALID;
+        rc = found->path ? 1 : err->code;
     } else if (own) {
         found->path = own;
         own = NULL;

@@ -110,15 +110,17 @@ static int read_page(struct disk_file *file, void *bytes, int size, sqlite3_int6
     return SQLITE_OK;
 }
 
-/* S2: a page in a journal follows its number. */
-static bool journal_page_good(struct disk_file *file, const uint8_t *page, sqlite3_int64 offset)
+/* S2: a page in a journal follows its number. A number that cannot be read makes no page good. */
+static int check_journal_page(struct disk_file *file, const uint8_t *page, sqlite3_int64 offset)
 {
     uint8_t number[4];
-    if (offset < 4 || cn_disk_read(file->file, number, 4, (uint64_t)offset - 4) != 4)
-        return true; /* SQLite will see that it is short */
+    if (offset < 4)
+        return SQLITE_OK; /* no page: the journal's header */
+    if (cn_disk_read(file->file, number, 4, (uint64_t)offset - 4) != 4)
+        return SQLITE_IOERR_READ; /* the page behind it has been read, so it is not too short */
     uint32_t page_no = (uint32_t)number[0] << 24 | (uint32_t)number[1] << 16 |
                        (uint32_t)number[2] << 8 | number[3];
-    return cn_diskvfs_page_good(page, page_no);
+    return cn_diskvfs_page_good(page, page_no) ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 /* ---- File methods ---- */
@@ -138,9 +140,8 @@ static int on_read(sqlite3_file *base, void *bytes, int size, sqlite3_int64 offs
         memset((char *)bytes + got, 0, (size_t)(size - got));
         return SQLITE_IOERR_SHORT_READ;
     }
-    if (file->of && file->of->sealed && size == CN_PAGE_SIZE &&
-        !journal_page_good(file, bytes, offset))
-        return SQLITE_CORRUPT;
+    if (file->of && file->of->sealed && size == CN_PAGE_SIZE)
+        return check_journal_page(file, bytes, offset);
     return SQLITE_OK;
 }
 

@@ -378,13 +378,24 @@ function load(type, file, bytes, state) {
 /** The modules of the bundle, as esbuild names them in it. */
 const modulesOf = (result) => new Set(Object.values(result.metafile.outputs).flatMap((output) => Object.keys(output.inputs)));
 
+/** What cannot be parsed is an error of the build, like any other. */
+function follow(script, names, modules) {
+  try {
+    return followTurns(script, names, modules);
+  } catch (error) {
+    if (!(error instanceof SyntaxError) || !error.loc) throw error;
+    const line = script.split("\n")[error.loc.line - 1].trim();
+    throw Object.assign(new Error(error.message), { errors: [{ text: `${error.message.replace(/ \(\d+:\d+\)$/, "")}, in the bundled script at: ${line.slice(0, 200)}` }] });
+  }
+}
+
 async function write(job, result, state, [before, after], started, exports) {
   const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
   const names = namesFor(text);
   const siteNames = state.manifest === undefined ? "" : `const __STATIC_CONTENT_MANIFEST=${JSON.stringify(state.manifest)};`;
   const meta = text.includes(META) ? `const ${META}={__proto__:null};` : "";
   const whole = before.replace(DECLARED, () => siteNames + meta + declarations(names, "__cairn.turns")) + text + after;
-  const { script, insertions } = followTurns(whole, names, modulesOf(result));
+  const { script, insertions } = follow(whole, names, modulesOf(result));
   let map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.mappings = ";" + map.mappings; // `before` is one line
   map = moveMap(map, whole, insertions);
@@ -449,7 +460,9 @@ for await (const line of lines) {
   try {
     answer = await run(JSON.parse(await readFile(line, "utf8")));
   } catch (error) {
-    answer = { ok: false, text: String(error?.stack ?? error) };
+    // Where in this file it was is for the server's operator, not for whoever wrote the project.
+    process.stderr.write(`${error?.stack ?? error}\n`);
+    answer = { ok: false, text: `the bundler failed: ${error?.message ?? error}` };
   }
   process.stdout.write(JSON.stringify(answer) + "\n");
 }

@@ -24,7 +24,13 @@
 //     now is remembered, not put back, for next() resumes it within the caller's own code.
 // W3  No promise and no microtask more than the program has, unless a gate is closed.
 // W4  Insertions have no line breaks: a position moves along its line only (moveMap).
-import { parse } from "acorn";
+import { Parser } from "acorn";
+
+/** The engine is the judge of regular expressions: it may know some that this parser does not, and says where one is wrong. */
+const Reader = Parser.extend((Base) => class extends Base {
+  validateRegExpFlags() {}
+  validateRegExpPattern() {}
+});
 
 /** What the rewritten code is called by, with a prefix that the script does not use. */
 export function namesFor(script) {
@@ -60,7 +66,7 @@ export function followTurns(script, names, modules = new Set()) {
 
 /** Where what goes, of a script or of a list of whole statements. */
 export function insertionsIn(text, names) {
-  return new Walk(names).run(parse(text, { ecmaVersion: "latest", sourceType: "script", preserveParens: true, allowHashBang: true }));
+  return new Walk(names).run(Reader.parse(text, { ecmaVersion: "latest", sourceType: "script", preserveParens: true, allowHashBang: true }));
 }
 
 /** How esbuild names a module of a bundle that is not minified, and how such a bundle ends. */

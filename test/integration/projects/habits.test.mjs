@@ -1,7 +1,7 @@
 // What people are used to from wrangler: how packages resolve, where errors point, what ends by itself.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { project, serve } from "../lib/cairn.mjs";
+import { project, run, serve } from "../lib/cairn.mjs";
 import { without } from "../lib/engine.mjs";
 
 const config = `name = "w"\nmain = "src/index.js"\ncompatibility_date = "2026-01-01"\ncompatibility_flags = ["nodejs_compat"]\n`;
@@ -137,4 +137,13 @@ export default { async fetch(request, env) {
     assert.equal(await ask("/wide"), 100);
     await server.stop();
   }
+});
+
+test("a regular expression is the engine's to judge, and what it says has no place of the server's own files", async (t) => {
+  const dir = project(t, { "wrangler.toml": config, "src/index.js": "const wrong = /(?<a/;\nexport default { async fetch() { return new Response(String(wrong)); } };" });
+  assert.equal(run(["build", dir]).status, 0);
+  const { status, stdout, stderr } = run(["serve", dir, "--listen", "127.0.0.1:0", "--admin", "off"]);
+  assert.equal(status, 1);
+  assert.match(stderr, /worker w failed to start: SyntaxError: Invalid regular expression: invalid group specifier name/);
+  assert.doesNotMatch(stdout + stderr, /bundler|turns\.mjs|node_modules/);
 });

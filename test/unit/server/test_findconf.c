@@ -26,7 +26,7 @@ static int find(const char *project)
 {
     err = (struct cn_err){0};
     int rc = cn_findconf(project, &found, &err);
-    CHECK(rc == 0 || (rc < 0 && err.text[0]));
+    CHECK(rc == 0 || (rc < 0 && rc == err.code && err.text[0]));
     if (rc < 0)
         CHECK(!found.path && !found.home && !found.own && !found.script);
     return rc;
