@@ -24,6 +24,15 @@ function integer(value, name, min = 0, max = SIZE_MAX) {
 
 // ---- Hashes ----
 
+/** In pieces: between them the engine looks whether the turn's time is over, which it cannot do within a native. */
+const PIECE_BYTES = 4 << 20;
+function updateHash(state, bytes) {
+  if (bytes.byteLength <= PIECE_BYTES) return void native.nodeHashUpdate(state, bytes);
+  const all = ArrayBuffer.isView(bytes) ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) : new Uint8Array(bytes);
+  for (let at = 0; at < all.length; at += PIECE_BYTES) native.nodeHashUpdate(state, all.subarray(at, at + PIECE_BYTES));
+  return undefined;
+}
+
 /** What Hash and Hmac have in common: a stream that gives its digest at the end. */
 class Digest extends Transform {
   #state;
@@ -40,7 +49,7 @@ class Digest extends Transform {
     return this.#state;
   }
   update(data, encoding = undefined) {
-    native.nodeHashUpdate(this.state, bytesOf(data, "data", encoding ?? "utf8"));
+    updateHash(this.state, bytesOf(data, "data", encoding ?? "utf8"));
     return this;
   }
   digest(encoding = undefined) {
@@ -126,7 +135,7 @@ function hash(algorithm, data, encoding = "hex") {
   const bytes = bytesOf(data, "data");
   validateString(encoding, "outputEncoding");
   const state = newHash(algorithm);
-  native.nodeHashUpdate(state, bytes);
+  updateHash(state, bytes);
   return output(native.nodeHashFinal(state, 0), encoding);
 }
 

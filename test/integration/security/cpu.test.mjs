@@ -1,6 +1,7 @@
 // A script that does not come back: what the engine can interrupt is ended in its time, what it cannot is noticed from outside
 // (src/worker/watchdog.h), and neither keeps the server from stopping.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
@@ -40,6 +41,23 @@ test("a list of millions of names ends with its turn, and nothing wrong is seen"
   for (const name of Object.keys(lists)) assert.equal((await server.fetch(`/${encodeURIComponent(name)}`)).status, 503, name);
   assert.equal(await server.text("/"), "0"); // the script went on after none of them, and has not been restarted
   assert.doesNotMatch(server.output, /starts itself anew/);
+});
+
+test("a hash of many bytes ends with its turn, in the middle", { skip: without("clock") }, async (t) => {
+  const dir = project(t, {
+    "wrangler.toml": config('compatibility_flags = ["nodejs_compat"]\n'),
+    "index.js": `import { createHash } from "node:crypto";
+      const hash = createHash("sha3-512");
+      export default { async fetch(request) {
+        if (new URL(request.url).pathname === "/update") hash.update(new Uint8Array(2 ** 28));
+        return new Response(hash.copy().digest("hex"));
+      } };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1"] });
+  assert.equal((await server.fetch("/update")).status, 503);
+  const got = await server.text("/");
+  assert.equal(got.length, 128);
+  assert.notEqual(got, createHash("sha3-512").update(new Uint8Array(2 ** 28)).digest("hex"));
 });
 
 // Each in one call that looks at nothing; the sizes are a tenth of the largest that fit.
