@@ -570,6 +570,14 @@ struct cairn_api {
     /* The first header with this name, in any case, of such a value; NULL: there is none. Any
      * thread. */
     const char *(*response_find)(const cairn_value *response, const char *name);
+
+    /* ---- metrics ---- */
+
+    /* Adds to a counter of the worker, which the server's metrics show as
+     * cairn_module_count_total{worker,name}; the first time makes it. Reloads keep it. The name has
+     * 1 to 64 letters, digits and _ . : - (CAIRN_EMISMATCH); a server has 1,000 such counters
+     * (CAIRN_ELIMIT). */
+    int (*count)(cairn_object *object, const char *name, uint64_t amount);
 };
 
 /* What a module gives the server. */

@@ -132,6 +132,7 @@ const GLUE = {
   "cli/verb.c": ["picks a verb", "integration/cli/commands.test.mjs"],
   "module/api.c": ["a table, and what objects say of themselves", "integration/modules/modules.test.mjs"],
   "module/batch.c": ["reads what background/ packs", "integration/modules/workers.test.mjs"],
+  "module/counters.c": ["a table under a lock", "integration/modules/workers.test.mjs"],
   "module/fetch.c": ["sends, and calls back", "integration/modules/services.test.mjs"],
   "module/services.c": ["sends, and calls back", "integration/modules/services.test.mjs"],
   "service/kv/face.c": ["converts, calls, converts back", "integration/modules/services.test.mjs"],

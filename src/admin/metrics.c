@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "module/counters.h"
 #include "object/node.h"
 #include "service/def.h"
 #include "service/service.h"
@@ -420,6 +421,20 @@ static void read_caches(struct cn_metrics_sink *sink, const struct cn_metrics_so
 
 /* --- the store ------------------------------------------------------------------------------- */
 
+static void tell_counter(void *data, const char *worker, const char *name, uint64_t number)
+{
+    struct cn_metrics_sink *sink = data;
+    sink->value(sink, &(struct cn_metric_value){.labels = {{"worker", worker}, {"name", name}},
+                                                .integer = number});
+}
+
+static void read_counters(struct cn_metrics_sink *sink)
+{
+    family(sink, "cairn_module_count_total", CN_METRIC_COUNTER,
+           "What objects and workers in C have counted.");
+    cn_counters_each(tell_counter, sink);
+}
+
 static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
 {
     struct cn_store_stats stats;
@@ -513,6 +528,7 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
         if (cn_service_table[i]->metrics)
             cn_service_table[i]->metrics(sink, sources);
     }
+    read_counters(sink);
     if (sources->store)
         read_store(sink, sources->store);
     if (sources->history)

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "module/async.h"
+#include "module/counters.h"
 #include "module/fetch.h"
 #include "module/http.h"
 #include "module/internal.h"
@@ -253,4 +254,5 @@ const struct cairn_api cn_compiled_api = {
     .service_fetch = cn_api_service_fetch,
     .object_fetch = cn_api_object_fetch,
     .response_find = cn_api_response_find,
+    .count = cn_api_count,
 };

@@ -274,6 +274,10 @@ static int fetch(cairn_object *object, void *instance, cairn_event *event)
         cairn->log(object, CAIRN_WARN, "the front says hello");
         return text(event, "logged");
     }
+    if (strncmp(path, "/count/", 7) == 0) {
+        int rc = cairn->count(object, path + 7, 2);
+        return rc < 0 ? rc : text(event, "counted");
+    }
     if (strcmp(path, "/misuse") == 0)
         return misuse(object, event);
     if (strcmp(path, "/crash") == 0)

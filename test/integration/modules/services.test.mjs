@@ -288,3 +288,26 @@ test("what C was told is stored is there after kill -9", async (t) => {
   server = await serve(folders, { lanes: 2, data });
   for (const key of acknowledged) assert.equal(await (await server.fetch("/service/KV/get", { method: "POST", body: JSON.stringify([key]) })).json(), "x", key);
 });
+
+test("examples/c/links.c: short links, a worker in C with KV", async (t) => {
+  const module = compile("examples/c/links.c", path.join(tempDir(), "links.so"));
+  const dir = project({
+    "wrangler.json": JSON.stringify({ name: "links", compatibility_date: "2026-01-01", kv_namespaces: [{ binding: "LINKS", id: "links" }], cairn: { worker: "links:Links", modules: { links: "links.so" } } }),
+    "links.so": readFileSync(module),
+  });
+  const server = await serve(dir, { lanes: 2 });
+  t.after(() => server.kill());
+  const ask = async (method, name, body) => {
+    const response = await server.fetch(`/${name}`, { method, body, redirect: "manual" });
+    return [response.status, response.headers.get("location")];
+  };
+  assert.deepEqual(await ask("GET", "c"), [404, null]);
+  assert.deepEqual(await ask("PUT", "c", "https://example.com/c?a=1"), [201, null]);
+  assert.deepEqual(await ask("GET", "c"), [302, "https://example.com/c?a=1"]);
+  assert.deepEqual(await ask("PUT", "c", "javascript:alert(1)"), [400, null]);
+  assert.deepEqual(await ask("PUT", "c", "https://a.test/\r\nx: y"), [400, null]);
+  assert.deepEqual(await ask("DELETE", "c"), [204, null]);
+  assert.deepEqual(await ask("GET", "c"), [404, null]);
+  assert.deepEqual(await ask("GET", ""), [404, null]);
+  assert.equal((await server.stop()).code, 0);
+});

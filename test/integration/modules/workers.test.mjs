@@ -7,6 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { compile } from "../lib/module.mjs";
 import { project, root, serve, tempDir } from "../lib/server.mjs";
+import { ask } from "../admin/lib.mjs";
 
 const built = tempDir();
 const front = compile("test/module/front.c", path.join(built, "front.so"));
@@ -239,4 +240,18 @@ test("a line that a worker logs names it and the request", async (t) => {
   const [line] = await server.until(/^.*the front says hello.*$/m);
   const { worker, class: className, level, request, object } = JSON.parse(line);
   assert.deepEqual([worker, className, level, typeof request, object], ["front", "front:Front", "warn", "string", undefined]);
+});
+
+test("C1 of module/counters.h: what C counts is among the metrics, and reloads keep it", async (t) => {
+  const server = await start(t, makeFront(), { lanes: 2 });
+  const counted = async () => /^cairn_module_count_total\{worker="front",name="hits"\} (\d+)$/m.exec((await ask({ data: server.data }, "GET", "/metrics")).text)?.[1];
+  assert.equal(await counted(), undefined);
+  await Promise.all(Array.from({ length: 20 }, () => server.text("/count/hits")));
+  assert.equal(await counted(), "40");
+  server.signal("SIGHUP");
+  await server.until(/the front of version 1 goes/);
+  await server.text("/count/hits");
+  assert.equal(await counted(), "42");
+  assert.equal((await server.fetch("/count/no%20name")).status, 500);
+  await server.until(/the name of a counter is/);
 });
