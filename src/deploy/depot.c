@@ -30,6 +30,7 @@
 #define PATH_SIZE_MAX 900
 #define SEGMENT_SIZE_MAX 250
 #define DEPTH_MAX 32
+#define SUM_PIECE ((size_t)64 << 10)
 
 struct cn_depot {
     struct cn_disk *disk; /* borrowed: the data directory */
@@ -642,6 +643,122 @@ struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, st
     return read_version(depot->disk, id, err);
 }
 
+/* --- checksums (D9)
+ * ------------------------------------------------------------------------------ */
+
+static int sum_of_file(struct cn_disk *disk, const char *path, uint32_t *sum)
+{
+    struct cn_disk_file *file;
+    uint8_t *bytes = cn_alloc(SUM_PIECE);
+    uint64_t at = 0;
+    int64_t count = 0;
+    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &file);
+    *sum = 0;
+    if (rc == 0) {
+        while ((count = cn_disk_read(file, bytes, SUM_PIECE, at)) > 0) {
+            *sum = cn_crc32c(*sum, bytes, (size_t)count);
+            at += (uint64_t)count;
+        }
+        cn_disk_close(file);
+    }
+    cn_free(bytes);
+    return rc < 0 ? rc : count < 0 ? (int)count : 0;
+}
+
+/* Appends "PATH":SUM of each file below code/ID/FOLDER. */
+static int append_sums(struct cn_disk *disk, const char *root, const char *folder,
+                       struct cn_buf *json)
+{
+    struct cn_disk_entries entries;
+    char *path = cn_sprintf("%s/%s", root, folder);
+    int rc = cn_disk_entries(disk, path, &entries);
+    cn_free(path);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    for (size_t i = 0; i < entries.count && rc >= 0; i++) {
+        char *below = cn_sprintf("%s/%s", folder, entries.items[i].name);
+        char *whole = cn_sprintf("%s/%s", root, below);
+        uint32_t sum;
+        if (entries.items[i].is_dir) {
+            rc = append_sums(disk, root, below, json);
+        } else if ((rc = sum_of_file(disk, whole, &sum)) == 0) {
+            cn_buf_append_str(json, json->data[json->size - 1] == '[' ? "\n[" : ",\n[");
+            cn_buf_append_json(json, below, strlen(below));
+            cn_buf_printf(json, ",%u]", sum);
+        }
+        cn_free(below);
+        cn_free(whole);
+    }
+    cn_disk_entries_fini(&entries);
+    return rc < 0 ? rc : 0;
+}
+
+int cn_depot_put_sums(struct cn_depot *depot, const char *code, struct cn_err *err)
+{
+    struct cn_buf json = {0};
+    char *root = code_path(code), *path = cn_sprintf("%s/sums.json", root);
+    cn_buf_append_str(&json, "{\"files\":[");
+    int rc = append_sums(depot->disk, root, "src", &json);
+    if (rc == 0)
+        rc = append_sums(depot->disk, root, "assets", &json);
+    if (rc < 0)
+        cn_err_errno(err, -rc, "the version cannot be read again");
+    cn_buf_append_str(&json, "]}\n");
+    put_checksum(&json);
+    if (rc == 0)
+        rc = write_file(depot, path, json.data, json.size, err);
+    cn_buf_fini(&json);
+    cn_free(root);
+    cn_free(path);
+    return rc;
+}
+
+struct checking {
+    struct cn_disk *disk;
+    const struct cn_depot_script *script;
+    const struct cn_depot_version *version;
+    void (*problem)(void *data, const char *text);
+    void *data;
+};
+
+static void check_file(const struct checking *checking, const char *root,
+                       const struct cn_json *entry)
+{
+    const struct cn_json *name = entry->first, *want = name ? name->next : NULL;
+    uint32_t sum = 0;
+    if (!name || name->kind != CN_JSON_STRING || !want || want->kind != CN_JSON_INT)
+        return; /* of another server; the list itself is sealed */
+    char *path = cn_sprintf("%s/%s", root, name->text);
+    int rc = sum_of_file(checking->disk, path, &sum);
+    if (rc < 0 || (int64_t)sum != want->integer) {
+        char *text = cn_sprintf("%s is %s: it belongs to version %s of %s", path,
+                                rc < 0 ? "not there" : "damaged", checking->version->id,
+                                checking->script->name);
+        checking->problem(checking->data, text);
+        cn_free(text);
+    }
+    cn_free(path);
+}
+
+/* One without a list is of a server that made none. */
+static void check_sums(const struct checking *checking)
+{
+    struct cn_err err = {0};
+    struct cn_buf text = {0};
+    char *root = code_path(checking->version->code), *path = cn_sprintf("%s/sums.json", root);
+    int rc = read_sealed(checking->disk, path, CN_DEPOT_STATE_SIZE_MAX, &text, &err);
+    struct cn_json *json = rc == 1 ? cn_json_parse((const char *)text.data, text.size, &err) : NULL;
+    const struct cn_json *files = cn_json_find(json, "files");
+    if (rc < 0 || (rc == 1 && !json))
+        checking->problem(checking->data, err.text);
+    for (const struct cn_json *each = files ? files->first : NULL; each; each = each->next)
+        check_file(checking, root, each);
+    cn_json_free(json);
+    cn_buf_fini(&text);
+    cn_free(root);
+    cn_free(path);
+}
+
 static void check_versions(struct cn_disk *disk, const struct cn_depot_script *script,
                            void (*problem)(void *data, const char *text), void *data)
 {
@@ -651,6 +768,8 @@ static void check_versions(struct cn_disk *disk, const struct cn_depot_script *s
         if (!version)
             problem(data, err.text);
         cn_json_free(version);
+        if (strcmp(script->versions[i].code, script->versions[i].id) == 0) /* once for each */
+            check_sums(&(struct checking){disk, script, &script->versions[i], problem, data});
     }
 }
 

@@ -36,6 +36,9 @@
  *   DA  Who changed what is part of the state that the change made: it is durable with the change,
  *       and not without it. The last CN_DEPOT_NOTE_MAX are kept.
  *
+ *   D9  code/ID/sums.json has the CRC-32C of each module and asset as it was uploaded, so that
+ *       cn_depot_check() finds damage in them, and says of which version.
+ *
  * Threads:   any; see D7.
  * Ownership: the owner's; opened after the data directory, closed before it. */
 #ifndef CN_DEPLOY_DEPOT_H
@@ -231,6 +234,8 @@ int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *fold
 /* The same with a file of assets that the worker has sent under the hash. */
 int cn_depot_link_asset(struct cn_depot *depot, const char *code, const char *worker,
                         const char *path, const char *hash, struct cn_err *err);
+/* D9: notes the checksums of the modules and assets of code/ID/; likewise, after all of them. */
+int cn_depot_put_sums(struct cn_depot *depot, const char *code, struct cn_err *err);
 /* Writes the version's file; likewise. */
 int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *json,
                          struct cn_err *err);

@@ -619,7 +619,9 @@ static void add_to_state(struct upload *upload, struct cn_depot_script *script)
 static int check_built(struct upload *upload, const struct cn_depot_script *script,
                        struct cn_err *err)
 {
-    int rc = upload->v4->build(upload->v4->build_data, script, upload->id, err);
+    int rc = cn_depot_put_sums(upload->v4->depot, upload->id, err);
+    if (rc == 0)
+        rc = upload->v4->build(upload->v4->build_data, script, upload->id, err);
     if (rc < 0 && !upload->call->platform_code)
         upload->call->platform_code = 10021;
     return cn_v4_refused(upload->call, rc, err);

@@ -1,8 +1,9 @@
 // Workers come by upload: what is deployed serves, is whole, and is there after a restart (src/deploy/depot.h).
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
+import { run } from "../lib/cairn.mjs";
 import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
 const counter = (greeting) => `
@@ -177,4 +178,27 @@ test("killed in the middle of deployments: always the old or the new version, wh
     last = Number(code);
     assert.equal(readdirSync(path.join(data, "deployed/code")).length, readdirSync(path.join(data, "deployed/versions")).length);
   }
+});
+
+test("cairn check finds a flipped bit of a module or an asset and names the version (D9)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const jwt = await client.assets("site", { "/page.txt": "an asset" });
+  await client.deploy("site", hello("x"), { metadata: { assets: { jwt } } });
+  const { items: [{ id }] } = await client.result("GET", "workers/scripts/site/versions");
+  await server.stop();
+  assert.equal(run(["check", "--data", data]).status, 0);
+  for (const name of ["src/index.js", "assets/page.txt"]) {
+    const file = path.join(data, "deployed/code", id, name);
+    const bytes = readFileSync(file);
+    const damaged = Buffer.from(bytes);
+    damaged[3] ^= 1;
+    writeFileSync(file, damaged);
+    const { status, stdout, stderr } = run(["check", "--data", data]);
+    assert.notEqual(status, 0);
+    assert.match(stdout + stderr, new RegExp(`${name} is damaged: it belongs to version ${id} of site`));
+    writeFileSync(file, bytes);
+  }
+  assert.equal(run(["check", "--data", data]).status, 0);
 });

@@ -433,3 +433,51 @@ TEST(depot, removes_files_that_no_state_names)
     cn_buf_fini(&json);
     simdisk_free(sim);
 }
+
+struct problems {
+    int count;
+    char last[400];
+};
+
+static void on_problem(void *data, const char *text)
+{
+    struct problems *problems = data;
+    problems->count++;
+    snprintf(problems->last, sizeof(problems->last), "%s", text);
+}
+
+/* D9 */
+TEST(depot_check, finds_a_flipped_bit_and_says_of_which_version)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_depot *depot = open_on(sim);
+    struct cn_err err = {0};
+    char id[CN_DEPOT_ID_SIZE];
+    struct cn_buf json = {0};
+    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    add_deployed(state, "w", id);
+    CHECK_INT(0,
+              cn_depot_put_file(depot, id, "src", "deep/index.js", "export default {}", 17, &err));
+    CHECK_INT(0, cn_depot_put_file(depot, id, "assets", "a \"b\".txt", "asset", 5, &err));
+    CHECK_INT(0, cn_depot_put_sums(depot, id, &err));
+    cn_buf_append_str(&json, "{\"worker\":\"w\"}");
+    CHECK_INT(0, cn_depot_put_version(depot, id, &json, &err));
+    cn_buf_fini(&json);
+    CHECK_INT(0, cn_depot_change_end(depot, state, NULL, NULL, &err));
+    cn_depot_close(depot);
+    struct problems problems = {0};
+    cn_depot_check(simdisk_disk(sim), on_problem, &problems);
+    CHECK_INT(0, problems.count);
+    char path[200];
+    snprintf(path, sizeof(path), "deployed/code/%s/src/deep/index.js", id);
+    CHECK_INT(0, simdisk_damage(sim, path, 3, 1));
+    cn_depot_check(simdisk_disk(sim), on_problem, &problems);
+    CHECK_INT(1, problems.count);
+    CHECK(strstr(problems.last, id) && strstr(problems.last, "index.js is damaged"));
+    snprintf(path, sizeof(path), "deployed/code/%s/assets/a \"b\".txt", id);
+    CHECK_INT(0, cn_disk_unlink(simdisk_disk(sim), path));
+    problems.count = 0;
+    cn_depot_check(simdisk_disk(sim), on_problem, &problems);
+    CHECK_INT(2, problems.count);
+    simdisk_free(sim);
+}
