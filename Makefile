@@ -305,6 +305,23 @@ simulate: $(B)/simulate/simulate ## the decisions of a cluster under a seeded ad
 simulate-planted: $(B)/planted/simulate/simulate ## whether that finds bugs that are planted, and after how many seeds; PLANTED=no-fence
 	@$< --seeds 200000 $(if $(PLANTED),--plant $(PLANTED),--planted)
 
+# Real processes on a real engine: test/cluster/wire.h.
+CLUSTER_SECONDS ?= 60
+$(B)/cluster/%.o: test/cluster/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+CLUSTER_OBJS := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c src/base/*.c))
+$(B)/cluster/node: $(B)/cluster/node.o $(B)/cluster/wire.o $(CLUSTER_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDLIBS_ALL)
+$(B)/cluster/test_cluster: $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(CLUSTER_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(LDLIBS_ALL)
+.PHONY: cluster-test
+cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
+	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
+
 FLIPS ?= 1500
 flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
 	@CAIRN_FLIPS=$(FLIPS) $< flipped
@@ -510,4 +527,4 @@ check: setup ## unit tests, under sanitizers with SAN=...
 clean:
 	rm -rf build
 
--include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB_OBJS:.o=.d) $(UNIT_BINS:=.d) $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d)
+-include $(OBJS:.o=.d) $(B)/obj/cli/main.d $(TESTLIB_OBJS:.o=.d) $(UNIT_BINS:=.d) $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d) $(wildcard $(B)/cluster/*.d)

@@ -52,9 +52,10 @@ struct link {
     struct watch *watch;
     int watched;    /* events */
     bool warned;    /* G2 */
+    bool doomed;    /* has failed, and on_failed() will tell */
     bool made;      /* tables were made on it */
     PGresult *last; /* of a simple query: rows that came, NULL: none yet */
-    char warning[200];
+    char warning[300];
     struct cn_engine_pg_info info;
     struct pending pending[PENDING_MAX];
     unsigned first, count;
@@ -70,7 +71,7 @@ struct cn_engine_pg {
     bool freed;
     void (*closed)(void *data);
     void *closed_data;
-    uv_handle_t *last; /* a timer: links that fail at once; counted among the watches */
+    uv_handle_t *last; /* a timer: links that are doomed; counted among the watches */
     char *node;
     char cluster[CN_ENGINE_PG_ID_SIZE];
     unsigned shard_count, replicas, allow_flaws;
@@ -217,14 +218,35 @@ static bool watch_for(struct link *link, int events)
     return uv_poll_start(&link->watch->poll, events, on_socket) == 0;
 }
 
-/* False: the link has failed. */
 static bool flush(struct link *link)
 {
     int left = link->pg->pq->PQflush(link->conn);
-    if (left >= 0 && watch_for(link, left ? UV_READABLE | UV_WRITABLE : UV_READABLE))
+    return left >= 0 && watch_for(link, left ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+}
+
+/* From the loop. False: the link has failed. */
+static bool flush_or_fail(struct link *link)
+{
+    if (flush(link))
         return true;
     link_lost(link);
     return false;
+}
+
+static void on_failed(uv_timer_t *timer)
+{
+    struct cn_engine_pg *pg = timer->data;
+    if (pg->link && pg->link->doomed)
+        link_fail(pg->link, pg->link->warning);
+}
+
+/* G6: the link is of no use, and is told so by the loop. */
+static void link_doom(struct link *link, const char *why)
+{
+    snprintf(link->warning, sizeof(link->warning), "%s", why);
+    link->doomed = true;
+    watch_end(link);
+    uv_timer_start((uv_timer_t *)link->pg->last, on_failed, 0, 0);
 }
 
 static bool call(struct link *link, const struct cn_engine_statement *statement)
@@ -260,16 +282,12 @@ void cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement
 {
     cn_loop_assert_owner(pg->loop);
     struct link *link = pg->link;
-    if (!link || link->state != UP || link->number != statement->link)
+    if (!link || link->state != UP || link->doomed || link->number != statement->link)
         return;
-    if (link->count == PENDING_MAX) {
-        link_fail(link, "too many statements are under way");
-        return;
-    }
-    if (!link_send(link, statement))
-        link_lost(link);
-    else
-        flush(link);
+    if (link->count == PENDING_MAX)
+        link_doom(link, "too many statements are under way");
+    else if (!link_send(link, statement) || !flush(link))
+        link_doom(link, pg->pq->PQerrorMessage(link->conn));
 }
 
 /* --- the first words of a link --------------------------------------------------------------- */
@@ -281,7 +299,7 @@ static bool ask(struct link *link, enum link_state state, const char *sql)
         link_lost(link);
         return false;
     }
-    return flush(link);
+    return flush_or_fail(link);
 }
 
 static const char asking[] =
@@ -365,7 +383,7 @@ static void prepare(struct link *link)
     if (!sent || !pq->PQpipelineSync(link->conn))
         link_lost(link);
     else
-        flush(link);
+        flush_or_fail(link);
 }
 
 static uint64_t result_number(struct link *link, const PGresult *result, int column)
@@ -462,7 +480,7 @@ static void tidy(struct link *link)
     if (!link_send(link, &statement))
         link_lost(link);
     else
-        flush(link);
+        flush_or_fail(link);
 }
 
 /* G1: the transaction is over. */
@@ -485,7 +503,7 @@ static void answered(struct link *link)
     pg->hooks.answer(pg->hooks.data, &answer->a,
                      read ? (const struct cn_engine_record *)answer->records.data : NULL,
                      read ? answer->record_count : 0);
-    if (pg->links == links && pending.call == CN_ENGINE_CHECKPOINT)
+    if (pg->links == links && !link->doomed && pending.call == CN_ENGINE_CHECKPOINT)
         tidy(link);
 }
 
@@ -546,7 +564,7 @@ static void pipeline_results(struct link *link)
     struct cn_engine_pg *pg = link->pg;
     bool nothing = false; /* between two calls; twice: there is no more */
     unsigned links = pg->links;
-    while (pg->links == links && !pg->pq->PQisBusy(link->conn)) {
+    while (pg->links == links && !link->doomed && !pg->pq->PQisBusy(link->conn)) {
         PGresult *result = pg->pq->PQgetResult(link->conn);
         if (!result && nothing)
             return;
@@ -579,10 +597,10 @@ static void on_readable(struct link *link)
         simple_results(link);
     else
         pipeline_results(link);
-    if (pg->links == links)
+    if (pg->links == links && !link->doomed)
         take_hints(link);
-    if (pg->links == links)
-        flush(link);
+    if (pg->links == links && !link->doomed)
+        flush_or_fail(link);
 }
 
 /* --- connecting ------------------------------------------------------------------------------ */
@@ -629,7 +647,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     else if (events & UV_READABLE)
         on_readable(link);
     else
-        flush(link);
+        flush_or_fail(link);
 }
 
 /* A list of hosts, ports or addresses, beginning with the next host; one for all is as it is. */
@@ -683,14 +701,6 @@ static void on_tick_close(uv_handle_t *handle)
         tell_closed(pg);
 }
 
-/* A link that could not even begin is told so from the loop, not from inside connect(). */
-static void on_failed(uv_timer_t *timer)
-{
-    struct cn_engine_pg *pg = timer->data;
-    if (pg->link && !pg->link->watch && pg->link->state == CONNECTING)
-        link_lost(pg->link);
-}
-
 void cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t number)
 {
     cn_loop_assert_owner(pg->loop);
@@ -705,10 +715,8 @@ void cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t number)
     link->conn = connect_start(pg);
     CN_ASSERT(link->conn); /* NULL: no memory */
     pg->pq->PQsetNoticeReceiver(link->conn, on_notice, link);
-    if (pg->pq->PQstatus(link->conn) == CONNECTION_BAD || !watch_for(link, UV_WRITABLE)) {
-        watch_end(link);
-        uv_timer_start((uv_timer_t *)pg->last, on_failed, 0, 0);
-    }
+    if (pg->pq->PQstatus(link->conn) == CONNECTION_BAD || !watch_for(link, UV_WRITABLE))
+        link_doom(link, pg->pq->PQerrorMessage(link->conn));
 }
 
 /* --- its life -------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
  * G4  Once the id of the cluster is known, a database with another, or without tables, is refused:
  *     an empty engine would let every node throw its data away (C8).
  * G5  After a link was closed or told to be down, nothing more of it is told.
+ * G6  Hooks are called by the loop, never from inside a function of this header (but record(), from
+ *     inside cn_engine_pg_send()): a member may call them from its own.
  *
  * Threads:   that of the loop.
  * Ownership: cn_engine_pg_new() allocates; cn_engine_pg_free() closes, and frees when the loop is

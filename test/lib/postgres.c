@@ -223,9 +223,18 @@ void test_postgres_await(const struct test_postgres *server, const char *sql, co
 
 void test_postgres_start(struct test_postgres *server)
 {
+    char text[1000];
     CHECK(!server->pid);
-    server->pid = start(server, (char *[]){"postgres", "-D", "data", NULL});
-    test_postgres_await(server, "SELECT 1", "1");
+    for (time_t end = time(NULL) + WAIT_S; time(NULL) < end; usleep(20000)) {
+        if (!server->pid) /* one that was killed leaves processes, which end a moment later */
+            server->pid = start(server, (char *[]){"postgres", "-D", "data", NULL});
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid)
+            server->pid = 0;
+        else if (try_ask(server, "SELECT 1", text, sizeof(text)))
+            return;
+    }
+    show_messages(server);
+    test_fail(__FILE__, __LINE__, "PostgreSQL does not start: %s", text);
 }
 
 void test_postgres_make(struct test_postgres *server, const char *standbys)

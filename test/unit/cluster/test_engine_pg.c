@@ -849,6 +849,29 @@ TEST(engine_pg, connection_string_is_checked_before_anything_else)
                   &pg, &err));
 }
 
+/* G6: a member that sends is not told of its link by the same call. */
+TEST(engine_pg, bounds_what_is_under_way_and_tells_of_it_by_the_loop)
+{
+    struct rig rig;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&rig);
+    join(&rig, 1, 1);
+    unsigned answers = rig.answers;
+    struct cn_engine_statement beat = {
+        .kind = CN_ENGINE_BEAT, .session = rig.session, .link = rig.link};
+    for (int i = 0; i < 1000; i++)
+        send_now(&rig, &beat);
+    CHECK(!rig.down && rig.answers == answers);
+    wait_for(&rig.down, NULL, 0);
+    CHECK(strstr(rig.why, "too many") != NULL);
+    CHECK_INT(answers, rig.answers); /* G5 */
+    connect_for_ever(&rig);
+    close_driver(&rig);
+}
+
 /* --- the engine's own fail-over -------------------------------------------------------------- */
 
 enum { ROUNDS = 2, WINDOW = 4 };
