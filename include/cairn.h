@@ -107,6 +107,12 @@ typedef struct cairn_statement cairn_statement;
  * is in memory or not; good until socket_close() of the class has returned. */
 typedef struct cairn_socket cairn_socket;
 
+/* Something that lives elsewhere and can be called: a function or RpcTarget that JavaScript has
+ * given the object, or the stub of an object. */
+typedef struct cairn_remote cairn_remote;
+/* Bytes that come, or go, piece by piece. */
+typedef struct cairn_stream cairn_stream;
+
 /* What functions return. Others may be added; all of them are negative. */
 enum {
     CAIRN_OK = 0,
@@ -135,7 +141,10 @@ enum cairn_kind {
     CAIRN_SET,
     CAIRN_REGEXP, /* has "source" and "flags" */
     CAIRN_FAULT,  /* an Error or DOMException: has "name", "message", perhaps "stack", and others */
-    CAIRN_OTHER   /* what C cannot read: functions, streams, stubs, blobs, keys */
+    CAIRN_OTHER,  /* what C cannot read: WritableStreams, signals, requests, blobs, keys, ... */
+    CAIRN_FUNCTION, /* a function or an RpcTarget: remote_keep() */
+    CAIRN_STREAM,   /* a ReadableStream: stream_open() */
+    CAIRN_STUB      /* the stub of an object: remote_keep() */
 };
 
 enum cairn_level { CAIRN_DEBUG, CAIRN_INFO, CAIRN_WARN, CAIRN_FAILURE };
@@ -173,6 +182,9 @@ struct cairn_request {
     size_t body_size;
     size_t response_max; /* bytes of the response's body; 0, or more than that: 16 MiB */
     int64_t timeout;     /* of fetch(), milliseconds for all of it; 0: those of fetch() apply */
+    /* Of object_fetch() and service_fetch(), by objects: instead of `body`, a stream that
+     * stream_new() has made; NULL: none. */
+    cairn_stream *stream;
 };
 
 /* A message of a queue. */
@@ -204,7 +216,7 @@ struct cairn_class {
     /* stub.METHOD(...arguments) in JavaScript: event_method(), event_arguments(),
      * event_result(). */
     int (*call)(cairn_object *object, void *instance, cairn_event *event);
-    /* stub.fetch(): request_...(), response_...(). */
+    /* stub.fetch(): request_...(), response_...(). Called when all of the body is there. */
     int (*fetch)(cairn_object *object, void *instance, cairn_event *event);
     /* The time of alarm_set() has come: alarm_...(). Negative: it is tried again after 2 s, 4 s,
      * ... up to six times. */
@@ -224,6 +236,9 @@ struct cairn_class {
     /* Of a worker: a batch of messages of a queue: queue_...(). Those that it says nothing about
      * are acknowledged when it ends well, and come again when it fails. */
     int (*queue)(cairn_object *object, void *instance, cairn_event *event);
+    /* The same as fetch(), but called when the head is there: the body, of any size, is read by
+     * request_stream(). A class that has it needs no fetch(). */
+    int (*fetch_stream)(cairn_object *object, void *instance, cairn_event *event);
 };
 
 /* What the server gives a module. */
@@ -284,7 +299,7 @@ struct cairn_api {
     /* The header with this number: its name in lower case; `value` may be NULL. */
     const char *(*request_header_at)(const cairn_event *event, size_t index, const char **value);
     /* The whole body, NULL if there is none. A body has 16 MiB at most; a longer one is refused
-     * before the object hears of it. */
+     * before the object hears of it. In fetch_stream() there is none: request_stream(). */
     const void *(*request_body)(const cairn_event *event, size_t *size);
     /* 200 to 599; 200 if it is never called. */
     int (*response_status)(cairn_event *event, int status);
@@ -555,7 +570,8 @@ struct cairn_api {
      *
      * They end later (above). The reply's value is { status, headers: [[name, value], ...], body },
      * the names in lower case, the body bytes, or null if there is none. A response is whole before
-     * it is told; redirects are not followed. */
+     * it is told, but for one of a worker or an object that is streamed: then the body is a stream,
+     * which objects can open (stream_open()). Redirects are not followed. */
 
     /* Of the world, by HTTP or HTTPS. As for fetch() in JavaScript the configuration says which
      * addresses are reached; content codings are decoded. */
@@ -578,6 +594,55 @@ struct cairn_api {
      * 1 to 64 letters, digits and _ . : - (CAIRN_EMISMATCH); a server has 1,000 such counters
      * (CAIRN_ELIMIT). */
     int (*count)(cairn_object *object, const char *name, uint64_t amount);
+
+    /* ---- functions and stubs ----
+     *
+     * Arguments and results may have functions, RpcTargets and stubs in them. Those among arguments
+     * are the caller's, and good until the event is answered, unless they are kept. Objects have
+     * these and streams; workers do not (CAIRN_EMISUSE). */
+
+    /* Keeps what a value of the kind CAIRN_FUNCTION or CAIRN_STUB stands for until it is released
+     * or the object leaves memory; an object keeps 10,000 at most. NULL: error_text(). */
+    cairn_remote *(*remote_keep)(cairn_object *object, const cairn_value *value);
+    void (*remote_release)(cairn_remote *remote);
+    /* Calls the function, or a method of it (a path: "a.b"); of a function itself `method` is NULL.
+     * Otherwise as object_call(). */
+    int (*remote_call)(cairn_remote *remote, const char *method, cairn_builder *arguments,
+                       cairn_done done, void *data);
+    /* The same to whoever gets what is built. */
+    void (*build_remote)(cairn_builder *builder, cairn_remote *remote);
+    /* A stub of the object with this name in the class of a binding; `name` NULL: of the object
+     * itself. A mistake if there is no such binding. */
+    void (*build_stub)(cairn_builder *builder, cairn_object *object, const char *binding,
+                       const char *name);
+
+    /* ---- streams ----
+     *
+     * A stream is read, or written, by the object. Either way it is the object's until stream_end()
+     * or stream_fail(), which is called once, whatever has happened to the other side; it goes with
+     * the object. An object has 1,000 at most. */
+
+    /* Reads a ReadableStream, or bytes or a text as if they were one. NULL: error_text(). */
+    cairn_stream *(*stream_open)(cairn_object *object, const cairn_value *value);
+    /* The body of a request, once; there always is one, perhaps with nothing in it. */
+    cairn_stream *(*request_stream)(cairn_event *event);
+    /* Asks for the next piece: one read at a time. The reply's value is bytes, and NULL at the end.
+     * Nothing is sent that was not asked for, but for what is on its way. */
+    int (*stream_read)(cairn_stream *stream, cairn_done done, void *data);
+    /* A stream for others to read: response_stream(), build_stream(). `wanted` (may be NULL) is
+     * called when the reader asks and nothing is there for it, and when it has given up. */
+    cairn_stream *(*stream_new)(cairn_object *object, cairn_fired wanted, void *data);
+    /* The body of the response, in place of response_write(). */
+    int (*response_stream)(cairn_event *event, cairn_stream *stream);
+    /* A ReadableStream in an argument or a result, once. */
+    void (*build_stream)(cairn_builder *builder, cairn_stream *stream);
+    /* 1: more may come; 0: 64 KiB or more are waiting to be read, and the writer should wait for
+     * `wanted`; CAIRN_ELIMIT: 16 MiB would be; CAIRN_ECLOSED: the reader has given up. */
+    int (*stream_write)(cairn_stream *stream, const void *bytes, size_t size);
+    /* A written stream ends, and what is waiting is still read; a read one is given up. */
+    void (*stream_end)(cairn_stream *stream);
+    /* The same with an error for the other side. */
+    void (*stream_fail)(cairn_stream *stream, const char *reason);
 };
 
 /* What a module gives the server. */

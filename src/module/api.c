@@ -14,6 +14,7 @@
 #include "module/http.h"
 #include "module/internal.h"
 #include "module/json.h"
+#include "module/lent.h"
 #include "module/services.h"
 #include "module/sockets.h"
 #include "module/storage.h"
@@ -255,4 +256,18 @@ const struct cairn_api cn_compiled_api = {
     .object_fetch = cn_api_object_fetch,
     .response_find = cn_api_response_find,
     .count = cn_api_count,
+    .remote_keep = cn_api_remote_keep,
+    .remote_release = cn_api_remote_release,
+    .remote_call = cn_api_remote_call,
+    .build_remote = cn_api_build_remote,
+    .build_stub = cn_api_build_stub,
+    .stream_open = cn_api_stream_open,
+    .request_stream = cn_api_request_stream,
+    .stream_read = cn_api_stream_read,
+    .stream_new = cn_api_stream_new,
+    .response_stream = cn_api_response_stream,
+    .build_stream = cn_api_build_stream,
+    .stream_write = cn_api_stream_write,
+    .stream_end = cn_api_stream_end,
+    .stream_fail = cn_api_stream_fail,
 };

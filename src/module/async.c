@@ -127,6 +127,10 @@ static void run_function(cairn_object *self, const struct cn_pending *pending,
 {
     self->origin = pending->origin;
     self->loops = pending->loops;
+    if (pending->ended) {
+        pending->ended(self, pending->data, end);
+        return;
+    }
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
     if (end)
@@ -228,12 +232,13 @@ static void on_drop(struct cn_envelope *envelope)
 }
 
 /* The parts of a response become what C reads. */
-static void read_response(struct cn_message *message, cairn_builder *builder, struct cn_err *err)
+static void read_response(const struct cn_message *message, bool streams, cairn_builder *builder,
+                          struct cn_err *err)
 {
     struct cn_document document = {0};
     int rc = cn_document_read(&document, message->result, message->result_size, err);
     if (rc == 0)
-        rc = cn_response_build(builder, document.root, err);
+        rc = cn_response_build(builder, document.root, streams, err);
     if (rc == 0)
         (void)cn_builder_finish(builder, err); /* `err` says it */
     cn_document_fini(&document);
@@ -252,7 +257,7 @@ static void on_done(struct cn_envelope *envelope)
         struct cn_pending_end end = {envelope->err.code ? envelope->err.text : NULL,
                                      envelope->faults, message->result, message->result_size};
         if (message->call.kind == CN_CALL_FETCH && !end.error) {
-            read_response(message, &builder, &err);
+            read_response(message, self->object, &builder, &err);
             end.error = err.code ? err.text : NULL;
             end.bytes = err.code ? NULL : builder.bytes.data;
             end.size = builder.bytes.size;
@@ -357,6 +362,20 @@ int cn_api_object_call_id(cairn_object *self, const char *binding, const char *h
         return rc < 0 ? rc : CAIRN_EMISUSE;
     if (!cn_id_from_hex(hex, strlen(hex), to.id) || !cn_id_valid(&to.ns->keys, to.id))
         return cn_compiled_refuse(self, CAIRN_EMISMATCH, "it is no id of that binding's class");
+    return send_call(self, &to, method, arguments, done, data);
+}
+
+int cn_compiled_call_stub(cairn_object *self, const struct cn_value_remote *stub,
+                          const char *method, cairn_builder *arguments, cairn_done done, void *data)
+{
+    int rc = cn_pending_admit(self);
+    struct target to = {.name = stub->name};
+    if (rc < 0)
+        return rc;
+    to.ns = cn_node_namespace_find(self->object->lane->node, stub->ns);
+    if (!to.ns || !cn_id_from_hex(stub->hex, strlen(stub->hex), to.id) ||
+        !cn_id_valid(&to.ns->keys, to.id))
+        return cn_compiled_refuse(self, CAIRN_ECLOSED, "the stub is of no object");
     return send_call(self, &to, method, arguments, done, data);
 }
 

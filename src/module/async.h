@@ -11,6 +11,8 @@ int cn_api_object_call(cairn_object *object, const char *binding, const char *na
 int cn_api_object_call_id(cairn_object *object, const char *binding, const char *id,
                           const char *method, cairn_builder *arguments, cairn_done done,
                           void *data);
+int cn_api_object_fetch(cairn_object *object, const char *binding, const char *name,
+                        const struct cairn_request *request, cairn_done done, void *data);
 int64_t cn_api_timer_start(cairn_object *object, int64_t delay, cairn_fired fired, void *data);
 int cn_api_timer_stop(cairn_object *object, int64_t timer);
 int cn_api_bookmark_now(cairn_object *object, cairn_done done, void *data);

@@ -10,8 +10,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "text/clone.h"
 #include "module/value.h"
+#include "text/clone.h"
 #include "text/utf16.h"
 
 #define COUNT_SIZE 4
@@ -56,6 +56,11 @@ static void mistake(cairn_builder *builder, const char *text)
 {
     if (!builder->mistake)
         builder->mistake = text;
+}
+
+void cn_build_mistake(cairn_builder *builder, const char *text)
+{
+    mistake(builder, text);
 }
 
 static void byte(cairn_builder *builder, unsigned value)
@@ -388,6 +393,52 @@ void cn_build_value(cairn_builder *builder, const cairn_value *value)
     default:
         mistake(builder, "a value of this kind cannot be copied");
     }
+}
+
+/* The tag in front of the value that is built next. */
+static bool host(cairn_builder *builder, unsigned tag)
+{
+    if (builder->depth == CN_VALUE_DEPTH_MAX)
+        mistake(builder, "the value is nested too deeply");
+    if (!admit(builder, 200))
+        return false;
+    byte(builder, tag);
+    return true;
+}
+
+static void field(cairn_builder *builder, const char *name, const char *text)
+{
+    property_name(builder, name, strlen(name));
+    text_value(builder, text, strlen(text));
+}
+
+static void number_field(cairn_builder *builder, const char *name, double number)
+{
+    property_name(builder, name, strlen(name));
+    byte(builder, TAG_DOUBLE);
+    raw_double(builder, number);
+}
+
+void cn_build_reference(cairn_builder *builder, unsigned tag, const char *address, double number)
+{
+    if (!host(builder, tag))
+        return;
+    byte(builder, TAG_OBJECT);
+    field(builder, "address", address);
+    number_field(builder, "number", number);
+    uint(builder, KEY_END);
+}
+
+void cn_build_object_stub(cairn_builder *builder, uint32_t ns, const char *hex, const char *name)
+{
+    if (!host(builder, TAG_HOST_OBJECT))
+        return;
+    byte(builder, TAG_OBJECT);
+    number_field(builder, "ns", ns);
+    field(builder, "hex", hex);
+    if (name)
+        field(builder, "name", name);
+    uint(builder, KEY_END);
 }
 
 void cn_build_error(cairn_builder *builder, const char *type, const char *message, const char *id)

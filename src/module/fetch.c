@@ -20,9 +20,11 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "module/async.h"
+#include "module/lent.h"
 #include "module/pending.h"
 #include "net/client.h"
 #include "object/node.h"
+#include "text/clone.h"
 
 #define HEADERS_MAX 256
 #define LOOPS_MAX 16
@@ -83,7 +85,9 @@ static void build_request(cairn_builder *b, const struct cairn_request *request)
     }
     cn_build_end(b);
     cn_build_name(b, "body");
-    if (request->body)
+    if (request->stream)
+        cn_api_build_stream(b, request->stream);
+    else if (request->body)
         cn_build_bytes(b, request->body, request->body_size);
     else
         cn_build_null(b);
@@ -139,7 +143,7 @@ static void build_headers(cairn_builder *b, const cairn_value *headers)
     cn_build_end(b);
 }
 
-int cn_response_build(cairn_builder *b, const cairn_value *parts, struct cn_err *err)
+int cn_response_build(cairn_builder *b, const cairn_value *parts, bool streams, struct cn_err *err)
 {
     const cairn_value *body = cn_value_get(parts, "body");
     const cairn_value *socket = cn_value_get(parts, "webSocket");
@@ -151,16 +155,19 @@ int cn_response_build(cairn_builder *b, const cairn_value *parts, struct cn_err 
         return cn_err_set(err, CN_EINVALID, "the answer is no response");
     if (cn_value_kind(socket) == CAIRN_TEXT || cn_value_kind(socket) == CAIRN_OTHER)
         return cn_err_set(err, CN_EUNSUPPORTED, "the response is a WebSocket, which C cannot take");
-    if (cn_value_kind(body) == CAIRN_OTHER)
+    if (cn_value_kind(body) == CAIRN_OTHER || (cn_value_kind(body) == CAIRN_STREAM && !streams))
         return cn_err_set(err, CN_EUNSUPPORTED,
-                          "the body of the response is a stream, which C cannot read");
+                          "the body of the response is a stream, which a worker in C cannot read");
     cn_build_object(b);
     cn_build_name(b, "status");
     cn_build_int(b, status);
     cn_build_name(b, "headers");
     build_headers(b, cn_value_get(parts, "headers"));
     cn_build_name(b, "body");
-    if (bytes)
+    if (cn_value_kind(body) == CAIRN_STREAM)
+        cn_build_reference(b, TAG_HOST_STREAM, cn_value_remote(body)->address,
+                           cn_value_remote(body)->number); /* the new value has it */
+    else if (bytes)
         cn_build_bytes(b, bytes, size);
     else
         cn_build_null(b);
@@ -213,7 +220,7 @@ static void tell_sent(cairn_object *self, struct sent *sent, struct cn_pending_e
         int rc = end->bytes ? cn_document_read(&document, end->bytes, end->size, &err)
                             : cn_err_set(&err, CN_EINVALID, "the answer is no response");
         if (rc == 0)
-            rc = cn_response_build(&builder, document.root, &err);
+            rc = cn_response_build(&builder, document.root, self->object, &err);
         if (rc == 0)
             rc = cn_builder_finish(&builder, &err);
         end->error = rc < 0 ? err.text : NULL;

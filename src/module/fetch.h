@@ -20,6 +20,7 @@ unsigned cn_fetch_loops(const char *header);
 int cn_worker_call(cairn_object *self, const cairn_value *binding, const char *method,
                    cairn_builder *arguments, cairn_done done, void *data);
 /* Adds to a builder what the parts of a response, as JavaScript sends them, are for C. */
-int cn_response_build(cairn_builder *builder, const cairn_value *parts, struct cn_err *err);
+int cn_response_build(cairn_builder *builder, const cairn_value *parts, bool streams,
+                      struct cn_err *err);
 
 #endif

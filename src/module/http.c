@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module/http.c - requests and responses of fetch(), as the values that they travel as
- * (prelude/workers/object/fetch-values.js): whole bodies both ways. */
+ * (prelude/workers/object/fetch-values.js). Bodies are whole, or streams (lent.h). */
 #include "module/http.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "module/internal.h"
+#include "module/lent.h"
 #include "module/request.h"
 
 static const cairn_value *part(const cairn_event *event, const char *name)
@@ -28,9 +29,13 @@ int cn_compiled_check_request(cairn_event *event, struct cn_err *err)
     }
     if (!good)
         return cn_err_set(err, CN_EINVALID, "the request cannot be read in C");
-    if (body == CAIRN_OTHER)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "an object of a module takes no streamed request body");
+    size_t size;
+    (void)cn_value_bytes(part(event, "body"), &size);
+    if (size > CN_MODULE_BODY_MAX && !event->object->class_->table.fetch_stream)
+        return cn_err_set(err, CN_ELIMIT,
+                          "The body of a request to an object of a module is limited to 16 MiB.");
+    if (body > CAIRN_NULL && body != CAIRN_BYTES && body != CAIRN_TEXT && body != CAIRN_STREAM)
+        return cn_err_set(err, CN_EINVALID, "the body of the request cannot be read in C");
     return 0;
 }
 
@@ -85,7 +90,14 @@ const void *cn_api_request_body(const cairn_event *event, size_t *size)
             *size = event->asked->body_size;
         return event->bytes;
     }
-    return cn_value_bytes(part(event, "body"), size);
+    const cairn_value *body = part(event, "body");
+    if (event->collected) {
+        if (size)
+            *size = event->request.size;
+        return event->request.size ? (const void *)event->request.data : "";
+    }
+    return cn_value_kind(body) == CAIRN_TEXT ? cn_value_text(body, size)
+                                             : cn_value_bytes(body, size);
 }
 
 /* --- responses ------------------------------------------------------------------------------- */
@@ -141,6 +153,8 @@ int cn_api_response_write(cairn_event *event, const void *bytes, size_t size)
     if (size > CN_MODULE_BODY_MAX || event->body.size > CN_MODULE_BODY_MAX - size)
         return cn_compiled_refuse(event->object, CAIRN_ELIMIT,
                                   "the body of a response has 16 MiB at most");
+    if (event->stream)
+        return cn_compiled_refuse(event->object, CAIRN_EMISUSE, "the response has a stream");
     cn_buf_append(&event->body, bytes, size);
     event->has_body = true;
     return 0;
@@ -172,7 +186,9 @@ void cn_compiled_build_response(cairn_event *event)
     cn_build_name(result, "headers");
     build_headers(event);
     cn_build_name(result, "body");
-    if (event->has_body && !event->socket[0])
+    if (event->stream && !event->socket[0])
+        cn_compiled_build_stream(result, event->stream);
+    else if (event->has_body && !event->socket[0])
         cn_build_bytes(result, event->body.data, event->body.size);
     else
         cn_build_null(result);

@@ -26,6 +26,7 @@
 #include "object/id.h"
 
 struct cn_compiled_batch;
+struct cn_compiled_outside;
 struct cn_compiled_timer;
 struct cn_database;
 struct cn_http_request;
@@ -73,8 +74,10 @@ struct cairn_object {
     unsigned blocks; /* of the input gate that the class has taken */
     struct cn_compiled_timer *block_timer;
     int64_t last_timer;
-    struct cn_origin origin; /* of the event that runs, or ran last */
-    unsigned loops;          /* of that event, in a worker: X4 of fetch.c */
+    struct cn_compiled_outside *outside; /* owned: what it has of others and others of it (lent.h);
+                                            NULL: nothing yet */
+    struct cn_origin origin;             /* of the event that runs, or ran last */
+    unsigned loops;                      /* of that event, in a worker: X4 of fetch.c */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 
@@ -106,11 +109,38 @@ struct cairn_event {
     struct cn_buf headers; /* "name\0value\0" ... */
     struct cn_buf body;
     bool has_body;
+    cairn_stream *stream;  /* of a response: its body; NULL: none */
+    struct cn_buf request; /* a body that came as a stream and was collected */
+    bool collected;
+    bool streamed;        /* request_stream() was called */
     char socket[32];      /* of a response: the address of its WebSocket; "": none */
     int64_t scheduled_ms; /* of an alarm */
     unsigned retries;
 };
 
+/* Runs in a turn of the object, but in no function of its class. */
+struct cn_pending_end;
+typedef void (*cn_compiled_ended)(cairn_object *self, void *data, const struct cn_pending_end *end);
+
+/* A call to what somebody has lent (object/lent.h): one of `done` and `ended` is told. */
+struct cn_compiled_lent_call {
+    const char *address;
+    double number;
+    const char *method; /* a path; "": itself is called */
+    uint8_t *bytes;     /* owned: taken, also if it fails */
+    size_t size;
+    cairn_done done;
+    cn_compiled_ended ended;
+    void *data;
+};
+int cn_compiled_call_lent(cairn_object *self, const struct cn_compiled_lent_call *call);
+/* "~retain" or "~release" of something lent; from within the object's end too. */
+void cn_compiled_note_lent(cairn_object *self, const char *method, const char *address,
+                           double number);
+/* A method of the object that a stub is of. */
+int cn_compiled_call_stub(cairn_object *self, const struct cn_value_remote *stub,
+                          const char *method, cairn_builder *arguments, cairn_done done,
+                          void *data);
 void cn_compiled_enter(cairn_object *self);
 /* 0, or negative: a transaction was left open, and has been undone. */
 int cn_compiled_leave(cairn_object *self);
@@ -149,6 +179,9 @@ void cn_compiled_fail(cairn_event *event);
 /* The parts of a request, and what a response becomes. */
 int cn_compiled_check_request(cairn_event *event, struct cn_err *err);
 void cn_compiled_build_response(cairn_event *event);
+
+/* Lets go of what a document refers to and nobody has kept (V3), and frees it. */
+void cn_compiled_end_document(cairn_object *self, struct cn_document *document);
 
 /* Before the database closes: statements let go of it, and are prepared anew when they are used. */
 void cn_compiled_release_statements(cairn_object *self);

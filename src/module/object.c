@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "module/crash.h"
 #include "module/internal.h"
+#include "module/lent.h"
 #include "module/sockets.h"
 #include "object/alarm.h"
 #include "object/message.h"
@@ -104,7 +105,7 @@ static void take_back(cairn_object *self)
     struct cn_list *node;
     while ((node = cn_list_take_front(&self->lent))) {
         struct lent *lent = CN_CONTAINER_OF(node, struct lent, link);
-        cn_document_fini(&lent->document);
+        cn_compiled_end_document(self, &lent->document);
         cn_builder_fini(&lent->builder);
         cn_free(lent->bytes);
         cn_free(lent);
@@ -168,10 +169,11 @@ void cn_compiled_event_free(cairn_event *event)
         cn_compiled_asked_free(event->asked);
         event->object->event_count--;
     }
-    cn_document_fini(&event->document);
+    cn_compiled_end_document(event->object, &event->document);
     cn_builder_fini(&event->result);
     cn_buf_fini(&event->headers);
     cn_buf_fini(&event->body);
+    cn_buf_fini(&event->request);
     cn_free(event->bytes);
     cn_free(event);
 }
@@ -218,6 +220,9 @@ static struct cn_call *end(cairn_event *event)
 static void fail(cairn_event *event, const struct cn_compiled_error *error)
 {
     cairn_object *self = event->object;
+    if (event->stream && event->call)
+        cn_compiled_abandon(event->stream);
+    event->stream = NULL;
     if (event->asked) {
         cn_compiled_worker_end(event, error);
         return;
@@ -347,20 +352,34 @@ static void deliver_call(cairn_object *self, struct cn_call *call)
     cn_compiled_handle(event, self->class_->table.call);
 }
 
+/* The whole body is there, or will not be. */
+static void fetch_collected(cairn_event *event, const struct cn_err *err)
+{
+    if (err)
+        cn_compiled_reject(event, err->code == CN_ELIMIT ? "RangeError" : "Error", err->text);
+    else
+        cn_compiled_handle(event, event->object->class_->table.fetch);
+}
+
 static void deliver_fetch(cairn_object *self, struct cn_call *call)
 {
+    const struct cairn_class *table = &self->class_->table;
     struct cn_message *message = call->payload;
     cairn_event *event = event_new(self, call, CN_COMPILED_FETCH);
     struct cn_err err;
     event->bytes = message->bytes;
     message->bytes = NULL;
-    if (!self->class_->table.fetch)
+    if (!table->fetch && !table->fetch_stream)
         cn_compiled_reject(event, "TypeError", "The class has no fetch() function.");
     else if (cn_document_read(&event->document, event->bytes, message->size, &err) < 0 ||
              cn_compiled_check_request(event, &err) < 0)
-        cn_compiled_reject(event, "TypeError", err.text);
+        cn_compiled_reject(event, err.code == CN_ELIMIT ? "RangeError" : "TypeError", err.text);
+    else if (table->fetch_stream)
+        cn_compiled_handle(event, table->fetch_stream);
+    else if (cn_value_kind(cn_value_get(event->document.root, "body")) == CAIRN_STREAM)
+        cn_compiled_collect(event, fetch_collected);
     else
-        cn_compiled_handle(event, self->class_->table.fetch);
+        cn_compiled_handle(event, table->fetch);
 }
 
 static void deliver_alarm(cairn_object *self, struct cn_call *call)
@@ -401,9 +420,11 @@ static void on_deliver(struct cn_object *object, void *instance, struct cn_call 
     case CN_CALL_SOCKET:
         cn_compiled_deliver_socket(self, call);
         return;
-    default: /* it lends nothing */
-        cn_call_fail(call, CN_FAULT_REMOTE, CN_EUNSUPPORTED,
-                     "The execution context which hosts this callback is no longer running.");
+    case CN_CALL_OTHER:
+        cn_compiled_deliver_lent(self, call);
+        return;
+    default:
+        CN_UNREACHABLE(); /* calls of the core are no class's */
     }
 }
 
@@ -428,6 +449,7 @@ void cn_compiled_finish(cairn_object *self)
     }
     cn_compiled_free_statements(self);
     take_back(self);
+    cn_compiled_drop_outside(self);
     cn_free(self->error);
     cn_modules_unref(self->class_->modules);
     cn_free(self);

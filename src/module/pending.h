@@ -18,6 +18,7 @@ struct cn_pending {
     enum cn_pending_kind kind;
     cairn_done done;
     cairn_fired fired;
+    cn_compiled_ended ended; /* instead of `done`: the server's own; NULL: `done` */
     void *data;
     struct cn_origin origin; /* of the event that it was started for */
     unsigned loops;          /* and its loops: X4 of fetch.c */

@@ -26,6 +26,7 @@ struct cairn_value {
             size_t size;
         };
         const cairn_value **items;
+        struct cn_value_remote *remote;
     };
 };
 
@@ -60,6 +61,7 @@ void cn_document_fini(struct cn_document *document)
         cn_free(block);
     }
     document->root = NULL;
+    document->remotes = NULL;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -470,12 +472,68 @@ static cairn_value *read_sparse(struct reader *reader)
     return rc == 0 ? finish(reader, value, from, 1) : NULL;
 }
 
-/* What C does not read, but must find the end of: a value follows. */
+static struct cn_value_remote *remote_new(struct reader *reader)
+{
+    struct cn_value_remote *remote = allocate(reader->document, sizeof(*remote));
+    *remote = (struct cn_value_remote){.next = reader->document->remotes};
+    reader->document->remotes = remote;
+    return remote;
+}
+
+/* { address, number, lent }; NULL: it is none. */
+static struct cn_value_remote *read_remote(struct reader *reader, const cairn_value *inner)
+{
+    const char *address = cn_value_text(cn_value_get(inner, "address"), NULL);
+    double number;
+    if (!address || cn_value_number(cn_value_get(inner, "number"), &number) < 0)
+        return NULL;
+    struct cn_value_remote *remote = remote_new(reader);
+    remote->address = address;
+    remote->number = number;
+    remote->lent = cn_value_bool(cn_value_get(inner, "lent"));
+    return remote;
+}
+
+/* { ns, hex, name } */
+static struct cn_value_remote *read_stub(struct reader *reader, const cairn_value *inner)
+{
+    const char *hex = cn_value_text(cn_value_get(inner, "hex"), NULL);
+    int64_t ns;
+    if (!hex || cn_value_int(cn_value_get(inner, "ns"), &ns) < 0 || ns < 0 || ns > UINT32_MAX)
+        return NULL;
+    struct cn_value_remote *remote = remote_new(reader);
+    remote->hex = hex;
+    remote->ns = (uint32_t)ns;
+    remote->name = cn_value_text(cn_value_get(inner, "name"), NULL);
+    return remote;
+}
+
+/* The node of what follows a tag: V3. */
+static cairn_value *host_node(struct reader *reader, uint8_t tag, const cairn_value *inner)
+{
+    enum cairn_kind kind = CAIRN_OTHER;
+    struct cn_value_remote *remote = NULL;
+    if (tag == TAG_HOST_FUNCTION || tag == TAG_HOST_STREAM || tag == TAG_HOST_SINK)
+        remote = read_remote(reader, inner);
+    else if (tag == TAG_HOST_SIGNAL)
+        remote = read_remote(reader, cn_value_get(inner, "reference"));
+    else if (tag == TAG_HOST_OBJECT)
+        remote = read_stub(reader, inner);
+    if (remote && tag == TAG_HOST_FUNCTION)
+        kind = CAIRN_FUNCTION;
+    else if (remote && tag == TAG_HOST_STREAM)
+        kind = CAIRN_STREAM;
+    else if (remote && tag == TAG_HOST_OBJECT)
+        kind = CAIRN_STUB;
+    cairn_value *value = node(reader, kind);
+    if (value)
+        value->remote = remote;
+    return value;
+}
+
+/* What is not a value of its own, but has one behind it. */
 static cairn_value *read_host(struct reader *reader, uint8_t tag)
 {
-    cairn_value *value = node(reader, CAIRN_OTHER);
-    if (!value)
-        return NULL;
     if (tag == TAG_HOST_TRANSFER)
         return refuse(reader, "it refers to something outside");
     size_t number = reader->objects.count;
@@ -483,7 +541,14 @@ static cairn_value *read_host(struct reader *reader, uint8_t tag)
     cairn_value *inner = read_value(reader);
     if (!inner)
         return NULL;
-    value->weight = inner->weight;
+    /* A result with a disposer: the value, and a function that goes with the others. */
+    cairn_value *value = tag == TAG_HOST_DISPOSABLE && cn_value_count(inner) == 2
+                             ? (cairn_value *)cn_value_at(inner, 0)
+                             : host_node(reader, tag, inner);
+    if (!value)
+        return NULL;
+    if (value->weight < inner->weight)
+        value->weight = inner->weight;
     reader->objects.items[number] = value;
     return value;
 }
@@ -728,4 +793,11 @@ const cairn_value *cn_value_get(const cairn_value *value, const char *name)
             return value->items[2 * i - 1];
     }
     return NULL;
+}
+
+struct cn_value_remote *cn_value_remote(const cairn_value *value)
+{
+    bool is_remote = value && (value->kind == CAIRN_FUNCTION || value->kind == CAIRN_STREAM ||
+                               value->kind == CAIRN_STUB);
+    return is_remote ? value->remote : NULL;
 }

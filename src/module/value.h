@@ -10,7 +10,8 @@
  * V2  A tree ends: what refers to something that it is inside of is refused. What is referred to
  *     twice is one node, and counts as often as it can be reached: a document has
  *     CN_VALUE_COUNT_MAX values for someone who walks all of it.
- * V3  What is by reference (functions, streams, stubs) is a node of the kind CAIRN_OTHER.
+ * V3  What is by reference is a node of the kind CAIRN_FUNCTION, CAIRN_STREAM or CAIRN_STUB, or
+ *     CAIRN_OTHER, and listed in the document: whoever was sent it lets go of it (lent.h).
  *
  * A builder writes bytes as it is called. A mistake is kept, and told by cn_builder_take().
  *
@@ -31,9 +32,22 @@
 
 struct cn_value_block;
 
+/* What a node refers to: V3. */
+struct cn_value_remote {
+    struct cn_value_remote *next; /* of the document */
+    const char *address; /* whose it is, as bindings/object.c has it; NULL: an object's stub */
+    double number;       /* by which its owner knows it */
+    bool lent;           /* for a call: its owner takes it back by itself */
+    bool taken;          /* somebody lets go of it later */
+    uint32_t ns;         /* of a stub: the number of its namespace, */
+    const char *hex;     /* the id, */
+    const char *name;    /* and the name, or NULL */
+};
+
 struct cn_document {
     const cairn_value *root;
-    struct cn_value_block *blocks; /* owned: the arena, newest first */
+    struct cn_value_block *blocks;   /* owned: the arena, newest first */
+    struct cn_value_remote *remotes; /* in the arena */
 };
 
 /* All zero: an empty one. */
@@ -51,6 +65,8 @@ size_t cn_value_count(const cairn_value *value);
 const cairn_value *cn_value_at(const cairn_value *value, size_t index);
 const cairn_value *cn_value_key(const cairn_value *value, size_t index);
 const cairn_value *cn_value_get(const cairn_value *value, const char *name);
+/* Of a function, stream or stub; else NULL. */
+struct cn_value_remote *cn_value_remote(const cairn_value *value);
 
 /* ---- building ---- */
 
@@ -76,6 +92,8 @@ bool cn_builder_is_array(const uint8_t *bytes, size_t size);
 /* The same as cn_builder_take(), borrowed until the builder is used again. */
 int cn_builder_finish(cairn_builder *builder, struct cn_err *err);
 
+/* Something cannot be built: cn_builder_take() says so. `text` is static. */
+void cn_build_mistake(cairn_builder *builder, const char *text);
 void cn_build_undefined(cairn_builder *builder);
 void cn_build_null(cairn_builder *builder);
 void cn_build_bool(cairn_builder *builder, int value);
@@ -91,6 +109,11 @@ void cn_build_map(cairn_builder *builder);
 void cn_build_name(cairn_builder *builder, const char *name);
 void cn_build_end(cairn_builder *builder);
 void cn_build_value(cairn_builder *builder, const cairn_value *value);
+/* Something that the receiver calls at `address` by `number`; `tag` says what it is (text/clone.h).
+ */
+void cn_build_reference(cairn_builder *builder, unsigned tag, const char *address, double number);
+/* The stub of an object; `name` may be NULL. */
+void cn_build_object_stub(cairn_builder *builder, uint32_t ns, const char *hex, const char *name);
 /* An Error of one of JavaScript's own types ("TypeError"; others become a property `name`), with
  * the object's id beside it unless that is NULL. Opens nothing. */
 void cn_build_error(cairn_builder *builder, const char *type, const char *message, const char *id);

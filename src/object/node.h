@@ -38,6 +38,7 @@ struct cn_history;
 struct cn_node_db;
 struct cn_store;
 struct cn_alarm_queue;
+struct cn_lent_letter;
 struct cn_ws_end;
 
 struct cn_namespace {
@@ -115,6 +116,11 @@ struct cn_object_lane {
     bool (*offer_socket)(struct cn_object_lane *lane, struct cn_ws_end *own,
                          struct cn_ws_end *other, char *address, size_t size);
     const struct cn_compiled_host *host; /* for them: module/worker.h; NULL: none */
+    /* For them too: sends a call to what a worker has lent (object/lent.h) when the gate opens.
+     * False: there is no such worker, and the letter is as it was. NULL: the lane has no workers.
+     */
+    bool (*send_lent)(struct cn_object_lane *lane, struct cn_lent_letter *letter,
+                      struct cn_object *gate);
 };
 
 int cn_node_new(const struct cn_node_options *options, struct cn_node **node, struct cn_err *err);

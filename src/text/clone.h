@@ -35,6 +35,13 @@ enum {
     TAG_DOM_EXCEPTION = 0x1d,
     TAG_HOST_FIRST = 0x20,
     TAG_HOST_TRANSFER = 0x20,
+    /* What calls carry by reference (prelude/workers/object/rpc.js). */
+    TAG_HOST_FUNCTION = 0x30,
+    TAG_HOST_STREAM = 0x31,
+    TAG_HOST_OBJECT = 0x35,
+    TAG_HOST_SINK = 0x37,
+    TAG_HOST_SIGNAL = 0x38,
+    TAG_HOST_DISPOSABLE = 0x39,
     TAG_HOST_LAST = 0x3f,
     TAG_SHORT_STRING = 0x40,
     TAG_SMALL_INT = 0x80,

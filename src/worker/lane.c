@@ -18,6 +18,7 @@
 #include "worker/event_life.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
+#include "worker/lent.h"
 #include "worker/relief.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
@@ -459,6 +460,7 @@ static int lane_open(struct cn_lane *lane)
         lane->object_lane.offer_socket = cn_websocket_offer;
         lane->object_lane.host = &lane->host;
         lane->host.objects = &lane->object_lane;
+        lane->object_lane.send_lent = cn_lent_send;
     }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,

@@ -131,6 +131,7 @@ class CallContext {
     this.received = []; // stubs that came in it and are the receiver's to dispose of
     this.onStop = null; // called when the receiver gives up one of its streams
     this.streams = null; // promises of the ends of streams that were exported for it
+    this.sources = null; // those streams
     this.origin = null; // of an answer: the ObjectTarget that it came from
   }
   get carries() {
@@ -163,6 +164,7 @@ class CallContext {
     if (isReadableStream(value)) {
       const source = new StreamSource(value, this.onStop);
       (this.streams ??= []).push(source.pump);
+      (this.sources ??= []).push(source);
       return write(writer, TAG.STREAM, this.reference(source));
     }
     if (isWritableStream(value)) return write(writer, TAG.SINK, this.reference(new StreamSink(value)));
@@ -198,6 +200,10 @@ class CallContext {
   /** The call that brought stubs is over: they end, those that were lent by themselves. */
   disposeReceived() {
     for (const stub of this.received) stub[Symbol.dispose]();
+  }
+  /** Whoever has sent it has given up: its streams end with `reason`, whoever has them. */
+  abort(reason) {
+    if (this.sources !== null) for (const source of this.sources) source.cancelled(reason);
   }
   /** The call is over: what was lent for it comes back. */
   takeBack() {
@@ -369,6 +375,7 @@ class StreamSource extends RpcTarget {
     this.failure = reason;
     this.queue.length = 0;
     this.stop(reason);
+    this.wake?.();
   }
   /** Nobody can pull any more. */
   [Symbol.dispose]() {

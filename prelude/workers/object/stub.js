@@ -7,7 +7,7 @@ import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
 import { Request } from "../../web/fetch/request.js";
-import { isRequest, requestCopy, requestSignal, responseCameFrom } from "../../web/fetch/internal.js";
+import { isRequest, requestCopy, requestParts, requestSignal, responseCameFrom } from "../../web/fetch/internal.js";
 import { concat } from "../../web/streams/concat.js";
 import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
@@ -118,7 +118,29 @@ function settleWith(bytes, request, resolve, reject) {
   }
 }
 
-const COMPILED_BODY_MAX = 16 * 1024 * 1024; // as in include/cairn.h
+const WHOLE_MAX = 16 * 1024 * 1024; // as in include/cairn.h
+
+/** The parts of a request whose body is all there, for an object in C; null: its body is a stream. */
+function encodeWhole(request) {
+  const { state } = requestParts(request);
+  const { source } = state;
+  if (state.stream !== null || state.used) return null;
+  let body = null;
+  if (typeof source === "string") body = native.utf8Encode(source);
+  else if (source instanceof Uint8Array) body = source;
+  else if (source !== null) return null;
+  const { url, method, redirect } = request;
+  const headers = [...request.headers];
+  if (body !== null) {
+    if (body.length > WHOLE_MAX) return null;
+    if (!request.headers.has("content-length")) headers.push(["content-length", `${body.length}`]);
+    state.used = true;
+  }
+  return { url, method, headers, redirect, body };
+}
+
+/** The parts of a request to an object in C. Whether it was aborted is told by its streams: they end. */
+const encodeCompiled = (request) => encodeWhole(request) ?? { ...encodeRequest(request), signal: undefined };
 
 /** All bytes of a body, or null. */
 async function wholeBody(body) {
@@ -130,7 +152,7 @@ async function wholeBody(body) {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.byteLength;
-    if (size > COMPILED_BODY_MAX) {
+    if (size > WHOLE_MAX) {
       const error = new RangeError("The body of a request to code in C is limited to 16 MiB.");
       reader.cancel(error).catch(() => {});
       throw error;
@@ -140,7 +162,7 @@ async function wholeBody(body) {
   return concat(chunks, size);
 }
 
-/** To an object of a module, or a worker in C: it reads values, not streams. */
+/** To a worker in C: it reads values, not streams. */
 async function exchangeWhole(send, request) {
   const signal = requestSignal(request);
   const parts = encodeRequest(request);
@@ -159,16 +181,18 @@ async function exchangeWhole(send, request) {
 }
 
 function exchange(send, request, target) {
-  if (target === null ? send.isCompiled?.() === true : target.isCompiled()) return exchangeWhole(send, request);
-  const answer = target === null ? null : exchangeLocally(target, request);
+  if (target === null && send.isCompiled?.() === true) return exchangeWhole(send, request);
+  const compiled = target !== null && target.isCompiled();
+  const answer = target === null || compiled ? null : exchangeLocally(target, request);
   if (answer !== null) return answer;
   const signal = requestSignal(request);
   signal?.throwIfAborted();
-  const { bytes, context } = serializeArguments(encodeRequest(request));
+  const { bytes, context } = serializeArguments(compiled ? encodeCompiled(request) : encodeRequest(request));
   return new Promise((resolve, reject) => {
     // Whoever answers is told first, in the turns that follow this one.
     const onAbort = (reason) => setTimeout(() => {
       context.takeBack();
+      if (compiled) context.abort(reason); // it was sent no signal
       reject(reason);
     }, 0);
     if (signal !== null) whenAborted(signal, onAbort);

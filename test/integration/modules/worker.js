@@ -3,7 +3,7 @@
 import assert from "node:assert";
 import { DurableObject } from "cloudflare:workers";
 
-const KIND = ["undefined", "null", "bool", "number", "bigint", "text", "bytes", "date", "array", "object", "map", "set", "regexp", "fault", "other"];
+const KIND = ["undefined", "null", "bool", "number", "bigint", "text", "bytes", "date", "array", "object", "map", "set", "regexp", "fault", "other", "function", "stream", "stub"];
 
 let serial = 0;
 const fresh = (env) => env.OBJECT.getByName(`scenario ${++serial} ${crypto.randomUUID()}`);
@@ -27,7 +27,7 @@ const scenarios = {
   async kinds(env) {
     const object = fresh(env);
     const kind = async (value) => KIND[(await object.kind(value)).kind];
-    const kinds = { undefined, null: null, bool: true, number: 1, bigint: 1n, text: "t", bytes: new ArrayBuffer(2), date: new Date(0), array: [1], object: { a: 1 }, map: new Map(), set: new Set([1]), regexp: /a/g, fault: new Error("e"), other: () => 1 };
+    const kinds = { undefined, null: null, bool: true, number: 1, bigint: 1n, text: "t", bytes: new ArrayBuffer(2), date: new Date(0), array: [1], object: { a: 1 }, map: new Map(), set: new Set([1]), regexp: /a/g, fault: new Error("e"), other: new Headers(), function: () => 1, stream: new ReadableStream({ type: "bytes" }), stub: object };
     for (const [name, value] of Object.entries(kinds)) assert.strictEqual(await kind(value), name);
     const big = await object.kind(2n ** 70n + 1n);
     assert.deepStrictEqual([big.int, [...big.bytes]], [null, [1, 0, 0, 0, 0, 0, 0, 0, 64]]);

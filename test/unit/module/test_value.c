@@ -10,6 +10,7 @@
 #include "base/rand.h"
 #include "module/json.h"
 #include "test/lib/test.h"
+#include "text/clone.h"
 
 static int read_bytes(struct cn_document *document, const void *bytes, size_t size)
 {
@@ -406,4 +407,61 @@ TEST(builder, a_copy_of_any_value_is_the_same)
     cn_document_fini(&rebuilt);
     cn_free(rebuilt_bytes);
     rebuilt_bytes = NULL;
+}
+
+static uint8_t *take(cairn_builder *builder, size_t *size)
+{
+    struct cn_err err;
+    uint8_t *bytes = cn_builder_take(builder, size, &err);
+    CHECK(bytes);
+    cn_builder_fini(builder);
+    return bytes;
+}
+
+TEST(value, V3_what_is_by_reference_is_listed)
+{
+    cairn_builder builder;
+    struct cn_document document;
+    size_t size;
+    cn_builder_init(&builder, 1u << 20);
+    cn_build_array(&builder);
+    cn_build_reference(&builder, TAG_HOST_FUNCTION, "w0:1", 7);
+    cn_build_reference(&builder, TAG_HOST_STREAM, "o3:abc", 281474976710655.0);
+    cn_build_object_stub(&builder, 3, "0123", "its name");
+    cn_build_reference(&builder, TAG_HOST_SINK, "w0:1", 8);
+    cn_build_int(&builder, 5);
+    cn_build_end(&builder);
+    uint8_t *bytes = take(&builder, &size);
+    CHECK_INT(0, read_bytes(&document, bytes, size));
+    static const enum cairn_kind kinds[] = {CAIRN_FUNCTION, CAIRN_STREAM, CAIRN_STUB, CAIRN_OTHER,
+                                            CAIRN_NUMBER};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(kinds); i++)
+        CHECK_INT(kinds[i], cn_value_kind(cn_value_at(document.root, i)));
+    const struct cn_value_remote *stream = cn_value_remote(cn_value_at(document.root, 1));
+    CHECK_STR("o3:abc", stream->address);
+    CHECK(stream->number == 281474976710655.0 && !stream->lent && !stream->taken);
+    const struct cn_value_remote *stub = cn_value_remote(cn_value_at(document.root, 2));
+    CHECK(!stub->address);
+    CHECK_INT(3, stub->ns);
+    CHECK_STR("0123", stub->hex);
+    CHECK_STR("its name", stub->name);
+    CHECK(!cn_value_remote(cn_value_at(document.root, 4)));
+    size_t listed = 0;
+    for (const struct cn_value_remote *each = document.remotes; each; each = each->next)
+        listed += each->address != NULL;
+    CHECK_INT(3, listed); /* the sink too: it is let go of, although C cannot use it */
+    cn_document_fini(&document);
+    cn_free(bytes);
+}
+
+TEST(value, V3_a_reference_without_an_address_is_something_else)
+{
+    struct cn_document document;
+    CHECK_INT(0, READ(&document, "\x01\x30\x10\x00")); /* {} */
+    CHECK_INT(CAIRN_OTHER, cn_value_kind(document.root));
+    CHECK(!document.remotes);
+    cn_document_fini(&document);
+    CHECK_INT(0, READ(&document, "\x01\x35\x91")); /* a number where a stub is described */
+    CHECK_INT(CAIRN_OTHER, cn_value_kind(document.root));
+    cn_document_fini(&document);
 }
