@@ -66,8 +66,8 @@ test("M1, M3: a module is replaced at a reload, and overwriting its file changes
   writeFileSync(path.join(dir, "probe.so"), "overwritten in place"); // what runs is a copy
   assert.equal(await call(server, "a", "count"), 2);
   // One that waits for an answer when its code goes is told.
-  const asked = [1, 2].map((n) => server.fetch(`/call/a/later?args=[${n}]`));
-  const first = await Promise.race(asked.map(async (response, n) => ((await (await response).text()).includes("one is kept already") ? n : -1)));
+  const asked = [1, 2].map(async (n) => (await server.fetch(`/call/a/later?args=[${n}]`)).text());
+  const first = await Promise.race(asked.map(async (text, n) => ((await text).includes("one is kept already") ? n : -1)));
   assert.notEqual(first, -1);
   const waiting = asked[1 - first];
   server.signal("SIGHUP");
@@ -77,7 +77,7 @@ test("M1, M3: a module is replaced at a reload, and overwriting its file changes
   renameSync(path.join(dir, "probe.so.new"), path.join(dir, "probe.so"));
   server.signal("SIGHUP");
   await server.untilTrue(async () => (await call(server, "b", "version")) === 2, "the new code");
-  assert.match(await (await waiting).text(), /reset because its code was updated/);
+  assert.match(await waiting, /reset because its code was updated/);
   assert.deepEqual([await call(server, "a", "version"), await call(server, "a", "add", 1)], [2, 6]);
   for (let i = 0; i < 10; i++) {
     server.signal("SIGHUP");
