@@ -187,7 +187,7 @@ test("C calls other workers: methods, entrypoints with props, requests, errors",
     assert.deepEqual([told.status, told.headers.get("x-type"), await told.json()], [201, "application/json", ["PUT", "https://back/echo?a=1", "a body", "c"]]);
     assert.equal(await (await ask("BACK", "https://back/text", { headers: { "x-method": "GET" } })).text(), "plain");
     assert.equal((await ask("BACK", "https://back/stream", { headers: { "x-method": "GET" } })).status, 500);
-    await server.until(/asked: the body of the response is a stream, which C cannot read/);
+    await server.until(/asked: the body of the response is a stream, which a worker in C cannot read/);
     const object = await (await ask("object/a", "https://object/x", { body: "to an object" })).json();
     assert.deepEqual([object.url, object.body], ["https://object/x", "to an object"]);
     assert.equal((await ask("NONE", "https://back/")).status, 500);
