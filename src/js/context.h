@@ -46,6 +46,8 @@ struct cn_js_context {
     /* A turn was ended by the engine, which drops what was left to run in it: whoever waits for
      * that waits for ever. Who deals with it clears it. */
     bool cut;
+    uint64_t cut_ns;          /* monotonic: who has begun since has lost nothing */
+    uint64_t cut_turn;        /* and the turn: vm->turn_count */
     uint64_t cut_event;       /* whose code was ended; 0: an object's, or none's */
     struct cn_js_meter meter; /* of turns that are nobody's */
     enum cn_js_end end;       /* why its last turn that was ended was */

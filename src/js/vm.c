@@ -412,6 +412,8 @@ static void settle_termination(struct cn_js_context *context)
     struct cn_js_vm *vm = context->vm;
     absorb_termination(context);
     context->cut = true;
+    context->cut_ns = cn_clock_mono_ns(cn_clock_system());
+    context->cut_turn = vm->turn_count;
     context->end = vm->end;
     context->cut_event = vm->owner ? 0 : cn_js_cause(vm).event;
     if (vm->hooks)

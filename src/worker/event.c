@@ -63,6 +63,7 @@ struct cn_event *cn_event_new(struct cn_instance *instance)
     event->handle = cn_handles_add(&lane->events, event);
     event->instance = instance;
     event->id = cn_rand_next(&lane->rand);
+    event->born_turn = lane->vm->turn_count;
     cn_list_push_back(&instance->events, &event->link);
     return event;
 }

@@ -62,6 +62,7 @@ struct cn_event {
     int status;           /* of the response; 0: none has begun */
     uint64_t id;          /* of the request, in logs and error answers: random, or its caller's */
     uint64_t started_ns;  /* uv_hrtime(); 0: it did not come by HTTP */
+    uint64_t born_turn;   /* vm->turn_count when it came */
     uint64_t trace;       /* handle of its trace (trace.h); 0: none */
     uint32_t depth;       /* how many calls from script to script it is in */
     bool unsampled;       /* its caller wants no trace kept */

@@ -231,6 +231,18 @@ void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, 
     fail_event(CN_CONTAINER_OF(node, struct cn_event, link), outcome, why);
 }
 
+/* Whether one of its calls was under way when the turn was cut. */
+static bool was_running(const struct cn_object *object, const struct cn_js_context *context)
+{
+    CN_LIST_FOREACH(&object->running, node)
+    {
+        const struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
+        if (call->arrived_ns <= context->cut_ns)
+            return true;
+    }
+    return false;
+}
+
 void cn_instance_after_cut(struct cn_instance *instance)
 {
     cn_loop_assert_owner(&instance->lane->loop);
@@ -245,7 +257,7 @@ void cn_instance_after_cut(struct cn_instance *instance)
     CN_LIST_FOREACH(&instance->events, node)
     {
         struct cn_event *event = CN_CONTAINER_OF(node, struct cn_event, link);
-        if (cn_event_is_answered(event))
+        if (cn_event_is_answered(event) || event->born_turn > context->cut_turn)
             continue;
         if (event->handle == context->cut_event)
             fail_event(event, outcome, why);
@@ -257,7 +269,7 @@ void cn_instance_after_cut(struct cn_instance *instance)
     CN_LIST_FOREACH(&instance->objects, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_jsobject, link)->object;
-        if (object->running_count && !object->holds)
+        if (!object->holds && was_running(object, context))
             cn_object_reset(object, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ELIMIT,
                             "Durable Object reset: what it waited for was lost, for code that ran "
                             "at the same time exceeded its CPU time limit or was aborted.");

@@ -92,8 +92,8 @@ void cn_instance_publish(struct cn_instance *instance);
 void cn_instance_install(struct cn_instance *instance);
 /* Ends it. One that was retired before, and whose events went on, ends them if this ending does. */
 void cn_instance_retire(struct cn_instance *instance, const struct cn_ending *ending);
-/* Soon after a turn of it was cut (js/context.h): whatever waits for nothing that could still come
- * is failed rather than left waiting. */
+/* Soon after a turn of it was cut (js/context.h): whatever was under way then and waits for nothing
+ * that could still come is failed rather than left waiting. */
 void cn_instance_after_cut(struct cn_instance *instance);
 /* Every event that has no answer yet gets 503, or the same inside the server. `outcome` is static.
  */

@@ -113,6 +113,27 @@ TEST(instance, who_waited_for_what_a_cut_turn_owed_is_failed_and_not_left_waitin
     worker_rig_close(&rig);
 }
 
+/* What it waits for cannot have been lost with that turn. */
+TEST(instance, who_came_after_a_turn_was_cut_is_not_failed_for_it)
+{
+    struct worker_rig rig = {.cpu_limit_ms = 30};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(
+        &rig, "default: { fetch(r) {"
+              " if (r.url.endsWith('/wait')) return new Promise((go) => { globalThis.go = go; });"
+              " if (r.url.endsWith('/spin')) { for (;;); }"
+              " globalThis.go?.(new Response('waited')); return new Response('other'); } }"));
+    CHECK_STR("other", worker_rig_body(&rig, "/"));
+    CHECK_INT(503, worker_rig_status(worker_rig_get(&rig, "/spin")));
+    size_t one = 1;
+    int waiting = worker_rig_send(&rig, NULL, "/wait");
+    worker_rig_until(&rig, 0, has_events, &one);
+    worker_rig_run(&rig, 0, after_cut, NULL);
+    CHECK_STR("other", worker_rig_body(&rig, "/"));
+    CHECK_INT(200, worker_rig_status(worker_rig_receive(waiting)));
+    worker_rig_close(&rig);
+}
+
 static void fail_events(struct cn_lane *lane, void *data)
 {
     cn_instance_fail_events(worker_rig_instance(lane), "canceled", data);
