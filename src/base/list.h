@@ -85,8 +85,8 @@ static inline size_t cn_list_length(const struct cn_list *list)
     return count;
 }
 
-/* `node` may be removed inside the loop, and no other: whatever could remove the next one (code of a
- * guest, a callback that is not known here) is called with none of these on the stack. */
+/* `node` may be removed inside the loop, and no other: whatever could remove the next one (code of
+ * a guest, a callback that is not known here) is called with none of these on the stack. */
 #define CN_LIST_FOREACH(list, node)                                                      \
     for (struct cn_list *node = (list)->next, *node##_next = node->next; node != (list); \
          node = node##_next, node##_next = node->next)

@@ -8,8 +8,8 @@
  *       refused too.
  *   T3  The file is replaced as a whole and sealed with a checksum; one that is damaged stops the
  *       server rather than let anybody in or everybody out.
- *   T4  A revocation that is not on disk has failed, and says so. The token is refused all the same;
- *       it stays in the list, without scopes, until a revocation or another change is written.
+ *   T4  A revocation that is not on disk has failed, and says so. The token is refused all the
+ * same; it stays in the list, without scopes, until a revocation or another change is written.
  *
  * Threads:   any (a lock inside).
  * Ownership: the owner's. */

@@ -109,7 +109,8 @@ cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[],
     }
     if (!lane) {
         cn_compiled_refuse(self, CAIRN_EMISUSE,
-                           "a worker accepts no WebSocket: an object does, by object_forward()");
+                           "a worker in C accepts no WebSocket: objects do, behind a worker in "
+                           "JavaScript");
         return NULL;
     }
     if (!event->call || !lane->offer_socket) {

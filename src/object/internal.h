@@ -6,7 +6,8 @@
 
 struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
                                 const struct cn_object_key *key);
-/* L4 of lane.c: it is GONE from now on, and freed by the next sweep. Nothing is under way for it. */
+/* L4 of lane.c: it is GONE from now on, and freed by the next sweep. Nothing is under way for it.
+ */
 void cn_object_retire(struct cn_object *object);
 void cn_object_free(struct cn_object *object);
 /* A call has arrived at its owner's lane. */

@@ -117,8 +117,9 @@ static int check_refused(struct loader *loader, const char *allowed, struct cn_e
         const struct cn_confnode *node = loader->refused[i];
         if (is_listed(allowed, node->key)) {
             add_missing(config, node->key, NULL);
-            cn_config_warn(config, "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
-                 loader->reader.file, node->line, node->key);
+            cn_config_warn(config,
+                           "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
+                           loader->reader.file, node->line, node->key);
             if (strcmp(node->key, "containers") != 0) /* these have names, but none on `env` */
                 add_missing_bindings(config, node->key, node);
             continue;
@@ -286,8 +287,9 @@ static int read_keys(struct loader *loader, struct cn_err *err)
             loader->env ? cn_confnode_find(loader->env, field->name) : NULL;
         const struct cn_confnode *node = own ? own : top;
         if (loader->env && top && !own && (field->flags & CN_FIELD_OWN)) {
-            cn_config_warn(config, "%s:%d: \"%s\" is not inherited by [env.%s]; repeat it there if needed",
-                 loader->reader.file, top->line, field->name, loader->env->key);
+            cn_config_warn(config,
+                           "%s:%d: \"%s\" is not inherited by [env.%s]; repeat it there if needed",
+                           loader->reader.file, top->line, field->name, loader->env->key);
             continue;
         }
         if (!node || node->kind == CN_CONF_NULL)
@@ -426,16 +428,18 @@ static int check_compatibility(struct loader *loader, struct cn_err *err)
 {
     struct cn_config *config = loader->config;
     if (!config->compatibility_date)
-        cn_config_warn(config, "%s: no compatibility_date; behaviour that a date turns on stays off",
-             loader->reader.file);
+        cn_config_warn(config,
+                       "%s: no compatibility_date; behaviour that a date turns on stays off",
+                       loader->reader.file);
     else if (!cn_compat_date_valid(config->compatibility_date))
         return cn_schema_fail(&loader->reader, node_of(loader, "compatibility_date"), err,
                               "compatibility_date is \"%.40s\", but must be a date YYYY-MM-DD",
                               config->compatibility_date);
     else if (is_future(config->compatibility_date))
-        cn_config_warn(config, "%s:%d: compatibility_date %s lies in the future: what it turns on may change",
-             loader->reader.file, node_of(loader, "compatibility_date")->line,
-             config->compatibility_date);
+        cn_config_warn(
+            config, "%s:%d: compatibility_date %s lies in the future: what it turns on may change",
+            loader->reader.file, node_of(loader, "compatibility_date")->line,
+            config->compatibility_date);
     const struct cn_confnode *node = node_of(loader, "compatibility_flags");
     const struct cn_compat_flag *seen[256];
     size_t seen_count = 0;
@@ -459,9 +463,9 @@ static int check_compatibility(struct loader *loader, struct cn_err *err)
             seen[seen_count++] = flag;
         if (!cn_compat_is_built(flag, enables))
             cn_config_warn(config,
-                 "%s:%d: compatibility flag \"%s\" is accepted, but cairn does not have "
-                 "that behaviour",
-                 loader->reader.file, node->items[i]->line, name);
+                           "%s:%d: compatibility flag \"%s\" is accepted, but cairn does not have "
+                           "that behaviour",
+                           loader->reader.file, node->items[i]->line, name);
     }
     return 0;
 }
@@ -649,13 +653,15 @@ static int check_bindings(struct loader *loader, struct cn_err *err)
                           "unless there are only assets, or [cairn] worker names a class in C",
                           loader->reader.file);
     if (node_of(loader, "access") != config->root)
-        cn_config_warn(config,
-             "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
-             loader->reader.file, node_of(loader, "access")->line);
+        cn_config_warn(
+            config,
+            "%s:%d: \"access\": nobody is authenticated by cairn: let a proxy in front do it",
+            loader->reader.file, node_of(loader, "access")->line);
     if (config->dev.local_protocol && strcmp(config->dev.local_protocol, "https") == 0)
-        cn_config_warn(config,
-             "%s:%d: \"dev.local_protocol\": https needs a certificate: --tls-cert and --tls-key",
-             loader->reader.file, node_of(loader, "dev")->line);
+        cn_config_warn(
+            config,
+            "%s:%d: \"dev.local_protocol\": https needs a certificate: --tls-cert and --tls-key",
+            loader->reader.file, node_of(loader, "dev")->line);
     for (size_t i = 0; cn_service_table[i]; i++) {
         const struct cn_service_config *service = cn_service_table[i]->config;
         if (!service || !service->check)
@@ -891,7 +897,7 @@ static void apply_secrets(struct cn_config *config)
     for (size_t i = 0; i < required->count; i++)
         if (!config->secrets_node || !cn_confnode_find(config->secrets_node, required->items[i]))
             cn_config_warn(config, "%s: the required secret \"%s\" is in no .dev.vars or .env file",
-                 config->path, required->items[i]);
+                           config->path, required->items[i]);
 }
 
 /* ---- Pages ------------------------------------------------------------------------ */

@@ -256,7 +256,8 @@ TEST(lane, W1_another_thread_is_stopped_at_the_door)
     world_close(&world);
 }
 
-/* --- L4: code of a class that runs while objects end ------------------------------------------- */
+/* --- L4: code of a class that runs while objects end -------------------------------------------
+ */
 
 /* Each that ends does this to all others that are there. */
 static enum { NOTHING, HOLDS, WAITS, UNHOLDS, TOUCHES, RESETS, CALLS } last_deed;
@@ -365,7 +366,8 @@ TEST(lane, L4_whatever_an_object_does_at_its_end_to_others_the_others_end_once)
                 end_while(kinds[kind], deed, by_clock);
 }
 
-/* --- L4: those who are told of a broken object's outputs --------------------------------------- */
+/* --- L4: those who are told of a broken object's outputs ---------------------------------------
+ */
 
 struct told {
     struct cn_output output;
@@ -374,7 +376,8 @@ struct told {
     int *count;
 };
 
-/* As a promise in JavaScript that is rejected: lets go of its object, and its turn ends with a step.
+/* As a promise in JavaScript that is rejected: lets go of its object, and its turn ends with a
+ * step.
  */
 static void on_told(struct cn_output *output, const struct cn_err *err)
 {
@@ -398,8 +401,8 @@ TEST(lane, L4_an_object_that_breaks_in_a_turn_stays_until_all_its_outputs_were_t
     struct told told[3];
     cn_object_enter(object);
     for (int i = 0; i < 3; i++) {
-        told[i] = (struct told){.object = i == 0 ? object : NULL, .lane = &world.lane,
-                                .count = &count};
+        told[i] =
+            (struct told){.object = i == 0 ? object : NULL, .lane = &world.lane, .count = &count};
         if (told[i].object)
             cn_object_hold(object);
         cn_object_sync(object, &told[i].output, on_told);
