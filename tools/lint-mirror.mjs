@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
  * The file (below src/) -> the unit test (below test/unit/).
  */
 const PARTS = {
+  "admin/metrics_sample.c": "admin/test_metrics.c",
   "analytics/asql_aggregate.c": "analytics/test_asql.c",
   "analytics/asql_compile.c": "analytics/test_asql.c",
   "analytics/asql_format.c": "analytics/test_asql.c",

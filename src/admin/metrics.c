@@ -29,26 +29,6 @@ static void family(struct cn_metrics_sink *sink, const char *name, enum cn_metri
     sink->family(sink, name, type, help);
 }
 
-void cn_metrics_sample(struct cn_metrics_sink *sink, const char *label, const char *value,
-                       uint64_t number)
-{
-    sink->value(sink, &(struct cn_metric_value){.labels = {{label, value}}, .integer = number});
-}
-
-void cn_metrics_sample_real(struct cn_metrics_sink *sink, const char *label, const char *value,
-                            double number)
-{
-    sink->value(sink, &(struct cn_metric_value){
-                          .labels = {{label, value}}, .real = true, .number = number});
-}
-
-void cn_metrics_single(struct cn_metrics_sink *sink, const char *name, enum cn_metric_type type,
-                       const char *help, uint64_t number)
-{
-    family(sink, name, type, help);
-    cn_metrics_sample(sink, NULL, NULL, number);
-}
-
 /* A histogram as numbers, perhaps added up over lanes. */
 struct sums {
     uint64_t ranges[CN_HISTOGRAM_BOUNDS + 1];

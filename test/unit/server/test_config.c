@@ -145,7 +145,7 @@ TEST(config, every_refusal_names_file_line_and_key)
                   "case letters, digits, '-' and '_', and does not begin with '-'");
     check_refused("name = \"w\"\n",
                   "wrangler.toml: the key \"main\" is missing: it names the worker's source file, "
-                  "unless there are only assets");
+                  "unless there are only assets, or [cairn] worker names a class in C");
     check_refused(HEAD "compatibility_flags = [\"nodejs_compta\"]\n",
                   "wrangler.toml:4:24: unknown compatibility flag \"nodejs_compta\" (did you mean "
                   "\"nodejs_compat\"?)");

@@ -6,12 +6,14 @@
 #include "base/account.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "js/vm.h"
 #include "test/lib/test.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 
 struct world {
     struct cn_lane lane;
+    struct cn_js_vm vm; /* its turns are counted, and none runs */
     struct cn_instance instance;
 };
 
@@ -19,6 +21,7 @@ static struct world *world_new(void)
 {
     struct world *world = CN_NEW(struct world);
     CHECK_INT(0, cn_loop_init(&world->lane.loop)); /* which is the test's */
+    world->lane.vm = &world->vm;
     world->instance.lane = &world->lane;
     cn_rand_init(&world->lane.rand, 1);
     cn_list_init(&world->instance.events);
