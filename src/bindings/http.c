@@ -70,17 +70,8 @@ static JSValueRef native_request_url(CN_JS_NATIVE_ARGS)
     struct cn_event *event = request_event(ctx, cn_js_arg(0));
     if (!event)
         return cn_js_text_z(ctx, "http://invalid/");
-    const struct cn_http_request *http = event->http;
     struct cn_buf url = {0};
-    cn_buf_reserve(&url, 16 + http->host.size + http->target.size);
-    cn_buf_append_str(&url, http->https ? "https://" : "http://");
-    if (http->host.size)
-        cn_buf_append(&url, http->host.data, http->host.size);
-    else
-        cn_buf_append_str(&url, "localhost");
-    if (!http->target.size || http->target.data[0] != '/')
-        cn_buf_append_byte(&url, '/'); /* "*" of OPTIONS */
-    cn_buf_append(&url, http->target.data, http->target.size);
+    cn_http_request_url(event->http, &url);
     JSValueRef value = cn_js_text(ctx, (char *)url.data, url.size);
     cn_buf_fini(&url);
     return value;

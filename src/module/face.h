@@ -55,6 +55,10 @@ struct cn_face_method {
     const char *failure; /* before the sentence of a call that fails: "KV GET failed: 500 " */
 };
 
+/* The next() of a method that answers undefined. */
+int cn_face_nothing(struct cn_face_work *work, struct cn_service_call *call, cairn_builder *result,
+                    struct cn_err *err);
+
 struct cn_service_face {
     const struct cn_face_method *methods; /* one without a name ends them */
 };

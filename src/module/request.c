@@ -47,15 +47,7 @@ const char *cn_outside_url(struct cn_compiled_asked *asked)
     if (asked->texts[URL] || !http)
         return asked->texts[URL] ? asked->texts[URL] : "";
     struct cn_buf url = {0};
-    cn_buf_reserve(&url, 32 + http->host.size + http->target.size);
-    cn_buf_append_str(&url, http->https ? "https://" : "http://");
-    if (http->host.size)
-        cn_buf_append(&url, http->host.data, http->host.size);
-    else
-        cn_buf_append_str(&url, "localhost");
-    if (!http->target.size || http->target.data[0] != '/')
-        cn_buf_append_byte(&url, '/'); /* "*" of OPTIONS */
-    cn_buf_append(&url, http->target.data, http->target.size);
+    cn_http_request_url(http, &url);
     cn_buf_text(&url);
     return asked->texts[URL] = (char *)cn_buf_take(&url);
 }

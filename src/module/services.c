@@ -168,6 +168,14 @@ static void go_on(struct asking *asking, struct cn_object *gate)
     }
 }
 
+int cn_face_nothing(struct cn_face_work *work, struct cn_service_call *call, cairn_builder *result,
+                    struct cn_err *err)
+{
+    (void)work, (void)call, (void)err;
+    cn_build_undefined(result);
+    return 0;
+}
+
 /* --- the beginning --------------------------------------------------------------------------- */
 
 static const struct cn_face_method *find_method(const struct cn_service_face *face,

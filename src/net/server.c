@@ -421,6 +421,19 @@ void cn_http_server_close(struct cn_http_server *server, void (*cb)(void *data),
 
 /* --- small things of requests ------------------------------------------------------------ */
 
+void cn_http_request_url(const struct cn_http_request *req, struct cn_buf *out)
+{
+    cn_buf_reserve(out, 32 + req->host.size + req->target.size);
+    cn_buf_append_str(out, req->https ? "https://" : "http://");
+    if (req->host.size)
+        cn_buf_append(out, req->host.data, req->host.size);
+    else
+        cn_buf_append_str(out, "localhost");
+    if (!req->target.size || req->target.data[0] != '/')
+        cn_buf_append_byte(out, '/'); /* "*" of OPTIONS */
+    cn_buf_append(out, req->target.data, req->target.size);
+}
+
 const struct cn_http_header *cn_http_request_find(const struct cn_http_request *req,
                                                   const char *lower_name)
 {

@@ -27,6 +27,7 @@
 #include "net/http.h"
 #include "net/stream.h"
 
+struct cn_buf;
 struct cn_http_server;
 struct cn_tls_context;
 
@@ -108,6 +109,8 @@ size_t cn_http_server_relieve(struct cn_http_server *server, uint64_t bytes);
 /* --- the request ------------------------------------------------------------------------ */
 
 /* The first header with this (lower-case) name, or NULL. */
+/* Its URL as the client meant it, not yet normalised by a parser of URLs. */
+void cn_http_request_url(const struct cn_http_request *req, struct cn_buf *out);
 const struct cn_http_header *cn_http_request_find(const struct cn_http_request *req,
                                                   const char *lower_name);
 /* The client's address as text, also once it has gone ("": it has none), and port (if not NULL).

@@ -237,14 +237,6 @@ static int begin_delete(struct cn_face_work *work, const cairn_value *arguments,
     return 0;
 }
 
-static int next_nothing(struct cn_face_work *work, struct cn_service_call *call,
-                        cairn_builder *result, struct cn_err *err)
-{
-    (void)work, (void)call, (void)err;
-    cn_build_undefined(result);
-    return 0;
-}
-
 /* --- list ------------------------------------------------------------------------------------
  *
  * Shard after shard is asked for as many as are wanted, and one more; the first of all are the
@@ -392,8 +384,8 @@ static int next_list(struct cn_face_work *work, struct cn_service_call *base, ca
 static const struct cn_face_method methods[] = {
     {"get", begin_get, next_get, "KV GET failed: 500 "},
     {"getWithMetadata", begin_get_with, next_get, "KV GET failed: 500 "},
-    {"put", begin_put, next_nothing, "KV PUT failed: 500 "},
-    {"delete", begin_delete, next_nothing, "KV DELETE failed: 500 "},
+    {"put", begin_put, cn_face_nothing, "KV PUT failed: 500 "},
+    {"delete", begin_delete, cn_face_nothing, "KV DELETE failed: 500 "},
     {"list", begin_list, next_list, "KV LIST failed: 500 "},
     {0},
 };

@@ -414,14 +414,6 @@ static int begin_delete(struct cn_face_work *work, const cairn_value *arguments,
     return 0;
 }
 
-static int next_nothing(struct cn_face_work *work, struct cn_service_call *call,
-                        cairn_builder *result, struct cn_err *err)
-{
-    (void)work, (void)call, (void)err;
-    cn_build_undefined(result);
-    return 0;
-}
-
 static void append_text(struct cn_buf *out, const cairn_value *value)
 {
     size_t size = 0;
@@ -523,8 +515,11 @@ static int next_list(struct cn_face_work *work, struct cn_service_call *base, ca
 }
 
 static const struct cn_face_method methods[] = {
-    {"head", begin_head, next_head, "head: "}, {"get", begin_get, next_get, "get: "},
-    {"put", begin_put, next_put, "put: "},     {"delete", begin_delete, next_nothing, "delete: "},
-    {"list", begin_list, next_list, "list: "}, {0},
+    {"head", begin_head, next_head, "head: "},
+    {"get", begin_get, next_get, "get: "},
+    {"put", begin_put, next_put, "put: "},
+    {"delete", begin_delete, cn_face_nothing, "delete: "},
+    {"list", begin_list, next_list, "list: "},
+    {0},
 };
 const struct cn_service_face cn_r2_face = {methods};
