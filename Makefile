@@ -446,14 +446,15 @@ install: all ## install below PREFIX (/usr/local)
 	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
 	@install -d $(DESTDIR)$(PREFIX)/include $(SHAREDIR)/pkgconfig
 	@install -m 644 include/cairn.h $(DESTDIR)$(PREFIX)/include/cairn.h
-	@printf 'prefix=%s\nName: cairn\nDescription: Durable Objects in C, for modules of the cairn server\nVersion: %s\nCflags: -I$${prefix}/include\n' \
-	  $(PREFIX) $(VERSION) >$(SHAREDIR)/pkgconfig/cairn.pc
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/package/cairn.pc >$(SHAREDIR)/pkgconfig/cairn.pc
 	@rm -rf $(LIBDIR)/node_modules/*
 	@install -d $(BUNDLER_PACKAGES:%=$(LIBDIR)/node_modules/%)
 	@for p in $(BUNDLER_PACKAGES); do cp -R node_modules/$$p/. $(LIBDIR)/node_modules/$$p/; done
 	@rm -rf $(B)/package/made && node tools/package/generate.mjs $(B)/cairn $(B)/package/made $(VERSION)
-	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
+	@node tools/package/header.mjs include/cairn.h $(B)/package/made/man/cairn.h.3 $(VERSION)
+	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/man/man3 $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	@install -m 644 $(B)/package/made/man/*.1 $(SHAREDIR)/man/man1/
+	@install -m 644 $(B)/package/made/man/*.3 $(SHAREDIR)/man/man3/
 	@install -m 644 $(B)/package/made/completion/bash $(SHAREDIR)/bash-completion/completions/cairn
 	@install -m 644 $(B)/package/made/completion/zsh $(SHAREDIR)/zsh/site-functions/_cairn
 	@install -m 644 $(B)/package/made/completion/fish $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
@@ -462,11 +463,11 @@ install: all ## install below PREFIX (/usr/local)
 uninstall: ## remove what install put below PREFIX; data directories stay
 	@rm -f $(DESTDIR)$(PREFIX)/bin/cairn $(SHAREDIR)/man/man1/cairn.1 $(SHAREDIR)/man/man1/cairn-*.1 \
 	  $(SHAREDIR)/bash-completion/completions/cairn $(SHAREDIR)/zsh/site-functions/_cairn $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
-	@rm -f $(DESTDIR)$(PREFIX)/include/cairn.h $(SHAREDIR)/pkgconfig/cairn.pc
+	@rm -f $(DESTDIR)$(PREFIX)/include/cairn.h $(SHAREDIR)/pkgconfig/cairn.pc $(SHAREDIR)/man/man3/cairn.h.3
 	@rm -rf $(LIBDIR)
 	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
 
-deb: all ## build a Debian package below build/package
+deb: all ## build the Debian packages cairn and cairn-dev below build/package
 	@tools/setup deb
 	@tools/package/deb $(VERSION)
 

@@ -39,7 +39,10 @@
  *     static const struct cairn_class classes[] = {{.name = "Counter", .call = call}};
  *     CAIRN_MODULE(classes)
  *
- * made by    cc -shared -fPIC -O2 $(pkg-config --cflags cairn) -o build/counter.so counter.c
+ * made by
+ *
+ *     cc -O2 $(pkg-config --variable=moduleflags cairn) $(pkg-config --cflags cairn) \
+ *        -o build/counter.so counter.c
  *
  * THREADS. A server has several threads, its lanes. An object lives on one of them from create() to
  * destroy(), and every function of its class runs there, one at a time. Objects of one class live
@@ -74,11 +77,11 @@
  * the object's last error (error_text()), and a function of the class that returns the number
  * fails its event with that sentence: in JavaScript the caller's promise is rejected with it.
  *
- * A module is code with all the rights of the server. It is not checked, not limited and not
+ * TRUST. A module is code with all the rights of the server. It is not checked, not limited and not
  * sandboxed apart from the server itself: a crash in it ends the server, whose last line then names
  * the module.
  *
- * The header is C11 and C++17. Functions are added to the end of struct cairn_api, never changed or
+ * VERSIONS. The header is C11 and C++17. Functions are added to the end of struct cairn_api, never changed or
  * taken away, as long as CAIRN_ABI is the same; a module runs on the server it was made for and on
  * later ones. */
 #ifndef CAIRN_H

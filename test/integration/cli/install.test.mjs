@@ -6,10 +6,14 @@ import path from "node:path";
 import test from "node:test";
 import { folder, project, root, serve } from "../lib/cairn.mjs";
 
-test("an installed cairn bundles and serves outside the checkout", async (t) => {
-  const stage = folder(t);
+function install(stage) {
   const made = spawnSync("make", ["-C", root, "install", `DESTDIR=${stage}`, "PREFIX=/usr"], { encoding: "utf8" });
   assert.equal(made.status, 0, made.stderr);
+}
+
+test("an installed cairn bundles and serves outside the checkout", async (t) => {
+  const stage = folder(t);
+  install(stage);
   // Moved, so that nothing can point back by an absolute path.
   const home = path.join(stage, "opt");
   mkdirSync(home);
@@ -43,4 +47,35 @@ test("an installed cairn bundles and serves outside the checkout", async (t) => 
   const left = spawnSync("find", [home, "-type", "f"], { encoding: "utf8" }).stdout.trim().split("\n");
   assert.deepEqual(left, [path.join(share, "mine")]);
   assert.equal(existsSync(path.join(dir, ".cairn/bundle")), true);
+});
+
+test("what is installed for C compiles a module with pkg-config alone, and the installed cairn serves it", async (t) => {
+  const stage = folder(t);
+  install(stage);
+  const env = { PKG_CONFIG_LIBDIR: path.join(stage, "usr/share/pkgconfig"), PKG_CONFIG_SYSROOT_DIR: stage, PKG_CONFIG_ALLOW_SYSTEM_CFLAGS: "1" };
+  const ask = (...args) => spawnSync("pkg-config", args, { encoding: "utf8", env: { ...process.env, ...env } }).stdout.trim();
+  const executable = path.join(stage, "usr/bin/cairn");
+  assert.equal(`cairn ${ask("--modversion", "cairn")}`, spawnSync(executable, ["version"], { encoding: "utf8" }).stdout.split("\n")[0]);
+  assert.equal(ask("--cflags", "cairn"), `-I${stage}/usr/include`);
+  assert.match(ask("--variable=moduleflags", "cairn"), /-shared -fPIC/);
+  const dir = path.join(folder(t), "in-c");
+  assert.equal(spawnSync(executable, ["new", dir, "--template", "c-object"]).status, 0);
+  assert.ok(readFileSync(path.join(dir, "Makefile"), "utf8").trim().split("\n").length <= 10, "its Makefile has ten lines");
+  const server = await serve(t, dir, { executable, env });
+  for (const expected of ["1", "2"]) assert.equal(await server.text("/visits"), expected);
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+});
+
+test("cairn.h(3) has every function, type and constant of the header, and a header it cannot read is refused", async (t) => {
+  const header = readFileSync(path.join(root, "include/cairn.h"), "utf8");
+  const { page } = await import(path.join(root, "tools/package/header.mjs"));
+  const text = page(header, "1.2.3").replaceAll("\\-", "-");
+  const members = [...header.replace(/\/\*.*?\*\//gs, "").matchAll(/^    [a-z][\w *]*?\(\*(\w+)\)\(/gm)].map(([, name]) => name);
+  assert.ok(members.length > 100 && members.includes("sql_prepare") && members.includes("socket_message"));
+  for (const name of members) assert.match(text, new RegExp(`^\\.B ".*\\b${name}\\(`, "m"), name);
+  for (const [name] of header.replace(/\bCAIRN_H\b/g, "").matchAll(/\bCAIRN_[A-Z]+\b/g)) assert.ok(text.includes(name), name);
+  // What documents a function stands below it.
+  assert.match(text, /^\.B "int cairn->kv_delete\(cairn_object \*object, const char \*key\);"\n\.fi\n\.RS 4\n1: it was there; 0: it was not\.$/m);
+  assert.match(text, /^\.SS Storage\n\.PP\nSQL\.$/m);
+  assert.throws(() => page(header.replace("    /* ---- metrics ---- */\n", "    /* ---- metrics ---- */\n    int (*odd)(void);"), "1"), /has declarations right behind it/);
 });

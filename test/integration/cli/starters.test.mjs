@@ -29,7 +29,8 @@ test("hello runs as it is written, and a folder with files in it is left alone",
 
 test("c-object compiles itself and runs as it is written", async (t) => {
   const installed = folder(t);
-  writeFileSync(path.join(installed, "cairn.pc"), `Name: cairn\nDescription: as make install writes it\nVersion: 1\nCflags: -I${path.join(root, "include")}\n`);
+  const pc = readFileSync(path.join(root, "tools/package/cairn.pc"), "utf8");
+  writeFileSync(path.join(installed, "cairn.pc"), pc.replace("@PREFIX@", root).replace("@VERSION@", "1"));
   const dir = starter(t, "c-object", "in-c");
   const server = await serve(t, dir, { env: { PKG_CONFIG_PATH: installed } });
   for (const expected of ["1", "2"]) assert.equal(await server.text("/visits"), expected);
