@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster/frame.h - what nodes of a cluster say to each other, as bytes.
+ *
+ * A link is a stream of frames. All numbers are little-endian:
+ *
+ *     size      4   of the body, at most CN_FRAME_BODY_MAX
+ *     kind      2   enum cn_frame_kind
+ *     flags     2   0 in this version
+ *     channel   4   0: of the host; others are for conversations to come
+ *     body      size bytes
+ *
+ * There is no checksum: a link is TLS, which has one. There is no version in a frame either: HELLO
+ * is the first of each side and has it.
+ *
+ * F1  Bytes of a peer are input like any other: every length is checked before it is believed, and
+ *     what breaks a rule is CN_EPROTOCOL, which ends the link and nothing else.
+ * F2  A reader holds at most one frame that is not whole, and as many bytes of it as have come: a
+ *     size that was only announced costs nothing.
+ * F3  A body is given to the caller in one piece, borrowed until its call returns.
+ *
+ * Threads:   none of its own.
+ * Ownership: the reader has its buffer. */
+#ifndef CN_CLUSTER_FRAME_H
+#define CN_CLUSTER_FRAME_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "cluster/member.h"
+
+#define CN_FRAME_HEAD_SIZE 12
+#define CN_FRAME_BODY_MAX (1u << 20)
+#define CN_FRAME_VERSION 1
+#define CN_FRAME_CLUSTER_SIZE 36 /* of a cluster's id as text */
+
+enum cn_frame_kind {
+    CN_FRAME_HELLO = 1,   /* struct cn_frame_hello; the first of each side, and only that */
+    CN_FRAME_BEAT = 2,    /* nothing: the sender is alive */
+    CN_FRAME_MESSAGE = 3, /* struct cn_member_message, and the records of a FEED */
+    CN_FRAME_COPY = 4,    /* struct cn_frame_copy, and bytes of it */
+    CN_FRAME_COPIED = 5,  /* struct cn_frame_copy: so much of it is on the disk there */
+    CN_FRAME_KINDS
+};
+
+struct cn_frame {
+    enum cn_frame_kind kind;
+    uint32_t channel;
+    const uint8_t *body;
+    size_t size;
+};
+
+struct cn_frame_hello {
+    uint32_t version;
+    char cluster[CN_FRAME_CLUSTER_SIZE];
+    uint64_t disk, life; /* of the sender; a later life of a disk replaces the link of an earlier */
+    uint64_t to;         /* the disk it means to speak to: an address may have a new tenant */
+};
+
+enum cn_frame_copy_part {
+    CN_COPY_PIECE, /* bytes of the stream, from `offset` on */
+    CN_COPY_END,   /* that was all: `offset` is its size, `lsn` how far it goes */
+    CN_COPY_FAILED /* there will be no more */
+};
+
+/* A part of a copy of a shard, or what became of it. */
+struct cn_frame_copy {
+    uint32_t shard;
+    enum cn_frame_copy_part part;
+    uint64_t
+        number; /* of the copy, by its sender: one that was given up is not mixed with another */
+    uint64_t offset;
+    uint64_t lsn;
+    const uint8_t *bytes;
+    size_t size;
+};
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* Appends a whole frame whose body is `body` and then `more` (either may be empty). */
+void cn_frame_write(struct cn_buf *out, enum cn_frame_kind kind, uint32_t channel, const void *body,
+                    size_t body_size, const void *more, size_t more_size);
+/* Bodies. Those of messages and copies are followed by their bytes. */
+#define CN_FRAME_HELLO_SIZE 68
+#define CN_FRAME_MESSAGE_SIZE 40
+#define CN_FRAME_COPY_SIZE 32
+void cn_frame_put_hello(uint8_t body[CN_FRAME_HELLO_SIZE], const struct cn_frame_hello *hello);
+void cn_frame_put_message(uint8_t body[CN_FRAME_MESSAGE_SIZE],
+                          const struct cn_member_message *message);
+void cn_frame_put_copy(uint8_t body[CN_FRAME_COPY_SIZE], const struct cn_frame_copy *copy);
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* False: it is none. What has an unknown kind, flags or channel is none either. */
+bool cn_frame_get_hello(const struct cn_frame *frame, struct cn_frame_hello *hello);
+/* `records`: what is behind the message, borrowed. */
+bool cn_frame_get_message(const struct cn_frame *frame, struct cn_member_message *message,
+                          const uint8_t **records, size_t *size);
+bool cn_frame_get_copy(const struct cn_frame *frame, struct cn_frame_copy *copy);
+
+struct cn_frame_reader {
+    struct cn_buf rest; /* of a frame that is not whole */
+};
+void cn_frame_reader_fini(struct cn_frame_reader *reader);
+/* Gives every frame that is whole now to `each`, in order, until it returns false (the link was
+ * closed: the reader may be gone then). 0, or CN_EPROTOCOL: a head that cannot be one. */
+int cn_frame_read(struct cn_frame_reader *reader, const uint8_t *bytes, size_t size,
+                  bool (*each)(void *data, const struct cn_frame *frame), void *data);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster/host.h - a node of a cluster: the hands of its member.
+ *
+ * A member (cluster/member.h) decides and does nothing. A host is the thread that does: it has the
+ * member, the driver of the engine (cluster/engine_pg.h) and the links to other nodes
+ * (cluster/link.h), and turns what the member wants into calls of two tables that it is given: a
+ * *disk* (the shards' stores on this machine, store/replica.h) and a *front* (those who serve from
+ * them: lanes). So tests run it with stores that are lists.
+ *
+ *      lanes                      the host's thread                       its workers
+ *      ─────                      ─────────────────                       ───────────
+ *      append ─ appended() ─────► member ─► APPEND (disk.record)
+ *      may leave? ◄─ lease, gate  answer ─► disk.settled() ─► listeners
+ *                                        └► feeds ─► links
+ *                                 acts ──► steps of the shard, in order ─► disk.create, write,
+ *      front.serve, stop, ... ◄───────────                                 open, close, ...
+ *
+ * H1  Each shard has a queue of steps, and does one at a time, in the order in which the member
+ *     wanted them. A step is a call of the disk that may block, and then runs on a worker, or a
+ *     call of the front, which answers later. The host's own thread never waits for either, nor for
+ *     a file, a lane or a lock that is held for longer than a few instructions: it has a beat to
+ *     send every half second.
+ * H2  The gate of a shard is shut, for all lanes at once, before the host does anything else about
+ *     a CLOSE; it is opened when its store is open, and shut again between `stopped` and RESUME
+ *     (C7). What the member sends to the engine afterwards, and what others may do after that, is
+ *     later than everything that passed the gate.
+ * H3  disk.settled(shard, lsn) is called with LSNs that the engine has, rising, between the end of
+ *     disk.open() and the shard's CLOSE, and never elsewhere (C6, K1).
+ * H4  Bodies of APPEND come from the store's window of what is not settled, byte for byte the same
+ *     as often as they are asked for; the window keeps them until settled(). A batch is sent again
+ *     with the same bytes after a link broke (C1).
+ * H5  Followers are fed from that same window, at the moment at which the engine is known to have
+ *     it and before it is settled here (C6). What does not fit a frame or the link's queue is not
+ *     fed: the follower finds the gap and reads it from the engine. So a slow follower costs its
+ *     owner a bounded queue, and nothing waits for it.
+ * H6  What a shard has been given and its worker has not written yet is bounded for each shard and
+ *     in total. Beyond it feeds are dropped, and tails are not asked for (cn_member_busy()).
+ * H7  A disk that fails (a write, a sync, a file that should be there) ends the membership: gates
+ *     shut, the session is given back so that others take over at once, and failed() is told. What
+ *     is on such a disk is not trusted to be repaired by trying again. The engine and the other
+ *     replicas have all of it.
+ * H8  Leaving hands over what can be handed over (C7), ends the session, closes every store, and
+ *     then tells left().
+ *
+ * The lease, as lanes ask it (C5). `cn_host_may_leave(shard)` is two atomic loads and the reading
+ * of CLOCK_BOOTTIME; it takes no lock and does not depend on the host's thread: if that is slow or
+ * stuck, the lease runs out by itself. It is asked after durability was seen (K4: store/sink.h).
+ *
+ *   What leaves late. A process may be stopped between asking and sending, and send when it wakes,
+ *   after others have taken over. Nothing bounds how late that is, as nothing bounds a network; and
+ *   nothing needs to. When the question was asked the lease was valid and the shard was ours, so
+ *   nobody else could have changed it yet, and what the answer tells was the state then. Whoever
+ *   waits for the answer had asked before, so the answer is of a moment between question and
+ *   answer, which is all that is promised. A write that it acknowledges was durable. What is
+ *   different is anything *decided* after the wake-up: that asks again, with a clock that counted
+ *   the sleep, and is refused. So one rule for lanes: read the state first, ask last, and let go
+ *   what was asked about as a whole, never a part of it and more later without asking again.
+ *   Messages that nobody asked for (WebSockets) may reach a client after it has heard newer ones by
+ *   another connection from the new owner; each connection is still in order, and the late one
+ *   ends, since its shard is closed when the process wakes.
+ *
+ * When the engine is away: after lease_ms nothing leaves and, by cn_host_may_take(), no event is
+ * taken. What is appended until then waits in the store's window, which is bounded (store/log.h);
+ * the append beyond it is refused with CN_EOVERLOADED, for the caller to try again. If the session
+ * turns out to be alive, all of it is appended and leaves; if it was fenced, it never was (K2).
+ *
+ * Threads:   cn_host_new(), _start() and _free() by the maker; the rest says. The tables' functions
+ *            say on which thread they are called.
+ * Ownership: the host has its thread, loop, member, driver and links. The tables are borrowed and
+ *            outlive it. */
+#ifndef CN_CLUSTER_HOST_H
+#define CN_CLUSTER_HOST_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cluster/engine_pg.h"
+#include "cluster/member.h"
+
+struct cn_host;
+
+/* Gives a piece of a copy on; blocks while there is no room. Negative: the copy is given up. */
+typedef int (*cn_host_copy_cb)(void *copy, const void *bytes, size_t size);
+
+/* The shards' stores on this machine. Records are whole ones (store/record.h), as the store's log
+ * has them; this layer looks at none of them.
+ *
+ * Those marked [worker] may block; for one shard one of them runs at a time. Negative: H7. Those
+ * marked [host] run on the host's thread and must not block. */
+struct cn_host_disk {
+    void *data;
+    /* [worker] An empty store; whatever was there goes. */
+    int (*create)(void *data, uint32_t shard, struct cn_err *err);
+    /* [worker] The log grows by records `from` + 1 on, `count` of them, one after the other. */
+    int (*write)(void *data, uint32_t shard, uint64_t from, size_t count, const uint8_t *bytes,
+                 size_t size, struct cn_err *err);
+    /* [worker] From now on it takes commits, the first is `lsn` + 1; it calls cn_host_appended().
+     */
+    int (*open)(void *data, uint32_t shard, uint64_t epoch, uint64_t lsn, struct cn_err *err);
+    /* [worker] The front has let go of it. It has what was settled, `lsn`, and nothing else. */
+    int (*close)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
+    /* [worker] Throws it away, a copy that is coming in too. */
+    int (*discard)(void *data, uint32_t shard, struct cn_err *err);
+    /* [worker] For a store that is not open: brings its files up to date and syncs them, as far as
+     * it can; *lsn is how far they are. One that is open does so by itself, and calls
+     * cn_host_checkpointed(). */
+    int (*checkpoint)(void *data, uint32_t shard, uint64_t *lsn, struct cn_err *err);
+
+    /* [host] A record of the window: H4. Body NULL: it is not there. */
+    struct cn_engine_record (*record)(void *data, uint32_t shard, uint64_t lsn);
+    /* [host] The engine has all up to there: it is durable. H3. Negative: H7. */
+    int (*settled)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
+
+    /* [a thread of its own] Writes all that is durable to `piece`, while the store is in use; *lsn
+     * is how far it goes. It ends early when piece() fails. close() waits for it, after
+     * stop_copy().
+     */
+    int (*copy_out)(void *data, uint32_t shard, cn_host_copy_cb piece, void *copy, uint64_t *lsn,
+                    struct cn_err *err);
+    /* [worker] A copy that comes in, piece by piece; size 0: the first, whatever was there goes. */
+    int (*copy_in)(void *data, uint32_t shard, const uint8_t *bytes, size_t size,
+                   struct cn_err *err);
+    /* [worker] It is whole: checked, synced, in its place; *lsn is how far it goes. Negative, but
+     * CN_ECORRUPT or CN_EPROTOCOL: H7; those: the copy is thrown away and asked for again. */
+    int (*copied)(void *data, uint32_t shard, uint64_t *lsn, struct cn_err *err);
+};
+
+/* Who serves from the stores. All [host], none blocks. serve() follows a disk.open(), and close() a
+ * serve(); stop() and resume() come between the two. */
+struct cn_host_front {
+    void *data;
+    /* Take events of the shard; under this epoch until close(). */
+    void (*serve)(void *data, uint32_t shard, uint64_t epoch);
+    /* Take none, let what runs end and leave; then cn_host_stopped() with this ticket. */
+    void (*stop)(void *data, uint32_t shard, uint64_t ticket);
+    void (*resume)(void *data, uint32_t shard);
+    /* At once: nothing of it leaves any more, what waits fails; let go of the store, then
+     * cn_host_shut(). */
+    void (*close)(void *data, uint32_t shard);
+    /* may_leave() or may_take() may have become true for shards that are served. */
+    void (*wake)(void *data);
+};
+
+struct cn_host_config {
+    const char *conninfo;      /* of the engine; copied */
+    const char *node;          /* its name: letters, digits, '-', '_', '.'; at most 63; copied */
+    const char *address;       /* HOST:PORT where other nodes reach it; copied */
+    int listen_fd;             /* from cn_links_bind(); becomes the host's */
+    const char *cluster;       /* G4: the id that this disk belongs to; NULL: none yet; copied */
+    uint64_t disk;             /* C8 */
+    uint64_t life;             /* higher than any before; its low 20 bits are free for joins */
+    unsigned shard_count;      /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;         /* the same; 0: 2 */
+    unsigned allow_flaws;      /* C11 */
+    bool verified;             /* C5 */
+    unsigned workers;          /* threads; 0: 2 */
+    uint64_t queue_max;        /* H6, bytes of a shard; 0: 16 MiB */
+    uint64_t queue_total;      /* and in total; 0: 128 MiB */
+    uint64_t checkpoint_bytes; /* a follower's, after it was given so much; 0: 16 MiB */
+    unsigned checkpoint_ms;    /* or has had anything for so long; 0: 60 s */
+    struct cn_member_config times; /* its *_ms fields alone; 0: the member's own */
+    const struct cn_host_disk *disk_hands;
+    const struct cn_host_front *front;
+    /* Told on the host's thread. */
+    void *data;
+    /* The engine's cluster, once, before anything is asked of the tables: its id is to be kept with
+     * the disk (G4). Shards that this disk has are told by cn_host_found() from inside. Negative:
+     * as failed(). */
+    int (*joined)(void *data, struct cn_host *host, const struct cn_engine_pg_info *info,
+                  struct cn_err *err);
+    /* H7, or the engine has lost data, or refuses this disk. Nothing is served any more; left()
+     * follows. */
+    void (*failed)(void *data, const struct cn_err *err);
+    /* The session is over and every store is closed. Once; nothing is called after it. */
+    void (*left)(void *data);
+};
+
+/* CN_EINVALID, CN_EUNSUPPORTED (no libpq). No thread yet. */
+int cn_host_new(const struct cn_host_config *config, struct cn_host **host, struct cn_err *err);
+int cn_host_start(struct cn_host *host, struct cn_err *err);
+/* H8; left() follows. Any thread, also more than once. `hand_over` false: ends the session without
+ * moving anything first. */
+void cn_host_leave(struct cn_host *host, bool hand_over);
+/* After left(), or if it was never started. Waits for its thread. */
+void cn_host_free(struct cn_host *host);
+
+/* From inside joined(): the disk has a replica of the shard, up to there. */
+void cn_host_found(struct cn_host *host, uint32_t shard, uint64_t lsn);
+
+/* By the stores, from any thread; cheap, and calls that come quickly become one. */
+void cn_host_appended(struct cn_host *host, uint32_t shard, uint64_t lsn);
+void cn_host_checkpointed(struct cn_host *host, uint32_t shard, uint64_t lsn);
+/* By the front, from any thread. */
+void cn_host_stopped(struct cn_host *host, uint32_t shard, uint64_t ticket);
+void cn_host_shut(struct cn_host *host, uint32_t shard);
+
+/* The gate, for any thread; see above. may_leave() after durability was seen. */
+bool cn_host_may_take(struct cn_host *host, uint32_t shard);
+bool cn_host_may_leave(struct cn_host *host, uint32_t shard);
+/* With verified reads: to be remembered when an answer is ready, and asked for with it. 0 without.
+ */
+uint64_t cn_host_ticket(struct cn_host *host);
+bool cn_host_confirmed(struct cn_host *host, uint64_t ticket);
+
+/* Who answers for a shard, as far as is known here. Any thread. */
+struct cn_host_owner {
+    uint64_t disk; /* 0: nobody is known to */
+    bool here;
+};
+struct cn_host_owner cn_host_owner(struct cn_host *host, uint32_t shard);
+
+/* By an operator; any thread, waits for the host's. CN_ENOTFOUND, CN_EOVERLOADED: not now. */
+int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct cn_err *err);
+
+struct cn_host_status {
+    enum cn_member_state state;
+    bool lease; /* valid when it was asked */
+    uint64_t session, disk;
+    unsigned shard_count, serving, following, coming, leaving; /* shards, by role */
+    unsigned nodes;                                            /* live sessions */
+    uint64_t unsettled_records, batches;
+    uint64_t takeovers, fenced, links_up, links_broken, queued_bytes, feeds_dropped;
+    char engine[200]; /* why its last link ended; "": none has */
+};
+/* Any thread. */
+void cn_host_status(struct cn_host *host, struct cn_host_status *status);
+
+/* A time of the clock that leases are counted by: it goes on while the machine sleeps. */
+int64_t cn_host_clock_ms(void);
+
+#endif
