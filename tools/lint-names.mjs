@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 
-const STARTS = ["", "src", "prelude", "test", "test/integration", "test/unit", "test/conformance", "test/fuzz", "docs", "build"];
+const STARTS = ["", "src", "prelude", "test", "test/integration", "test/unit", "test/conformance", "test/fuzz", "docs", "build", "templates/c-object"];
 const NAME = /(?<![\w@$<>*{}/.-])(?:\.{0,2}\/)?[\w-]+(?:[/.][\w-]+)*\.(?:c|h|mjs|js|md)(?![\w/*{}<>(-]|\.\w)/g;
 
 /** What in a text speaks about the code: all of a document, the comments of a program. */
