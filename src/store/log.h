@@ -6,6 +6,12 @@
  * thread keeps the next segment file ready. The format is in store/record.h,
  * the invariants are in log.c.
  *
+ * A *driven* log (config.driven) has no threads and decides nothing: what is appended waits in
+ * memory until somebody outside says that it is settled (cn_log_settle(): then it is written,
+ * not synced, and durable) or that it never will be (cn_log_fail()). It can also be fed with
+ * records that another's log gave out. Many of them are in one process: log_driven.c has
+ * their side.
+ *
  * Threads:   every function from any thread unless it says otherwise.
  * Ownership: cn_log_open() allocates, cn_log_close() frees; the disk and the
  *            clock are borrowed and outlive the log. */
@@ -20,6 +26,7 @@
 #include "store/record.h"
 #include "store/segment.h"
 
+struct cn_buf;
 struct cn_clock;
 struct cn_log;
 struct cn_sink;
@@ -36,19 +43,33 @@ enum cn_planted {
     CN_PLANTED_EARLY_WRITE_BACK = 4, /* pages go to their files before they are durable */
 };
 
+/* One bound for what all driven logs of a process keep in memory. */
+struct cn_log_budget;
+struct cn_log_budget *cn_log_budget_new(uint64_t size_max);
+void cn_log_budget_free(struct cn_log_budget *budget);
+
+struct cn_log_driven {
+    struct cn_log_budget *budget; /* borrowed; may be NULL */
+    /* There are records to settle. Called once until cn_log_take_hint(); on the thread that
+     * appends, without locks. Must not block and must not call the log. */
+    void (*appended)(void *data);
+    void *data;
+};
+
 struct cn_log_config {
     struct cn_disk *disk;
     struct cn_clock *clock;
     enum cn_log_sync sync;
     const struct cn_sink *sink; /* borrowed; what has to have a batch first, NULL: nothing */
-    uint64_t segment_size;      /* bytes of a segment file */
-    uint64_t pending_max;       /* bytes appended and not yet durable; an append beyond it waits */
-    uint64_t live_max;          /* bytes of live segments; an append beyond it is refused */
-    bool manual;                /* no threads: cn_log_flush() and waiting do the work; for tests */
-    unsigned planted;           /* enum cn_planted */
-    uint64_t next_lsn;          /* where to go on: the last LSN found by recovery, plus one */
-    uint64_t next_number;       /* number of the next segment file */
-    int64_t last_time_ms;       /* time of the last record found by recovery */
+    const struct cn_log_driven *driven; /* copied; NULL: the log works by itself */
+    uint64_t segment_size;              /* bytes of a segment file */
+    uint64_t pending_max; /* bytes appended and not yet durable; an append beyond it waits */
+    uint64_t live_max;    /* bytes of live segments; an append beyond it is refused */
+    bool manual;          /* no threads: cn_log_flush() and waiting do the work; for tests */
+    unsigned planted;     /* enum cn_planted */
+    uint64_t next_lsn;    /* where to go on: the last LSN found by recovery, plus one */
+    uint64_t next_number; /* number of the next segment file */
+    int64_t last_time_ms; /* time of the last record found by recovery */
 };
 
 /* Called after each flush on the flusher's thread, and once with a negative
@@ -122,6 +143,29 @@ int cn_log_segments_before(struct cn_log *log, uint64_t lsn, struct cn_segment_i
                            int max);
 /* The oldest segment goes: its file is used again or removed. */
 int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err);
+/* ---- Driven logs (log_driven.c) ---- */
+
+/* Everything up to `lsn`, which was appended, is safe elsewhere: writes it, publishes it, calls
+ * listeners. What was settled before is passed over. CN_EREADONLY: it could not be written, and the
+ * log has failed. One thread at a time. */
+int cn_log_settle(struct cn_log *log, uint64_t lsn, struct cn_err *err);
+/* The last LSN appended; from now on the hint for a later one is given. */
+uint64_t cn_log_take_hint(struct cn_log *log);
+/* Records that are settled elsewhere already, whole and one after the other, for a log that nobody
+ * appends to: written and durable when it returns. What is there is passed over. CN_EINVALID: no
+ * records, or not those that come next; nothing is used. CN_EREADONLY as append. */
+int cn_log_feed(struct cn_log *log, const void *bytes, size_t size, struct cn_err *err);
+/* Appends the records `from` to `to` to `records`, as they are or will be in the file; stops before
+ * `size_max` bytes are exceeded, but gives one at least. Returns the last LSN it gave; 0: `from` is
+ * not appended yet, or no longer in the log's files. */
+uint64_t cn_log_records(struct cn_log *log, uint64_t from, uint64_t to, size_t size_max,
+                        struct cn_buf *records);
+/* Syncs what is durable up to `lsn`, and the names of segments: the log that a checkpoint leaves
+ * behind. Nothing else syncs a driven log. */
+int cn_log_sync(struct cn_log *log, uint64_t lsn, struct cn_err *err);
+/* Since it was opened: the last boundary that was fed (record.h, R9); 0: none. */
+uint64_t cn_log_fed_boundary(struct cn_log *log);
+
 /* Tells the log of a segment found by recovery, oldest first, before appends begin. */
 void cn_log_adopt(struct cn_log *log, const struct cn_segment_info *segment);
 

@@ -40,9 +40,14 @@
  *       history needs no page but those of the file.
  *   R8  With CN_COMMIT_RESET the database starts anew: pages_before is 0 and the file as it
  *       was before this LSN has been set aside whole (store/image.h).
+ *   R9  CN_RECORD_BOUNDARY is set in the first record after a checkpoint began, and in the first
+ *       after an open: R7 begins anew there, so redo may start with it, on any disk that has what
+ *       comes before it in files. Only such a record may be where a replica's redo starts
+ *       (store/replica.h), since its own checkpoints do not make images.
  *
  * The body of a namespace record is its number and its name: struct
- * cn_namespace_body, name bytes. */
+ * cn_namespace_body, name bytes. A mark has no body and changes nothing: it is there to be a
+ * boundary when nothing else comes (R9). */
 #ifndef CN_STORE_RECORD_H
 #define CN_STORE_RECORD_H
 #include <assert.h>
@@ -83,6 +88,11 @@ struct cn_segment_header {
 enum cn_record_kind {
     CN_RECORD_COMMIT = 1,
     CN_RECORD_NAMESPACE = 2,
+    CN_RECORD_MARK = 3, /* written by driven stores only */
+};
+
+enum cn_record_flags {
+    CN_RECORD_BOUNDARY = 1, /* R9; records of older versions do not have it */
 };
 
 struct cn_record_header {
@@ -93,8 +103,8 @@ struct cn_record_header {
     uint64_t lsn;
     uint64_t durable_lsn; /* see R3 */
     int64_t time_ms;
-    uint16_t kind; /* enum cn_record_kind */
-    uint16_t reserved16;
+    uint16_t kind;  /* enum cn_record_kind */
+    uint16_t flags; /* enum cn_record_flags */
     uint32_t reserved32;
 };
 

@@ -20,6 +20,10 @@
  *     store/kvtable.h    the key-value table of a database
  *     store/catalog.h    which objects exist; alarms
  *
+ * A *driven* store (config.driven) is one of many in a process, a shard of a cluster
+ * (store/replica.h): it has no threads, and what is durable is told from outside (cn_log_settle()).
+ * To whoever uses it nothing else is different. It takes no LOCK: whoever drives it has one.
+ *
  * Data directory: FORMAT (version), LOCK, log/, objects/, aside/, catalog/.
  *
  * Threads:   every function here from any thread.
@@ -53,6 +57,20 @@ struct cn_store_history {
                      struct cn_err *err);
 };
 
+struct cn_chores;
+struct cn_images_budget;
+
+/* What many stores of one process share, and whom they tell. Borrowed pointers. */
+struct cn_store_driven {
+    struct cn_log_driven log;        /* log.h */
+    struct cn_chores *chores;        /* NULL: manual */
+    struct cn_images_budget *budget; /* of pages in memory and open files; may be NULL */
+    /* A checkpoint has ended: recovery would start behind `lsn`. On a keeper's thread; must not
+     * block. */
+    void (*checkpointed)(void *data, uint64_t lsn);
+    void *data;
+};
+
 #define CN_STORE_LOG_LIVE_DEFAULT (256ull << 20)
 
 /* Zero means default everywhere. */
@@ -60,12 +78,14 @@ struct cn_store_config {
     struct cn_disk *disk;   /* borrowed; the data directory is its root */
     struct cn_clock *clock; /* borrowed; NULL: the machine's */
     enum cn_log_sync sync;
-    const struct cn_sink *sink; /* borrowed; what "durable" means, NULL: on this disk */
-    uint64_t log_live_size;     /* 256 MB: a checkpoint starts at half of it */
-    uint64_t segment_size;      /* 16 MB */
-    uint64_t dirty_size_max;    /* 64 MB: committed pages kept in memory before write-back */
-    uint32_t open_files_max;    /* 512 database files held open, whatever the number of databases */
-    uint32_t commit_size_max;   /* 128 MB: changed pages of one transaction */
+    const struct cn_sink *sink;           /* borrowed; what "durable" means, NULL: on this disk */
+    const struct cn_store_driven *driven; /* copied; NULL: the store works by itself */
+    uint64_t log_live_size;               /* 256 MB: a checkpoint starts at half of it */
+    uint64_t log_live_max;    /* 4 times that: commits beyond are refused as overloaded */
+    uint64_t segment_size;    /* 16 MB */
+    uint64_t dirty_size_max;  /* 64 MB: committed pages kept in memory before write-back */
+    uint32_t open_files_max;  /* 512 database files held open, whatever the number of databases */
+    uint32_t commit_size_max; /* 128 MB: changed pages of one transaction */
     bool manual;      /* no threads: waiting flushes, cn_store_checkpoint() works in the caller; for
                          tests that must repeat exactly */
     unsigned planted; /* enum cn_planted; for tests */
