@@ -384,14 +384,19 @@ stress-libraries: setup $(B)/cairn ## popular libraries at module level, shared 
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) LSAN_OPTIONS=suppressions=$(abspath test/lib/lsan.supp) tools/run-tests $(UNIT_BINS)
 
-# The real wrangler, of the version in test/wrangler/package-lock.json, which npm brings. KILLS=200: deployments that are killed.
+# The real wrangler, of the version in test/wrangler/package-lock.json, which npm brings: commands, then the gallery, the applications and
+# the starters with their own tests on an empty server that gets them by it. KILLS=200: deployments that are killed. SHORT=1: part of `make test`.
+WRANGLER_TESTS  = $(if $(SHORT),wrangler client,wrangler client projects)
+DEPLOYED_TESTS  = examples/gallery examples/hello examples/sockets apps/riven-tracker apps/path-stats cli/starters
+WRANGLER_RUN    = CAIRN=$(abspath $(B)/cairn) WRANGLER=$(abspath build/wrangler/node_modules/wrangler/bin/wrangler.js) node --test --test-reporter=spec
 .PHONY: test-wrangler
-test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server; KILLS=20
+test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server, everything we have; KILLS=20, SHORT=1
 	@mkdir -p build/wrangler && cp test/wrangler/package.json test/wrangler/package-lock.json build/wrangler/
 	@cmp -s test/wrangler/package-lock.json build/wrangler/installed.json || npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
 	@cp test/wrangler/package-lock.json build/wrangler/installed.json
-	@CAIRN=$(abspath $(B)/cairn) WRANGLER=$(abspath build/wrangler/node_modules/wrangler/bin/wrangler.js) KILLS=$(or $(KILLS),20) \
-	  node --test --test-reporter=spec test/wrangler/wrangler.test.mjs test/wrangler/client.test.mjs 2>&1 | tools/summary
+	@KILLS=$(or $(KILLS),$(if $(SHORT),2,20)) LONG=$(if $(SHORT),,1) $(WRANGLER_RUN) $(WRANGLER_TESTS:%=test/wrangler/%.test.mjs) 2>&1 | tools/summary
+	@$(if $(SHORT),,CAIRN_TEST_DEPLOYED=1 $(WRANGLER_RUN) --test-concurrency=1 --test-skip-pattern='^(c-object|d1-api|each template|init|types)' \
+	  $(DEPLOYED_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary)
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800
@@ -429,7 +434,7 @@ san-quick: ## a few integration tests on the server built with SAN=address,undef
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
-	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example san-quick; do \
+	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications

@@ -14,6 +14,9 @@
 
 /* Values and texts come from blocks that are freed together. */
 #define BLOCK_SIZE ((size_t)16 << 10)
+/* Members of an object of which each new name is compared with all others; those of a larger one
+ * are sorted at its end. */
+#define COMPARED_MAX 32
 
 struct block {
     struct block *next;
@@ -186,7 +189,7 @@ static struct cn_json *read_number(struct scan *scan, struct cn_json *value)
 
 static struct cn_json *read_value(struct scan *scan);
 
-static struct cn_json *read_member(struct scan *scan, const struct cn_json *object)
+static struct cn_json *read_member(struct scan *scan, const struct cn_json *object, size_t count)
 {
     size_t size;
     if (scan->at == scan->end || *scan->at != '"')
@@ -194,7 +197,7 @@ static struct cn_json *read_member(struct scan *scan, const struct cn_json *obje
     char *name = read_string(scan, &size);
     if (!name)
         return NULL;
-    if (strlen(name) != size || cn_json_find(object, name))
+    if (strlen(name) != size || (count < COMPARED_MAX && cn_json_find(object, name)))
         return fail(scan, "this name is there twice, or holds a NUL");
     skip_blank(scan);
     if (scan->at == scan->end || *scan->at != ':')
@@ -205,6 +208,26 @@ static struct cn_json *read_member(struct scan *scan, const struct cn_json *obje
     if (value)
         value->name = name;
     return value;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether a name is there twice, in time that a hostile text cannot make quadratic. */
+static bool has_double(const struct cn_json *object, size_t count)
+{
+    bool found = false;
+    size_t at = 0;
+    const char **names = cn_alloc(count * sizeof(*names));
+    for (const struct cn_json *member = object->first; member; member = member->next)
+        names[at++] = member->name;
+    qsort(names, count, sizeof(*names), compare_names);
+    for (size_t i = 1; i < count && !found; i++)
+        found = strcmp(names[i - 1], names[i]) == 0;
+    cn_free(names);
+    return found;
 }
 
 static struct cn_json *read_list(struct scan *scan, struct cn_json *list, char close)
@@ -222,7 +245,7 @@ static struct cn_json *read_list(struct scan *scan, struct cn_json *list, char c
     }
     for (;;) {
         struct cn_json *value =
-            list->kind == CN_JSON_OBJECT ? read_member(scan, list) : read_value(scan);
+            list->kind == CN_JSON_OBJECT ? read_member(scan, list, count) : read_value(scan);
         if (!value)
             return NULL;
         *tail = value;
@@ -237,6 +260,8 @@ static struct cn_json *read_list(struct scan *scan, struct cn_json *list, char c
             return fail(scan, "a comma or the end of the list must stand here");
         skip_blank(scan);
     }
+    if (count > COMPARED_MAX && has_double(list, count))
+        return fail(scan, "a name of this object is there twice");
     scan->depth--;
     return list;
 }

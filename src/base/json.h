@@ -41,7 +41,7 @@ struct cn_json {
 };
 
 #define CN_JSON_DEPTH_MAX 64
-#define CN_JSON_MEMBER_MAX 4096 /* of one object */
+#define CN_JSON_MEMBER_MAX (1 << 17) /* of one object */
 
 /* NULL with a sentence if it is malformed; the caller bounds `size`. */
 struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err);

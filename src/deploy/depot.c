@@ -22,7 +22,6 @@
 
 #define STATE "deployed/state.json"
 #define KEY "deployed/key"
-#define TRANSFERS "deployed/transfers"
 #define KEY_SIZE 32
 #define KEY_FILE_SIZE (KEY_SIZE + 4) /* its CRC-32C behind it */
 #define NONCE_SIZE 12
@@ -337,7 +336,7 @@ int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, st
         return rc;
     }
     sweep_all(depot, depot->current);
-    remove_tree(depot, TRANSFERS);
+    remove_tree(depot, CN_DEPOT_TRANSFERS);
     *out = depot;
     return 0;
 }
@@ -357,6 +356,11 @@ void cn_depot_close(struct cn_depot *depot)
     cn_free(depot);
 }
 
+struct cn_disk *cn_depot_disk(const struct cn_depot *depot)
+{
+    return depot->disk;
+}
+
 const char *cn_depot_domain(const struct cn_depot *depot)
 {
     return depot->domain;
@@ -364,12 +368,12 @@ const char *cn_depot_domain(const struct cn_depot *depot)
 
 char *cn_depot_transfers(struct cn_depot *depot, struct cn_err *err)
 {
-    int rc = cn_disk_mkdirs(depot->disk, TRANSFERS);
+    int rc = cn_disk_mkdirs(depot->disk, CN_DEPOT_TRANSFERS);
     if (rc < 0) {
-        cn_err_errno(err, -rc, "cannot make " TRANSFERS);
+        cn_err_errno(err, -rc, "cannot make " CN_DEPOT_TRANSFERS);
         return NULL;
     }
-    return cn_sprintf("%s/" TRANSFERS, depot->root);
+    return cn_sprintf("%s/" CN_DEPOT_TRANSFERS, depot->root);
 }
 
 /* --- states ------------------------------------------------------------------------------------
@@ -526,13 +530,19 @@ void cn_depot_change_drop(struct cn_depot *depot, struct cn_depot_state *state)
 /* --- files -------------------------------------------------------------------------------------
  */
 
+/* Makes the folders on the way to the file. They are synced with everything else (D1): a sync for
+ * each would take minutes where there are thousands of files. */
 static int make_parents(struct cn_depot *depot, const char *path, struct cn_err *err)
 {
     char *folder = cn_strdup(path);
-    *strrchr(folder, '/') = 0;
-    int rc = cn_disk_mkdirs(depot->disk, folder);
-    if (rc < 0)
-        cn_err_errno(err, -rc, "cannot make %s", folder);
+    int rc = 0;
+    for (char *slash = strchr(folder, '/'); slash && rc == 0; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        rc = cn_disk_mkdir(depot->disk, folder);
+        if (rc < 0)
+            cn_err_errno(err, -rc, "cannot make %s", folder);
+        *slash = '/';
+    }
     cn_free(folder);
     return rc;
 }
@@ -563,31 +573,12 @@ int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *fold
     return rc;
 }
 
-static char *asset_path(const char *worker, const char *hash)
-{
-    return cn_sprintf("deployed/assets/%s/%s", worker, hash);
-}
-
 bool cn_depot_has_asset(struct cn_depot *depot, const char *worker, const char *hash)
 {
     char *path = cn_sprintf("%s/deployed/assets/%s/%s", depot->root, worker, hash);
     bool is_there = access(path, R_OK) == 0;
     cn_free(path);
     return is_there;
-}
-
-int cn_depot_put_asset(struct cn_depot *depot, const char *worker, const char *hash,
-                       const void *bytes, size_t size, struct cn_err *err)
-{
-    char *path = asset_path(worker, hash);
-    int rc = make_parents(depot, path, err);
-    if (rc == 0) { /* whole or absent, whenever this ends */
-        rc = cn_disk_replace(depot->disk, path, bytes, size);
-        if (rc < 0)
-            cn_err_errno(err, -rc, "cannot write %s", path);
-    }
-    cn_free(path);
-    return rc;
 }
 
 int cn_depot_link_asset(struct cn_depot *depot, const char *code, const char *worker,

@@ -63,7 +63,8 @@ struct cn_disk;
 #define CN_DEPOT_RESOURCE_MAX 10000
 #define CN_DEPOT_NOTE_MAX 1000 /* of who changed what, that are kept */
 #define CN_DEPOT_STATE_SIZE_MAX (64u << 20)
-#define CN_DEPOT_VERSION_SIZE_MAX (8u << 20)
+#define CN_DEPOT_VERSION_SIZE_MAX (32u << 20)
+#define CN_DEPOT_TRANSFERS "deployed/transfers"
 
 /* What the list of versions shows; the rest is in the version's file. */
 struct cn_depot_version {
@@ -196,6 +197,7 @@ void cn_depot_append_time(struct cn_buf *json, int64_t time_ms);
 int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain,
                   struct cn_depot **depot, struct cn_err *err);
 void cn_depot_close(struct cn_depot *depot); /* NULL is fine */
+struct cn_disk *cn_depot_disk(const struct cn_depot *depot);
 
 /* The state as it is; a reference of the caller's. */
 struct cn_depot_state *cn_depot_take(struct cn_depot *depot);
@@ -250,8 +252,15 @@ void cn_depot_remove_version(struct cn_depot *depot, const char *id);
 
 /* Assets of a worker, by hash (32 digits). */
 bool cn_depot_has_asset(struct cn_depot *depot, const char *worker, const char *hash);
-int cn_depot_put_asset(struct cn_depot *depot, const char *worker, const char *hash,
-                       const void *bytes, size_t size, struct cn_err *err);
+/* Files of one request on their way in (depot_arrival.c): they are there when it has ended well;
+ * one that is there is whole in any case. `rc` of the end is how it went so far; it is returned, or
+ * what the end itself failed with. */
+struct cn_depot_arrival;
+int cn_depot_arrival_begin(struct cn_depot *depot, const char *worker,
+                           struct cn_depot_arrival **arrival, struct cn_err *err);
+int cn_depot_arrival_put(struct cn_depot_arrival *arrival, const char *hash, const void *bytes,
+                         size_t size, struct cn_err *err);
+int cn_depot_arrival_end(struct cn_depot_arrival *arrival, int rc, struct cn_err *err);
 
 /* D4: base64 of nonce, text and tag. */
 void cn_depot_seal(struct cn_depot *depot, const char *worker, const char *name, const char *text,

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/mem.h"
+#include "deploy/manifest.h"
 #include "deploy/tokens.h"
 
 #define ACCOUNT_NAME "cairn"
@@ -21,7 +21,7 @@ void cn_v4_init(struct cn_v4 *v4)
 void cn_v4_fini(struct cn_v4 *v4)
 {
     for (size_t i = 0; i < CN_V4_SESSION_MAX; i++)
-        cn_free(v4->sessions[i].manifest);
+        cn_manifest_unref(v4->sessions[i].manifest);
     pthread_mutex_destroy(&v4->lock);
 }
 

@@ -24,18 +24,17 @@
 #include "admin/handler.h"
 #include "deploy/depot.h"
 
+struct cn_manifest;
 struct cn_taps;
 struct cn_tokens;
 
-#define CN_V4_UPLOAD_MAX (64u << 20)  /* bytes of a script with its modules */
-#define CN_V4_MODULE_MAX 1000         /* modules of a script */
-#define CN_V4_BINDING_MAX 500         /* bindings of a script */
-#define CN_V4_MESSAGE_MAX 1000u       /* bytes of a version's message, and of its tag */
-#define CN_V4_MANIFEST_MAX (2u << 20) /* bytes of a manifest of assets, while it is uploaded */
-#define CN_V4_SESSION_MAX 64          /* uploads of assets at once */
+#define CN_V4_UPLOAD_MAX (64u << 20)          /* bytes of a script with its modules */
+#define CN_V4_MODULE_MAX 1000                 /* modules of a script */
+#define CN_V4_BINDING_MAX 500                 /* bindings of a script */
+#define CN_V4_MESSAGE_MAX 1000u               /* bytes of a version's message, and of its tag */
+#define CN_V4_SESSION_MAX 64                  /* uploads of assets at once, */
+#define CN_V4_SESSIONS_MEMORY_MAX (64u << 20) /* and the bytes of their manifests together */
 #define CN_V4_SESSION_MS (60 * 60 * 1000)
-#define CN_V4_ASSET_MAX 4000 /* files of assets of a version */
-#define CN_V4_ASSET_SIZE_MAX (25u << 20)
 #define CN_V4_TRANSFER_MAX 16 /* files with an address of their own */
 #define CN_V4_TRANSFER_SIZE_MAX CN_CONTROL_BODY_MAX
 #define CN_V4_TRANSFER_MS (60 * 60 * 1000)
@@ -57,7 +56,7 @@ struct cn_v4_session {
     char worker[64]; /* its name */
     char by[33];     /* the id of the token that began it; empty: the operator */
     int64_t until_ms;
-    char *manifest; /* owned: {"/path":{"hash","size"}}, as sent */
+    struct cn_manifest *manifest; /* a reference */
 };
 
 struct cn_v4 {
@@ -151,9 +150,11 @@ int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err);
 /* v4_assets.c: */
 int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_assets_upload(struct cn_control_call *call, struct cn_err *err);
-/* The manifest of a finished session of the worker; NULL with an error. The caller frees it. */
-struct cn_json *cn_v4_assets_take(struct cn_v4 *v4, const char *token, const char *worker,
-                                  struct cn_err *err);
+/* Links the files of assets that the metadata asks for into the version `id`, whose predecessor's
+ * file is `previous` (or NULL), and writes ,"assets":{...}, if it has any. */
+int cn_v4_assets_keep(struct cn_v4 *v4, const char *id, const char *worker,
+                      const struct cn_json *metadata, const struct cn_json *previous,
+                      struct cn_buf *json, struct cn_err *err);
 /* Boundary of a multipart body, in `text`; false: it is none. */
 bool cn_v4_boundary(const char *content_type, char text[80]);
 

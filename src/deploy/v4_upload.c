@@ -397,71 +397,6 @@ static int take_bindings(struct upload *upload, struct cn_err *err)
     return rc;
 }
 
-/* --- assets
- * --------------------------------------------------------------------------------------- */
-
-/* _headers and _redirects, which come as texts. */
-static int put_rules(struct upload *upload, const struct cn_json *config, struct cn_err *err)
-{
-    static const char *const names[] = {"_headers", "_redirects"};
-    int rc = 0;
-    for (size_t i = 0; i < CN_ARRAY_COUNT(names) && rc == 0; i++) {
-        const struct cn_json *text = cn_json_find(config, names[i]);
-        if (text && text->kind == CN_JSON_STRING)
-            rc = cn_depot_put_file(upload->v4->depot, upload->id, "assets", names[i], text->text,
-                                   text->size, err);
-    }
-    return rc;
-}
-
-/* Writes ,"assets":{...} and links the files. */
-static int take_assets(struct upload *upload, struct cn_buf *json, struct cn_err *err)
-{
-    const struct cn_json *assets = cn_json_find(upload->metadata, "assets");
-    const struct cn_json *keep = cn_json_find(upload->metadata, "keep_assets");
-    const struct cn_json *old = cn_json_find(upload->previous, "assets");
-    const char *jwt = cn_json_text(assets, "jwt");
-    const struct cn_json *config = cn_json_find(assets, "config"), *files = NULL;
-    struct cn_json *manifest = NULL;
-    if (jwt) {
-        manifest = cn_v4_assets_take(upload->v4, jwt, upload->worker, err);
-        if (!manifest)
-            return err->code;
-        files = manifest;
-    } else if (keep && keep->boolean && old) {
-        files = cn_json_find(old, "files");
-        config = config ? config : cn_json_find(old, "config");
-    } else if (!assets) {
-        return 0;
-    }
-    int rc = put_rules(upload, config, err);
-    cn_buf_append_str(json, ",\"assets\":{\"config\":");
-    if (config)
-        cn_json_write(json, config);
-    else
-        cn_buf_append_str(json, "{}");
-    cn_buf_append_str(json, ",\"files\":{");
-    for (const struct cn_json *file = files ? files->first : NULL; file && rc == 0;
-         file = file->next) {
-        const char *hash = cn_json_text(file, "hash");
-        const char *path = file->name[0] == '/' ? file->name + 1 : file->name;
-        CN_ASSERT(hash &&
-                  cn_depot_path_is_good(path, strlen(path))); /* of a session that checked */
-        rc = cn_depot_link_asset(upload->v4->depot, upload->id, upload->worker, path, hash, err);
-        cn_buf_append_str(json, file == files->first ? "" : ",");
-        cn_buf_append_json(json, file->name, strlen(file->name));
-        cn_buf_append_byte(json, ':');
-        cn_json_write(json, file);
-    }
-    cn_buf_append_str(json, "}}");
-    cn_json_free(manifest);
-    if (rc == 0 && !files) { /* no file at all is a folder nonetheless */
-        static const char none[] = "";
-        rc = cn_depot_put_file(upload->v4->depot, upload->id, "assets", "_headers", none, 0, err);
-    }
-    return rc;
-}
-
 /* --- the version ---------------------------------------------------------------------------------
  */
 
@@ -489,7 +424,8 @@ static int write_version(struct upload *upload, struct cn_err *err)
     if (entry)
         cn_v4_put_text(&json, "main", plain_name(entry));
     put_members(upload, &json);
-    int rc = take_assets(upload, &json, err);
+    int rc = cn_v4_assets_keep(upload->v4, upload->id, upload->worker, upload->metadata,
+                               upload->previous, &json, err);
     if (rc == 0) {
         cn_buf_append_str(&json, ",\"modules\":[");
         cn_buf_append(&json, upload->modules.data, upload->modules.size);

@@ -1,48 +1,14 @@
 // The real wrangler, as npm has it, deploys to an empty server (`make test-wrangler`): a worker with Durable Objects, D1 with migrations,
 // KV, R2, queues, cron triggers and assets; secrets, versions, rollback, delete; and the server is restarted and killed in between.
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn } from "node:child_process";
+import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { dataFolder, empty, tally, token } from "../integration/deploy/lib.mjs";
-
-const bin = process.env.WRANGLER;
-assert.ok(bin && existsSync(bin), "WRANGLER names wrangler's program: make test-wrangler sets it");
+import { bin, environment, folder, wrangler, write } from "./lib.mjs";
 
 const KILLS = Number(process.env.KILLS ?? 20);
-
-/** A folder with these files that goes with the test. */
-function folder(t, files) {
-  const dir = mkdtempSync(path.join(tmpdir(), "cairn-wrangler-"));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  write(dir, files);
-  return dir;
-}
-
-function write(dir, files) {
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
-    writeFileSync(path.join(dir, name), text);
-  }
-}
-
-const environment = (server, who, dir) => ({
-  PATH: process.env.PATH, HOME: dir, CI: "1", NO_COLOR: "1", FORCE_COLOR: "0", WRANGLER_SEND_METRICS: "false",
-  CLOUDFLARE_API_BASE_URL: server.api, CLOUDFLARE_API_TOKEN: who.token, CLOUDFLARE_ACCOUNT_ID: who.account,
-});
-
-/** Runs wrangler in the folder against the server: its output; rejects if it fails. */
-function wrangler(server, who, dir, args, { input } = {}) {
-  return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [bin, ...args], {
-      cwd: dir, timeout: 180_000, maxBuffer: 1 << 24,
-      env: environment(server, who, dir),
-    }, (error, stdout, stderr) => (error ? reject(new Error(`wrangler ${args.join(" ")}: ${stdout}${stderr}`)) : resolve(stdout)));
-    child.stdin.end(input ?? "");
-  });
-}
 
 const source = `
 import { DurableObject } from "cloudflare:workers";

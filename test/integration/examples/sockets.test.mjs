@@ -7,7 +7,7 @@ import path from "node:path";
 import test, { after, before, describe } from "node:test";
 import { ask } from "../admin/lib.mjs";
 import { closeBrowser, noBrowser, withPage } from "../lib/browser.mjs";
-import { root, serve, tempDir } from "../lib/server.mjs";
+import { deployed, root, serve, tempDir } from "../lib/server.mjs";
 import { Client } from "../websockets/lib.mjs";
 
 const names = ["chat-room", "collaborative-document", "presence"];
@@ -151,7 +151,7 @@ describe("examples with WebSockets", { skip: noBrowser }, () => {
     }));
 });
 
-describe("examples with WebSockets, asleep", () => {
+describe("examples with WebSockets, asleep", { skip: deployed && "how soon they sleep is said in a table that wrangler does not send" }, () => {
   const data = tempDir();
   let server, folders;
   const start = async () => { server = await serve(folders, { data, lanes: 2 }); };

@@ -9,7 +9,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { Server, cairn as binary, root } from "./server.mjs";
+import { Server, cairn as binary, deployed, root } from "./server.mjs";
 
 export { root };
 
@@ -56,6 +56,13 @@ export function run(args, { cwd, env } = {}) {
 
 /** Starts `cairn serve` (or dev) and waits for its ready line. */
 export async function serve(t, dir, { command = "serve", args = [], env, projects = [dir], executable = binary } = {}) {
+  if (deployed && projects.length) {
+    const at = args.indexOf("--data");
+    const { serveDeployed } = await import("../../wrangler/deployed.mjs");
+    const server = await serveDeployed(projects, { command, env, data: at < 0 ? path.join(dir, ".cairn-deployed") : args[at + 1] });
+    t.after(() => server.kill());
+    return server;
+  }
   const listen = args.some((a) => a.startsWith("--listen")) || env?.CAIRN_LISTEN ? [] : ["--listen", "127.0.0.1:0"];
   const child = spawn(executable, [command, ...projects, ...listen, ...args], {
     cwd: dir,

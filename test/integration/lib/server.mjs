@@ -9,6 +9,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
+/** Whether wrangler deploys what serve() is asked for: `make test-wrangler`. */
+export const deployed = Boolean(process.env.CAIRN_TEST_DEPLOYED);
 export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
 
 /** A directory that goes away when the test process ends. */
@@ -58,11 +60,12 @@ export function withoutTriggers(folder, changes = []) {
 }
 
 /**
- * Runs `cairn serve` (or `dev`) on projects. Resolves when it is ready.
+ * Runs `cairn serve` (or `dev`) on projects; where they are to be deployed on none, and wrangler deploys them to it. Resolves when it is ready.
  * @returns {Promise<Server>}
  */
 export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir() } = {}) {
   projects = [projects].flat();
+  if (deployed) return (await import("../../wrangler/deployed.mjs")).serveDeployed(projects, { args, lanes, command, env, data });
   const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
   const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
   const server = new Server(child, data);

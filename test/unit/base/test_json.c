@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "test/lib/test.h"
 
@@ -106,4 +108,38 @@ TEST(json, is_bounded_in_depth)
         CHECK((root != NULL) == (depth == CN_JSON_DEPTH_MAX));
         cn_json_free(root);
     }
+}
+
+/* {"000000":0,"000001":0,...}, with `last` as the last name. */
+static struct cn_json *parse_members(unsigned count, const char *last, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    for (unsigned i = 0; i < count; i++)
+        cn_buf_printf(&text, "%s\"%06u\":0", i ? "," : "{", i);
+    cn_buf_printf(&text, ",\"%s\":0}", last);
+    struct cn_json *root = cn_json_parse((const char *)text.data, text.size, err);
+    cn_buf_fini(&text);
+    return root;
+}
+
+TEST(json, finds_a_name_that_is_there_twice_among_any_number)
+{
+    static const unsigned counts[] = {1, 31, 32, 33, 34, 100, 100000};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(counts); i++) {
+        struct cn_err err = {0};
+        char name[16];
+        struct cn_json *root = parse_members(counts[i], "another", &err);
+        CHECK(root);
+        cn_json_free(root);
+        snprintf(name, sizeof(name), "%06u", counts[i] / 2);
+        CHECK(!parse_members(counts[i], name, &err));
+        CHECK(strstr(err.text, "twice"));
+    }
+}
+
+TEST(json, refuses_an_object_with_too_many_members)
+{
+    struct cn_err err = {0};
+    CHECK(!parse_members(CN_JSON_MEMBER_MAX, "last", &err));
+    CHECK(strstr(err.text, "too many members"));
 }
