@@ -487,6 +487,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 	@node test/bench/serve.mjs
 	@node test/bench/objects.mjs
 	@node test/bench/websockets.mjs
+	@node test/bench/compiled.mjs
 	@node test/bench/services.mjs
 	@node test/bench/apps.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)

@@ -3,6 +3,7 @@
  *
  * The core has entered a turn of the object whenever a function here runs; what a function of the
  * class writes is committed at the end of that turn, and the answer waits for it. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,10 @@
 #include "object/alarm.h"
 #include "object/message.h"
 #include "object/node.h"
+
+/* A live object that has nothing under way and no database costs less than 1 kB, with its name, its
+ * place in the table of its lane and a small instance of the module's (docs/performance.md). */
+static_assert(sizeof(struct cn_object) + sizeof(cairn_object) <= 688, "costs every live object");
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
@@ -465,7 +470,7 @@ static void on_failed(struct cn_object *object, void *instance, struct cn_call *
 {
     cairn_object *self = instance;
     bool carries = call->kind == CN_CALL_RPC || call->kind == CN_CALL_FETCH;
-    if (!carries || !self->error || strcmp(self->error->text, object->broken_err.text) != 0)
+    if (!carries || !self->error || strcmp(self->error->text, object->broken->text) != 0)
         return;
     struct cn_message *message = call->payload;
     cn_free(message->result);

@@ -169,7 +169,7 @@ static void fail_outputs(struct cn_object *object)
     struct cn_list *node;
     while ((node = cn_list_take_front(&object->outputs))) {
         struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-        output->send(output, &object->broken_err);
+        output->send(output, object->broken);
     }
 }
 
@@ -552,8 +552,7 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
         struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
         if (object->class_ && object->class_->failed && object->instance)
             object->class_->failed(object, object->instance, call);
-        cn_call_finish(call, object->broken_faults, object->broken_err.code,
-                       object->broken_err.text);
+        cn_call_finish(call, object->broken_faults, object->broken->code, object->broken->text);
     }
 }
 
@@ -578,9 +577,10 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
         cn_counter_add(&cn_object_metrics(object)->resets, 1);
     va_list args;
     va_start(args, format);
-    vsnprintf(object->broken_err.text, sizeof(object->broken_err.text), format, args);
+    object->broken = CN_NEW(struct cn_err);
+    vsnprintf(object->broken->text, sizeof(object->broken->text), format, args);
     va_end(args);
-    object->broken_err.code = code;
+    object->broken->code = code;
     object->broken_faults = faults;
     set_state(object, CN_OBJECT_BROKEN);
     cn_list_remove(&object->idle_link);
@@ -661,5 +661,6 @@ void cn_object_free(struct cn_object *object)
     if (object->class_)
         cn_counter_add(&cn_object_metrics(object)->live, (uint64_t)-1);
     cn_free(object->name);
+    cn_free(object->broken);
     cn_free(object);
 }

@@ -110,7 +110,7 @@ struct cn_object {
     bool alarm_changed; /* in the running turn */
     int64_t alarm_scheduled_ms;
     int64_t alarm_started_ms; /* of the run under way */
-    struct cn_err broken_err; /* why it was reset */
+    struct cn_err *broken;    /* owned: why it was reset; NULL: it was not */
     unsigned broken_faults;
 };
 

@@ -281,7 +281,7 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
 /* How the calls of an object end that is reset. */
 static const char *outcome_of(const struct cn_object *object)
 {
-    return object && object->broken_err.code == CN_ELIMIT ? "exceededCpu" : "exception";
+    return object && object->broken && object->broken->code == CN_ELIMIT ? "exceededCpu" : "exception";
 }
 
 static void call_taken_back(struct cn_call *call)
@@ -396,7 +396,7 @@ static void js_destroy(struct cn_object *object, void *instance_)
     struct cn_js_context *context = instance->runtime->context;
     struct cn_err err;
     JSValueRef argv[2] = {JSValueMakeNumber(context->ref, (double)js->handle),
-                          JSValueMakeBoolean(context->ref, object->broken_err.code == 0)};
+                          JSValueMakeBoolean(context->ref, !object->broken)};
     cn_js_enter(context);
     if (object->holds)
         cn_js_pin_orphan(context, object); /* what it waited for finds nobody */

@@ -7,7 +7,7 @@ import { root } from "./lib.mjs";
 
 const workers = path.join(root, "test/bench/workers");
 export const configOf = (project) => path.join(workers, `wrangler.${project}.jsonc`);
-export const probes = { serve: "/hello", objects: "/counter/memory", compiled: "/hello" };
+export const probes = { serve: "/hello", objects: "/counter/memory", compiled: "/hello", front: "/hello" };
 const only = process.env.BENCH_ONLY?.split(",");
 export const rows = [
   { name: "hello", project: "serve", path: "/hello" },
@@ -25,6 +25,12 @@ export const rows = [
     { name: `${language}-sql`, project: "compiled", path: `/${language}/counter/sql` },
     { name: `${language}-limit`, project: "compiled", path: `/${language}/limit?name=7` },
   ]),
+  // A worker in C as well: no JavaScript runs.
+  { name: "c-hello", project: "front", path: "/hello" },
+  { name: "cc-mem", project: "front", path: "/counter/memory" },
+  { name: "cc-read", project: "front", path: "/counter/read" },
+  { name: "cc-sql", project: "front", path: "/counter/sql" },
+  { name: "cc-limit", project: "front", path: "/limit?name=7" },
 ].filter((row) => !only || only.includes(row.name));
 
 /** Builds `commit` in a work tree of its own below build/against: { id, binary }. */

@@ -17,12 +17,14 @@ export const END = "<!-- bench: end -->";
 /** A machine is quiet up to this load average per processor. */
 export const QUIET = 0.25;
 
-/** The tables, in their order: the key of `part`, a title, the peer. */
+/** The tables, in their order: the key of `part`, a title, the peer, and who is beside it (cairn). */
 const PARTS = [
   ["serve", "Requests per second", "workerd"],
   ["start", "At rest", "workerd"],
   ["objects", "Durable Objects", "workerd"],
   ["websockets", "WebSockets", "workerd"],
+  ["compiled", "Objects and workers in C; the ratio and its goal are of CPU time", "the other", "in C"],
+  ["compiled-workerd", "Objects and workers in C beside JavaScript in workerd, by CPU time", "workerd", "in C"],
   ["services", "Services", "miniflare"],
 ];
 /** What README shows, by part and name. */
@@ -70,10 +72,10 @@ function table(head, rows) {
 
 /** All of a run, for docs/performance.md. */
 export function longBlock(machine, rows) {
-  const parts = PARTS.map(([part, title, peer]) => {
+  const parts = PARTS.map(([part, title, peer, own = "cairn"]) => {
     const mine = rows.filter((row) => row.part === part);
     if (mine.length === 0) return null;
-    return `### ${title}\n\n${table(["", peer, "cairn", "ratio", "goal", `CPU per request, ${peer}`, "cairn"],
+    return `### ${title}\n\n${table(["", peer, own, "ratio", "goal", `CPU per request, ${peer}`, own],
       mine.map((row) => [row.name, number(row.peer), number(row.cairn), times(row.ratio), row.goal ?? "",
         cpu(row.peerCost), cpu(row.cost)]))}`;
   });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/bench/workers/compiled.c - the objects of objects.js and sockets.js in C, for `make bench`.
- */
+/* test/bench/workers/compiled.c - the objects of objects.js and sockets.js in C, and the worker of
+ * objects.js in front of them, for `make bench`. */
 #include <cairn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +179,107 @@ static int room_close(cairn_object *object, void *instance, cairn_socket *socket
     return rc < 0 ? rc : 0;
 }
 
+/* --- the worker: /hello, /counter/METHOD?name=a, /memory/hit?name=a, /limit?name=7 ---------------
+ */
+
+/* The path of "https://host/path?query". */
+static const char *path_of(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *path = host ? strchr(host + 3, '/') : NULL;
+    return path ? path : "/";
+}
+
+/* The name in the query, "a" if there is none; `size` bytes of room. */
+static const char *name_of(const char *path, char *out, size_t size)
+{
+    const char *query = strchr(path, '?');
+    const char *name = query ? strstr(query, "name=") : NULL;
+    size_t length = name ? strcspn(name + 5, "&") : 0;
+    if (length == 0 || length >= size)
+        return "a";
+    memcpy(out, name + 5, length);
+    out[length] = 0;
+    return out;
+}
+
+static int answer_json(cairn_event *event, const char *text, size_t size)
+{
+    cairn->response_header(event, "content-type", "application/json");
+    return cairn->response_write(event, text, size);
+}
+
+static void end_with(cairn_object *worker, cairn_event *event, const struct cairn_reply *reply,
+                     const char *text, int size)
+{
+    if (reply->error)
+        cairn->error(worker, NULL, "%s", reply->error);
+    else if (answer_json(event, text, (size_t)size) == 0) {
+        cairn->event_answer(event);
+        return;
+    }
+    cairn->event_fail(event);
+}
+
+static void on_number(cairn_object *worker, void *instance, const struct cairn_reply *reply,
+                      void *data)
+{
+    char text[40];
+    int64_t n = 0;
+    cairn->value_int(reply->value, &n);
+    int size = snprintf(text, sizeof(text), "{\"n\":%lld}", (long long)n);
+    end_with(worker, data, reply, text, size);
+}
+
+static void on_allowed(cairn_object *worker, void *instance, const struct cairn_reply *reply,
+                       void *data)
+{
+    char text[64];
+    int64_t n = 0;
+    int allowed = cairn->value_bool(cairn->value_get(reply->value, "allowed"));
+    cairn->value_int(cairn->value_get(reply->value, "n"), &n);
+    int size = snprintf(text, sizeof(text), "{\"allowed\":%s,\"n\":%lld}", allowed ? "true" : "false",
+                        (long long)n);
+    end_with(worker, data, reply, text, size);
+}
+
+static int ask_limiter(cairn_object *worker, cairn_event *event, const char *name)
+{
+    char shard[32];
+    snprintf(shard, sizeof(shard), "shard%d", (int)(strtol(name, NULL, 10) % 10));
+    cairn_builder *arguments = cairn->builder(worker);
+    cairn->build_array(arguments);
+    cairn->build_text(arguments, name, strlen(name));
+    cairn->build_int(arguments, 1000000000);
+    cairn->build_int(arguments, 1000);
+    cairn->build_end(arguments);
+    return cairn->object_call(worker, "C_LIMITER", shard, "allow", arguments, on_allowed, event);
+}
+
+static int front_fetch(cairn_object *worker, void *instance, cairn_event *event)
+{
+    char name[64], method[32];
+    const char *path = path_of(cairn->request_url(event));
+    int rc;
+    if (strcmp(path, "/hello") == 0) {
+        cairn->response_header(event, "content-type", "text/plain;charset=UTF-8");
+        return cairn->response_write(event, "hello", 5);
+    }
+    if (sscanf(path, "/counter/%31[a-z]", method) == 1)
+        rc = cairn->object_call(worker, "C_COUNTER", name_of(path, name, sizeof(name)), method,
+                                NULL, on_number, event);
+    else if (strncmp(path, "/memory/", 8) == 0)
+        rc = cairn->object_call(worker, "C_MEMORY", name_of(path, name, sizeof(name)), "hit", NULL,
+                                on_number, event);
+    else if (strncmp(path, "/limit", 6) == 0)
+        rc = ask_limiter(worker, event, name_of(path, name, sizeof(name)));
+    else
+        return cairn->response_status(event, 404);
+    return rc < 0 ? rc : CAIRN_LATER;
+}
+
 static const struct cairn_class classes[] = {
+    {.name = "Front", .fetch = front_fetch},
     {.name = "Counter",
      .create = counter_create,
      .destroy = destroy,
