@@ -108,6 +108,16 @@ export function Trouble({ error, retry }) {
     </div>
   );
 }
+/** Versions that should serve and do not: [{text, version, wayBack}]. */
+export function Failures({ of }) {
+  return of.map(({ text, version, wayBack }) => (
+    <div key={version} class="state bad" role="alert">
+      <strong>{version ? `Version ${version.slice(0, 8)} does not serve` : "Does not serve"}</strong>
+      <p>{text}</p>
+      {wayBack && <p class="soft">{wayBack}</p>}
+    </div>
+  ));
+}
 export function Empty({ title, children }) {
   return <div class="state"><strong>{title}</strong>{children && <p>{children}</p>}</div>;
 }

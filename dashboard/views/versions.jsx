@@ -5,7 +5,7 @@ import { get, path, post, query } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { href } from "../lib/router.js";
-import { Badge, Button, confirm, Copy, Empty, Facts, Head, Loaded, Select, Table, Time, toast } from "../ui/parts.jsx";
+import { Badge, Button, confirm, Copy, Empty, Facts, Failures, Head, Loaded, Select, Table, Time, toast } from "../ui/parts.jsx";
 
 let account; // the server has one
 const scripts = async (rest, signal) => {
@@ -108,8 +108,11 @@ function Worker({ name }) {
       <Loaded of={loaded}>{({ items, deployments }) => {
         const now = deployments[0];
         const shareOf = (id) => now?.versions.find(({ version_id }) => version_id === id)?.percentage;
+        const failures = (now?.versions ?? []).filter(({ failure }) => failure).map((each) => ({ text: each.failure, version: each.version_id, wayBack: each.way_back }));
+        const fails = (id) => failures.some(({ version }) => version === id);
         return (
           <>
+            <Failures of={failures} />
             <div class="card"><Facts items={[
               ["Serves", now ? now.versions.map(({ version_id, percentage }) => `${short(version_id)} ${percentage} %`).join(", ") : "nothing"],
               now && ["Since", <Time ms={at(now.created_on)} />], now && ["By", now.author_email], ["Versions", format.count(items.length)],
@@ -117,7 +120,7 @@ function Worker({ name }) {
             <RollOut key={now?.id} name={name} versions={items} deployment={now} onDone={loaded.reload} />
             <Table caption="Versions" rows={items} rowKey={({ id }) => id} columns={[
               { title: "Version", cell: ({ id, number }) => <><span>{number} </span><Copy text={id}><code>{short(id)}</code></Copy></> },
-              { title: "Serves", right: true, cell: ({ id }) => (shareOf(id) === undefined ? "" : <Badge kind="good">{shareOf(id)} %</Badge>) },
+              { title: "Serves", right: true, cell: ({ id }) => (shareOf(id) === undefined ? "" : <Badge kind={fails(id) ? "bad" : "good"}>{shareOf(id)} %{fails(id) ? " fails" : ""}</Badge>) },
               { title: "Tag", cell: (version) => tagOf(version) ?? "" },
               { title: "Message", wide: true, cell: messageOf },
               { title: "By", cell: ({ metadata }) => metadata.author_email },
@@ -135,6 +138,8 @@ export function Versions({ route }) {
   const list = useLoad(async (signal) => {
     try { return await ask("", signal); } catch (error) { if (error.status === 501 || error.status === 400) return { refused: error.message }; throw error; }
   }, []);
+  const served = useLoad((signal) => get("/api/workers", { signal }), []);
+  const fails = (id) => served.data?.find((worker) => worker.name === id)?.failures.length > 0;
   if (name) return <Worker key={name} name={name} />;
   return (
     <>
@@ -143,7 +148,7 @@ export function Versions({ route }) {
         <>
           {workers.length ? <Table rows={workers} rowKey={({ id }) => id} link={({ id }) => href(["versions", id])} columns={[
             { title: "Worker", wide: true, cell: ({ id }) => id },
-            { title: "Serves", mono: true, cell: ({ etag }) => (etag ? short(etag) : "–") },
+            { title: "Serves", mono: true, cell: ({ id, etag }) => <>{etag ? short(etag) : "–"} {fails(id) && <Badge kind="bad">does not serve</Badge>}</> },
             { title: "Created", minor: true, right: true, cell: ({ created_on }) => <Time ms={at(created_on)} /> },
             { title: "Changed", right: true, cell: ({ modified_on }) => <Time ms={at(modified_on)} /> }]} />
             : <Empty title="Nothing was deployed by upload">`wrangler deploy` or `cairn deploy --server` puts a worker here.</Empty>}

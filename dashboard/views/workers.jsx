@@ -4,7 +4,7 @@ import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { useMetrics } from "../lib/metrics.js";
 import { href } from "../lib/router.js";
-import { Badge, Button, confirm, Empty, Facts, Head, Loaded, Time, toast } from "../ui/parts.jsx";
+import { Badge, Button, confirm, Empty, Facts, Failures, Head, Loaded, Time, toast } from "../ui/parts.jsx";
 import { workerRows } from "./overview.jsx";
 
 /** Where the data of a binding is shown, and how its kind is called. */
@@ -22,6 +22,7 @@ function Worker({ worker, row }) {
   return (
     <section class="card worker" data-row tabIndex={-1}>
       <header><h2>{worker.name}</h2><span class="hint mono">{worker.main}</span></header>
+      <Failures of={worker.failures ?? []} />
       <Facts items={[
         row && ["Requests", `${format.count(row.requests)}${row.rate === undefined ? "" : ` · ${format.short(row.rate)}/s`}`],
         row && ["Latency", `p50 ${format.seconds(row.p50)} · p99 ${format.seconds(row.p99)}`],

@@ -232,9 +232,34 @@ static void append_classes(struct cn_buf *out, const struct cn_script *script)
     cn_buf_append_byte(out, ']');
 }
 
-static void append_worker(struct cn_control_call *call, struct cn_buf *out,
-                          const struct cn_script *script)
+/* Of its versions, those that do not serve (worker/script.h, F3). */
+static void append_failures(struct cn_buf *out, const struct cn_deployment *deployment,
+                            size_t first)
 {
+    bool any = false;
+    cn_buf_append_str(out, ",\"failures\":[");
+    for (size_t at = first;; at = deployment->scripts[at]->next) {
+        struct cn_script *script = deployment->scripts[at];
+        char *failure = cn_script_failure(script);
+        if (failure) {
+            cn_buf_append_str(out, any ? ",{\"text\":" : "{\"text\":");
+            cn_buf_append_json(out, failure, strlen(failure));
+            append_member(out, "version", script->version);
+            append_member(out, "wayBack", script->way_back);
+            cn_buf_append_byte(out, '}');
+            any = true;
+        }
+        cn_free(failure);
+        if (!script->next)
+            break;
+    }
+    cn_buf_append_byte(out, ']');
+}
+
+static void append_worker(struct cn_control_call *call, struct cn_buf *out,
+                          const struct cn_deployment *deployment, size_t at)
+{
+    const struct cn_script *script = deployment->scripts[at];
     struct cn_err err;
     struct cn_json *about = NULL, *options = NULL;
     if (script->about_json)
@@ -244,6 +269,7 @@ static void append_worker(struct cn_control_call *call, struct cn_buf *out,
     cn_buf_append_str(out, "{\"name\":");
     cn_buf_append_json(out, script->name, strlen(script->name));
     append_member(out, "main", cn_json_text(about, "main"));
+    append_failures(out, deployment, at);
     append_member(out, "compatibilityDate", cn_json_text(options, "compatibilityDate"));
     const struct cn_json *routes = cn_json_find(about, "routes");
     cn_buf_append_str(out, ",\"routes\":[");
@@ -280,7 +306,7 @@ int cn_control_workers(struct cn_control_call *call, struct cn_err *err)
         if (deployment->scripts[i]->name[0] == '$' || deployment->scripts[i]->beside)
             continue; /* the server's own, and further versions */
         cn_buf_append_str(out, first ? "" : ",");
-        append_worker(call, out, deployment->scripts[i]);
+        append_worker(call, out, deployment, i);
         first = false;
     }
     cn_buf_append_byte(out, ']');

@@ -189,7 +189,7 @@ static const char *const status_names[] = {"none", "1xx", "2xx", "3xx", "4xx", "
 /* A worker's numbers over all lanes. */
 struct worker_sums {
     const char *name; /* the first lane's that has it */
-    uint64_t statuses[CN_ARRAY_COUNT(status_names)], exceptions, limits, ticks, memory;
+    uint64_t statuses[CN_ARRAY_COUNT(status_names)], exceptions, limits, ticks, memory, failed;
     struct sums latency;
 };
 
@@ -217,6 +217,8 @@ static void add_worker(struct worker_sums *sums, const struct cn_worker_metrics 
     sums->limits += cn_counter_get(&worker->limits);
     sums->ticks += cn_counter_get(&worker->ticks);
     sums->memory += cn_counter_get(&worker->memory);
+    if (sums->failed < cn_counter_get(&worker->failed))
+        sums->failed = cn_counter_get(&worker->failed);
     add_histogram(&sums->latency, &worker->latency);
 }
 
@@ -254,6 +256,10 @@ static void read_workers(struct cn_metrics_sink *sink, const struct cn_server *s
            "Memory that it and its objects hold in JavaScript.");
     for (size_t w = 0; w < all.count; w++)
         cn_metrics_sample(sink, "worker", all.items[w].name, all.items[w].memory);
+    family(sink, "cairn_worker_failed", CN_METRIC_GAUGE,
+           "Versions of it that should serve and do not: damaged, or they did not start.");
+    for (size_t w = 0; w < all.count; w++)
+        cn_metrics_sample(sink, "worker", all.items[w].name, all.items[w].failed);
     family(sink, "cairn_request_duration_seconds", CN_METRIC_HISTOGRAM,
            "From a request's head to the end of its answer.");
     for (size_t w = 0; w < all.count; w++)

@@ -72,6 +72,20 @@ static void print_versions(const struct cn_json *items, const struct cn_json *se
     cn_table_print(&table);
 }
 
+/* Why a version that should serve does not. */
+static void print_failure(const struct cn_json *version)
+{
+    static const char *const names[] = {"failure", "way_back"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
+        const char *text = text_of(version, names[i]);
+        if (!*text)
+            continue;
+        printf("          %s", i ? "" : "does not serve: ");
+        cn_print_shown(text);
+        printf("\n");
+    }
+}
+
 static void print_deployment(const struct cn_json *deployment)
 {
     const struct cn_json *list = cn_json_find(deployment, "versions");
@@ -86,6 +100,7 @@ static void print_deployment(const struct cn_json *deployment)
         printf("  %5g%%  ", share_of(item));
         cn_print_shown(text_of(item, "version_id"));
         printf("\n");
+        print_failure(item);
     }
 }
 
@@ -362,15 +377,48 @@ static int run_deployments_status(struct cn_remote *remote, const struct cn_args
     return show_deployments(remote, args, rest[0], false, err);
 }
 
+/* What serves of every worker. */
+static int run_deployments_all(struct cn_remote *remote, const struct cn_args *args,
+                               const char *const *rest, struct cn_err *err)
+{
+    const struct cn_remote_options *options = args->options;
+    const struct cn_json *result = NULL;
+    (void)rest;
+    int rc = cn_remote_ask(remote, "GET", "workers/scripts", &result, err);
+    struct cn_json *workers = remote->last;
+    remote->last = NULL; /* ours from here on */
+    if (rc == 0 && !options->json && !result->first)
+        printf("nothing is deployed\n");
+    for (const struct cn_json *worker = rc == 0 ? result->first : NULL; worker && rc == 0;
+         worker = worker->next) {
+        if (!options->json) {
+            cn_print_shown(text_of(worker, "id"));
+            printf("  ");
+        }
+        rc = show_deployments(remote, args, text_of(worker, "id"), false, err);
+    }
+    cn_json_free(workers);
+    return rc;
+}
+
 static int run_deployments(const struct cn_args *args)
 {
     static const struct cn_remote_verb verbs[] = {
         {"list", 0, 1, run_deployments_list},
         {"status", 0, 1, run_deployments_status},
+        {"all", 0, 0, run_deployments_all},
     };
-    return cn_remote_main(args, verbs, CN_ARRAY_COUNT(verbs),
-                          "deployments needs one of: list [WORKER] | status [WORKER]; `cairn help "
-                          "deployments` explains them");
+    const char *all[] = {"all"};
+    struct cn_args every = *args;
+    if (!args->rest_count) {
+        every.rest = all;
+        every.rest_count = CN_ARRAY_COUNT(all);
+        args = &every;
+    }
+    return cn_remote_main(
+        args, verbs, CN_ARRAY_COUNT(verbs),
+        "deployments takes list [WORKER] | status [WORKER], or nothing; `cairn help "
+        "deployments` explains them");
 }
 
 /* --- rollback -------------------------------------------------------------------------------- */
@@ -474,9 +522,10 @@ static const struct cn_option deployments_flags[] = {
 
 const struct cn_command cn_cmd_deployments = {
     .name = "deployments",
-    .usage = "list [WORKER] | status [WORKER] [OPTIONS]",
+    .usage = "[list [WORKER] | status [WORKER]] [OPTIONS]",
     .summary = "what was deployed to a server, when and by whom",
-    .text = "  cairn deployments list [WORKER]     newest first\n"
+    .text = "  cairn deployments                   what serves of every worker, and what does not\n"
+            "  cairn deployments list [WORKER]     newest first\n"
             "  cairn deployments status [WORKER]   what serves now",
     .rest_max = 2,
     .options = deployments_flags,

@@ -14,22 +14,24 @@
 #include "base/crc32c.h"
 #include "base/diag.h"
 #include "base/disk.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/rand.h"
+#include "base/sealed.h"
 #include "base/utf8.h"
+#include "deploy/depot_inside.h"
 #include "text/base64.h"
 #include "text/hex.h"
 
 #define STATE "deployed/state.json"
 #define KEY "deployed/key"
-#define KEY_SIZE 32
+#define KEY_SIZE CN_DEPOT_KEY_SIZE
 #define KEY_FILE_SIZE (KEY_SIZE + 4) /* its CRC-32C behind it */
 #define NONCE_SIZE 12
 #define TAG_SIZE 16
 #define PATH_SIZE_MAX 900
 #define SEGMENT_SIZE_MAX 250
 #define DEPTH_MAX 32
-#define SUM_PIECE ((size_t)64 << 10)
 
 struct cn_depot {
     struct cn_disk *disk; /* borrowed: the data directory */
@@ -43,33 +45,27 @@ struct cn_depot {
     struct cn_depot_state *next;   /* what a change wants; NULL: none is under way */
     struct cn_depot_state *before; /* what was current when the change began, or NULL */
     bool committed;                /* `next` is durable and current */
+    struct cn_map verified;        /* code -> itself: found whole since this was opened (D9) */
     bool unsynced;                 /* files were written since the last sync; the changer's */
 };
 
-/* --- sealed files: {"crc32c":"...", as classes.json has it ------------------------------------ */
-
-static const char seal_head[] = "{\n  \"crc32c\": \"";
-#define SEAL_SIZE (sizeof(seal_head) - 1 + 8 + 2)
-
-static void put_checksum(struct cn_buf *json)
+bool cn_depot_is_verified(struct cn_depot *depot, const char *code)
 {
-    struct cn_buf sealed = {0};
-    CN_ASSERT(json->size > 0 && json->data[0] == '{');
-    cn_buf_printf(&sealed, "%s%08x\",", seal_head, cn_crc32c(0, json->data + 1, json->size - 1));
-    cn_buf_append(&sealed, json->data + 1, json->size - 1);
-    cn_buf_fini(json);
-    *json = sealed;
+    pthread_mutex_lock(&depot->lock);
+    bool is = cn_map_find(&depot->verified, code, strlen(code)) != NULL;
+    pthread_mutex_unlock(&depot->lock);
+    return is;
 }
 
-static bool checksum_is_right(const struct cn_buf *text)
+void cn_depot_set_verified(struct cn_depot *depot, const char *code)
 {
-    char want[SEAL_SIZE + 1];
-    if (text->size < SEAL_SIZE)
-        return false;
-    snprintf(want, sizeof(want), "%s%08x\",", seal_head,
-             cn_crc32c(0, text->data + SEAL_SIZE, text->size - SEAL_SIZE));
-    return memcmp(text->data, want, SEAL_SIZE) == 0;
+    pthread_mutex_lock(&depot->lock);
+    cn_map_set(&depot->verified, code, strlen(code), depot);
+    pthread_mutex_unlock(&depot->lock);
 }
+
+/* --- sealed files (base/sealed.h) --------------------------------------------------------------
+ */
 
 /* 1: read; 0: there is none. */
 static int read_file(struct cn_disk *disk, const char *path, size_t size_max, struct cn_buf *out,
@@ -96,11 +92,11 @@ static int read_file(struct cn_disk *disk, const char *path, size_t size_max, st
     return rc < 0 ? rc : 1;
 }
 
-static int read_sealed(struct cn_disk *disk, const char *path, size_t size_max, struct cn_buf *out,
-                       struct cn_err *err)
+int cn_depot_read_sealed(struct cn_disk *disk, const char *path, size_t size_max,
+                         struct cn_buf *out, struct cn_err *err)
 {
     int rc = read_file(disk, path, size_max, out, err);
-    if (rc == 1 && !checksum_is_right(out))
+    if (rc == 1 && cn_sealed_check(out) != 1)
         rc = cn_err_set(err, CN_ECORRUPT, "%s is damaged: it does not match its checksum", path);
     return rc;
 }
@@ -132,7 +128,7 @@ bool cn_depot_path_is_good(const char *path, size_t size)
     return true;
 }
 
-static char *code_path(const char *code)
+char *cn_depot_code_path(const char *code)
 {
     return cn_sprintf("deployed/code/%s", code);
 }
@@ -162,7 +158,7 @@ static void remove_tree(struct cn_depot *depot, const char *path)
 
 void cn_depot_remove_version(struct cn_depot *depot, const char *id)
 {
-    char *file = cn_sprintf("deployed/versions/%s.json", id), *code = code_path(id);
+    char *file = cn_sprintf("deployed/versions/%s.json", id), *code = cn_depot_code_path(id);
     (void)cn_disk_unlink(depot->disk, file);
     remove_tree(depot, code);
     cn_free(file);
@@ -236,8 +232,7 @@ static void put_key_sum(uint8_t out[4], const uint8_t key[KEY_SIZE])
         out[i] = (uint8_t)(sum >> 8 * i);
 }
 
-/* 1: read; 0: there is none. */
-static int read_key(struct cn_disk *disk, uint8_t key[KEY_SIZE], struct cn_err *err)
+int cn_depot_read_key(struct cn_disk *disk, uint8_t key[KEY_SIZE], struct cn_err *err)
 {
     struct cn_buf bytes = {0};
     uint8_t sum[4];
@@ -257,13 +252,20 @@ static int read_key(struct cn_disk *disk, uint8_t key[KEY_SIZE], struct cn_err *
     return rc;
 }
 
-/* D4: the key, made at the first start. */
+/* D4: the key, made at the first start, after which a state is there. */
 static int load_key(struct cn_depot *depot, struct cn_err *err)
 {
     uint8_t file[KEY_FILE_SIZE];
-    int rc = read_key(depot->disk, depot->key, err);
+    struct cn_disk_file *state;
+    int rc = cn_depot_read_key(depot->disk, depot->key, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
+    if (cn_disk_open(depot->disk, STATE, CN_DISK_READONLY, &state) == 0) {
+        cn_disk_close(state);
+        cn_error(KEY " is not there, and a new one is made: secrets that were deployed cannot be "
+                     "read with it. Put the file back from where this data directory came from and "
+                     "start again, or set them anew");
+    }
     cn_rand_secure(depot->key, KEY_SIZE);
     memcpy(file, depot->key, KEY_SIZE);
     put_key_sum(file + KEY_SIZE, file);
@@ -277,7 +279,7 @@ static int write_state(struct cn_depot *depot, const struct cn_depot_state *stat
 {
     struct cn_buf json = {0};
     cn_depot_state_write(state, &json);
-    put_checksum(&json);
+    cn_sealed_put(&json);
     int rc = json.size > CN_DEPOT_STATE_SIZE_MAX
                  ? cn_err_set(err, CN_ELIMIT, "there are too many workers, versions or names")
                  : cn_disk_replace(depot->disk, STATE, json.data, json.size);
@@ -287,11 +289,10 @@ static int write_state(struct cn_depot *depot, const struct cn_depot_state *stat
     return rc;
 }
 
-/* 1: read; 0: there is none. */
-static int read_state(struct cn_disk *disk, struct cn_depot_state **out, struct cn_err *err)
+int cn_depot_read_state(struct cn_disk *disk, struct cn_depot_state **out, struct cn_err *err)
 {
     struct cn_buf text = {0};
-    int rc = read_sealed(disk, STATE, CN_DEPOT_STATE_SIZE_MAX, &text, err);
+    int rc = cn_depot_read_sealed(disk, STATE, CN_DEPOT_STATE_SIZE_MAX, &text, err);
     if (rc == 1) {
         *out = cn_depot_state_read((const char *)text.data, text.size, err);
         rc = *out ? 1 : cn_err_context(err, STATE);
@@ -302,7 +303,7 @@ static int read_state(struct cn_disk *disk, struct cn_depot_state **out, struct 
 
 static int load_state(struct cn_depot *depot, struct cn_err *err)
 {
-    int rc = read_state(depot->disk, &depot->current, err);
+    int rc = cn_depot_read_state(depot->disk, &depot->current, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     depot->current = cn_depot_state_new();
@@ -321,6 +322,7 @@ int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, st
     pthread_mutex_init(&depot->change, NULL);
     pthread_mutex_init(&depot->committing, NULL);
     pthread_mutex_init(&depot->lock, NULL);
+    cn_map_init(&depot->verified);
     int rc = 0;
     for (size_t i = 0; i < CN_ARRAY_COUNT(folders) && rc == 0; i++) {
         rc = cn_disk_mkdirs(disk, folders[i]);
@@ -351,6 +353,7 @@ void cn_depot_close(struct cn_depot *depot)
     pthread_mutex_destroy(&depot->change);
     pthread_mutex_destroy(&depot->committing);
     pthread_mutex_destroy(&depot->lock);
+    cn_map_fini(&depot->verified);
     cn_free(depot->root);
     cn_free(depot->domain);
     cn_free(depot);
@@ -456,7 +459,7 @@ static void remove_dropped(struct cn_depot *depot, const struct cn_depot_state *
         for (size_t k = 0; k < script->version_count; k++) {
             const struct cn_depot_version *version = &script->versions[k];
             char *file = cn_sprintf("deployed/versions/%s.json", version->id);
-            char *code = code_path(version->code);
+            char *code = cn_depot_code_path(version->code);
             if (!names_version(after, version->id, false))
                 (void)cn_disk_unlink(depot->disk, file);
             if (!names_version(after, version->code, true))
@@ -547,8 +550,8 @@ static int make_parents(struct cn_depot *depot, const char *path, struct cn_err 
     return rc;
 }
 
-static int write_file(struct cn_depot *depot, const char *path, const void *bytes, size_t size,
-                      struct cn_err *err)
+int cn_depot_write_file(struct cn_depot *depot, const char *path, const void *bytes, size_t size,
+                        struct cn_err *err)
 {
     struct cn_disk_file *file;
     int rc = make_parents(depot, path, err);
@@ -568,7 +571,7 @@ int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *fold
 {
     CN_ASSERT(cn_depot_path_is_good(path, strlen(path)));
     char *whole = cn_sprintf("deployed/code/%s/%s/%s", code, folder, path);
-    int rc = write_file(depot, whole, bytes, size, err);
+    int rc = cn_depot_write_file(depot, whole, bytes, size, err);
     cn_free(whole);
     return rc;
 }
@@ -605,21 +608,21 @@ int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *
                          struct cn_err *err)
 {
     char *path = cn_sprintf("deployed/versions/%s.json", id);
-    put_checksum(json);
+    cn_sealed_put(json);
     int rc = json->size > CN_DEPOT_VERSION_SIZE_MAX
                  ? cn_err_set(err, CN_ELIMIT, "the metadata is larger than %u MiB",
                               CN_DEPOT_VERSION_SIZE_MAX >> 20)
-                 : write_file(depot, path, json->data, json->size, err);
+                 : cn_depot_write_file(depot, path, json->data, json->size, err);
     cn_free(path);
     return rc;
 }
 
-static struct cn_json *read_version(struct cn_disk *disk, const char *id, struct cn_err *err)
+struct cn_json *cn_depot_read_version_of(struct cn_disk *disk, const char *id, struct cn_err *err)
 {
     struct cn_buf text = {0};
     struct cn_json *json = NULL;
     char *path = cn_sprintf("deployed/versions/%s.json", id);
-    int rc = read_sealed(disk, path, CN_DEPOT_VERSION_SIZE_MAX, &text, err);
+    int rc = cn_depot_read_sealed(disk, path, CN_DEPOT_VERSION_SIZE_MAX, &text, err);
     if (rc == 0)
         cn_err_set(err, CN_ECORRUPT, "%s is not there", path);
     if (rc == 1)
@@ -631,152 +634,7 @@ static struct cn_json *read_version(struct cn_disk *disk, const char *id, struct
 
 struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err)
 {
-    return read_version(depot->disk, id, err);
-}
-
-/* --- checksums (D9)
- * ------------------------------------------------------------------------------ */
-
-static int sum_of_file(struct cn_disk *disk, const char *path, uint32_t *sum)
-{
-    struct cn_disk_file *file;
-    uint8_t *bytes = cn_alloc(SUM_PIECE);
-    uint64_t at = 0;
-    int64_t count = 0;
-    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &file);
-    *sum = 0;
-    if (rc == 0) {
-        while ((count = cn_disk_read(file, bytes, SUM_PIECE, at)) > 0) {
-            *sum = cn_crc32c(*sum, bytes, (size_t)count);
-            at += (uint64_t)count;
-        }
-        cn_disk_close(file);
-    }
-    cn_free(bytes);
-    return rc < 0 ? rc : count < 0 ? (int)count : 0;
-}
-
-/* Appends "PATH":SUM of each file below code/ID/FOLDER. */
-static int append_sums(struct cn_disk *disk, const char *root, const char *folder,
-                       struct cn_buf *json)
-{
-    struct cn_disk_entries entries;
-    char *path = cn_sprintf("%s/%s", root, folder);
-    int rc = cn_disk_entries(disk, path, &entries);
-    cn_free(path);
-    if (rc < 0)
-        return rc == -ENOENT ? 0 : rc;
-    for (size_t i = 0; i < entries.count && rc >= 0; i++) {
-        char *below = cn_sprintf("%s/%s", folder, entries.items[i].name);
-        char *whole = cn_sprintf("%s/%s", root, below);
-        uint32_t sum;
-        if (entries.items[i].is_dir) {
-            rc = append_sums(disk, root, below, json);
-        } else if ((rc = sum_of_file(disk, whole, &sum)) == 0) {
-            cn_buf_append_str(json, json->data[json->size - 1] == '[' ? "\n[" : ",\n[");
-            cn_buf_append_json(json, below, strlen(below));
-            cn_buf_printf(json, ",%u]", sum);
-        }
-        cn_free(below);
-        cn_free(whole);
-    }
-    cn_disk_entries_fini(&entries);
-    return rc < 0 ? rc : 0;
-}
-
-int cn_depot_put_sums(struct cn_depot *depot, const char *code, struct cn_err *err)
-{
-    struct cn_buf json = {0};
-    char *root = code_path(code), *path = cn_sprintf("%s/sums.json", root);
-    cn_buf_append_str(&json, "{\"files\":[");
-    int rc = append_sums(depot->disk, root, "src", &json);
-    if (rc == 0)
-        rc = append_sums(depot->disk, root, "assets", &json);
-    if (rc < 0)
-        cn_err_errno(err, -rc, "the version cannot be read again");
-    cn_buf_append_str(&json, "]}\n");
-    put_checksum(&json);
-    if (rc == 0)
-        rc = write_file(depot, path, json.data, json.size, err);
-    cn_buf_fini(&json);
-    cn_free(root);
-    cn_free(path);
-    return rc;
-}
-
-struct checking {
-    struct cn_disk *disk;
-    const struct cn_depot_script *script;
-    const struct cn_depot_version *version;
-    void (*problem)(void *data, const char *text);
-    void *data;
-};
-
-static void check_file(const struct checking *checking, const char *root,
-                       const struct cn_json *entry)
-{
-    const struct cn_json *name = entry->first, *want = name ? name->next : NULL;
-    uint32_t sum = 0;
-    if (!name || name->kind != CN_JSON_STRING || !want || want->kind != CN_JSON_INT)
-        return; /* of another server; the list itself is sealed */
-    char *path = cn_sprintf("%s/%s", root, name->text);
-    int rc = sum_of_file(checking->disk, path, &sum);
-    if (rc < 0 || (int64_t)sum != want->integer) {
-        char *text = cn_sprintf("%s is %s: it belongs to version %s of %s", path,
-                                rc < 0 ? "not there" : "damaged", checking->version->id,
-                                checking->script->name);
-        checking->problem(checking->data, text);
-        cn_free(text);
-    }
-    cn_free(path);
-}
-
-/* One without a list is of a server that made none. */
-static void check_sums(const struct checking *checking)
-{
-    struct cn_err err = {0};
-    struct cn_buf text = {0};
-    char *root = code_path(checking->version->code), *path = cn_sprintf("%s/sums.json", root);
-    int rc = read_sealed(checking->disk, path, CN_DEPOT_STATE_SIZE_MAX, &text, &err);
-    struct cn_json *json = rc == 1 ? cn_json_parse((const char *)text.data, text.size, &err) : NULL;
-    const struct cn_json *files = cn_json_find(json, "files");
-    if (rc < 0 || (rc == 1 && !json))
-        checking->problem(checking->data, err.text);
-    for (const struct cn_json *each = files ? files->first : NULL; each; each = each->next)
-        check_file(checking, root, each);
-    cn_json_free(json);
-    cn_buf_fini(&text);
-    cn_free(root);
-    cn_free(path);
-}
-
-static void check_versions(struct cn_disk *disk, const struct cn_depot_script *script,
-                           void (*problem)(void *data, const char *text), void *data)
-{
-    for (size_t i = 0; i < script->version_count; i++) {
-        struct cn_err err = {0};
-        struct cn_json *version = read_version(disk, script->versions[i].id, &err);
-        if (!version)
-            problem(data, err.text);
-        cn_json_free(version);
-        if (strcmp(script->versions[i].code, script->versions[i].id) == 0) /* once for each */
-            check_sums(&(struct checking){disk, script, &script->versions[i], problem, data});
-    }
-}
-
-void cn_depot_check(struct cn_disk *disk, void (*problem)(void *data, const char *text), void *data)
-{
-    struct cn_err err = {0};
-    struct cn_depot_state *state = NULL;
-    uint8_t key[KEY_SIZE];
-    if (read_key(disk, key, &err) < 0)
-        problem(data, err.text);
-    OPENSSL_cleanse(key, sizeof(key));
-    if (read_state(disk, &state, &err) < 0)
-        problem(data, err.text);
-    for (size_t i = 0; state && i < state->script_count; i++)
-        check_versions(disk, &state->scripts[i], problem, data);
-    cn_depot_state_unref(state);
+    return cn_depot_read_version_of(depot->disk, id, err);
 }
 
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,

@@ -4,7 +4,7 @@
  *     DATA/deployed/state.json        what is deployed: workers, their versions, which one serves
  *     DATA/deployed/key               with which secrets are encrypted (mode 0600)
  *     DATA/deployed/versions/ID.json  a version: modules, bindings, compatibility, limits
- *     DATA/deployed/code/ID/          src/ (modules as uploaded), bundle/, assets/
+ *     DATA/deployed/code/ID/          src/ (modules as uploaded), bundle/, assets/, and checksums
  *     DATA/deployed/assets/WORKER/    files of assets by the hash that their sender gave them
  *     DATA/deployed/transfers/        files on their way in and out; nothing after a start
  *
@@ -36,8 +36,11 @@
  *   DA  Who changed what is part of the state that the change made: it is durable with the change,
  *       and not without it. The last CN_DEPOT_NOTE_MAX are kept.
  *
- *   D9  code/ID/sums.json has the CRC-32C of each module and asset as it was uploaded, so that
- *       cn_depot_check() finds damage in them, and says of which version.
+ *   D9  code/ID/sums.json has the CRC-32C of each module and asset as it was uploaded, and
+ *       code/ID/bundle.json those of what was built of them. Both are looked at before a version is
+ *       served for the first time since a start, and by cn_depot_check(). What was built is built
+ *       again if it is damaged; a version that is damaged otherwise is not served, and the others
+ *       are (server/hosted.h, H5). Nothing is rolled back by itself.
  *
  * Threads:   any; see D7.
  * Ownership: the owner's; opened after the data directory, closed before it. */
@@ -243,6 +246,15 @@ int cn_depot_put_version(struct cn_depot *depot, const char *id, struct cn_buf *
                          struct cn_err *err);
 /* The version's file; NULL with an error. The caller frees it. */
 struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err);
+/* D9: likewise for what was built; without a change under way it is durable when this returns. */
+int cn_depot_put_built(struct cn_depot *depot, const char *code, bool in_change,
+                       struct cn_err *err);
+/* D9: whether the version's file, its modules and its assets are what was uploaded; and what was
+ * built of them. CN_ECORRUPT with a sentence. */
+int cn_depot_verify(struct cn_depot *depot, const struct cn_depot_script *script,
+                    const char *version, struct cn_err *err);
+int cn_depot_verify_built(struct cn_depot *depot, const struct cn_depot_script *script,
+                          const char *version, struct cn_err *err);
 /* Calls `problem` for each of its files that is damaged or missing: the key, the state, what it
  * names of versions. Of a data directory that nobody uses; changes nothing. */
 void cn_depot_check(struct cn_disk *disk, void (*problem)(void *data, const char *text),
@@ -288,6 +300,10 @@ void cn_depot_hash(const void *bytes, size_t size, char digits[33]);
  * in the clear: never on disk. (depot_config.c) */
 int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script,
                     const char *version, struct cn_buf *json, struct cn_err *err);
+/* What is known of the worker without any version: its name, where requests for it come from, its
+ * migrations. */
+void cn_depot_bare_config(struct cn_depot *depot, const struct cn_depot_script *script,
+                          struct cn_buf *json);
 /* The folder of the version's code, absolute. Owned. */
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
                            const char *version);

@@ -111,8 +111,9 @@ static int put_secret(struct writer *writer, const char *name, const struct cn_j
     if (!sealed ||
         !cn_depot_unseal(writer->depot, writer->script->name, name, sealed, strlen(sealed), &text))
         return cn_err_set(err, CN_ECORRUPT,
-                          "the secret %s of %s cannot be decrypted with deployed/key", name,
-                          writer->script->name);
+                          "the secret %s of %s cannot be decrypted with deployed/key; put the key "
+                          "back, or set all its secrets anew at once (secret bulk)",
+                          name, writer->script->name);
     put_key(&writer->vars, name);
     cn_buf_append_json(&writer->vars, text.data ? (const char *)text.data : "", text.size);
     OPENSSL_cleanse(text.data, text.size);
@@ -305,6 +306,17 @@ static int write_config(struct writer *writer, const struct cn_json *version, st
     put_triggers(writer, json);
     cn_buf_append_byte(json, '}');
     return 0;
+}
+
+void cn_depot_bare_config(struct cn_depot *depot, const struct cn_depot_script *script,
+                          struct cn_buf *json)
+{
+    struct writer writer = {.depot = depot, .script = script};
+    cn_buf_append_byte(json, '{');
+    put_text(json, "name", script->name);
+    put_text(json, "main", "none");
+    put_triggers(&writer, json);
+    cn_buf_append_byte(json, '}');
 }
 
 int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script,

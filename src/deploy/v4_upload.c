@@ -438,16 +438,27 @@ static int write_version(struct upload *upload, struct cn_err *err)
     return rc;
 }
 
+/* The newest version whose file can be read: one that is damaged must not be in the way of the one
+ * that mends it. */
+static void find_previous(struct upload *upload, const struct cn_depot_script *script)
+{
+    for (size_t i = script ? script->version_count : 0; i-- > 0 && !upload->previous;) {
+        struct cn_err err = {0};
+        upload->before = &script->versions[i];
+        upload->previous = cn_depot_read_version(upload->v4->depot, upload->before->id, &err);
+        if (!upload->previous)
+            cn_warn("%s: its secrets and what else is kept are those of an earlier version, if any",
+                    err.text);
+    }
+    if (!upload->previous)
+        upload->before = NULL;
+}
+
 /* Writes everything of the version but the state. */
 static int make_version(struct upload *upload, const struct cn_depot_script *script,
                         struct cn_err *err)
 {
-    if (script && script->version_count) {
-        upload->before = &script->versions[script->version_count - 1];
-        upload->previous = cn_depot_read_version(upload->v4->depot, upload->before->id, err);
-        if (!upload->previous)
-            return err->code;
-    }
+    find_previous(upload, script);
     int rc = each_part(upload, true, err);
     if (rc == 0 && !upload->metadata)
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "the part \"metadata\" is missing");

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "deploy/v4.h"
+#include "worker/script.h"
 
 static void append_annotations(struct cn_buf *json, const char *message, const char *tag,
                                const char *trigger)
@@ -119,7 +120,26 @@ int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err)
 /* --- deployments
  * ----------------------------------------------------------------------------------- */
 
-static void append_deployment(struct cn_buf *json, const struct cn_depot_deployment *deployment)
+/* Why a version does not serve, and what can be done: members that only Cairn has. */
+static void append_failure(struct cn_buf *json, const struct cn_deployment *served,
+                           const char *version)
+{
+    for (size_t i = 0; served && i < served->script_count; i++) {
+        struct cn_script *script = served->scripts[i];
+        if (!script->version || strcmp(script->version, version) != 0)
+            continue;
+        char *failure = cn_script_failure(script);
+        if (failure)
+            cn_v4_put_text(json, "failure", failure);
+        if (failure && script->way_back)
+            cn_v4_put_text(json, "way_back", script->way_back);
+        cn_free(failure);
+    }
+}
+
+/* `served`: what the lanes have, for the deployment that is current; else NULL. */
+static void append_deployment(struct cn_buf *json, const struct cn_depot_deployment *deployment,
+                              const struct cn_deployment *served)
 {
     cn_buf_append_byte(json, '{');
     cn_v4_put_text(json, "id", deployment->id);
@@ -138,6 +158,7 @@ static void append_deployment(struct cn_buf *json, const struct cn_depot_deploym
         cn_buf_printf(json, ",\"percentage\":%u", item->share / 100);
         if (item->share % 100)
             cn_buf_printf(json, ".%02u", item->share % 100);
+        append_failure(json, served, item->version);
         cn_buf_append_byte(json, '}');
     }
     cn_buf_append_str(json, "]}");
@@ -149,12 +170,16 @@ int cn_v4_list_deployments(struct cn_control_call *call, struct cn_err *err)
     const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     struct cn_buf json = {0};
     if (script) {
+        struct cn_deployment *served = cn_control_deployment(call);
         cn_buf_append_str(&json, "{\"deployments\":[");
         for (size_t i = script->deployment_count; i-- > 0;) {
-            append_deployment(&json, &script->deployments[i]);
+            bool newest = i + 1 == script->deployment_count;
+            append_deployment(&json, &script->deployments[i], newest ? served : NULL);
             cn_buf_append_str(&json, i ? "," : "");
         }
         cn_buf_append_str(&json, "]}");
+        if (served)
+            cn_deployment_unref(served);
     }
     cn_depot_state_unref(state);
     return json.size ? cn_control_result(call, &json) : err->code;
@@ -167,7 +192,7 @@ int cn_v4_get_deployment(struct cn_control_call *call, struct cn_err *err)
     struct cn_buf json = {0};
     for (size_t i = 0; script && i < script->deployment_count; i++) {
         if (strcmp(script->deployments[i].id, call->path[8]) == 0 && !json.size)
-            append_deployment(&json, &script->deployments[i]);
+            append_deployment(&json, &script->deployments[i], NULL);
     }
     if (script && !json.size)
         cn_v4_fail(call, err, CN_ENOTFOUND, 10145, "there is no such deployment");
@@ -229,7 +254,7 @@ static int deploy_shares(struct cn_control_call *call, const struct cn_depot_sha
         cn_free(what);
     }
     cn_depot_deploy_shares(script, shares, "wrangler", call->who.name, message, cn_v4_now());
-    append_deployment(json, &script->deployments[script->deployment_count - 1]);
+    append_deployment(json, &script->deployments[script->deployment_count - 1], NULL);
     return cn_v4_deploy(call, state, err);
 }
 

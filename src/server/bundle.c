@@ -331,7 +331,8 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     cn_confnode_free(manifest);
     rc = options->built
              ? cn_err_set(err, CN_ENOTFOUND, "%s changed while it was built", config->path)
-             : run_job(bundler, options->dir, &job, messages, err);
+         : options->as_is ? cn_err_set(err, CN_EUNSUPPORTED, "nothing can be built here")
+                          : run_job(bundler, options->dir, &job, messages, err);
     if (rc < 0 && options->stored && (manifest = read_manifest(options->dir, NULL))) {
         cn_warn("%s: the version was built by another cairn and cannot be built again (%s); it is "
                 "served as it is",

@@ -45,6 +45,7 @@ struct cn_bundle_options {
     bool stored;        /* its inputs never change; what is there is taken if it cannot be built */
     const char *inside; /* absolute: nothing outside of this folder gets in; NULL: anything may */
     bool upload;        /* modules for another server (tools/bundler/upload.mjs), no script */
+    bool as_is;         /* with stored: nothing is built, whoever built what is there */
     bool built;         /* take what is there: it was built a moment ago, by another process */
 };
 

@@ -8,10 +8,10 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
-#include "base/crc32c.h"
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/sealed.h"
 #include "server/confnode.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -106,30 +106,17 @@ int cn_classes_read_file(struct cn_disk *disk, const char *name, struct cn_buf *
 
 /* ---- checksums of JSON ---- */
 
-/* A sealed text begins so; the CRC is that of everything behind it. It is JSON as before. */
-static const char seal_head[] = "{\n  \"crc32c\": \"";
-#define SEAL_SIZE (sizeof(seal_head) - 1 + 8 + 2)
-
 void cn_classes_seal(struct cn_buf *json)
 {
-    struct cn_buf sealed = {0};
-    CN_ASSERT(json->size > 0 && json->data[0] == '{');
-    cn_buf_printf(&sealed, "%s%08x\",", seal_head, cn_crc32c(0, json->data + 1, json->size - 1));
-    cn_buf_append(&sealed, json->data + 1, json->size - 1);
-    cn_buf_fini(json);
-    *json = sealed;
+    cn_sealed_put(json);
 }
 
 int cn_classes_unseal(const struct cn_buf *text, const char *name, struct cn_err *err)
 {
-    char want[SEAL_SIZE + 1];
-    if (text->size < SEAL_SIZE || memcmp(text->data, seal_head, sizeof(seal_head) - 1) != 0)
-        return 0;
-    snprintf(want, sizeof(want), "%s%08x\",", seal_head,
-             cn_crc32c(0, text->data + SEAL_SIZE, text->size - SEAL_SIZE));
-    if (memcmp(text->data, want, SEAL_SIZE) != 0)
-        return cn_err_set(err, CN_ECORRUPT, "%s is damaged: it does not match its checksum", name);
-    return 1;
+    int rc = cn_sealed_check(text);
+    if (rc < 0)
+        return cn_err_set(err, rc, "%s is damaged: it does not match its checksum", name);
+    return rc;
 }
 
 /* ---- reading and writing ---- */

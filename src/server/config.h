@@ -175,7 +175,7 @@ struct cn_config_server {
         int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms,
             connections, heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute,
             websocket_message_bytes, websocket_output_bytes, websocket_ping_ms, memory_bytes,
-            stuck_ms;
+            stuck_ms, start_cpu_ms;
     } limits; /* 0: the default */
 };
 

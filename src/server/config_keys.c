@@ -141,7 +141,8 @@ SCHEMA(egress, struct egress, STRINGS(egress, deny), STRINGS(egress, allow));
 struct server_limits {
     int64_t url_bytes, header_bytes, body_bytes, header_timeout_ms, idle_timeout_ms, connections,
         heap_bytes, object_idle_ms, object_block_ms, new_objects_per_minute, websocket_message_bytes,
-        websocket_output_bytes, websocket_ping_ms, memory_bytes, stuck_ms;
+        websocket_output_bytes, websocket_ping_ms, memory_bytes, stuck_ms,
+        start_cpu_ms;
 };
 SCHEMA(server_limits, struct server_limits,
     INT(server_limits, url_bytes, 256, 1 << 20),
@@ -158,7 +159,8 @@ SCHEMA(server_limits, struct server_limits,
     INT(server_limits, websocket_output_bytes, 1024, INT64_MAX),
     INT(server_limits, websocket_ping_ms, 1000, 86400000),
     INT(server_limits, memory_bytes, 128 << 20, INT64_MAX),
-    INT(server_limits, stuck_ms, 100, 3600000));
+    INT(server_limits, stuck_ms, 100, 3600000),
+    INT(server_limits, start_cpu_ms, 10, 3600000));
 struct s3 { const char *host; };
 SCHEMA(s3, struct s3, STRING(s3, host, .flags = REQUIRED));
 struct kept { int64_t days, bytes; };

@@ -31,6 +31,7 @@
 #include "worker/script.h"
 
 #define CPU_MS_DEFAULT 30000
+#define START_MS_DEFAULT 1000 /* of uploads, as the platform has it */
 #define WATCH_DEPTH_MAX 12
 
 /* Whether the current folder holds no project. */
@@ -118,33 +119,35 @@ static void tell(struct cn_deployer *deployer, const struct cn_project *projects
     deployer->told = (char *)cn_buf_take(&lines);
 }
 
-static int check_projects(const struct cn_deployer *deployer, const struct cn_project *projects,
-                          size_t count, struct cn_err *err)
+static int check_projects(const struct cn_deployer *deployer, const struct cn_hosted *hosted,
+                          struct cn_project *projects, size_t count, struct cn_err *err)
 {
     int rc = check_names(projects, count, err);
-    if (rc == 0)
-        rc = cn_deploy_check_services(projects, count, deployer->options.development, err);
-    if (rc == 0)
-        rc = cn_deploy_check_tails(projects, count, err);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = cn_deploy_check_services(projects, count, i, deployer->options.development, err);
+        if (rc == 0)
+            rc = cn_deploy_check_tails(projects, count, i, err);
+        if (rc < 0)
+            rc = cn_hosted_bear(hosted, &projects[i], err);
+    }
     return rc;
 }
 
-/* Those of the command line, then those of the state (NULL: none). */
-static int open_projects(struct cn_deployer *deployer, const struct cn_depot_state *state,
+/* Those of the command line, then those that were uploaded (NULL: none). */
+static int open_projects(struct cn_deployer *deployer, const struct cn_hosted *hosted,
                          struct cn_project **out, size_t *out_count, struct cn_err *err)
 {
     size_t own = deployer->options.path_count;
-    size_t count = own + (state ? cn_hosted_count(state) : 0);
+    size_t count = own + (hosted ? cn_hosted_count(hosted->state) : 0);
     struct cn_project *projects = cn_alloc_zero((count + 1) * sizeof(*projects));
     int rc = 0;
     for (size_t i = 0; i < own && rc == 0; i++)
         rc = cn_project_open(&projects[i], deployer->options.paths[i], &deployer->options.project,
                              err);
-    if (rc == 0 && state)
-        rc = cn_hosted_open(deployer->depot, state, cn_deployer_settings(deployer)->data,
-                            projects + own, err);
+    if (rc == 0 && hosted)
+        rc = cn_hosted_open(hosted, cn_deployer_settings(deployer)->data, projects + own, err);
     if (rc == 0)
-        rc = check_projects(deployer, projects, count, err);
+        rc = check_projects(deployer, hosted, projects, count, err);
     if (rc < 0) {
         close_projects(projects, count);
         return rc;
@@ -254,6 +257,9 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
         cn_compat_is_on("allow_irrevocable_stub_storage", config->compatibility_date,
                         config->compatibility_flags.items, config->compatibility_flags.count);
     script->cpu_limit_ms = config->limits.cpu_ms ? (uint64_t)config->limits.cpu_ms : CPU_MS_DEFAULT;
+    script->start_limit_ms = project->start_limit_ms;
+    script->tolerated = project->tolerated;
+    script->way_back = project->way_back ? cn_strdup(project->way_back) : NULL;
     script->source = (char *)cn_buf_take(&bundle->source);
     for (size_t i = 0; i < bundle->file_count; i++) {
         cn_script_add_file(script, bundle->files[i].name, bundle->files[i].bytes,
@@ -263,6 +269,31 @@ static struct cn_script *make_script(struct cn_project *project, bool alone, boo
     if (script->beside)
         cn_script_drop_triggers(script);
     else if (!alone)
+        add_routes(script, config);
+    return script;
+}
+
+/* H5: a script that only stands for its worker. */
+static struct cn_script *make_broken_script(const struct cn_project *project, bool alone,
+                                            struct cn_node *node, const struct cn_classes *classes,
+                                            struct cn_err *err)
+{
+    const struct cn_config *config = project->config;
+    struct cn_script *script = cn_script_new();
+    script->name = cn_strdup(config->name);
+    script->version = cn_strdup(project->version);
+    script->share = project->share;
+    script->beside = project->beside;
+    script->url = cn_sprintf("%s.js", config->name);
+    script->about_json = cn_deploy_about(project);
+    script->tolerated = true;
+    script->broken = cn_strdup(project->broken);
+    script->way_back = cn_strdup(project->way_back);
+    if (cn_deploy_objects(script, config, node, classes, err) < 0) {
+        cn_script_unref(script);
+        return NULL;
+    }
+    if (!script->beside && !alone)
         add_routes(script, config);
     return script;
 }
@@ -416,17 +447,22 @@ static char *gone_names(const struct cn_depot_state *state)
 }
 
 /* Bundles every project that is not yet, and loads what it has in C. */
-static int bundle_projects(struct cn_deployer *deployer, struct cn_project *projects, size_t count,
-                           struct cn_buf *messages, struct cn_err *err)
+static int bundle_projects(struct cn_deployer *deployer, const struct cn_hosted *hosted,
+                           struct cn_project *projects, size_t count, struct cn_buf *messages,
+                           struct cn_err *err)
 {
     int rc = deployer->monitor ? cn_monitor_build(deployer->monitor, err) : 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct cn_project *project = &projects[i];
+        if (project->broken)
+            continue;
         project->assets_stamp = assets_stamp(project->config);
-        rc = project->code       ? cn_hosted_bundle(project, &deployer->bundler, messages, err)
+        rc = project->code ? cn_hosted_bundle(hosted, project, &deployer->bundler, messages, err)
              : deployer->monitor ? cn_project_take_bundle(project, &deployer->bundler, err)
                                  : cn_project_bundle(project, &deployer->bundler, NULL,
                                                      deployer->options.development, messages, err);
+        if (rc < 0)
+            rc = cn_hosted_bear(hosted, project, err);
     }
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = cn_project_load_modules(&projects[i], err);
@@ -476,8 +512,10 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
     struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk};
     int rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), classes,
                                &deployer->classes, err);
-    for (size_t i = firsts; i < count && rc == 0; i++)
-        rc = check_beside(&input, &projects[i], classes, err);
+    for (size_t i = firsts; i < count && rc == 0; i++) {
+        if (!projects[i].broken)
+            rc = check_beside(&input, &projects[i], classes, err);
+    }
     cn_free(allowed);
     cn_free(gone);
     return rc;
@@ -495,16 +533,32 @@ static int commit(void *data, struct cn_err *err)
     return rc;
 }
 
-static int make_deployment(struct cn_deployer *deployer, struct cn_project *projects, size_t count,
+/* H5: the script of a project, or one that stands for it. */
+static struct cn_script *make_any_script(struct cn_deployer *deployer,
+                                         const struct cn_hosted *hosted, struct cn_project *project,
+                                         bool alone, const struct cn_classes *classes,
+                                         struct cn_err *err)
+{
+    struct cn_script *script = NULL;
+    if (!project->broken)
+        script = make_script(project, alone, deployer->options.development, deployer->node, classes,
+                             err);
+    if (script || (!project->broken && cn_hosted_bear(hosted, project, err) < 0))
+        return script;
+    return make_broken_script(project, alone, deployer->node, classes, err);
+}
+
+static int make_deployment(struct cn_deployer *deployer, const struct cn_hosted *hosted,
+                           struct cn_project *projects, size_t count,
                            const struct cn_classes *classes, struct cn_deployment **out,
                            struct cn_err *err)
 {
     struct cn_deployment *deployment = cn_deployment_new();
+    bool alone = first_count(projects, count) == 1;
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         struct cn_script *script =
-            make_script(&projects[i], first_count(projects, count) == 1,
-                        deployer->options.development, deployer->node, classes, err);
+            make_any_script(deployer, hosted, &projects[i], alone, classes, err);
         if (script)
             cn_deployment_add(deployment, script);
         else
@@ -526,25 +580,27 @@ static int make_deployment(struct cn_deployer *deployer, struct cn_project *proj
     return 0;
 }
 
-static int load_state(struct cn_deployer *deployer, const struct cn_depot_state *state,
+static int load_state(struct cn_deployer *deployer, const struct cn_hosted *hosted,
                       struct cn_deployment **out, struct cn_buf *messages, struct cn_err *err)
 {
     struct cn_project *projects = NULL;
     struct cn_classes classes = {0};
     size_t count;
-    int rc = open_projects(deployer, state, &projects, &count, err);
+    int rc = open_projects(deployer, hosted, &projects, &count, err);
     if (rc < 0)
         return rc;
-    rc = bundle_projects(deployer, projects, count, messages, err);
+    rc = bundle_projects(deployer, hosted, projects, count, messages, err);
     if (rc == 0 && deployer->node)
-        rc = prepare_classes(deployer, state, projects, count, &classes, err);
+        rc = prepare_classes(deployer, hosted ? hosted->state : NULL, projects, count, &classes,
+                             err);
     if (rc == 0)
-        rc = make_deployment(deployer, projects, count, &classes, out, err);
+        rc = make_deployment(deployer, hosted, projects, count, &classes, out, err);
     cn_classes_fini(&classes);
     if (rc < 0) {
         close_projects(projects, count);
         return rc;
     }
+    cn_hosted_tell(projects, count, deployer->projects, deployer->project_count);
     pthread_mutex_lock(&deployer->lock);
     close_projects(deployer->projects, deployer->project_count);
     deployer->projects = projects;
@@ -559,7 +615,18 @@ static int load(struct cn_deployer *deployer, struct cn_deployment **out, struct
     struct cn_depot_state *state = deployer->depot ? cn_depot_take_next(deployer->depot) : NULL;
     cn_depot_state_unref(deployer->state); /* no lane starts what was made of it any more */
     deployer->state = state;
-    return load_state(deployer, state, out, messages, err);
+    if (!state)
+        return load_state(deployer, NULL, out, messages, err);
+    struct cn_depot_state *current = cn_depot_take(deployer->depot);
+    int64_t limit_ms = cn_deployer_settings(deployer)->config->server.limits.start_cpu_ms;
+    struct cn_hosted hosted = {.depot = deployer->depot,
+                               .state = state,
+                               .current = current,
+                               .start_limit_ms = limit_ms ? (uint64_t)limit_ms : START_MS_DEFAULT,
+                               .builds = !deployer->monitor};
+    int rc = load_state(deployer, &hosted, out, messages, err);
+    cn_depot_state_unref(current);
+    return rc;
 }
 
 int cn_deployer_load(void *data, struct cn_deployment **deployment, struct cn_err *err)

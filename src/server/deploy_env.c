@@ -169,18 +169,16 @@ static int missing_service(struct cn_config *config, size_t index, const char *n
     return rc;
 }
 
-int cn_deploy_check_services(const struct cn_project *projects, size_t count, bool development,
-                             struct cn_err *err)
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, size_t index,
+                             bool development, struct cn_err *err)
 {
+    struct cn_config *config = projects[index].config;
     int rc = 0;
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct cn_config *config = projects[i].config;
-        for (size_t k = 0; k < config->services.count && rc == 0; k++) {
-            char *name = cn_deploy_service_name(&config->services.items[k]);
-            if (!is_here(projects, count, name))
-                rc = missing_service(config, k, name, development, err);
-            cn_free(name);
-        }
+    for (size_t k = 0; k < config->services.count && rc == 0; k++) {
+        char *name = cn_deploy_service_name(&config->services.items[k]);
+        if (!is_here(projects, count, name))
+            rc = missing_service(config, k, name, development, err);
+        cn_free(name);
     }
     return rc;
 }

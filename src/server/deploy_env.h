@@ -33,11 +33,12 @@ char *cn_deploy_about(const struct cn_project *project);
 /* Whether the project has anything durable: objects, or a service that keeps something. */
 bool cn_deploy_wants_node(const struct cn_config *config);
 
-/* Whether every service binding leads to one of these projects; if not, `err` says where it stands.
- * In development that is a warning: one worker of several may be worked on alone, as with wrangler.
+/* Whether every service binding of the project at `index` leads to one of these; if not, `err` says
+ * where it stands. In development that is a warning: one worker of several may be worked on alone,
+ * as with wrangler.
  */
-int cn_deploy_check_services(const struct cn_project *projects, size_t count, bool development,
-                             struct cn_err *err);
+int cn_deploy_check_services(const struct cn_project *projects, size_t count, size_t index,
+                             bool development, struct cn_err *err);
 /* The name of the worker that a service binding means. */
 char *cn_deploy_service_name(const struct cn_config_service *service);
 /* Where the i-th entry of the list `key` stands, as "file:line:column". Owned. */
@@ -45,7 +46,8 @@ char *cn_deploy_entry_place(const struct cn_config *config, const char *key, siz
 
 /* Tail consumers (deploy_tail.c): each is a project of this server, and nobody is told of what it
  * does itself by being told, directly or by way of others. */
-int cn_deploy_check_tails(const struct cn_project *projects, size_t count, struct cn_err *err);
+int cn_deploy_check_tails(const struct cn_project *projects, size_t count, size_t index,
+                          struct cn_err *err);
 void cn_deploy_tails(struct cn_script *script, const struct cn_config *config);
 /* `observability`: which part of its invocations an exporter of spans is told of. */
 int cn_deploy_observability(struct cn_script *script, const struct cn_config *config,

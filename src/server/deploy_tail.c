@@ -69,17 +69,14 @@ static int check(const struct cn_project *projects, size_t count, const struct c
     return rc;
 }
 
-int cn_deploy_check_tails(const struct cn_project *projects, size_t count, struct cn_err *err)
+int cn_deploy_check_tails(const struct cn_project *projects, size_t count, size_t index,
+                          struct cn_err *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cn_config *config = projects[i].config;
-        for (size_t k = 0; k < config->tail_consumers.count; k++) {
-            int rc = check(projects, count, config, k, err);
-            if (rc < 0)
-                return rc;
-        }
-    }
-    return 0;
+    const struct cn_config *config = projects[index].config;
+    int rc = 0;
+    for (size_t k = 0; k < config->tail_consumers.count && rc == 0; k++)
+        rc = check(projects, count, config, k, err);
+    return rc;
 }
 
 void cn_deploy_tails(struct cn_script *script, const struct cn_config *config)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/hosted.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/err.h"
@@ -21,24 +23,128 @@ size_t cn_hosted_count(const struct cn_depot_state *state)
     return count;
 }
 
+/* --- what cannot be served (H5) -----------------------------------------------------------------
+ */
+
+static bool is_tolerated(const struct cn_hosted *hosted, const char *name, const char *version)
+{
+    const struct cn_depot_script *script = cn_depot_find(hosted->current, name);
+    return script && cn_depot_serves(script, version);
+}
+
+static bool is_whole(struct cn_depot *depot, const struct cn_depot_script *script,
+                     const char *version)
+{
+    struct cn_err err = {0};
+    struct cn_buf json = {0};
+    bool whole = cn_depot_find_version(script, version) &&
+                 cn_depot_verify(depot, script, version, &err) == 0 &&
+                 cn_depot_verify_built(depot, script, version, &err) == 0 &&
+                 cn_depot_config(depot, script, version, &json, &err) == 0; /* its secrets */
+    OPENSSL_cleanse(json.data, json.size);
+    cn_buf_fini(&json);
+    return whole;
+}
+
+/* The version that served last before those that serve now, and is whole; NULL: there is none. */
+static const struct cn_depot_version *find_way_back(struct cn_depot *depot,
+                                                    const struct cn_depot_script *script)
+{
+    for (size_t i = script->deployment_count; i-- > 0;) {
+        const struct cn_depot_shares *shares = &script->deployments[i].shares;
+        for (size_t k = 0; k < shares->count; k++) {
+            const char *version = shares->items[k].version;
+            if (!cn_depot_serves(script, version) && is_whole(depot, script, version))
+                return cn_depot_find_version(script, version);
+        }
+    }
+    return NULL;
+}
+
+static char *describe_way_back(struct cn_depot *depot, const struct cn_depot_script *script)
+{
+    const struct cn_depot_version *version = find_way_back(depot, script);
+    return version ? cn_sprintf(
+                         "version %" PRId64
+                         " served before it and its files are whole: cairn rollback --name %s %s",
+                         version->number, script->name, version->id)
+                   : cn_sprintf("no earlier version is there to go back to: deploy it again");
+}
+
+int cn_hosted_bear(const struct cn_hosted *hosted, struct cn_project *project, struct cn_err *err)
+{
+    if (!project->tolerated)
+        return err->code ? err->code : CN_EINVALID;
+    if (project->broken)
+        return 0;
+    const struct cn_depot_script *script = cn_depot_find(hosted->state, project->config->name);
+    project->broken = cn_strdup(err->text);
+    cn_free(project->way_back);
+    project->way_back = describe_way_back(hosted->depot, script);
+    *err = (struct cn_err){0};
+    return 0;
+}
+
+static bool was_told(const struct cn_project *project, const struct cn_project *told, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (told[i].broken && told[i].version && strcmp(told[i].version, project->version) == 0)
+            return strcmp(told[i].broken, project->broken) == 0;
+    }
+    return false;
+}
+
+void cn_hosted_tell(const struct cn_project *projects, size_t count, const struct cn_project *told,
+                    size_t told_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cn_project *project = &projects[i];
+        if (!project->broken || was_told(project, told, told_count))
+            continue;
+        struct cn_diag_field fields[] = {{"worker", project->config->name, 0, false},
+                                         {"version", project->version, 0, false}};
+        char *line = cn_sprintf("worker %s cannot be served: %s; its data is untouched, the other "
+                                "workers serve; %s",
+                                project->config->name, project->broken, project->way_back);
+        cn_diag_fields(CN_DIAG_ERROR, fields, CN_ARRAY_COUNT(fields), line, strlen(line));
+        cn_free(line);
+    }
+}
+
+/* --- opening ------------------------------------------------------------------------------------
+ */
+
+static int load_config(const char *path, const struct cn_buf *json, struct cn_project *project,
+                       struct cn_err *err)
+{
+    int rc = cn_config_load_text(path, false, (const char *)json->data, json->size, NULL,
+                                 &project->config, err);
+    if (rc < 0)
+        return rc;
+    cn_free(project->config->hosted); /* nobody wrote it */
+    project->config->hosted = NULL;
+    return 0;
+}
+
 static int open_version(struct cn_depot *depot, const struct cn_depot_script *script,
-                        const char *version, const char *data, struct cn_project *project,
-                        struct cn_err *err)
+                        const char *version, const char *data, bool bare,
+                        struct cn_project *project, struct cn_err *err)
 {
     struct cn_buf json = {0};
     char *folder = cn_depot_code_folder(depot, script, version);
     char *path = cn_sprintf("%s/wrangler.json", folder);
+    int rc = 0;
     *project = (struct cn_project){0};
-    int rc = cn_depot_config(depot, script, version, &json, err);
+    if (bare)
+        cn_depot_bare_config(depot, script, &json);
+    else
+        rc = cn_depot_config(depot, script, version, &json, err);
     if (rc == 0)
-        rc = cn_config_load_text(path, false, (const char *)json.data, json.size, NULL,
-                                 &project->config, err);
+        rc = load_config(path, &json, project, err);
     if (rc == 0) {
         project->data = cn_strdup(data);
         project->code = cn_strdup(folder);
         project->version = cn_strdup(version);
-        cn_free(project->config->hosted); /* nobody wrote it */
-        project->config->hosted = NULL;
     }
     OPENSSL_cleanse(json.data, json.size);
     cn_buf_fini(&json);
@@ -47,9 +153,50 @@ static int open_version(struct cn_depot *depot, const struct cn_depot_script *sc
     return rc;
 }
 
-int cn_hosted_open(struct cn_depot *depot, const struct cn_depot_state *state, const char *data,
-                   struct cn_project *projects, struct cn_err *err)
+/* The version before, for one that turns out not to start; its files were not looked at. */
+static char *describe_before(const struct cn_depot_script *script)
 {
+    for (size_t i = script->deployment_count; i-- > 0;) {
+        const struct cn_depot_shares *shares = &script->deployments[i].shares;
+        const char *version = shares->count ? shares->items[0].version : "";
+        const struct cn_depot_version *found = cn_depot_find_version(script, version);
+        if (found && !cn_depot_serves(script, version))
+            return cn_sprintf("version %" PRId64 " served before it: cairn rollback --name %s %s",
+                              found->number, script->name, found->id);
+    }
+    return NULL;
+}
+
+static int open_share(const struct cn_hosted *hosted, const struct cn_depot_script *script,
+                      const struct cn_depot_share *share, const char *data,
+                      struct cn_project *project, struct cn_err *err)
+{
+    bool tolerated = is_tolerated(hosted, script->name, share->version);
+    int rc = open_version(hosted->depot, script, share->version, data, false, project, err);
+    if (rc < 0 && tolerated) {
+        struct cn_err bare_err = {0};
+        rc = open_version(hosted->depot, script, share->version, data, true, project, &bare_err);
+        if (rc < 0) {
+            *err = bare_err;
+            return rc;
+        }
+        project->tolerated = true;
+        rc = cn_hosted_bear(hosted, project, err);
+    }
+    if (rc < 0)
+        return rc;
+    project->tolerated = tolerated;
+    project->share = share->share;
+    project->start_limit_ms = hosted->start_limit_ms;
+    if (!project->way_back)
+        project->way_back = describe_before(script);
+    return 0;
+}
+
+int cn_hosted_open(const struct cn_hosted *hosted, const char *data, struct cn_project *projects,
+                   struct cn_err *err)
+{
+    const struct cn_depot_state *state = hosted->state;
     size_t count = 0;
     int rc = 0;
     for (size_t place = 0; place < CN_DEPOT_ROLLOUT_MAX; place++) { /* H4 */
@@ -57,11 +204,10 @@ int cn_hosted_open(struct cn_depot *depot, const struct cn_depot_state *state, c
             const struct cn_depot_script *script = &state->scripts[i];
             if (place >= script->serving.count)
                 continue;
-            const struct cn_depot_share *share = &script->serving.items[place];
-            rc = open_version(depot, script, share->version, data, &projects[count], err);
+            rc = open_share(hosted, script, &script->serving.items[place], data, &projects[count],
+                            err);
             if (rc < 0)
                 break;
-            projects[count].share = share->share;
             projects[count].beside = place > 0;
             count++;
         }
@@ -71,12 +217,17 @@ int cn_hosted_open(struct cn_depot *depot, const struct cn_depot_state *state, c
     return rc;
 }
 
-int cn_hosted_bundle(struct cn_project *project, struct cn_bundler *bundler,
-                     struct cn_buf *messages, struct cn_err *err)
+/* What is in code/ID/bundle, or is built there. `damaged`: what is there is of no use. */
+static int make_bundle(const struct cn_hosted *hosted, struct cn_project *project, bool damaged,
+                       struct cn_bundler *bundler, struct cn_buf *messages, struct cn_err *err)
 {
     char *dir = cn_sprintf("%s/bundle", project->code);
     char *inside = cn_sprintf("%s/src", project->code); /* H3 */
-    struct cn_bundle_options options = {.dir = dir, .inside = inside, .stored = true};
+    struct cn_bundle_options options = {.dir = dir,
+                                        .inside = inside,
+                                        .stored = !damaged,
+                                        .rebuild = damaged,
+                                        .as_is = !hosted->builds};
     cn_bundle_fini(&project->bundle);
     int rc = cn_bundle_make(bundler, project->config, &options, &project->bundle, messages, err);
     if (rc < 0 && err->code)
@@ -84,6 +235,37 @@ int cn_hosted_bundle(struct cn_project *project, struct cn_bundler *bundler,
     cn_free(dir);
     cn_free(inside);
     return rc;
+}
+
+static int bundle(const struct cn_hosted *hosted, const struct cn_depot_script *script,
+                  struct cn_project *project, bool in_change, struct cn_bundler *bundler,
+                  struct cn_buf *messages, struct cn_err *err)
+{
+    struct cn_err damage = {0};
+    int rc = cn_depot_verify(hosted->depot, script, project->version, err);
+    if (rc < 0)
+        return rc;
+    bool damaged = cn_depot_verify_built(hosted->depot, script, project->version, &damage) < 0;
+    rc = damaged && !hosted->builds ? cn_err_set(err, damage.code, "%s", damage.text)
+                                    : make_bundle(hosted, project, damaged, bundler, messages, err);
+    if (rc < 0 && damaged && hosted->builds)
+        return cn_err_set(err, CN_ECORRUPT, "%s, and it cannot be built again: %s", damage.text,
+                          err->text);
+    if (rc < 0)
+        return rc;
+    if (damaged)
+        cn_warn("%s; it was built again", damage.text);
+    if (project->bundle.cached || !project->bundle.manifest || !hosted->builds)
+        return 0;
+    const struct cn_depot_version *version = cn_depot_find_version(script, project->version);
+    return cn_depot_put_built(hosted->depot, version->code, in_change, err);
+}
+
+int cn_hosted_bundle(const struct cn_hosted *hosted, struct cn_project *project,
+                     struct cn_bundler *bundler, struct cn_buf *messages, struct cn_err *err)
+{
+    const struct cn_depot_script *script = cn_depot_find(hosted->state, project->config->name);
+    return bundle(hosted, script, project, false, bundler, messages, err);
 }
 
 /* The first line of what esbuild says, which names the place. */
@@ -101,10 +283,11 @@ int cn_hosted_build(struct cn_depot *depot, const struct cn_depot_script *script
 {
     struct cn_project project;
     struct cn_buf messages = {0};
-    int rc = open_version(depot, script, version, data, &project, err);
+    struct cn_hosted hosted = {.depot = depot, .builds = true};
+    int rc = open_version(depot, script, version, data, false, &project, err);
     if (rc < 0)
         return rc;
-    rc = cn_hosted_bundle(&project, bundler, &messages, err);
+    rc = bundle(&hosted, script, &project, true, bundler, &messages, err);
     if (rc < 0)
         rc = tell_error(&messages, err);
     cn_buf_fini(&messages);

@@ -248,5 +248,7 @@ void cn_project_close(struct cn_project *project)
     cn_free(project->data);
     cn_free(project->code);
     cn_free(project->version);
+    cn_free(project->broken);
+    cn_free(project->way_back);
     *project = (struct cn_project){0};
 }

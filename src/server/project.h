@@ -19,6 +19,9 @@ struct cn_project {
     char *code, *version;     /* owned; of one that was deployed by upload (hosted.h), else NULL */
     unsigned share;           /* of such a one: of new requests, up to CN_SHARE_ALL */
     bool beside;              /* H4 of hosted.h */
+    uint64_t start_limit_ms;  /* CPU time of its start; 0: that of any turn */
+    bool tolerated;           /* H5: it served before, so others can be served without it */
+    char *broken, *way_back; /* owned; H5: why it cannot be served, and what can be done; or NULL */
     struct cn_bundle bundle;
     uint64_t assets_stamp;      /* what its assets looked like when they were read */
     struct cn_modules *modules; /* a reference, once they are loaded; NULL: it has none */

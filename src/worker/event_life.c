@@ -52,6 +52,16 @@ static void refuse(struct cn_lane *lane, enum cn_refusal reason, struct cn_http_
     cn_http_request_release(http);
 }
 
+/* F1. Why is the operator's to know: the log, the API and the dashboard have it. */
+static void refuse_broken(struct cn_lane *lane, const struct cn_script *script,
+                          struct cn_http_request *http)
+{
+    char *text = cn_sprintf("cairn: the worker %s cannot be served: its version %s\n", script->name,
+                            script->broken ? "cannot be opened" : "does not start");
+    refuse(lane, CN_REFUSAL_BROKEN, http, 503, text);
+    cn_free(text);
+}
+
 static void begin_trace(struct cn_event *event)
 {
     struct cn_origin origin = {.request = event->id};
@@ -91,11 +101,15 @@ void cn_event_request(struct cn_http_server *server, struct cn_http_request *htt
                       "cairn: no worker has a route for this host and path\n");
     index = (int)cn_rollout_request(lane->deployment, (size_t)index, http, &lane->rand);
     struct cn_script *script = lane->deployment->scripts[index];
+    if (script->broken) /* F2: nothing of it, not even an asset */
+        return refuse_broken(lane, script, http);
     if (lane->options.show_errors && lane->options.background && is_by_hand(http))
         return lane->options.background->scheduled(&lane->background, script, http);
     if (script->assets && cn_assets_respond(script->assets, !script->has_source, &lane->loop, http))
         return;
     struct cn_instance *instance = lane->current[index];
+    if (!instance && lane->places[index].failed)
+        return refuse_broken(lane, script, http);
     if (!instance) /* N2 */
         return refuse(lane, CN_REFUSAL_STARTING, http, 503,
                       "cairn: the worker is being restarted; try again\n");

@@ -37,6 +37,8 @@ static void set_state(struct cn_instance *instance, enum cn_instance_state state
 static void on_log(struct cn_runtime *runtime, int level, const char *text, size_t length)
 {
     struct cn_instance *instance = runtime->data;
+    if (instance->lane->options.trial)
+        return; /* it is said where it serves */
     const struct cn_object *object = instance->lane->object_lane.current;
     uint64_t cause = cn_js_cause(instance->lane->vm).request;
     char id[CN_OBJECT_HEX_SIZE + 1], request[17], trace_id[33], span[17];
@@ -109,7 +111,9 @@ static void start(struct cn_instance *instance)
         cn_instance_started(instance, err.text);
         return;
     }
-    context->budget_ns = script->cpu_limit_ms * 1000000u;
+    uint64_t limit_ms = script->start_limit_ms ? script->start_limit_ms : script->cpu_limit_ms;
+    context->budget_ns = limit_ms * 1000000u;
+    instance->began_ns = uv_hrtime();
     cn_js_enter(context);
     JSValueRef function;
     int rc = cn_js_evaluate(context, script->source, script->url, &function, &err);
@@ -124,10 +128,18 @@ static void start(struct cn_instance *instance)
     }
     enum cn_js_end end = cn_js_leave(context);
     char ended[160];
-    snprintf(ended, sizeof(ended), "while starting, the script %s",
-             cn_js_end_text(end, script->cpu_limit_ms));
-    if (rc < 0 && instance->state == CN_INSTANCE_STARTING)
+    snprintf(ended, sizeof(ended), "%sthe script %s",
+             end == CN_JS_END_CPU ? "Script startup exceeded CPU time limit: " : "while starting, ",
+             cn_js_end_text(end, limit_ms));
+    if ((rc < 0 || end) && instance->state == CN_INSTANCE_STARTING)
         cn_instance_started(instance, end ? ended : err.text);
+}
+
+void cn_instance_check_start(struct cn_instance *instance)
+{
+    if (instance->state == CN_INSTANCE_STARTING &&
+        uv_hrtime() - instance->began_ns > CN_INSTANCE_START_MS * 1000000ull)
+        cn_instance_started(instance, "its top level awaits something that does not come");
 }
 
 struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *script,
@@ -332,6 +344,7 @@ void cn_instance_started(struct cn_instance *instance, const char *failure)
     if (instance->state != CN_INSTANCE_STARTING)
         return;
     struct cn_err err;
+    instance->runtime->context->budget_ns = instance->script->cpu_limit_ms * 1000000u;
     set_state(instance, failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY);
     if (failure) {
         struct cn_buf explained = {0};

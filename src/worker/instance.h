@@ -6,7 +6,9 @@
  *         └──────► FAILED ────────────────────────────┘
  *
  * Starting evaluates the bundle, which may await at its top level. READY waits for the other
- * scripts of its deployment.
+ * scripts of its deployment. A start has the CPU time that the script says, and has FAILED when
+ * CN_INSTANCE_START_MS are over and its top level still waits: nothing that could come takes so
+ * long, since a script that starts does no I/O.
  *
  * The end. Whatever ends an instance, cn_instance_retire() does it: a reload, a restart for
  * memory, the end of the server. Its WebSockets close, its objects are reset, and its events fail
@@ -28,6 +30,8 @@
 #include "base/list.h"
 #include "js/context.h"
 #include "worker/script.h"
+
+#define CN_INSTANCE_START_MS 10000
 
 struct cn_lane;
 struct cn_runtime;
@@ -73,6 +77,7 @@ struct cn_instance {
     struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, object_resume,
         local_reply, quiet;
     struct cairn_object *compiled;     /* owned: its worker in C (worker/compiled.h); NULL: none */
+    uint64_t began_ns;                 /* uv_hrtime() when it began to start */
     uint64_t retired_ms;               /* loop time */
     struct cn_worker_metrics *metrics; /* the lane's */
     uint32_t serial; /* distinguishes it from others on the lane, also in stubs elsewhere */
@@ -101,6 +106,8 @@ void cn_instance_fail_events(struct cn_instance *instance, const char *outcome, 
 /* I3 */
 bool cn_instance_is_over(const struct cn_instance *instance);
 void cn_instance_free(struct cn_instance *instance);
+/* Fails it if it has been starting for too long. Outside of turns. */
+void cn_instance_check_start(struct cn_instance *instance);
 /* Called from JavaScript through bindings/http.c: the bundle has been evaluated, or failed. */
 void cn_instance_started(struct cn_instance *instance, const char *failure);
 

@@ -2,6 +2,7 @@
 #include "worker/lane.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,9 @@
 #define HOUSE_INTERVAL_MS 1000
 #define HEAP_SLACK (32u << 20)
 #define QUIET_TURNS_MAX 50 /* between two ticks */
+#define RETRY_NS_MAX (3600 * (uint64_t)1000000000)
+#define RETRY_DOUBLINGS 12 /* of a second: then it is the longest */
+#define RETRY_SHARE 100    /* of the time that a failed start took */
 
 struct lane_mail {
     struct cn_mail mail;
@@ -70,31 +74,77 @@ static bool is_deployed(const struct cn_modules *modules, void *data)
     return false;
 }
 
+/* N4: it did not start; it is tried again, the later the longer that held the lane. */
+static void note_failure(struct cn_lane_place *place, struct cn_instance *instance,
+                         const char *text)
+{
+    uint64_t took_ns = uv_hrtime() - instance->began_ns, wait_ns = RETRY_NS_MAX;
+    if (place->attempts < RETRY_DOUBLINGS)
+        wait_ns = (uint64_t)1000000000 << place->attempts++;
+    if (wait_ns < took_ns * RETRY_SHARE)
+        wait_ns = took_ns * RETRY_SHARE;
+    place->retry_ns = uv_hrtime() + wait_ns;
+    if (place->failed)
+        return;
+    place->failed = true;
+    if (!cn_script_failed(instance->script, text))
+        return; /* another lane has said it */
+    const struct cn_script *script = instance->script;
+    struct cn_diag_field fields[] = {{"worker", script->name, 0, false},
+                                     {"version", script->version, 0, false}};
+    char *line = cn_sprintf("%s; the other workers serve%s%s", text, script->way_back ? "; " : "",
+                            script->way_back ? script->way_back : "");
+    cn_diag_fields(CN_DIAG_ERROR, fields, script->version ? 2 : 1, line, strlen(line));
+    cn_free(line);
+}
+
+/* It runs, after all. */
+static void note_success(struct cn_lane_place *place, struct cn_script *script)
+{
+    if (place->failed)
+        cn_script_recovered(script);
+    *place = (struct cn_lane_place){0};
+}
+
+/* Nothing of it is kept: it was refused, or only tried. */
+static void drop_starting(struct cn_lane *lane, struct cn_deployment *deployment,
+                          struct cn_instance **instances, const struct cn_err *err)
+{
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        if (instances[i])
+            cn_instance_retire(instances[i], &cn_ending_reload);
+    }
+    cn_free(instances);
+    lane->options.on_deployed(lane, deployment, err);
+    cn_deployment_unref(deployment);
+}
+
 static void finish_starting(struct cn_lane *lane)
 {
     struct cn_deployment *deployment = lane->starting;
     struct cn_instance **instances = lane->starting_instances;
+    struct cn_lane_place *places = lane->starting_places;
     bool failed = lane->starting_err.code != 0;
     if (!failed && deployment->commit && lane->options.commits)
         failed = deployment->commit(deployment->commit_data, &lane->starting_err) < 0;
     lane->starting = NULL;
     lane->starting_instances = NULL;
-    if (failed) {
-        for (size_t i = 0; i < deployment->script_count; i++) {
-            if (instances[i])
-                cn_instance_retire(instances[i], &cn_ending_reload);
-        }
-        cn_free(instances);
-        lane->options.on_deployed(lane, deployment, &lane->starting_err);
-        cn_deployment_unref(deployment);
+    lane->starting_places = NULL;
+    if (failed || lane->options.trial) {
+        cn_free(places);
+        drop_starting(lane, deployment, instances, failed ? &lane->starting_err : NULL);
         return;
     }
     struct cn_deployment *before = lane->deployment;
     struct cn_instance **old = lane->current;
     lane->deployment = deployment;
     lane->current = instances;
-    for (size_t i = 0; i < deployment->script_count; i++)
-        cn_instance_install(instances[i]);
+    cn_free(lane->places);
+    lane->places = places;
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        if (instances[i])
+            cn_instance_install(instances[i]);
+    }
     for (size_t i = 0; before && i < before->script_count; i++) {
         if (old[i])
             cn_instance_retire(old[i], &cn_ending_reload);
@@ -112,11 +162,14 @@ static void finish_starting(struct cn_lane *lane)
 static void on_instance_started(struct cn_instance *instance, const struct cn_err *err)
 {
     struct cn_lane *lane = instance->lane;
-    if (err)
+    bool tolerated = instance->script->tolerated;
+    if (err && !tolerated)
         lane->starting_err = *err;
     for (size_t i = 0; err && i < lane->starting->script_count; i++) {
         if (lane->starting_instances[i] == instance)
             lane->starting_instances[i] = NULL; /* it may go before the others have started */
+        if (tolerated && lane->starting->scripts[i] == instance->script)
+            note_failure(&lane->starting_places[i], instance, err->text); /* F1 */
     }
     if (--lane->starting_left == 0)
         finish_starting(lane);
@@ -138,10 +191,16 @@ static void deliver_deploy(struct cn_mail *mail, void *data)
     lane->starting = deployment;
     lane->starting_err.code = 0;
     lane->starting_instances = cn_alloc_zero((count + 1) * sizeof(*lane->starting_instances));
+    lane->starting_places = cn_alloc_zero((count + 1) * sizeof(*lane->starting_places));
     lane->starting_left = count + 1; /* one for this function */
     for (size_t i = 0; i < count; i++) {
+        struct cn_script *script = deployment->scripts[i];
+        if (script->broken || (lane->options.trial && !cn_script_is_new(script))) {
+            lane->starting_left--;
+            continue;
+        }
         struct cn_instance *instance =
-            cn_instance_new(lane, deployment->scripts[i], on_instance_started, &lane->starting_err);
+            cn_instance_new(lane, script, on_instance_started, &lane->starting_err);
         lane->starting_instances[i] =
             instance && instance->state != CN_INSTANCE_FAILED ? instance : NULL;
         if (!instance)
@@ -184,9 +243,12 @@ static void on_restarted(struct cn_instance *instance, const struct cn_err *err)
 {
     struct cn_lane *lane = instance->lane;
     int place = place_of(lane, instance->script);
-    if (err) {
+    if (err && place >= 0) {
+        note_failure(&lane->places[place], instance, err->text);
+    } else if (err) {
         cn_error("%s", err->text);
     } else if (place >= 0 && !lane->current[place]) {
+        note_success(&lane->places[place], instance->script);
         lane->current[place] = instance;
         cn_instance_install(instance);
     } else {
@@ -205,14 +267,15 @@ static bool is_starting(const struct cn_lane *lane, const struct cn_script *scri
     return false;
 }
 
-/* Starts what has ended and has not been replaced. One that fails is tried again with the next tick
- * of the house. */
+/* Starts what has ended and has not been replaced, and what did not start and is due (N4). */
 static void restart_ended(struct cn_lane *lane)
 {
     struct cn_err err;
     for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++) {
         struct cn_script *script = lane->deployment->scripts[i];
-        if (lane->current[i] || is_starting(lane, script) || lane->stopping)
+        if (lane->current[i] || script->broken || is_starting(lane, script) || lane->stopping)
+            continue;
+        if (lane->places[i].failed && uv_hrtime() < lane->places[i].retry_ns)
             continue;
         if (!cn_instance_new(lane, script, on_restarted, &err))
             cn_error("%s", err.text);
@@ -249,6 +312,29 @@ static void publish_ticks(struct cn_lane *lane)
     }
 }
 
+static bool does_not_serve(const struct cn_lane *lane, size_t place)
+{
+    return lane->deployment->scripts[place]->broken || lane->places[place].failed;
+}
+
+/* Versions that do not serve, by worker. */
+static void publish_failures(struct cn_lane *lane)
+{
+    const struct cn_deployment *deployment = lane->deployment;
+    for (size_t i = 0; deployment && i < deployment->script_count; i++) {
+        if (deployment->scripts[i]->beside)
+            continue;
+        uint64_t failed = 0;
+        for (size_t at = i;; at = deployment->scripts[at]->next) {
+            failed += does_not_serve(lane, at);
+            if (!deployment->scripts[at]->next)
+                break;
+        }
+        cn_counter_set(
+            &cn_lane_metrics_worker(&lane->metrics, deployment->scripts[i]->name)->failed, failed);
+    }
+}
+
 /* What others may look at, as of now. */
 static void publish(struct cn_lane *lane)
 {
@@ -266,6 +352,7 @@ static void publish(struct cn_lane *lane)
     cn_counter_set(&metrics->objects, lane->object_lane.live_count);
     cn_counter_set(&metrics->websockets, cn_ws_lane_count(lane->ws));
     publish_ticks(lane);
+    publish_failures(lane);
     if (!lane->options.node)
         return;
     size_t running, due;
@@ -346,7 +433,11 @@ static void on_house(uv_timer_t *timer)
     publish(lane);
     collect_when_quiet(lane);
     CN_LIST_FOREACH(&lane->instances, node)
-    cn_instance_after_cut(CN_CONTAINER_OF(node, struct cn_instance, link));
+    {
+        struct cn_instance *instance = CN_CONTAINER_OF(node, struct cn_instance, link);
+        cn_instance_after_cut(instance);
+        cn_instance_check_start(instance);
+    }
     cn_event_sweep(lane);
     cn_hung_sweep(lane);
     cn_websocket_lane_tick(lane);
@@ -491,7 +582,9 @@ static int lane_open(struct cn_lane *lane)
 static void lane_main(void *arg)
 {
     struct cn_lane *lane = arg;
-    int rc = lane_open(lane);
+    int rc = pthread_getcpuclockid(pthread_self(), &lane->cpu_clock);
+    CN_ASSERT(rc == 0);
+    rc = lane_open(lane);
     started(lane, rc < 0 ? rc : 1);
     if (rc < 0)
         return;
@@ -591,11 +684,13 @@ static void finish_stop(struct cn_lane *lane)
     cn_websocket_lane_stop(lane);
     cn_free(lane->current);
     lane->current = NULL;
+    cn_free(lane->places);
     if (lane->deployment)
         cn_deployment_unref(lane->deployment);
     if (lane->starting)
         cn_deployment_unref(lane->starting);
     cn_free(lane->starting_instances);
+    cn_free(lane->starting_places);
     if (lane->client)
         cn_client_close(lane->client, on_client_closed, lane);
     if (lane->sockets)

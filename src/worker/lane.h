@@ -13,6 +13,12 @@
  *     one that is not CURRENT (instance.h).
  * N3  Of a lane that stops the HTTP server goes first; the house has ended with it, and what still
  *     arrives by mail finds none.
+ * N4  A script that did not start (F1 of script.h) is started again after a second, then two, four
+ *     and so on up to an hour; and never sooner than a hundred times as long as it held the lane.
+ *
+ * A trial lane (`trial`) serves nothing and has no objects: it starts what is new in a deployment,
+ * tells whether it could, and ends. So a script that uses up its time at its start holds no lane
+ * that serves (server.c, S2).
  *
  * Threads:   cn_lane_start/deploy/drain/stop from any; the callbacks run on the lane.
  * Ownership: struct cn_server. */
@@ -20,6 +26,7 @@
 #define CN_WORKER_LANE_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 #include <uv.h>
 
 #include "base/account.h"
@@ -71,6 +78,7 @@ struct cn_lane_options {
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
     bool commits; /* the first lane, whose start commits a deployment (script.h) */
+    bool trial;
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */
     void (*on_deployed)(struct cn_lane *lane, struct cn_deployment *deployment,
                         const struct cn_err *err);
@@ -78,9 +86,17 @@ struct cn_lane_options {
     void *data;
 };
 
+/* What a lane knows of a script of its deployment that did not start (N4). */
+struct cn_lane_place {
+    bool failed;
+    unsigned attempts;
+    uint64_t retry_ns; /* uv_hrtime() */
+};
+
 struct cn_lane {
     struct cn_lane_options options;
     uv_thread_t thread;
+    clockid_t cpu_clock; /* of its thread, for the watchdog */
     uv_loop_t loop;
     struct cn_mailbox mailbox;
     struct cn_desk desk; /* where calls and dispatches arrive */
@@ -105,10 +121,12 @@ struct cn_lane {
     struct cn_handles events;                  /* every event under way on this lane */
     struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
     struct cn_instance **current;   /* one per script of the deployment: CURRENT, or NULL (N2) */
+    struct cn_lane_place *places;   /* likewise; owned */
     uint32_t last_serial;           /* given to an instance */
     struct cn_list instances;       /* of all struct cn_instance, old ones too */
     struct cn_deployment *starting; /* being started, or NULL */
     struct cn_instance **starting_instances;
+    struct cn_lane_place *starting_places;
     size_t starting_left;
     struct cn_err starting_err;
     uv_timer_t house;          /* every second: memory, old events, the engine's timers */

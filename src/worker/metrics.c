@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "js/engine/patch.h"
 
-const char *const cn_refusal_names[CN_REFUSAL_COUNT] = {"starting", "no_route", "memory", "events"};
+const char *const cn_refusal_names[CN_REFUSAL_COUNT] = {"starting", "no_route", "memory", "events",
+                                                        "broken"};
 
 struct cn_worker_metrics *cn_lane_metrics_worker(struct cn_lane_metrics *metrics, const char *name)
 {

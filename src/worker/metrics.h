@@ -18,6 +18,7 @@ enum cn_refusal {
     CN_REFUSAL_ROUTE,    /* no worker for host and path */
     CN_REFUSAL_MEMORY,   /* the heap is above its watermark */
     CN_REFUSAL_EVENTS,   /* too many requests under way */
+    CN_REFUSAL_BROKEN,   /* the worker's version is damaged or did not start (script.h, F1) */
     CN_REFUSAL_COUNT
 };
 extern const char *const cn_refusal_names[CN_REFUSAL_COUNT];
@@ -29,6 +30,7 @@ struct cn_worker_metrics {
     struct cn_counter exceptions;   /* handlers that threw */
     struct cn_counter limits;       /* ended for CPU time or memory */
     struct cn_counter ticks;        /* cn_clock_ticks() of its turns; once a second */
+    struct cn_counter failed;       /* versions that do not serve here (script.h, F1); a gauge */
     struct cn_counter memory;       /* bytes that it and its objects hold; a gauge */
     struct cn_histogram latency;    /* us from the request's head to the answer's last byte */
 };

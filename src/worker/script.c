@@ -66,7 +66,43 @@ void cn_script_unref(struct cn_script *script)
     cn_free(script->email_dir);
     cn_free(script->options_json);
     cn_free(script->about_json);
+    cn_free(script->broken);
+    cn_free(script->way_back);
+    cn_free(script->failure);
     cn_free(script);
+}
+
+bool cn_script_is_new(const struct cn_script *script)
+{
+    return script->version && !script->tolerated && !script->broken;
+}
+
+char *cn_script_failure(struct cn_script *script)
+{
+    if (script->broken)
+        return cn_strdup(script->broken);
+    pthread_mutex_lock(&script->map_lock);
+    char *text = script->failed_lanes ? cn_strdup(script->failure) : NULL;
+    pthread_mutex_unlock(&script->map_lock);
+    return text;
+}
+
+bool cn_script_failed(struct cn_script *script, const char *text)
+{
+    pthread_mutex_lock(&script->map_lock);
+    bool is_news = !script->failed_lanes++;
+    cn_free(script->failure);
+    script->failure = cn_strdup(text);
+    pthread_mutex_unlock(&script->map_lock);
+    return is_news;
+}
+
+void cn_script_recovered(struct cn_script *script)
+{
+    pthread_mutex_lock(&script->map_lock);
+    CN_ASSERT(script->failed_lanes > 0);
+    script->failed_lanes--;
+    pthread_mutex_unlock(&script->map_lock);
 }
 
 void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *bytes, size_t size)

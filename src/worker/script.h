@@ -16,6 +16,15 @@
  *       after a restart.
  *   R4  A version that calls its own worker gets itself.
  *
+ * A script that does not start:
+ *
+ *   F1  One that is new takes its deployment with it: that is refused, what served serves on. One
+ *       that was deployed before (`tolerated`) fails alone: the others serve, requests for it are
+ *       answered 503, calls to it and its objects fail and can be tried again, its queues and
+ *       alarms wait. It is started again later, ever more seldom (lane.c).
+ *   F2  One whose files are damaged is `broken`: it is not started at all.
+ *   F3  What is wrong is part of the script, for whoever asks: cn_script_failure().
+ *
  * Threads:   both are immutable once made and shared by all lanes.
  * Ownership: counted references, atomic. */
 #ifndef CN_WORKER_SCRIPT_H
@@ -109,11 +118,17 @@ struct cn_script {
     uint64_t cpu_limit_ms;    /* per turn */
     struct cn_assets *assets; /* a reference; NULL: none */
     bool has_source;          /* false: nothing but assets */
+    uint64_t start_limit_ms;  /* CPU time of its start; 0: cpu_limit_ms */
+    bool tolerated;           /* F1 */
+    char *broken;             /* owned; why it cannot be started; NULL: it can (F2) */
+    char *way_back;           /* owned; what can be done if it does not serve; NULL: not known */
     bool keeps_stubs;         /* stubs of it may be stored (allow_irrevocable_stub_storage) */
 
-    pthread_mutex_t map_lock; /* guards the two below */
+    pthread_mutex_t map_lock; /* guards the four below */
     struct cn_sourcemap *map; /* owned; NULL: not read yet, or not readable */
     bool map_tried;
+    char *failure;         /* owned: why it did not start when it was last tried; NULL: it did */
+    unsigned failed_lanes; /* on which it is not running for that */
 };
 
 /* An empty script to be filled by its maker (strings from cn_strdup) before it is shared. */
@@ -125,6 +140,14 @@ void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *byt
  * source lines around the first one follow. Any thread. */
 void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
                        struct cn_buf *out);
+/* F1: by upload, and for the first time. */
+bool cn_script_is_new(const struct cn_script *script);
+/* F3: why it does not serve, whole or on some lanes; owned. NULL: it does. Any thread. */
+char *cn_script_failure(struct cn_script *script);
+/* It did not start on one more lane. True: nobody has said so yet. */
+bool cn_script_failed(struct cn_script *script, const char *text);
+/* On one of these it has, after all. */
+void cn_script_recovered(struct cn_script *script);
 /* Takes its schedules and consumers from it (R1). */
 void cn_script_drop_triggers(struct cn_script *script);
 void cn_script_add_route(struct cn_script *script, const char *pattern);

@@ -4,7 +4,11 @@
  * S1  A deployment becomes current on every lane or is refused: the first lane
  *     starts it alone, the others only when that has succeeded. They run the
  *     same code on the same input, so a failure there is rare (memory) and is
- *     reported; that lane then keeps its former deployment. */
+ *     reported; that lane then keeps its former deployment.
+ * S2  While lanes serve, a script that is new is tried before, on a lane of its own (lane.h) that
+ *     ends with it. One that throws, uses up the time of a start or never ends it is refused, and
+ *     no lane that serves has run it; they go on with what they have. One that starts is then
+ *     started by each lane in its turn, which holds that lane for as long as the start takes. */
 #include "worker/server.h"
 
 #include <errno.h>
@@ -23,6 +27,8 @@ struct cn_server {
     struct cn_server_options options;
     struct cn_mailbox mailbox;
     struct cn_lane *lanes; /* owned */
+    struct cn_lane *trial; /* owned; S2; NULL: none is under way */
+    bool serving;          /* a deployment has become current */
     uint16_t port;
     unsigned deploy_left; /* lanes that have not answered */
     struct cn_deployment *deploying;
@@ -39,6 +45,18 @@ struct answer {
     unsigned lane;
 };
 
+static void end_trial(struct cn_server *server)
+{
+    struct cn_lane *trial = server->trial;
+    if (!trial)
+        return;
+    server->trial = NULL;
+    cn_lane_stop_begin(trial);
+    cn_lane_stop_wait(trial);
+    cn_watchdog_watch_trial(server->watchdog, NULL);
+    cn_free(trial);
+}
+
 static void deliver_deployed(struct cn_mail *mail, void *data)
 {
     struct cn_server *server = data;
@@ -48,8 +66,17 @@ static void deliver_deployed(struct cn_mail *mail, void *data)
         return; /* the server was stopped meanwhile */
     if (answer.err.code)
         server->deploy_err = answer.err;
+    if (answer.lane == server->options.lane_count) {
+        end_trial(server);
+        if (!answer.err.code) {
+            cn_lane_deploy(&server->lanes[0], cn_deployment_ref(server->deploying));
+            return;
+        }
+        server->deploy_left = 1; /* no other is asked */
+    }
     server->deploy_left--;
     if (answer.lane == 0 && !answer.err.code) {
+        server->serving = true;
         for (unsigned i = 1; i < server->options.lane_count; i++)
             cn_lane_deploy(&server->lanes[i], cn_deployment_ref(server->deploying));
     } else if (answer.lane == 0) {
@@ -146,6 +173,32 @@ static int share_socket(const struct cn_server_options *options, int *fds, unsig
     return 0;
 }
 
+static struct cn_lane_options lane_options(struct cn_server *server, unsigned index)
+{
+    const struct cn_server_options *options = &server->options;
+    return (struct cn_lane_options){
+        .index = index,
+        .lane_count = options->lane_count,
+        .limits = options->limits,
+        .websockets = options->websockets,
+        .tls = options->tls,
+        .trust = options->trust,
+        .egress = options->egress,
+        .proxies = options->proxies,
+        .node = options->node,
+        .exporter = options->exporter,
+        .taps = options->taps,
+        .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
+        .show_errors = options->show_errors,
+        .guest = options->guest,
+        .background = options->background,
+        .commits = index == 0, /* S1 */
+        .on_deployed = on_lane_deployed,
+        .on_drained = on_lane_drained,
+        .data = server,
+    };
+}
+
 int cn_server_start(const struct cn_server_options *options, struct cn_server **out,
                     struct cn_err *err)
 {
@@ -163,28 +216,8 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
     CN_ASSERT(rc == 0);
     server->lanes = cn_alloc_zero(count * sizeof(*server->lanes));
     for (unsigned i = 0; i < count; i++) {
-        struct cn_lane_options lane = {
-            .index = i,
-            .lane_count = count,
-            .listen_fd = fds[i],
-            .limits = options->limits,
-            .websockets = options->websockets,
-            .tls = options->tls,
-            .trust = options->trust,
-            .egress = options->egress,
-            .proxies = options->proxies,
-            .node = options->node,
-            .exporter = options->exporter,
-            .taps = options->taps,
-            .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
-            .show_errors = options->show_errors,
-            .guest = options->guest,
-            .background = options->background,
-            .commits = i == 0, /* S1 */
-            .on_deployed = on_lane_deployed,
-            .on_drained = on_lane_drained,
-            .data = server,
-        };
+        struct cn_lane_options lane = lane_options(server, i);
+        lane.listen_fd = fds[i];
         rc = cn_lane_start(&server->lanes[i], &lane, err);
         if (rc < 0) {
             while (i-- > 0) {
@@ -238,13 +271,45 @@ void *cn_server_data(const struct cn_server *server)
     return server->options.data;
 }
 
+static bool has_new(const struct cn_deployment *deployment)
+{
+    for (size_t i = 0; i < deployment->script_count; i++) {
+        if (cn_script_is_new(deployment->scripts[i]))
+            return true;
+    }
+    return false;
+}
+
+/* S2. False: there is no room for another thread; the first lane finds out. */
+static bool start_trial(struct cn_server *server)
+{
+    struct cn_lane_options options = lane_options(server, server->options.lane_count);
+    struct cn_err err;
+    options.listen_fd = -1;
+    options.node = NULL;
+    options.exporter = NULL;
+    options.taps = NULL;
+    options.background = NULL;
+    options.trial = true;
+    struct cn_lane *trial = CN_NEW(struct cn_lane);
+    if (cn_lane_start(trial, &options, &err) < 0) {
+        cn_warn("a new version is not tried before lanes start it: %s", err.text);
+        cn_free(trial);
+        return false;
+    }
+    server->trial = trial;
+    cn_watchdog_watch_trial(server->watchdog, trial);
+    return true;
+}
+
 void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment)
 {
     CN_ASSERT(!server->deploying);
     server->deploying = deployment;
     server->deploy_err.code = 0;
     server->deploy_left = server->options.lane_count;
-    cn_lane_deploy(&server->lanes[0], cn_deployment_ref(deployment));
+    bool tried = server->serving && has_new(deployment) && start_trial(server);
+    cn_lane_deploy(tried ? server->trial : &server->lanes[0], cn_deployment_ref(deployment));
 }
 
 void cn_server_listen(struct cn_server *server)
@@ -276,6 +341,7 @@ static void on_mailbox_closed(struct cn_mailbox *mailbox)
 
 void cn_server_stop(struct cn_server *server, void (*cb)(void *data), void *data)
 {
+    end_trial(server);
     for (unsigned i = 0; i < server->options.lane_count; i++) {
         cn_lane_stop_begin(&server->lanes[i]);
         cn_lane_stop_wait(&server->lanes[i]);

@@ -42,6 +42,8 @@ struct seen {
 
 struct cn_watchdog {
     struct cn_watchdog_options options;
+    pthread_mutex_t trial_lock; /* held for a tick; guards the next */
+    struct cn_lane *trial;      /* borrowed; NULL: there is none */
     uv_thread_t thread;
     pthread_mutex_t lock; /* guards the next three */
     pthread_cond_t wake;
@@ -49,7 +51,7 @@ struct cn_watchdog {
     unsigned turn_age_ms; /* of cn_watchdog_end_turns(), plus 1; 0: nobody asked */
     enum cn_js_end turn_why;
     _Atomic uint64_t end_by_ns;
-    struct seen *seen; /* owned, one per lane; the thread's from here on */
+    struct seen *seen; /* owned, one per lane and the trial's; the thread's from here on */
     enum cn_account_level level;
     uint64_t used, relieved_ns, forgot_ns, asked_ns, reset_ns;
     uint64_t since_ns[CN_ACCOUNT_LEVEL_COUNT]; /* each level, or a higher one; 0: not now */
@@ -61,12 +63,22 @@ static uint64_t now_ns(void)
     return uv_hrtime();
 }
 
-/* CPU time of a lane's thread. */
+/* Lanes whose turns are watched: those that serve, and behind them the trial's. */
+static unsigned watched_count(const struct cn_watchdog *dog)
+{
+    return dog->options.lane_count + (dog->trial ? 1 : 0);
+}
+
+static struct cn_lane *lane_at(const struct cn_watchdog *dog, unsigned i)
+{
+    return i < dog->options.lane_count ? &dog->options.lanes[i] : dog->trial;
+}
+
+/* CPU time of a lane's thread; 0: it has ended, as a trial's may at any time. */
 static uint64_t lane_cpu_ns(const struct cn_lane *lane)
 {
-    clockid_t clock;
     struct timespec ts;
-    if (pthread_getcpuclockid(lane->thread, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+    if (clock_gettime(lane->cpu_clock, &ts) != 0)
         return 0;
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -86,7 +98,7 @@ static const char *worker_of(const struct cn_lane *lane)
 static void end_turn(struct cn_watchdog *dog, unsigned i, enum cn_js_end why)
 {
     struct seen *seen = &dog->seen[i];
-    struct cn_lane *lane = &dog->options.lanes[i];
+    struct cn_lane *lane = lane_at(dog, i);
     if (!seen->turn)
         return;
     if (!seen->ended_cpu_ns)
@@ -98,7 +110,7 @@ static void end_turn(struct cn_watchdog *dog, unsigned i, enum cn_js_end why)
 static uint64_t overdue_ns(const struct cn_watchdog *dog, unsigned i)
 {
     const struct seen *seen = &dog->seen[i];
-    const struct cn_lane *lane = &dog->options.lanes[i];
+    const struct cn_lane *lane = lane_at(dog, i);
     uint64_t budget = atomic_load_explicit(&lane->pulse.budget_ns, memory_order_relaxed);
     uint64_t cpu = lane_cpu_ns(lane), due = UINT64_MAX;
     if (budget)
@@ -111,13 +123,13 @@ static uint64_t overdue_ns(const struct cn_watchdog *dog, unsigned i)
 /* What grows with a lane's turn: its heap; or, where nobody counts that, the process. */
 static uint64_t bytes_of(const struct cn_watchdog *dog, unsigned i)
 {
-    return cn_js_alloc_on() ? cn_js_alloc_bytes_of(dog->options.lanes[i].alloc) : dog->used;
+    return cn_js_alloc_on() ? cn_js_alloc_bytes_of(lane_at(dog, i)->alloc) : dog->used;
 }
 
 static void watch_turn(struct cn_watchdog *dog, unsigned i, uint64_t now)
 {
     struct seen *seen = &dog->seen[i];
-    struct cn_lane *lane = &dog->options.lanes[i];
+    struct cn_lane *lane = lane_at(dog, i);
     uint64_t turn = atomic_load_explicit(&lane->pulse.running, memory_order_acquire);
     if (turn != seen->turn) {
         *seen = (struct seen){.turn = turn, .since_ns = now};
@@ -156,7 +168,7 @@ static void end_asked_turns(struct cn_watchdog *dog, uint64_t now)
     enum cn_js_end why = dog->turn_why;
     dog->turn_age_ms = 0;
     pthread_mutex_unlock(&dog->lock);
-    for (unsigned i = 0; age_ms && i < dog->options.lane_count; i++) {
+    for (unsigned i = 0; age_ms && i < watched_count(dog); i++) {
         if (dog->seen[i].turn && (now - dog->seen[i].since_ns) / 1000000 >= age_ms - 1)
             end_turn(dog, i, why);
     }
@@ -168,9 +180,9 @@ static void end_asked_turns(struct cn_watchdog *dog, uint64_t now)
 /* D3 */
 static void end_growing_turn(struct cn_watchdog *dog)
 {
-    unsigned found = dog->options.lane_count;
+    unsigned count = watched_count(dog), found = count;
     uint64_t most = cn_account_limit() / GROWN_PART;
-    for (unsigned i = 0; i < dog->options.lane_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         const struct seen *seen = &dog->seen[i];
         uint64_t bytes = bytes_of(dog, i);
         uint64_t grown = bytes > seen->bytes ? bytes - seen->bytes : 0;
@@ -179,7 +191,7 @@ static void end_growing_turn(struct cn_watchdog *dog)
         found = i;
         most = grown;
     }
-    if (found < dog->options.lane_count && (now_ns() - dog->seen[found].since_ns) > 20000000)
+    if (found < count && (now_ns() - dog->seen[found].since_ns) > 20000000)
         end_turn(dog, found, CN_JS_END_MEMORY);
 }
 
@@ -287,7 +299,7 @@ static void watch_memory(struct cn_watchdog *dog, uint64_t now)
 
 static bool turn_runs(const struct cn_watchdog *dog, uint64_t now)
 {
-    for (unsigned i = 0; i < dog->options.lane_count; i++) {
+    for (unsigned i = 0; i < watched_count(dog); i++) {
         if (dog->seen[i].turn && now - dog->seen[i].since_ns > OVERDUE_MS * 1000000ull)
             return true;
     }
@@ -300,8 +312,8 @@ static void end_if_due(struct cn_watchdog *dog, uint64_t now)
     uint64_t by = atomic_load(&dog->end_by_ns);
     if (!by || now < by || (!turn_runs(dog, now) && now < by + WAIT_MS * 1000000ull))
         return;
-    for (unsigned i = 0; i < dog->options.lane_count; i++) {
-        const struct cn_lane *lane = &dog->options.lanes[i];
+    for (unsigned i = 0; i < watched_count(dog); i++) {
+        const struct cn_lane *lane = lane_at(dog, i);
         if (dog->seen[i].turn && dog->seen[i].turn == atomic_load(&lane->pulse.running))
             cn_error("lane %u: worker %s did not end", i, worker_of(lane));
     }
@@ -342,11 +354,13 @@ static void watch(void *arg)
         if (stopping)
             return;
         uint64_t now = now_ns(), used_before = dog->used;
-        for (unsigned i = 0; i < dog->options.lane_count; i++)
+        pthread_mutex_lock(&dog->trial_lock);
+        for (unsigned i = 0; i < watched_count(dog); i++)
             watch_turn(dog, i, now);
         end_asked_turns(dog, now);
         watch_memory(dog, now);
         end_if_due(dog, now);
+        pthread_mutex_unlock(&dog->trial_lock);
         ms = tick_ms(dog, used_before);
         wait_for(dog, ms);
     }
@@ -358,8 +372,9 @@ struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options)
     dog->options = *options;
     if (!dog->options.stuck_ms)
         dog->options.stuck_ms = STUCK_MS;
-    dog->seen = cn_alloc_zero(options->lane_count * sizeof(*dog->seen));
+    dog->seen = cn_alloc_zero((options->lane_count + 1) * sizeof(*dog->seen));
     pthread_mutex_init(&dog->lock, NULL);
+    pthread_mutex_init(&dog->trial_lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -379,8 +394,17 @@ void cn_watchdog_stop(struct cn_watchdog *dog)
     uv_thread_join(&dog->thread);
     pthread_cond_destroy(&dog->wake);
     pthread_mutex_destroy(&dog->lock);
+    pthread_mutex_destroy(&dog->trial_lock);
     cn_free(dog->seen);
     cn_free(dog);
+}
+
+void cn_watchdog_watch_trial(struct cn_watchdog *dog, struct cn_lane *lane)
+{
+    pthread_mutex_lock(&dog->trial_lock);
+    dog->trial = lane;
+    dog->seen[dog->options.lane_count] = (struct seen){0};
+    pthread_mutex_unlock(&dog->trial_lock);
 }
 
 void cn_watchdog_end_turns(struct cn_watchdog *dog, unsigned age_ms, enum cn_js_end why)

@@ -45,6 +45,9 @@ struct cn_watchdog_options {
 
 struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options);
 void cn_watchdog_stop(struct cn_watchdog *watchdog);
+/* Watches the turns of a lane that is on trial too (server.c, S2); NULL: there is none any more.
+ * The lane is there for as long as it is watched; its thread may end before. */
+void cn_watchdog_watch_trial(struct cn_watchdog *watchdog, struct cn_lane *lane);
 /* Ends the turns that have lasted for `age_ms`, on every lane. */
 void cn_watchdog_end_turns(struct cn_watchdog *watchdog, unsigned age_ms, enum cn_js_end why);
 /* The process ends in `ms`, with a line that says so, unless it has ended before. */

@@ -7,11 +7,9 @@ import { after, before, describe, test } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
 import { load } from "../lib/typescript.mjs";
 import { root } from "../lib/server.mjs";
-import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
+import { adminToken, Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
 const text = (name, value) => ({ type: "plain_text", name, text: value });
-const adminToken = (data) => readFileSync(path.join(data, "admin.token"), "utf8").trim();
-
 async function audit(server, data, parameters = "", bearer = adminToken(data)) {
   const response = await fetch(`${server.admin}/api/audit${parameters}`, { headers: { authorization: `Bearer ${bearer}` } });
   return { status: response.status, ...(await response.json()) };

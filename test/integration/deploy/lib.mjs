@@ -1,5 +1,5 @@
 // An empty server and a client of its deployment API, with requests as wrangler makes them (test/wrangler/ has the real one).
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createHash } from "node:crypto";
 import http from "node:http";
 import { tmpdir } from "node:os";
@@ -30,6 +30,9 @@ export function token(data, name = "test", scope = "read,deploy,data") {
   if (result.status !== 0) throw new Error(result.stderr);
   return JSON.parse(result.stdout);
 }
+
+/** The operator's own token. */
+export const adminToken = (data) => readFileSync(path.join(data, "admin.token"), "utf8").trim();
 
 export class Client {
   constructor(server, { token, account }) {

@@ -196,15 +196,15 @@ TEST(deploy_env, a_service_that_is_not_here_is_named_with_its_place)
                                     "service = \"gone\"\n";
     struct cn_err err = {0};
     struct cn_project projects[2] = {{.config = parse(text)}};
-    CHECK_INT(CN_ENOTFOUND, cn_deploy_check_services(projects, 1, false, &err));
-    CHECK_INT(0, cn_deploy_check_services(projects, 1, true, NULL));
+    CHECK_INT(CN_ENOTFOUND, cn_deploy_check_services(projects, 1, 0, false, &err));
+    CHECK_INT(0, cn_deploy_check_services(projects, 1, 0, true, NULL));
     CHECK_INT(1, projects[0].config->warnings.count);
     CHECK(strstr(err.text, "/p/wrangler.toml:7:") && strstr(err.text, "\"none\" (binding T)"));
     projects[1].config = parse("name = \"none\"\nmain = \"i.js\"\n");
-    CHECK_INT(0, cn_deploy_check_services(projects, 2, false, &err));
+    CHECK_INT(0, cn_deploy_check_services(projects, 2, 0, false, &err));
     cn_config_free(projects[0].config);
     projects[0].config = parse_env("/p/wrangler.toml", text, "prod"); /* its own list */
-    CHECK_INT(CN_ENOTFOUND, cn_deploy_check_services(projects, 2, false, &err));
+    CHECK_INT(CN_ENOTFOUND, cn_deploy_check_services(projects, 2, 0, false, &err));
     CHECK(strstr(err.text, "/p/wrangler.toml:11:") && strstr(err.text, "\"gone\""));
     char *place = cn_deploy_entry_place(projects[0].config, "services", 99);
     CHECK_STR("/p/wrangler.toml", place); /* as near as it is known */

@@ -35,7 +35,9 @@ static int check(const char *const *told, size_t count, struct cn_err *err)
         projects[i].config = parse(name, text);
     }
     *err = (struct cn_err){0};
-    int rc = cn_deploy_check_tails(projects, count, err);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = cn_deploy_check_tails(projects, count, i, err);
     CHECK_INT(rc, err->code);
     for (size_t i = 0; i < count; i++)
         cn_config_free(projects[i].config);
