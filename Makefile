@@ -69,7 +69,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions
+.PHONY: FORCE simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -434,7 +434,7 @@ san-quick: ## a few integration tests on the server built with SAN=address,undef
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
-	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick; do \
+	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick instructions; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications
@@ -501,6 +501,16 @@ bench-against: setup $(B)/cairn build/bench/compiled.so ## CPU per request besid
 bench-instructions: $(B)/cairn build/bench/compiled.so ## instructions per request by callgrind, beside another commit's server: BASE=commit
 	@tools/setup valgrind
 	@node test/bench/instructions.mjs $(filter-out HEAD~1,$(BASE))
+
+# Part of `make test`: instructions of hot paths beside recorded numbers.
+$(B)/instructions/noclock.so: test/instructions/noclock.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu11 $(OPT) -Wall -Wextra -Werror $(shell pkg-config --cflags javascriptcoregtk-4.1) -shared -fPIC -o $@ $<
+
+instructions: $(B)/cairn $(B)/instructions/noclock.so ## instructions per request of five hot paths within 3 % of recorded numbers; RECORD=1 records them
+	@tools/setup valgrind
+	@CAIRN=$(abspath $(B)/cairn) NOCLOCK=$(abspath $(B)/instructions/noclock.so) RECORD=$(RECORD) timeout 300 node test/instructions/check.mjs
 
 $(B)/large/%: test/large/%.c $(LIB) $(TESTLIB)
 	@mkdir -p $(@D)
