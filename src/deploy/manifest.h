@@ -5,8 +5,8 @@
  *   M1  A path is that of a file inside the folder of assets (D5 of depot.h), is there once, and is
  *       not another one's folder: all of them can be linked.
  *   M2  One hash stands for one content: files that share it have the same size.
- *   M3  It is small: what a sender adds to an entry is not kept. CN_MANIFEST_FILE_MAX files at most,
- *       in CN_MANIFEST_SIZE_MAX bytes.
+ *   M3  It is small: what a sender adds to an entry is not kept. CN_MANIFEST_FILE_MAX files at
+ * most, in CN_MANIFEST_SIZE_MAX bytes.
  *
  * Threads:   any: it is not changed once it is made.
  * Ownership: counted references, and one allocation. */
@@ -38,8 +38,8 @@ struct cn_manifest {
     struct cn_manifest_file files[]; /* in order of their hashes */
 };
 
-/* Reads {"/path":{"hash","size"},...}; `json` may be NULL. CN_EINVALID and CN_ELIMIT with a sentence
- * for its sender. */
+/* Reads {"/path":{"hash","size"},...}; `json` may be NULL. CN_EINVALID and CN_ELIMIT with a
+ * sentence for its sender. */
 int cn_manifest_new(const struct cn_json *json, struct cn_manifest **manifest, struct cn_err *err);
 struct cn_manifest *cn_manifest_ref(struct cn_manifest *manifest);
 void cn_manifest_unref(struct cn_manifest *manifest); /* NULL is fine */

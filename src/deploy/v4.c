@@ -47,6 +47,13 @@ int cn_v4_fail(struct cn_control_call *call, struct cn_err *err, int rc, int cod
     return cn_err_set(err, rc, "%s", text);
 }
 
+int cn_v4_invalid(struct cn_control_call *call, int rc)
+{
+    if ((rc == CN_EINVALID || rc == CN_ELIMIT) && !call->platform_code)
+        call->platform_code = 10021;
+    return rc;
+}
+
 void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text)
 {
     cn_buf_printf(json, "%s\"%s\":", json->data[json->size - 1] == '{' ? "" : ",", name);

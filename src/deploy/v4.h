@@ -92,6 +92,8 @@ int64_t cn_v4_now(void);
 /* Fails with a code of the platform. */
 int cn_v4_fail(struct cn_control_call *call, struct cn_err *err, int rc, int code,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Returns `rc`. If it says that the request is wrong, and nobody has said how, that gets a code. */
+int cn_v4_invalid(struct cn_control_call *call, int rc);
 /* The script that path[index] names, in a state of the caller's; NULL with an error. */
 struct cn_depot_script *cn_v4_script(struct cn_control_call *call,
                                      const struct cn_depot_state *state, size_t index,

@@ -137,10 +137,9 @@ int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err)
     if (!cn_v4_name_is_good(worker))
         return cn_v4_fail(call, err, CN_EINVALID, 10016,
                           "a worker's name has letters a to z, digits, - and _");
-    call->platform_code = 10021;
     int rc = cn_manifest_new(cn_json_find(call->json, "manifest"), &manifest, err); /* A3 */
     if (rc < 0)
-        return rc;
+        return cn_v4_invalid(call, rc);
     cn_buf_append_byte(&json, '{');
     begin_session(call, worker, cn_manifest_ref(manifest), &json);
     append_missing(cn_v4_of(call), worker, manifest, &json);
@@ -241,7 +240,6 @@ static int take_files(struct arrival *arrival, struct cn_err *err)
     const uint8_t *bytes = call->body.data ? call->body.data : (const uint8_t *)"";
     cn_multipart_init(&parser, bytes, call->body.size, boundary, strlen(boundary));
     int rc;
-    call->platform_code = 10021;
     while ((rc = cn_multipart_next(&parser, &part, err)) > 0) {
         rc = take_file(arrival, &part, bytes, err);
         if (rc < 0)
@@ -275,8 +273,7 @@ int cn_v4_assets_upload(struct cn_control_call *call, struct cn_err *err)
         rc = take_request(&arrival, err);
     cn_manifest_unref(arrival.manifest);
     if (rc < 0)
-        return rc;
-    call->platform_code = 0;
+        return cn_v4_invalid(call, rc);
     struct cn_buf json = {0};
     cn_buf_append_byte(&json, '{');
     pthread_mutex_lock(&v4->lock);

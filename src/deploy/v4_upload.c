@@ -2,9 +2,10 @@
 /* deploy/v4_upload.c - a script is uploaded: PUT .../scripts/NAME (and deployed) and POST
  * .../scripts/NAME/versions (and kept).
  *
- * The body is multipart: "metadata", JSON, and a part for each module, whose name is that of the
- * part and whose kind is its content type. What becomes of it is a version: files below code/ID/
- * and versions/ID.json (depot.h); only then the state is changed.
+ * The body is multipart: "metadata", JSON (or many parts, metadata[...]: formtree.h), and a part
+ * for each module, whose name is that of the part and whose kind is its content type. What becomes
+ * of it is a version: files below code/ID/ and versions/ID.json (depot.h); only then the state is
+ * changed.
  *
  *   U1  A name of a module is a path inside the version's folder, and each has one (D5).
  *   U2  A binding that is inherited is taken from the version before, as it is there: a secret is
@@ -22,6 +23,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "base/multipart.h"
+#include "deploy/formtree.h"
 #include "deploy/v4.h"
 
 static const char *const migration_keys[] = {"new_classes", "new_sqlite_classes", "renamed_classes",
@@ -32,6 +34,7 @@ struct upload {
     struct cn_v4 *v4;
     const char *worker;
     struct cn_json *metadata;              /* owned */
+    struct cn_formtree fields;             /* of which it is made, if it comes so */
     struct cn_json *previous;              /* owned: the version before, or NULL */
     const struct cn_depot_version *before; /* of the state that is changed; or NULL */
     char id[CN_DEPOT_ID_SIZE];
@@ -44,6 +47,7 @@ struct upload {
 static void fini(struct upload *upload)
 {
     cn_json_free(upload->metadata);
+    cn_formtree_fini(&upload->fields);
     cn_json_free(upload->previous);
     cn_buf_fini(&upload->modules);
     cn_buf_fini(&upload->bindings);
@@ -191,23 +195,50 @@ static int take_module(struct upload *upload, const struct cn_multipart_part *pa
     return rc;
 }
 
-static bool is_named(const struct cn_multipart_part *part, const char *name)
+/* "metadata", or a field of it: metadata[main_module]. */
+static bool is_metadata(const struct cn_multipart_part *part)
 {
-    return part->name_size == strlen(name) && memcmp(part->name, name, part->name_size) == 0;
+    static const char name[] = "metadata";
+    return (part->name_size == sizeof(name) - 1 &&
+            memcmp(part->name, name, part->name_size) == 0) ||
+           (!part->filename && cn_formtree_has(name, part->name, part->name_size));
 }
 
-static int take_metadata(struct upload *upload, const struct cn_multipart_part *part,
-                         const uint8_t *bytes, struct cn_err *err)
+static int parse_metadata(struct upload *upload, const char *text, size_t size, struct cn_err *err)
 {
     if (upload->metadata)
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "there are two metadata parts");
-    upload->metadata = cn_json_parse_some((const char *)bytes + part->start,
-                                          part->end - part->start, CN_JSON_ASKED_MAX, err);
+    upload->metadata = cn_json_parse_some(text, size, CN_JSON_ASKED_MAX, err);
     if (!upload->metadata)
         return cn_err_context(err, "metadata");
     if (upload->metadata->kind != CN_JSON_OBJECT)
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "metadata must be an object");
     return 0;
+}
+
+static int take_metadata(struct upload *upload, const struct cn_multipart_part *part,
+                         const uint8_t *bytes, struct cn_err *err)
+{
+    const char *text = (const char *)bytes + part->start;
+    size_t size = part->end - part->start;
+    if (part->name[part->name_size - 1] != ']')
+        return parse_metadata(upload, text, size, err);
+    return cn_formtree_add(&upload->fields, part->name, part->name_size, text, size, err);
+}
+
+/* After the last part: the metadata, however it came. */
+static int end_metadata(struct upload *upload, struct cn_err *err)
+{
+    int rc = 0;
+    if (upload->fields.root) {
+        struct cn_buf json = {0};
+        cn_formtree_write(&upload->fields, &json);
+        rc = parse_metadata(upload, (const char *)json.data, json.size, err);
+        cn_buf_fini(&json);
+    }
+    if (rc == 0 && !upload->metadata)
+        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "the part \"metadata\" is missing");
+    return rc;
 }
 
 static const char *annotation(const struct upload *upload, const char *name)
@@ -282,11 +313,12 @@ static int each_part(struct upload *upload, bool metadata, struct cn_err *err)
     size_t count = 0;
     while ((rc = cn_multipart_next(&parser, &part, err)) > 0) {
         name_by_file(&part);
-        bool is_metadata = is_named(&part, "metadata");
-        rc = is_metadata != metadata ? 0
-             : metadata              ? take_metadata(upload, &part, bytes, err)
-                                     : take_module(upload, &part, bytes, err);
-        if (rc == 0 && ++count > CN_V4_MODULE_MAX + 1) /* before anything is written */
+        bool is_module = !is_metadata(&part);
+        rc = is_module == metadata ? 0
+             : metadata            ? take_metadata(upload, &part, bytes, err)
+                                   : take_module(upload, &part, bytes, err);
+        count += is_module;
+        if (rc == 0 && count > CN_V4_MODULE_MAX) /* before anything is written */
             rc = cn_v4_fail(upload->call, err, CN_ELIMIT, 10027, "a script has at most %d modules",
                             CN_V4_MODULE_MAX);
         if (rc < 0)
@@ -460,8 +492,8 @@ static int make_version(struct upload *upload, const struct cn_depot_script *scr
 {
     find_previous(upload, script);
     int rc = each_part(upload, true, err);
-    if (rc == 0 && !upload->metadata)
-        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021, "the part \"metadata\" is missing");
+    if (rc == 0)
+        rc = end_metadata(upload, err);
     if (rc == 0)
         rc = check_metadata(upload, err);
     if (rc == 0)
@@ -476,7 +508,7 @@ static int make_version(struct upload *upload, const struct cn_depot_script *scr
         rc = take_bindings(upload, err);
     if (rc == 0)
         rc = write_version(upload, err);
-    return rc;
+    return cn_v4_invalid(upload->call, rc);
 }
 
 /* --- migrations

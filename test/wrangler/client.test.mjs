@@ -87,3 +87,38 @@ test("the API's own client makes, lists, uses and deletes what a worker has", { 
   await client.kv.namespaces.delete(kv.id, { account_id });
   assert.deepEqual(await all(client.d1.database.list({ account_id })), []);
 });
+
+test("the API's own client sends metadata as fields of a form, and they are read as what they stand for", { timeout: 120_000 }, async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const who = token(data);
+  const account_id = who.account;
+  const client = new Cloudflare({ apiToken: who.token, baseURL: server.api, maxRetries: 0, timeout: 60_000 });
+  const file = async (text) => toFile(Buffer.from(text), "worker.mjs", { type: "application/javascript+module" });
+  const source = `import { DurableObject } from "cloudflare:workers";
+    export class A extends DurableObject { n() { return 1; } }
+    export class B extends DurableObject { n() { return 2; } }
+    export default { async fetch(request, env) {
+      await env.KV.put("k", "from kv");
+      return Response.json([env.TEXT, env.NUMBER, env.JSON, await env.KV.get("k"), await env.A.getByName("a").n(), await env.B.getByName("b").n()]);
+    } };`;
+  const bindings = [
+    { type: "plain_text", name: "TEXT", text: "x[1]=ü & more" }, { type: "plain_text", name: "NUMBER", text: "42" },
+    { type: "json", name: "JSON", json: { list: [1, "two", true], deep: { a: "b" } } }, { type: "kv_namespace", name: "KV", namespace_id: "kv" },
+    { type: "durable_object_namespace", name: "A", class_name: "A" }, { type: "durable_object_namespace", name: "B", class_name: "B" },
+  ];
+  const metadata = {
+    main_module: "worker.mjs", compatibility_date: "2026-01-01", compatibility_flags: ["nodejs_compat"], bindings, logpush: false,
+    observability: { enabled: true, head_sampling_rate: 0.5 }, migrations: { new_tag: "v1", new_sqlite_classes: ["A", "B"] },
+    annotations: { "workers/message": "by fields" },
+  };
+  await client.workers.scripts.update("w", { account_id, metadata, files: [await file(source)] });
+  assert.deepEqual(await (await server.fetch("/")).json(), ["x[1]=ü & more", "42", { list: [1, "two", true], deep: { a: "b" } }, "from kv", 1, 2]);
+  const version = await client.workers.scripts.versions.create("w", {
+    account_id, metadata: { main_module: "worker.mjs", compatibility_date: "2026-01-01", bindings: [{ type: "plain_text", name: "TEXT", text: "second" }] },
+    files: [await file("export class A {} export class B {} export default { fetch: (request, env) => new Response(env.TEXT) };")],
+  });
+  await client.workers.scripts.deployments.create("w", { account_id, strategy: "percentage", versions: [{ version_id: version.id, percentage: 100 }] });
+  assert.equal(await server.text("/"), "second");
+  await assert.rejects(client.workers.scripts.update("w", { account_id, metadata: { main_module: "other.mjs" }, files: [await file(source)] }), /other\.mjs is not among the modules/);
+});
