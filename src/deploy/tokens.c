@@ -35,6 +35,9 @@ struct cn_tokens {
     pthread_mutex_t lock;  /* guards what follows */
     struct entry *entries; /* owned */
     size_t count;
+    struct cn_token_note
+        notes[CN_TOKENS_NOTE_MAX + 1]; /* T5, oldest first; one more while it is saved */
+    size_t note_count;
 };
 
 static const struct {
@@ -69,6 +72,17 @@ int cn_tokens_scopes(const char *text, struct cn_err *err)
     return scopes ? scopes : cn_err_set(err, CN_EINVALID, "a token needs a scope");
 }
 
+void cn_tokens_scopes_text(unsigned scopes, char text[CN_TOKEN_SCOPES_SIZE])
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(scopes_known); i++) {
+        if (scopes & scopes_known[i].scope)
+            at += (size_t)snprintf(text + at, CN_TOKEN_SCOPES_SIZE - at, "%s%s", at ? "," : "",
+                                   scopes_known[i].name);
+    }
+}
+
 static void append_scopes(struct cn_buf *json, unsigned scopes)
 {
     bool first = true;
@@ -85,8 +99,27 @@ static void append_scopes(struct cn_buf *json, unsigned scopes)
 /* --- the file ----------------------------------------------------------------------------------
  */
 
+static void append_note(struct cn_buf *json, const struct cn_token_note *note)
+{
+    cn_buf_printf(json,
+                  "\n{\"time\":%" PRId64 ",\"revoked\":%s,\"id\":\"%s\",\"name\":", note->time_ms,
+                  note->revoked ? "true" : "false", note->id);
+    cn_buf_append_json(json, note->name, strlen(note->name));
+    cn_buf_printf(json, ",\"scopes\":%u}", note->scopes);
+}
+
+static void add_note(struct cn_tokens *tokens, const struct entry *entry, unsigned scopes,
+                     bool revoked, int64_t now_ms)
+{
+    struct cn_token_note *note = &tokens->notes[tokens->note_count++];
+    CN_ASSERT(tokens->note_count <= CN_ARRAY_COUNT(tokens->notes));
+    *note = (struct cn_token_note){.time_ms = now_ms, .revoked = revoked, .scopes = scopes};
+    memcpy(note->id, entry->id, sizeof(note->id));
+    memcpy(note->name, entry->name, sizeof(note->name));
+}
+
 /* What is checked: everything behind the checksum's own line. */
-static int save(struct cn_tokens *tokens, struct cn_err *err)
+static int write_all(struct cn_tokens *tokens, struct cn_err *err)
 {
     struct cn_buf list = {0}, file = {0};
     for (size_t i = 0; i < tokens->count; i++) {
@@ -100,6 +133,12 @@ static int save(struct cn_tokens *tokens, struct cn_err *err)
         cn_hex_append(&list, entry->hash, HASH_SIZE);
         cn_buf_append_str(&list, "\"}");
     }
+    size_t first = tokens->note_count > CN_TOKENS_NOTE_MAX;
+    cn_buf_append_str(&list, "],\"notes\":[");
+    for (size_t i = first; i < tokens->note_count; i++) {
+        cn_buf_append_str(&list, i > first ? "," : "");
+        append_note(&list, &tokens->notes[i]);
+    }
     cn_buf_append_str(&list, "]}\n");
     cn_buf_printf(&file, "{\"crc32c\":\"%08x\",\"tokens\":[", cn_crc32c(0, list.data, list.size));
     cn_buf_append(&file, list.data, list.size);
@@ -107,6 +146,46 @@ static int save(struct cn_tokens *tokens, struct cn_err *err)
     cn_buf_fini(&list);
     cn_buf_fini(&file);
     return rc < 0 ? cn_err_errno(err, -rc, "cannot write " FILE_NAME) : 0;
+}
+
+/* With a note that was added for it. */
+static int save(struct cn_tokens *tokens, struct cn_err *err)
+{
+    int rc = write_all(tokens, err);
+    if (rc < 0)
+        tokens->note_count--; /* T5 */
+    else if (tokens->note_count > CN_TOKENS_NOTE_MAX)
+        memmove(tokens->notes, tokens->notes + 1, --tokens->note_count * sizeof(*tokens->notes));
+    return rc;
+}
+
+static bool read_note(const struct cn_json *item, struct cn_token_note *note)
+{
+    const char *id = cn_json_text(item, "id"), *name = cn_json_text(item, "name");
+    const struct cn_json *revoked = cn_json_find(item, "revoked");
+    if (!id || strlen(id) != 32 || !name || strlen(name) > CN_TOKEN_NAME_MAX)
+        return false;
+    *note = (struct cn_token_note){
+        .time_ms = cn_json_int(item, "time"),
+        .revoked = revoked && revoked->boolean,
+        .scopes = (unsigned)cn_json_int(item, "scopes") & CN_SCOPE_TOKENS,
+    };
+    snprintf(note->id, sizeof(note->id), "%s", id);
+    snprintf(note->name, sizeof(note->name), "%s", name);
+    return true;
+}
+
+/* A file of before has none. */
+static bool read_notes(struct cn_tokens *tokens, const struct cn_json *items)
+{
+    bool good = true;
+    for (const struct cn_json *item = items ? items->first : NULL; item && good;
+         item = item->next) {
+        good = tokens->note_count < CN_TOKENS_NOTE_MAX &&
+               read_note(item, &tokens->notes[tokens->note_count]);
+        tokens->note_count += good;
+    }
+    return good;
 }
 
 static bool read_entry(const struct cn_json *item, struct entry *entry)
@@ -144,6 +223,7 @@ static int parse(struct cn_tokens *tokens, const struct cn_buf *text, struct cn_
         good = tokens->count < CN_TOKENS_MAX && read_entry(item, &tokens->entries[tokens->count]);
         tokens->count += good;
     }
+    good = good && read_notes(tokens, cn_json_find(root, "notes"));
     cn_json_free(root);
     return good ? 0
                 : cn_err_set(err, CN_ECORRUPT,
@@ -220,6 +300,7 @@ static int add(struct cn_tokens *tokens, const struct entry *entry, struct cn_er
         return cn_err_set(err, CN_EEXISTS, "there is a token named %s", entry->name);
     tokens->entries = cn_realloc(tokens->entries, (tokens->count + 1) * sizeof(*tokens->entries));
     tokens->entries[tokens->count++] = *entry;
+    add_note(tokens, entry, entry->scopes, false, entry->created_ms);
     int rc = save(tokens, err);
     if (rc < 0)
         tokens->count--;
@@ -251,14 +332,17 @@ int cn_tokens_create(struct cn_tokens *tokens, const char *name, unsigned scopes
     return rc;
 }
 
-int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn_err *err)
+int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, int64_t now_ms,
+                     struct cn_err *err)
 {
     pthread_mutex_lock(&tokens->lock);
     int rc, at = find(tokens, id_or_name);
     if (at < 0) {
         rc = cn_err_set(err, CN_ENOTFOUND, "there is no token %.64s", id_or_name);
     } else {
-        tokens->entries[at].scopes = 0; /* T2: it is refused even if the disk fails */
+        struct entry *entry = &tokens->entries[at];
+        add_note(tokens, entry, entry->scopes, true, now_ms);
+        entry->scopes = 0; /* T2: it is refused even if the disk fails */
         rc = save(tokens, err);
         if (rc < 0)
             cn_err_context(err, "the token is refused until the next start only; revoke it again");
@@ -268,6 +352,16 @@ int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn
     }
     pthread_mutex_unlock(&tokens->lock);
     return rc;
+}
+
+size_t cn_tokens_notes(struct cn_tokens *tokens, struct cn_token_note notes[CN_TOKENS_NOTE_MAX])
+{
+    pthread_mutex_lock(&tokens->lock);
+    size_t count = tokens->note_count;
+    CN_ASSERT(count <= CN_TOKENS_NOTE_MAX);
+    memcpy(notes, tokens->notes, count * sizeof(*notes));
+    pthread_mutex_unlock(&tokens->lock);
+    return count;
 }
 
 void cn_tokens_list(struct cn_tokens *tokens, struct cn_buf *json)

@@ -9,7 +9,9 @@
  *   T3  The file is replaced as a whole and sealed with a checksum; one that is damaged stops the
  *       server rather than let anybody in or everybody out.
  *   T4  A revocation that is not on disk has failed, and says so. The token is refused all the
- * same; it stays in the list, without scopes, until a revocation or another change is written.
+ * same; it stays in the list, without scopes, until a revocation or another change is written. T5
+ * The file notes each token that was made or revoked: the note is durable with the change, and not
+ * without it. The last CN_TOKENS_NOTE_MAX are kept.
  *
  * Threads:   any (a lock inside).
  * Ownership: the owner's. */
@@ -29,6 +31,16 @@ struct cn_tokens;
 #define CN_TOKENS_MAX 1000
 #define CN_TOKEN_NAME_MAX 64
 #define CN_TOKEN_SIZE 47 /* "cairn_" and 40 digits, and a NUL */
+#define CN_TOKENS_NOTE_MAX 200
+#define CN_TOKEN_SCOPES_SIZE 24 /* "read,deploy,data" and its NUL */
+
+/* T5 */
+struct cn_token_note {
+    int64_t time_ms;
+    bool revoked; /* false: it was made */
+    char id[33], name[CN_TOKEN_NAME_MAX + 1];
+    unsigned scopes;
+};
 
 int cn_tokens_open(struct cn_disk *disk, struct cn_tokens **tokens, struct cn_err *err);
 void cn_tokens_close(struct cn_tokens *tokens); /* NULL is fine */
@@ -38,7 +50,12 @@ int cn_tokens_scopes(const char *text, struct cn_err *err);
 /* Makes one; `token` gets its text, which nobody can have again, `id` what it is revoked by. */
 int cn_tokens_create(struct cn_tokens *tokens, const char *name, unsigned scopes, int64_t now_ms,
                      char token[CN_TOKEN_SIZE], char id[33], struct cn_err *err);
-int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, struct cn_err *err);
+int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, int64_t now_ms,
+                     struct cn_err *err);
+/* Copies the notes, oldest first; how many. */
+size_t cn_tokens_notes(struct cn_tokens *tokens, struct cn_token_note notes[CN_TOKENS_NOTE_MAX]);
+/* "read,deploy" */
+void cn_tokens_scopes_text(unsigned scopes, char text[CN_TOKEN_SCOPES_SIZE]);
 /* [{"id","name","scopes":[...],"created"},...] */
 void cn_tokens_list(struct cn_tokens *tokens, struct cn_buf *json);
 /* The scopes of a token, 0 if it is none; its id and name go to `id` and `name`. */

@@ -63,7 +63,7 @@ int cn_v4_api_tokens(struct cn_control_call *call, struct cn_err *err)
         return list(call);
     if (strcmp(call->method, "POST") == 0)
         return create(call, err);
-    int rc = cn_tokens_revoke(v4->tokens, call->path[2], err);
+    int rc = cn_tokens_revoke(v4->tokens, call->path[2], cn_v4_now(), err);
     if (rc < 0)
         return rc;
     cn_info("the token %s was revoked", call->path[2]);

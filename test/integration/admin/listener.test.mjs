@@ -80,7 +80,7 @@ describe("on loopback", () => {
   test("the OpenAPI document describes every request that there is, and no other", async () => {
     const { json } = await ask({ port }, "GET", "/openapi.json", bearer(token));
     const services = readdirSync(path.join(root, "src/service"), { recursive: true }).filter((file) => /\/control\.c$/.test(file)).map((file) => `src/service/${file}`);
-    const source = ["src/admin/control.c", ...services].map((file) => readFileSync(path.join(root, file), "utf8")).join("");
+    const source = ["src/admin/control.c", "src/deploy/v4.c", ...services].map((file) => readFileSync(path.join(root, file), "utf8")).join("");
     const routes = [...source.matchAll(/\{"([A-Z]+)", \{("api"[^}]*)\}/g)].map(([, method, list]) =>
       `${method} /${JSON.parse(`[${list}]`).join("/").replace("**", "*")}`);
     assert.ok(routes.length > 10);

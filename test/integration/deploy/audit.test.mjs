@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
 import { load } from "../lib/typescript.mjs";
+import { run } from "../lib/cairn.mjs";
 import { root } from "../lib/server.mjs";
 import { adminToken, Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
@@ -20,7 +21,8 @@ test("DA: each change is noted with its token, durably, and what was refused is 
   let server = await empty(t, data);
   const laptop = token(data, "laptop"), ci = token(data, "ci");
   const one = new Client(server, laptop), two = new Client(server, ci);
-  assert.deepEqual((await audit(server, data)).entries, []);
+  const gone = token(data, "gone", "read");
+  assert.equal(run(["tokens", "revoke", "gone", "--data", data]).status, 0);
   await one.deploy("a", hello("1"));
   await two.deploy("a", hello("2"), { metadata: { annotations: { "workers/message": "second" } } });
   assert.equal((await two.script("a", "export default {")).status, 400);
@@ -39,6 +41,10 @@ test("DA: each change is noted with its token, durably, and what was refused is 
     ["ci", "ci", "secret put", "a", "KEY"],
     ["ci", "ci", "deploy", "a", items[1].id],
     ["laptop", "laptop", "deploy", "a", items[2].id],
+    ["admin", "", "token revoke", "", "gone (read)"],
+    ["admin", "", "token create", "", "gone (read)"],
+    ["admin", "", "token create", "", "ci (read,deploy,data)"],
+    ["admin", "", "token create", "", "laptop (read,deploy,data)"],
   ];
   const { entries } = await audit(server, data);
   assert.deepEqual(shown(entries), expected);
@@ -48,6 +54,7 @@ test("DA: each change is noted with its token, durably, and what was refused is 
   server = await empty(t, data);
   assert.deepEqual(shown((await audit(server, data)).entries), expected);
   assert.doesNotMatch(readFileSync(path.join(data, "deployed/state.json"), "utf8"), /never noted/);
+  assert.ok(!JSON.stringify((await audit(server, data)).entries).includes(gone.token));
   // A part of it; and for the operator alone.
   assert.equal((await audit(server, data, "?worker=a&limit=2")).entries.length, 2);
   assert.deepEqual((await audit(server, data, "?worker=nobody")).entries, []);

@@ -4,6 +4,7 @@
 #include "deploy/tokens.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/disk.h"
@@ -71,14 +72,14 @@ TEST(tokens, are_refused_once_revoked)
     char name[CN_TOKEN_NAME_MAX + 1];
     CHECK_INT(0, cn_tokens_create(tokens, "a", CN_SCOPE_READ, 1, token, id, &err));
     CHECK_INT(0, cn_tokens_create(tokens, "b", CN_SCOPE_DEPLOY, 1, other, id, &err));
-    CHECK_INT(0, cn_tokens_revoke(tokens, "a", &err));
-    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", &err));
+    CHECK_INT(0, cn_tokens_revoke(tokens, "a", 5, &err));
+    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", 5, &err));
     CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
     CHECK_INT(CN_SCOPE_DEPLOY, cn_tokens_check(tokens, other, strlen(other), found, name));
     cn_tokens_close(tokens);
     tokens = open_on(sim);
     CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), found, name));
-    CHECK_INT(0, cn_tokens_revoke(tokens, id, &err));
+    CHECK_INT(0, cn_tokens_revoke(tokens, id, 5, &err));
     cn_tokens_close(tokens);
     simdisk_free(sim);
 }
@@ -93,12 +94,12 @@ TEST(tokens, are_revoked_with_an_error_on_a_full_disk_and_can_be_revoked_again)
     CHECK_INT(0, cn_tokens_create(tokens, "a", CN_SCOPE_READ, 1, token, id, &err));
     simdisk_set_fault(sim, &(struct simdisk_fault){
                                .kinds = SIMDISK_WRITE, .at = 1, .code = -ENOSPC, .sticky = true});
-    CHECK(cn_tokens_revoke(tokens, "a", &err) < 0);
+    CHECK(cn_tokens_revoke(tokens, "a", 5, &err) < 0);
     CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), id, name));
-    CHECK(cn_tokens_revoke(tokens, "a", &err) < 0); /* found again, and failed again */
+    CHECK(cn_tokens_revoke(tokens, "a", 5, &err) < 0); /* found again, and failed again */
     simdisk_set_fault(sim, &(struct simdisk_fault){0});
-    CHECK_INT(0, cn_tokens_revoke(tokens, "a", &err));
-    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", &err));
+    CHECK_INT(0, cn_tokens_revoke(tokens, "a", 5, &err));
+    CHECK_INT(CN_ENOTFOUND, cn_tokens_revoke(tokens, "a", 5, &err));
     cn_tokens_close(tokens);
     tokens = open_on(sim);
     CHECK_INT(0, cn_tokens_check(tokens, token, strlen(token), id, name));
@@ -131,4 +132,41 @@ TEST(tokens, have_scopes_by_name)
     CHECK_INT(CN_EINVALID, cn_tokens_scopes("", &err));
     CHECK_INT(CN_EINVALID, cn_tokens_scopes("admin", &err));
     CHECK_INT(CN_EINVALID, cn_tokens_scopes("read,,data", &err));
+}
+
+TEST(tokens, who_was_made_and_revoked_is_noted_with_the_change_and_not_without_it)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_tokens *tokens = open_on(sim);
+    struct cn_err err = {0};
+    char token[CN_TOKEN_SIZE], id[33], name[16], scopes[CN_TOKEN_SCOPES_SIZE];
+    struct cn_token_note notes[CN_TOKENS_NOTE_MAX];
+    CHECK_INT(0, cn_tokens_create(tokens, "ci", CN_SCOPE_TOKENS, 10, token, id, &err));
+    simdisk_set_fault(sim, &(struct simdisk_fault){
+                               .kinds = SIMDISK_CHANGES, .at = 1, .code = -EIO, .sticky = true});
+    CHECK(cn_tokens_create(tokens, "other", CN_SCOPE_READ, 11, token, id, &err) < 0);
+    CHECK(cn_tokens_revoke(tokens, "ci", 12, &err) < 0);
+    CHECK_INT(1, cn_tokens_notes(tokens, notes));
+    simdisk_set_fault(sim, &(struct simdisk_fault){0});
+    CHECK_INT(0, cn_tokens_revoke(tokens, "ci", 13, &err));
+    cn_tokens_close(tokens);
+    tokens = open_on(sim);
+    CHECK_INT(2, cn_tokens_notes(tokens, notes));
+    CHECK(!notes[0].revoked && notes[1].revoked);
+    CHECK_INT(10, notes[0].time_ms);
+    CHECK_INT(13, notes[1].time_ms);
+    CHECK_STR("ci", notes[1].name);
+    CHECK_STR(notes[0].id, notes[1].id);
+    cn_tokens_scopes_text(notes[0].scopes, scopes);
+    CHECK_STR("read,deploy,data", scopes);
+    for (int i = 0; i < CN_TOKENS_NOTE_MAX; i++) {
+        snprintf(name, sizeof(name), "t%d", i);
+        CHECK_INT(0, cn_tokens_create(tokens, name, CN_SCOPE_READ, 100 + i, token, id, &err));
+    }
+    cn_tokens_close(tokens);
+    tokens = open_on(sim);
+    CHECK_INT(CN_TOKENS_NOTE_MAX, cn_tokens_notes(tokens, notes));
+    CHECK_STR("t0", notes[0].name);
+    cn_tokens_close(tokens);
+    simdisk_free(sim);
 }
