@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module/api.c - the table that modules are given, and its functions about the object itself. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "module/services.h"
 #include "module/sockets.h"
 #include "module/storage.h"
+#include "module/tracer.h"
 #include "module/worker_api.h"
 #include "object/node.h"
 
@@ -61,27 +63,37 @@ static void log_line(cairn_object *self, enum cairn_level level, const char *for
 
 static void log_line(cairn_object *self, enum cairn_level level, const char *format, ...)
 {
-    char line[LINE_SIZE_MAX], request[17];
+    char line[LINE_SIZE_MAX], request[17], trace[33], span[17];
     va_list args;
     va_start(args, format);
     int size = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     if (size < 0)
         return;
-    struct cn_diag_field fields[5] = {{"worker", NULL, 0, false}};
+    size_t length = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1;
+    struct cn_diag_field fields[7] = {{"worker", NULL, 0, false}};
+    size_t count = 1;
     if (self) {
         fields[0].text = cn_modules_worker(self->class_->modules);
         fields[1] = (struct cn_diag_field){"class", self->class_->name, 0, false};
         fields[2] = (struct cn_diag_field){"object", self->object ? self->id : NULL, 0, false};
         fields[3] = (struct cn_diag_field){"name", object_name(self),
                                            self->object ? self->object->name_size : 0, false};
+        count = 4;
         if (self->origin.request) {
-            snprintf(request, sizeof(request), "%016llx", (unsigned long long)self->origin.request);
-            fields[4] = (struct cn_diag_field){"request", request, 0, false};
+            snprintf(request, sizeof(request), "%016" PRIx64, self->origin.request);
+            fields[count++] = (struct cn_diag_field){"request", request, 0, false};
         }
+        if (self->trace && self->host->tracer->is_exported(self->host->data)) {
+            snprintf(trace, sizeof(trace), "%016" PRIx64 "%016" PRIx64, self->origin.trace[0],
+                     self->origin.trace[1]);
+            snprintf(span, sizeof(span), "%016" PRIx64, self->origin.span);
+            fields[count++] = (struct cn_diag_field){"trace", trace, 0, false};
+            fields[count++] = (struct cn_diag_field){"span", span, 0, false};
+        }
+        cn_compiled_trace_log(self, level, line, length);
     }
-    cn_diag_fields(level_of(level), fields, self ? 4 + (self->origin.request != 0) : 1, line,
-                   (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1);
+    cn_diag_fields(level_of(level), fields, count, line, length);
 }
 
 static int error(cairn_object *self, const char *type, const char *format, ...)

@@ -75,6 +75,7 @@ void cn_pending_start(struct cn_pending *pending, cairn_object *self, cairn_done
     pending->done = done;
     pending->data = data;
     pending->origin = self->origin;
+    pending->trace = self->trace;
     pending->loops = self->loops;
     cn_list_push_back(&self->pending, &pending->link);
     self->pending_count++;
@@ -126,6 +127,7 @@ static void run_function(cairn_object *self, const struct cn_pending *pending,
                          const struct cn_pending_end *end)
 {
     self->origin = pending->origin;
+    self->trace = pending->trace;
     self->loops = pending->loops;
     if (pending->ended) {
         pending->ended(self, pending->data, end);

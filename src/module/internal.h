@@ -77,7 +77,9 @@ struct cairn_object {
     struct cn_compiled_outside *outside; /* owned: what it has of others and others of it (lent.h);
                                             NULL: nothing yet */
     struct cn_origin origin;             /* of the event that runs, or ran last */
-    unsigned loops;                      /* of that event, in a worker: X4 of fetch.c */
+    uint64_t trace;                      /* and its trace: tracer.h */
+    uint64_t entered_trace, entered_ticks; /* of the function that runs */
+    unsigned loops;                        /* of that event, in a worker: X4 of fetch.c */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 
@@ -98,6 +100,7 @@ struct cairn_event {
     cairn_object *object;
     struct cn_call *call; /* NULL: it has been answered, or the object was reset; or a worker's */
     struct cn_compiled_asked *asked; /* owned; of a worker's; NULL: an object's */
+    uint64_t trace;                  /* tracer.h; 0: nobody watches */
     enum cn_compiled_kind kind;
     bool running; /* its function is on the stack, which frees it */
     bool done;    /* it has been answered */

@@ -14,6 +14,7 @@
 #include "module/internal.h"
 #include "module/lent.h"
 #include "module/sockets.h"
+#include "module/tracer.h"
 #include "object/alarm.h"
 #include "object/message.h"
 #include "object/node.h"
@@ -138,6 +139,7 @@ void cn_compiled_enter(cairn_object *self)
         if (self->error)
             self->error->text[0] = '\0';
         CN_ASSERT(!self->transactions);
+        cn_compiled_trace_enter(self);
     }
 }
 
@@ -149,6 +151,7 @@ int cn_compiled_leave(cairn_object *self)
     take_back(self);
     if (self->busy)
         cn_compiled_reset_statements(self);
+    cn_compiled_trace_leave(self);
     return self->transactions ? cn_compiled_undo_transactions(self) : 0;
 }
 
@@ -206,6 +209,7 @@ static cairn_event *event_new(cairn_object *self, struct cn_call *call, enum cn_
 {
     cairn_event *event = cn_compiled_event_new(self, kind);
     event->call = call;
+    event->trace = call->trace;
     call->tag = (uint64_t)(uintptr_t)event;
     call->taken_back = on_taken_back;
     return event;
@@ -237,6 +241,8 @@ static void fail(cairn_event *event, const struct cn_compiled_error *error)
     struct cn_call *call = end(event);
     if (!call)
         return;
+    cn_compiled_trace_failed(self, call->trace, error->type, error->text);
+    cn_compiled_trace_end(self, call->trace, "exception");
     if (call->kind != CN_CALL_ALARM) {
         struct cn_message *message = call->payload;
         message->result = cn_compiled_error_bytes(self, error, &message->result_size);
@@ -256,8 +262,10 @@ static void answer(cairn_event *event)
         end(event); /* the object was reset */
         return;
     }
+    cairn_object *self = event->object;
     if (event->kind == CN_COMPILED_ALARM) {
         cn_alarm_succeeded(call->object);
+        cn_compiled_trace_end(self, call->trace, NULL);
         cn_call_reply(end(event), NULL);
         return;
     }
@@ -266,10 +274,12 @@ static void answer(cairn_event *event)
         cn_compiled_build_response(event);
     message->result = cn_builder_take(&event->result, &message->result_size, &err);
     if (!message->result) {
-        cn_compiled_fault(event->object, &err);
-        fail(event, last_error(event->object, err.code));
+        cn_compiled_fault(self, &err);
+        fail(event, last_error(self, err.code));
         return;
     }
+    cn_compiled_trace_status(event);
+    cn_compiled_trace_end(self, call->trace, NULL);
     cn_call_reply(end(event), call->payload);
 }
 
@@ -278,6 +288,7 @@ void cn_compiled_handle(cairn_event *event,
 {
     cairn_object *self = event->object;
     event->running = true;
+    cn_compiled_trace_event(event);
     int rc = run(self, event, function);
     event->running = false;
     if (event->done || (!event->call && !event->asked))
@@ -295,6 +306,8 @@ void cn_compiled_reject(cairn_event *event, const char *type, const char *text)
     struct cn_compiled_error error;
     snprintf(error.type, sizeof(error.type), "%s", type);
     snprintf(error.text, sizeof(error.text), "%s", text);
+    if (event->kind == CN_COMPILED_CALL)
+        cn_compiled_trace_event(event); /* the others cannot be read */
     fail(event, &error);
 }
 
@@ -405,13 +418,13 @@ static void on_deliver(struct cn_object *object, void *instance, struct cn_call 
     cairn_object *self = instance;
     const struct cn_message *message =
         call->kind == CN_CALL_RPC || call->kind == CN_CALL_FETCH ? call->payload : NULL;
-    self->origin = call->envelope.origin;
     if (message && message->home_serial) {
         /* Sent when the class was one of JavaScript. */
         cn_call_fail(call, CN_FAULT_RESET | CN_FAULT_RETRYABLE, CN_ECLOSED,
                      "Durable Object reset because its code was updated.");
         return;
     }
+    cn_compiled_trace_call(self, call);
     switch (call->kind) {
     case CN_CALL_RPC:
         deliver_call(self, call);
@@ -469,6 +482,7 @@ static void on_destroy(struct cn_object *object, void *instance)
 static void on_failed(struct cn_object *object, void *instance, struct cn_call *call)
 {
     cairn_object *self = instance;
+    cn_compiled_trace_end(self, call->trace, "exception");
     bool carries = call->kind == CN_CALL_RPC || call->kind == CN_CALL_FETCH;
     if (!carries || !self->error || strcmp(self->error->text, object->broken->text) != 0)
         return;

@@ -21,6 +21,7 @@ struct cn_pending {
     cn_compiled_ended ended; /* instead of `done`: the server's own; NULL: `done` */
     void *data;
     struct cn_origin origin; /* of the event that it was started for */
+    uint64_t trace;          /* and its trace */
     unsigned loops;          /* and its loops: X4 of fetch.c */
     /* The object goes: it need not go on. May be NULL. */
     void (*dropped)(struct cn_pending *pending);

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "module/crash.h"
 #include "module/internal.h"
+#include "module/tracer.h"
 #include "object/node.h"
 #include "object/socket.h"
 
@@ -58,23 +59,41 @@ static int run_event(cairn_object *self, const struct cn_socket_event *event)
     return 0;
 }
 
+static void note_event(cairn_object *self, const struct cn_socket_event *event)
+{
+    if (event->kind == CN_SOCKET_CLOSE)
+        cn_compiled_trace_socket(self, "close", &(int){event->item->close.code},
+                                 event->item->close.clean);
+    else
+        cn_compiled_trace_socket(self, event->kind == CN_SOCKET_ERROR ? "error" : "message", NULL,
+                                 false);
+}
+
 /* Whatever the function says, the socket stays open, and the event is over. */
 void cn_compiled_deliver_socket(cairn_object *self, struct cn_call *call)
 {
     const struct cn_socket_event *event = call->payload;
     struct cn_object *object = self->object;
+    uint64_t trace = call->trace;
+    const char *outcome = NULL;
     if (event->socket) { /* it may have gone meanwhile */
+        note_event(self, event);
         cn_compiled_enter(self);
         const struct cn_module_class *before = cn_module_crash_note(self->class_);
         int rc = run_event(self, event);
         cn_module_crash_note(before);
         int left = cn_compiled_leave(self);
-        if (rc < 0 || left < 0)
-            cn_compiled_api.log(self, CAIRN_FAILURE, "an event of a WebSocket failed: %s",
-                                cn_compiled_api.error_text(self));
+        if (rc < 0 || left < 0) {
+            const char *text = cn_compiled_api.error_text(self);
+            cn_compiled_api.log(self, CAIRN_FAILURE, "an event of a WebSocket failed: %s", text);
+            cn_compiled_trace_failed(self, trace, self->error ? self->error->type : "Error", text);
+            outcome = "exception";
+        }
     }
-    if (!cn_object_is_broken(object)) /* else the core has taken the call */
+    if (!cn_object_is_broken(object)) { /* else the core has taken the call */
+        cn_compiled_trace_end(self, trace, outcome);
         cn_call_reply(call, NULL);
+    }
 }
 
 /* --- accepting ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "module/fetch.h"
 #include "module/internal.h"
 #include "module/request.h"
+#include "module/tracer.h"
 
 /* --- the instance ---------------------------------------------------------------------------- */
 
@@ -127,6 +128,7 @@ void cn_compiled_ask(cairn_object *self, const struct cn_compiled_question *ques
     if (question->method)
         event->method = question->method;
     self->origin = question->origin;
+    self->trace = event->trace = question->trace;
     self->loops = 0;
     *place = event;
     if (read_question(event, question, &err) < 0)
@@ -197,8 +199,12 @@ void cn_compiled_worker_end(cairn_event *event, const struct cn_compiled_error *
         cn_compiled_fault(self, &err);
         error = self->error;
     }
-    if (data && error)
+    if (data && error) {
+        cn_compiled_trace_failed(self, event->trace, error->type, error->text);
         make_failure(event, error, &answer);
+    } else if (data) {
+        cn_compiled_trace_status(event);
+    }
     asked->data = NULL;
     if (data)
         asked->ended(data, &answer); /* W2 */

@@ -30,6 +30,7 @@
 #include "include/cairn.h"
 
 struct cn_compiled_answer;
+struct cn_compiled_tracer;
 struct cn_client;
 struct cn_desk;
 struct cn_http_request;
@@ -61,6 +62,7 @@ struct cn_compiled_host {
     struct cn_client *client;       /* NULL: there is no network */
     /* Sends it, when the gate of the object opens; NULL: at once. NULL: there are no workers. */
     void (*dispatch)(void *data, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
+    const struct cn_compiled_tracer *tracer; /* NULL: nobody watches */
     /* The outermost function of a worker has returned. */
     void (*turn_ended)(void *data);
     void *data;
@@ -85,6 +87,7 @@ struct cn_compiled_question {
     const struct cn_http_request *http; /* of one from outside; as long as somebody asks */
     const char *address;                /* of its client, "" if it is not known; copied */
     struct cn_origin origin;
+    uint64_t trace; /* of the host: tracer.h; 0: nobody watches */
     void (*ended)(void *data, struct cn_compiled_answer *answer);
     void *data; /* not NULL */
 };

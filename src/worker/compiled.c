@@ -52,6 +52,7 @@ static struct cn_origin origin_of(const struct cn_event *event)
 static void ask(struct cn_event *event, struct cn_compiled_question *question)
 {
     question->origin = origin_of(event);
+    question->trace = event->trace;
     question->data = event;
     cn_compiled_ask(event->instance->compiled, question, &event->compiled);
 }

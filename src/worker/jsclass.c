@@ -281,7 +281,8 @@ static int js_create(struct cn_object *object, void *class_data, void **out, str
 /* How the calls of an object end that is reset. */
 static const char *outcome_of(const struct cn_object *object)
 {
-    return object && object->broken && object->broken->code == CN_ELIMIT ? "exceededCpu" : "exception";
+    return object && object->broken && object->broken->code == CN_ELIMIT ? "exceededCpu"
+                                                                         : "exception";
 }
 
 static void call_taken_back(struct cn_call *call)

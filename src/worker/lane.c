@@ -16,6 +16,7 @@
 #include "net/socket.h"
 #include "object/alarm.h"
 #include "worker/compiled.h"
+#include "worker/compiled_trace.h"
 #include "worker/event_life.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
@@ -533,6 +534,7 @@ static int lane_open(struct cn_lane *lane)
                                            .desk = &lane->desk,
                                            .dispatch = cn_compiled_send,
                                            .turn_ended = on_turn_end,
+                                           .tracer = &cn_compiled_lane_tracer,
                                            .data = lane};
     cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step_from_loop,
                  lane);

@@ -148,6 +148,7 @@ struct cn_lane {
     struct cn_buf sql_names; /* of the columns of the last one, each with its NUL */
     struct cn_background background;
     struct cn_compiled_host host; /* for code in C */
+    unsigned traced_functions;    /* of code in C, that run: compiled_trace.c */
     bool listening;
     bool draining;
     bool stopping; /* nothing new is begun */

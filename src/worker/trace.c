@@ -111,7 +111,7 @@ void cn_trace_end(struct cn_lane *lane, uint64_t handle, const char *outcome)
     trace->ended_ns = uv_hrtime();
     /* The turn that ends it is not over: what it costs and says still belongs to it. */
     cn_list_push_back(&lane->traces_ended, &trace->link);
-    if (!lane->vm->entered)
+    if (!lane->vm->entered && !lane->traced_functions)
         cn_trace_flush(lane);
 }
 

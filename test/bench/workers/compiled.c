@@ -238,8 +238,8 @@ static void on_allowed(cairn_object *worker, void *instance, const struct cairn_
     int64_t n = 0;
     int allowed = cairn->value_bool(cairn->value_get(reply->value, "allowed"));
     cairn->value_int(cairn->value_get(reply->value, "n"), &n);
-    int size = snprintf(text, sizeof(text), "{\"allowed\":%s,\"n\":%lld}", allowed ? "true" : "false",
-                        (long long)n);
+    int size = snprintf(text, sizeof(text), "{\"allowed\":%s,\"n\":%lld}",
+                        allowed ? "true" : "false", (long long)n);
     end_with(worker, data, reply, text, size);
 }
 
