@@ -122,6 +122,12 @@ int cn_js_setup(struct cn_err *err)
     /* Compiled code looks whether it is to stop. Otherwise a thread of the engine must catch it
      * running, by signals, which for short microtasks takes many seconds; no cost was measured. */
     setenv("JSC_usePollingTraps", "1", 0);
+    /* A function is interpreted for 1,000 calls or 10,000 rounds of its loops, not 50 and 500. Only
+     * the interpreter notes what the elements of a `for (x of array)` are; a loop that it has not
+     * seen once, since another before it in the function was compiled first, leaves compiled code
+     * at its first element, in every call and for good, and runs at half its speed. The first
+     * requests after a start also take half as much: less is compiled that is hardly used. */
+    setenv("JSC_thresholdForJITAfterWarmUp", "10000", 0);
     setenv("TZ", "UTC", 1); /* as on the platform, whatever the machine's is (dates.h, D1) */
     tzset();
     cn_js_engine_clock_setup(is_overdue);

@@ -3,7 +3,7 @@
 // Times say little on a machine that others use; instructions hardly depend on them. What would make them jump is kept away:
 //   - one client, which sends when the last answer is there: how many requests a turn of the loop finds is no matter of luck;
 //   - the lane's thread alone is counted, and not what it does by the clock (on_house here, noclock.c in the engine);
-//   - the engine compiles on that thread, during the warm-up, and not with its last tier, which would come too late for it;
+//   - the engine compiles on that thread, soon, during the warm-up, and not with its last tier, which would come too late for it;
 //   - it collects no garbage: when it would is a matter of the heap's size;
 //   - of several windows the least counts: whatever else happens in one adds to it.
 // So the figures are for comparing with each other, and are not those of `make bench-instructions`.
@@ -130,7 +130,7 @@ async function measure() {
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   const port = await freePort();
-  Object.assign(process.env, { JSC_useConcurrentJIT: "0", JSC_useFTLJIT: "0", JSC_useGC: "0", JSC_useConcurrentGC: "0", JSC_numberOfGCMarkers: "1", LD_PRELOAD: process.env.NOCLOCK });
+  Object.assign(process.env, { JSC_useConcurrentJIT: "0", JSC_thresholdForJITAfterWarmUp: "500", JSC_useFTLJIT: "0", JSC_useGC: "0", JSC_useConcurrentGC: "0", JSC_numberOfGCMarkers: "1", LD_PRELOAD: process.env.NOCLOCK });
   const server = await new Server().start(["valgrind", "--tool=callgrind", "--smc-check=all-non-file", "--instr-atstart=no", "--separate-threads=yes",
     `--callgrind-out-file=${dir}/out`, binary, "serve", path.join(import.meta.dirname, "wrangler.jsonc"), "--listen", `127.0.0.1:${port}`,
     "--data", path.join(dir, "data"), "--lanes", "1"], port, "/hello", tempDir("instructions"), 120);
