@@ -64,8 +64,10 @@ static void send(struct cn_member *member, int64_t now_ms, struct cn_engine_stat
     statement->number = ++member->number;
     statement->session = member->session;
     statement->disk = member->config.disk;
+    int64_t late_ms =
+        now_ms + member->config.link_ms + (int64_t)(member->flight / CN_MEMBER_BYTES_PER_MS);
     *out_at(member, member->out_count++) =
-        (struct cn_member_out){statement->number, now_ms, statement->kind};
+        (struct cn_member_out){statement->number, now_ms, late_ms, statement->kind};
     member->host->send(member->host->data, statement);
 }
 
@@ -117,31 +119,53 @@ static void send_batch(struct cn_member *member, int64_t now_ms, struct cn_membe
             cn_shard_feed(member, batch->items[i].shard, batch->items[i].from, batch->items[i].to);
 }
 
+/* Up to which record of the shard the batch has room, which is counted in: the first of a batch
+ * always has. */
+static uint64_t fill(struct cn_member *member, struct cn_member_batch *batch, uint32_t index)
+{
+    const struct cn_member_shard *shard = &member->shards[index];
+    uint64_t to = shard->sent;
+    while (to < shard->appended && to - shard->sent < CN_MEMBER_BATCH_RECORDS) {
+        uint64_t bytes = member->host->weigh(member->host->data, index, to + 1);
+        if (batch->bytes && batch->bytes + bytes > CN_MEMBER_BATCH_BYTES)
+            break;
+        batch->bytes += bytes;
+        to++;
+    }
+    return to;
+}
+
 static void gather(struct cn_member *member, struct cn_member_batch *batch)
 {
     unsigned total = member->config.shard_count;
-    for (unsigned i = 0; i < total && member->dirty && batch->count < CN_MEMBER_BATCH_SHARDS; i++) {
+    uint32_t next = member->append_next;
+    bool full = false;
+    for (unsigned i = 0;
+         i < total && member->dirty && !full && batch->count < CN_MEMBER_BATCH_SHARDS; i++) {
         uint32_t index = (member->append_next + i) % total;
         struct cn_member_shard *shard = &member->shards[index];
         if (shard->appended == shard->sent)
             continue;
-        uint64_t to = shard->appended;
-        if (to - shard->sent > CN_MEMBER_BATCH_RECORDS)
-            to = shard->sent + CN_MEMBER_BATCH_RECORDS;
+        uint64_t to = fill(member, batch, index);
+        full = to < shard->appended && to - shard->sent < CN_MEMBER_BATCH_RECORDS;
+        next = to == shard->sent ? index : (index + 1) % total; /* who found no room is next */
+        if (to == shard->sent)
+            break;
         batch->items[batch->count++] = (struct cn_engine_item){
             .shard = index, .epoch = shard->epoch, .from = shard->sent, .to = to};
         shard->sent = to;
         if (to == shard->appended)
             member->dirty--;
     }
-    CN_ASSERT(batch->count > 0);
-    member->append_next = (batch->items[batch->count - 1].shard + 1) % total;
+    CN_ASSERT(batch->count > 0 && batch->bytes > 0);
+    member->append_next = next;
+    member->flight += batch->bytes;
 }
 
 static void pump_batches(struct cn_member *member, int64_t now_ms)
 {
     while (member->state == CN_MEMBER_LIVE && member->dirty &&
-           member->batch_count < CN_MEMBER_BATCHES_MAX &&
+           member->batch_count < CN_MEMBER_BATCHES_MAX && member->flight < CN_MEMBER_FLIGHT_BYTES &&
            member->out_count + 4 <= CN_MEMBER_OUTS_MAX) {
         struct cn_member_batch *batch = batch_at(member, member->batch_count);
         *batch = (struct cn_member_batch){.seq = member->seq + member->batch_count + 1};
@@ -157,6 +181,7 @@ static void batches_durable(struct cn_member *member, uint64_t seq)
     while (member->batch_count && batch_at(member, 0)->seq <= seq) {
         struct cn_member_batch *batch = batch_at(member, 0);
         member->seq = batch->seq;
+        member->flight -= batch->bytes;
         for (unsigned i = 0; i < batch->count; i++)
             cn_shard_durable(member, &batch->items[i]);
         member->batch_first = (member->batch_first + 1) % CN_MEMBER_BATCHES_MAX;
@@ -255,6 +280,7 @@ static void session_end(struct cn_member *member, int64_t now_ms, enum cn_member
     member->lease_ms = 0;
     member->confirm = member->confirmed;
     member->batch_count = 0;
+    member->flight = 0;
     member->peer_count = 0;
     member->seen = false;
     member->version = 0;
@@ -278,6 +304,7 @@ static void send_leave(struct cn_member *member, int64_t now_ms)
         member->lease_ms = 0;
     }
     member->batch_count = 0;
+    member->flight = 0;
     set_state(member, CN_MEMBER_LEAVING);
     send(member, now_ms, &statement);
 }
@@ -486,7 +513,7 @@ void cn_member_tick(struct cn_member *member, int64_t now_ms)
     if (member->state == CN_MEMBER_GONE)
         return;
     if (member->link_up) {
-        if (member->out_count && now_ms - out_at(member, 0)->sent_ms >= member->config.link_ms)
+        if (member->out_count && now_ms >= out_at(member, 0)->late_ms)
             link_break(member, now_ms);
     } else if (member->link_asked && now_ms >= member->link_at_ms) {
         link_break(member, now_ms);
@@ -504,9 +531,8 @@ int64_t cn_member_next(const struct cn_member *member)
     int64_t next = member->feed_at_ms;
     if (!member->link_up && member->link_at_ms < next)
         next = member->link_at_ms;
-    if (member->link_up && member->out_count &&
-        out_at(member, 0)->sent_ms + member->config.link_ms < next)
-        next = out_at(member, 0)->sent_ms + member->config.link_ms;
+    if (member->link_up && member->out_count && out_at(member, 0)->late_ms < next)
+        next = out_at(member, 0)->late_ms;
     if (member->state == CN_MEMBER_LIVE && !member->beating && member->beat_at_ms < next)
         next = member->beat_at_ms;
     if (member->leaving && member->state != CN_MEMBER_LEAVING && member->leave_at_ms < next)
@@ -554,12 +580,21 @@ void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t i
         shard->checkpoint = lsn;
 }
 
-void cn_member_leave(struct cn_member *member, int64_t now_ms)
+void cn_member_busy(struct cn_member *member, int64_t now_ms, uint32_t index, bool busy)
 {
-    if (member->leaving || member->state == CN_MEMBER_GONE)
+    CN_ASSERT(index < member->config.shard_count);
+    if (member->shards[index].busy == busy)
         return;
+    member->shards[index].busy = busy;
+    cn_shard_pump(member, now_ms);
+}
+
+void cn_member_leave(struct cn_member *member, int64_t now_ms, bool hand_over)
+{
+    if (member->state == CN_MEMBER_GONE || (member->leaving && hand_over))
+        return;
+    member->leave_at_ms = hand_over ? now_ms + member->config.leave_ms : now_ms;
     member->leaving = true;
-    member->leave_at_ms = now_ms + member->config.leave_ms;
     member->barrier = true;
     pump(member, now_ms);
 }

@@ -67,9 +67,9 @@
  *     STOPPING   owned, takes none; a move waits       MOVING, SERVING, FOLLOWING, TAKING
  *     MOVING     MOVE is under way                     FOLLOWING, SERVING, TAKING
  *
- * Bounded: what is per shard is in one array of the size given at start; batches, reads, copies and
- * moves under way have the limits below; a view with more sessions than CN_CLUSTER_NODES_MAX is
- * cut.
+ * Bounded: what is per shard is in one array of the size given at start; batches (by records and by
+ * bytes), reads, copies and moves under way have the limits below; a view with more sessions than
+ * CN_CLUSTER_NODES_MAX is cut.
  *
  * Threads:   one; the gate's answer is for the thread that asks it here. (Lanes will be told the
  *            lease, the ticket and LSNs.)
@@ -79,13 +79,17 @@
 #define CN_CLUSTER_MEMBER_H
 #include "cluster/engine.h"
 
-#define CN_MEMBER_BATCHES_MAX 4     /* appends under way */
-#define CN_MEMBER_BATCH_SHARDS 16   /* shards of one */
-#define CN_MEMBER_BATCH_RECORDS 256 /* records of one shard of one */
-#define CN_MEMBER_READS_MAX 16      /* tails being read */
-#define CN_MEMBER_COPIES_MAX 2      /* copies coming here */
-#define CN_MEMBER_MOVES_MAX 2       /* shards being given away for balance */
-#define CN_MEMBER_OUTS_MAX 128      /* statements under way */
+#define CN_MEMBER_BATCHES_MAX 4          /* appends under way */
+#define CN_MEMBER_BATCH_SHARDS 16        /* shards of one */
+#define CN_MEMBER_BATCH_RECORDS 256      /* records of one shard of one */
+#define CN_MEMBER_BATCH_BYTES (4u << 20) /* of one, unless its only record is larger */
+#define CN_MEMBER_FLIGHT_BYTES \
+    (16u << 20)                      /* appends under way: no further one once it is reached */
+#define CN_MEMBER_BYTES_PER_MS 16384 /* that an engine takes at the least: link_ms */
+#define CN_MEMBER_READS_MAX 16       /* tails being read */
+#define CN_MEMBER_COPIES_MAX 2       /* copies coming here */
+#define CN_MEMBER_MOVES_MAX 2        /* shards being given away for balance */
+#define CN_MEMBER_OUTS_MAX 128       /* statements under way */
 
 enum cn_member_state {
     CN_MEMBER_AWAY,
@@ -116,6 +120,7 @@ enum cn_member_act {
     CN_ACT_APPLY,   /* of what the last READ answered, use what is up to `lsn` */
     CN_ACT_FORGET,  /* what the last READ answered is not used */
     CN_ACT_FED,     /* of the feed that is being told, use what is after `from` up to `lsn` */
+    CN_ACT_SETTLE,  /* the engine has what was appended after `from` up to `lsn` */
     CN_ACT_SERVE,   /* take events; the store goes on after `lsn`, under `epoch` */
     CN_ACT_STOP,    /* take none, let what runs end and leave; then cn_member_stopped() */
     CN_ACT_RESUME,  /* take events again: the move did not happen */
@@ -159,6 +164,8 @@ struct cn_member_host {
     void (*act)(void *data, enum cn_member_act act, uint32_t shard, uint64_t epoch, uint64_t from,
                 uint64_t lsn);
     void (*note)(void *data, enum cn_member_note note);
+    /* Bytes of a record that was told by cn_member_appended() and not settled yet. */
+    uint64_t (*weigh)(void *data, uint32_t shard, uint64_t lsn);
     void *data;
 };
 
@@ -172,7 +179,8 @@ struct cn_member_config {
     int64_t ttl_ms;       /* 3000 */
     int64_t lease_ms;     /* 2100; the ratio to ttl_ms is what clocks may differ by */
     int64_t beat_ms;      /* 500 */
-    int64_t link_ms;      /* 1000: an answer that takes longer breaks the link */
+    int64_t link_ms;      /* 1000: an answer that takes longer breaks the link; and a millisecond
+                             for every CN_MEMBER_BYTES_PER_MS of appends that are before it */
     int64_t retry_ms;     /* 100: between links, doubled up to ten times */
     int64_t settle_ms;    /* 5000: how long the map is quiet before shards move for balance */
     int64_t replace_ms;   /* 30000: how long a replica's node is away before it is replaced */
@@ -183,6 +191,7 @@ struct cn_member_config {
 
 struct cn_member_batch {
     uint64_t seq;
+    uint64_t bytes;
     unsigned count;
     struct cn_engine_item items[CN_MEMBER_BATCH_SHARDS];
 };
@@ -208,6 +217,7 @@ struct cn_member_shard {
     bool fresh;           /* CLAIMING: with nothing, its log is whole */
     bool voided;          /* thrown away: C8; the map may still name this disk */
     bool dropping;        /* DROP is under way */
+    bool busy;            /* its store has enough to write: no tail is asked for */
     uint64_t read_number; /* the statement; once HELD, the last one sent by then */
     uint64_t read_to;
     uint64_t move_to;      /* a session */
@@ -235,7 +245,7 @@ struct cn_member {
     /* Statements without an answer: of the oldest, by C5 every one that proves. */
     struct cn_member_out {
         uint64_t number;
-        int64_t sent_ms;
+        int64_t sent_ms, late_ms; /* from when on the link is taken to be broken */
         enum cn_engine_kind kind;
     } * outs;
     unsigned out_first, out_count;
@@ -251,6 +261,7 @@ struct cn_member {
     uint64_t seq;      /* of the last batch that is durable */
     struct cn_member_batch batches[CN_MEMBER_BATCHES_MAX];
     unsigned batch_first, batch_count;
+    uint64_t flight; /* bytes of them */
     uint64_t version;
     bool seen; /* a map */
     struct cn_member_shard *shards;
@@ -302,8 +313,12 @@ void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard)
 /* A copy is whole and synced, up to there. */
 void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 
-/* Leaves the cluster: hands over what it can, then ends its session. */
-void cn_member_leave(struct cn_member *member, int64_t now_ms);
+/* Its store has been given more than it has written: feeds are not taken (the host drops them), and
+ * tails not asked for, until it is told otherwise. */
+void cn_member_busy(struct cn_member *member, int64_t now_ms, uint32_t shard, bool busy);
+
+/* Leaves the cluster: hands over what it can, or not, then ends its session. */
+void cn_member_leave(struct cn_member *member, int64_t now_ms, bool hand_over);
 /* By an operator: gives the shard to a live session with a replica. False: not now. */
 bool cn_member_move(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t session);
 

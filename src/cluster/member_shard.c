@@ -496,6 +496,7 @@ void cn_shard_durable(struct cn_member *member, const struct cn_engine_item *ite
     CN_ASSERT(shard->have == item->from || BROKEN(EPOCH) || BROKEN(MOVE_EARLY));
     shard->have = item->to;
     cn_shard_feed(member, item->shard, item->from, item->to);
+    act(member, CN_ACT_SETTLE, item->shard, item->from, item->to);
 }
 
 static void on_feed(struct cn_member *member, int64_t now_ms,
@@ -606,7 +607,7 @@ void cn_shard_pump(struct cn_member *member, int64_t now_ms)
     if (member->state != CN_MEMBER_LIVE || member->settling)
         return;
     for (uint32_t i = 0; i < total && member->wanted && member->reads < CN_MEMBER_READS_MAX; i++)
-        if (member->shards[i].read == CN_READ_WANTED)
+        if (member->shards[i].read == CN_READ_WANTED && !member->shards[i].busy)
             send_read(member, now_ms, i);
     for (uint32_t i = 0; i < total && member->moves; i++)
         if (member->shards[i].role == CN_ROLE_STOPPING)

@@ -15,13 +15,15 @@
 struct cn_tls_context {
     pthread_mutex_t lock; /* guards ssl */
     SSL_CTX *ssl;
-    char *cert_path, *key_path; /* owned */
-    int ref_count;              /* atomic */
+    char *cert_path, *key_path; /* owned; NULL: keyed */
+    uint8_t key[CN_TLS_KEY_SIZE];
+    int ref_count; /* atomic */
 };
 
 struct cn_tls {
     SSL *ssl;
-    BIO *input, *output; /* owned by ssl */
+    BIO *input, *output;          /* owned by ssl */
+    struct cn_tls_context *keyed; /* a reference of its own; NULL: certificates */
     bool failed;
     const char *reason; /* why, static storage */
 };
@@ -102,9 +104,75 @@ int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tl
     return 0;
 }
 
+/* --- a shared key ----------------------------------------------------------------------- */
+
+static const unsigned char key_name[] = "cairn";
+static const unsigned char key_cipher[] = {0x13, 0x02}; /* TLS_AES_256_GCM_SHA384 */
+
+/* A session that nobody has had: what OpenSSL takes a key of ours by. */
+static SSL_SESSION *session_of_key(SSL *ssl)
+{
+    const struct cn_tls_context *context = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, key_cipher);
+    SSL_SESSION *session = SSL_SESSION_new();
+    if (session && cipher &&
+        SSL_SESSION_set1_master_key(session, context->key, CN_TLS_KEY_SIZE) == 1 &&
+        SSL_SESSION_set_cipher(session, cipher) == 1 &&
+        SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+        return session;
+    SSL_SESSION_free(session);
+    return NULL;
+}
+
+static int offer_key(SSL *ssl, const EVP_MD *digest, const unsigned char **name, size_t *name_size,
+                     SSL_SESSION **session)
+{
+    *session = NULL;
+    if (digest && EVP_MD_get_type(digest) != NID_sha384)
+        return 1; /* goes on without, and fails: there is no certificate */
+    *session = session_of_key(ssl);
+    *name = key_name;
+    *name_size = sizeof(key_name) - 1;
+    return *session != NULL;
+}
+
+static int find_key(SSL *ssl, const unsigned char *name, size_t name_size, SSL_SESSION **session)
+{
+    bool ours = name_size == sizeof(key_name) - 1 && memcmp(name, key_name, name_size) == 0;
+    *session = ours ? session_of_key(ssl) : NULL;
+    return !ours || *session;
+}
+
+int cn_tls_context_new_keyed(const uint8_t key[CN_TLS_KEY_SIZE], struct cn_tls_context **result,
+                             struct cn_err *err)
+{
+    ERR_clear_error();
+    SSL_CTX *ssl = SSL_CTX_new(TLS_method());
+    if (!ssl || SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(ssl, "TLS_AES_256_GCM_SHA384") != 1 ||
+        SSL_CTX_set_num_tickets(ssl, 0) != 1) {
+        SSL_CTX_free(ssl);
+        return cn_err_set(err, CN_EUNSUPPORTED, "TLS 1.3: %s", reason_take());
+    }
+    struct cn_tls_context *context = CN_NEW(struct cn_tls_context);
+    pthread_mutex_init(&context->lock, NULL);
+    memcpy(context->key, key, CN_TLS_KEY_SIZE);
+    context->ssl = ssl;
+    context->ref_count = 1;
+    SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_app_data(ssl, context);
+    SSL_CTX_set_psk_use_session_callback(ssl, offer_key);
+    SSL_CTX_set_psk_find_session_callback(ssl, find_key);
+    *result = context;
+    return 0;
+}
+
 int cn_tls_context_reload(struct cn_tls_context *context, struct cn_err *err)
 {
     SSL_CTX *ssl;
+    CN_ASSERT(context->cert_path);
     int rc = ssl_load(context->cert_path, context->key_path, &ssl, err);
     if (rc < 0)
         return rc;
@@ -128,6 +196,7 @@ void cn_tls_context_unref(struct cn_tls_context *context)
         return;
     SSL_CTX_free(context->ssl);
     pthread_mutex_destroy(&context->lock);
+    OPENSSL_cleanse(context->key, sizeof(context->key));
     cn_free(context->cert_path);
     cn_free(context->key_path);
     cn_free(context);
@@ -159,8 +228,23 @@ struct cn_tls *cn_tls_new(struct cn_tls_context *context)
     pthread_mutex_lock(&context->lock);
     struct cn_tls *tls = tls_new(context->ssl);
     pthread_mutex_unlock(&context->lock);
-    if (tls)
-        SSL_set_accept_state(tls->ssl);
+    if (!tls)
+        return NULL;
+    SSL_set_accept_state(tls->ssl);
+    if (!context->cert_path)
+        tls->keyed = cn_tls_context_ref(context);
+    return tls;
+}
+
+struct cn_tls *cn_tls_new_keyed(struct cn_tls_context *context)
+{
+    CN_ASSERT(!context->cert_path);
+    struct cn_tls *tls = tls_new(context->ssl);
+    if (!tls)
+        return NULL;
+    SSL_set_connect_state(tls->ssl);
+    SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, NULL); /* and there is none that it believes */
+    tls->keyed = cn_tls_context_ref(context);
     return tls;
 }
 
@@ -207,6 +291,7 @@ void cn_tls_free(struct cn_tls *tls)
     if (!tls)
         return;
     SSL_free(tls->ssl);
+    cn_tls_context_unref(tls->keyed);
     cn_free(tls);
 }
 
@@ -249,12 +334,24 @@ int cn_tls_handshake(struct cn_tls *tls)
     return rc == 1 ? 1 : result_of(tls, rc);
 }
 
+/* A peer without the key cannot complete a handshake; if it could, it would come no farther. */
+static bool lacks_key(struct cn_tls *tls)
+{
+    if (!tls->keyed || SSL_session_reused(tls->ssl))
+        return false;
+    tls->failed = true;
+    tls->reason = "the peer does not have the key";
+    return true;
+}
+
 int cn_tls_read(struct cn_tls *tls, uint8_t *bytes, size_t size)
 {
     if (tls->failed)
         return CN_EPROTOCOL;
     ERR_clear_error();
     int rc = SSL_read(tls->ssl, bytes, (int)size);
+    if (rc > 0 && lacks_key(tls))
+        return CN_EPROTOCOL;
     return rc > 0 ? rc : result_of(tls, rc);
 }
 
@@ -264,6 +361,8 @@ int cn_tls_write(struct cn_tls *tls, const uint8_t *bytes, size_t size)
         return CN_EPROTOCOL;
     if (!SSL_is_init_finished(tls->ssl))
         return 0;
+    if (lacks_key(tls))
+        return CN_EPROTOCOL;
     ERR_clear_error();
     int rc = SSL_write(tls->ssl, bytes, size > (1 << 20) ? 1 << 20 : (int)size);
     return rc > 0 ? rc : result_of(tls, rc);

@@ -21,11 +21,20 @@ struct cn_trust;
 /* Reads PEM files: the certificate followed by its chain, and the private key. */
 int cn_tls_context_new(const char *cert_path, const char *key_path, struct cn_tls_context **context,
                        struct cn_err *err);
-/* Reads the same files again: new connections use what they hold now, open ones keep what they
- * have. Nothing changes if this fails. */
+/* Reads the same files again (never of a keyed one): new connections use what they hold now, open
+ * ones keep what they have. Nothing changes if this fails. */
 int cn_tls_context_reload(struct cn_tls_context *context, struct cn_err *err);
 struct cn_tls_context *cn_tls_context_ref(struct cn_tls_context *context);
 void cn_tls_context_unref(struct cn_tls_context *context); /* NULL is fine */
+
+/* For processes that share a secret: no certificates, TLS 1.3 only. Both sides prove that they have
+ * the key, and agree on another for each connection, so that the key alone reads nothing that was
+ * recorded. Who does not have it never completes a handshake. */
+#define CN_TLS_KEY_SIZE 32
+int cn_tls_context_new_keyed(const uint8_t key[CN_TLS_KEY_SIZE], struct cn_tls_context **context,
+                             struct cn_err *err);
+/* The client side of such a one; cn_tls_new() is the server's. NULL if out of memory. */
+struct cn_tls *cn_tls_new_keyed(struct cn_tls_context *context);
 
 /* One connection, server side. NULL if out of memory. */
 struct cn_tls *cn_tls_new(struct cn_tls_context *context);

@@ -272,8 +272,13 @@ static void host_note(void *data, enum cn_member_note note)
     }
 }
 
-static const struct cn_member_host host = {host_send, host_connect, host_tell,
-                                           host_act,  host_note,    NULL};
+static uint64_t host_weigh(void *data, uint32_t shard, uint64_t lsn)
+{
+    return sizeof(uint32_t);
+}
+
+static const struct cn_member_host host = {host_send, host_connect, host_tell, host_act,
+                                           host_note, host_weigh,   NULL};
 
 /* --- the engine ------------------------------------------------------------------------------ */
 

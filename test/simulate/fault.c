@@ -68,7 +68,7 @@ static void operator(int n)
     switch (rnd(5)) {
     case 0:
         TRACE("operator: node %d is to leave", n);
-        cn_member_leave(&node->member, node_clock(node));
+        cn_member_leave(&node->member, node_clock(node), !one_in(4));
         break;
     case 1:
         TRACE("operator: node %d is to be drained", n);

@@ -161,15 +161,29 @@ static int index_of(const struct node *node)
     return (int)(node - nodes);
 }
 
+/* Small ones, some of which two fill a batch, and some that alone are more than one may have. */
+static uint64_t host_weigh(void *data, uint32_t shard, uint64_t lsn)
+{
+    struct node *node = data;
+    uint32_t op = node->store[shard].op[lsn];
+    return op % 5 ? 100 + op : op % 3 ? CN_MEMBER_BATCH_BYTES / 2 : CN_MEMBER_BATCH_BYTES + op;
+}
+
 static void host_send(void *data, const struct cn_engine_statement *statement)
 {
     struct node *node = data;
     uint16_t records[OPS + 1];
     unsigned count = 0;
+    uint64_t bytes = 0;
     if (statement->kind == CN_ENGINE_APPEND)
         for (size_t i = 0; i < statement->count; i++)
-            for (uint64_t l = statement->items[i].from + 1; l <= statement->items[i].to; l++)
+            for (uint64_t l = statement->items[i].from + 1; l <= statement->items[i].to; l++) {
                 records[count++] = node->store[statement->items[i].shard].op[l];
+                bytes += host_weigh(node, statement->items[i].shard, l);
+            }
+    if (bytes > CN_MEMBER_BATCH_BYTES && count > 1)
+        fail("node %d: a batch of %u records has %llu bytes", index_of(node), count,
+             (unsigned long long)bytes);
     engine_send(index_of(node), statement, records);
 }
 
@@ -216,9 +230,9 @@ static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_
     struct node *node = data;
     int n = index_of(node);
     struct store *store = &node->store[index];
-    static const char *const names[] = {"create", "apply",  "forget", "fed",    "serve",
-                                        "stop",   "resume", "close",  "discard"};
-    if (act != CN_ACT_FED && act != CN_ACT_FORGET)
+    static const char *const names[] = {"create", "apply", "forget", "fed",   "settle",
+                                        "serve",  "stop",  "resume", "close", "discard"};
+    if (act != CN_ACT_FED && act != CN_ACT_FORGET && act != CN_ACT_SETTLE)
         TRACE("node %d: %s shard %u epoch %d (%d..%d]", n, names[act], index, (int)epoch, (int)from,
               (int)lsn);
     switch (act) {
@@ -309,8 +323,8 @@ void node_start(int n)
         .feed_ms = one_in(2) ? 200 : 1000,
     };
     cn_member_defaults(&config);
-    hosts[n] =
-        (struct cn_member_host){host_send, host_connect, host_tell, host_act, host_note, node};
+    hosts[n] = (struct cn_member_host){host_send, host_connect, host_tell, host_act,
+                                       host_note, host_weigh,   node};
     if (cn_member_init(&node->member, &config, &hosts[n]) < 0)
         fail("the configuration is refused");
     for (unsigned i = 0; i < SHARDS; i++) {
@@ -498,6 +512,8 @@ static void begin_checkpoint(int n)
     if (store->here && node->member.shards[shard].role >= CN_ROLE_FOLLOWING)
         push(now + 2 + (int32_t)rnd(60), EVENT_SYNCED, n, shard,
              (uint32_t)node->member.shards[shard].have | (uint32_t)store->generation << 16, NULL);
+    for (unsigned i = 0; i < SHARDS; i++) /* until the next */
+        cn_member_busy(&node->member, node_clock(node), i, !calm && one_in(10));
     push(now + 100 + (int32_t)rnd(700), EVENT_CHECKPOINT, n, 0, 0, NULL);
 }
 

@@ -31,6 +31,7 @@ struct rig {
     struct cn_engine_session sessions[4];
     unsigned session_count;
     uint64_t version, head;
+    uint64_t weight; /* of every record; 0: 100 bytes */
     int64_t now;
 };
 static struct rig rig;
@@ -73,6 +74,11 @@ static void on_note(void *data, enum cn_member_note note)
     rig.notes[note]++;
 }
 
+static uint64_t on_weigh(void *data, uint32_t shard, uint64_t lsn)
+{
+    return rig.weight ? rig.weight : 100;
+}
+
 static struct cn_member_config config_of(bool verified)
 {
     struct cn_member_config config = {
@@ -87,7 +93,8 @@ static void begin(bool verified)
     if (rig.member.shards)
         cn_member_fini(&rig.member);
     memset(&rig, 0, sizeof(rig));
-    rig.host = (struct cn_member_host){on_send, on_connect, on_tell, on_act, on_note, NULL};
+    rig.host =
+        (struct cn_member_host){on_send, on_connect, on_tell, on_act, on_note, on_weigh, NULL};
     CHECK_INT(0, cn_member_init(&rig.member, &config, &rig.host));
     rig.now = 1000;
     rig.version = 1;
@@ -401,6 +408,61 @@ TEST(member_append, has_a_bound_on_what_is_under_way)
     CHECK_INT(CN_MEMBER_BATCHES_MAX, rig.sent_count - rig.answered);
     answer_done(CN_ENGINE_APPEND);
     CHECK_INT(39, rig.items[rig.sent_count - 1][0].to); /* the rest in one */
+}
+
+TEST(member_append, bounds_a_batch_by_bytes_and_lets_one_large_record_go_alone)
+{
+    begin(false);
+    join();
+    serve();
+    rig.weight = CN_MEMBER_BATCH_BYTES / 4 - 1;
+    cn_member_appended(&rig.member, rig.now, 0, 19);
+    CHECK_INT(14, item_of(expect(CN_ENGINE_APPEND))->to);
+    CHECK_INT(3, rig.sent_count - rig.answered);
+    answer_all();
+    CHECK(may_leave(19, 0));
+    rig.weight = CN_MEMBER_BATCH_BYTES * 3;
+    cn_member_appended(&rig.member, rig.now, 0, 24);
+    CHECK_INT(20, item_of(expect(CN_ENGINE_APPEND))->to);
+    CHECK_INT(2, rig.sent_count - rig.answered); /* 24 MiB are under way: enough */
+    answer_done(CN_ENGINE_APPEND);
+    CHECK_INT(2, rig.sent_count - rig.answered);
+    answer_all();
+    CHECK(may_leave(24, 0));
+    CHECK_INT(0, rig.member.flight);
+}
+
+/* Else a large commit would never get through: its link would be given up again and again. */
+TEST(member_append, gives_an_answer_the_time_that_its_bytes_take)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    rig.weight = CN_MEMBER_BATCH_BYTES * 3;
+    cn_member_appended(&rig.member, rig.now, 0, 11);
+    int64_t extra = (int64_t)rig.weight / CN_MEMBER_BYTES_PER_MS;
+    rig.now += rig.member.config.link_ms + extra - 1;
+    cn_member_tick(&rig.member, rig.now);
+    CHECK_INT(CN_MEMBER_LIVE, rig.member.state);
+    rig.now++;
+    cn_member_tick(&rig.member, rig.now);
+    CHECK_INT(CN_MEMBER_DOUBT, rig.member.state);
+    CHECK_INT(rig.weight, rig.member.flight); /* it goes out again */
+}
+
+TEST(member_follow, asks_for_no_tail_while_its_store_has_enough_to_write)
+{
+    begin(false);
+    join();
+    answer_all();
+    cn_member_busy(&rig.member, rig.now, 0, true);
+    struct cn_member_message feed = {.kind = CN_MESSAGE_FEED, .from = 12, .to = 13};
+    cn_member_message(&rig.member, rig.now, &feed);
+    answer_all();
+    CHECK_INT(CN_READ_WANTED, rig.member.shards[0].read);
+    cn_member_busy(&rig.member, rig.now, 0, false);
+    CHECK_INT(10, item_of(expect(CN_ENGINE_READ))->from);
 }
 
 TEST(member_append, stops_for_good_if_the_engine_has_lost_what_it_acknowledged)
@@ -775,7 +837,7 @@ TEST(member_leave, hands_over_closes_the_gate_and_ends_its_session)
     join();
     serve();
     answer_all();
-    cn_member_leave(&rig.member, rig.now);
+    cn_member_leave(&rig.member, rig.now, true);
     answer_done(CN_ENGINE_BEAT);
     CHECK(acted(CN_ACT_STOP, 0));
     cn_member_stopped(&rig.member, rig.now, 0);
@@ -785,6 +847,19 @@ TEST(member_leave, hands_over_closes_the_gate_and_ends_its_session)
     answer_done(CN_ENGINE_LEAVE);
     CHECK_INT(1, rig.notes[CN_NOTE_LEFT]);
     CHECK_INT(CN_MEMBER_GONE, rig.member.state);
+}
+
+TEST(member_leave, ends_its_session_at_once_if_nothing_is_to_be_handed_over)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    cn_member_leave(&rig.member, rig.now, false);
+    CHECK(acted(CN_ACT_CLOSE, 0));
+    CHECK(!cn_member_may_take(&rig.member, rig.now, 0));
+    answer_done(CN_ENGINE_LEAVE);
+    CHECK_INT(1, rig.notes[CN_NOTE_LEFT]);
 }
 
 TEST(member_drain, gives_away_what_it_has_and_says_when_nothing_is_left)

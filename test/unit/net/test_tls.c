@@ -272,3 +272,102 @@ TEST(tls, says_what_is_wrong_with_certificate_files)
     CHECK(strstr(err.text, "no start line") != NULL);
     CHECK(context == NULL);
 }
+
+/* --- a shared key ----------------------------------------------------------------------- */
+
+static struct cn_tls_context *keyed_context(uint8_t byte)
+{
+    uint8_t key[CN_TLS_KEY_SIZE];
+    struct cn_tls_context *context;
+    struct cn_err err = {0};
+    memset(key, byte, sizeof(key));
+    CHECK_INT(0, cn_tls_context_new_keyed(key, &context, &err));
+    return context;
+}
+
+static void carry(struct cn_tls *from, struct cn_tls *to)
+{
+    uint8_t bytes[4096];
+    size_t size;
+    while ((size = cn_tls_take_output(from, bytes, sizeof(bytes))) > 0)
+        cn_tls_feed(to, bytes, size);
+}
+
+/* What `to` reads of a text that `from` writes, after both have had their turns; negative: what
+ * ended one of them. */
+static int pass(struct cn_tls *from, struct cn_tls *to, const char *text)
+{
+    char got[100] = "";
+    size_t sent = 0, size = 0;
+    for (int turn = 0; turn < 20 && size < strlen(text); turn++) {
+        if (sent < strlen(text)) {
+            int rc = cn_tls_write(from, (const uint8_t *)text + sent, strlen(text) - sent);
+            if (rc < 0)
+                return rc;
+            sent += (size_t)rc;
+        }
+        int rc = cn_tls_read(to, (uint8_t *)got + size, sizeof(got) - size);
+        if (rc < 0)
+            return rc;
+        size += (size_t)rc;
+        carry(to, from);
+        rc = cn_tls_handshake(from);
+        carry(from, to);
+        if (rc < 0)
+            return rc;
+    }
+    return size == strlen(text) && memcmp(got, text, size) == 0 ? 0 : 1;
+}
+
+TEST(tls_keyed, carries_bytes_both_ways_between_those_who_have_the_key)
+{
+    struct cn_tls_context *ours = keyed_context(7), *theirs = keyed_context(7);
+    struct cn_tls *server = cn_tls_new(ours), *client = cn_tls_new_keyed(theirs);
+    cn_tls_context_unref(ours); /* connections outlive their contexts */
+    cn_tls_context_unref(theirs);
+    CHECK_INT(0, pass(client, server, "from the client"));
+    CHECK_INT(0, pass(server, client, "from the server"));
+    cn_tls_free(server);
+    cn_tls_free(client);
+}
+
+TEST(tls_keyed, completes_no_handshake_with_another_key)
+{
+    struct cn_tls_context *ours = keyed_context(7), *theirs = keyed_context(8);
+    struct cn_tls *server = cn_tls_new(ours), *client = cn_tls_new_keyed(theirs);
+    CHECK_INT(CN_EPROTOCOL, pass(client, server, "hello"));
+    CHECK(!cn_tls_is_secure(server));
+    cn_tls_free(server);
+    cn_tls_free(client);
+    cn_tls_context_unref(ours);
+    cn_tls_context_unref(theirs);
+}
+
+/* Nor with a client that believes anybody, or a server that has a certificate. */
+TEST(tls_keyed, completes_no_handshake_with_a_peer_that_has_none)
+{
+    struct cn_tls_context *keyed = keyed_context(7), *certificate = make_context(3);
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(context);
+    BIO *input = BIO_new(BIO_s_mem()), *output = BIO_new(BIO_s_mem());
+    uint8_t bytes[4096];
+    SSL_set_bio(ssl, input, output);
+    SSL_set_connect_state(ssl);
+    struct cn_tls *server = cn_tls_new(keyed);
+    CHECK(SSL_do_handshake(ssl) != 1);
+    int size = BIO_read(output, bytes, sizeof(bytes));
+    CHECK(size > 0);
+    cn_tls_feed(server, bytes, (size_t)size);
+    CHECK_INT(CN_EPROTOCOL, cn_tls_handshake(server));
+    cn_tls_free(server);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    struct cn_tls *client = cn_tls_new_keyed(keyed);
+    server = cn_tls_new(certificate);
+    CHECK_INT(CN_EPROTOCOL, pass(client, server, "hello"));
+    CHECK(!cn_tls_is_secure(client));
+    cn_tls_free(server);
+    cn_tls_free(client);
+    cn_tls_context_unref(keyed);
+    cn_tls_context_unref(certificate);
+}
