@@ -77,9 +77,8 @@ struct cn_frame_copy {
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Appends a whole frame whose body is `body` and then `more` (either may be empty). */
-void cn_frame_write(struct cn_buf *out, enum cn_frame_kind kind, uint32_t channel, const void *body,
-                    size_t body_size, const void *more, size_t more_size);
+void cn_frame_put_head(uint8_t head[CN_FRAME_HEAD_SIZE], enum cn_frame_kind kind, uint32_t channel,
+                       size_t size);
 /* Bodies. Those of messages and copies are followed by their bytes. */
 #define CN_FRAME_HELLO_SIZE 68
 #define CN_FRAME_MESSAGE_SIZE 40
