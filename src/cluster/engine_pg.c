@@ -17,11 +17,13 @@
  * made anew after each. */
 #include "cluster/engine_pg.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/hexdigit.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cluster/engine_pg_private.h"
@@ -71,8 +73,8 @@ struct cn_engine_pg {
     bool freed;
     void (*closed)(void *data);
     void *closed_data;
-    uv_handle_t *last; /* a timer: links that are doomed; counted among the watches */
-    char *node;
+    uv_handle_t *last;    /* a timer: links that are doomed; counted among the watches */
+    char *node, *address; /* node: after "cairn " */
     char cluster[CN_ENGINE_PG_ID_SIZE];
     unsigned shard_count, replicas, allow_flaws;
     uint64_t slot_size;
@@ -119,8 +121,10 @@ static void tell_closed(struct cn_engine_pg *pg)
     cn_engine_pg_params_fini(&pg->params);
     cn_buf_fini(&pg->answer->body);
     cn_buf_fini(&pg->answer->records);
+    cn_buf_fini(&pg->answer->words);
     cn_free(pg->answer);
     cn_free(pg->node);
+    cn_free(pg->address);
     cn_free(pg->last);
     cn_free(pg);
     if (closed)
@@ -254,6 +258,8 @@ static bool call(struct link *link, const struct cn_engine_statement *statement)
     struct cn_engine_pg *pg = link->pg;
     struct cn_engine_pg_params *params = &pg->params;
     cn_engine_pg_encode(params, statement, &pg->hooks);
+    if (params->lacking)
+        return false;
     return pg->pq->PQsendQueryPrepared(link->conn, cn_engine_pg_calls[statement->kind].name,
                                        params->count, params->values, params->lengths,
                                        params->formats, statement->kind == CN_ENGINE_READ) == 1;
@@ -287,7 +293,8 @@ void cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement
     if (link->count == PENDING_MAX)
         link_doom(link, "too many statements are under way");
     else if (!link_send(link, statement) || !flush(link))
-        link_doom(link, pg->pq->PQerrorMessage(link->conn));
+        link_doom(link, pg->params.lacking ? "a record that is to be appended is not there"
+                                           : pg->pq->PQerrorMessage(link->conn));
 }
 
 /* --- the first words of a link --------------------------------------------------------------- */
@@ -312,7 +319,8 @@ static const char asking[] =
     ", ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint, "
     "to_regclass('cairn.cluster') IS NOT NULL";
 
-static const char looking[] = "SELECT id::text, major, minor, shards, replicas FROM cairn.cluster";
+static const char looking[] =
+    "SELECT id::text, major, minor, shards, replicas, secret FROM cairn.cluster";
 
 static void link_up(struct link *link, enum link_state state)
 {
@@ -404,6 +412,21 @@ static void asked(struct link *link, const PGresult *result)
         make(link, true);
 }
 
+/* Hexadecimal digits, two for each byte. */
+static bool secret_read(uint8_t secret[CN_ENGINE_PG_SECRET_SIZE], const char *text)
+{
+    if (strlen(text) != 2 * CN_ENGINE_PG_SECRET_SIZE)
+        return false;
+    for (size_t i = 0; i < CN_ENGINE_PG_SECRET_SIZE; i++) {
+        int high = cn_hexdigit_value((unsigned char)text[2 * i]),
+            low = cn_hexdigit_value((unsigned char)text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        secret[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
 static void looked(struct link *link, const PGresult *result)
 {
     struct cn_engine_pg *pg = link->pg;
@@ -411,6 +434,7 @@ static void looked(struct link *link, const PGresult *result)
     snprintf(info->cluster, sizeof(info->cluster), "%s", pg->pq->PQgetvalue(result, 0, 0));
     info->shard_count = (unsigned)result_number(link, result, 3);
     info->replicas = (unsigned)result_number(link, result, 4);
+    bool secret = secret_read(info->secret, pg->pq->PQgetvalue(result, 0, 5));
     if (*pg->cluster && strcmp(pg->cluster, info->cluster) != 0) {
         link_fail(link, "the database is of another cluster than this node");
     } else if (result_number(link, result, 1) != CN_ENGINE_PG_MAJOR) {
@@ -420,6 +444,8 @@ static void looked(struct link *link, const PGresult *result)
         make(link, false);
     } else if (!info->shard_count || info->shard_count > CN_CLUSTER_SHARDS_MAX) {
         link_fail(link, "the cluster has a number of shards that this version does not know");
+    } else if (!secret) {
+        link_fail(link, "the cluster's secret is none");
     } else {
         prepare(link);
     }
@@ -500,6 +526,8 @@ static void answered(struct link *link)
     answer->a.items = answer->items;
     bool read = pending.call == CN_ENGINE_READ;
     unsigned links = pg->links;
+    if (answer->told_nodes && pending.call == CN_ENGINE_BEAT && pg->hooks.nodes)
+        pg->hooks.nodes(pg->hooks.data, answer->nodes, answer->node_count);
     pg->hooks.answer(pg->hooks.data, &answer->a,
                      read ? (const struct cn_engine_record *)answer->records.data : NULL,
                      read ? answer->record_count : 0);
@@ -760,6 +788,26 @@ static int parse(struct cn_engine_pg *pg, const char *conninfo, struct cn_err *e
     return 0;
 }
 
+bool cn_engine_pg_is_node(const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t i = 0; i < size; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i]))
+            return false;
+    return size > 0 && size <= CN_ENGINE_PG_NODE_MAX;
+}
+
+/* What a list of words in the engine can have: no spaces, no commas. */
+bool cn_engine_pg_is_address(const char *address)
+{
+    size_t size = strlen(address);
+    for (size_t i = 0; i < size; i++)
+        if (!isalnum((unsigned char)address[i]) && !strchr("-_.:[]%", address[i]))
+            return false;
+    const char *colon = strrchr(address, ':');
+    return colon && colon > address && colon[1] && size <= CN_ENGINE_PG_ADDRESS_MAX;
+}
+
 int cn_engine_pg_new(uv_loop_t *loop, const struct cn_engine_pg_config *config,
                      struct cn_engine_pg **out, struct cn_err *err)
 {
@@ -777,12 +825,22 @@ int cn_engine_pg_new(uv_loop_t *loop, const struct cn_engine_pg_config *config,
     pg->allow_flaws = config->allow_flaws & ~(unsigned)CN_ENGINE_OTHER_MAJOR;
     pg->slot_size = config->slot_size ? config->slot_size : 64u << 20;
     pg->node = cn_sprintf("cairn %s", config->node ? config->node : "");
+    pg->address = cn_strdup(config->address ? config->address : "");
+    pg->params.node = pg->node + strlen("cairn ");
+    pg->params.address = pg->address;
     pg->answer = CN_NEW(struct cn_engine_pg_answer);
     if (config->cluster)
         snprintf(pg->cluster, sizeof(pg->cluster), "%s", config->cluster);
     uv_timer_t *timer = CN_NEW(uv_timer_t);
     pg->last = (uv_handle_t *)timer;
     rc = parse(pg, config->conninfo, err);
+    if (rc == 0 && *pg->params.node && !cn_engine_pg_is_node(pg->params.node))
+        rc = cn_err_set(err, CN_EINVALID,
+                        "the name of a node has up to %d letters, digits, '-', '_' and '.'",
+                        CN_ENGINE_PG_NODE_MAX);
+    if (rc == 0 && *pg->address && !cn_engine_pg_is_address(pg->address))
+        rc =
+            cn_err_set(err, CN_EINVALID, "\"%.100s\" is no HOST:PORT for other nodes", pg->address);
     if (rc == 0 &&
         (pg->shard_count > CN_CLUSTER_SHARDS_MAX || pg->replicas >= CN_CLUSTER_REPLICAS_MAX))
         rc = cn_err_set(err, CN_EINVALID, "a cluster has up to %d shards and %d replicas",

@@ -36,6 +36,9 @@ struct cn_err;
 struct cn_engine_pg;
 
 #define CN_ENGINE_PG_ID_SIZE 37 /* of a cluster, with its NUL */
+#define CN_ENGINE_PG_SECRET_SIZE 32
+#define CN_ENGINE_PG_NODE_MAX 63     /* bytes of a node's name, */
+#define CN_ENGINE_PG_ADDRESS_MAX 255 /* and of its address */
 #define CN_ENGINE_PG_RECORD_MAX (256u << 20)
 
 struct cn_engine_record {
@@ -47,7 +50,14 @@ struct cn_engine_record {
 struct cn_engine_pg_info {
     struct cn_engine_link link;
     char cluster[CN_ENGINE_PG_ID_SIZE];
+    uint8_t secret[CN_ENGINE_PG_SECRET_SIZE]; /* that its nodes share, and nobody else */
     unsigned shard_count, replicas;
+};
+
+/* A node with a live session, as it said of itself. */
+struct cn_engine_pg_node {
+    uint64_t disk;
+    const char *node, *address;
 };
 
 struct cn_engine_pg_hooks {
@@ -59,13 +69,18 @@ struct cn_engine_pg_hooks {
     void (*answer)(void *data, const struct cn_engine_answer *answer,
                    const struct cn_engine_record *records, size_t record_count);
     void (*hint)(void *data);
-    /* A record that APPEND is to take, borrowed until cn_engine_pg_send() returns. */
+    /* All nodes, with every map that is told, before its answer. May be NULL. */
+    void (*nodes)(void *data, const struct cn_engine_pg_node *nodes, size_t count);
+    /* A record that APPEND is to take, borrowed until the next is asked for. Body NULL: it is not
+     * there; nothing is sent, and the link ends. */
     struct cn_engine_record (*record)(void *data, uint32_t shard, uint64_t lsn);
 };
 
 struct cn_engine_pg_config {
     const char *conninfo; /* postgresql://... or key=value; copied */
-    const char *node;     /* shown in the engine's list of connections; copied */
+    const char *node;     /* letters, digits, '-', '_', '.'; also shown in the engine's list of
+                             connections; copied */
+    const char *address;  /* where other nodes reach it, told to them; NULL: nowhere; copied */
     const char *cluster;  /* G4: its id, NULL: not known yet; copied */
     unsigned shard_count; /* of a cluster that this one makes: 256 */
     unsigned replicas;    /* the same: 2 */
@@ -75,7 +90,7 @@ struct cn_engine_pg_config {
 };
 
 /* CN_EUNSUPPORTED: no libpq here. CN_EINVALID: the connection string is none, or asks for anything
- * but a server that takes writes. */
+ * but a server that takes writes; or a name or an address that cannot be one. */
 int cn_engine_pg_new(uv_loop_t *loop, const struct cn_engine_pg_config *config,
                      struct cn_engine_pg **pg, struct cn_err *err);
 /* After this no hook is called; `closed` (may be NULL) is, once. */
@@ -84,6 +99,9 @@ void cn_engine_pg_free(struct cn_engine_pg *pg, void (*closed)(void *data), void
 void cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t link);
 /* Nothing is sent of another link than the one that is up. */
 void cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement);
+
+bool cn_engine_pg_is_node(const char *name);
+bool cn_engine_pg_is_address(const char *address);
 
 /* What flaws mean for the data, a sentence each. */
 const char *cn_engine_flaw_text(enum cn_engine_flaw flaw);

@@ -22,7 +22,8 @@
 #define CALL(arguments) "SELECT a.*, " CN_ENGINE_PG_FLAWS " FROM cairn." arguments " a"
 
 const struct cn_engine_pg_call cn_engine_pg_calls[CN_ENGINE_PG_CALLS] = {
-    [CN_ENGINE_JOIN] = {"join", CALL("join($1::bigint, $2::bigint, $3::bigint)")},
+    [CN_ENGINE_JOIN] = {"join",
+                        CALL("join($1::bigint, $2::bigint, $3::bigint, $4::text, $5::text)")},
     [CN_ENGINE_HELLO] = {"hello", CALL("hello($1::bigint, $2::bigint)")},
     [CN_ENGINE_BEAT] = {"beat", CALL("beat($1::bigint, $2::bigint, $3::bigint)")},
     [CN_ENGINE_APPEND] =
@@ -35,7 +36,7 @@ const struct cn_engine_pg_call cn_engine_pg_calls[CN_ENGINE_PG_CALLS] = {
          "unnest($4::int[], $5::bigint[], $6::int[], $7::bigint[], $8::bytea[]) "
          "AS i(shard, upto, part, after, body) WHERE f.took) "
          "SELECT true, took, NULL::bigint, head, NULL::text, NULL::bigint, NULL::text, "
-         "NULL::text, " CN_ENGINE_PG_FLAWS " FROM f"},
+         "NULL::text, NULL::text, " CN_ENGINE_PG_FLAWS " FROM f"},
     [CN_ENGINE_FENCE] = {"fence",
                          CALL("fence($1::bigint, $2::bigint, $3::bigint[], $4::bigint[])")},
     [CN_ENGINE_CLAIM] = {"claim",
@@ -84,6 +85,13 @@ static void number(struct cn_engine_pg_params *params, uint64_t value)
     end(params);
 }
 
+static void words(struct cn_engine_pg_params *params, const char *value)
+{
+    begin(params);
+    cn_buf_append_str(&params->text, value);
+    end(params);
+}
+
 enum field { SHARD, EPOCH, FROM, TO, SESSION, BEAT };
 
 static uint64_t field_of(const struct cn_engine_item *item, enum field field)
@@ -112,13 +120,18 @@ static void put_be32(struct cn_buf *buf, uint32_t value)
 }
 
 /* The bytes of an item, as READ finds them. */
-static void frame_item(struct cn_buf *frames, const struct cn_engine_item *item,
+static void frame_item(struct cn_engine_pg_params *params, const struct cn_engine_item *item,
                        const struct cn_engine_pg_hooks *hooks)
 {
+    struct cn_buf *frames = &params->frames;
     cn_buf_clear(frames);
     for (uint64_t lsn = item->from + 1; lsn <= item->to; lsn++) {
         struct cn_engine_record record = hooks->record(hooks->data, item->shard, lsn);
         CN_ASSERT(record.size <= CN_ENGINE_PG_RECORD_MAX);
+        if (!record.body) {
+            params->lacking = true;
+            return;
+        }
         uint8_t size[4] = {(uint8_t)record.size, (uint8_t)(record.size >> 8),
                            (uint8_t)(record.size >> 16), (uint8_t)(record.size >> 24)};
         cn_buf_append(frames, size, sizeof(size));
@@ -141,7 +154,9 @@ static void append_lists(struct cn_engine_pg_params *params,
     put_be32(&params->bodies, 1);  /* from 1 on */
     for (size_t i = 0; i < statement->count; i++) {
         const struct cn_engine_item *item = &statement->items[i];
-        frame_item(&params->frames, item, hooks);
+        frame_item(params, item, hooks);
+        if (params->lacking)
+            break;
         unsigned part = 0;
         for (size_t at = 0; at < params->frames.size; at += CN_ENGINE_PG_CHUNK, part++, count++) {
             size_t size = params->frames.size - at;
@@ -153,7 +168,8 @@ static void append_lists(struct cn_engine_pg_params *params,
             cn_buf_append(&params->bodies, params->frames.data + at, size);
         }
     }
-    CN_ASSERT(count > 0 && params->bodies.size < 1u << 30); /* what a message may have */
+    /* What a message may have. */
+    CN_ASSERT(params->lacking || (count > 0 && params->bodies.size < 1u << 30));
     for (int k = 0; k < 4; k++)
         params->bodies.data[12 + k] = (uint8_t)(count >> (24 - 8 * k));
     for (int k = 0; k < 4; k++) {
@@ -212,13 +228,17 @@ void cn_engine_pg_encode(struct cn_engine_pg_params *params,
                          const struct cn_engine_pg_hooks *hooks)
 {
     params->count = 0;
+    params->lacking = false;
     cn_buf_clear(&params->text);
     unsigned kind = statement->kind;
     if (kind == CN_ENGINE_JOIN || kind == CN_ENGINE_BURY) {
         number(params, statement->disk);
         number(params, statement->life);
-        if (kind == CN_ENGINE_JOIN)
+        if (kind == CN_ENGINE_JOIN) {
             number(params, statement->link);
+            words(params, params->node);
+            words(params, params->address);
+        }
     } else if (kind == CN_ENGINE_READ) {
         number(params, statement->items[0].shard);
         number(params, statement->items[0].from);
@@ -273,7 +293,19 @@ static bool take_numbers(const char **text, uint64_t *values, int count)
     return true;
 }
 
-enum column { LIVE, DONE, ANSWER_SESSION, HEAD, ITEMS, VERSION, SESSIONS, SHARDS, FLAWS, COLUMNS };
+enum column {
+    LIVE,
+    DONE,
+    ANSWER_SESSION,
+    HEAD,
+    ITEMS,
+    VERSION,
+    SESSIONS,
+    SHARDS,
+    NODES,
+    FLAWS,
+    COLUMNS
+};
 
 static bool column_number(const struct cn_pq *pq, const PGresult *result, int column,
                           uint64_t *value)
@@ -339,12 +371,36 @@ static bool decode_shards(struct cn_engine_pg_answer *answer, const char *text, 
     return !*text;
 }
 
+/* A disk, and two words, for each. */
+static bool decode_nodes(struct cn_engine_pg_answer *answer, const char *text)
+{
+    answer->node_count = 0;
+    cn_buf_clear(&answer->words);
+    cn_buf_append(&answer->words, text, strlen(text) + 1);
+    char *at = (char *)answer->words.data;
+    while (*at && answer->node_count < CN_CLUSTER_NODES_MAX) {
+        struct cn_engine_pg_node *node = &answer->nodes[answer->node_count++];
+        const char *rest = at;
+        char *space, *comma = strchr(at, ',');
+        if (comma)
+            *comma = 0;
+        if (!take_number(&rest, &node->disk) || !(space = strchr(rest, ' ')))
+            return false;
+        *space = 0;
+        node->node = rest;
+        node->address = space + 1;
+        at = comma ? comma + 1 : space + 1 + strlen(space + 1);
+    }
+    return true;
+}
+
 int cn_engine_pg_decode(const struct cn_pq *pq, const PGresult *result,
                         struct cn_engine_pg_answer *answer, unsigned shard_count,
                         struct cn_err *err)
 {
     struct cn_engine_answer *a = &answer->a;
     answer->view = (struct cn_engine_view){0};
+    answer->told_nodes = false;
     if (!pq->PQntuples(result))
         return 0; /* APPEND of a session that is not live */
     if (pq->PQntuples(result) != 1 || pq->PQnfields(result) != COLUMNS)
@@ -361,12 +417,16 @@ int cn_engine_pg_decode(const struct cn_pq *pq, const PGresult *result,
     const char *items = column_text(pq, result, ITEMS);
     const char *sessions = column_text(pq, result, SESSIONS);
     const char *shards = column_text(pq, result, SHARDS);
+    const char *nodes = column_text(pq, result, NODES);
     if (items && !decode_items(answer, items))
         return nonsense(err, "its items");
     if (sessions && !decode_sessions(answer, sessions))
         return nonsense(err, "its sessions");
     if (shards && !decode_shards(answer, shards, shard_count))
         return nonsense(err, "its shards");
+    answer->told_nodes = nodes != NULL;
+    if (nodes && !decode_nodes(answer, nodes))
+        return nonsense(err, "its nodes");
     if (a->kind == CN_ENGINE_BEAT && a->live) {
         if (!sessions)
             return nonsense(err, "a map without sessions");

@@ -41,6 +41,8 @@ struct cn_engine_pg_params {
     struct cn_buf text;                      /* values, one after the other */
     size_t offsets[CN_ENGINE_PG_PARAMS_MAX]; /* in `text`; then in `values` */
     struct cn_buf bodies, frames;            /* of APPEND */
+    bool lacking;                            /* a record of it is not there */
+    const char *node, *address;              /* of JOIN */
 };
 /* Values stay until the next call with these params. */
 void cn_engine_pg_encode(struct cn_engine_pg_params *params,
@@ -56,6 +58,10 @@ struct cn_engine_pg_answer {
     struct cn_engine_item items[CN_ENGINE_ITEMS_MAX];
     struct cn_engine_shard shards[CN_CLUSTER_SHARDS_MAX];
     struct cn_engine_session sessions[CN_CLUSTER_NODES_MAX];
+    struct cn_engine_pg_node nodes[CN_CLUSTER_NODES_MAX];
+    size_t node_count;
+    bool told_nodes;
+    struct cn_buf words;   /* of nodes */
     struct cn_buf body;    /* of READ */
     struct cn_buf records; /* of struct cn_engine_record */
     size_t record_count;

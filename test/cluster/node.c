@@ -466,7 +466,7 @@ int main(int argc, char **argv)
         .node = "node",
         .allow_flaws = config.allow_flaws,
         .shard_count = SHARDS,
-        .hooks = {NULL, on_up, on_down, on_answer, on_hint, on_record}};
+        .hooks = {NULL, on_up, on_down, on_answer, on_hint, NULL, on_record}};
     if (cn_member_init(&member, &config, &host) < 0 ||
         cn_engine_pg_new(&loop, &engine_config, &engine, &err) < 0) {
         fprintf(stderr, "node %u: %s\n", me, err.text);

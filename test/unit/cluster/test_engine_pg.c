@@ -428,7 +428,7 @@ static void open_driver(struct rig *rig, const char *conninfo, unsigned allow, c
         .cluster = cluster,
         .shard_count = SHARDS,
         .allow_flaws = allow,
-        .hooks = {rig, on_up, on_down, on_answer, on_hint, on_record}};
+        .hooks = {rig, on_up, on_down, on_answer, on_hint, NULL, on_record}};
     if (!loop.data)
         CHECK_INT(0, cn_loop_init(&loop));
     if (cn_engine_pg_new(&loop, &config, &rig->pg, &err) < 0)
