@@ -22,6 +22,8 @@ const PARTS = {
   "analytics/points_scan.c": "analytics/test_points.c",
   "cluster/engine_pg_call.c": "cluster/test_engine_pg.c",
   "cluster/engine_pg_schema.c": "cluster/test_engine_pg.c",
+  "cluster/host_copy.c": "cluster/test_host.c",
+  "cluster/host_step.c": "cluster/test_host.c",
   "cluster/pq.c": "cluster/test_engine_pg.c",
   "cluster/member_place.c": "cluster/test_member.c",
   "cluster/member_shard.c": "cluster/test_member.c",

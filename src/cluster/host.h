@@ -9,7 +9,7 @@
  *
  *      lanes                      the host's thread                       its workers
  *      ─────                      ─────────────────                       ───────────
- *      append ─ appended() ─────► member ─► APPEND (disk.record)
+ *      append ─ appended() ─────► member ─► APPEND (disk.records)
  *      may leave? ◄─ lease, gate  answer ─► disk.settled() ─► listeners
  *                                        └► feeds ─► links
  *                                 acts ──► steps of the shard, in order ─► disk.create, write,
@@ -79,13 +79,14 @@
 #include "cluster/engine_pg.h"
 #include "cluster/member.h"
 
+struct cn_buf;
 struct cn_host;
 
 /* Gives a piece of a copy on; blocks while there is no room. Negative: the copy is given up. */
-typedef int (*cn_host_copy_cb)(void *copy, const void *bytes, size_t size);
+typedef int (*cn_host_piece)(void *copy, const void *bytes, size_t size);
 
 /* The shards' stores on this machine. Records are whole ones (store/record.h), as the store's log
- * has them; this layer looks at none of them.
+ * has them, one after the other; this layer looks into none of them.
  *
  * Those marked [worker] may block; for one shard one of them runs at a time. Negative: H7. Those
  * marked [host] run on the host's thread and must not block. */
@@ -93,73 +94,73 @@ struct cn_host_disk {
     void *data;
     /* [worker] An empty store; whatever was there goes. */
     int (*create)(void *data, uint32_t shard, struct cn_err *err);
-    /* [worker] The log grows by records `from` + 1 on, `count` of them, one after the other. */
-    int (*write)(void *data, uint32_t shard, uint64_t from, size_t count, const uint8_t *bytes,
-                 size_t size, struct cn_err *err);
-    /* [worker] From now on it takes commits, the first is `lsn` + 1; it calls cn_host_appended().
+    /* [worker] The log of a store that is not open grows by these; those it has are passed over. */
+    int (*write)(void *data, uint32_t shard, const void *records, size_t size, struct cn_err *err);
+    /* [worker] From now on it takes commits, the first is `lsn` + 1, and calls cn_host_appended().
      */
-    int (*open)(void *data, uint32_t shard, uint64_t epoch, uint64_t lsn, struct cn_err *err);
-    /* [worker] The front has let go of it. It has what was settled, `lsn`, and nothing else. */
-    int (*close)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
+    int (*open)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
+    /* [worker] The front has let go of it. It has what was settled, and nothing else. */
+    int (*close)(void *data, uint32_t shard, struct cn_err *err);
     /* [worker] Throws it away, a copy that is coming in too. */
     int (*discard)(void *data, uint32_t shard, struct cn_err *err);
-    /* [worker] For a store that is not open: brings its files up to date and syncs them, as far as
-     * it can; *lsn is how far they are. One that is open does so by itself, and calls
-     * cn_host_checkpointed(). */
-    int (*checkpoint)(void *data, uint32_t shard, uint64_t *lsn, struct cn_err *err);
 
-    /* [host] A record of the window: H4. Body NULL: it is not there. */
-    struct cn_engine_record (*record)(void *data, uint32_t shard, uint64_t lsn);
+    /* [host] The last LSN appended. From now on cn_host_appended() is called again for a later. */
+    uint64_t (*appended)(void *data, uint32_t shard);
+    /* [host] Appends records `from` to `to` of the window (H4) to `records`, as many as `size_max`
+     * bytes take, but at least the first. The last LSN that it gave; 0: they are not there. */
+    uint64_t (*records)(void *data, uint32_t shard, uint64_t from, uint64_t to, size_t size_max,
+                        struct cn_buf *records);
     /* [host] The engine has all up to there: it is durable. H3. Negative: H7. */
     int (*settled)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
+    /* [host] The shard is lost: what is not settled never will be. close() follows. */
+    void (*refuse)(void *data, uint32_t shard, const char *reason);
 
-    /* [a thread of its own] Writes all that is durable to `piece`, while the store is in use; *lsn
-     * is how far it goes. It ends early when piece() fails. close() waits for it, after
-     * stop_copy().
-     */
-    int (*copy_out)(void *data, uint32_t shard, cn_host_copy_cb piece, void *copy, uint64_t *lsn,
+    /* [a thread of its own] Writes all that is durable to `piece`, while the store is in use; ends
+     * when that fails. close() and discard() wait for it. */
+    int (*copy_out)(void *data, uint32_t shard, cn_host_piece piece, void *copy,
                     struct cn_err *err);
-    /* [worker] A copy that comes in, piece by piece; size 0: the first, whatever was there goes. */
-    int (*copy_in)(void *data, uint32_t shard, const uint8_t *bytes, size_t size,
-                   struct cn_err *err);
-    /* [worker] It is whole: checked, synced, in its place; *lsn is how far it goes. Negative, but
-     * CN_ECORRUPT or CN_EPROTOCOL: H7; those: the copy is thrown away and asked for again. */
-    int (*copied)(void *data, uint32_t shard, uint64_t *lsn, struct cn_err *err);
+    /* [worker] A copy comes in: whatever was there goes; */
+    int (*copy_begin)(void *data, uint32_t shard, struct cn_err *err);
+    /* [worker] its bytes; */
+    int (*copy_take)(void *data, uint32_t shard, const void *bytes, size_t size,
+                     struct cn_err *err);
+    /* [worker] and its end: checked, synced, in its place; *lsn is how far it goes. CN_EINVALID or
+     * CN_ECORRUPT of these two: nothing of it is left, it is asked for again. */
+    int (*copy_end)(void *data, uint32_t shard, uint64_t *lsn, struct cn_err *err);
 };
 
-/* Who serves from the stores. All [host], none blocks. serve() follows a disk.open(), and close() a
- * serve(); stop() and resume() come between the two. */
+/* Who serves from the stores. serve() follows a disk.open(), and close() a serve(); stop() and
+ * resume() come between the two. Those marked [host] must not block. */
 struct cn_host_front {
     void *data;
-    /* Take events of the shard; under this epoch until close(). */
-    void (*serve)(void *data, uint32_t shard, uint64_t epoch);
-    /* Take none, let what runs end and leave; then cn_host_stopped() with this ticket. */
+    /* [worker] Take events of the shard, until close(). Negative: H7. */
+    int (*serve)(void *data, uint32_t shard, struct cn_err *err);
+    /* [host] Take none, let what runs end and leave; then cn_host_stopped() with this ticket. */
     void (*stop)(void *data, uint32_t shard, uint64_t ticket);
+    /* [host] */
     void (*resume)(void *data, uint32_t shard);
-    /* At once: nothing of it leaves any more, what waits fails; let go of the store, then
+    /* [host] At once: nothing of it leaves any more, what waits fails; let go of the store, then
      * cn_host_shut(). */
     void (*close)(void *data, uint32_t shard);
-    /* may_leave() or may_take() may have become true for shards that are served. */
+    /* [host] What may leave or be taken has become more: ask again. */
     void (*wake)(void *data);
 };
 
 struct cn_host_config {
-    const char *conninfo;      /* of the engine; copied */
-    const char *node;          /* its name: letters, digits, '-', '_', '.'; at most 63; copied */
-    const char *address;       /* HOST:PORT where other nodes reach it; copied */
-    int listen_fd;             /* from cn_links_bind(); becomes the host's */
-    const char *cluster;       /* G4: the id that this disk belongs to; NULL: none yet; copied */
-    uint64_t disk;             /* C8 */
-    uint64_t life;             /* higher than any before; its low 20 bits are free for joins */
-    unsigned shard_count;      /* of a cluster that this node makes; 0: 256 */
-    unsigned replicas;         /* the same; 0: 2 */
-    unsigned allow_flaws;      /* C11 */
-    bool verified;             /* C5 */
-    unsigned workers;          /* threads; 0: 2 */
-    uint64_t queue_max;        /* H6, bytes of a shard; 0: 16 MiB */
-    uint64_t queue_total;      /* and in total; 0: 128 MiB */
-    uint64_t checkpoint_bytes; /* a follower's, after it was given so much; 0: 16 MiB */
-    unsigned checkpoint_ms;    /* or has had anything for so long; 0: 60 s */
+    const char *conninfo; /* of the engine; copied */
+    const char *node;     /* its name: letters, digits, '-', '_', '.'; at most 63; copied */
+    const char *address;  /* HOST:PORT where other nodes reach it; copied */
+    int listen_fd;        /* from cn_links_bind(); becomes the host's */
+    const char *cluster;  /* G4: the id that this disk belongs to; NULL: none yet; copied */
+    uint64_t disk;        /* C8 */
+    uint64_t life;        /* higher than any before; its low 20 bits are free for joins */
+    unsigned shard_count; /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;    /* the same; 0: 2 */
+    unsigned allow_flaws; /* C11 */
+    bool verified;        /* C5 */
+    unsigned workers;     /* threads; 0: 2 */
+    uint64_t queue_max;   /* H6, bytes of a shard; 0: 16 MiB */
+    uint64_t queue_total; /* and in total; 0: 128 MiB */
     struct cn_member_config times; /* its *_ms fields alone; 0: the member's own */
     const struct cn_host_disk *disk_hands;
     const struct cn_host_front *front;
@@ -186,11 +187,12 @@ void cn_host_leave(struct cn_host *host, bool hand_over);
 /* After left(), or if it was never started. Waits for its thread. */
 void cn_host_free(struct cn_host *host);
 
-/* From inside joined(): the disk has a replica of the shard, up to there. */
-void cn_host_found(struct cn_host *host, uint32_t shard, uint64_t lsn);
+/* From inside joined(): the disk has a replica of the shard, up to `have`, and synced up to
+ * `checkpoint`. */
+void cn_host_found(struct cn_host *host, uint32_t shard, uint64_t have, uint64_t checkpoint);
 
 /* By the stores, from any thread; cheap, and calls that come quickly become one. */
-void cn_host_appended(struct cn_host *host, uint32_t shard, uint64_t lsn);
+void cn_host_appended(struct cn_host *host, uint32_t shard);
 void cn_host_checkpointed(struct cn_host *host, uint32_t shard, uint64_t lsn);
 /* By the front, from any thread. */
 void cn_host_stopped(struct cn_host *host, uint32_t shard, uint64_t ticket);

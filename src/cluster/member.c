@@ -704,12 +704,14 @@ void cn_member_fini(struct cn_member *member)
     member->outs = NULL;
 }
 
-void cn_member_found(struct cn_member *member, uint32_t index, uint64_t lsn)
+void cn_member_found(struct cn_member *member, uint32_t index, uint64_t have, uint64_t checkpoint)
 {
     CN_ASSERT(index < member->config.shard_count && member->state == CN_MEMBER_AWAY);
+    CN_ASSERT(checkpoint <= have);
     struct cn_member_shard *shard = &member->shards[index];
     shard->role = CN_ROLE_FOLLOWING;
-    shard->have = shard->checkpoint = lsn;
+    shard->have = have;
+    shard->checkpoint = checkpoint;
 }
 
 void cn_member_start(struct cn_member *member, int64_t now_ms)

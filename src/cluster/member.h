@@ -284,8 +284,9 @@ void cn_member_defaults(struct cn_member_config *config);
 int cn_member_init(struct cn_member *member, const struct cn_member_config *config,
                    const struct cn_member_host *host);
 void cn_member_fini(struct cn_member *member);
-/* Before the start: the disk has a replica of the shard, synced up to there. */
-void cn_member_found(struct cn_member *member, uint32_t shard, uint64_t lsn);
+/* Before the start: the disk has a replica of the shard, up to `have`, and synced up to
+ * `checkpoint`. */
+void cn_member_found(struct cn_member *member, uint32_t shard, uint64_t have, uint64_t checkpoint);
 void cn_member_start(struct cn_member *member, int64_t now_ms);
 
 /* Time. To be called at cn_member_next() at the latest; earlier and later do no harm. */
@@ -313,6 +314,8 @@ void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard)
 /* A copy is whole and synced, up to there. */
 void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 
+/* No copy comes, or what came is none: it is asked for again. */
+void cn_member_copy_failed(struct cn_member *member, int64_t now_ms, uint32_t shard);
 /* Its store has been given more than it has written: feeds are not taken (the host drops them), and
  * tails not asked for, until it is told otherwise. */
 void cn_member_busy(struct cn_member *member, int64_t now_ms, uint32_t shard, bool busy);

@@ -552,6 +552,13 @@ void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t index, 
         send_add(member, now_ms, index); /* else when the map is there again */
 }
 
+void cn_member_copy_failed(struct cn_member *member, int64_t now_ms, uint32_t index)
+{
+    CN_ASSERT(index < member->config.shard_count);
+    if (member->shards[index].role == CN_ROLE_COPYING)
+        cn_shard_void(member, now_ms, index);
+}
+
 /* --- planned moves: C7 ----------------------------------------------------------------------- */
 
 void cn_shard_begin_move(struct cn_member *member, int64_t now_ms, uint32_t index, uint64_t session)

@@ -1,52 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/cluster/node.c - a node: what a host does for its member, with stores that are lists. */
-#include <fcntl.h>
+/* test/cluster/node.c - a node: the host of the server (cluster/host.h) with the stores of
+ * test/cluster/store.h, and one lane, which is the main thread: it takes operations, and answers
+ * them when the gate says so. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/loop.h"
-#include "cluster/engine_pg.h"
+#include "cluster/host.h"
+#include "cluster/link.h"
+#include "test/cluster/store.h"
 #include "test/cluster/wire.h"
 
-enum { OUTS = 4096, CHECKPOINT_MS = 200 };
-
-struct store {
-    bool here, serving, stopping;
-    uint32_t total, synced;
-    uint64_t epoch;
-    uint32_t tail_from, tail_count;
-    uint32_t op[SHARD_OPS + 1], tail[SHARD_OPS + 1];
-};
+enum { OUTS = 4096 };
 
 struct out {
-    uint32_t op, shard, lsn, len;
+    uint32_t op, shard, len;
     bool dump;
-    uint64_t epoch, ticket, hash;
+    uint64_t lsn, ticket, hash;
 };
 
-static struct cn_member member;
-static struct cn_engine_pg *engine;
-static struct store stores[SHARDS];
+/* What the host wants of the lane, and the lane of itself. */
+struct shard {
+    bool served, stopping; /* the lane's */
+    bool want_serve, want_close, want_resume;
+    uint64_t want_stop; /* a ticket; 0: none */
+    uint64_t ticket;
+};
+
+static struct cn_host *host;
+static const struct stores *stores;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `shards`, the wishes */
+static struct shard shards[SHARDS];
 static struct out outs[OUTS];
 static unsigned out_count;
-static uv_loop_t loop;
-static uv_timer_t timer, checkpoint_timer;
-static uv_poll_t poll_handle;
 static const char *dir;
 static unsigned me;
-static uint64_t disk;
-static int fd;
-static uint32_t cut;
+static int fd, event;
+static atomic_uint cut;
+static atomic_bool left, ending;
 static struct wire in, out_wire;
-static const struct wire *fed; /* what is being told */
+static uint32_t dumped[SHARD_OPS], dump_count; /* the test asks for one at a time */
 
-/* --- messages out ---------------------------------------------------------------------------- */
+/* --- what does not arrive --------------------------------------------------------------------- */
+
+/* By the engine's word the disk is on that node. */
+static unsigned node_of(uint64_t disk)
+{
+    return (unsigned)(disk & 0xff) - 1;
+}
+
+void __real_cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement);
+void __wrap_cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement);
+void __real_cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t link);
+void __wrap_cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t link);
+bool __real_cn_links_send(struct cn_links *links, uint64_t disk, enum cn_frame_kind kind,
+                          const void *body, size_t body_size, const void *more, size_t more_size);
+bool __wrap_cn_links_send(struct cn_links *links, uint64_t disk, enum cn_frame_kind kind,
+                          const void *body, size_t body_size, const void *more, size_t more_size);
+
+void __wrap_cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement)
+{
+    if (!(cut >> 31))
+        __real_cn_engine_pg_send(pg, statement);
+}
+
+void __wrap_cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t link)
+{
+    if (!(cut >> 31))
+        __real_cn_engine_pg_connect(pg, link);
+}
+
+bool __wrap_cn_links_send(struct cn_links *links, uint64_t disk, enum cn_frame_kind kind,
+                          const void *body, size_t body_size, const void *more, size_t more_size)
+{
+    unsigned to = node_of(disk);
+    if (to < NODES && (cut >> to & 1))
+        return true; /* lost on the way */
+    return __real_cn_links_send(links, disk, kind, body, body_size, more, more_size);
+}
 
 static void tell(unsigned to, struct wire *wire)
 {
@@ -55,69 +95,60 @@ static void tell(unsigned to, struct wire *wire)
         wire_send(fd, dir, to, wire);
 }
 
-/* By the engine's word the disk is on that node. */
-static unsigned node_of(uint64_t of_disk)
+/* --- the front: on the host's threads ----------------------------------------------------------
+ */
+
+void node_wake(void)
 {
-    return (unsigned)(of_disk & 0xff) - 1;
+    uint64_t one = 1;
+    (void)!write(event, &one, sizeof(one));
 }
 
-static int64_t now(void)
+static int front_serve(void *data, uint32_t shard, struct cn_err *err)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_BOOTTIME, &time);
-    return time.tv_sec * 1000ll + time.tv_nsec / 1000000;
+    pthread_mutex_lock(&lock);
+    shards[shard].want_serve = true;
+    pthread_mutex_unlock(&lock);
+    node_wake();
+    return 0;
 }
 
-/* --- files ----------------------------------------------------------------------------------- */
-
-static void path_of(char *path, size_t size, const char *what, unsigned number)
+static void front_stop(void *data, uint32_t shard, uint64_t ticket)
 {
-    snprintf(path, size, "%s/node%u/%s%u", dir, me, what, number);
+    pthread_mutex_lock(&lock);
+    shards[shard].want_stop = ticket;
+    shards[shard].want_resume = false;
+    pthread_mutex_unlock(&lock);
+    node_wake();
 }
 
-static bool save(const char *path, const void *bytes, size_t size)
+static void front_resume(void *data, uint32_t shard)
 {
-    char fresh[300];
-    snprintf(fresh, sizeof(fresh), "%s.tmp", path);
-    int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    bool good = file >= 0 && write(file, bytes, size) == (ssize_t)size && fdatasync(file) == 0;
-    if (file >= 0)
-        close(file);
-    return good && rename(fresh, path) == 0;
+    pthread_mutex_lock(&lock);
+    shards[shard].want_stop = 0;
+    shards[shard].want_resume = true;
+    pthread_mutex_unlock(&lock);
+    node_wake();
 }
 
-static ssize_t load(const char *path, void *bytes, size_t size)
+static void front_close(void *data, uint32_t shard)
 {
-    int file = open(path, O_RDONLY);
-    ssize_t got = file < 0 ? -1 : read(file, bytes, size);
-    if (file >= 0)
-        close(file);
-    return got;
+    pthread_mutex_lock(&lock);
+    shards[shard].want_close = true;
+    pthread_mutex_unlock(&lock);
+    node_wake();
 }
 
-static bool save_shard(unsigned index, uint32_t lsn)
+static void front_wake(void *data)
 {
-    char path[300];
-    path_of(path, sizeof(path), "shard", index);
-    stores[index].op[0] = lsn;
-    return save(path, stores[index].op, (lsn + 1) * sizeof(uint32_t));
+    node_wake();
 }
 
-static void load_all(void)
-{
-    char path[300];
-    for (unsigned i = 0; i < SHARDS; i++) {
-        path_of(path, sizeof(path), "shard", i);
-        ssize_t got = load(path, stores[i].op, sizeof(stores[i].op));
-        if (got < 4)
-            continue;
-        stores[i].here = true;
-        stores[i].total = stores[i].synced = stores[i].op[0];
-        cn_member_found(&member, i, stores[i].total);
-    }
-}
+static const struct cn_host_front front = {NULL,         front_serve, front_stop,
+                                           front_resume, front_close, front_wake};
 
-/* --- answers --------------------------------------------------------------------------------- */
+/* --- answers -----------------------------------------------------------------------------------
+ */
 
 static void answer(const struct out *out, enum wire_status status)
 {
@@ -128,8 +159,8 @@ static void answer(const struct out *out, enum wire_status status)
                              .len = out->len,
                              .hash = out->hash};
     if (out->dump && status == STATUS_OK) {
-        out_wire.count = out->lsn;
-        memcpy(out_wire.records, &stores[out->shard].op[1], out->lsn * sizeof(uint32_t));
+        out_wire.count = dump_count;
+        memcpy(out_wire.records, dumped, dump_count * sizeof(uint32_t));
     }
     tell(CONTROL, &out_wire);
 }
@@ -145,343 +176,195 @@ static void drop_outs(unsigned shard)
     out_count = kept;
 }
 
+static bool may_leave(const struct out *out)
+{
+    return stores->durable(out->shard) >= out->lsn && /* K4: the lease after it */
+           cn_host_confirmed(host, out->ticket) && cn_host_may_leave(host, out->shard);
+}
+
 static void gate(void)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < out_count; i++)
-        if (cn_member_may_leave(&member, now(), outs[i].shard, outs[i].epoch, outs[i].lsn,
-                                outs[i].ticket))
+        if (may_leave(&outs[i]))
             answer(&outs[i], STATUS_OK);
         else
             outs[kept++] = outs[i];
     out_count = kept;
 }
 
-static void stop_when_quiet(unsigned index)
+static bool has_outs(unsigned shard)
 {
     for (unsigned i = 0; i < out_count; i++)
-        if (outs[i].shard == index)
-            return;
-    stores[index].stopping = false;
-    cn_member_stopped(&member, now(), index);
+        if (outs[i].shard == shard)
+            return true;
+    return false;
 }
 
-static void on_time(uv_timer_t *handle);
+/* --- the lane ----------------------------------------------------------------------------------
+ */
 
-/* After every call of the member. */
-static void after(void)
+/* Does what the host wants. */
+static void look(unsigned index)
 {
-    gate();
-    for (unsigned i = 0; i < SHARDS; i++)
-        if (stores[i].stopping)
-            stop_when_quiet(i);
-    int64_t next = cn_member_next(&member), left = next - now();
-    uv_update_time(&loop);
-    uv_timer_start(&timer, on_time, left > 0 ? (uint64_t)left : 0, 0);
-}
-
-static void on_time(uv_timer_t *handle)
-{
-    cn_member_tick(&member, now());
-    after();
-}
-
-/* --- what the member wants ------------------------------------------------------------------- */
-
-static void host_send(void *data, const struct cn_engine_statement *statement)
-{
-    if (!(cut >> 31))
-        cn_engine_pg_send(engine, statement);
-}
-
-static void host_connect(void *data, uint64_t link)
-{
-    cn_engine_pg_connect(engine, link);
-}
-
-static void host_tell(void *data, uint64_t session, uint64_t to,
-                      const struct cn_member_message *message)
-{
-    bool copy = message->kind == CN_MESSAGE_COPY;
-    out_wire = (struct wire){.kind = copy ? WIRE_COPY : WIRE_MEMBER, .m = *message};
-    if (message->to > message->from) {
-        out_wire.count = (uint32_t)(message->to - message->from);
-        memcpy(out_wire.records, &stores[message->shard].op[message->from + 1],
-               out_wire.count * sizeof(uint32_t));
+    struct shard *shard = &shards[index];
+    bool shut = false;
+    uint64_t stopped = 0;
+    pthread_mutex_lock(&lock);
+    if (shard->want_serve)
+        *shard = (struct shard){
+            .served = true, .want_close = shard->want_close, .want_stop = shard->want_stop};
+    if (shard->want_stop) {
+        shard->stopping = true;
+        shard->ticket = shard->want_stop;
+        shard->want_stop = 0;
     }
-    if (node_of(to) != me && node_of(to) < NODES)
-        tell(node_of(to), &out_wire);
-}
-
-static void discard(unsigned index)
-{
-    char path[300];
-    path_of(path, sizeof(path), "shard", index);
-    unlink(path);
-    memset(&stores[index], 0, offsetof(struct store, op));
-}
-
-static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_t epoch,
-                     uint64_t from, uint64_t lsn)
-{
-    struct store *store = &stores[index];
-    switch (act) {
-    case CN_ACT_CREATE:
-        discard(index);
-        store->here = true;
-        break;
-    case CN_ACT_APPLY:
-        memcpy(&store->op[from + 1], &store->tail[from - store->tail_from],
-               (lsn - from) * sizeof(uint32_t));
-        store->total = (uint32_t)lsn;
-        break;
-    case CN_ACT_FED:
-        memcpy(&store->op[from + 1], &fed->records[from - fed->m.from],
-               (lsn - from) * sizeof(uint32_t));
-        store->total = (uint32_t)lsn;
-        break;
-    case CN_ACT_SERVE:
-        store->serving = true;
-        store->epoch = epoch;
-        store->total = (uint32_t)lsn;
-        break;
-    case CN_ACT_STOP:
-        store->stopping = true;
-        break;
-    case CN_ACT_RESUME:
-        store->stopping = false;
-        break;
-    case CN_ACT_CLOSE:
-        store->serving = store->stopping = false;
-        store->total = (uint32_t)lsn;
+    if (shard->want_resume) {
+        shard->stopping = shard->want_resume = false;
+        shard->ticket = 0;
+    }
+    if (shard->want_close) {
+        *shard = (struct shard){0};
+        shut = true;
+    } else if (shard->stopping && shard->ticket && !has_outs(index)) {
+        stopped = shard->ticket;
+        shard->ticket = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    if (shut) {
         drop_outs(index);
-        break;
-    case CN_ACT_DISCARD:
-        discard(index);
-        break;
-    default:
-        break;
+        stores->let_go(index);
+        cn_host_shut(host, index);
     }
-}
-
-static void host_note(void *data, enum cn_member_note note)
-{
-    if (note == CN_NOTE_ENGINE_LOST_DATA) {
-        fprintf(stderr, "node %u: the engine has lost data\n", me);
-        exit(3);
-    }
-}
-
-static uint64_t host_weigh(void *data, uint32_t shard, uint64_t lsn)
-{
-    return sizeof(uint32_t);
-}
-
-static const struct cn_member_host host = {host_send, host_connect, host_tell, host_act,
-                                           host_note, host_weigh,   NULL};
-
-/* --- the engine ------------------------------------------------------------------------------ */
-
-static void on_up(void *data, uint64_t link, const struct cn_engine_pg_info *info)
-{
-    if (cut >> 31)
-        return;
-    if (!info->link.flaws && info->shard_count != SHARDS)
-        exit(4);
-    cn_member_link_up(&member, now(), link, &info->link);
-    after();
-}
-
-static void on_down(void *data, uint64_t link, const char *why)
-{
-    if (cut >> 31)
-        return;
-    cn_member_link_down(&member, now(), link);
-    after();
-}
-
-static void keep_tail(const struct cn_engine_item *item, const struct cn_engine_record *records,
-                      size_t count)
-{
-    struct store *store = &stores[item->shard];
-    store->tail_from = (uint32_t)(item->to - count);
-    store->tail_count = (uint32_t)count;
-    for (size_t i = 0; i < count && i < SHARD_OPS; i++)
-        memcpy(&store->tail[i], records[i].body, sizeof(uint32_t));
-}
-
-static void on_answer(void *data, const struct cn_engine_answer *told,
-                      const struct cn_engine_record *records, size_t count)
-{
-    if (cut >> 31)
-        return;
-    if (told->kind == CN_ENGINE_READ)
-        keep_tail(&told->items[0], records, count);
-    cn_member_answer(&member, now(), told);
-    after();
-}
-
-static void on_hint(void *data)
-{
-    cn_member_hint(&member, now());
-    after();
-}
-
-static struct cn_engine_record on_record(void *data, uint32_t shard, uint64_t lsn)
-{
-    return (struct cn_engine_record){&stores[shard].op[lsn], sizeof(uint32_t)};
-}
-
-/* --- messages -------------------------------------------------------------------------------- */
-
-static void measure(const struct store *store, struct out *out, unsigned object)
-{
-    for (uint32_t i = 1; i <= store->total; i++)
-        if (wire_object(store->op[i]) == object) {
-            out->len++;
-            out->hash = wire_hash(out->hash, store->op[i]);
-        }
+    if (stopped)
+        cn_host_stopped(host, index, stopped);
 }
 
 static void serve(const struct wire *wire)
 {
-    struct store *store = &stores[wire->shard];
     struct out out = {.op = wire->op, .shard = wire->shard, .dump = wire->dump};
-    if (!cn_member_may_take(&member, now(), wire->shard) || out_count == OUTS ||
-        (wire->write && store->total == SHARD_OPS)) {
+    const struct shard *shard = &shards[wire->shard];
+    if (!shard->served || shard->stopping || !cn_host_may_take(host, wire->shard) ||
+        out_count == OUTS ||
+        (wire->write &&
+         !stores->write(wire->shard, wire->object, wire->op * OBJECTS + wire->object, &out.lsn))) {
         answer(&out, STATUS_REFUSED);
         return;
     }
-    if (wire->write)
-        store->op[++store->total] = wire->op * OBJECTS + wire->object;
-    out.lsn = store->total;
-    out.epoch = store->epoch;
-    measure(store, &out, wire->object);
-    out.ticket = cn_member_ticket(&member, now());
+    stores->read(wire->shard, wire->object, &out.len, &out.hash, &out.lsn);
+    if (wire->dump)
+        dump_count = stores->dump(wire->shard, dumped, SHARD_OPS, &out.lsn);
+    out.ticket = cn_host_ticket(host);
     outs[out_count++] = out;
-    if (wire->write)
-        cn_member_appended(&member, now(), wire->shard, store->total);
-    after();
 }
 
 static void on_op(struct wire *wire)
 {
-    uint64_t owner_disk = 0;
     struct out none = {.op = wire->op, .shard = wire->shard};
-    if (wire->from != CONTROL) {
-        serve(wire); /* passed on: not again */
-    } else if (!cn_member_owner(&member, wire->shard, &owner_disk)) {
+    struct cn_host_owner owner = cn_host_owner(host, wire->shard);
+    if (wire->from != CONTROL || owner.here)
+        serve(wire); /* one that was passed on is not passed on again */
+    else if (!owner.disk)
         answer(&none, STATUS_REFUSED);
-    } else if (node_of(owner_disk) == me) {
-        serve(wire);
-    } else {
-        tell(node_of(owner_disk), wire);
-    }
+    else
+        tell(node_of(owner.disk), wire);
 }
 
-static void on_copy(const struct wire *wire)
-{
-    struct store *store = &stores[wire->m.shard];
-    if (member.shards[wire->m.shard].role != CN_ROLE_COPYING)
-        return;
-    memcpy(&store->op[1], wire->records, wire->count * sizeof(uint32_t));
-    store->here = true;
-    store->total = store->synced = wire->count;
-    if (save_shard(wire->m.shard, wire->count))
-        cn_member_copied(&member, now(), wire->m.shard, wire->count);
-}
-
-static void on_message(uv_poll_t *handle, int status, int events)
+static void on_messages(void)
 {
     for (int i = 0; i < 64 && wire_receive(fd, &in); i++) {
         if (in.from < NODES && (cut >> in.from & 1))
             continue;
-        if (in.kind == WIRE_CUT) {
+        if (in.kind == WIRE_CUT)
             cut = in.cut;
-        } else if (in.kind == WIRE_OP) {
+        else if (in.kind == WIRE_OP)
             on_op(&in);
-        } else if (in.kind == WIRE_COPY) {
-            on_copy(&in);
-            after();
-        } else if (in.kind == WIRE_MEMBER) {
-            fed = &in;
-            cn_member_message(&member, now(), &in.m);
-            after();
-        }
     }
 }
 
-static void on_checkpoint(uv_timer_t *handle)
+/* --- its life ----------------------------------------------------------------------------------
+ */
+
+static int on_joined(void *data, struct cn_host *of, const struct cn_engine_pg_info *info,
+                     struct cn_err *err)
 {
-    for (unsigned i = 0; i < SHARDS; i++) {
-        uint32_t have = (uint32_t)member.shards[i].have; /* C6 */
-        if (!stores[i].here || member.shards[i].role < CN_ROLE_FOLLOWING ||
-            have == stores[i].synced || have > stores[i].total)
-            continue;
-        if (save_shard(i, have)) {
-            stores[i].synced = have;
-            cn_member_checkpointed(&member, now(), i, have);
-        }
-    }
+    if (info->shard_count != SHARDS)
+        _exit(4);
+    stores->found(of);
+    return 0;
 }
 
-/* --- its life -------------------------------------------------------------------------------- */
-
-/* Its disk's identity, and a life that is higher than any before. */
-static uint64_t next_life(void)
+static void on_failed(void *data, const struct cn_err *err)
 {
-    char path[300];
-    uint64_t identity[2] = {0, 0};
-    path_of(path, sizeof(path), "disk", 0);
-    if (load(path, identity, sizeof(identity)) != sizeof(identity))
-        exit(5); /* the test makes it */
-    identity[1]++;
-    disk = identity[0];
-    if (!save(path, identity, sizeof(identity)))
-        exit(5);
-    return identity[1] << 20;
+    fprintf(stderr, "node %u: %s\n", me, err->text);
+    _exit(3);
 }
 
-/* Where all have their sockets, its number, the engine, its flaws that are borne, kind of reads. */
+static void on_left(void *data)
+{
+    left = true;
+    node_wake();
+}
+
+static void on_signal(int number)
+{
+    ending = true;
+    node_wake();
+}
+
+/* Where all have their sockets, its number, the engine, its flaws that are borne, kind of reads, of
+ * stores. */
 int main(int argc, char **argv)
 {
     struct cn_err err;
-    if (argc != 6 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    char path[200], address[40];
+    uint16_t port;
+    bool told = false;
+    if (argc != 7 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return 2;
     dir = argv[1];
     me = (unsigned)strtoul(argv[2], NULL, 10);
-    const char *conninfo = argv[3];
-    cn_loop_init(&loop);
-    struct cn_member_config config = {.life = next_life(),
-                                      .shard_count = SHARDS,
-                                      .verified = !strcmp(argv[5], "verified"),
-                                      .allow_flaws = (unsigned)strtoul(argv[4], NULL, 10),
-                                      .settle_ms = 2000,
-                                      .replace_ms = 4000,
-                                      .copy_ms = 5000};
-    config.disk = disk;
-    cn_member_defaults(&config);
-    struct cn_engine_pg_config engine_config = {
-        .conninfo = conninfo,
+    stores = &list_stores;
+    snprintf(path, sizeof(path), "%s/node%u", dir, me);
+    event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    signal(SIGTERM, on_signal);
+    signal(SIGPIPE, SIG_IGN); /* as the server does */
+    struct cn_host_config config = {
+        .conninfo = argv[3],
+        .allow_flaws = (unsigned)strtoul(argv[4], NULL, 10),
+        .verified = !strcmp(argv[5], "verified"),
         .node = "node",
-        .allow_flaws = config.allow_flaws,
         .shard_count = SHARDS,
-        .hooks = {NULL, on_up, on_down, on_answer, on_hint, NULL, on_record}};
-    if (cn_member_init(&member, &config, &host) < 0 ||
-        cn_engine_pg_new(&loop, &engine_config, &engine, &err) < 0) {
+        .times = {.settle_ms = 2000, .replace_ms = 4000, .copy_ms = 5000},
+        .disk_hands = stores->hands,
+        .front = &front,
+        .joined = on_joined,
+        .failed = on_failed,
+        .left = on_left};
+    config.listen_fd = cn_links_bind("127.0.0.1", 0, &port, &err);
+    snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    config.address = address;
+    if (config.listen_fd < 0 || !stores->open(path, &config.disk, &config.life) ||
+        cn_host_new(&config, &host, &err) < 0 || cn_host_start(host, &err) < 0) {
         fprintf(stderr, "node %u: %s\n", me, err.text);
         return 2;
     }
     fd = wire_open(dir, me);
-    load_all();
-    uv_timer_init(&loop, &timer);
-    uv_timer_init(&loop, &checkpoint_timer);
-    uv_poll_init(&loop, &poll_handle, fd);
-    uv_poll_start(&poll_handle, UV_READABLE, on_message);
-    if (!config.allow_flaws) /* else its disk would have what the engine loses: the control */
-        uv_timer_start(&checkpoint_timer, on_checkpoint, CHECKPOINT_MS, CHECKPOINT_MS);
-    cn_member_start(&member, now());
-    after();
-    uv_run(&loop, UV_RUN_DEFAULT);
+    while (!left) {
+        struct pollfd ready[2] = {{.fd = fd, .events = POLLIN}, {.fd = event, .events = POLLIN}};
+        uint64_t count;
+        (void)poll(ready, 2, 100);
+        (void)!read(event, &count, sizeof(count));
+        if (ending && !told)
+            cn_host_leave(host, true);
+        told = ending;
+        if (ready[0].revents)
+            on_messages();
+        gate();
+        for (unsigned i = 0; i < SHARDS; i++)
+            look(i);
+    }
+    cn_host_free(host);
+    stores->close();
     return 0;
 }

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test/cluster/wire.h - a cluster of real processes: what they and the test tell each other.
  *
- * node.c is a node without the server: the member and the engine's driver as they are in the
- * binary, with stores that are lists of writes, in memory and in a file. test_cluster.c starts such
+ * node.c is a node without the server: the host as it is in the binary, with the member, the
+ * engine's driver and the links, and with the stores of store.h. test_cluster.c starts such
  * nodes on a real PostgreSQL with a synchronous standby, asks them, kills, freezes and cuts them
  * off, kills and replaces the engine's servers, and judges the history: test/simulate/check.c tells
  * the rules.
  *
- * All of them have a datagram socket in one directory; a message that finds no room is lost. */
+ * All of them have a datagram socket in one directory, for what clients ask; a message that finds
+ * no room is lost. */
 #ifndef CN_TEST_CLUSTER_WIRE_H
 #define CN_TEST_CLUSTER_WIRE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cluster/member.h"
-
 enum { NODES = 5, SHARDS = 8, OBJECTS = 4, SHARD_OPS = 8000, CONTROL = 255 };
 
-enum wire_kind { WIRE_OP, WIRE_REPLY, WIRE_MEMBER, WIRE_COPY, WIRE_CUT };
+enum wire_kind { WIRE_OP, WIRE_REPLY, WIRE_CUT };
 enum wire_status { STATUS_OPEN, STATUS_OK, STATUS_REFUSED, STATUS_UNKNOWN };
 
 struct wire {
@@ -28,7 +27,6 @@ struct wire {
     uint32_t status, len;
     uint64_t hash;
     uint32_t cut; /* CUT: bits of nodes it does not reach; bit 31: the engine */
-    struct cn_member_message m;
     uint32_t count;
     uint32_t records[SHARD_OPS];
 };

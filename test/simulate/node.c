@@ -335,7 +335,7 @@ void node_start(int n)
         store->generation++;
         memcpy(store->op, store->disk_op, sizeof(store->op));
         if (store->here)
-            cn_member_found(&node->member, i, store->synced);
+            cn_member_found(&node->member, i, store->synced, store->synced);
     }
     cn_member_start(&node->member, node_clock(node));
     node_after(n);
@@ -491,6 +491,10 @@ static void receive(int n, struct message *message)
         struct store *store = &node->store[message->m.shard];
         if (node->member.shards[message->m.shard].role != CN_ROLE_COPYING || store->here)
             break;
+        if (!calm && one_in(20)) { /* what came is none */
+            cn_member_copy_failed(&node->member, node_clock(node), message->m.shard);
+            break;
+        }
         store_clear(store);
         store->here = true;
         memcpy(&store->op[1], message->records, message->m.to * sizeof(uint16_t));

@@ -101,7 +101,7 @@ static void begin(bool verified)
     for (unsigned i = 0; i < SHARDS; i++) { /* another node has them, and this disk is a replica */
         rig.shards[i] =
             (struct cn_engine_shard){.owner = 2, .epoch = 5, .replica_count = 2, .disks = {2, 1}};
-        cn_member_found(&rig.member, i, 10);
+        cn_member_found(&rig.member, i, 10, 10);
     }
     rig.sessions[0] = (struct cn_engine_session){.id = 2, .disk = 2, .beat = 1};
     rig.session_count = 1;
