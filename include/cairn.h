@@ -65,9 +65,10 @@
  * from service bindings, `call` for methods that other workers call by a service binding, and
  * `scheduled` and `queue`; if the project has a `main` as well, the others go there. Its class has
  * an instance on each lane, from create() to destroy(), and `object` stands for that: it has no id,
- * no storage, no alarm and no WebSockets (CAIRN_EMISUSE), all else is the same. Events are not kept
- * apart: while one waits (CAIRN_LATER) others come. A deployment makes new instances; the old one
- * gets no new events, answers those it has, and goes with the last of them.
+ * no storage, no alarm and no WebSockets of its own (CAIRN_EMISUSE; it forwards them to objects,
+ * object_forward()), all else is the same. Events are not kept apart: while one waits (CAIRN_LATER)
+ * others come. A deployment makes new instances; the old one gets no new events, answers those it
+ * has, and goes with the last of them.
  *
  * OWNERSHIP. What a function returns by pointer belongs to the server. Values (cairn_value) and
  * texts that were read are good until the function of the class returns; those of an event that is
@@ -159,6 +160,9 @@ struct cairn_reply {
     const cairn_value *value; /* the result; of a call that failed, what was thrown, or NULL */
     int retryable;            /* the object was not reached, or was reset: trying again may help */
     int overloaded;           /* a bound was reached */
+    cairn_stream *stream; /* of a response that was asked for with `streamed`: its body, which is
+                             the object's from now on (stream_end()); else NULL */
+    cairn_socket *socket; /* of socket_open(): what it has opened; else NULL */
 };
 typedef void (*cairn_done)(cairn_object *object, void *instance, const struct cairn_reply *reply,
                            void *data);
@@ -175,6 +179,16 @@ struct cairn_range {
     int64_t limit; /* 0: none */
 };
 
+/* What fetch() does when it is redirected; as in JavaScript. */
+enum cairn_redirect {
+    /* Goes there, 20 times at most. A POST becomes a GET by 301 and 302, everything but GET and
+     * HEAD by 303; authorization, proxy-authorization and cookie are not sent to another origin. A
+     * body that is a stream cannot be sent again: an error. */
+    CAIRN_REDIRECT_FOLLOW,
+    CAIRN_REDIRECT_MANUAL, /* tells of the redirect as of any response */
+    CAIRN_REDIRECT_ERROR   /* fails */
+};
+
 /* A request that code in C makes. What it points to is copied. */
 struct cairn_request {
     size_t size;                /* sizeof(struct cairn_request) */
@@ -185,9 +199,15 @@ struct cairn_request {
     size_t body_size;
     size_t response_max; /* bytes of the response's body; 0, or more than that: 16 MiB */
     int64_t timeout;     /* of fetch(), milliseconds for all of it; 0: those of fetch() apply */
-    /* Of object_fetch() and service_fetch(), by objects: instead of `body`, a stream that
-     * stream_new() has made; NULL: none. */
+    /* Instead of `body`, a stream that stream_new() has made; NULL: none. The server may have gone
+     * before all of it was sent: stream_write() says so. fetch() says its length to the server if
+     * there is a header content-length. */
     cairn_stream *stream;
+    /* Of fetch(): what becomes of a redirect, an enum cairn_redirect. */
+    int redirect;
+    /* Not 0: the reply is told when the head is there, and its `stream` is the body, of any size.
+     */
+    int streamed;
 };
 
 /* A message of a queue. */
@@ -240,7 +260,9 @@ struct cairn_class {
      * are acknowledged when it ends well, and come again when it fails. */
     int (*queue)(cairn_object *object, void *instance, cairn_event *event);
     /* The same as fetch(), but called when the head is there: the body, of any size, is read by
-     * request_stream(). A class that has it needs no fetch(). */
+     * request_stream(). A class that has it needs no fetch(). Of a worker too: a client that goes
+     * ends what is read with an error, and is told to the writer of a stream as a reader that has
+     * given up. */
     int (*fetch_stream)(cairn_object *object, void *instance, cairn_event *event);
 };
 
@@ -572,12 +594,16 @@ struct cairn_api {
     /* ---- asking for responses: for objects and workers ----
      *
      * They end later (above). The reply's value is { status, headers: [[name, value], ...], body },
-     * the names in lower case, the body bytes, or null if there is none. A response is whole before
-     * it is told, but for one of a worker or an object that is streamed: then the body is a stream,
-     * which objects can open (stream_open()). Redirects are not followed. */
+     * the names in lower case, the body bytes, or null if there is none; of fetch() also `url`,
+     * where the response is from, and `redirected`. With `streamed` the body is the reply's stream;
+     * without, a response is whole before it is told, but for one that a worker or an object has
+     * sent as a stream: then the body is a stream (stream_open()). A response that is a WebSocket
+     * has the status 101; response_from() passes it on. fetch() follows redirects as the request
+     * says, the other two tell of them. */
 
     /* Of the world, by HTTP or HTTPS. As for fetch() in JavaScript the configuration says which
-     * addresses are reached; content codings are decoded. */
+     * addresses are reached; content codings are decoded. The connection writes these headers
+     * itself: host, transfer-encoding, connection, keep-alive, upgrade. */
     int (*fetch)(cairn_object *object, const struct cairn_request *request, cairn_done done,
                  void *data);
     /* Of another worker, by a service binding. */
@@ -601,8 +627,7 @@ struct cairn_api {
     /* ---- functions and stubs ----
      *
      * Arguments and results may have functions, RpcTargets and stubs in them. Those among arguments
-     * are the caller's, and good until the event is answered, unless they are kept. Objects have
-     * these and streams; workers do not (CAIRN_EMISUSE). */
+     * are the caller's, and good until the event is answered, unless they are kept. */
 
     /* Keeps what a value of the kind CAIRN_FUNCTION or CAIRN_STUB stands for until it is released
      * or the object leaves memory; an object keeps 10,000 at most. NULL: error_text(). */
@@ -623,14 +648,17 @@ struct cairn_api {
      *
      * A stream is read, or written, by the object. Either way it is the object's until stream_end()
      * or stream_fail(), which is called once, whatever has happened to the other side; it goes with
-     * the object. An object has 1,000 at most. */
+     * the object. An object has 1,000 at most, a worker 20,000 on each lane. When the other side is
+     * a client or a server, the connection is held back in the same way: what is not read is not
+     * received, and a client that does not read stops the writer. */
 
     /* Reads a ReadableStream, or bytes or a text as if they were one. NULL: error_text(). */
     cairn_stream *(*stream_open)(cairn_object *object, const cairn_value *value);
     /* The body of a request, once; there always is one, perhaps with nothing in it. */
     cairn_stream *(*request_stream)(cairn_event *event);
     /* Asks for the next piece: one read at a time. The reply's value is bytes, and NULL at the end.
-     * Nothing is sent that was not asked for, but for what is on its way. */
+     * Nothing is sent that was not asked for, but for what is on its way. A read that is under way
+     * at stream_end() is not told. */
     int (*stream_read)(cairn_stream *stream, cairn_done done, void *data);
     /* A stream for others to read: response_stream(), build_stream(). `wanted` (may be NULL) is
      * called when the reader asks and nothing is there for it, and when it has given up. */
@@ -646,6 +674,24 @@ struct cairn_api {
     void (*stream_end)(cairn_stream *stream);
     /* The same with an error for the other side. */
     void (*stream_fail)(cairn_stream *stream, const char *reason);
+
+    /* ---- passing on ---- */
+
+    /* Writes all that is read of one stream, of which no read is under way, into another, as fast
+     * as that one's reader takes it. Both are the server's from then on, and end together. */
+    int (*stream_pipe)(cairn_stream *from, cairn_stream *to);
+    /* The answer becomes this response, a reply's value: status, headers, the body (with `streamed`
+     * the reply's stream, else `stream` is NULL), or the WebSocket that it has for the client.
+     * Before or after it more headers can be added. CAIRN_EMISMATCH: it is no response. */
+    int (*response_from)(cairn_event *event, const cairn_value *response, cairn_stream *stream);
+    /* The object with this name in the class of a binding answers in place of the event's own: it
+     * gets the request as it came, its body as a stream if it is one, and its response is passed
+     * on, as `return stub.fetch(request)` does; if that is a WebSocket, the client talks to the
+     * object from then on, and the object may hibernate. Returns CAIRN_LATER, for the function of
+     * the class to return: the event is not to be touched any more. Negative: it still is. */
+    int (*object_forward)(cairn_event *event, const char *binding, const char *name);
+    /* The same of another worker, by a service binding. */
+    int (*service_forward)(cairn_event *event, const char *binding);
 };
 
 /* What a module gives the server. */

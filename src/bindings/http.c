@@ -526,18 +526,6 @@ static JSValueRef native_respond(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, true);
 }
 
-/* Answers a client whose handshake is not proper (RFC 6455, 4.2.2). */
-static void refuse_handshake(struct cn_event *event, int status)
-{
-    static const char text[] = "This is not a WebSocket handshake of version 13.\n";
-    struct cn_http_header headers[] = {{"content-type", "text/plain;charset=UTF-8", 12, 24},
-                                       {"sec-websocket-version", "13", 21, 2}};
-    struct cn_http_head head = {.status = status, .headers = headers, .header_count = 2};
-    event->status = status;
-    (void)cn_http_respond(event->http, &head, text, sizeof(text) - 1, NULL, NULL);
-    cn_event_answered(event);
-}
-
 /* respondSocket(h, headers, w) -> whether the client got the 101 */
 static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
 {
@@ -564,7 +552,7 @@ static JSValueRef native_respond_socket(CN_JS_NATIVE_ARGS)
     if (rc != 0) {
         cn_ws_end_release(end);
         if (rc > 0)
-            refuse_handshake(event, rc);
+            cn_websocket_refuse(event, rc);
         return JSValueMakeBoolean(ctx, false);
     }
     event->status = 101;

@@ -12,6 +12,7 @@
 #include "module/async.h"
 #include "module/counters.h"
 #include "module/fetch.h"
+#include "module/forward.h"
 #include "module/http.h"
 #include "module/internal.h"
 #include "module/json.h"
@@ -282,4 +283,8 @@ const struct cairn_api cn_compiled_api = {
     .stream_write = cn_api_stream_write,
     .stream_end = cn_api_stream_end,
     .stream_fail = cn_api_stream_fail,
+    .stream_pipe = cn_api_stream_pipe,
+    .response_from = cn_api_response_from,
+    .object_forward = cn_api_object_forward,
+    .service_forward = cn_api_service_forward,
 };

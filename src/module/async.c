@@ -23,6 +23,7 @@
 #include "module/crash.h"
 #include "module/fetch.h"
 #include "module/internal.h"
+#include "module/lent.h"
 #include "module/pending.h"
 #include "object/message.h"
 #include "object/node.h"
@@ -118,6 +119,12 @@ static void run_done(cairn_object *self, const struct cn_pending *pending,
         reply.value = cn_compiled_lend_value(self, end->bytes, end->size);
     if (!reply.error && end->bytes && !reply.value)
         reply.error = cn_compiled_api.error_text(self); /* C cannot read it */
+    reply.stream = end->stream;
+    if (pending->streams && !reply.error) {
+        reply.stream = cn_api_stream_open(self, cn_value_get(reply.value, "body"));
+        if (!reply.stream)
+            reply.error = cn_compiled_api.error_text(self);
+    }
     reply.retryable = (end->faults & CN_FAULT_RETRYABLE) != 0;
     reply.overloaded = (end->faults & CN_FAULT_OVERLOADED) != 0;
     pending->done(self, self->instance, &reply, pending->data);
@@ -234,13 +241,13 @@ static void on_drop(struct cn_envelope *envelope)
 }
 
 /* The parts of a response become what C reads. */
-static void read_response(const struct cn_message *message, bool streams, cairn_builder *builder,
+static void read_response(const struct cn_message *message, cairn_builder *builder,
                           struct cn_err *err)
 {
     struct cn_document document = {0};
     int rc = cn_document_read(&document, message->result, message->result_size, err);
     if (rc == 0)
-        rc = cn_response_build(builder, document.root, streams, err);
+        rc = cn_response_build(builder, document.root, err);
     if (rc == 0)
         (void)cn_builder_finish(builder, err); /* `err` says it */
     cn_document_fini(&document);
@@ -257,9 +264,9 @@ static void on_done(struct cn_envelope *envelope)
         cn_builder_init(&builder, 64u << 20);
         cn_message_settle(message);
         struct cn_pending_end end = {envelope->err.code ? envelope->err.text : NULL,
-                                     envelope->faults, message->result, message->result_size};
+                                     envelope->faults, message->result, message->result_size, NULL};
         if (message->call.kind == CN_CALL_FETCH && !end.error) {
-            read_response(message, self->object, &builder, &err);
+            read_response(message, &builder, &err);
             end.error = err.code ? err.text : NULL;
             end.bytes = err.code ? NULL : builder.bytes.data;
             end.size = builder.bytes.size;
@@ -277,17 +284,18 @@ struct target {
     const char *name; /* NULL: not known */
 };
 
-/* `method` NULL: a request. `bytes` are given away. */
+/* `method` NULL: a request. */
 static void send_bytes(cairn_object *self, const struct target *to, const char *method,
-                       uint8_t *bytes, size_t size, cairn_done done, void *data)
+                       const struct cn_compiled_letter *letter)
 {
     struct call *sent = CN_NEW(struct call);
     struct cn_message *message = &sent->message;
     struct cn_call *call = &message->call;
-    cn_pending_start(&sent->base, self, done, data);
+    cn_pending_start(&sent->base, self, letter->done, letter->data);
+    sent->base.streams = letter->streams;
     message->method = method ? cn_strdup(method) : NULL;
-    message->bytes = bytes;
-    message->size = call->size = size;
+    message->bytes = letter->bytes;
+    message->size = call->size = letter->size;
     call->kind = method ? CN_CALL_RPC : CN_CALL_FETCH;
     call->payload = message;
     call->ns = to->ns;
@@ -308,14 +316,14 @@ static void send_bytes(cairn_object *self, const struct target *to, const char *
 static int send_call(cairn_object *self, const struct target *to, const char *method,
                      cairn_builder *arguments, cairn_done done, void *data)
 {
-    size_t size;
+    struct cn_compiled_letter letter = {.done = done, .data = data};
     int rc = cn_pending_depth(self);
     if (rc < 0)
         return rc;
-    uint8_t *bytes = cn_pending_arguments(self, arguments, &size);
-    if (!bytes)
+    letter.bytes = cn_pending_arguments(self, arguments, &letter.size);
+    if (!letter.bytes)
         return CAIRN_EMISUSE;
-    send_bytes(self, to, method, bytes, size, done, data);
+    send_bytes(self, to, method, &letter);
     return 0;
 }
 
@@ -342,16 +350,16 @@ int cn_api_object_call(cairn_object *self, const char *binding, const char *name
 }
 
 int cn_compiled_object_fetch(cairn_object *self, const char *binding, const char *name,
-                             uint8_t *bytes, size_t size, cairn_done done, void *data)
+                             const struct cn_compiled_letter *letter)
 {
     struct target to = {.ns = find_namespace(self, binding), .name = name};
     int rc = cn_pending_depth(self);
     if (!to.ns || rc < 0) {
-        cn_free(bytes);
+        cn_free(letter->bytes);
         return rc < 0 ? rc : CAIRN_EMISUSE;
     }
     cn_id_from_name(&to.ns->keys, CN_JURISDICTION_NONE, name, strlen(name), to.id);
-    send_bytes(self, &to, NULL, bytes, size, done, data);
+    send_bytes(self, &to, NULL, letter);
     return 0;
 }
 
@@ -374,7 +382,8 @@ int cn_compiled_call_stub(cairn_object *self, const struct cn_value_remote *stub
     struct target to = {.name = stub->name};
     if (rc < 0)
         return rc;
-    to.ns = cn_node_namespace_find(self->object->lane->node, stub->ns);
+    const struct cn_object_lane *lane = self->object ? self->object->lane : self->host->objects;
+    to.ns = lane ? cn_node_namespace_find(lane->node, stub->ns) : NULL;
     if (!to.ns || !cn_id_from_hex(stub->hex, strlen(stub->hex), to.id) ||
         !cn_id_valid(&to.ns->keys, to.id))
         return cn_compiled_refuse(self, CAIRN_ECLOSED, "the stub is of no object");
@@ -454,7 +463,7 @@ static void on_restore(struct cn_restore_request *request, const struct cn_err *
             cn_build_text(&builder, request->bookmark, strlen(request->bookmark));
         (void)cn_builder_finish(&builder, &ignored); /* a short text always is */
         struct cn_pending_end end = {err ? err->text : NULL, 0, err ? NULL : builder.bytes.data,
-                                     builder.bytes.size};
+                                     builder.bytes.size, NULL};
         cn_pending_tell(self, &question->base, &end);
         cn_builder_fini(&builder);
     }

@@ -3,6 +3,10 @@
  * timers, bookmarks, the input gate; include/cairn.h says what they do. */
 #ifndef CN_MODULE_ASYNC_H
 #define CN_MODULE_ASYNC_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "include/cairn.h"
 
 const char *cn_api_env(cairn_object *object, const char *name);
@@ -21,9 +25,16 @@ int cn_api_restore(cairn_object *object, const char *bookmark, cairn_done done, 
 int cn_api_block_concurrency(cairn_object *object);
 int cn_api_unblock_concurrency(cairn_object *object);
 
-struct cn_err;
-/* object_fetch() of fetch.c; `bytes` are given away. */
+/* Bytes that are sent, and who is told of the answer. */
+struct cn_compiled_letter {
+    uint8_t *bytes; /* given away */
+    size_t size;
+    bool streams; /* the body of the response is told as a stream */
+    cairn_done done;
+    void *data;
+};
+/* object_fetch() of fetch.c. */
 int cn_compiled_object_fetch(cairn_object *object, const char *binding, const char *name,
-                             uint8_t *bytes, size_t size, cairn_done done, void *data);
+                             const struct cn_compiled_letter *letter);
 
 #endif

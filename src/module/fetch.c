@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module/fetch.c - code in C asks for responses: of the world, of other workers, of objects.
+/* module/fetch.c - code in C asks other workers and objects for responses, and what requests and
+ * responses are as values.
  *
- *     fetch()          output gate ──► net/client.h ──► head, body ──► told; freed
+ *     fetch()          the world: world.c
  *     service_fetch()  an event for a worker, by the host's dispatch()
  *     object_fetch()   a call to an object: async.c
  *
- * X1  What an object asks for leaves when what it has written is on disk.
- * X2  A response is whole before it is told, and `response_max` bytes long at most: more is cut
- * off, and is an error. X3  No redirect is followed: whoever asks is told of it. X4  A worker that
- * asks for its own host without end comes to one: a request says in CDN-Loop (RFC 8586) how many
- * such came before it, and past LOOPS_MAX it fails. */
+ * No redirect is followed here: as with stub.fetch() of a request whose mode is "manual", whoever
+ * asks is told of it. */
 #include "module/fetch.h"
 
 #include <stdio.h>
@@ -21,14 +19,10 @@
 #include "base/mem.h"
 #include "module/async.h"
 #include "module/lent.h"
-#include "module/pending.h"
-#include "net/client.h"
+#include "module/stream.h"
 #include "object/node.h"
 #include "text/clone.h"
 
-#define HEADERS_MAX 256
-#define LOOPS_MAX 16
-#define LOOP_MARK "cairn; loops="
 #define RESPONSE_BYTES_MAX ((size_t)16 << 20)
 
 /* --- requests and responses as values -------------------------------------------------------- */
@@ -40,15 +34,14 @@ static int check_headers(cairn_object *self, const struct cairn_request *request
     for (const char *const *at = request->headers; at && at[0]; at += 2) {
         if (!at[1])
             return cn_compiled_refuse(self, CAIRN_EMISUSE, "a header has a name and a value");
-        if (++count > HEADERS_MAX)
+        if (++count > CN_REQUEST_HEADERS_MAX)
             return cn_compiled_refuse(self, CAIRN_ELIMIT, "a request has 256 headers at most");
     }
     return count;
 }
 
-/* A copy: what an older module does not have is zero. */
-static int read_request(cairn_object *self, const struct cairn_request *given,
-                        struct cairn_request *request)
+int cn_request_read(cairn_object *self, const struct cairn_request *given,
+                    struct cairn_request *request)
 {
     *request = (struct cairn_request){0};
     memcpy(request, given, given->size < sizeof(*request) ? given->size : sizeof(*request));
@@ -56,6 +49,11 @@ static int read_request(cairn_object *self, const struct cairn_request *given,
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "a request has a URL");
     if (!request->method)
         request->method = "GET";
+    if (given->size < offsetof(struct cairn_request, redirect) + sizeof(int))
+        request->redirect = CAIRN_REDIRECT_MANUAL; /* made before there was another */
+    if (request->stream && (!cn_stream_is_free(request->stream) || request->stream->self != self))
+        return cn_compiled_refuse(self, CAIRN_EMISUSE,
+                                  "a stream has one reader, and only one that is written is given");
     if (!request->response_max || request->response_max > RESPONSE_BYTES_MAX)
         request->response_max = RESPONSE_BYTES_MAX;
     int rc = cn_pending_admit(self);
@@ -94,8 +92,8 @@ static void build_request(cairn_builder *b, const struct cairn_request *request)
     cn_build_end(b);
 }
 
-static void build_pair(cairn_builder *b, const char *name, size_t name_size, const char *value,
-                       size_t value_size)
+void cn_build_pair(cairn_builder *b, const char *name, size_t name_size, const char *value,
+                   size_t value_size)
 {
     char *lower = cn_strndup(name, name_size);
     for (char *at = lower; *at; at++)
@@ -115,7 +113,7 @@ static void build_block(cairn_builder *b, const char *at)
         if (!end)
             end = at + strlen(at);
         if (colon && colon < end)
-            build_pair(b, at, (size_t)(colon - at), colon + 2, (size_t)(end - colon - 2));
+            cn_build_pair(b, at, (size_t)(colon - at), colon + 2, (size_t)(end - colon - 2));
         at = *end ? end + 2 : end;
     }
 }
@@ -129,7 +127,7 @@ static void build_headers(cairn_builder *b, const cairn_value *headers)
         build_block(b, cn_value_text(headers, NULL));
     } else if (cn_value_int(headers, &code) == 0) {
         if (code > 0 && code < (int64_t)CN_ARRAY_COUNT(types))
-            build_pair(b, "content-type", 12, types[code], strlen(types[code]));
+            cn_build_pair(b, "content-type", 12, types[code], strlen(types[code]));
     } else {
         for (size_t i = 0; i < cn_value_count(headers); i++) {
             size_t name_size = 0, value_size = 0;
@@ -137,13 +135,13 @@ static void build_headers(cairn_builder *b, const cairn_value *headers)
             const char *name = cn_value_text(cn_value_at(pair, 0), &name_size);
             const char *value = cn_value_text(cn_value_at(pair, 1), &value_size);
             if (name && value)
-                build_pair(b, name, name_size, value, value_size);
+                cn_build_pair(b, name, name_size, value, value_size);
         }
     }
     cn_build_end(b);
 }
 
-int cn_response_build(cairn_builder *b, const cairn_value *parts, bool streams, struct cn_err *err)
+int cn_response_build(cairn_builder *b, const cairn_value *parts, struct cn_err *err)
 {
     const cairn_value *body = cn_value_get(parts, "body");
     const cairn_value *socket = cn_value_get(parts, "webSocket");
@@ -153,11 +151,9 @@ int cn_response_build(cairn_builder *b, const cairn_value *parts, bool streams, 
                                                            : cn_value_text(body, &size);
     if (cn_value_int(cn_value_get(parts, "status"), &status) < 0)
         return cn_err_set(err, CN_EINVALID, "the answer is no response");
-    if (cn_value_kind(socket) == CAIRN_TEXT || cn_value_kind(socket) == CAIRN_OTHER)
-        return cn_err_set(err, CN_EUNSUPPORTED, "the response is a WebSocket, which C cannot take");
-    if (cn_value_kind(body) == CAIRN_OTHER || (cn_value_kind(body) == CAIRN_STREAM && !streams))
+    if (cn_value_kind(body) == CAIRN_OTHER)
         return cn_err_set(err, CN_EUNSUPPORTED,
-                          "the body of the response is a stream, which a worker in C cannot read");
+                          "the body of the response is something that C cannot read");
     cn_build_object(b);
     cn_build_name(b, "status");
     cn_build_int(b, status);
@@ -171,6 +167,14 @@ int cn_response_build(cairn_builder *b, const cairn_value *parts, bool streams, 
         cn_build_bytes(b, bytes, size);
     else
         cn_build_null(b);
+    if (cn_value_kind(cn_value_get(parts, "encodeBody")) == CAIRN_TEXT) {
+        cn_build_name(b, "encodeBody"); /* the body is as it is to be sent */
+        cn_build_value(b, cn_value_get(parts, "encodeBody"));
+    }
+    if (cn_value_kind(socket) == CAIRN_TEXT) {
+        cn_build_name(b, "webSocket");
+        cn_build_value(b, socket);
+    }
     cn_build_end(b);
     return 0;
 }
@@ -220,7 +224,7 @@ static void tell_sent(cairn_object *self, struct sent *sent, struct cn_pending_e
         int rc = end->bytes ? cn_document_read(&document, end->bytes, end->size, &err)
                             : cn_err_set(&err, CN_EINVALID, "the answer is no response");
         if (rc == 0)
-            rc = cn_response_build(&builder, document.root, self->object, &err);
+            rc = cn_response_build(&builder, document.root, &err);
         if (rc == 0)
             rc = cn_builder_finish(&builder, &err);
         end->error = rc < 0 ? err.text : NULL;
@@ -237,7 +241,7 @@ static void on_sent(struct cn_compiled_dispatch *dispatch, const struct cn_err *
 {
     struct sent *sent = sent_of(dispatch);
     cairn_object *self = cn_pending_leave(&sent->base);
-    struct cn_pending_end end = {err ? err->text : NULL, faults, bytes, size};
+    struct cn_pending_end end = {err ? err->text : NULL, faults, bytes, size, NULL};
     if (self)
         tell_sent(self, sent, &end);
     free_sent(sent);
@@ -259,7 +263,7 @@ static char *member(const cairn_value *binding, const char *name)
 }
 
 static int dispatch(cairn_object *self, const cairn_value *binding, const char *method,
-                    uint8_t *bytes, size_t size, cairn_done done, void *data)
+                    const struct cn_compiled_letter *letter)
 {
     const cairn_value *props = cn_value_get(binding, "props");
     struct sent *sent = CN_NEW(struct sent);
@@ -269,8 +273,8 @@ static int dispatch(cairn_object *self, const cairn_value *binding, const char *
     to->worker = member(binding, "worker");
     to->entrypoint = member(binding, "entrypoint");
     to->method = method ? cn_strdup(method) : NULL;
-    to->bytes = bytes;
-    to->size = size;
+    to->bytes = letter->bytes;
+    to->size = letter->size;
     to->done = on_sent;
     to->lost = on_lost;
     to->origin = self->origin;
@@ -282,7 +286,8 @@ static int dispatch(cairn_object *self, const cairn_value *binding, const char *
         to->props = cn_builder_take(&builder, &to->props_size, &err); /* of JSON: it always is */
         cn_builder_fini(&builder);
     }
-    cn_pending_start(&sent->base, self, done, data);
+    cn_pending_start(&sent->base, self, letter->done, letter->data);
+    sent->base.streams = letter->streams;
     self->host->dispatch(self->host->data, to, self->object);
     return 0;
 }
@@ -303,274 +308,48 @@ static const cairn_value *worker_binding(cairn_object *self, const char *name)
 int cn_worker_call(cairn_object *self, const cairn_value *binding, const char *method,
                    cairn_builder *arguments, cairn_done done, void *data)
 {
-    size_t size;
+    struct cn_compiled_letter letter = {.done = done, .data = data};
     int rc = cn_pending_depth(self);
     if (rc < 0)
         return rc;
-    uint8_t *bytes = cn_pending_arguments(self, arguments, &size);
-    return bytes ? dispatch(self, binding, method, bytes, size, done, data) : CAIRN_EMISUSE;
+    letter.bytes = cn_pending_arguments(self, arguments, &letter.size);
+    return letter.bytes ? dispatch(self, binding, method, &letter) : CAIRN_EMISUSE;
 }
 
-/* The request as bytes; NULL: the last error. */
-static uint8_t *request_bytes(cairn_object *self, const struct cairn_request *request, size_t *size)
+/* The request as what is sent. Negative: the last error. */
+static int write_request(cairn_object *self, const struct cairn_request *request,
+                         struct cn_compiled_letter *letter)
 {
     struct cn_err err;
     cairn_builder *builder = cn_compiled_lend_builder(self);
     build_request(builder, request);
-    uint8_t *bytes = cn_builder_take(builder, size, &err);
-    if (!bytes)
-        cn_compiled_fault(self, &err);
-    return bytes;
+    letter->bytes = cn_builder_take(builder, &letter->size, &err);
+    letter->streams = request->streamed != 0;
+    return letter->bytes ? 0 : cn_compiled_fault(self, &err);
 }
 
 int cn_api_service_fetch(cairn_object *self, const char *name, const struct cairn_request *given,
                          cairn_done done, void *data)
 {
+    struct cn_compiled_letter letter = {.done = done, .data = data};
     struct cairn_request request;
-    size_t size;
-    int rc = read_request(self, given, &request);
+    int rc = cn_request_read(self, given, &request);
     if (rc >= 0)
         rc = cn_pending_depth(self);
     if (rc < 0)
         return rc;
     const cairn_value *binding = worker_binding(self, name);
-    uint8_t *bytes = binding ? request_bytes(self, &request, &size) : NULL;
-    return bytes ? dispatch(self, binding, NULL, bytes, size, done, data) : CAIRN_EMISUSE;
+    rc = binding ? write_request(self, &request, &letter) : CAIRN_EMISUSE;
+    return rc < 0 ? rc : dispatch(self, binding, NULL, &letter);
 }
 
 int cn_api_object_fetch(cairn_object *self, const char *binding, const char *name,
                         const struct cairn_request *given, cairn_done done, void *data)
 {
+    struct cn_compiled_letter letter = {.done = done, .data = data};
     struct cairn_request request;
-    size_t size;
-    int rc = read_request(self, given, &request);
-    if (rc < 0)
-        return rc;
-    uint8_t *bytes = request_bytes(self, &request, &size);
-    return bytes ? cn_compiled_object_fetch(self, binding, name, bytes, size, done, data)
-                 : CAIRN_ELIMIT;
-}
-
-/* --- the world ------------------------------------------------------------------------------- */
-
-struct fetch {
-    struct cn_pending base;
-    struct cn_output output; /* X1 */
-    struct cn_client *client;
-    struct cn_client_request *request; /* NULL: not begun, or over */
-    char *method, *url;                /* owned */
-    struct cn_client_header headers[HEADERS_MAX + 1];
-    size_t header_count;
-    uint8_t *body; /* owned; NULL: none */
-    size_t body_size, response_max;
-    unsigned timeout_ms;
-    char loop[40];
-    cairn_builder result;
-    struct cn_buf received;
-    bool has_head, too_large;
-};
-
-static void free_fetch(struct fetch *fetch)
-{
-    for (size_t i = 0; i < fetch->header_count; i++) {
-        cn_free((char *)fetch->headers[i].name);
-        cn_free((char *)fetch->headers[i].value);
-    }
-    cn_free(fetch->method);
-    cn_free(fetch->url);
-    cn_free(fetch->body);
-    cn_builder_fini(&fetch->result);
-    cn_buf_fini(&fetch->received);
-    cn_free(fetch);
-}
-
-static void finish_fetch(struct fetch *fetch, const char *error)
-{
-    cairn_object *self = cn_pending_leave(&fetch->base);
-    struct cn_err err;
-    if (self) {
-        struct cn_pending_end end = {error, 0, NULL, 0};
-        if (!error) {
-            cn_build_name(&fetch->result, "body");
-            cn_build_bytes(&fetch->result, fetch->received.data, fetch->received.size);
-            cn_build_end(&fetch->result);
-            if (cn_builder_finish(&fetch->result, &err) < 0)
-                end.error = err.text;
-            end.bytes = fetch->result.bytes.data;
-            end.size = fetch->result.bytes.size;
-        }
-        cn_pending_tell(self, &fetch->base, &end);
-    }
-    free_fetch(fetch);
-}
-
-static void on_head(struct cn_client_request *request, const struct cn_client_head *head,
-                    void *data)
-{
-    struct fetch *fetch = data;
-    cairn_builder *b = &fetch->result;
-    (void)request;
-    fetch->has_head = true;
-    cn_build_object(b);
-    cn_build_name(b, "status");
-    cn_build_int(b, head->status);
-    cn_build_name(b, "headers");
-    cn_build_array(b);
-    for (size_t i = 0; i < head->header_count; i++) {
-        const struct cn_client_header *header = &head->headers[i];
-        build_pair(b, header->name, header->name_length, header->value, header->value_length);
-    }
-    cn_build_end(b);
-}
-
-static void on_body(struct cn_client_request *request, const void *bytes, size_t size, void *data)
-{
-    struct fetch *fetch = data;
-    if (fetch->too_large)
-        return;
-    if (size > fetch->response_max || fetch->received.size > fetch->response_max - size) {
-        fetch->too_large = true; /* X2 */
-        cn_client_abort(request);
-        return;
-    }
-    cn_buf_append(&fetch->received, bytes, size);
-}
-
-static void on_done(struct cn_client_request *request, const struct cn_err *error, void *data)
-{
-    struct fetch *fetch = data;
-    (void)request;
-    fetch->request = NULL;
-    if (fetch->too_large)
-        finish_fetch(fetch, "the body of the response is larger than the request allows");
-    else
-        finish_fetch(fetch, error ? error->text : NULL);
-}
-
-static const struct cn_client_callbacks callbacks = {
-    .on_head = on_head, .on_body = on_body, .on_done = on_done};
-
-/* The gate has opened. */
-static void on_open(struct cn_output *output, const struct cn_err *gate_err)
-{
-    struct fetch *fetch = CN_CONTAINER_OF(output, struct fetch, output);
-    struct cn_err err;
-    if (gate_err) {
-        finish_fetch(fetch, gate_err->text);
-        return;
-    }
-    struct cn_client_params params = {
-        .method = fetch->method,
-        .url = fetch->url,
-        .headers = fetch->headers,
-        .header_count = fetch->header_count,
-        .body_kind = fetch->body ? CN_CLIENT_BODY_BYTES : CN_CLIENT_BODY_NONE,
-        .body = fetch->body,
-        .body_size = fetch->body_size,
-        .accept_encoding = true,
-        .decode = true,
-        .total_timeout_ms = fetch->timeout_ms,
-    };
-    fetch->request = cn_client_fetch(fetch->client, &params, &callbacks, fetch, &err);
-    if (!fetch->request)
-        finish_fetch(fetch, err.text);
-}
-
-/* The object goes: nobody wants the answer. Until the gate has opened there is nothing to end. */
-static void fetch_dropped(struct cn_pending *pending)
-{
-    struct fetch *fetch = CN_CONTAINER_OF(pending, struct fetch, base);
-    if (fetch->request)
-        cn_client_abort(fetch->request);
-}
-
-static void on_now_closed(uv_handle_t *handle)
-{
-    struct fetch *fetch = handle->data;
-    cn_free(handle);
-    on_open(&fetch->output, NULL);
-}
-
-static void on_now(uv_timer_t *timer)
-{
-    uv_close((uv_handle_t *)timer, on_now_closed);
-}
-
-static void add_header(struct fetch *fetch, const char *name, const char *value)
-{
-    fetch->headers[fetch->header_count++] =
-        (struct cn_client_header){cn_strdup(name), cn_strdup(value), strlen(name), strlen(value)};
-}
-
-/* X4 */
-static int add_loop(cairn_object *self, struct fetch *fetch)
-{
-    if (self->object)
-        return 0;
-    if (self->loops >= LOOPS_MAX)
-        return cn_compiled_refuse(self, CAIRN_ELIMIT,
-                                  "the worker has asked for itself 16 times in a row: it is in a "
-                                  "loop");
-    snprintf(fetch->loop, sizeof(fetch->loop), LOOP_MARK "%u", self->loops + 1);
-    add_header(fetch, "cdn-loop", fetch->loop);
-    return 0;
-}
-
-static struct fetch *make_fetch(cairn_object *self, const struct cairn_request *request)
-{
-    struct fetch *fetch = CN_NEW(struct fetch);
-    cn_builder_init(&fetch->result, 64u << 20);
-    fetch->client = self->host->client;
-    fetch->method = cn_strdup(request->method);
-    fetch->url = cn_strdup(request->url);
-    for (const char *const *at = request->headers; at && at[0]; at += 2) {
-        if (strcasecmp(at[0], "cdn-loop") != 0 || self->object)
-            add_header(fetch, at[0], at[1]);
-    }
-    if (request->body) {
-        fetch->body =
-            request->body_size ? cn_memdup(request->body, request->body_size) : cn_alloc(1);
-        fetch->body_size = request->body_size;
-    }
-    fetch->response_max = request->response_max;
-    fetch->timeout_ms =
-        request->timeout > 0 && request->timeout < 86400000 ? (unsigned)request->timeout : 0;
-    fetch->base.dropped = fetch_dropped;
-    return fetch;
-}
-
-int cn_api_http_fetch(cairn_object *self, const struct cairn_request *given, cairn_done done,
-                      void *data)
-{
-    struct cairn_request request;
-    int rc = read_request(self, given, &request);
-    if (rc < 0)
-        return rc;
-    if (!self->host || !self->host->client)
-        return cn_compiled_refuse(self, CAIRN_ERROR, "there is no network here");
-    struct fetch *fetch = make_fetch(self, &request);
-    rc = add_loop(self, fetch);
-    if (rc < 0) {
-        free_fetch(fetch);
-        return rc;
-    }
-    cn_pending_start(&fetch->base, self, done, data);
-    if (self->object) {
-        cn_object_output(self->object, &fetch->output, on_open); /* X1 */
-        return 0;
-    }
-    uv_timer_t *timer = CN_NEW(uv_timer_t);
-    uv_timer_init(self->host->loop, timer);
-    timer->data = fetch;
-    uv_timer_start(timer, on_now, 0, 0);
-    return 0;
-}
-
-unsigned cn_fetch_loops(const char *header)
-{
-    const size_t mark = sizeof(LOOP_MARK) - 1;
-    if (!header || strncmp(header, LOOP_MARK, mark) != 0)
-        return 0;
-    unsigned long loops = strtoul(header + mark, NULL, 10);
-    return loops < LOOPS_MAX ? (unsigned)loops : LOOPS_MAX;
+    int rc = cn_request_read(self, given, &request);
+    if (rc >= 0)
+        rc = write_request(self, &request, &letter);
+    return rc < 0 ? rc : cn_compiled_object_fetch(self, binding, name, &letter);
 }

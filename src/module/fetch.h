@@ -20,7 +20,13 @@ unsigned cn_fetch_loops(const char *header);
 int cn_worker_call(cairn_object *self, const cairn_value *binding, const char *method,
                    cairn_builder *arguments, cairn_done done, void *data);
 /* Adds to a builder what the parts of a response, as JavaScript sends them, are for C. */
-int cn_response_build(cairn_builder *builder, const cairn_value *parts, bool streams,
-                      struct cn_err *err);
+int cn_response_build(cairn_builder *builder, const cairn_value *parts, struct cn_err *err);
+/* [name, value], the name in lower case. */
+void cn_build_pair(cairn_builder *builder, const char *name, size_t name_size, const char *value,
+                   size_t value_size);
+/* A copy, checked: what an older module does not have is zero. Negative: it cannot be asked for. */
+#define CN_REQUEST_HEADERS_MAX 256
+int cn_request_read(cairn_object *self, const struct cairn_request *given,
+                    struct cairn_request *request);
 
 #endif

@@ -76,10 +76,12 @@ struct cairn_object {
     int64_t last_timer;
     struct cn_compiled_outside *outside; /* owned: what it has of others and others of it (lent.h);
                                             NULL: nothing yet */
+    bool going;                          /* it is being freed: nothing that was started ends */
+    uint32_t serial;                     /* of a worker: of its instance, for addresses */
     struct cn_origin origin;             /* of the event that runs, or ran last */
     uint64_t trace;                      /* and its trace: tracer.h */
     uint64_t entered_trace, entered_ticks; /* of the function that runs */
-    unsigned loops;                        /* of that event, in a worker: X4 of fetch.c */
+    unsigned loops;                        /* of that event, in a worker: X4 of world.c */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 
@@ -90,7 +92,9 @@ struct cn_compiled_asked {
     const struct cn_http_request *http; /* a request from outside; NULL once nobody asks */
     char *address;                      /* owned: of the client, "" if it is not known */
     size_t body_size;                   /* of a request from outside: event->bytes */
-    char **texts;                       /* owned: what was read of the request, for C: request.c */
+    /* Of one whose body has not come: opens that; `data` is there. NULL: it is in event->bytes. */
+    cairn_stream *(*open_body)(void *data, cairn_object *worker);
+    char **texts; /* owned: what was read of the request, for C: request.c */
     size_t text_count;
     struct cn_compiled_batch *batch; /* owned: of a queue */
 };

@@ -20,6 +20,7 @@ struct cn_compiled_outside *cn_compiled_outside(cairn_object *self)
         self->outside = CN_NEW(struct cn_compiled_outside);
         cn_list_init(&self->outside->remotes);
         cn_list_init(&self->outside->streams);
+        cn_list_init(&self->outside->lent);
     }
     return self->outside;
 }
@@ -50,19 +51,8 @@ static char *copy(const char *text)
     return text ? cn_strdup(text) : NULL;
 }
 
-bool cn_compiled_has_outside(cairn_object *self)
-{
-    if (self->object)
-        return true;
-    cn_compiled_refuse(self, CAIRN_EMISUSE,
-                       "a worker in C has no functions, stubs and streams: an object has");
-    return false;
-}
-
 cairn_remote *cn_api_remote_keep(cairn_object *self, const cairn_value *value)
 {
-    if (!cn_compiled_has_outside(self))
-        return NULL;
     struct cn_compiled_outside *outside = cn_compiled_outside(self);
     enum cairn_kind kind = cn_value_kind(value);
     struct cn_value_remote *from = cn_value_remote(value);

@@ -9,16 +9,9 @@
  *
  * L1  What came in a value and is not lent is let go of when the value goes, unless it was kept:
  *     then by remote_release(), the end of the stream, or the object's.
- * L2  A stream that is read has one question under way at most, so its writer is never more than a
- *     piece ahead.
- * L3  A stream that is written keeps STREAM_BYTES_MAX at most, and says when STREAM_BYTES_ENOUGH
- *     are waiting. Its reader has one question under way; it is answered with all that waits.
- * L4  A written stream is freed when both are done with it: the class by stream_end() or _fail(),
- *     the reader by reading to the end, cancelling or letting go. While its reader has it, the
- *     object stays in memory as with a promise of waitUntil().
- *
- *     writer   OPEN ──► ENDED or FAILED ──► read: freed
- *               └──► CLOSED: nobody reads any more; freed when the class ends it
+ * L2  A stream that is lent has one question of its reader under way, which is answered with all
+ *     that waits; the rest is in stream.h. A worker's are called at the address of its instance,
+ *     beside what its JavaScript has lent: their numbers are above 2^40, and random.
  *
  * Threads:   the lane's.
  * Ownership: the object's. */
@@ -30,28 +23,31 @@
 #include "module/internal.h"
 
 #define CN_REMOTES_MAX 10000
-#define CN_STREAMS_MAX 1000
-#define CN_STREAM_BYTES_ENOUGH (64u << 10)
-#define CN_STREAM_BYTES_MAX (16u << 20)
-
 struct cn_compiled_outside {
     struct cn_list remotes; /* of struct cairn_remote */
-    struct cn_list streams; /* of struct cairn_stream */
+    struct cn_list streams; /* of struct cairn_stream, */
+    struct cn_list lent;    /* and those among them that others call */
     unsigned remote_count, stream_count;
+    unsigned given_count; /* of a worker: streams that somebody has (T3 of stream.h) */
 };
+struct cn_stream_piece;
 
 struct cn_compiled_outside *cn_compiled_outside(cairn_object *self);
-/* False: it is a worker, and that is its last error. */
-bool cn_compiled_has_outside(cairn_object *self);
 /* The object goes. */
 void cn_compiled_drop_outside(cairn_object *self);
-/* A call to a stream that the object writes. */
+/* A call to a stream that the object writes; and that a worker does: `method` and `bytes` are its.
+ */
 void cn_compiled_deliver_lent(cairn_object *self, struct cn_call *call);
+void cn_compiled_deliver_target(cairn_object *self, cairn_event *event);
+/* Whoever asked by this event has gone. */
+void cn_compiled_forget_pull(cairn_event *event);
 void cn_compiled_free_streams(cairn_object *self);
 
 /* Collects the streamed body of a request, then calls `then`, in a turn; NULL: all is well. */
 void cn_compiled_collect(cairn_event *event,
                          void (*then)(cairn_event *event, const struct cn_err *err));
+/* A piece of what is collected; the stream may be gone then. */
+void cn_body_piece(cairn_stream *stream, const struct cn_stream_piece *piece);
 /* Writes the body of the response as a stream. */
 void cn_compiled_build_stream(cairn_builder *builder, cairn_stream *stream);
 /* Nobody will read it: its event has failed. */

@@ -31,7 +31,7 @@ static void sent_ended(struct sent *sent, const struct cn_envelope *envelope, co
     cairn_object *self = cn_pending_leave(&sent->base);
     if (self) {
         struct cn_pending_end end = {envelope->err.code ? envelope->err.text : NULL,
-                                     envelope->faults, result, size};
+                                     envelope->faults, result, size, NULL};
         cn_pending_tell(self, &sent->base, &end);
     }
     sent_free(sent);
@@ -91,9 +91,11 @@ static const char gone[] = "what was lent is gone: its owner has ended";
 
 int cn_compiled_call_lent(cairn_object *self, const struct cn_compiled_lent_call *call)
 {
-    struct cn_object_lane *lane = self->object->lane;
-    struct cn_lent_address to = cn_lent_parse(lane->node, call->address);
+    struct cn_object_lane *lane = self->object ? self->object->lane : self->host->objects;
+    struct cn_lent_address to = {.kind = CN_LENT_NOBODY};
     int rc = cn_pending_admit(self);
+    if (lane)
+        to = cn_lent_parse(lane->node, call->address);
     if (rc == 0)
         rc = cn_pending_depth(self);
     if (rc == 0 && (to.kind == CN_LENT_NOBODY || (to.kind == CN_LENT_WORKER && !lane->send_lent)))

@@ -229,7 +229,7 @@ static struct cn_call *end(cairn_event *event)
 static void fail(cairn_event *event, const struct cn_compiled_error *error)
 {
     cairn_object *self = event->object;
-    if (event->stream && event->call)
+    if (event->stream && (event->call || event->asked))
         cn_compiled_abandon(event->stream);
     event->stream = NULL;
     if (event->asked) {
@@ -333,7 +333,7 @@ static int on_create(struct cn_object *object, void *class_data, void **out, str
     const struct cn_module_class *class_ = class_data;
     cairn_object *self = CN_NEW(cairn_object);
     self->object = object;
-    self->host = object->lane->host;
+    self->host = object->lane->host; /* NULL: nobody reads streams here */
     self->class_ = class_;
     cn_modules_ref(class_->modules); /* M2 */
     cn_list_init(&self->events);
@@ -453,6 +453,7 @@ static void on_release(struct cn_object *object, void *instance)
 
 void cn_compiled_finish(cairn_object *self)
 {
+    self->going = true;
     cn_compiled_drop_pending(self);
     if (self->class_->table.destroy) {
         const struct cn_module_class *before = cn_module_crash_note(self->class_);

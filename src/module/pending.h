@@ -22,7 +22,8 @@ struct cn_pending {
     void *data;
     struct cn_origin origin; /* of the event that it was started for */
     uint64_t trace;          /* and its trace */
-    unsigned loops;          /* and its loops: X4 of fetch.c */
+    unsigned loops;          /* and its loops: X4 of world.c */
+    bool streams;            /* the body of the response is told as a stream */
     /* The object goes: it need not go on. May be NULL. */
     void (*dropped)(struct cn_pending *pending);
 };
@@ -34,6 +35,7 @@ struct cn_pending_end {
     unsigned faults;   /* of enum cn_call_fault */
     const uint8_t *bytes;
     size_t size;
+    cairn_stream *stream; /* of a response that is streamed; NULL: none */
 };
 
 /* Whether something can be started now: 0, or the CAIRN_E... */

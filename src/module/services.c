@@ -63,7 +63,7 @@ static void finish(struct asking *asking)
 {
     cairn_object *self = cn_pending_leave(&asking->base);
     if (self) {
-        struct cn_pending_end end = {NULL, asking->faults, NULL, 0};
+        struct cn_pending_end end = {NULL, asking->faults, NULL, 0, NULL};
         if (!asking->err.code && cn_builder_finish(&asking->result, &asking->err) == 0) {
             end.bytes = asking->result.bytes.data;
             end.size = asking->result.bytes.size;

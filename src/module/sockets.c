@@ -128,8 +128,8 @@ cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[],
     }
     if (!lane) {
         cn_compiled_refuse(self, CAIRN_EMISUSE,
-                           "a worker in C accepts no WebSocket: objects do, behind a worker in "
-                           "JavaScript");
+                           "a worker in C accepts no WebSocket: object_forward() gives it to an "
+                           "object");
         return NULL;
     }
     if (!event->call || !lane->offer_socket) {

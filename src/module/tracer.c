@@ -101,6 +101,8 @@ static void describe(cairn_event *event, bool is_whole, struct cn_buf *subject,
         append_member(members, "queue", cn_compiled_api.queue_name(event));
         cn_buf_printf(members, ",\"batchSize\":%zu", cn_compiled_api.queue_count(event));
         return;
+    case CN_COMPILED_TARGET: /* no function of the class runs for it */
+        return;
     }
 }
 

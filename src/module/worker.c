@@ -8,17 +8,20 @@
 #include "module/batch.h"
 #include "module/fetch.h"
 #include "module/internal.h"
+#include "module/lent.h"
 #include "module/request.h"
 #include "module/tracer.h"
 
 /* --- the instance ---------------------------------------------------------------------------- */
 
 cairn_object *cn_compiled_worker_new(const struct cn_module_class *class_,
-                                     const struct cn_compiled_host *host, struct cn_err *err)
+                                     const struct cn_compiled_host *host, uint32_t serial,
+                                     struct cn_err *err)
 {
     cairn_object *self = CN_NEW(cairn_object);
     self->class_ = class_;
     self->host = host;
+    self->serial = serial;
     cn_modules_ref(class_->modules); /* M2 */
     cn_list_init(&self->events);
     cn_list_init(&self->statements);
@@ -44,12 +47,12 @@ static function function_of(const struct cn_module_class *class_, enum cn_compil
     case CN_COMPILED_CALL:
         return class_->table.call;
     case CN_COMPILED_FETCH:
-        return class_->table.fetch;
+        return class_->table.fetch_stream ? class_->table.fetch_stream : class_->table.fetch;
     case CN_COMPILED_SCHEDULED:
         return class_->table.scheduled;
     case CN_COMPILED_QUEUE:
         return class_->table.queue;
-    default: /* a worker has no alarms */
+    default: /* a worker has no alarms, and no function for its own streams */
         return NULL;
     }
 }
@@ -59,9 +62,14 @@ bool cn_compiled_takes(const struct cn_module_class *class_, enum cn_compiled_ki
     return function_of(class_, kind) != NULL;
 }
 
+bool cn_compiled_streams(const struct cn_module_class *class_)
+{
+    return class_->table.fetch_stream != NULL;
+}
+
 bool cn_compiled_worker_waits(const cairn_object *worker)
 {
-    return worker->pending_count > 0;
+    return worker->pending_count > 0 || (worker->outside && worker->outside->given_count > 0);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -89,6 +97,9 @@ static int read_question(cairn_event *event, const struct cn_compiled_question *
         }
         rc = cn_document_read(&event->document, event->bytes, question->size, err);
         return rc < 0 ? rc : cn_compiled_check_request(event, err);
+    case CN_COMPILED_TARGET:
+        event->asked->body_size = question->size;
+        return 0;
     case CN_COMPILED_CALL:
         rc = cn_document_read(&event->document, event->bytes, question->size, err);
         if (rc == 0 && cn_value_kind(event->document.root) != CAIRN_ARRAY)
@@ -109,6 +120,28 @@ static void turn_away(const struct cn_compiled_question *question, const char *t
     question->ended(question->data, &answer);
 }
 
+/* The whole body is there, or will not be. */
+static void fetch_collected(cairn_event *event, const struct cn_err *err)
+{
+    if (err)
+        cn_compiled_reject(event, err->code == CN_ELIMIT ? "RangeError" : "Error", err->text);
+    else
+        cn_compiled_handle(event, event->object->class_->table.fetch);
+}
+
+static void run(cairn_event *event)
+{
+    const struct cn_module_class *class_ = event->object->class_;
+    const cairn_value *body = cn_value_get(event->document.root, "body");
+    if (event->kind == CN_COMPILED_TARGET)
+        cn_compiled_deliver_target(event->object, event);
+    else if (event->kind == CN_COMPILED_FETCH && !class_->table.fetch_stream &&
+             cn_value_kind(body) == CAIRN_STREAM)
+        cn_compiled_collect(event, fetch_collected);
+    else
+        cn_compiled_handle(event, function_of(class_, event->kind));
+}
+
 void cn_compiled_ask(cairn_object *self, const struct cn_compiled_question *question,
                      cairn_event **place)
 {
@@ -124,6 +157,7 @@ void cn_compiled_ask(cairn_object *self, const struct cn_compiled_question *ques
     asked->ended = question->ended;
     asked->data = question->data;
     asked->http = question->http;
+    asked->open_body = question->open_body;
     asked->address = cn_strdup(question->address ? question->address : "");
     if (question->method)
         event->method = question->method;
@@ -136,7 +170,7 @@ void cn_compiled_ask(cairn_object *self, const struct cn_compiled_question *ques
     else {
         if (question->http)
             self->loops = cn_fetch_loops(cn_outside_header(asked, "cdn-loop"));
-        cn_compiled_handle(event, function_of(self->class_, event->kind));
+        run(event);
     }
     self->host->turn_ended(self->host->data); /* W1 */
 }
@@ -146,6 +180,10 @@ void cn_compiled_forget(cairn_event *event)
     event->asked->data = NULL;
     event->asked->http = NULL;
     event->method = "";
+    if (event->kind != CN_COMPILED_TARGET)
+        return;
+    cn_compiled_forget_pull(event);
+    cn_compiled_event_free(event);
 }
 
 /* What the asker gets of an event that has ended well. Negative: it has not. */
@@ -157,11 +195,15 @@ static int make_answer(cairn_event *event, struct cn_compiled_answer *answer, st
             answer->status = event->status;
             answer->headers = &event->headers;
             answer->body = &event->body;
+            answer->stream = event->stream;
+            answer->socket = event->socket[0] ? event->socket : NULL;
             return 0;
         }
         cn_compiled_build_response(event);
+        event->stream = NULL;
         break;
     case CN_COMPILED_CALL:
+    case CN_COMPILED_TARGET:
         break;
     case CN_COMPILED_QUEUE:
         answer->bytes = cn_batch_verdicts(event, false, &answer->size);
@@ -209,6 +251,10 @@ void cn_compiled_worker_end(cairn_event *event, const struct cn_compiled_error *
     if (data)
         asked->ended(data, &answer); /* W2 */
     cn_free(answer.bytes);
+    cairn_stream *left = answer.stream ? answer.stream : data ? NULL : event->stream;
+    event->stream = NULL;
+    if (left)
+        cn_compiled_abandon(left); /* nobody wants it */
     if (!event->running)
         cn_compiled_event_free(event);
 }

@@ -37,6 +37,7 @@ struct cn_http_request;
 struct cn_module_class;
 struct cn_object;
 struct cn_object_lane;
+struct cn_rand;
 
 #define CN_COMPILED_EVENTS_MAX (1u << 20)
 
@@ -56,6 +57,8 @@ struct cn_compiled_dispatch {
 
 /* A lane, as code in C on it sees it. */
 struct cn_compiled_host {
+    unsigned index; /* the lane's */
+    struct cn_rand *rand;
     uv_loop_t *loop;
     struct cn_desk *desk;
     struct cn_object_lane *objects; /* NULL: there are none */
@@ -74,6 +77,7 @@ enum cn_compiled_kind {
     CN_COMPILED_ALARM,
     CN_COMPILED_SCHEDULED,
     CN_COMPILED_QUEUE,
+    CN_COMPILED_TARGET, /* a call to a stream that it writes: no function of the class's own */
 };
 
 /* What a worker is asked. */
@@ -86,6 +90,8 @@ struct cn_compiled_question {
     size_t size;
     const struct cn_http_request *http; /* of one from outside; as long as somebody asks */
     const char *address;                /* of its client, "" if it is not known; copied */
+    /* Of one whose body has not come, instead of `bytes`: opens it, while somebody asks. */
+    cairn_stream *(*open_body)(void *data, cairn_object *worker);
     struct cn_origin origin;
     uint64_t trace; /* of the host: tracer.h; 0: nobody watches */
     void (*ended)(void *data, struct cn_compiled_answer *answer);
@@ -100,22 +106,32 @@ struct cn_compiled_answer {
     int status;                   /* of a request from outside */
     const struct cn_buf *headers; /* "name\0value\0" ... */
     struct cn_buf *body;
+    /* Instead of the body, one that ended() gives a sink (module/stream.h), and sets to NULL, or
+     * else is told that nobody wants it; NULL: none. */
+    cairn_stream *stream;
+    const char *socket; /* the address of a WebSocket for the client; NULL: none */
 };
 
 /* The instance of a worker's class on a lane; create() runs. NULL: it has failed. */
 cairn_object *cn_compiled_worker_new(const struct cn_module_class *class_,
-                                     const struct cn_compiled_host *host, struct cn_err *err);
+                                     const struct cn_compiled_host *host, uint32_t serial,
+                                     struct cn_err *err);
 /* Nobody asks it any more; what it has under way finds nobody. */
 void cn_compiled_worker_free(cairn_object *worker);
 /* Whether the class has a function for such events. */
 bool cn_compiled_takes(const struct cn_module_class *class_, enum cn_compiled_kind kind);
+/* Whether it gets requests whose bodies have not come. */
+bool cn_compiled_streams(const struct cn_module_class *class_);
+/* Whether a call of the kind CN_COMPILED_TARGET is for it. */
+bool cn_compiled_has_lent(cairn_object *worker, const char *method, const uint8_t *bytes,
+                          size_t size);
 /* Whether it waits for anything that it has begun. */
 bool cn_compiled_worker_waits(const cairn_object *worker);
 
 /* *place is the event for cn_compiled_forget(), set before its function runs: ended() clears it. */
 void cn_compiled_ask(cairn_object *worker, const struct cn_compiled_question *question,
                      cairn_event **place);
-/* W3 */
+/* W3, but for one of the kind CN_COMPILED_TARGET, which the class does not know: it is gone. */
 void cn_compiled_forget(cairn_event *event);
 
 #endif

@@ -10,13 +10,16 @@
 #include "module/worker.h"
 #include "net/server.h"
 #include "object/envelope.h"
+#include "net/ws_end.h"
 #include "worker/address.h"
+#include "worker/compiled_body.h"
 #include "worker/dispatch.h"
 #include "worker/event.h"
 #include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/trace.h"
+#include "worker/websocket.h"
 
 #define LINGER_MS_MAX 30000 /* F3 */
 #define HEADERS_MAX 256
@@ -24,8 +27,8 @@
 
 int cn_compiled_start(struct cn_instance *instance, struct cn_err *err)
 {
-    instance->compiled =
-        cn_compiled_worker_new(instance->script->front, &instance->lane->host, err);
+    instance->compiled = cn_compiled_worker_new(instance->script->front, &instance->lane->host,
+                                                instance->serial, err);
     return instance->compiled ? 0 : err->code;
 }
 
@@ -82,13 +85,27 @@ static int split_headers(const struct cn_buf *text, struct cn_http_header *heade
     return count;
 }
 
-static int respond(struct cn_http_request *http, struct cn_compiled_answer *answer)
+/* Whether what it is answered with has one. */
+static bool has_body(const struct cn_event *event)
 {
+    int status = event->status;
+    return event->http->method != CN_HTTP_HEAD && status != 204 && status != 205 && status != 304;
+}
+
+static int respond(struct cn_event *event, struct cn_compiled_answer *answer)
+{
+    struct cn_http_request *http = event->http;
     struct cn_http_header headers[HEADERS_MAX];
     int count = split_headers(answer->headers, headers);
     if (count < 0)
         return CN_ELIMIT;
     struct cn_http_head head = {answer->status, headers, (size_t)count, NULL};
+    if (answer->stream && has_body(event)) {
+        int rc = cn_compiled_body_respond(event, &head, answer->stream);
+        if (rc == 0)
+            answer->stream = NULL;
+        return rc;
+    }
     size_t size = answer->body->size;
     if (size <= COPIED_BODY_MAX)
         return cn_http_respond(http, &head, answer->body->data, size, NULL, NULL);
@@ -101,6 +118,39 @@ static void fail_request(struct cn_event *event, int status, const char *type, c
     char reason[CN_ERR_TEXT_MAX + 80];
     int size = snprintf(reason, sizeof(reason), "%s: %s", type, text);
     cn_event_fail(event, status, reason, (size_t)size < sizeof(reason) ? (size_t)size : 0);
+}
+
+/* The client gets the WebSocket that an object, or the class, has for it. */
+static void respond_socket(struct cn_event *event, struct cn_compiled_answer *answer)
+{
+    struct cn_http_header headers[HEADERS_MAX];
+    int count = split_headers(answer->headers, headers);
+    uint64_t number = cn_websocket_claim(event->instance, answer->socket);
+    struct cn_ws_end *end = cn_websocket_find(event->instance->lane, (double)number);
+    event->status = 0;
+    if (!end || count < 0) {
+        if (end)
+            cn_ws_end_release(end);
+        fail_request(event, 500, "Error",
+                     end ? "the response has more than 256 headers"
+                         : "The WebSocket of the response is gone.");
+        return;
+    }
+    int rc = cn_websocket_respond(event, headers, (size_t)count, end);
+    if (rc != 0)
+        cn_ws_end_release(end);
+    if (rc == CN_EINVALID) {
+        fail_request(event, 500, "TypeError",
+                     "Worker tried to return WebSocket in a response to a request which did not "
+                     "contain the header \"Upgrade: websocket\".");
+        return;
+    }
+    if (rc > 0) {
+        cn_websocket_refuse(event, rc);
+        return;
+    }
+    event->status = 101;
+    cn_event_answered(event);
 }
 
 static void on_ended(void *data, struct cn_compiled_answer *answer)
@@ -119,7 +169,12 @@ static void on_ended(void *data, struct cn_compiled_answer *answer)
         return;
     }
     event->status = answer->status;
-    int rc = respond(event->http, answer);
+    if (answer->socket) {
+        respond_socket(event, answer);
+        return;
+    }
+    bool streams = answer->stream && has_body(event);
+    int rc = respond(event, answer);
     if (rc == CN_EINVALID || rc == CN_ELIMIT) {
         event->status = 0;
         fail_request(event, 500, "TypeError",
@@ -127,7 +182,8 @@ static void on_ended(void *data, struct cn_compiled_answer *answer)
                                      : "HTTP does not allow this response");
         return;
     }
-    cn_event_answered(event);
+    if (rc < 0 || !streams) /* else the stream's end is the event's */
+        cn_event_answered(event);
 }
 
 static void give_request(struct cn_event *event)
@@ -141,7 +197,9 @@ static void give_request(struct cn_event *event)
         .ended = on_ended,
     };
     cn_event_gathered(event); /* it becomes the class's */
-    if (event->http->content_length != 0) {
+    if (event->http->content_length != 0 && cn_compiled_streams(event->instance->script->front)) {
+        question.open_body = cn_compiled_body_open;
+    } else if (event->http->content_length != 0) {
         question.bytes = cn_buf_take(&event->early);
         if (!question.bytes)
             question.bytes = cn_alloc(1);
@@ -220,7 +278,7 @@ bool cn_compiled_takes_requests(const struct cn_instance *instance)
 void cn_compiled_request(struct cn_event *event)
 {
     event->in_c = true;
-    if (event->http->content_length == 0) {
+    if (event->http->content_length == 0 || cn_compiled_streams(event->instance->script->front)) {
         give_request(event);
         return;
     }
@@ -252,10 +310,9 @@ static bool kind_of(const struct cn_dispatch *dispatch, enum cn_compiled_kind *k
         const char *handler;
         enum cn_compiled_kind kind;
     } kinds[] = {
-        {"fetch", CN_COMPILED_FETCH},
-        {"rpc", CN_COMPILED_CALL},
-        {"scheduled", CN_COMPILED_SCHEDULED},
-        {"queue", CN_COMPILED_QUEUE},
+        {"fetch", CN_COMPILED_FETCH},         {"rpc", CN_COMPILED_CALL},
+        {"scheduled", CN_COMPILED_SCHEDULED}, {"queue", CN_COMPILED_QUEUE},
+        {"target", CN_COMPILED_TARGET},
     };
     for (size_t i = 0; i < CN_ARRAY_COUNT(kinds) && !dispatch->entrypoint; i++) {
         if (strcmp(kinds[i].handler, dispatch->handler) == 0) {
@@ -269,8 +326,13 @@ static bool kind_of(const struct cn_dispatch *dispatch, enum cn_compiled_kind *k
 bool cn_compiled_takes_dispatch(const struct cn_event *event)
 {
     enum cn_compiled_kind kind;
-    return event->instance->compiled && kind_of(event->dispatch, &kind) &&
-           cn_compiled_takes(event->instance->script->front, kind);
+    const struct cn_dispatch *dispatch = event->dispatch;
+    cairn_object *worker = event->instance->compiled;
+    if (!worker || !kind_of(dispatch, &kind))
+        return false;
+    if (kind == CN_COMPILED_TARGET) /* or it is lent by JavaScript */
+        return cn_compiled_has_lent(worker, dispatch->method, dispatch->bytes, dispatch->size);
+    return cn_compiled_takes(event->instance->script->front, kind);
 }
 
 static void on_dispatch_ended(void *data, struct cn_compiled_answer *answer)

@@ -8,8 +8,9 @@
  *     request ──► its body is gathered ──► cn_compiled_ask() ──► answered ──► freed
  *                         └── the client goes, or it is too large ──▲
  *
- * F1  A request is given to the class when all of its body is there; a body has
- *     CN_COMPILED_BODY_MAX bytes, more is refused with 413. What is gathered counts as memory.
+ * F1  A request is given to a class with fetch() when all of its body is there; a body has
+ *     CN_COMPILED_BODY_MAX bytes, more is refused with 413. What is gathered counts as memory. One
+ *     with fetch_stream() gets it when the head is there (compiled_body.h).
  * F2  When the client has gone, the event goes on: the class does not know, and its answer is
  *     dropped. It is given up as one of JavaScript is (cn_event_sweep()).
  * F3  An instance that is not current any more goes when its events have, and what its class has

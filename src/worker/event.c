@@ -6,6 +6,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "module/worker.h"
+#include "worker/compiled_body.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 
@@ -86,6 +87,8 @@ void cn_event_free(struct cn_event *event)
     CN_ASSERT(event->state == CN_EVENT_OVER && !event->http);
     if (event->source)
         event->source_gone(event->source); /* E3 */
+    if (event->body)
+        cn_compiled_body_gone(event->body);
     if (event->compiled)
         cn_compiled_forget(event->compiled);
     cn_event_gathered(event);

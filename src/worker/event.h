@@ -33,6 +33,7 @@
 #include "js/context.h"
 
 struct cairn_event;
+struct cn_compiled_body;
 struct cn_dispatch;
 struct cn_http_request;
 struct cn_instance;
@@ -82,6 +83,7 @@ struct cn_event {
     struct cn_js_pin abort;            /* callback for the request's AbortSignal */
     bool in_c;                         /* it is for a worker in C: worker/compiled.h */
     struct cairn_event *compiled;      /* what that one has of it; NULL: not yet, or no more */
+    struct cn_compiled_body *body;     /* who reads its body there: compiled_body.h; NULL: nobody */
 };
 
 /* The outcome of one whose client is gone. */

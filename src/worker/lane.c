@@ -531,6 +531,8 @@ static int lane_open(struct cn_lane *lane)
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
     lane->host = (struct cn_compiled_host){.loop = &lane->loop,
+                                           .index = lane->options.index,
+                                           .rand = &lane->rand,
                                            .desk = &lane->desk,
                                            .dispatch = cn_compiled_send,
                                            .turn_ended = on_turn_end,

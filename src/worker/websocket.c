@@ -12,6 +12,7 @@
 #include "net/ws_conn.h"
 #include "object/socket.h"
 #include "worker/event.h"
+#include "worker/event_life.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -306,6 +307,18 @@ int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *he
         rc = 0;
     }
     return rc;
+}
+
+void cn_websocket_refuse(struct cn_event *event, int status)
+{
+    static const char text[] = "This is not a WebSocket handshake of version 13.\n";
+    struct cn_http_header headers[] = {{"content-type", "text/plain;charset=UTF-8", 12, 24},
+                                       {"sec-websocket-version", "13", 21, 2}};
+    struct cn_http_head head = {.status = status, .headers = headers, .header_count = 2};
+    event->status = status;
+    (void)cn_http_respond(event->http, &head, text, sizeof(text) - 1, NULL,
+                          NULL); /* or it is gone */
+    cn_event_answered(event);
 }
 
 /* --- the lane ------------------------------------------------------------------------------- */

@@ -82,6 +82,8 @@ uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address);
 /* Answers the event with 101 and gives the end to its client's connection. As cn_ws_upgrade(). */
 int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *headers, size_t count,
                          struct cn_ws_end *end);
+/* Answers a client whose handshake is not proper (RFC 6455, 4.2.2) with what that said. */
+void cn_websocket_refuse(struct cn_event *event, int status);
 /* Before an end that may be a bridge's other side is used here. */
 void cn_websocket_attach(struct cn_ws_end *end);
 

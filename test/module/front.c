@@ -122,21 +122,18 @@ static void on_response(cairn_object *object, void *instance, const struct cairn
                         void *data)
 {
     cairn_event *event = data;
-    int64_t status = 0;
-    size_t size = 0;
     (void)instance;
     if (reply->error) {
         cairn->error(object, "Error", "asked: %s", reply->error);
         cairn->event_fail(event);
         return;
     }
-    const void *body = cairn->value_bytes(cairn->value_get(reply->value, "body"), &size);
     const char *type = cairn->response_find(reply->value, "Content-Type");
-    cairn->value_int(cairn->value_get(reply->value, "status"), &status);
-    cairn->response_status(event, status < 200 ? 500 : (int)status);
     cairn->response_header(event, "x-type", type ? type : "(none)");
-    cairn->response_write(event, body ? body : "", size);
-    cairn->event_answer(event);
+    if (cairn->response_from(event, reply->value, NULL) < 0)
+        cairn->event_fail(event);
+    else
+        cairn->event_answer(event);
 }
 
 /* The request that the headers x-url, x-method, x-max and x-timeout and the body say. */

@@ -186,8 +186,7 @@ test("C calls other workers: methods, entrypoints with props, requests, errors",
     const told = await ask("BACK", "https://back/echo?a=1", { body: "a body", headers: { "x-method": "PUT" } });
     assert.deepEqual([told.status, told.headers.get("x-type"), await told.json()], [201, "application/json", ["PUT", "https://back/echo?a=1", "a body", "c"]]);
     assert.equal(await (await ask("BACK", "https://back/text", { headers: { "x-method": "GET" } })).text(), "plain");
-    assert.equal((await ask("BACK", "https://back/stream", { headers: { "x-method": "GET" } })).status, 500);
-    await server.until(/asked: the body of the response is a stream, which a worker in C cannot read/);
+    assert.equal(await (await ask("BACK", "https://back/stream", { headers: { "x-method": "GET" } })).text(), "\0\0\0");
     const object = await (await ask("object/a", "https://object/x", { body: "to an object" })).json();
     assert.deepEqual([object.url, object.body], ["https://object/x", "to an object"]);
     assert.equal((await ask("NONE", "https://back/")).status, 500);
@@ -217,7 +216,7 @@ async function origin(t) {
   return { url: `http://127.0.0.1:${server.address().port}`, seen };
 }
 
-test("fetch() from C: requests, content codings, redirects that are told, limits, failures", async (t) => {
+test("fetch() from C: requests, content codings, redirects, limits, failures", async (t) => {
   const { url, seen } = await origin(t);
   const { server, fromObject } = await start(t, { lanes: 2 });
   const ask = (path, headers = {}, body = undefined) => server.fetch("/ask/world", { method: body === undefined ? "GET" : "POST", body, headers: { "x-url": path.startsWith("http") ? path : url + path, ...headers } });
@@ -225,8 +224,8 @@ test("fetch() from C: requests, content codings, redirects that are told, limits
   assert.deepEqual(await (await ask("/")).json(), ["GET", "c", ""]);
   const packed = await ask("/gzip");
   assert.deepEqual([packed.headers.get("x-type"), await packed.text()], ["text/plain", "unpacked"]);
-  assert.equal((await server.fetch("/ask/world", { headers: { "x-url": `${url}/moved` }, redirect: "manual" })).status, 302);
-  assert.equal(seen.filter((request) => request.url === "/other").length, 0); // X3
+  assert.equal((await server.fetch("/ask/world", { headers: { "x-url": `${url}/moved` }, redirect: "manual" })).status, 200);
+  assert.equal(seen.filter((request) => request.url === "/other").length, 1); // X3
   assert.equal((await (await ask("/large")).text()).length, 100_000);
   for (const [path, headers, sentence] of [
     ["/large", { "x-max": "99999" }, /asked: the body of the response is larger than the request allows/], // X2
