@@ -26,6 +26,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "net/server.h"
+#include "object/shard.h"
 #include "store/store.h"
 
 #define SOCKET_NAME "control.sock"
@@ -116,6 +117,20 @@ static void answer_health(struct cn_admin *admin, struct cn_http_request *http)
     answer(http, 200, "text/plain;charset=UTF-8", "ok\n", 3);
 }
 
+/* 0, or why one of them takes no writes. */
+static int check_stores(struct cn_shards *shards, struct cn_err *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < cn_shards_count(shards) && rc == 0; i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        if (!shard)
+            continue;
+        rc = cn_store_status(shard->store, err);
+        cn_shard_release(shard);
+    }
+    return rc;
+}
+
 static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 {
     struct cn_err err = {0};
@@ -125,7 +140,7 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
         why = "starting";
     else if (atomic_load(&admin->state) == CN_ADMIN_DRAINING)
         why = "draining";
-    else if (admin->options.control.store && cn_store_status(admin->options.control.store, &err))
+    else if (admin->options.control.shards && check_stores(admin->options.control.shards, &err) < 0)
         why = err.text;
     int size = snprintf(text, sizeof(text), "%s\n", why ? why : "ready");
     answer(http, why ? 503 : 200, "text/plain;charset=UTF-8", text, (size_t)size);
@@ -134,8 +149,8 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 static struct cn_metrics_sources sources_of(const struct cn_admin_options *options)
 {
     const struct cn_control *control = &options->control;
-    return (struct cn_metrics_sources){options->server,  control->node,   control->store,
-                                       control->history, control->points, options->otlp};
+    return (struct cn_metrics_sources){options->server, control->node, control->shards,
+                                       control->points, options->otlp};
 }
 
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)

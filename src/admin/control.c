@@ -14,6 +14,8 @@
 #include "base/utf8.h"
 #include "object/access.h"
 #include "object/id.h"
+#include "object/shard.h"
+#include "object/shard_list.h"
 #include "service/def.h"
 #include "store/catalog.h"
 #include "store/database.h"
@@ -162,7 +164,7 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
         if (rc < 0)
             return rc;
     }
-    if (!call->control->store && !(route->flags & CN_ROUTE_BARE))
+    if (!call->control->shards && !(route->flags & CN_ROUTE_BARE))
         return cn_err_set(err, CN_ENOTFOUND, "this server keeps no data: it has no objects");
     if (!(route->flags & CN_ROUTE_RAW)) {
         rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
@@ -259,6 +261,7 @@ int cn_control_status(int code)
 
 int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)
 {
+    cn_control_release(call); /* the reader may be slow */
     cn_buf_append_byte(json, '\n');
     call->length = (int64_t)json->size;
     (void)call->write(call, json->data, json->size); /* whoever is gone needs no answer */
@@ -325,6 +328,7 @@ void cn_control_run(struct cn_control_call *call)
         cn_control_answer(call, out);
     }
 free_call:
+    cn_control_release(call);
     cn_json_free(call->json);
     cn_free(call->text);
     cn_buf_fini(&call->scratch);
@@ -401,8 +405,7 @@ int cn_control_param_number(const struct cn_control_call *call, const char *name
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err)
 {
-    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
-    int rc = cn_catalog_namespace_find(catalog, name, strlen(name), id, err);
+    int rc = cn_shards_namespace_find(call->control->shards, name, id, err);
     return rc == 0 ? cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", name)
                    : (rc < 0 ? rc : 0);
 }
@@ -428,7 +431,6 @@ int cn_control_object(struct cn_control_call *call, size_t index, struct cn_obje
                       struct cn_err *err)
 {
     CN_ASSERT(index + 1 < call->path_count);
-    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
     const char *namespace_name = call->path[index], *object = call->path[index + 1];
     *key = (struct cn_object_key){0};
     int rc = cn_control_namespace(call, namespace_name, &key->namespace_id, err);
@@ -437,7 +439,7 @@ int cn_control_object(struct cn_control_call *call, size_t index, struct cn_obje
     struct named named = {.name = object};
     struct cn_catalog_listing first = {
         .namespace_id = key->namespace_id, .limit = 1, .each = match_name, .data = &named};
-    rc = cn_catalog_list_names(catalog, &first, object, strlen(object), NULL, 0, err);
+    rc = cn_shards_list_names(call->control->shards, &first, object, strlen(object), NULL, 0, err);
     if (rc < 0)
         return rc;
     if (!named.found)
@@ -445,6 +447,24 @@ int cn_control_object(struct cn_control_call *call, size_t index, struct cn_obje
                           namespace_name, object);
     *key = named.key;
     return 0;
+}
+
+int cn_control_hold(struct cn_control_call *call, const struct cn_object_key *key,
+                    struct cn_err *err)
+{
+    struct cn_shards *shards = call->control->shards;
+    if (call->shard) {
+        CN_ASSERT(call->shard->index == cn_shard_index(key, cn_shards_count(shards)));
+        return 0;
+    }
+    return cn_shards_hold(shards, key, &call->shard, err);
+}
+
+void cn_control_release(struct cn_control_call *call)
+{
+    if (call->shard)
+        cn_shard_release(call->shard);
+    call->shard = NULL;
 }
 
 struct errand {
@@ -463,7 +483,7 @@ static int run_turn(struct cn_object *object, struct cn_database *db, void *data
 static int run_alone(struct cn_control_call *call, const struct cn_object_key *key,
                      struct errand *errand, struct cn_err *err)
 {
-    struct cn_store *store = call->control->store;
+    struct cn_store *store = call->shard->store;
     struct cn_database_options options = {.must_exist = true};
     struct cn_database *db;
     uint64_t lsn = 0;
@@ -497,11 +517,14 @@ int cn_control_with_database(struct cn_control_call *call, const struct cn_objec
                              cn_control_fn fn, void *data, struct cn_err *err)
 {
     struct errand errand = {fn, data};
+    int rc = cn_control_hold(call, key, err);
+    if (rc < 0)
+        return rc;
     if (!call->control->node)
         return run_alone(call, key, &errand, err);
     struct cn_access access = {
         .node = call->control->node, .key = *key, .turn = run_turn, .data = &errand};
-    int rc = begin_access(call, &access, err);
+    rc = begin_access(call, &access, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = run_alone(call, key, &errand, err);
@@ -515,11 +538,14 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
                                    void *data, struct cn_err *err),
                          void *data, struct cn_err *err)
 {
+    int rc = cn_control_hold(call, key, err);
+    if (rc < 0)
+        return rc;
     if (!call->control->node)
         return fn(call, key, data, err);
     struct cn_access access = {
         .node = call->control->node, .key = *key, .exclusive = true, .reason = reason};
-    int rc = begin_access(call, &access, err);
+    rc = begin_access(call, &access, err);
     if (rc < 0)
         return rc;
     rc = fn(call, key, data, err);

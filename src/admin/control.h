@@ -28,16 +28,15 @@ struct cn_control_call;
 struct cn_control_route;
 struct cn_deployment;
 struct cn_disk;
-struct cn_history;
 struct cn_node;
 struct cn_points;
-struct cn_store;
+struct cn_shard;
+struct cn_shards;
 
-/* What the calls act on. Without a store there are no objects. */
+/* What the calls act on. Without shards there are no objects. */
 struct cn_control {
     struct cn_disk *disk;
-    struct cn_store *store;
-    struct cn_history *history;
+    struct cn_shards *shards;
     struct cn_node *node;     /* NULL: no lanes; the caller has the directory for itself */
     struct cn_points *points; /* NULL: nobody writes any */
     /* The node in which services answer if `node` is NULL: it is started when first asked for. NULL
@@ -99,8 +98,9 @@ struct cn_control_call {
     struct cn_buf rest; /* what follows the path of a route that ends in "**": a key, any bytes */
     struct cn_control_param params[CN_CONTROL_PARAM_MAX];
     size_t param_count;
-    struct cn_json *json; /* the body; NULL: none */
-    int platform_code;    /* of an error in the platform's form; 0: by the status */
+    struct cn_json *json;   /* the body; NULL: none */
+    struct cn_shard *shard; /* that the call holds (cn_control_hold()); NULL: none */
+    int platform_code;      /* of an error in the platform's form; 0: by the status */
 };
 
 /* Answers the request; status is set and everything written when it returns. */

@@ -8,12 +8,29 @@
 
 #include "admin/handler.h"
 #include "base/disk.h"
+#include "object/shard.h"
 #include "store/backup.h"
 
 static bool is_cancelled(void *data)
 {
     struct cn_control_call *call = data;
     return call->cancelled && call->cancelled(call);
+}
+
+/* A node of a cluster has parts of it: one of its own cannot be whole. */
+static int back_up(struct cn_shards *shards, struct cn_disk *to, struct cn_backup_report *report,
+                   struct cn_err *err)
+{
+    if (cn_shards_count(shards) > 1)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "the node has %u shards, and a backup is of one store",
+                          cn_shards_count(shards));
+    struct cn_shard *only = cn_shards_hold_index(shards, 0);
+    if (!only)
+        return cn_err_set(err, CN_ECLOSED, "the store is closed");
+    int rc = cn_store_backup(only->store, to, report, err);
+    cn_shard_release(only);
+    return rc;
 }
 
 int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
@@ -29,7 +46,7 @@ int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
     const struct cn_control *control = call->control;
     if (control->pause)
         control->pause(control->more_data, true);
-    int rc = cn_store_backup(control->store, to, &report, err);
+    int rc = back_up(control->shards, to, &report, err);
     if (control->pause)
         control->pause(control->more_data, false);
     cn_disk_system_free(to);

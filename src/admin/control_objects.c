@@ -15,6 +15,8 @@
 #include "object/access.h"
 #include "object/id.h"
 #include "object/object.h"
+#include "object/shard.h"
+#include "object/shard_list.h"
 #include "object/socket.h"
 #include "store/catalog.h"
 #include "store/database.h"
@@ -27,24 +29,24 @@ enum { LIST_MAX = 1000, LIST_DEFAULT = 100, COPY_SIZE = 256 << 10, SOCKETS_MAX =
 
 int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err)
 {
-    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    struct cn_shards *shards = call->control->shards;
     struct cn_buf *out = &call->scratch;
     char name[CN_OBJECT_NAME_MAX + 1];
     uint32_t last;
     bool counting = cn_control_param(call, "count") != NULL; /* reads every entry */
-    int rc = cn_catalog_namespace_last(catalog, &last, err);
+    int rc = cn_shards_namespace_last(shards, &last, err);
     cn_buf_append_str(out, "{\"namespaces\":[");
     bool first = true;
     for (uint32_t id = 1; rc >= 0 && id <= last; id++) {
         uint64_t count, size;
-        rc = cn_catalog_namespace_name(catalog, id, name, err);
+        rc = cn_shards_namespace_name(shards, id, name, err);
         if (rc != 1)
             continue;
         cn_buf_append_str(out, first ? "{\"name\":" : ",{\"name\":");
         first = false;
         cn_buf_append_json(out, name, strlen(name));
         if (counting)
-            rc = cn_catalog_count(catalog, id, &count, &size, err);
+            rc = cn_shards_count_objects(shards, id, &count, &size, err);
         if (rc < 0)
             break;
         if (counting)
@@ -162,7 +164,15 @@ static int before_first(const char *beginning, uint8_t id[CN_OBJECT_ID_SIZE], st
     return 0;
 }
 
-static int list_by_id(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+static struct cn_catalog_listing listing_asked(struct listing *listing)
+{
+    return (struct cn_catalog_listing){.namespace_id = listing->namespace_id,
+                                       .limit = (int)listing->limit,
+                                       .each = append_listed,
+                                       .data = listing};
+}
+
+static int list_by_id(struct cn_shards *shards, struct listing *listing, struct cn_err *err)
 {
     uint8_t after[CN_OBJECT_ID_SIZE];
     const char *cursor = listing->cursor;
@@ -173,28 +183,20 @@ static int list_by_id(struct cn_catalog *catalog, struct listing *listing, struc
         rc = before_first(listing->id, after, err);
     if (rc < 0)
         return rc;
-    return cn_catalog_list(catalog, listing->namespace_id, rc ? after : NULL, (int)listing->limit,
-                           append_listed, listing, err);
+    struct cn_catalog_listing asked = listing_asked(listing);
+    return cn_shards_list(shards, &asked, rc ? after : NULL, err);
 }
 
-static struct cn_catalog_listing listing_asked(struct listing *listing)
-{
-    return (struct cn_catalog_listing){.namespace_id = listing->namespace_id,
-                                       .limit = (int)listing->limit,
-                                       .each = append_listed,
-                                       .data = listing};
-}
-
-static int list_by_name(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+static int list_by_name(struct cn_shards *shards, struct listing *listing, struct cn_err *err)
 {
     const char *prefix = listing->prefix ? listing->prefix : "", *cursor = listing->cursor;
     struct cn_catalog_listing asked = listing_asked(listing);
-    return cn_catalog_list_names(catalog, &asked, prefix, strlen(prefix), cursor,
-                                 cursor ? strlen(cursor) : 0, err);
+    return cn_shards_list_names(shards, &asked, prefix, strlen(prefix), cursor,
+                                cursor ? strlen(cursor) : 0, err);
 }
 
 /* The cursor is the value and the id of the last one: "4096.<64 hex>". */
-static int list_sorted(struct cn_catalog *catalog, struct listing *listing, struct cn_err *err)
+static int list_sorted(struct cn_shards *shards, struct listing *listing, struct cn_err *err)
 {
     struct cn_catalog_cursor after;
     const char *cursor = listing->cursor;
@@ -205,8 +207,8 @@ static int list_sorted(struct cn_catalog *catalog, struct listing *listing, stru
             return cn_err_set(err, CN_EINVALID, "the cursor is not one of this list");
     }
     struct cn_catalog_listing asked = listing_asked(listing);
-    return cn_catalog_list_sorted(catalog, &asked, (enum cn_catalog_order)listing->order,
-                                  cursor ? &after : NULL, err);
+    return cn_shards_list_sorted(shards, &asked, (enum cn_catalog_order)listing->order,
+                                 cursor ? &after : NULL, err);
 }
 
 static void append_cursor(const struct listing *listing)
@@ -229,7 +231,7 @@ static void append_cursor(const struct listing *listing)
 
 int cn_control_list(struct cn_control_call *call, struct cn_err *err)
 {
-    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    struct cn_shards *shards = call->control->shards;
     struct listing listing = {.out = &call->scratch,
                               .namespace_name = cn_control_param(call, "namespace"),
                               .prefix = cn_control_param(call, "prefix"),
@@ -245,9 +247,9 @@ int cn_control_list(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     cn_buf_append_str(listing.out, "{\"objects\":[");
-    rc = listing.order == BY_ID     ? list_by_id(catalog, &listing, err)
-         : listing.order == BY_NAME ? list_by_name(catalog, &listing, err)
-                                    : list_sorted(catalog, &listing, err);
+    rc = listing.order == BY_ID     ? list_by_id(shards, &listing, err)
+         : listing.order == BY_NAME ? list_by_name(shards, &listing, err)
+                                    : list_sorted(shards, &listing, err);
     if (rc < 0)
         return rc;
     append_cursor(&listing);
@@ -359,7 +361,7 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
     char name[CN_OBJECT_NAME_MAX + 1], bookmark[CN_BOOKMARK_SIZE];
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
-        rc = cn_catalog_find(cn_store_catalog(control->store), &key, &entry, name, err);
+        rc = cn_shards_find(control->shards, &key, &entry, name, err);
     if (rc == 0)
         return cn_err_set(err, CN_ENOTFOUND, "%s has no object %s", call->path[2], call->path[3]);
     if (rc < 0)
@@ -377,9 +379,9 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
     if (!control->node)
         cn_buf_append_str(out,
                           ",\"sockets\":{\"connections\":[],\"count\":0,\"hibernated\":false}");
-    cn_history_bookmark_now(control->history, control->store, &key, 0, bookmark);
+    cn_history_bookmark_now(call->shard->history, call->shard->store, &key, 0, bookmark);
     struct cn_history_stats history;
-    cn_history_stats(control->history, &history);
+    cn_history_stats(call->shard->history, &history);
     cn_buf_printf(out, ",\"live\":%s,\"bookmark\":\"%s\",\"historySince\":",
                   inspection.live ? "true" : "false", bookmark);
     if (history.oldest_lsn)
@@ -395,7 +397,6 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
                       struct cn_err *err)
 {
-    const struct cn_control *control = call->control;
     int64_t time_ms;
     if (bookmark && time)
         return cn_err_set(err, CN_EINVALID, "a bookmark and a time exclude each other");
@@ -409,7 +410,10 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
         return 0;
     int rc = cn_clock_parse(time, &time_ms, err);
     if (rc == 0)
-        rc = cn_history_bookmark_at(control->history, control->store, key, time_ms, text, err);
+        rc = cn_control_hold(call, key, err);
+    if (rc == 0)
+        rc = cn_history_bookmark_at(call->shard->history, call->shard->store, key, time_ms, text,
+                                    err);
     return rc < 0 ? rc : 1;
 }
 
@@ -422,11 +426,11 @@ static int restore_now(struct cn_control_call *call, const struct cn_object_key 
                        struct cn_err *err)
 {
     struct restoring *restoring = data;
-    const struct cn_control *control = call->control;
+    const struct cn_shard *shard = call->shard;
     uint64_t lsn;
-    int rc = cn_history_restore(control->history, control->store, key, restoring->bookmark, &lsn,
+    int rc = cn_history_restore(shard->history, shard->store, key, restoring->bookmark, &lsn,
                                 restoring->undo, err);
-    return rc < 0 ? rc : cn_store_wait(control->store, lsn, err);
+    return rc < 0 ? rc : cn_store_wait(shard->store, lsn, err);
 }
 
 int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
@@ -441,7 +445,9 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
     if (rc == 0)
         return cn_err_set(err, CN_EINVALID, "to which moment? A bookmark or a time is missing");
     if (rc > 0)
-        rc = cn_history_check(call->control->history, call->control->store, &key, bookmark, err);
+        rc = cn_control_hold(call, &key, err);
+    if (rc == 0)
+        rc = cn_history_check(call->shard->history, call->shard->store, &key, bookmark, err);
     if (rc == 0) /* only now that it can succeed is a live instance ended */
         rc = cn_control_exclusive(call, &key, "Durable Object reset because it was restored.",
                                   restore_now, &restoring, err);
@@ -478,7 +484,6 @@ static int append_commit(void *data, const struct cn_history_commit *commit)
 
 int cn_control_history(struct cn_control_call *call, struct cn_err *err)
 {
-    const struct cn_control *control = call->control;
     struct cn_object_key key;
     struct commits commits = {.out = &call->scratch};
     int64_t limit, cursor;
@@ -487,6 +492,8 @@ int cn_control_history(struct cn_control_call *call, struct cn_err *err)
         rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &limit, err);
     if (rc == 0)
         rc = cn_control_param_number(call, "cursor", INT64_MAX, 0, &cursor, err);
+    if (rc == 0)
+        rc = cn_control_hold(call, &key, err);
     if (rc < 0)
         return rc;
     cn_buf_append_str(commits.out, "{\"commits\":[");
@@ -495,7 +502,7 @@ int cn_control_history(struct cn_control_call *call, struct cn_err *err)
                                          .limit = (int)limit,
                                          .each = append_commit,
                                          .data = &commits};
-    rc = cn_history_commits(control->history, control->store, &listing, err);
+    rc = cn_history_commits(call->shard->history, call->shard->store, &listing, err);
     if (rc < 0)
         return rc;
     if (commits.count > 0 && commits.count == limit)
@@ -535,17 +542,20 @@ int cn_control_export(struct cn_control_call *call, struct cn_err *err)
     if (rc == 0)
         rc = cn_control_moment(call, &key, cn_control_param(call, "bookmark"),
                                cn_control_param(call, "time"), bookmark, err);
+    bool has_moment = rc == 1;
+    if (rc >= 0)
+        rc = cn_control_hold(call, &key, err);
     if (rc < 0)
         return rc;
-    bool has_moment = rc == 1;
     /* Files that end so are removed when the directory is opened, and no backup has them. */
     snprintf(path, sizeof(path), "history/export-%p.tmp", (void *)call);
     rc = cn_disk_mkdirs(control->disk, "history");
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot make the folder history");
     (void)cn_disk_unlink(control->disk, path); /* of a process before; usually there is none */
-    rc = cn_history_copy(control->history, control->store, &key, has_moment ? bookmark : NULL,
-                         control->disk, path, err);
+    rc = cn_history_copy(call->shard->history, call->shard->store, &key,
+                         has_moment ? bookmark : NULL, control->disk, path, err);
+    cn_control_release(call); /* the reader may be slow */
     if (rc < 0)
         return rc;
     rc = cn_disk_open(control->disk, path, CN_DISK_READONLY, &file);
@@ -565,11 +575,11 @@ static int delete_now(struct cn_control_call *call, const struct cn_object_key *
                       struct cn_err *err)
 {
     struct restoring *restoring = data;
-    const struct cn_control *control = call->control;
+    const struct cn_shard *shard = call->shard;
     uint64_t lsn;
-    cn_history_bookmark_now(control->history, control->store, key, 0, restoring->undo);
-    int rc = cn_store_delete(control->store, key, &lsn, err);
-    return rc < 0 ? rc : cn_store_wait(control->store, lsn, err);
+    cn_history_bookmark_now(shard->history, shard->store, key, 0, restoring->undo);
+    int rc = cn_store_delete(shard->store, key, &lsn, err);
+    return rc < 0 ? rc : cn_store_wait(shard->store, lsn, err);
 }
 
 int cn_control_delete(struct cn_control_call *call, struct cn_err *err)
@@ -580,7 +590,7 @@ int cn_control_delete(struct cn_control_call *call, struct cn_err *err)
     struct restoring restoring;
     int rc = cn_control_object(call, 2, &key, err);
     if (rc == 0)
-        rc = cn_catalog_find(cn_store_catalog(call->control->store), &key, &entry, name, err);
+        rc = cn_shards_find(call->control->shards, &key, &entry, name, err);
     if (rc == 0)
         return cn_err_set(err, CN_ENOTFOUND, "%s has no object %s", call->path[2], call->path[3]);
     if (rc > 0)

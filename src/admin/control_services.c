@@ -8,6 +8,7 @@
 #include "admin/handler.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "object/shard_list.h"
 #include "service/service.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -66,13 +67,13 @@ int cn_control_ask(struct cn_control_call *call, struct cn_service_call *request
 int cn_control_each_service(struct cn_control_call *call, const char *service, cn_control_each each,
                             void *data, struct cn_err *err)
 {
-    struct cn_catalog *catalog = cn_store_catalog(call->control->store);
+    struct cn_shards *shards = call->control->shards;
     char name[CN_OBJECT_NAME_MAX + 1], prefix[32];
     int prefix_size = snprintf(prefix, sizeof(prefix), "$%s/", service);
     uint32_t last;
-    int rc = cn_catalog_namespace_last(catalog, &last, err);
+    int rc = cn_shards_namespace_last(shards, &last, err);
     for (uint32_t id = 1; rc >= 0 && id <= last; id++) {
-        rc = cn_catalog_namespace_name(catalog, id, name, err);
+        rc = cn_shards_namespace_name(shards, id, name, err);
         if (rc == 1 && strncmp(name, prefix, (size_t)prefix_size) == 0)
             rc = each(call, id, name + prefix_size, data, err);
     }
@@ -151,9 +152,8 @@ static void append_target(struct cn_control_call *call, struct cn_buf *out,
     char name[CN_OBJECT_NAME_MAX + 1];
     struct cn_err err;
     const char *target = title ? title : worker;
-    if (id && call->control->store &&
-        cn_catalog_namespace_name(cn_store_catalog(call->control->store), (uint32_t)id, name,
-                                  &err) == 1) {
+    if (id && call->control->shards &&
+        cn_shards_namespace_name(call->control->shards, (uint32_t)id, name, &err) == 1) {
         const char *slash = name[0] == '$' ? strchr(name, '/') : NULL;
         target = slash ? slash + 1 : name;
     }
@@ -328,7 +328,7 @@ static int append_listed(struct cn_control_call *call, uint32_t id, const char *
     struct listing *listing = data;
     uint64_t count, bytes;
     char *title = NULL;
-    int rc = cn_catalog_count(cn_store_catalog(call->control->store), id, &count, &bytes, err);
+    int rc = cn_shards_count_objects(call->control->shards, id, &count, &bytes, err);
     if (rc < 0)
         return rc;
     cn_control_append_bindings(call, &bindings, id, &title);

@@ -60,6 +60,12 @@ int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_
 int cn_control_object(struct cn_control_call *call, size_t index, struct cn_object_key *key,
                       struct cn_err *err);
 
+/* Holds the shard of the object for the rest of the call, in call->shard; one call is about objects
+ * of one. Release it before what may take as long as a client likes. */
+int cn_control_hold(struct cn_control_call *call, const struct cn_object_key *key,
+                    struct cn_err *err);
+void cn_control_release(struct cn_control_call *call);
+
 /* Runs `fn` on the database of an object, wherever it is at home now (object/access.h); `object` is
  * NULL if it is not in memory. What it wrote is durable when this returns 0. */
 typedef int (*cn_control_fn)(struct cn_object *object, struct cn_database *db, void *data,

@@ -421,20 +421,52 @@ static void read_counters(struct cn_metrics_sink *sink)
     cn_counters_each(tell_counter, sink);
 }
 
-static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
-{
+/* The stores of all open shards together. */
+struct store_sums {
     struct cn_store_stats stats;
-    struct sums flush = {0}, batch = {0};
+    uint64_t lag;
+    bool writable;
+    struct sums flush, batch;
+};
+
+static void add_store(struct store_sums *sums, struct cn_store *store)
+{
+    struct cn_store_stats one, *all = &sums->stats;
     struct cn_err err;
-    cn_store_stats(store, &stats);
+    cn_store_stats(store, &one);
+    all->appended_lsn += one.appended_lsn;
+    all->durable_lsn += one.durable_lsn;
+    all->log_bytes += one.log_bytes;
+    all->log_live_bytes += one.log_live_bytes;
+    all->checkpoint_count += one.checkpoint_count;
+    all->dirty_pages += one.dirty_pages;
+    all->open_databases += one.open_databases;
+    all->open_files += one.open_files;
+    sums->lag += one.appended_lsn + 1 - one.redo_lsn; /* redo begins there */
+    sums->writable &= cn_store_status(store, &err) == 0;
+    const struct cn_log_metrics *log = cn_log_metrics(cn_store_log(store));
+    add_histogram(&sums->flush, &log->flush_us);
+    add_histogram(&sums->batch, &log->batch);
+}
+
+static void read_stores(struct cn_metrics_sink *sink, struct cn_shards *shards)
+{
+    struct store_sums sums = {.writable = true};
+    for (unsigned i = 0; i < cn_shards_count(shards); i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        if (!shard)
+            continue;
+        add_store(&sums, shard->store);
+        cn_shard_release(shard);
+    }
+    const struct cn_store_stats stats = sums.stats;
     const struct {
         const char *name;
         enum cn_metric_type type;
         const char *help;
         uint64_t value;
     } families[] = {
-        {"cairn_store_writable", CN_METRIC_GAUGE, "0 while writes are refused.",
-         cn_store_status(store, &err) == 0},
+        {"cairn_store_writable", CN_METRIC_GAUGE, "0 while writes are refused.", sums.writable},
         {"cairn_log_commits_total", CN_METRIC_COUNTER, "The last commit's number.",
          stats.appended_lsn},
         {"cairn_log_durable", CN_METRIC_GAUGE, "The last durable commit's number.",
@@ -444,7 +476,7 @@ static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
         {"cairn_log_live_bytes", CN_METRIC_GAUGE, "Log that a restart would read.",
          stats.log_live_bytes},
         {"cairn_checkpoint_lag_commits", CN_METRIC_GAUGE, "Commits behind the last checkpoint.",
-         stats.appended_lsn + 1 - stats.redo_lsn}, /* redo begins there */
+         sums.lag},
         {"cairn_checkpoints_total", CN_METRIC_COUNTER, "Checkpoints made.", stats.checkpoint_count},
         {"cairn_store_dirty_pages", CN_METRIC_GAUGE, "Committed pages not in their files yet.",
          stats.dirty_pages},
@@ -454,21 +486,36 @@ static void read_store(struct cn_metrics_sink *sink, struct cn_store *store)
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++)
         cn_metrics_single(sink, families[i].name, families[i].type, families[i].help,
                           families[i].value);
-    const struct cn_log_metrics *log = cn_log_metrics(cn_store_log(store));
-    add_histogram(&flush, &log->flush_us);
-    add_histogram(&batch, &log->batch);
     family(sink, "cairn_log_flush_duration_seconds", CN_METRIC_HISTOGRAM,
            "Writing and syncing the log.");
-    histogram_us(sink, NULL, NULL, &flush);
+    histogram_us(sink, NULL, NULL, &sums.flush);
     family(sink, "cairn_log_flush_commits", CN_METRIC_HISTOGRAM,
            "Commits that one flush made durable.");
-    sample_histogram(sink, NULL, NULL, &batch, cn_histogram_count, 1);
+    sample_histogram(sink, NULL, NULL, &sums.batch, cn_histogram_count, 1);
 }
 
-static void read_history(struct cn_metrics_sink *sink, struct cn_history *history)
+static void read_history(struct cn_metrics_sink *sink, struct cn_shards *shards)
 {
-    struct cn_history_stats stats;
-    cn_history_stats(history, &stats);
+    struct cn_history_stats stats = {0};
+    bool kept = false;
+    for (unsigned i = 0; i < cn_shards_count(shards); i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        struct cn_history_stats one = {0};
+        if (!shard)
+            continue;
+        if (shard->history)
+            cn_history_stats(shard->history, &one);
+        kept |= shard->history != NULL;
+        cn_shard_release(shard);
+        stats.archive_count += one.archive_count;
+        stats.archive_bytes += one.archive_bytes;
+        if (one.oldest_lsn && (!stats.oldest_lsn || one.oldest_ms < stats.oldest_ms)) {
+            stats.oldest_lsn = one.oldest_lsn;
+            stats.oldest_ms = one.oldest_ms;
+        }
+    }
+    if (!kept)
+        return;
     cn_metrics_single(sink, "cairn_history_archives", CN_METRIC_GAUGE, "Files of the past.",
                       stats.archive_count);
     cn_metrics_single(sink, "cairn_history_bytes", CN_METRIC_GAUGE, "Their size.",
@@ -515,9 +562,9 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
             cn_service_table[i]->metrics(sink, sources);
     }
     read_counters(sink);
-    if (sources->store)
-        read_store(sink, sources->store);
-    if (sources->history)
-        read_history(sink, sources->history);
+    if (sources->shards) {
+        read_stores(sink, sources->shards);
+        read_history(sink, sources->shards);
+    }
     read_otlp(sink, sources->otlp);
 }

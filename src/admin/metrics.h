@@ -21,14 +21,13 @@ struct cn_node;
 struct cn_otlp;
 struct cn_points;
 struct cn_server;
-struct cn_store;
+struct cn_shards;
 
 /* What is NULL is left out. */
 struct cn_metrics_sources {
     const struct cn_server *server;
     struct cn_node *node;
-    struct cn_store *store;
-    struct cn_history *history;
+    struct cn_shards *shards;
     struct cn_points *points;
     struct cn_otlp *otlp;
 };

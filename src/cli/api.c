@@ -202,8 +202,8 @@ static struct cn_node *on_services(void *data, struct cn_err *err)
 {
     struct local_call *local = data;
     struct cn_api *api = local->api;
-    if (!api->lane && cn_offline_lane_new(cn_offline_disk(&api->dir), api->dir.history,
-                                          api->dir.store, &api->lane, err) < 0)
+    if (!api->lane &&
+        cn_offline_lane_new(cn_offline_disk(&api->dir), api->dir.shards, &api->lane, err) < 0)
         return NULL;
     local->control.node = cn_offline_lane_node(api->lane);
     return local->control.node;
@@ -227,8 +227,7 @@ static int call_locally(struct cn_api *api, const struct call *call, struct sink
                  .read = call->body ? on_local_read : NULL,
                  .write = on_local_write},
         .control = {.disk = cn_offline_disk(&api->dir),
-                    .store = api->dir.store,
-                    .history = api->dir.history,
+                    .shards = api->dir.shards,
                     .node = api->lane ? cn_offline_lane_node(api->lane) : NULL,
                     .services = on_services},
         .api = api,

@@ -84,7 +84,7 @@ static int apply(const struct cn_deployer *deployer, struct cn_data *data, struc
     struct cn_classes classes;
     struct cn_buf pending = {0};
     struct cn_deploy_input input = input_of(deployer, data->disk);
-    int rc = cn_deploy_classes(&input, false, data->store, &classes, &pending, err);
+    int rc = cn_deploy_classes(&input, false, data->shards, &classes, &pending, err);
     if (rc == 0) {
         cn_classes_fini(&classes);
         rc = cn_deploy_classes_commit(data->disk, &pending, err);

@@ -63,6 +63,8 @@ static void deliver_begin(struct cn_mail *mail, void *data)
     struct cn_object *object = cn_map_find(&lane->objects, &access->key, sizeof(access->key));
     if (lane->stopping) {
         finish(access, cn_err_set(&access->err, CN_ECLOSED, "the server is stopping"));
+    } else if (!cn_lane_shard_of(lane, &access->key)->serves) {
+        finish(access, cn_err_set(&access->err, CN_ECLOSED, "%s", CN_SHARD_AWAY));
     } else if (!object) {
         suspend(access);
     } else if (object->state == CN_OBJECT_SUSPENDED) { /* V1 */

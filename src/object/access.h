@@ -17,6 +17,9 @@
  *     CN_OBJECT_SUSPENDED; nothing starts, evicts or fires an alarm for it.
  * V3  Every visit that has begun ends, also when lanes stop: they answer all mail first.
  *     Visitors are gone before lanes stop (they are asked to hurry, and joined).
+ * V4  A visitor holds the shard of the object (object/shard.h) from before it begins until it has
+ *     ended. If the shard is closed meanwhile, the object is gone when the visit ends, and what
+ *     the visitor has written is as durable as its store says.
  *
  * Threads:   the visitor's, which blocks; never a lane's.
  * Ownership: the struct is the visitor's, from begin to end. */

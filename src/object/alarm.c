@@ -29,6 +29,8 @@
 /* Alarms handed to objects and not finished, per lane: a storm goes in waves. */
 #define RUNNING_MAX 256
 #define LOAD_COUNT 1000
+/* Shards whose windows are moved in one tick. */
+#define LOADS_PER_TICK 16
 /* How soon an alarm is looked at again that could not be read. */
 #define UNREADABLE_MS 60000
 /* DO-AL-8 */
@@ -52,8 +54,7 @@ struct cn_alarm_queue {
     size_t count, capacity;
     struct hint *aside; /* due, of namespaces that are not known (A4) */
     size_t aside_count, aside_capacity;
-    unsigned aside_known;  /* how many namespaces were known when they were looked at */
-    int64_t window_end_ms; /* alarms before this are in the heap */
+    unsigned aside_known; /* how many namespaces were known when they were looked at */
     unsigned running;
     struct cn_map calls;   /* key -> struct alarm_call, under way (A1) */
     struct cn_map retries; /* key -> struct retry, owned */
@@ -161,6 +162,11 @@ static void finish_run(struct cn_object *object, int64_t next_ms)
                         err.text);
 }
 
+static bool is_served(struct cn_object_lane *lane, const struct cn_object_key *key)
+{
+    return cn_lane_shard_of(lane, key)->serves;
+}
+
 static void forget_retry(struct cn_object_lane *lane, const struct cn_object_key *key)
 {
     cn_free(cn_map_take(&lane->alarms->retries, key, sizeof(*key)));
@@ -170,6 +176,8 @@ static void forget_retry(struct cn_object_lane *lane, const struct cn_object_key
 static void try_again(struct cn_object_lane *lane, const struct alarm_call *alarm)
 {
     const struct cn_object_key *key = &alarm->call.key;
+    if (!is_served(lane, key))
+        return; /* A6 */
     struct retry *retry = cn_map_find(&lane->alarms->retries, key, sizeof(*key));
     if (!retry) {
         retry = CN_NEW(struct retry);
@@ -206,7 +214,7 @@ static void look_again(struct cn_object_lane *lane, const struct cn_object_key *
         return;
     }
     int64_t stored = cn_database_alarm(object->db);
-    if (stored != CN_ALARM_NONE && stored <= lane->alarms->window_end_ms)
+    if (stored != CN_ALARM_NONE && stored <= object->shard->alarm_window_ms)
         add_hint(lane, key, stored);
 }
 
@@ -257,6 +265,9 @@ static void look_later(struct cn_object_lane *lane, const struct hint *hint,
 
 static void fire(struct cn_object_lane *lane, const struct hint *hint)
 {
+    const struct cn_lane_shard *own = cn_lane_shard_of(lane, &hint->key);
+    if (!own->serves)
+        return; /* A6 */
     struct cn_namespace *ns = cn_node_namespace_find(lane->node, hint->key.namespace_id);
     if (!ns) {
         put_aside(lane, hint); /* no worker has had the class yet; it fires when one does */
@@ -278,8 +289,7 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     } else {
         struct cn_catalog_entry entry;
         char name[CN_OBJECT_NAME_MAX + 1];
-        int found = cn_catalog_find(cn_store_catalog(cn_node_store(lane->node)), &hint->key, &entry,
-                                    name, &err);
+        int found = cn_catalog_find(cn_store_catalog(own->store), &hint->key, &entry, name, &err);
         if (found < 0)
             look_later(lane, hint, &err);
         if (found != 1)
@@ -355,14 +365,14 @@ static int on_entry(void *data, const struct cn_catalog_entry *entry)
 }
 
 /* Brings the alarms up to the end of the new window into memory. */
-static void load_window(struct cn_object_lane *lane)
+static void load_window(struct cn_lane_shard *own)
 {
-    struct cn_alarm_queue *queue = lane->alarms;
+    struct cn_object_lane *lane = own->lane;
     int64_t end = now_ms(lane) + CN_ALARM_WINDOW_MS;
-    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(lane->node));
+    struct cn_catalog *catalog = cn_store_catalog(own->store);
     struct loading loading = {.lane = lane};
-    struct cn_alarm_cursor after = {queue->window_end_ms, {0}};
-    const struct cn_alarm_cursor *from = queue->window_end_ms == INT64_MIN ? NULL : &after;
+    struct cn_alarm_cursor after = {own->alarm_window_ms, {0}};
+    const struct cn_alarm_cursor *from = own->alarm_window_ms == INT64_MIN ? NULL : &after;
     struct cn_err err;
     for (;;) {
         int count =
@@ -376,7 +386,22 @@ static void load_window(struct cn_object_lane *lane)
         after = loading.last;
         from = &after;
     }
-    queue->window_end_ms = end;
+    own->alarm_window_ms = end;
+}
+
+/* Shards that have a window whose end comes near, a few at a time: a tick is not to take long, and
+ * there are many ticks until then. */
+static void load_windows(struct cn_object_lane *lane, int64_t now)
+{
+    unsigned left = LOADS_PER_TICK;
+    for (unsigned i = 0; i < lane->shard_count && left; i++) {
+        struct cn_lane_shard *own = &lane->shards[i];
+        if (!own->serves || (own->alarm_window_ms != INT64_MIN &&
+                             now <= own->alarm_window_ms - CN_ALARM_WINDOW_MS / 2))
+            continue;
+        load_window(own);
+        left--;
+    }
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -406,8 +431,7 @@ void cn_alarm_tick(struct cn_object_lane *lane)
         return;
     int64_t now = now_ms(lane);
     end_overlong(lane);
-    if (queue->window_end_ms == INT64_MIN || now > queue->window_end_ms - CN_ALARM_WINDOW_MS / 2)
-        load_window(lane);
+    load_windows(lane, now);
     take_aside(lane);
     while (queue->count && queue->heap[0].time_ms <= now && queue->running < RUNNING_MAX) {
         struct hint hint = heap_take(queue);
@@ -464,7 +488,7 @@ void cn_alarm_committed(struct cn_object *object)
         return;
     object->alarm_changed = false;
     int64_t time_ms = cn_database_alarm(object->db);
-    if (time_ms != CN_ALARM_NONE && time_ms <= object->lane->alarms->window_end_ms)
+    if (time_ms != CN_ALARM_NONE && time_ms <= object->shard->alarm_window_ms)
         add_hint(object->lane, &object->key, time_ms);
 }
 
@@ -490,15 +514,16 @@ void cn_alarm_give_up(struct cn_object *object)
 void cn_alarm_look(struct cn_object_lane *lane, const struct cn_object_key *key)
 {
     cn_loop_assert_owner(lane->loop);
-    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(lane->node));
+    const struct cn_lane_shard *own = cn_lane_shard_of(lane, key);
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1];
     struct cn_err err;
-    int found = cn_catalog_find(catalog, key, &entry, name, &err);
+    if (!own->serves)
+        return; /* A6 */
+    int found = cn_catalog_find(cn_store_catalog(own->store), key, &entry, name, &err);
     if (found < 0)
         look_later(lane, &(struct hint){0, *key}, &err);
-    if (found == 1 && entry.alarm_ms != CN_ALARM_NONE &&
-        entry.alarm_ms <= lane->alarms->window_end_ms)
+    if (found == 1 && entry.alarm_ms != CN_ALARM_NONE && entry.alarm_ms <= own->alarm_window_ms)
         add_hint(lane, key, entry.alarm_ms);
 }
 
@@ -507,10 +532,48 @@ void cn_alarm_interrupted(struct cn_object *object)
     object->alarm_running = false;
 }
 
+static void drop_hints(struct cn_lane_shard *own)
+{
+    struct cn_alarm_queue *queue = own->lane->alarms;
+    size_t count = queue->count, aside_count = queue->aside_count;
+    queue->count = queue->aside_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct hint hint = queue->heap[i]; /* what is pushed goes to places that were read */
+        if (cn_lane_shard_of(own->lane, &hint.key) != own)
+            heap_push(queue, hint);
+    }
+    for (size_t i = 0; i < aside_count; i++) {
+        if (cn_lane_shard_of(own->lane, &queue->aside[i].key) != own)
+            queue->aside[queue->aside_count++] = queue->aside[i];
+    }
+}
+
+static void drop_retries(struct cn_lane_shard *own)
+{
+    struct cn_map *retries = &own->lane->alarms->retries;
+    struct cn_object_key *keys = cn_alloc((retries->count + 1) * sizeof(*keys));
+    const struct cn_map_entry *entry;
+    size_t cursor = 0, count = 0;
+    while (cn_map_next(retries, &cursor, &entry)) {
+        memcpy(&keys[count], entry->key, sizeof(*keys));
+        if (cn_lane_shard_of(own->lane, &keys[count]) == own)
+            count++;
+    }
+    for (size_t i = 0; i < count; i++)
+        forget_retry(own->lane, &keys[i]);
+    cn_free(keys);
+}
+
+void cn_alarm_let_go(struct cn_lane_shard *own)
+{
+    drop_hints(own);
+    drop_retries(own);
+    own->alarm_window_ms = INT64_MIN;
+}
+
 void cn_alarm_lane_init(struct cn_object_lane *lane)
 {
     struct cn_alarm_queue *queue = CN_NEW(struct cn_alarm_queue);
-    queue->window_end_ms = INT64_MIN;
     cn_map_init(&queue->calls);
     cn_map_init(&queue->retries);
     lane->alarms = queue;

@@ -18,6 +18,9 @@
  *     is looked at again when another becomes known, one that cannot be read after a while.
  * A5  Whoever takes a hint away without firing (A1, a visit) looks for the alarm afterwards by its
  *     key: the object may have left memory meanwhile.
+ * A6  A shard that is not served fires nothing: a hint that becomes due then is dropped, and all of
+ *     the shard's are read anew when it is served again. When it is closed, its hints go, and what
+ *     was known of failed runs.
  *
  * Threads: the lane's. */
 #ifndef CN_OBJECT_ALARM_H
@@ -31,6 +34,7 @@
 #define CN_ALARM_WINDOW_MS 60000
 #define CN_ALARM_RETRIES_MAX 6
 
+struct cn_lane_shard;
 struct cn_object_lane;
 
 /* Payload of a CN_CALL_ALARM call. */
@@ -60,6 +64,8 @@ void cn_alarm_committed(struct cn_object *object);
 /* The run under way, which a reset is about to interrupt, is not to be repeated: undoes the turn
  * and commits the alarm's end. */
 void cn_alarm_give_up(struct cn_object *object);
+/* Its shard goes: nothing of its alarms is left in memory. */
+void cn_alarm_let_go(struct cn_lane_shard *own);
 /* The object is being reset while its alarm ran. */
 void cn_alarm_interrupted(struct cn_object *object);
 

@@ -52,7 +52,7 @@ void cn_call_fail(struct cn_call *call, unsigned faults, int code, const char *f
     leave_object(call);
 }
 
-void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char *text)
+void cn_call_turn_away(struct cn_call *call, unsigned faults, int code, const char *text)
 {
     if (call->taken_back)
         call->taken_back(call);
@@ -75,14 +75,19 @@ static const char *inbox_full(const struct cn_object *object, const struct cn_ca
 static void take_in(struct cn_object_lane *lane, struct cn_call *call)
 {
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
+    const struct cn_lane_shard *own = cn_lane_shard_of(lane, &call->key);
     if (lane->stopping) {
-        cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
+        cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
         return;
     }
-    if (!object && !cn_node_admits(lane->node, call->ns, &call->key)) {
+    if (!own->serves) {
+        cn_node_elsewhere(lane, call);
+        return;
+    }
+    if (!object && !cn_node_admits(lane->node, call->ns, &call->key, own->store)) {
         cn_counter_add(&call->ns->metrics[lane->index].overloaded, 1);
-        cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
-                       "Too many new Durable Objects of this class within a minute.");
+        cn_call_turn_away(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
+                          "Too many new Durable Objects of this class within a minute.");
         return;
     }
     if (!object)
@@ -90,7 +95,7 @@ static void take_in(struct cn_object_lane *lane, struct cn_call *call)
     const char *full = inbox_full(object, call);
     if (full) {
         cn_counter_add(&call->ns->metrics[lane->index].overloaded, 1);
-        cn_call_finish(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, full);
+        cn_call_turn_away(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, full);
     } else {
         cn_object_receive(object, call);
     }
@@ -102,8 +107,13 @@ static void arrive(struct cn_envelope *envelope)
     take_in(lane, cn_call_of(envelope));
     /* JavaScript steps when its turn ends, and so does a step; but a class in C may have left an
      * answer that is held, with nobody told to wake the lane for it. */
-    if (!cn_list_empty(&lane->held) && !atomic_load(&lane->wanted_lsn))
+    if (!cn_list_empty(&lane->held) && !lane->wanted)
         cn_object_lane_kick(lane);
+}
+
+void cn_call_again(struct cn_call *call)
+{
+    arrive(&call->envelope);
 }
 
 void cn_call_send(struct cn_call *call, struct cn_object *gate)

@@ -23,10 +23,20 @@ void cn_object_resume(struct cn_object *object);
 /* Puts an object that has nothing to do on the list of idle ones. */
 void cn_object_rest(struct cn_object *object);
 
+/* Whether all that it has committed is durable. */
+bool cn_object_is_durable(const struct cn_object *object);
+
 /* The output gate: sends at once if durable, else holds. */
 void cn_object_lane_hold(struct cn_object_lane *lane, struct cn_output *output);
-/* Sends what is held and has become durable. */
-void cn_object_lane_release(struct cn_object_lane *lane);
+/* Sends up to `budget` of what is held and has become durable; returns how many. */
+unsigned cn_object_lane_release(struct cn_object_lane *lane, unsigned budget);
+/* L3 of lane.c: waits. What is sent may bring more. */
+void cn_object_lane_release_all(struct cn_object_lane *lane);
+/* Has the flusher wake the lane for the oldest output held. True: it may leave already. */
+bool cn_object_lane_want(struct cn_object_lane *lane);
+/* The object has taken part in the turn number lane->stray_last, in which something strayed. */
+void cn_object_lane_note_stray(struct cn_object_lane *lane, const struct cn_object *object);
+void cn_object_lane_drop_strays(struct cn_object_lane *lane);
 /* The object's inbox is to be looked at in the next step. */
 void cn_object_lane_wake(struct cn_object_lane *lane, struct cn_object *object);
 /* There is something for the next step. */
@@ -35,20 +45,47 @@ void cn_object_lane_kick(struct cn_object_lane *lane);
 bool cn_node_class(struct cn_object_lane *lane, struct cn_namespace *ns,
                    const struct cn_object_key *key, const struct cn_class **class_,
                    void **class_data);
-struct cn_history *cn_node_history(struct cn_node *node);
 /* The index of the lane that owns the object. */
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key);
-/* Whether an object that is not in memory may start: false if it has stored nothing yet and its
- * namespace has had its share of new objects in this minute. */
-bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key);
+/* Whether an object of the shard that is not in memory may start: false if it has stored nothing
+ * yet and its namespace has had its share of new objects in this minute. */
+bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key,
+                    struct cn_store *store);
+/* The call has come to a lane that does not take it, because its shard is not open there: answers
+ * it, now or later. */
+void cn_node_elsewhere(struct cn_object_lane *lane, struct cn_call *call);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
+
+/* --- shards of a lane: lane_shard.c ---------------------------------------------------------- */
+
+void cn_lane_shard_init(struct cn_lane_shard *own, struct cn_shard *shard,
+                        struct cn_object_lane *lane);
+/* A letter has come: the shard is in this state by this change. Outside of turns. */
+void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, uint64_t change);
+/* The lane ends, and has ended its objects. */
+void cn_lane_shard_detach(struct cn_lane_shard *own);
+/* Answers for those shards that have nothing left. */
+void cn_lane_shards_drain(struct cn_object_lane *lane);
+/* The store knows the name of the namespace from now on. */
+int cn_lane_shard_learn(struct cn_lane_shard *own, const struct cn_namespace *ns,
+                        struct cn_err *err);
+static inline struct cn_lane_shard *cn_lane_shard_of(struct cn_object_lane *lane,
+                                                     const struct cn_object_key *key)
+{
+    return &lane->shards[cn_shard_index(key, lane->shard_count)];
+}
+/* Fails outputs of the shard that are held, and those that wait for what strayed into it. */
+void cn_object_lane_fail_held(struct cn_object_lane *lane, const struct cn_lane_shard *own,
+                              const struct cn_err *err);
+/* Whether any are held. */
+bool cn_object_lane_holds(const struct cn_object_lane *lane, const struct cn_lane_shard *own);
+/* Ends an object that has nothing to do: retires it, or resets it with the sentence if its class
+ * does not let go. */
+void cn_object_end(struct cn_object *object, const char *why);
 
 /* A call of the kind CN_CALL_ACCESS, in a turn of the object. */
 void cn_access_deliver(struct cn_object *object, struct cn_call *call);
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms);
-
-/* Ends a call that no turn answers: unlinked already. */
-void cn_call_finish(struct cn_call *call, unsigned faults, int code, const char *text);
 
 #endif

@@ -9,8 +9,7 @@
  * L1  A step is never nested: what becomes ready inside it is done by it.
  * L2  A step does at most STEP_MAX things, then returns to the loop, so that
  *     connections are served however many calls objects make to each other.
- * L3  A lane that stops sends everything that it holds: it waits for the largest LSN
- *     among the held, which need not be that of the last.
+ * L3  A lane that stops sends everything that it holds: it waits for each, in order.
  * L4  An object ends in two parts. cn_object_retire() takes it out of every list and table and
  *     runs no code of anybody, so whoever walks over a list may call it for each. Its class lets
  *     go of it later, in a sweep: from the loop, outside of turns and steps, with no walk and no
@@ -36,104 +35,21 @@
 #define IDLE_LONG_MS 70000
 #define WAIT_MS_MAX (15 * 60 * 1000)
 
-/* --- the output gate ------------------------------------------------------------------------- */
-
-void cn_object_lane_hold(struct cn_object_lane *lane, struct cn_output *output)
-{
-    /* G2: nothing overtakes what is held already. */
-    if (cn_list_empty(&lane->held) && cn_store_may_leave(cn_node_store(lane->node), output->lsn)) {
-        output->send(output, NULL);
-        return;
-    }
-    cn_list_push_back(&lane->held, &output->link);
-}
-
-/* Of an output that may not leave: will it ever? Durable or not, nothing leaves once the log has
- * failed while a lease keeps it (store/sink.h). */
-static int held_failed(struct cn_store *store, const struct cn_output *output, struct cn_err *err)
-{
-    if (output->lsn > cn_store_durable(store))
-        return cn_store_status(store, err);
-    return cn_log_failed(cn_store_log(store), err) ? CN_EREADONLY : 0;
-}
-
-static unsigned release_held(struct cn_object_lane *lane, unsigned budget)
-{
-    if (cn_list_empty(&lane->held))
-        return 0;
-    struct cn_store *store = cn_node_store(lane->node);
-    unsigned count = 0;
-    while (count < budget && !cn_list_empty(&lane->held)) {
-        struct cn_output *output = CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
-        struct cn_err err;
-        int failed = 0;
-        if (!cn_store_may_leave(store, output->lsn)) {
-            failed = held_failed(store, output, &err);
-            if (!failed)
-                break;
-        }
-        cn_list_remove(&output->link);
-        output->send(output, failed ? &err : NULL);
-        count++;
-    }
-    return count;
-}
-
-/* They are durable, and this node may not tell so any more. */
-static void refuse_held(struct cn_object_lane *lane)
-{
-    struct cn_err err;
-    (void)cn_err_set(&err, CN_EREADONLY, "the node may not answer any more");
-    for (struct cn_list *link; (link = cn_list_take_front(&lane->held));) {
-        struct cn_output *output = CN_CONTAINER_OF(link, struct cn_output, link);
-        output->send(output, &err);
-    }
-}
-
-/* L3. What is sent may bring more. */
-static void release_all(struct cn_object_lane *lane)
-{
-    while (!cn_list_empty(&lane->held)) {
-        uint64_t lsn = 0;
-        CN_LIST_FOREACH(&lane->held, node)
-        {
-            struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-            lsn = output->lsn > lsn ? output->lsn : lsn;
-        }
-        struct cn_err err;
-        (void)cn_store_wait(cn_node_store(lane->node), lsn, &err); /* the next sees the failure */
-        if (!release_held(lane, UINT32_MAX))
-            refuse_held(lane);
-    }
-}
-
-void cn_object_lane_release(struct cn_object_lane *lane)
-{
-    (void)release_held(lane, UINT32_MAX);
-}
+/* --- logs ----------------------------------------------------------------------------------- */
 
 /* A log that has failed for good: every object whose writes it never took is ahead of the disk. */
-static void reset_unconfirmed(struct cn_object_lane *lane)
+static void reset_unconfirmed(struct cn_lane_shard *own)
 {
-    struct cn_store *store = cn_node_store(lane->node);
-    uint64_t durable = cn_store_durable(store);
+    uint64_t durable = cn_store_durable(own->store);
     struct cn_err err;
-    if (cn_store_status(store, &err) == 0)
+    if (cn_store_status(own->store, &err) == 0)
         return;
-    for (;;) {
-        struct cn_object *found = NULL;
-        size_t cursor = 0;
-        const struct cn_map_entry *entry;
-        while (cn_map_next(&lane->objects, &cursor, &entry)) {
-            struct cn_object *object = entry->value;
-            if (object->last_lsn > durable) {
-                found = object;
-                break;
-            }
-        }
-        if (!found)
-            return;
-        cn_object_reset(found, CN_FAULT_RESET, CN_EREADONLY, "the writes were lost: %s", err.text);
+    CN_LIST_FOREACH(&own->objects, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
+        if (object->last_lsn > durable)
+            cn_object_reset(object, CN_FAULT_RESET, CN_EREADONLY, "the writes were lost: %s",
+                            err.text);
     }
 }
 
@@ -143,24 +59,15 @@ static void on_durable_async(uv_async_t *async)
 {
     struct cn_object_lane *lane = async->data;
     if (atomic_exchange(&lane->log_failed, false)) {
-        release_held(lane, UINT32_MAX);
-        reset_unconfirmed(lane);
+        (void)cn_object_lane_release(lane, UINT32_MAX);
+        for (unsigned i = 0; i < lane->shard_count; i++) {
+            struct cn_lane_shard *own = &lane->shards[i];
+            if (atomic_exchange(&own->log_failed, false) && own->store)
+                reset_unconfirmed(own);
+        }
     }
     cn_object_lane_step(lane);
     check_when_due(lane);
-}
-
-/* On the flusher's thread. */
-static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, int status)
-{
-    struct cn_object_lane *lane = CN_CONTAINER_OF(listener, struct cn_object_lane, listener);
-    if (status < 0)
-        atomic_store(&lane->log_failed, true);
-    /* A lane that holds nothing is not woken. The count is read without a lock: a lane that
-     * holds something later looks at the durable LSN itself first. */
-    uint64_t wanted = atomic_load(&lane->wanted_lsn);
-    if (status < 0 || (wanted && wanted <= durable_lsn))
-        uv_async_send(&lane->durable);
 }
 
 /* --- steps ----------------------------------------------------------------------------------- */
@@ -209,7 +116,7 @@ static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
     }
     while (count < budget && cn_desk_step_one(lane->desk))
         count++;
-    return count + release_held(lane, budget - count);
+    return count + cn_object_lane_release(lane, budget - count);
 }
 
 void cn_object_lane_step(struct cn_object_lane *lane)
@@ -228,17 +135,10 @@ void cn_object_lane_step(struct cn_object_lane *lane)
     }
     desk->stepping = false;
     bool more = !cn_list_empty(&desk->ready) || !cn_list_empty(&lane->woken);
-    /* What the flusher should wake us for: the oldest output held. After the store, look again:
-     * the flush may have ended in between. */
-    const struct cn_output *oldest = cn_list_empty(&lane->held)
-                                         ? NULL
-                                         : CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
-    /* One that waits for no commit (of an object that never wrote) waits for the sink alone. */
-    atomic_store(&lane->wanted_lsn, !oldest ? 0 : oldest->lsn ? oldest->lsn : 1);
-    if (oldest && cn_store_may_leave(cn_node_store(lane->node), oldest->lsn))
-        more = true;
-    if (more)
+    if (cn_object_lane_want(lane) || more)
         cn_object_lane_kick(lane);
+    if (lane->draining_count)
+        cn_lane_shards_drain(lane);
 }
 
 void cn_object_lane_step_desk(struct cn_desk *desk)
@@ -327,8 +227,7 @@ static void evict_idle(struct cn_object_lane *lane, uint64_t now)
             break;
         /* What it committed must be durable first: a new instance must not read what an answer
          * in flight still waits for. */
-        if (now - object->idle_since_ms >= patience &&
-            object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
+        if (now - object->idle_since_ms >= patience && cn_object_is_durable(object))
             cn_object_retire(object);
     }
 }
@@ -341,8 +240,7 @@ static void evict_waiting(struct cn_object_lane *lane, uint64_t now)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
         uint64_t patience = object->waits ? WAIT_MS_MAX : lane->idle_long_ms;
-        if (now - object->event_ms >= patience &&
-            object->last_lsn <= cn_store_durable(cn_node_store(lane->node)))
+        if (now - object->event_ms >= patience && cn_object_is_durable(object))
             cn_object_retire(object);
     }
 }
@@ -351,13 +249,12 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
 {
     cn_loop_assert_owner(lane->loop);
     size_t evicted = 0;
-    uint64_t durable = cn_store_durable(cn_node_store(lane->node));
     CN_LIST_FOREACH(&lane->idle, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, idle_link);
         if (evicted == count)
             break;
-        if (object->last_lsn > durable)
+        if (!cn_object_is_durable(object))
             continue; /* as in evict_idle() */
         cn_object_retire(object);
         evicted++;
@@ -399,19 +296,17 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
     cn_list_init(&lane->broken);
     cn_list_init(&lane->gone);
     cn_list_init(&lane->turn);
+    cn_list_init(&lane->strays);
     uint64_t seed;
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
     cn_restore_lane_init(lane);
-    int rc = cn_restore_load(lane, err);
-    if (rc < 0)
-        return rc;
     cn_node_idle_times(node, &lane->idle_ms, &lane->idle_long_ms);
     if (!lane->idle_ms)
         lane->idle_ms = IDLE_MS;
     if (!lane->idle_long_ms)
         lane->idle_long_ms = IDLE_LONG_MS;
-    rc = uv_async_init(loop, &lane->durable, on_durable_async);
+    int rc = uv_async_init(loop, &lane->durable, on_durable_async);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an async handle");
     lane->durable.data = lane;
@@ -421,9 +316,8 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
     uv_timer_start(&lane->clock, on_clock, interval, interval);
     cn_alarm_lane_init(lane);
     cn_object_socket_lane_init(lane);
-    lane->listener.on_durable = on_durable;
-    cn_store_listen(cn_node_store(node), &lane->listener);
     desk->objects = lane;
+    cn_shards_join(cn_node_shards(node), lane);
     cn_node_register_lane(node, lane);
     return 0;
 }
@@ -448,8 +342,7 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
     lane->stopping = true;
     lane->stopped = stopped;
     /* What is held has been committed: it may still go out when the log is durable. */
-    struct cn_store *store = cn_node_store(lane->node);
-    release_all(lane);
+    cn_object_lane_release_all(lane);
     for (;;) {
         size_t cursor = 0;
         const struct cn_map_entry *entry;
@@ -465,7 +358,10 @@ void cn_object_lane_stop(struct cn_object_lane *lane, void (*stopped)(struct cn_
     cn_object_lane_sweep(lane);
     CN_ASSERT(!lane->live_count);
     cn_object_socket_lane_fini(lane);
-    cn_store_unlisten(store, &lane->listener);
+    cn_object_lane_drop_strays(lane);
+    for (unsigned i = 0; i < lane->shard_count; i++)
+        cn_lane_shard_detach(&lane->shards[i]);
+    cn_shards_leave(cn_node_shards(lane->node), lane);
     lane->handle_count = 3;
     uv_close(cn_alarm_lane_handle(lane), on_closed);
     uv_close((uv_handle_t *)&lane->durable, on_closed);

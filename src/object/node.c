@@ -6,13 +6,11 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/internal.h"
-#include "object/node_db.h"
 #include "store/catalog.h"
 #include "store/store.h"
 
 struct cn_node {
     struct cn_node_options options;
-    struct cn_node_db *db;         /* owned */
     struct cn_object_lane **lanes; /* borrowed; by index, set once each at start */
     pthread_mutex_t lock;          /* guards namespaces */
     struct cn_list namespaces;     /* of struct cn_namespace, owned */
@@ -21,22 +19,17 @@ struct cn_node {
     size_t old_name_count;
 };
 
-int cn_node_new(const struct cn_node_options *options, struct cn_node **out, struct cn_err *err)
+struct cn_node *cn_node_new(const struct cn_node_options *options)
 {
-    struct cn_node_db *db;
-    int rc = cn_node_db_open(options->store, &db, err);
-    if (rc < 0)
-        return rc;
+    CN_ASSERT(options->shards);
     struct cn_node *node = CN_NEW(struct cn_node);
     node->options = *options;
-    node->db = db;
     if (!node->options.clock)
         node->options.clock = cn_clock_system();
     node->lanes = cn_alloc_zero(options->lane_count * sizeof(*node->lanes));
     pthread_mutex_init(&node->lock, NULL);
     cn_list_init(&node->namespaces);
-    *out = node;
-    return 0;
+    return node;
 }
 
 void cn_node_free(struct cn_node *node)
@@ -52,14 +45,13 @@ void cn_node_free(struct cn_node *node)
         cn_free(node->old_names[i]);
     cn_free(node->old_names);
     pthread_mutex_destroy(&node->lock);
-    cn_node_db_close(node->db);
     cn_free(node->lanes);
     cn_free(node);
 }
 
-struct cn_store *cn_node_store(struct cn_node *node)
+struct cn_shards *cn_node_shards(struct cn_node *node)
 {
-    return node->options.store;
+    return node->options.shards;
 }
 
 struct cn_clock *cn_node_clock(struct cn_node *node)
@@ -70,16 +62,6 @@ struct cn_clock *cn_node_clock(struct cn_node *node)
 void *cn_node_data(struct cn_node *node)
 {
     return node->options.data;
-}
-
-struct cn_node_db *cn_node_own_db(struct cn_node *node)
-{
-    return node->db;
-}
-
-struct cn_history *cn_node_history(struct cn_node *node)
-{
-    return node->options.history;
 }
 
 void cn_node_idle_times(struct cn_node *node, unsigned *idle_ms, unsigned *idle_long_ms)
@@ -114,7 +96,8 @@ static bool take_new_object(struct cn_namespace *ns, uint32_t minute, uint32_t l
     return true;
 }
 
-bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key)
+bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key,
+                    struct cn_store *store)
 {
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1];
@@ -122,9 +105,18 @@ bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct 
     unsigned limit = node->options.new_objects_per_minute;
     if (!limit || ns->name[0] == '$')
         return true;
-    if (cn_catalog_find(cn_store_catalog(node->options.store), key, &entry, name, &err) != 0)
+    if (cn_catalog_find(cn_store_catalog(store), key, &entry, name, &err) != 0)
         return true; /* it is there; or nobody knows, and opening it will say why */
     return take_new_object(ns, (uint32_t)(cn_clock_wall_ms(node->options.clock) / 60000), limit);
+}
+
+void cn_node_elsewhere(struct cn_object_lane *lane, struct cn_call *call)
+{
+    const struct cn_node_options *options = &lane->node->options;
+    if (call->kind == CN_CALL_SOCKET) /* nothing is lost: it is tried again, or the socket ends */
+        cn_call_turn_away(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, CN_SHARD_AWAY);
+    else if (call->kind == CN_CALL_ALARM || !options->elsewhere || !options->elsewhere(lane, call))
+        cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, CN_SHARD_AWAY);
 }
 
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key)
@@ -194,7 +186,7 @@ int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespac
         }
     }
     uint32_t id;
-    rc = cn_store_namespace(node->options.store, name, &id, err);
+    rc = cn_shards_number(node->options.shards, name, &id, err);
     if (rc == 0)
         *out = add_namespace(node, id, name);
 unlock:
@@ -202,11 +194,24 @@ unlock:
     return rc;
 }
 
+/* Numbers that come from elsewhere are taken as they are. */
+static int check_number(struct cn_shards *shards, uint32_t id, struct cn_err *err)
+{
+    char stored[CN_OBJECT_NAME_MAX + 1];
+    if (cn_shards_numbered(shards))
+        return 0;
+    struct cn_shard *only = cn_shards_hold_index(shards, 0);
+    if (!only)
+        return cn_err_set(err, CN_ECLOSED, "the store is closed");
+    int rc = cn_store_namespace_name(only->store, id, stored, err);
+    cn_shard_release(only);
+    return rc;
+}
+
 int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
                            struct cn_namespace **out, struct cn_err *err)
 {
-    char stored[CN_OBJECT_NAME_MAX + 1];
-    int rc = cn_store_namespace_name(node->options.store, id, stored, err);
+    int rc = check_number(node->options.shards, id, err);
     if (rc < 0)
         return rc;
     struct cn_namespace *ns = cn_node_namespace_find(node, id);

@@ -31,12 +31,9 @@
 #include "object/id.h"
 #include "object/metrics.h"
 #include "object/object.h"
-#include "store/log.h"
+#include "object/shard.h"
 
 struct cn_node;
-struct cn_history;
-struct cn_node_db;
-struct cn_store;
 struct cn_alarm_queue;
 struct cn_lent_letter;
 struct cn_ws_end;
@@ -58,9 +55,8 @@ typedef bool (*cn_class_find)(struct cn_object_lane *lane, struct cn_namespace *
                               void **class_data);
 
 struct cn_node_options {
-    struct cn_store *store;     /* borrowed */
-    struct cn_history *history; /* borrowed; NULL: objects cannot be restored */
-    struct cn_clock *clock;     /* borrowed; NULL: the machine's */
+    struct cn_shards *shards; /* borrowed: the stores it answers for */
+    struct cn_clock *clock;   /* borrowed; NULL: the machine's */
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     cn_class_find find_class;
@@ -68,33 +64,50 @@ struct cn_node_options {
     unsigned idle_ms;                /* 0: 10 s, for hibernatable objects */
     unsigned idle_long_ms;           /* 0: 70 s, for the others */
     unsigned new_objects_per_minute; /* of a namespace of workers; 0: no limit */
+    /* A call has come to the lane of an object whose shard is not open on this node, or takes no
+     * events. True: it has been taken, and will end in cn_call_again() or cn_call_turn_away() on
+     * this lane, now or later. NULL, or false: it fails as CN_FAULT_RETRYABLE. Alarms and events of
+     * WebSockets are not asked about. */
+    bool (*elsewhere)(struct cn_object_lane *lane, struct cn_call *call);
+};
+
+/* A write by code that did not run for the object (O5). */
+struct cn_stray {
+    struct cn_list link;
+    struct cn_lane_shard *shard;
+    uint64_t lsn;
+    uint64_t number; /* of its turn: larger ones are later */
 };
 
 struct cn_object_lane {
     struct cn_node *node;
     unsigned index;
     uv_loop_t *loop;
-    struct cn_desk *desk;       /* borrowed: of the lane around it, */
-    struct cn_mailbox *mailbox; /* and that one's */
-    void *data;                 /* the lane around it */
-    struct cn_map objects;      /* key bytes -> struct cn_object */
-    struct cn_list woken;       /* of struct cn_object whose gate has opened */
-    struct cn_list held;        /* of struct cn_output, oldest first (G2) */
-    struct cn_list idle;        /* of struct cn_object, longest idle first */
-    struct cn_list waiting;     /* of struct cn_object that only holds and waits keep */
-    struct cn_list broken;      /* of struct cn_object to be retired by the next sweep */
-    struct cn_list gone;        /* of struct cn_object that were, to be freed by it */
-    struct cn_log_listener listener;
-    uv_async_t durable;               /* the flusher wakes the lane */
-    atomic_uint_least64_t wanted_lsn; /* the flusher wakes the lane at this one; 0: never */
-    atomic_bool log_failed;           /* set by the flusher */
-    uv_timer_t clock;                 /* evictions and alarms */
-    unsigned turn_depth;              /* 0: no turn */
-    struct cn_list turn;              /* of struct cn_object that take part in the running turn */
-    struct cn_object *current;        /* for whom code runs in it; NULL: nobody */
-    struct cn_object *stray; /* one that was written to by others (O5); NULL: none, or gone */
-    bool strayed;            /* and that in the running turn */
-    uint64_t stray_lsn;      /* of the last commit with such a write; 0: it is durable */
+    struct cn_desk *desk;         /* borrowed: of the lane around it, */
+    struct cn_mailbox *mailbox;   /* and that one's */
+    void *data;                   /* the lane around it */
+    struct cn_map objects;        /* key bytes -> struct cn_object */
+    struct cn_list woken;         /* of struct cn_object whose gate has opened */
+    struct cn_list held;          /* of struct cn_output, oldest first (G2) */
+    struct cn_list idle;          /* of struct cn_object, longest idle first */
+    struct cn_list waiting;       /* of struct cn_object that only holds and waits keep */
+    struct cn_list broken;        /* of struct cn_object to be retired by the next sweep */
+    struct cn_list gone;          /* of struct cn_object that were, to be freed by it */
+    struct cn_lane_shard *shards; /* borrowed: shard_count of them, by index */
+    unsigned shard_count;
+    unsigned draining_count;      /* of them that are to say when nothing is left */
+    struct cn_lane_shard *wanted; /* whose flusher is to wake the lane; NULL: none */
+    uv_async_t durable;           /* flushers wake the lane */
+    atomic_bool log_failed;       /* set by one of them; so is that of its shard */
+    uv_timer_t clock;             /* evictions and alarms */
+    unsigned turn_depth;          /* 0: no turn */
+    struct cn_list turn;          /* of struct cn_object that take part in the running turn */
+    struct cn_object *current;    /* for whom code runs in it; NULL: nobody */
+    struct cn_object *stray;      /* one that was written to by others (O5); NULL: none, or gone */
+    bool strayed;                 /* and that in the running turn */
+    struct cn_list strays;        /* of struct cn_stray, oldest first: not known to be durable */
+    uint64_t stray_last;          /* number of the last */
+    uint64_t stray_done;          /* all up to this number are durable */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
@@ -123,12 +136,11 @@ struct cn_object_lane {
                       struct cn_object *gate);
 };
 
-int cn_node_new(const struct cn_node_options *options, struct cn_node **node, struct cn_err *err);
+struct cn_node *cn_node_new(const struct cn_node_options *options);
 void cn_node_free(struct cn_node *node); /* after every lane has stopped */
-struct cn_store *cn_node_store(struct cn_node *node);
+struct cn_shards *cn_node_shards(struct cn_node *node);
 struct cn_clock *cn_node_clock(struct cn_node *node);
 void *cn_node_data(struct cn_node *node);
-struct cn_node_db *cn_node_own_db(struct cn_node *node);
 
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "object/shard.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -18,12 +19,14 @@ static const char schema[] =
 
 struct cn_node_db {
     struct cn_store *store;
+    struct cn_shards *shards;
     pthread_mutex_t lock; /* held while the database is open */
     struct cn_object_key key;
     bool schema_done;
 };
 
-int cn_node_db_open(struct cn_store *store, struct cn_node_db **out, struct cn_err *err)
+int cn_node_db_open(struct cn_store *store, struct cn_shards *shards, struct cn_node_db **out,
+                    struct cn_err *err)
 {
     uint32_t namespace_id = 0;
     int rc = cn_catalog_namespace_find(cn_store_catalog(store), NAMESPACE, sizeof(NAMESPACE) - 1,
@@ -32,6 +35,7 @@ int cn_node_db_open(struct cn_store *store, struct cn_node_db **out, struct cn_e
         return rc;
     struct cn_node_db *own = CN_NEW(struct cn_node_db);
     own->store = store;
+    own->shards = shards;
     own->key.namespace_id = rc ? namespace_id : 0;
     pthread_mutex_init(&own->lock, NULL);
     *out = own;
@@ -66,13 +70,27 @@ static int run_locked(struct cn_node_db *own, cn_node_db_work work, void *data, 
     return rc;
 }
 
+/* The first write needs the number. With the lock held. */
+static int number(struct cn_node_db *own, struct cn_err *err)
+{
+    uint32_t id;
+    bool numbered = own->shards && cn_shards_numbered(own->shards);
+    int rc = numbered ? cn_shards_number(own->shards, NAMESPACE, &id, err)
+                      : cn_store_namespace(own->store, NAMESPACE, &id, err);
+    if (rc == 0 && numbered)
+        rc = cn_store_namespace_learn(own->store, id, NAMESPACE, err);
+    if (rc == 0)
+        own->key.namespace_id = id;
+    return rc;
+}
+
 int cn_node_db_run(struct cn_node_db *own, cn_node_db_work work, void *data, struct cn_err *err)
 {
     uint64_t lsn = 0;
     int rc = 0;
     pthread_mutex_lock(&own->lock);
     if (!own->key.namespace_id)
-        rc = cn_store_namespace(own->store, NAMESPACE, &own->key.namespace_id, err);
+        rc = number(own, err);
     if (rc == 0)
         rc = run_locked(own, work, data, &lsn, err);
     pthread_mutex_unlock(&own->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object/node_db.h - what the node itself must remember: a database of its own in the store.
+/* object/node_db.h - what the node itself must remember of a shard: a database in its store.
  *
- * The object with the id of zeros in the namespace "$cairn". It is written to the
+ * The object with the id of zeros in the namespace "$cairn", in every shard. It is written to the
  * log like every object, so it is as durable, is in backups and has a history. It
  * is opened for the time of one piece of work, on whichever thread does it.
  *
@@ -17,10 +17,13 @@
 
 struct cn_database;
 struct cn_node_db;
+struct cn_shards;
 struct cn_store;
 
-/* `store` is borrowed and outlives it. Writes nothing until there is something to say. */
-int cn_node_db_open(struct cn_store *store, struct cn_node_db **own, struct cn_err *err);
+/* `store` and `shards`, which numbers the namespace, are borrowed and outlive it; NULL: the store
+ * does. Writes nothing until there is something to say. */
+int cn_node_db_open(struct cn_store *store, struct cn_shards *shards, struct cn_node_db **own,
+                    struct cn_err *err);
 void cn_node_db_close(struct cn_node_db *own); /* NULL is fine */
 
 /* Runs `work` on the database as one transaction, durable when this returns 0. A negative result

@@ -43,11 +43,11 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
         cn_err_set(err, CN_ECLOSED, "the object was reset");
         return NULL;
     }
-    struct cn_store *store = cn_node_store(object->lane->node);
     struct cn_database_options options = {0};
     if (object->class_ && object->class_->limits)
         options.limits = *object->class_->limits;
-    if (cn_database_open(store, &object->key, &options, &object->db, err) < 0)
+    if (cn_lane_shard_learn(object->shard, object->ns, err) < 0 ||
+        cn_database_open(object->shard->store, &object->key, &options, &object->db, err) < 0)
         return NULL;
     struct cn_database_meta meta;
     cn_database_meta(object->db, &meta);
@@ -96,10 +96,11 @@ static void commit(struct cn_object *object)
 }
 
 /* G1, O5. */
-static uint64_t output_lsn(const struct cn_object *object, const struct cn_output *output)
+static void address_output(const struct cn_object *object, struct cn_output *output)
 {
-    uint64_t lsn = output->all ? object->last_lsn : object->lsn;
-    return lsn > object->lane->stray_lsn ? lsn : object->lane->stray_lsn;
+    output->shard = object->shard;
+    output->lsn = output->all ? object->last_lsn : object->lsn;
+    output->stray = object->lane->stray_last;
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static void give_outputs(struct cn_object_lane *lane, struct cn_object *object)
     struct cn_list *node;
     while ((node = cn_list_take_front(&object->outputs))) {
         struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-        output->lsn = output_lsn(object, output);
+        address_output(object, output);
         cn_list_push_back(&lane->held, &output->link);
     }
 }
@@ -180,13 +181,14 @@ static void finish_turn(struct cn_object_lane *lane)
     struct cn_list done, broken, *node;
     cn_list_init(&done);
     cn_list_init(&broken);
+    lane->stray_last += lane->strayed;
     while ((node = cn_list_take_front(&lane->turn))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
         cn_list_push_back(&done, node);
         if (!cn_object_is_broken(object))
             commit(object);
-        if (lane->strayed && object->last_lsn > lane->stray_lsn)
-            lane->stray_lsn = object->last_lsn; /* O5 */
+        if (lane->strayed)
+            cn_object_lane_note_stray(lane, object); /* O5 */
     }
     lane->strayed = false;
     count_ticks(lane);
@@ -207,7 +209,7 @@ static void finish_turn(struct cn_object_lane *lane)
         fail_outputs(object);
         cn_object_rest(object);
     }
-    cn_object_lane_release(lane);
+    (void)cn_object_lane_release(lane, UINT32_MAX);
 }
 
 void cn_turn_end(struct cn_object_lane *lane)
@@ -233,33 +235,6 @@ void cn_object_touch(struct cn_object *object)
     lane->strayed = true;
 }
 
-bool cn_object_lane_open(struct cn_object_lane *lane)
-{
-    if (lane->strayed)
-        return false;
-    if (lane->stray_lsn && lane->stray_lsn <= cn_store_durable(cn_node_store(lane->node))) {
-        lane->stray_lsn = 0;
-        lane->stray = NULL;
-    }
-    return !lane->stray_lsn;
-}
-
-struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane)
-{
-    cn_loop_assert_owner(lane->loop);
-    if (cn_object_lane_open(lane))
-        return NULL;
-    if (lane->stray) {
-        cn_object_join(lane->stray);
-        return lane->stray;
-    }
-    /* The object was reset since: nothing is left to hold by, and it is a matter of one sync. */
-    struct cn_err err;
-    (void)cn_store_wait(cn_node_store(lane->node), lane->stray_lsn, &err); /* a log that has failed
-                                                                             says so to everybody */
-    return NULL;
-}
-
 void cn_object_output(struct cn_object *object, struct cn_output *output,
                       void (*send)(struct cn_output *output, const struct cn_err *err))
 {
@@ -268,7 +243,12 @@ void cn_object_output(struct cn_object *object, struct cn_output *output,
         cn_list_push_back(&object->outputs, &output->link);
         return;
     }
-    output->lsn = output_lsn(object, output);
+    if (object->cut) { /* S6 of shard.h */
+        static const struct cn_err away = {CN_ECLOSED, CN_SHARD_AWAY};
+        output->send(output, &away);
+        return;
+    }
+    address_output(object, output);
     cn_object_lane_hold(object->lane, output);
 }
 
@@ -278,14 +258,6 @@ void cn_object_sync(struct cn_object *object, struct cn_output *output,
     cn_loop_assert_owner(object->lane->loop);
     output->all = true;
     cn_object_output(object, output, send);
-}
-
-bool cn_object_output_open(const struct cn_object *object)
-{
-    if (object->db && cn_database_in_transaction(object->db) && !object->unconfirmed)
-        return false;
-    return cn_list_empty(&object->lane->held) &&
-           cn_store_may_leave(cn_node_store(object->lane->node), object->lsn);
 }
 
 /* --- delivery -------------------------------------------------------------------------------- */
@@ -326,7 +298,7 @@ static void drop_alarm_calls(struct cn_object *object)
         cn_list_remove(&call->envelope.link);
         object->inbox_count--;
         object->inbox_bytes -= call->size;
-        cn_call_finish(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the object was restored");
+        cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the object was restored");
     }
 }
 
@@ -552,7 +524,7 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
         struct cn_call *call = CN_CONTAINER_OF(node, struct cn_call, envelope.link);
         if (object->class_ && object->class_->failed && object->instance)
             object->class_->failed(object, object->instance, call);
-        cn_call_finish(call, object->broken_faults, object->broken->code, object->broken->text);
+        cn_call_turn_away(call, object->broken_faults, object->broken->code, object->broken->text);
     }
 }
 
@@ -608,9 +580,12 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
 {
     struct cn_object *object = CN_NEW(struct cn_object);
     object->lane = lane;
+    object->shard = cn_lane_shard_of(lane, key);
     object->ns = ns;
     object->key = *key;
     object->hibernatable = true;
+    CN_ASSERT(object->shard->serves);
+    cn_list_push_back(&object->shard->objects, &object->shard_link);
     cn_list_init(&object->inbox);
     cn_list_init(&object->running);
     cn_list_init(&object->outputs);
@@ -648,6 +623,15 @@ void cn_object_retire(struct cn_object *object)
     cn_object_lane_kick(lane);
 }
 
+void cn_object_end(struct cn_object *object, const char *why)
+{
+    bool goes = object->class_ ? object->class_->lets_go : true;
+    if (object->sockets || (!goes && (object->holds || object->waits)))
+        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "%s", why);
+    else
+        cn_object_retire(object);
+}
+
 void cn_object_free(struct cn_object *object)
 {
     CN_ASSERT(object->state == CN_OBJECT_GONE);
@@ -656,6 +640,7 @@ void cn_object_free(struct cn_object *object)
         object->class_->destroy(object, object->instance);
     CN_ASSERT(has_nothing(object));
     cn_list_remove(&object->wake_link); /* code of others may have kicked it since */
+    cn_list_remove(&object->shard_link);
     cn_object_socket_freed(object);
     lane->live_count--;
     if (object->class_)

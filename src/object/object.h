@@ -31,7 +31,7 @@
  *     writes: storage is reached through cn_object_touch().
  * O5  Code that uses the storage of an object for which it does not run (cn_object_touch() finds
  *     another one current, or none) is not held by that object's gate; so from then on everything
- *     that leaves the lane waits for what is written there (cn_object_lane_gate(), `stray_lsn`).
+ *     that leaves the lane waits for what is written there (cn_object_lane_gate(), object/gate.c).
  * O6  A broken object stays so: nothing is delivered to it, committed or accepted for it. Its key
  * may have another instance from then on.
  *
@@ -68,6 +68,8 @@ enum cn_object_state {
 
 struct cn_object {
     struct cn_object_lane *lane;
+    struct cn_lane_shard *shard; /* that it belongs to, */
+    struct cn_list shard_link;   /* and among its objects, until it is freed */
     struct cn_namespace *ns;
     struct cn_object_key key;
     char *name; /* owned; NULL if it has none or it is not known */
@@ -111,6 +113,7 @@ struct cn_object {
     int64_t alarm_scheduled_ms;
     int64_t alarm_started_ms; /* of the run under way */
     struct cn_err *broken;    /* owned: why it was reset; NULL: it was not */
+    bool cut;                 /* its shard was closed: nothing that it gives out leaves any more */
     unsigned broken_faults;
 };
 

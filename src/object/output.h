@@ -11,7 +11,8 @@
  *     end of the turn that gave it out; commits that hold nothing but writes with
  *     allowUnconfirmed do not count.
  * G2  Outputs of one lane leave in the order they were given: a later one never
- *     overtakes, whichever object it is of.
+ *     overtakes, whichever object or shard it is of. Those of a shard that is closed
+ *     fail at once, wherever they stand.
  *
  * Threads:   the lane that owns the object.
  * Ownership: the giver's; linked until `send` has begun. */
@@ -23,10 +24,14 @@
 #include "base/err.h"
 #include "base/list.h"
 
+struct cn_lane_shard;
+
 struct cn_output {
     struct cn_list link;
-    uint64_t lsn; /* set when its turn has ended */
-    bool all;     /* waits for unconfirmed writes too */
+    struct cn_lane_shard *shard; /* of its object; set when its turn has ended, as are these: */
+    uint64_t lsn;                /* of the commit that it waits for, in that shard */
+    uint64_t stray;              /* the last of the lane's strays that it waits for (O5); 0: none */
+    bool all;                    /* waits for unconfirmed writes too */
     void (*send)(struct cn_output *output, const struct cn_err *err);
 };
 

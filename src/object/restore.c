@@ -25,11 +25,6 @@ struct pending {
     char bookmark[CN_BOOKMARK_SIZE]; /* at this moment */
 };
 
-static struct cn_store *store_of(struct cn_object_lane *lane)
-{
-    return cn_node_store(lane->node);
-}
-
 /* --- the node's own database ----------------------------------------------------------------- */
 
 struct entry {
@@ -99,35 +94,56 @@ static int read_entries(struct cn_database *db, void *data, struct cn_err *err)
 {
     static const char sql[] =
         "SELECT namespace, id, source_namespace, source_id, bookmark FROM restores";
-    struct cn_object_lane *lane = data;
+    struct cn_list *entries = data;
     struct cn_statement *statement;
     size_t used, size;
     int rc = cn_database_prepare(db, sql, strlen(sql), 0, &statement, &used, err);
     if (rc < 0)
         return rc;
     while ((rc = cn_statement_step(statement, err)) == 1) {
-        struct cn_object_key key, source;
+        struct cn_restore_entry read = {0};
         const char *bookmark = cn_statement_column_text(statement, 4, &size);
-        if (!read_key(statement, 0, &key) || !read_key(statement, 2, &source) ||
+        if (!read_key(statement, 0, &read.key) || !read_key(statement, 2, &read.source) ||
             size != CN_BOOKMARK_SIZE - 1) {
             rc = cn_err_set(err, CN_ECORRUPT,
                             "the list of restores in the node's database is damaged");
             break;
         }
-        if (cn_node_owner_index(lane->node, &key) != lane->index)
-            continue;
-        struct pending *pending = pending_make(lane, &key);
-        pending->stored = true;
-        pending->source = source;
-        memcpy(pending->bookmark, bookmark, size);
+        memcpy(read.bookmark, bookmark, size);
+        struct cn_restore_entry *entry = CN_NEW(struct cn_restore_entry);
+        *entry = read;
+        cn_list_push_back(entries, &entry->link);
     }
     cn_statement_release(statement);
     return rc;
 }
 
-int cn_restore_load(struct cn_object_lane *lane, struct cn_err *err)
+int cn_restore_read(struct cn_node_db *db, struct cn_list *entries, struct cn_err *err)
 {
-    return cn_node_db_read(cn_node_own_db(lane->node), read_entries, lane, err);
+    return cn_node_db_read(db, read_entries, entries, err);
+}
+
+void cn_restore_entries_free(struct cn_list *entries)
+{
+    struct cn_list *node;
+    while ((node = cn_list_take_front(entries)))
+        cn_free(CN_CONTAINER_OF(node, struct cn_restore_entry, link));
+}
+
+void cn_restore_take_up(struct cn_lane_shard *own)
+{
+    struct cn_object_lane *lane = own->lane;
+    struct cn_list mine, *node;
+    cn_list_init(&mine);
+    cn_shard_take_restores(own->shard, lane, &mine);
+    while ((node = cn_list_take_front(&mine))) {
+        struct cn_restore_entry *entry = CN_CONTAINER_OF(node, struct cn_restore_entry, link);
+        struct pending *pending = pending_make(lane, &entry->key);
+        pending->stored = true;
+        pending->source = entry->source;
+        memcpy(pending->bookmark, entry->bookmark, sizeof(pending->bookmark));
+        cn_free(entry);
+    }
 }
 
 /* --- on the thread pool ---------------------------------------------------------------------- */
@@ -135,22 +151,21 @@ int cn_restore_load(struct cn_object_lane *lane, struct cn_err *err)
 static void on_at_work(uv_work_t *work)
 {
     struct cn_restore_request *request = work->data;
-    struct cn_object_lane *lane = request->lane;
-    if (cn_history_bookmark_at(cn_node_history(lane->node), store_of(lane), &request->key,
-                               request->time_ms, request->bookmark, &request->err) == 0)
+    const struct cn_shard *shard = request->shard;
+    if (cn_history_bookmark_at(shard->history, shard->store, &request->key, request->time_ms,
+                               request->bookmark, &request->err) == 0)
         request->err.code = 0; /* what is in there then was no failure */
 }
 
 static void on_next_work(uv_work_t *work)
 {
     struct cn_restore_request *request = work->data;
-    struct cn_object_lane *lane = request->lane;
-    struct cn_history *history = cn_node_history(lane->node);
+    const struct cn_shard *shard = request->shard;
     struct entry entry = {&request->key, &request->source, request->bookmark};
-    int rc = cn_history_check(history, store_of(lane), &request->source, request->bookmark,
+    int rc = cn_history_check(shard->history, shard->store, &request->source, request->bookmark,
                               &request->err);
     if (rc == 0)
-        rc = cn_node_db_run(cn_node_own_db(lane->node), write_entry, &entry, &request->err);
+        rc = cn_node_db_run(shard->db, write_entry, &entry, &request->err);
     if (rc == 0)
         request->err.code = 0; /* as above */
 }
@@ -163,7 +178,7 @@ static int keep_name(struct cn_restore_request *request, struct cn_err *err)
     uint64_t lsn;
     if (!request->name || request->name_size > CN_OBJECT_NAME_MAX)
         return 0;
-    int rc = cn_database_open(store_of(request->lane), &request->key, NULL, &db, err);
+    int rc = cn_database_open(request->shard->store, &request->key, NULL, &db, err);
     if (rc < 0)
         return rc;
     cn_database_meta(db, &meta);
@@ -185,24 +200,23 @@ static bool is_hopeless(int code)
 static void on_carry_out_work(uv_work_t *work)
 {
     struct cn_restore_request *request = work->data;
-    struct cn_object_lane *lane = request->lane;
+    const struct cn_shard *shard = request->shard;
     struct cn_err *err = &request->err, db_err;
     uint64_t lsn;
-    struct cn_history *history = cn_node_history(lane->node);
     bool own = memcmp(&request->key, &request->source, sizeof(request->key)) == 0;
     struct cn_history_moment source = {&request->source, request->bookmark};
-    int rc = own ? cn_history_restore(history, store_of(lane), &request->key, request->bookmark,
-                                      &lsn, NULL, err)
-                 : cn_history_restore_from(history, store_of(lane), &request->key, &source, &lsn,
-                                           NULL, err);
+    int rc = own ? cn_history_restore(shard->history, shard->store, &request->key,
+                                      request->bookmark, &lsn, NULL, err)
+                 : cn_history_restore_from(shard->history, shard->store, &request->key, &source,
+                                           &lsn, NULL, err);
     if (rc == 0)
         rc = keep_name(request, err);
     if (rc == 0)
-        rc = cn_store_wait(store_of(lane), lsn, err);
+        rc = cn_store_wait(shard->store, lsn, err);
     if (rc < 0 && !is_hopeless(rc))
         return;
     struct entry entry = {.key = &request->key};
-    int removed = cn_node_db_run(cn_node_own_db(lane->node), write_entry, &entry, &db_err);
+    int removed = cn_node_db_run(shard->db, write_entry, &entry, &db_err);
     if (rc == 0) /* what is in `err` then was no failure */
         *err = removed < 0 ? db_err : (struct cn_err){0};
 }
@@ -218,12 +232,14 @@ static void finish(struct cn_restore_request *request)
     request->done(request, request->err.code ? &request->err : NULL);
 }
 
-/* The work on a request is over: takes it from its queue. NULL if the lane is stopping: then what
- * was written down is found by the next start of the node. */
+/* The work on a request is over: takes it from its queue. NULL if the lane is stopping, or the
+ * shard was closed: then what was written down is found by whoever opens it next. */
 static struct pending *take_worked(struct cn_restore_request *request)
 {
     struct cn_object_lane *lane = request->lane;
-    if (lane->stopping)
+    if (request->abandoned && !request->err.code)
+        cn_err_set(&request->err, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+    if (lane->stopping || request->abandoned)
         return NULL;
     struct pending *pending = cn_map_find(&lane->restores, &request->key, sizeof(request->key));
     CN_ASSERT(pending && pending->working && pending->queue.next == &request->link);
@@ -235,26 +251,27 @@ static struct pending *take_worked(struct cn_restore_request *request)
 static void finish_worked(struct cn_restore_request *request, struct pending *pending)
 {
     struct cn_object_lane *lane = request->lane;
+    struct cn_shard *shard = request->shard;
     finish(request);
-    if (!pending)
-        return;
-    pending->working = false;
-    advance(lane, pending);
-    cn_object_lane_step(lane);
+    if (pending) {
+        pending->working = false;
+        advance(lane, pending);
+        cn_object_lane_step(lane);
+    }
+    cn_shard_release(shard);
 }
 
 static void on_next_worked(uv_work_t *work, int status)
 {
     (void)status; /* never cancelled */
     struct cn_restore_request *request = work->data;
-    struct cn_object_lane *lane = request->lane;
+    const struct cn_shard *shard = request->shard;
     struct pending *pending = take_worked(request);
     if (pending && !request->err.code) {
         pending->stored = true;
         pending->source = request->source;
         memcpy(pending->bookmark, request->bookmark, sizeof(pending->bookmark));
-        cn_history_bookmark_undo(cn_node_history(lane->node), store_of(lane), &request->key, 0,
-                                 request->bookmark);
+        cn_history_bookmark_undo(shard->history, shard->store, &request->key, 0, request->bookmark);
     }
     finish_worked(request, pending);
 }
@@ -274,6 +291,8 @@ static void on_carried_out(uv_work_t *work, int status)
 static void queue_work(struct cn_restore_request *request, uv_work_cb work, uv_after_work_cb after)
 {
     request->work.data = request;
+    request->shard = cn_lane_shard_of(request->lane, &request->key)->shard;
+    cn_shard_hold_more(request->shard);
     int rc = uv_queue_work(request->lane->loop, &request->work, work, after);
     CN_ASSERT(rc == 0);
 }
@@ -322,6 +341,7 @@ static void prepare(struct cn_object *object, struct cn_restore_request *request
     CN_ASSERT(request->done);
     request->lane = object->lane;
     request->object = NULL;
+    request->abandoned = false;
     request->key = object->key;
     request->name = NULL;
     request->err.code = 0;
@@ -346,14 +366,17 @@ void cn_restore_bookmark_now(struct cn_object *object, struct cn_restore_request
 {
     cn_loop_assert_owner(object->lane->loop);
     prepare(object, request);
-    request->floor_lsn = cn_store_durable(store_of(object->lane));
+    request->floor_lsn = object->cut ? 0 : cn_store_durable(object->shard->store);
     cn_object_output(object, &request->output, on_now);
 }
 
 static void on_at_worked(uv_work_t *work, int status)
 {
     (void)status; /* never cancelled */
-    finish(work->data);
+    struct cn_restore_request *request = work->data;
+    struct cn_shard *shard = request->shard;
+    finish(request);
+    cn_shard_release(shard);
 }
 
 /* What the turn wrote is in the log's files now, where history looks. */
@@ -362,7 +385,7 @@ static void on_at(struct cn_output *output, const struct cn_err *err)
     struct cn_restore_request *request = CN_CONTAINER_OF(output, struct cn_restore_request, output);
     if (err)
         request->done(request, err);
-    else if (!cn_node_history(request->lane->node))
+    else if (!cn_lane_shard_of(request->lane, &request->key)->shard->history)
         request->done(request, &(struct cn_err){CN_EUNSUPPORTED, "no history is kept here"});
     else
         queue_work(request, on_at_work, on_at_worked);
@@ -392,8 +415,13 @@ void cn_restore_next(struct cn_object *object, const struct cn_object_key *sourc
     prepare(object, request);
     request->source = source ? *source : object->key;
     int rc;
-    if (!cn_node_history(lane->node))
+    if (object->cut)
+        rc = cn_err_set(&request->err, CN_ECLOSED, "the object was reset");
+    else if (!object->shard->shard->history)
         rc = cn_err_set(&request->err, CN_EUNSUPPORTED, "no history is kept here");
+    else if (cn_lane_shard_of(lane, &request->source) != object->shard)
+        rc = cn_err_set(&request->err, CN_EUNSUPPORTED,
+                        "the other object is of another shard, whose history is not here");
     else if (lane->restores.count >= CN_RESTORE_PENDING_MAX)
         rc = cn_err_set(&request->err, CN_EOVERLOADED,
                         "%d restores are waiting for their objects to start",
@@ -415,7 +443,7 @@ static void on_ready(struct cn_restore_request *request, const struct cn_err *er
 {
     struct cn_object *object = request->object;
     if (!request->lane->stopping) {
-        if (err)
+        if (err && !request->abandoned)
             cn_error("%s: an object could not be restored%s: %s", object->ns->name,
                      is_hopeless(err->code) ? " and stays as it is" : "", err->text);
         cn_object_restored(object, err);
@@ -448,6 +476,36 @@ bool cn_restore_before_start(struct cn_object *object)
 void cn_restore_lane_init(struct cn_object_lane *lane)
 {
     cn_map_init(&lane->restores);
+}
+
+static struct pending *find_of_shard(const struct cn_lane_shard *own)
+{
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&own->lane->restores, &cursor, &entry)) {
+        struct pending *pending = entry->value;
+        if (cn_lane_shard_of(own->lane, &pending->key) == own)
+            return pending;
+    }
+    return NULL;
+}
+
+void cn_restore_let_go(struct cn_lane_shard *own, const struct cn_err *err)
+{
+    struct pending *pending;
+    while ((pending = find_of_shard(own))) {
+        struct cn_list *node;
+        cn_map_take(&own->lane->restores, &pending->key, sizeof(pending->key));
+        if (pending->working && (node = cn_list_take_front(&pending->queue)))
+            CN_CONTAINER_OF(node, struct cn_restore_request, link)->abandoned = true;
+        while ((node = cn_list_take_front(&pending->queue))) {
+            struct cn_restore_request *request =
+                CN_CONTAINER_OF(node, struct cn_restore_request, link);
+            request->err = *err;
+            finish(request);
+        }
+        cn_free(pending);
+    }
 }
 
 /* Those being worked on are told when their work ends, which keeps the loop alive. */

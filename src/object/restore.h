@@ -33,8 +33,11 @@
 #include "object/output.h"
 #include "store/bookmark.h"
 
+struct cn_lane_shard;
+struct cn_node_db;
 struct cn_object;
 struct cn_object_lane;
+struct cn_shard;
 
 /* Restores requested and not yet carried out, per lane; past it cn_restore_next() is refused. */
 #define CN_RESTORE_PENDING_MAX 10000
@@ -46,6 +49,8 @@ struct cn_restore_request {
     void (*done)(struct cn_restore_request *request, const struct cn_err *err);
     /* For restore.c from here on. */
     struct cn_object_lane *lane;
+    struct cn_shard *shard;   /* held while a thread works on it */
+    bool abandoned;           /* its shard was closed meanwhile */
     struct cn_object *object; /* a restore being carried out: what waits for it, held */
     struct cn_object_key key, source;
     struct cn_output output;
@@ -74,9 +79,20 @@ void cn_restore_next(struct cn_object *object, const struct cn_object_key *sourc
 /* True if a restore must come first: the object waits, and cn_object_restored() goes on with it. */
 bool cn_restore_before_start(struct cn_object *object);
 void cn_restore_lane_init(struct cn_object_lane *lane);
-/* Takes over the requests in the node's database that are for this lane's objects. Blocks for the
- * disk. */
-int cn_restore_load(struct cn_object_lane *lane, struct cn_err *err);
 void cn_restore_lane_fini(struct cn_object_lane *lane);
+
+/* What a shard's database says is to be restored (object/node_db.h). */
+struct cn_restore_entry {
+    struct cn_list link;
+    struct cn_object_key key, source;
+    char bookmark[CN_BOOKMARK_SIZE];
+};
+/* Reads all of them. Blocks for the disk; any thread. */
+int cn_restore_read(struct cn_node_db *db, struct cn_list *entries, struct cn_err *err);
+void cn_restore_entries_free(struct cn_list *entries);
+/* The lane takes over those of its objects. */
+void cn_restore_take_up(struct cn_lane_shard *own);
+/* Fails what was asked by objects of the shard. What a thread works on is told when that ends. */
+void cn_restore_let_go(struct cn_lane_shard *own, const struct cn_err *err);
 
 #endif

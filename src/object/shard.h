@@ -82,6 +82,8 @@ struct cn_object_lane;
 struct cn_shards;
 
 #define CN_SHARD_COUNT_MAX 65536
+/* What a caller is told. */
+#define CN_SHARD_AWAY "this node does not answer for the object at the moment; try again"
 
 enum cn_shard_state {
     CN_SHARD_CLOSED,
@@ -146,26 +148,38 @@ struct cn_shard {
     struct cn_store *store;     /* borrowed; NULL: it is CLOSED */
     struct cn_history *history; /* borrowed; NULL: none is kept */
     struct cn_node_db *db;      /* owned: what the node itself remembers of the shard */
+    /* Of struct cn_restore_entry, owned: what lanes find to be restored when they take it up, each
+     * its own; guarded by the lock of the set. */
+    struct cn_list restores;
     /* S2: set by close(), before anything else. */
     atomic_bool shut;
     /* Of shard.c; guarded by the lock of the set. */
     enum cn_shard_state state;
     unsigned holds;   /* of threads */
-    unsigned awaited; /* lanes that have not answered the last change */
+    uint64_t change;  /* counts them */
+    unsigned awaited; /* lanes that have not answered the last one */
     cn_shard_done done;
     void *done_data;
 };
 
-/* The shard of this object, to be used until it is released, in any state but CLOSED and CLOSING.
- * CN_ECLOSED, with a sentence: it is not here. A lane may use it too, for work that it leaves to a
- * thread. Keep it for no longer than one piece of work: close() waits. */
+/* The shard of this object, to be used until it is released; it must be OPENING or OPEN.
+ * CN_ECLOSED, with a sentence: it is not here. Keep it for no longer than one piece of work:
+ * stop() and close() wait. */
 int cn_shards_hold(struct cn_shards *shards, const struct cn_object_key *key,
                    struct cn_shard **shard, struct cn_err *err);
 /* The same by number. NULL: it is not here. */
 struct cn_shard *cn_shards_hold_index(struct cn_shards *shards, unsigned index);
 void cn_shard_release(struct cn_shard *shard);
-/* Another hold on one that is held. */
+/* Another hold, for who has one; and, in every state, for a lane that has taken the shard up and
+ * leaves work to a thread. */
 void cn_shard_hold_more(struct cn_shard *shard);
+
+/* The number of a namespace, as the set's option says. Blocks. */
+int cn_shards_number(struct cn_shards *shards, const char *name, uint32_t *namespace_id,
+                     struct cn_err *err);
+/* Whether numbers come from elsewhere: then a store has to be told the name of a number before it
+ * is used there (cn_store_namespace_learn()). */
+bool cn_shards_numbered(const struct cn_shards *shards);
 
 /* --- lanes ----------------------------------------------------------------------------------- */
 
@@ -174,16 +188,20 @@ struct cn_lane_shard {
     struct cn_shard *shard;
     struct cn_object_lane *lane;
     struct cn_store *store;  /* NULL: not taken up */
-    bool serves;             /* takes events: OPENING or OPEN when the lane looked */
+    bool serves;             /* takes events: it was OPENING or OPEN when the lane looked */
+    bool draining;           /* STOPPING, and something is left */
+    uint64_t change;         /* that it is to answer then */
     struct cn_list objects;  /* of struct cn_object by shard_link: all that are not freed yet */
-    int64_t alarm_window_ms; /* alarms before this are in the lane's heap; INT64_MIN: none */
+    int64_t alarm_window_ms; /* alarms up to this are in the lane's heap; INT64_MIN: none */
+    uint32_t *learnt;        /* owned: numbers of namespaces whose names the store has */
+    size_t learnt_count;
     /* The listener of the store, on the flusher's thread. */
     struct cn_log_listener listener;
     atomic_uint_least64_t wanted_lsn; /* wakes the lane at this one; 0: never */
     atomic_bool log_failed;
     /* Guarded by the lock of the set. */
     struct cn_mail letter;
-    bool posted;   /* it is on its way, or being read */
+    bool posted;   /* it is on its way */
     bool answered; /* the last change */
 };
 
@@ -194,5 +212,14 @@ static inline bool cn_lane_shard_may_leave(const struct cn_lane_shard *own, uint
     return cn_store_may_leave(own->store, lsn) &&
            !atomic_load_explicit(&own->shard->shut, memory_order_acquire); /* S2 */
 }
+
+/* On the lane's thread: it starts, and takes up what is there; it ends, and has let go of all. */
+void cn_shards_join(struct cn_shards *shards, struct cn_object_lane *lane);
+void cn_shards_leave(struct cn_shards *shards, struct cn_object_lane *lane);
+/* Moves those of the shard's restores that are for objects of the lane to `mine`. */
+void cn_shard_take_restores(struct cn_shard *shard, struct cn_object_lane *lane,
+                            struct cn_list *mine);
+/* The lane has done what the change asks for. */
+void cn_lane_shard_answer(struct cn_lane_shard *own, uint64_t change);
 
 #endif

@@ -602,6 +602,38 @@ void cn_object_socket_holder_reset(struct cn_object *object)
     }
 }
 
+static struct cn_socket_set *find_of_shard(const struct cn_lane_shard *own)
+{
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&own->lane->socket_sets, &cursor, &entry)) {
+        struct cn_socket_set *set = entry->value;
+        if (set->count && cn_lane_shard_of(own->lane, &set->key) == own)
+            return set;
+    }
+    return NULL;
+}
+
+void cn_object_socket_let_go(struct cn_lane_shard *own)
+{
+    static const struct cn_ws_close close = {CN_WS_RESTART, true, "", 0, NULL};
+    struct cn_socket_set *set;
+    cn_loop_assert_owner(own->lane->loop);
+    while ((set = find_of_shard(own))) {
+        bool live = set->live;
+        set->live = true; /* so that it stays until the last of them has gone */
+        while (!cn_list_empty(&set->sockets)) {
+            struct cn_object_socket *socket =
+                CN_CONTAINER_OF(set->sockets.next, struct cn_object_socket, link);
+            set_state(socket, CN_OBJECT_SOCKET_ENDING); /* on_gone() leaves it to us */
+            cn_ws_end_close(socket->end, &close);
+            socket_free(socket);
+        }
+        set->live = live; /* a reset object, not freed yet, has used it */
+        set_free_if_unused(set);
+    }
+}
+
 void cn_object_socket_lane_fini(struct cn_object_lane *lane)
 {
     cn_loop_assert_owner(lane->loop);

@@ -37,6 +37,7 @@
 #include "net/ws_end.h"
 #include "object/call.h"
 
+struct cn_lane_shard;
 struct cn_object;
 struct cn_object_lane;
 struct cn_socket_set;
@@ -137,6 +138,8 @@ void cn_object_socket_check(const struct cn_object_lane *lane);
 /* And those that keep the object. */
 size_t cn_object_socket_held_count(const struct cn_object *object);
 void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
+/* The shard goes, and its objects have been reset: its sockets end as for a restart. */
+void cn_object_socket_let_go(struct cn_lane_shard *own);
 /* The object was reset: its accept()ed sockets close. */
 void cn_object_socket_holder_reset(struct cn_object *object);
 /* The object has come into memory, and left it. */

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sealed.h"
+#include "object/shard.h"
 #include "server/confnode.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -300,26 +301,51 @@ static int free_name(struct cn_store *store, const char *name, struct cn_err *er
     return cn_store_namespace_rename(store, name, aside, err);
 }
 
-int cn_classes_settle(const struct cn_classes *classes, struct cn_store *store, struct cn_err *err)
+/* `may_lack`: a store need not know a number yet that it has not given out itself. */
+static int settle_name(const struct cn_class_entry *entry, struct cn_store *store, bool may_lack,
+                       struct cn_err *err)
+{
+    char has[CN_OBJECT_NAME_MAX + 1];
+    int rc = cn_store_namespace_name(store, (uint32_t)entry->ns, has, err);
+    if (rc == CN_ENOTFOUND && may_lack)
+        return 0;
+    if (rc < 0)
+        return rc;
+    char *wanted = name_of(entry);
+    if (strcmp(has, wanted) != 0) {
+        rc = free_name(store, wanted, err);
+        if (rc == 0)
+            rc = cn_store_namespace_rename(store, has, wanted, err);
+    }
+    cn_free(wanted);
+    return rc;
+}
+
+static int settle_store(const struct cn_classes *classes, struct cn_store *store, bool may_lack,
+                        struct cn_err *err)
 {
     int rc = 0;
     /* One may bear the name of another: that one's turn comes later, or it came and is set right
      * in the second round. */
     for (size_t round = 0; rc == 0 && round < 2; round++) {
         for (size_t i = 0; rc == 0 && i < classes->entry_count; i++) {
-            const struct cn_class_entry *entry = &classes->entries[i];
-            char has[CN_OBJECT_NAME_MAX + 1];
-            if (entry->ns < 0)
-                continue;
-            char *wanted = name_of(entry);
-            rc = cn_store_namespace_name(store, (uint32_t)entry->ns, has, err);
-            if (rc == 0 && strcmp(has, wanted) != 0) {
-                rc = free_name(store, wanted, err);
-                if (rc == 0)
-                    rc = cn_store_namespace_rename(store, has, wanted, err);
-            }
-            cn_free(wanted);
+            if (classes->entries[i].ns >= 0)
+                rc = settle_name(&classes->entries[i], store, may_lack, err);
         }
+    }
+    return rc;
+}
+
+int cn_classes_settle(const struct cn_classes *classes, struct cn_shards *shards,
+                      struct cn_err *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < cn_shards_count(shards) && rc == 0; i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        if (!shard)
+            continue; /* it learns the name that a number has when it uses it next */
+        rc = settle_store(classes, shard->store, cn_shards_numbered(shards), err);
+        cn_shard_release(shard);
     }
     return rc;
 }

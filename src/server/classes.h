@@ -27,7 +27,7 @@ struct cn_buf;
 struct cn_confnode;
 struct cn_disk;
 struct cn_err;
-struct cn_store;
+struct cn_shards;
 
 #define CN_CLASSES_FILE "classes.json"
 
@@ -90,8 +90,9 @@ int cn_classes_parse(struct cn_classes *classes, const struct cn_buf *text, stru
 void cn_classes_copy(struct cn_classes *to, const struct cn_classes *from);
 void cn_classes_fini(struct cn_classes *classes);
 
-/* Makes the names of namespaces in the store those of the table (K2). */
-int cn_classes_settle(const struct cn_classes *classes, struct cn_store *store, struct cn_err *err);
+/* Makes the names of namespaces in the stores those of the table (K2). */
+int cn_classes_settle(const struct cn_classes *classes, struct cn_shards *shards,
+                      struct cn_err *err);
 
 /* The living class of this name, or NULL. Pointers are good until the next change. */
 struct cn_class_entry *cn_classes_find(const struct cn_classes *classes, const char *script,

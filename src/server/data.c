@@ -55,10 +55,12 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     rc = cn_store_open(&store, &data->store, err);
     if (rc < 0)
         goto close;
+    rc = cn_shards_single(data->store, data->history, &data->shards, err);
+    if (rc < 0)
+        goto close;
     rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
     if (rc < 0)
         goto close;
-    data->services.history = data->history;
     data->services.pool = cn_pool_new(POOL_THREADS_MAX);
     data->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES_MAX);
     struct cn_points_options points = {.disk = data->disk,
@@ -66,8 +68,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
                                        .retention_days = options->analytics_days};
     data->services.points = cn_points_new(&points);
     struct cn_node_options node = {
-        .store = data->store,
-        .history = data->history,
+        .shards = data->shards,
         .lane_count = options->lane_count,
         .find_class = find_class,
         .data = &data->services,
@@ -78,9 +79,8 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     rc = cn_secret_load(data->disk, node.secret, err);
     if (rc < 0)
         goto close;
-    rc = cn_node_new(&node, &data->node, err);
-    if (rc == 0)
-        return 0;
+    data->node = cn_node_new(&node);
+    return 0;
 close:
     cn_data_close(data);
     cn_err_context(err, "%s", path);
@@ -97,6 +97,7 @@ void cn_data_close(struct cn_data *data)
     cn_kvcache_free(data->services.kv_cache);
     if (data->services.blobs)
         cn_blobs_close(data->services.blobs);
+    cn_shards_free(data->shards);
     if (data->store)
         cn_store_close(data->store);
     if (data->history)

@@ -12,6 +12,7 @@ struct cn_disk;
 struct cn_guest;
 struct cn_history;
 struct cn_node;
+struct cn_shards;
 struct cn_store;
 
 struct cn_data {
@@ -19,6 +20,7 @@ struct cn_data {
     struct cn_disk *disk;
     struct cn_history *history;
     struct cn_store *store;
+    struct cn_shards *shards;
     struct cn_node *node;
     struct cn_services services; /* what it lends to the services */
 };

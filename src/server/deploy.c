@@ -510,7 +510,7 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
     wishes.allow_delete = *allowed ? allowed : NULL;
     wishes.gone = gone;
     struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk};
-    int rc = cn_deploy_classes(&input, true, cn_node_store(deployer->node), classes,
+    int rc = cn_deploy_classes(&input, true, cn_node_shards(deployer->node), classes,
                                &deployer->classes, err);
     for (size_t i = firsts; i < count && rc == 0; i++) {
         if (!projects[i].broken)

@@ -173,8 +173,8 @@ static int collect(void *data, const struct cn_catalog_entry *entry)
     return batch->count == (int)CN_ARRAY_COUNT(batch->keys);
 }
 
-/* Removes objects of the namespace. 1: all are gone; 0: enough for now. */
-static int purge(struct cn_store *store, uint32_t ns, size_t *left, struct cn_err *err)
+/* Removes objects of the namespace from one store. 1: all are gone; 0: enough for now. */
+static int purge_store(struct cn_store *store, uint32_t ns, size_t *left, struct cn_err *err)
 {
     for (;;) {
         struct batch batch = {0};
@@ -195,9 +195,22 @@ static int purge(struct cn_store *store, uint32_t ns, size_t *left, struct cn_er
     }
 }
 
+static int purge(struct cn_shards *shards, uint32_t ns, size_t *left, struct cn_err *err)
+{
+    int rc = 1;
+    for (unsigned i = 0; i < cn_shards_count(shards) && rc == 1; i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        if (!shard)
+            return 0; /* whoever has it may have some */
+        rc = purge_store(shard->store, ns, left, err);
+        cn_shard_release(shard);
+    }
+    return rc;
+}
+
 /* Objects of classes that can no longer be taken back go, some with every deployment (K3). */
 static int purge_old(struct cn_classes *classes, int64_t retention_ms, struct cn_disk *disk,
-                     struct cn_store *store, struct cn_err *err)
+                     struct cn_shards *shards, struct cn_err *err)
 {
     int64_t limit = cn_clock_wall_ms(cn_clock_system()) - retention_ms;
     size_t left = PURGE_MAX;
@@ -206,7 +219,7 @@ static int purge_old(struct cn_classes *classes, int64_t retention_ms, struct cn
         struct cn_class_entry *entry = &classes->entries[i];
         int rc = 0;
         if (entry->deleted_ms && entry->deleted_ms < limit)
-            rc = purge(store, (uint32_t)entry->ns, &left, err);
+            rc = purge(shards, (uint32_t)entry->ns, &left, err);
         if (rc < 0)
             return rc;
         if (rc == 1) {
@@ -264,7 +277,7 @@ int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending,
     return 0;
 }
 
-int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
+int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_shards *shards,
                       struct cn_classes *classes, struct cn_buf *pending, struct cn_err *err)
 {
     struct cn_disk *disk = input->disk;
@@ -273,9 +286,9 @@ int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn
     int rc = cn_classes_load(classes, disk, err);
     if (rc < 0)
         return rc;
-    rc = cn_classes_settle(classes, store, err);
+    rc = cn_classes_settle(classes, shards, err);
     if (rc == 0)
-        rc = purge_old(classes, retention(input->asked), disk, store, err);
+        rc = purge_old(classes, retention(input->asked), disk, shards, err);
     if (rc < 0)
         goto free_classes;
     bool forgot = forget_gone(classes, input->asked);
@@ -284,7 +297,7 @@ int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn
         tell(&plan);
     rc = cn_plan_check(&plan, err);
     if (rc == 0 && (plan.changes || forgot))
-        rc = cn_plan_number(&plan, store, err);
+        rc = cn_plan_number(&plan, shards, err);
     struct cn_buf text = {0};
     if (rc == 0)
         cn_classes_write(&plan.next, &text);

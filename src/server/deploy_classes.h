@@ -21,6 +21,7 @@ struct cn_namespace;
 struct cn_node;
 struct cn_project;
 struct cn_script;
+struct cn_shards;
 
 /* What the operator says about classes: their names, with commas between them; NULL: nothing. */
 struct cn_deploy_wishes {
@@ -44,7 +45,7 @@ void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes
 /* Plans, logs the plan if it `tells`, prepares it. On success `classes` is the table as it shall
  * be, to be freed, and `pending` what cn_deploy_classes_commit() makes durable once the deployment
  * has started; if it does not, nothing has changed (K1). */
-int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_store *store,
+int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_shards *shards,
                       struct cn_classes *classes, struct cn_buf *pending, struct cn_err *err);
 int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending,
                              struct cn_err *err);

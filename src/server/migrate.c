@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "object/shard.h"
 #include "server/config.h"
 #include "store/store.h"
 
@@ -608,12 +609,12 @@ int cn_plan_check(const struct cn_plan *plan, struct cn_err *err)
     return 0;
 }
 
-int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *err)
+int cn_plan_number(struct cn_plan *plan, struct cn_shards *shards, struct cn_err *err)
 {
     CN_ASSERT(!plan->refused);
     /* Names first, so that a new class cannot be taken for the one that had its name (K2: if this
      * ends here, the next start sets them back). */
-    int rc = cn_classes_settle(&plan->next, store, err);
+    int rc = cn_classes_settle(&plan->next, shards, err);
     for (size_t i = 0; rc == 0 && i < plan->next.entry_count; i++) {
         struct cn_class_entry *entry = &plan->next.entries[i];
         if (entry->ns > 0)
@@ -621,7 +622,7 @@ int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *
         /* Finds what a data directory of before this table has under the name. */
         uint32_t ns;
         char *name = cn_sprintf("%s/%s", entry->script, entry->name);
-        rc = cn_store_namespace(store, name, &ns, err);
+        rc = cn_shards_number(shards, name, &ns, err);
         cn_free(name);
         if (rc == 0)
             cn_classes_number(&plan->next, entry, ns);
@@ -629,11 +630,11 @@ int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *
     return rc;
 }
 
-int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *store,
+int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_shards *shards,
                   struct cn_err *err)
 {
     if (!plan->changes)
         return 0;
-    int rc = cn_plan_number(plan, store, err);
+    int rc = cn_plan_number(plan, shards, err);
     return rc < 0 ? rc : cn_classes_save(&plan->next, disk, err);
 }

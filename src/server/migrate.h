@@ -80,9 +80,9 @@ void cn_plan_print(const struct cn_plan *plan, struct cn_buf *out);
 int cn_plan_check(const struct cn_plan *plan, struct cn_err *err);
 /* Brings names in line and gives new classes their numbers: what it takes to start with the plan.
  * Without the file nothing of it lasts (K2). Nothing may be refused. */
-int cn_plan_number(struct cn_plan *plan, struct cn_store *store, struct cn_err *err);
+int cn_plan_number(struct cn_plan *plan, struct cn_shards *shards, struct cn_err *err);
 /* The same, and replaces the file. */
-int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_store *store,
+int cn_plan_apply(struct cn_plan *plan, struct cn_disk *disk, struct cn_shards *shards,
                   struct cn_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/disk.h"
 #include "base/overlay.h"
+#include "object/shard.h"
 #include "store/history.h"
 #include "store/store.h"
 
@@ -32,6 +33,8 @@ int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, str
     struct cn_store_config config = {.disk = disk, .history = cn_history_callbacks(dir->history)};
     rc = cn_store_open(&config, &dir->store, err);
     if (rc == 0)
+        rc = cn_shards_single(dir->store, dir->history, &dir->shards, err);
+    if (rc == 0)
         return 0;
 close_dir:
     cn_offline_close(dir);
@@ -41,6 +44,7 @@ close_dir:
 
 void cn_offline_close(struct cn_offline *dir)
 {
+    cn_shards_free(dir->shards);
     if (dir->store)
         cn_store_close(dir->store);
     cn_history_close(dir->history);

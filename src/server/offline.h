@@ -10,6 +10,7 @@
 
 struct cn_disk;
 struct cn_history;
+struct cn_shards;
 struct cn_store;
 
 struct cn_offline {
@@ -17,6 +18,7 @@ struct cn_offline {
     struct cn_disk *overlay; /* what is opened if nothing may change, else NULL */
     struct cn_history *history;
     struct cn_store *store;
+    struct cn_shards *shards;
 };
 
 /* Opens it; CN_ELOCKED if a server has it, CN_ENOTFOUND if there is none. With `readonly` recovery

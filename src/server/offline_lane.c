@@ -58,21 +58,20 @@ static void run_lane(void *arg)
 }
 
 static int open_services(struct cn_offline_lane *own, struct cn_disk *disk,
-                         struct cn_history *history, struct cn_store *store, struct cn_err *err)
+                         struct cn_shards *shards, struct cn_err *err)
 {
     int rc = cn_blobs_open(disk, "blobs", &own->services.blobs, err);
     if (rc < 0)
         return rc;
-    own->services.history = history;
     own->services.pool = cn_pool_new(POOL_THREADS_MAX);
     own->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES);
-    struct cn_node_options options = {.store = store,
-                                      .history = history,
-                                      .lane_count = 1,
-                                      .find_class = find_class,
-                                      .data = &own->services};
+    struct cn_node_options options = {
+        .shards = shards, .lane_count = 1, .find_class = find_class, .data = &own->services};
     rc = cn_secret_load(disk, options.secret, err);
-    return rc < 0 ? rc : cn_node_new(&options, &own->node, err);
+    if (rc < 0)
+        return rc;
+    own->node = cn_node_new(&options);
+    return 0;
 }
 
 static void close_services(struct cn_offline_lane *own)
@@ -87,11 +86,11 @@ static void close_services(struct cn_offline_lane *own)
     cn_free(own);
 }
 
-int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct cn_store *store,
+int cn_offline_lane_new(struct cn_disk *disk, struct cn_shards *shards,
                         struct cn_offline_lane **out, struct cn_err *err)
 {
     struct cn_offline_lane *own = CN_NEW(struct cn_offline_lane);
-    int rc = open_services(own, disk, history, store, err);
+    int rc = open_services(own, disk, shards, err);
     if (rc < 0) {
         close_services(own);
         return rc;

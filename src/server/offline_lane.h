@@ -7,18 +7,17 @@
  * class of theirs, no alarm.
  *
  * Threads:   new and free on one thread.
- * Ownership: the caller's; disk, history and store are borrowed and outlive it. */
+ * Ownership: the caller's; disk and shards are borrowed and outlive it. */
 #ifndef CN_SERVER_OFFLINE_LANE_H
 #define CN_SERVER_OFFLINE_LANE_H
 #include "base/err.h"
 
 struct cn_disk;
-struct cn_history;
 struct cn_node;
 struct cn_offline_lane;
-struct cn_store;
+struct cn_shards;
 
-int cn_offline_lane_new(struct cn_disk *disk, struct cn_history *history, struct cn_store *store,
+int cn_offline_lane_new(struct cn_disk *disk, struct cn_shards *shards,
                         struct cn_offline_lane **own, struct cn_err *err);
 void cn_offline_lane_free(struct cn_offline_lane *own); /* NULL is fine */
 struct cn_node *cn_offline_lane_node(struct cn_offline_lane *own);

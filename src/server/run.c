@@ -18,6 +18,7 @@
 #include "net/egress.h"
 #include "net/tls.h"
 #include "net/trust.h"
+#include "object/shard.h"
 #include "server/address.h"
 #include "server/adminconf.h"
 #include "server/config.h"
@@ -218,7 +219,15 @@ static uint64_t sqlite_bytes(void *data)
 
 static uint64_t store_bytes(void *data)
 {
-    return cn_store_memory(data);
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < cn_shards_count(data); i++) {
+        struct cn_shard *shard = cn_shards_hold_index(data, i);
+        if (!shard)
+            continue;
+        bytes += cn_store_memory(shard->store);
+        cn_shard_release(shard);
+    }
+    return bytes;
 }
 
 static void add_sources(const struct settings *settings)
@@ -227,7 +236,7 @@ static void add_sources(const struct settings *settings)
     struct cn_account_source sqlite = {CN_ACCOUNT_SQLITE, sqlite_bytes, NULL, NULL};
     struct cn_account_source kv = {CN_ACCOUNT_CACHES, kv_bytes, kv_forget,
                                    settings->data.services.kv_cache};
-    struct cn_account_source store = {CN_ACCOUNT_LOG, store_bytes, NULL, settings->data.store};
+    struct cn_account_source store = {CN_ACCOUNT_LOG, store_bytes, NULL, settings->data.shards};
     cn_account_source_add(&cache);
     cn_account_source_add(&sqlite);
     if (kv.data)
@@ -295,8 +304,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     if (rc < 0)
         return rc;
     settings->admin.control = (struct cn_control){.disk = settings->data.disk,
-                                                  .store = settings->data.store,
-                                                  .history = settings->data.history,
+                                                  .shards = settings->data.shards,
                                                   .node = settings->data.node,
                                                   .points = settings->data.services.points,
                                                   .more = cn_v4_routes,

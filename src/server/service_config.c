@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "object/shard_list.h"
 #include "store/catalog.h"
 #include "store/store.h"
 #include "worker/script.h"
@@ -62,8 +63,7 @@ int cn_binding_begin_service(struct cn_bindings *list, const char *name, const c
     struct cn_namespace *ns;
     uint32_t known;
     char *full = full_name(list, id);
-    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(list->node));
-    int rc = cn_catalog_namespace_find(catalog, full, strlen(full), &known, err);
+    int rc = cn_shards_namespace_find(cn_node_shards(list->node), full, &known, err);
     bool is_new = rc == 0;
     if (rc >= 0)
         rc = cn_node_namespace(list->node, full, &ns, err);

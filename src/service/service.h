@@ -60,7 +60,6 @@
 
 struct cn_blobs;
 struct cn_database;
-struct cn_history;
 struct cn_kvcache;
 struct cn_namespace;
 struct cn_node;
@@ -72,7 +71,6 @@ struct cn_statement;
 
 /* What services use besides their objects. Borrowed; class_data of every service. */
 struct cn_services {
-    struct cn_history *history;
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
     struct cn_kvcache *kv_cache;

@@ -264,6 +264,21 @@ int cn_store_namespace(struct cn_store *store, const char *name, uint32_t *names
     return 0;
 }
 
+int cn_store_namespace_learn(struct cn_store *store, uint32_t namespace_id, const char *name,
+                             struct cn_err *err)
+{
+    char known[CN_OBJECT_NAME_MAX + 1];
+    int rc = namespace_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&store->namespace_lock);
+    rc = cn_catalog_namespace_name(store->catalog, namespace_id, known, err);
+    if (rc == 0 || (rc == 1 && strcmp(known, name) != 0))
+        rc = namespace_write(store, namespace_id, name, err);
+    pthread_mutex_unlock(&store->namespace_lock);
+    return rc < 0 ? rc : 0;
+}
+
 int cn_store_namespace_rename(struct cn_store *store, const char *from, const char *to,
                               struct cn_err *err)
 {

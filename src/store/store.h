@@ -101,6 +101,10 @@ void cn_store_close(struct cn_store *store);
  * appears in every key. Finds it or makes a new one. */
 int cn_store_namespace(struct cn_store *store, const char *name, uint32_t *namespace_id,
                        struct cn_err *err);
+/* Who gives out numbers for many stores tells each those that it uses: enters the name, or another
+ * one, of a number. */
+int cn_store_namespace_learn(struct cn_store *store, uint32_t namespace_id, const char *name,
+                             struct cn_err *err);
 /* The number stays, so objects keep their data. CN_ENOTFOUND; CN_EEXISTS if `to` is in use. */
 int cn_store_namespace_rename(struct cn_store *store, const char *from, const char *to,
                               struct cn_err *err);

@@ -40,16 +40,16 @@ void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struc
         .disk = disk, .sync = CN_LOG_OS, .history = cn_history_callbacks(rig->history)};
     CHECK_INT(0, cn_store_open(&config, &rig->store, &err));
     CHECK_INT(0, cn_blobs_open(disk, "blobs", &rig->services.blobs, &err));
-    rig->services.history = rig->history;
     rig->services.pool = cn_pool_new(2);
     rig->services.kv_cache = cn_kvcache_new(1 << 20);
-    struct cn_node_options options = {.store = rig->store,
+    CHECK_INT(0, cn_shards_single(rig->store, rig->history, &rig->shards, &err));
+    struct cn_node_options options = {.shards = rig->shards,
                                       .clock = &rig->clock,
                                       .lane_count = 1,
                                       .find_class = find_class,
                                       .data = &rig->services,
                                       .secret = "0123456789abcde"};
-    CHECK_INT(0, cn_node_new(&options, &rig->node, &err));
+    rig->node = cn_node_new(&options);
     CHECK_INT(0, cn_node_namespace(rig->node, namespace_name, &rig->ns, &err));
     CHECK_INT(0, cn_loop_init(&rig->loop));
     CHECK_INT(0, cn_mailbox_open(&rig->mailbox, &rig->loop, &rig->lane));
@@ -71,6 +71,7 @@ void service_rig_close(struct service_rig *rig)
     CHECK(rig->stopped);
     CHECK_INT(0, uv_loop_close(&rig->loop));
     cn_node_free(rig->node);
+    cn_shards_free(rig->shards);
     cn_pool_free(rig->services.pool);
     cn_kvcache_free(rig->services.kv_cache);
     cn_blobs_close(rig->services.blobs);

@@ -29,6 +29,7 @@ struct service_rig {
     struct cn_disk *disk; /* the caller's */
     struct cn_history *history;
     struct cn_store *store;
+    struct cn_shards *shards;
     struct cn_services services;
     struct cn_node *node;
     uv_loop_t loop;

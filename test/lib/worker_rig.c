@@ -51,11 +51,12 @@ static void open_node(struct worker_rig *rig)
     struct cn_store_config config = {.sync = CN_LOG_OS};
     rig->disk = storetest_disk();
     rig->store = storetest_open(rig->disk, &config);
-    struct cn_node_options options = {.store = rig->store,
+    CHECK_INT(0, cn_shards_single(rig->store, NULL, &rig->shards, &err));
+    struct cn_node_options options = {.shards = rig->shards,
                                       .lane_count = rig->lane_count,
                                       .find_class = cn_javascript.find_class,
                                       .secret = "0123456789abcde"};
-    CHECK_INT(0, cn_node_new(&options, &rig->node, &err));
+    rig->node = cn_node_new(&options);
 }
 
 void worker_rig_open(struct worker_rig *rig, unsigned lane_count)
@@ -104,6 +105,7 @@ void worker_rig_close(struct worker_rig *rig)
         cn_lane_stop_wait(&rig->lanes[i]);
     if (rig->objects) {
         cn_node_free(rig->node);
+        cn_shards_free(rig->shards);
         cn_store_close(rig->store);
         cn_disk_system_free(rig->disk);
     }

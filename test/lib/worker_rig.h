@@ -32,6 +32,7 @@ struct worker_rig {
     bool objects;         /* the lanes have a node: */
     struct cn_disk *disk; /* its data, in a fresh directory */
     struct cn_store *store;
+    struct cn_shards *shards;
     struct cn_node *node;
     uv_sem_t answered; /* on_deployed and on_drained */
     struct cn_err deploy_err;

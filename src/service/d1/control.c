@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "object/shard.h"
 #include "service/d1/d1.h"
 #include "store/history.h"
 #include "store/store.h"
@@ -35,7 +36,7 @@ static int find_key(struct cn_control_call *call, struct cn_object_key *key, str
             keys = ns->keys;
         }
     } else {
-        rc = cn_store_namespace(control->store, name, &key->namespace_id, err);
+        rc = cn_shards_number(control->shards, name, &key->namespace_id, err);
         if (rc == 0)
             rc = cn_secret_load(control->disk, secret, err);
         if (rc == 0)
@@ -101,11 +102,14 @@ static int run_online(struct cn_control_call *call, struct cn_d1_call *d1, struc
 static int run_alone(struct cn_control_call *call, struct cn_d1_call *d1,
                      const struct cn_object_key *key, struct cn_err *err)
 {
-    struct cn_store *store = call->control->store;
     struct cn_database_options options = {.limits = cn_d1_limits};
     struct cn_database *db;
     uint64_t lsn = 0, now_ns = cn_clock_mono_ns(cn_clock_system());
-    int rc = cn_database_open(store, key, &options, &db, err);
+    int rc = cn_control_hold(call, key, err);
+    if (rc < 0)
+        return rc;
+    struct cn_store *store = call->shard->store;
+    rc = cn_database_open(store, key, &options, &db, err);
     if (rc < 0)
         return rc;
     rc = cn_d1_run(db, d1, now_ns + SCRIPT_NS, err);
@@ -301,7 +305,6 @@ static int run_import(struct cn_control_call *call, struct cn_err *err)
 /* ?time=T: the bookmark of that moment, else of this one. */
 static int get_bookmark(struct cn_control_call *call, struct cn_err *err)
 {
-    const struct cn_control *control = call->control;
     struct cn_object_key key;
     char bookmark[CN_BOOKMARK_SIZE];
     const char *time = cn_control_param(call, "time");
@@ -309,9 +312,11 @@ static int get_bookmark(struct cn_control_call *call, struct cn_err *err)
     if (rc == 0 && time)
         rc = cn_control_moment(call, &key, NULL, time, bookmark, err);
     else if (rc == 0)
-        cn_history_bookmark_now(control->history, control->store, &key, 0, bookmark);
+        rc = cn_control_hold(call, &key, err);
     if (rc < 0)
         return rc;
+    if (!time)
+        cn_history_bookmark_now(call->shard->history, call->shard->store, &key, 0, bookmark);
     cn_buf_printf(&call->scratch, "{\"bookmark\":\"%s\"}", bookmark);
     return cn_control_answer(call, &call->scratch);
 }

@@ -77,9 +77,17 @@ static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)
 static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base)
 {
     struct cn_node *node = base->call.ns->node;
-    struct cn_services *services = cn_node_data(node);
+    const struct cn_object_key *key = &base->call.key;
     char bookmark[CN_BOOKMARK_SIZE];
-    cn_history_bookmark_now(services->history, cn_node_store(node), &base->call.key, 0, bookmark);
+    struct cn_shard *shard;
+    struct cn_err err;
+    if (cn_shards_hold(cn_node_shards(node), key, &shard, &err) == 0) {
+        cn_history_bookmark_now(shard->history, shard->store, key, 0, bookmark);
+        cn_shard_release(shard);
+    } else { /* it has moved since it answered: by the time alone */
+        struct cn_bookmark now = {.time_ms = cn_clock_wall_ms(cn_node_clock(node))};
+        cn_bookmark_format(&now, key, bookmark);
+    }
     JSValueRef pair[2] = {convert(ctx, base), cn_js_text_z(ctx, bookmark)};
     return JSObjectMakeArray(ctx, 2, pair, NULL);
 }

@@ -392,7 +392,7 @@ static void ring(struct shard *shard, struct cn_call *call)
 /* 0: none, or not known. */
 static uint64_t last_commit(struct cn_object *object)
 {
-    struct cn_catalog *catalog = cn_store_catalog(cn_node_store(object->lane->node));
+    struct cn_catalog *catalog = cn_store_catalog(object->shard->store);
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1];
     return cn_catalog_find(catalog, &object->key, &entry, name, NULL) == 1 ? entry.lsn : 0;

@@ -8,6 +8,7 @@
 #include "admin/guard.h"
 #include "base/mem.h"
 #include "object/id.h"
+#include "object/shard.h"
 #include "store/kvtable.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -15,6 +16,7 @@
 
 static struct cn_disk *disk;
 static struct cn_store *store;
+static struct cn_shards *shards;
 static struct cn_control control;
 static char id[CN_OBJECT_HEX_SIZE + 1];
 
@@ -28,11 +30,14 @@ static void begin(void)
     cn_database_close(db);
     struct cn_object_key key = storetest_key(1);
     cn_id_to_hex(key.id, id);
-    control = (struct cn_control){.disk = disk, .store = store};
+    struct cn_err err;
+    CHECK_INT(0, cn_shards_single(store, NULL, &shards, &err));
+    control = (struct cn_control){.disk = disk, .shards = shards};
 }
 
 static void end(void)
 {
+    cn_shards_free(shards);
     cn_store_close(store);
     cn_disk_system_free(disk);
 }

@@ -199,8 +199,7 @@ TEST(metrics, objects_and_the_store_are_told_as_they_are)
 {
     struct world world;
     world_open(&world, test_dir(), &counter);
-    struct cn_metrics_sources sources = {
-        .node = world.node, .store = world.store, .history = world.history};
+    struct cn_metrics_sources sources = {.node = world.node, .shards = world.shards};
     ask(&world, "a", READ);
     ask(&world, "a", READ);
     ask(&world, "b", READ);

@@ -87,17 +87,17 @@ TEST(node, a_namespace_of_a_service_has_as_many_new_objects_as_it_wants)
     CHECK_INT(0, cn_node_namespace(world.node, "$kv/test", &service, &err));
     for (unsigned i = 0; i < 10; i++) {
         struct cn_object_key key = {.namespace_id = service->id, .id = {(uint8_t)i}};
-        CHECK(cn_node_admits(world.node, service, &key));
+        CHECK(cn_node_admits(world.node, service, &key, world.store));
         key.namespace_id = world.ns->id;
-        CHECK_INT(i == 0, cn_node_admits(world.node, world.ns, &key));
+        CHECK_INT(i == 0, cn_node_admits(world.node, world.ns, &key, world.store));
     }
     /* Of the next minute, and of one that is long past: a clock that was set back. */
     struct cn_object_key key = {.namespace_id = world.ns->id, .id = {99}};
     world.clock.wall_ms += 60000;
-    CHECK(cn_node_admits(world.node, world.ns, &key));
-    CHECK(!cn_node_admits(world.node, world.ns, &key));
+    CHECK(cn_node_admits(world.node, world.ns, &key, world.store));
+    CHECK(!cn_node_admits(world.node, world.ns, &key, world.store));
     world.clock.wall_ms -= 600000;
-    CHECK(cn_node_admits(world.node, world.ns, &key));
+    CHECK(cn_node_admits(world.node, world.ns, &key, world.store));
     world_close(&world);
 }
 

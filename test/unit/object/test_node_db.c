@@ -49,7 +49,7 @@ TEST(node_db, nothing_is_written_and_no_reader_is_run_until_there_is_something)
     struct cn_node_db *own;
     struct cn_err err;
     int calls = 0;
-    CHECK_INT(0, cn_node_db_open(store, &own, &err));
+    CHECK_INT(0, cn_node_db_open(store, NULL, &own, &err));
     CHECK_INT(-1, rows(own));
     CHECK_INT(0, cn_node_db_run(own, insert_row, &calls, &err));
     CHECK_INT(1, rows(own));
@@ -64,7 +64,7 @@ TEST(node_db, work_that_fails_leaves_nothing_not_even_with_the_first_schema)
     struct cn_node_db *own;
     struct cn_err err;
     int calls = 0;
-    CHECK_INT(0, cn_node_db_open(store, &own, &err));
+    CHECK_INT(0, cn_node_db_open(store, NULL, &own, &err));
     CHECK_INT(CN_EINVALID, cn_node_db_run(own, insert_and_refuse, &calls, &err));
     CHECK_STR("changed its mind", err.text);
     CHECK_INT(0, rows(own)); /* the schema is made anew: it went with the rest */
@@ -87,7 +87,7 @@ static struct pair open_on(struct simdisk *sim)
     struct pair pair;
     struct cn_err err;
     CHECK_INT(0, cn_store_open(&config, &pair.store, &err));
-    CHECK_INT(0, cn_node_db_open(pair.store, &pair.own, &err));
+    CHECK_INT(0, cn_node_db_open(pair.store, NULL, &pair.own, &err));
     return pair;
 }
 

@@ -33,6 +33,7 @@ struct world {
     struct cn_disk *disk, *own_disk; /* own_disk: NULL if the test has made it */
     struct cn_history *history;
     struct cn_store *store;
+    struct cn_shards *shards;
     struct cn_node *node;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
@@ -76,6 +77,29 @@ static const char *world_namespace;
 /* What "durable" means for worlds opened from now on; NULL: on their disk. */
 static const struct cn_sink *world_sink;
 
+/* What is done with calls to shards that are not served, in worlds opened from now on. */
+static bool (*world_elsewhere)(struct cn_object_lane *lane, struct cn_call *call);
+
+/* The node and its lane, on shards that are there. */
+static void world_start(struct world *world)
+{
+    struct cn_err err;
+    struct cn_node_options options = {.shards = world->shards,
+                                      .clock = &world->clock.clock,
+                                      .lane_count = world_lane_count ? world_lane_count : 1,
+                                      .new_objects_per_minute = world_new_objects_per_minute,
+                                      .find_class = find_class,
+                                      .elsewhere = world_elsewhere,
+                                      .secret = "0123456789abcde"};
+    world->node = cn_node_new(&options);
+    CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",
+                                   &world->ns, &err));
+    CHECK_INT(0, cn_loop_init(&world->loop));
+    CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
+    cn_desk_open(&world->desk, 0, &world->loop, &world->mailbox, cn_object_lane_step_desk, world);
+    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, &world->desk, world, &err));
+}
+
 /* `disk` is borrowed; with CN_LOG_FSYNC an answer waits for its syncs. */
 static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log_sync sync,
                           const struct cn_class *class_)
@@ -93,20 +117,8 @@ static void world_open_on(struct world *world, struct cn_disk *disk, enum cn_log
                                      .segment_size = 1 << 20,
                                      .history = cn_history_callbacks(world->history)};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
-    struct cn_node_options options = {.store = world->store,
-                                      .history = world->history,
-                                      .clock = &world->clock.clock,
-                                      .lane_count = world_lane_count ? world_lane_count : 1,
-                                      .new_objects_per_minute = world_new_objects_per_minute,
-                                      .find_class = find_class,
-                                      .secret = "0123456789abcde"};
-    CHECK_INT(0, cn_node_new(&options, &world->node, &err));
-    CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",
-                                   &world->ns, &err));
-    CHECK_INT(0, cn_loop_init(&world->loop));
-    CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
-    cn_desk_open(&world->desk, 0, &world->loop, &world->mailbox, cn_object_lane_step_desk, world);
-    CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, &world->desk, world, &err));
+    CHECK_INT(0, cn_shards_single(world->store, world->history, &world->shards, &err));
+    world_start(world);
 }
 
 static inline void world_open(struct world *world, const char *dir, const struct cn_class *class_)
@@ -128,8 +140,11 @@ static void world_end(struct world *world)
     CHECK(world->stopped);
     CHECK_INT(0, uv_loop_close(&world->loop));
     cn_node_free(world->node);
-    cn_store_close(world->store);
-    cn_history_close(world->history);
+    cn_shards_free(world->shards);
+    if (world->store)
+        cn_store_close(world->store);
+    if (world->history)
+        cn_history_close(world->history);
     if (world->own_disk)
         cn_disk_system_free(world->own_disk);
 }

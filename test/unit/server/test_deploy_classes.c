@@ -71,7 +71,7 @@ static int prepare(struct world *world, const char *toml, const char *exports)
         project.bundle.manifest = cn_jsonc_parse("m", exports, strlen(exports), &world->err);
     struct cn_deploy_input input = {&project, 1, &world->asked, world->disk};
     world->err = (struct cn_err){0};
-    int rc = cn_deploy_classes(&input, false, world->rig.store, &world->classes, &world->pending,
+    int rc = cn_deploy_classes(&input, false, world->rig.shards, &world->classes, &world->pending,
                                &world->err);
     CHECK_INT(rc, world->err.code);
     cn_project_close(&project);

@@ -9,6 +9,7 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "object/shard.h"
 #include "server/config.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -20,6 +21,7 @@
 struct world {
     struct cn_disk *disk;
     struct cn_store *store;
+    struct cn_shards *shards;
     char out[4096];              /* the plan of the last deployment */
     const char *allow, *recover; /* one name each, for the next one */
     const char *code;            /* "A B": what the first project exports; NULL: not known */
@@ -32,10 +34,12 @@ static void world_open(struct world *world)
     struct cn_store_config config = {
         .disk = world->disk, .sync = CN_LOG_OS, .segment_size = 1 << 20};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
+    CHECK_INT(0, cn_shards_single(world->store, NULL, &world->shards, &err));
 }
 
 static void world_close(struct world *world)
 {
+    cn_shards_free(world->shards);
     cn_store_close(world->store);
     cn_disk_system_free(world->disk);
 }
@@ -88,14 +92,14 @@ static bool deploy(struct world *world, const char *a, const char *toml_a, const
                                          .now_ms = 1000,
                                          .retention_ms = 1000};
     CHECK_INT(0, cn_classes_load(&classes, world->disk, &err));
-    CHECK_INT(0, cn_classes_settle(&classes, world->store, &err));
+    CHECK_INT(0, cn_classes_settle(&classes, world->shards, &err));
     cn_plan_make(&plan, &classes, projects, b ? 2 : 1, &options);
     cn_plan_print(&plan, &text);
     snprintf(world->out, sizeof(world->out), "%s", cn_buf_text(&text));
     bool refused = cn_plan_check(&plan, &err) < 0;
     CHECK_INT(refused, plan.refused > 0);
     if (!refused)
-        CHECK_INT(0, cn_plan_apply(&plan, world->disk, world->store, &err));
+        CHECK_INT(0, cn_plan_apply(&plan, world->disk, world->shards, &err));
     cn_buf_fini(&text);
     cn_plan_fini(&plan);
     cn_classes_fini(&classes);
@@ -426,6 +430,7 @@ static void open_on(struct world *world, struct simdisk *sim)
     *world = (struct world){.disk = simdisk_disk(sim)};
     struct cn_store_config config = {.disk = world->disk, .manual = true, .segment_size = 1 << 20};
     CHECK_INT(0, cn_store_open(&config, &world->store, &err));
+    CHECK_INT(0, cn_shards_single(world->store, NULL, &world->shards, &err));
 }
 
 #define BEFORE "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"A\", \"C\"]\n"
@@ -445,6 +450,7 @@ TEST(migrate, DO_MIG_2_a_power_loss_at_any_moment_leaves_the_state_before_or_aft
     world.allow = "C";
     APPLIES(&world, "w", AFTER, NULL, NULL);
     simdisk_set_hook(images.sim, 0, NULL, NULL);
+    cn_shards_free(world.shards);
     cn_store_close(world.store);
     CHECK(images.count > 5 && images.count < IMAGES_MAX);
     int seen[2] = {0};
@@ -453,7 +459,7 @@ TEST(migrate, DO_MIG_2_a_power_loss_at_any_moment_leaves_the_state_before_or_aft
         struct cn_classes classes;
         open_on(&world, images.items[i]);
         CHECK_INT(0, cn_classes_load(&classes, world.disk, &err));
-        CHECK_INT(0, cn_classes_settle(&classes, world.store, &err));
+        CHECK_INT(0, cn_classes_settle(&classes, world.shards, &err));
         bool after = cn_classes_find(&classes, "w", "B");
         cn_classes_fini(&classes);
         seen[after]++;
@@ -464,6 +470,7 @@ TEST(migrate, DO_MIG_2_a_power_loss_at_any_moment_leaves_the_state_before_or_aft
         CHECK_INT(a, number(&world, "w", "B"));
         int64_t anew = number(&world, "w", "A");
         CHECK(anew > 0 && anew != a && anew != c);
+        cn_shards_free(world.shards);
         cn_store_close(world.store);
         simdisk_free(images.items[i]);
     }

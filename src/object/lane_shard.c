@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object/lane_shard.c - what a lane does when a shard is opened, stopped or closed. See shard.h.
+ *
+ * All of it runs from the loop, outside of turns, when a letter is delivered; stop() is answered
+ * later, by the step that finds nothing left.
+ *
+ * What "left" is, for stop(): an object with a call that waits or runs, one that starts, is being
+ * restored, or is a visitor's; one with an open transaction, or with a commit that is not durable;
+ * an output that is held. Everything else an object may have (timers, promises, sockets of its own)
+ * is what any eviction ends. */
+#include "base/assert.h"
+#include "base/diag.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "object/alarm.h"
+#include "object/internal.h"
+#include "object/node.h"
+#include "object/restore.h"
+#include "object/socket.h"
+#include "store/store.h"
+
+void cn_lane_shard_init(struct cn_lane_shard *own, struct cn_shard *shard,
+                        struct cn_object_lane *lane)
+{
+    own->shard = shard;
+    own->lane = lane;
+    own->alarm_window_ms = INT64_MIN;
+    cn_list_init(&own->objects);
+}
+
+/* On the flusher's thread. */
+static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, int status)
+{
+    struct cn_lane_shard *own = CN_CONTAINER_OF(listener, struct cn_lane_shard, listener);
+    if (status < 0) {
+        atomic_store(&own->log_failed, true);
+        atomic_store(&own->lane->log_failed, true);
+    }
+    /* A lane that holds nothing of the shard is not woken. The count is read without a lock: a lane
+     * that holds something later looks at the durable LSN itself first. */
+    uint64_t wanted = atomic_load(&own->wanted_lsn);
+    if (status < 0 || (wanted && wanted <= durable_lsn))
+        uv_async_send(&own->lane->durable);
+}
+
+static void take_up(struct cn_lane_shard *own)
+{
+    CN_ASSERT(!own->store);
+    own->store = own->shard->store;
+    own->listener.on_durable = on_durable;
+    cn_restore_take_up(own);
+    cn_store_listen(own->store, &own->listener);
+}
+
+/* --- stop ------------------------------------------------------------------------------------ */
+
+static bool object_is_busy(const struct cn_object *object)
+{
+    if (cn_object_is_broken(object))
+        return false;
+    return object->running_count || object->inbox_count || object->transactions || object->busy ||
+           object->state == CN_OBJECT_RESTORING || object->state == CN_OBJECT_STARTING ||
+           object->state == CN_OBJECT_SUSPENDED || cn_object_in_turn(object) ||
+           !cn_object_is_durable(object);
+}
+
+static bool has_something_left(const struct cn_lane_shard *own)
+{
+    CN_LIST_FOREACH(&own->objects, node)
+    {
+        if (object_is_busy(CN_CONTAINER_OF(node, struct cn_object, shard_link)))
+            return true;
+    }
+    return cn_object_lane_holds(own->lane, own);
+}
+
+static void end_draining(struct cn_lane_shard *own)
+{
+    if (own->draining)
+        own->lane->draining_count--;
+    own->draining = false;
+}
+
+/* S7 */
+static void drain(struct cn_lane_shard *own)
+{
+    atomic_store(&own->wanted_lsn, 1); /* every flush wakes the lane; before the look */
+    if (has_something_left(own))
+        return;
+    end_draining(own); /* first: who is told below may bring a step about */
+    atomic_store(&own->wanted_lsn, 0);
+    CN_LIST_FOREACH(&own->objects, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
+        if (!cn_object_is_broken(object))
+            cn_object_end(object, CN_SHARD_AWAY);
+    }
+    cn_lane_shard_answer(own, own->change);
+}
+
+void cn_lane_shards_drain(struct cn_object_lane *lane)
+{
+    CN_ASSERT(!lane->turn_depth && !lane->desk->stepping);
+    for (unsigned i = 0; i < lane->shard_count && lane->draining_count; i++) {
+        if (lane->shards[i].draining)
+            drain(&lane->shards[i]);
+    }
+}
+
+/* --- close ----------------------------------------------------------------------------------- */
+
+static struct cn_object *first_alive(const struct cn_lane_shard *own)
+{
+    CN_LIST_FOREACH(&own->objects, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
+        if (!cn_object_is_broken(object))
+            return object;
+    }
+    return NULL;
+}
+
+static void end_objects(struct cn_lane_shard *own)
+{
+    struct cn_object *object;
+    while ((object = first_alive(own))) {
+        if (object->state == CN_OBJECT_SUSPENDED)
+            object->holds--; /* its visitor's, who will find it gone */
+        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+    }
+    /* S6: those that were broken before as well. */
+    CN_LIST_FOREACH(&own->objects, node)
+    CN_CONTAINER_OF(node, struct cn_object, shard_link)->cut = true;
+}
+
+void cn_lane_shard_detach(struct cn_lane_shard *own)
+{
+    struct cn_object_lane *lane = own->lane;
+    own->serves = false;
+    end_draining(own);
+    if (!own->store)
+        return;
+    CN_ASSERT(!first_alive(own) && !cn_object_lane_holds(lane, own)); /* S5 */
+    cn_store_unlisten(own->store, &own->listener);
+    if (lane->wanted == own)
+        lane->wanted = NULL;
+    atomic_store(&own->wanted_lsn, 0);
+    atomic_store(&own->log_failed, false);
+    cn_free(own->learnt);
+    own->learnt = NULL;
+    own->learnt_count = 0;
+    own->store = NULL;
+}
+
+static void let_go(struct cn_lane_shard *own)
+{
+    struct cn_object_lane *lane = own->lane;
+    cn_loop_assert_owner(lane->loop);
+    CN_ASSERT(!lane->turn_depth);
+    own->serves = false;
+    if (!own->store)
+        return;
+    struct cn_err err;
+    (void)cn_err_set(&err, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+    end_objects(own);
+    cn_object_lane_fail_held(lane, own, &err);
+    cn_object_socket_let_go(own);
+    cn_alarm_let_go(own);
+    cn_restore_let_go(own, &err);
+    cn_lane_shard_detach(own);
+}
+
+/* --- letters --------------------------------------------------------------------------------- */
+
+void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, uint64_t change)
+{
+    struct cn_object_lane *lane = own->lane;
+    CN_ASSERT(!lane->turn_depth && !lane->desk->stepping);
+    switch (state) {
+    case CN_SHARD_OPENING:
+    case CN_SHARD_OPEN:
+        end_draining(own);
+        if (!own->store)
+            take_up(own);
+        if (!own->serves)
+            own->alarm_window_ms = INT64_MIN; /* hints that were due meanwhile are gone */
+        own->serves = true;
+        cn_lane_shard_answer(own, change);
+        break;
+    case CN_SHARD_STOPPING:
+    case CN_SHARD_STOPPED:
+        own->serves = false;
+        own->change = change;
+        if (own->store && !own->draining) {
+            own->draining = true;
+            lane->draining_count++;
+        }
+        if (!own->store)
+            cn_lane_shard_answer(own, change);
+        break;
+    case CN_SHARD_CLOSING:
+    case CN_SHARD_CLOSED:
+        let_go(own);
+        cn_lane_shard_answer(own, change);
+        break;
+    default:
+        CN_ASSERT(false);
+    }
+    cn_object_lane_kick(lane); /* for a sweep, and for what can be drained */
+    cn_object_lane_step(lane);
+}
+
+/* --- namespaces ------------------------------------------------------------------------------ */
+
+int cn_lane_shard_learn(struct cn_lane_shard *own, const struct cn_namespace *ns,
+                        struct cn_err *err)
+{
+    if (!cn_shards_numbered(own->shard->shards) || !ns)
+        return 0; /* it has given out the number itself */
+    for (size_t i = 0; i < own->learnt_count; i++) {
+        if (own->learnt[i] == ns->id)
+            return 0;
+    }
+    int rc = cn_store_namespace_learn(own->store, ns->id, ns->name, err);
+    if (rc < 0)
+        return rc;
+    own->learnt = cn_realloc(own->learnt, (own->learnt_count + 1) * sizeof(*own->learnt));
+    own->learnt[own->learnt_count++] = ns->id;
+    return 0;
+}
