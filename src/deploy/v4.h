@@ -64,6 +64,7 @@ struct cn_v4 {
     struct cn_tokens *tokens;
     struct cn_taps *taps; /* who listens to workers; NULL: nobody can */
     const char *no_depot; /* why; static */
+    const char *no_build; /* why no version can be built; static; NULL: they can */
     /* Checks and builds a version that is on disk. */
     int (*build)(void *data, const struct cn_depot_script *script, const char *version,
                  struct cn_err *err);

@@ -671,6 +671,8 @@ static int run_upload(struct cn_control_call *call, bool deploys, struct cn_err 
     if (!cn_v4_name_is_good(upload.worker))
         return cn_v4_fail(call, err, CN_EINVALID, 10016,
                           "a worker's name has letters a to z, digits, - and _");
+    if (upload.v4->no_build)
+        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 10013, "%s", upload.v4->no_build);
     int rc = cn_control_read_body(call, CN_V4_UPLOAD_MAX, err);
     if (rc < 0)
         return rc;

@@ -277,15 +277,14 @@ static int open_depot(struct settings *settings, const struct cn_run_options *as
     int rc = cn_tokens_open(settings->data.disk, &v4->tokens, err);
     if (rc < 0 || asked->deploy.development)
         return rc;
-    if (deployer->monitor) {
-        v4->no_depot = "a server in a sandbox takes no deployments: it cannot build them";
-        return 0;
-    }
     rc = cn_depot_open(settings->data.disk, cn_deployer_settings(deployer)->data, asked->domain,
                        &v4->depot, err);
     v4->build = cn_deployer_build_version;
     v4->build_data = deployer;
     deployer->depot = v4->depot;
+    if (deployer->monitor)
+        v4->no_build = "a server in a sandbox serves what was deployed and takes nothing new: it "
+                       "cannot start Node.js to build it; deploy while it runs without --sandbox";
     return rc;
 }
 

@@ -245,3 +245,19 @@ test("a project on the server's own disk that does not start stops the start, lo
   assert.notEqual(result.status, 0);
   assert.match(result.stderr, /worker own failed to start: .*at start/);
 });
+
+test("--sandbox serves what was deployed, rolls back and takes secrets; uploads are refused with a sentence", async (t) => {
+  const { data, who, old } = await deployed(t);
+  const server = await empty(t, data, { args: ["--sandbox"] });
+  const client = new Client(server, who);
+  assert.deepEqual(await ask(server, "a"), [200, "new 2"]);
+  assert.deepEqual(await ask(server, "a", "/page.txt"), [200, "an asset of a"]);
+  const { status, body } = await client.script("b", hello("another"));
+  assert.equal(status, 405);
+  assert.match(body.errors[0].message, /a server in a sandbox serves what was deployed and takes nothing new/);
+  assert.deepEqual(await ask(server, "b"), [200, "b serves"]);
+  await client.result("PUT", "workers/scripts/a/secrets", { json: { name: "KEY", text: "other", type: "secret_text" } });
+  assert.deepEqual(await ask(server, "a"), [200, "new 3"]);
+  await client.result("POST", "workers/scripts/a/deployments", { json: { strategy: "percentage", versions: [{ version_id: old.id, percentage: 100 }] } });
+  assert.deepEqual(await ask(server, "a"), [200, "old 4"]);
+});
