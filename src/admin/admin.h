@@ -51,12 +51,12 @@ struct cn_admin_options {
     const char *token;  /* with `host`: not empty; borrowed until stop */
     /* Who else may ask (guard.h, G5), with control.more_data; or NULL. */
     void (*find_token)(void *data, const char *token, size_t size, struct cn_guard_who *who);
-    struct cn_tls_context *tls;     /* of the TCP listener; NULL: plain */
-    const struct cn_server *server; /* whose lanes are counted; NULL: none */
-    struct cn_otlp *otlp;           /* whose exports are counted; NULL: none */
-    bool inspector;                 /* the DevTools Protocol on 127.0.0.1 (inspector.h), */
-    uint16_t inspector_port;        /* 0: any */
-    struct cn_taps *taps;           /* who listens to workers (live.h); NULL: nobody can */
+    struct cn_tls_context *tls; /* of the TCP listener; NULL: plain */
+    struct cn_server *server;   /* whose lanes are counted; NULL: none */
+    struct cn_otlp *otlp;       /* whose exports are counted; NULL: none */
+    bool inspector;             /* the DevTools Protocol on 127.0.0.1 (inspector.h), */
+    uint16_t inspector_port;    /* 0: any */
+    struct cn_taps *taps;       /* who listens to workers (live.h); NULL: nobody can */
 };
 
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,

@@ -180,9 +180,7 @@ static const char stepping[] =
     "no stepping here";
 static const char evaluating[] = "code is not evaluated by the inspector: it would run outside of "
                                  "every request and object";
-static const char profiling[] =
-    "JavaScriptCore's C API has no profiler; `perf` sees the process, and "
-    "/metrics has the time of workers";
+static const char coverage[] = "JavaScriptCore's C API does not count what of the code ran";
 static const char snapshots[] = "JavaScriptCore's C API has no snapshots of the heap; "
                                 "Runtime.getHeapUsage tells its size";
 
@@ -207,10 +205,8 @@ static const struct {
     {"Runtime.runScript", evaluating},
     {"Runtime.awaitPromise", evaluating},
     {"Runtime.addBinding", evaluating},
-    {"Profiler.start", profiling},
-    {"Profiler.stop", profiling},
-    {"Profiler.startPreciseCoverage", profiling},
-    {"Profiler.takePreciseCoverage", profiling},
+    {"Profiler.startPreciseCoverage", coverage},
+    {"Profiler.takePreciseCoverage", coverage},
     {"HeapProfiler.takeHeapSnapshot", snapshots},
     {"HeapProfiler.startSampling", snapshots},
     {"HeapProfiler.stopSampling", snapshots},

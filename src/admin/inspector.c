@@ -8,6 +8,7 @@
 
 #include "admin/cdp.h"
 #include "admin/control.h"
+#include "admin/cpuprofile.h"
 #include "admin/guard.h"
 #include "admin/job.h"
 #include "base/account.h"
@@ -23,7 +24,9 @@
 #include "text/base64.h"
 #include "text/hex.h"
 #include "worker/metrics.h"
+#include "worker/profile.h"
 #include "worker/script.h"
+#include "worker/sourcemap.h"
 #include "worker/server.h"
 
 #define TICK_MS 300
@@ -355,6 +358,106 @@ static void get_isolate(struct client *client, int64_t id, const struct cn_json 
     answer(client, id, text);
 }
 
+/* --- profiles (I4) ---------------------------------------------------------------------------- */
+
+/* Of the scripts that are shown; what is not theirs is Cairn's own. */
+static void resolve_place(void *data, const char *url, uint32_t line, uint32_t column,
+                          struct cn_cpuprofile_place *place)
+{
+    struct cn_inspector *inspector = data;
+    const struct cn_deployment *shown = inspector->shown;
+    struct cn_sourcemap_place found;
+    place->line = line;
+    place->column = column;
+    for (size_t i = 0; shown && i < shown->script_count; i++) {
+        struct cn_script *script = shown->scripts[i];
+        if (strcmp(script->url, url) != 0)
+            continue;
+        if (line && cn_script_find_place(script, line, column, &found)) {
+            cn_cdp_append_url(&place->url, script->name, found.source, strlen(found.source));
+            place->line = found.line;
+            place->column = found.column;
+        } else if (line) {
+            cn_cdp_append_url(&place->url, script->name, "worker.js", 9);
+        }
+        return;
+    }
+    cn_buf_append_json(&place->url, url, strlen(url));
+}
+
+static void wake_for_samples(void *data)
+{
+    struct cn_inspector *inspector = data;
+    uv_async_send(&inspector->async);
+}
+
+static void drop_profile(struct cn_inspector *inspector)
+{
+    if (!inspector->profile)
+        return;
+    cn_profile_leave(inspector->profile);
+    cn_server_profile(inspector->server, NULL);
+    cn_profile_unref(inspector->profile);
+    cn_cpuprofile_free(inspector->tree);
+    inspector->profile = NULL;
+    inspector->tree = NULL;
+    inspector->profiler = NULL;
+}
+
+/* What lanes have given; and the answer, if it is asked for and whole. */
+static void give_profile(struct cn_inspector *inspector)
+{
+    struct cn_buf text = {0};
+    unsigned lane;
+    while (inspector->profile && cn_profile_take(inspector->profile, &text, &lane)) {
+        cn_cpuprofile_add(inspector->tree, lane, (const char *)text.data, text.size);
+        cn_buf_fini(&text);
+    }
+    if (!inspector->profile || inspector->profile_id < 0 || !cn_profile_is_done(inspector->profile))
+        return;
+    struct client *client = inspector->profiler;
+    int64_t id = inspector->profile_id;
+    if (cn_profile_is_refused(inspector->profile)) {
+        drop_profile(inspector);
+        refuse(client, id, -32000, "this JavaScriptCore has no sampling profiler");
+        return;
+    }
+    cn_buf_printf(&text, "{\"id\":%" PRId64 ",\"result\":{\"profile\":", id);
+    cn_cpuprofile_write(inspector->tree, &text);
+    cn_buf_append_str(&text, "}}");
+    drop_profile(inspector);
+    send_text(client, &text);
+    cn_buf_fini(&text);
+}
+
+static void start_profile(struct client *client, int64_t id, const struct cn_json *params)
+{
+    struct cn_inspector *inspector = client->inspector;
+    (void)params;
+    if (!inspector->server || inspector->profile) {
+        refuse(client, id, -32000, "a profile is being made already; there is one at a time");
+        return;
+    }
+    inspector->profile = cn_profile_new(wake_for_samples, inspector);
+    inspector->tree = cn_cpuprofile_new(resolve_place, inspector);
+    inspector->profiler = client;
+    inspector->profile_id = -1;
+    cn_server_profile(inspector->server, inspector->profile);
+    answer(client, id, "{}");
+}
+
+static void stop_profile(struct client *client, int64_t id, const struct cn_json *params)
+{
+    struct cn_inspector *inspector = client->inspector;
+    (void)params;
+    if (inspector->profiler != client || inspector->profile_id >= 0) {
+        refuse(client, id, -32000, "no profile was started");
+        return;
+    }
+    inspector->profile_id = id >= 0 ? id : 0;
+    cn_server_profile(inspector->server, NULL); /* give_profile() answers when all lanes are done */
+}
+
 static void get_nothing(struct client *client, int64_t id, const struct cn_json *params)
 {
     (void)params;
@@ -366,7 +469,7 @@ static void get_domains(struct client *client, int64_t id, const struct cn_json 
     (void)params;
     answer(client, id,
            "{\"domains\":[{\"name\":\"Runtime\",\"version\":\"1.3\"},{\"name\":"
-           "\"Debugger\",\"version\":\"1.3\"}]}");
+           "\"Debugger\",\"version\":\"1.3\"},{\"name\":\"Profiler\",\"version\":\"1.3\"}]}");
 }
 
 static const struct {
@@ -378,6 +481,7 @@ static const struct {
     {"Debugger.getScriptSource", get_script}, {"Debugger.getPossibleBreakpoints", get_nothing},
     {"Runtime.getHeapUsage", get_heap},       {"Runtime.getIsolateId", get_isolate},
     {"Runtime.getProperties", get_nothing},   {"Runtime.globalLexicalScopeNames", get_nothing},
+    {"Profiler.start", start_profile},        {"Profiler.stop", stop_profile},
     {"Schema.getDomains", get_domains},
 };
 
@@ -429,6 +533,8 @@ static void close_client(struct client *client)
 {
     struct cn_inspector *inspector = client->inspector;
     struct cn_ws_close close = {.code = CN_WS_NORMAL, .clean = true, .reason = ""};
+    if (inspector->profiler == client)
+        drop_profile(inspector);
     client->busy = true; /* the connection may end with it */
     cn_ws_end_close(client->end, &close);
     cn_list_remove(&client->link);
@@ -530,6 +636,7 @@ static void give(struct client *client)
 static void on_async(uv_async_t *async)
 {
     struct cn_inspector *inspector = async->data;
+    give_profile(inspector);
     CN_LIST_FOREACH(&inspector->clients, node)
     give(CN_CONTAINER_OF(node, struct client, link));
 }
@@ -629,8 +736,8 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
 /* --- start and stop -------------------------------------------------------------------------- */
 
 int cn_inspector_open(struct cn_inspector *inspector, uv_loop_t *loop,
-                      const struct cn_control *control, const struct cn_server *server,
-                      uint16_t port, struct cn_err *err)
+                      const struct cn_control *control, struct cn_server *server, uint16_t port,
+                      struct cn_err *err)
 {
     int fd;
     uint8_t random[16];

@@ -6,14 +6,18 @@
  *     WS  /ID                  the protocol
  *
  * What the engine's C API gives: console lines and exceptions with the places of the project's
- * files, the scripts with their source maps, the size of the heap. What it does not give is refused
- * with a sentence: breakpoints and stepping, evaluation, profiles, snapshots of the heap.
+ * files, the scripts with their source maps, the size of the heap, CPU profiles by sampling
+ * (worker/profile.h, admin/cpuprofile.h). What it does not give is refused with a sentence:
+ * breakpoints and stepping, evaluation, snapshots of the heap.
  *
  *   I1  It listens on loopback alone. The Host of a request must be a loopback name (DNS
  *       rebinding); a request with an Origin must come from DevTools itself, which no page can
- * claim. I2  Nothing that is sent to it runs code or changes a worker. I3  Everything is bounded:
- * clients, messages kept for who comes later, what waits for a client, what a client sends. Who
- * logs never waits: what finds no room is dropped, and told.
+ *       claim.
+ *   I2  Nothing that is sent to it runs code or changes a worker.
+ *   I3  Everything is bounded: clients, messages kept for who comes later, what waits for a client,
+ *       what a client sends, a profile. Who logs never waits: what finds no room is dropped, and
+ *       told.
+ *   I4  One profile at a time, of the client that started it. It ends with its client.
  *
  * Threads:   the admin thread's; messages arrive from any.
  * Ownership: embedded in the admin. */
@@ -29,8 +33,10 @@
 #include "base/list.h"
 
 struct cn_control;
+struct cn_cpuprofile;
 struct cn_deployment;
 struct cn_http_server;
+struct cn_profile;
 struct cn_server;
 struct cn_ws_lane;
 
@@ -44,7 +50,7 @@ struct cn_ws_lane;
 
 struct cn_inspector {
     const struct cn_control *control; /* borrowed: what is served */
-    const struct cn_server *server;   /* borrowed: whose lanes are asked; NULL: none */
+    struct cn_server *server;         /* borrowed: whose lanes are asked; NULL: none */
     struct cn_http_server *http;      /* NULL: it is off */
     struct cn_ws_lane *ws;
     uint16_t port;
@@ -53,6 +59,10 @@ struct cn_inspector {
     unsigned client_count;
     struct cn_deployment *shown; /* a reference, while there are clients */
     unsigned generation;         /* of it */
+    struct cn_profile *profile;  /* a reference, while lanes sample; NULL: they do not (I4) */
+    struct cn_cpuprofile *tree;  /* owned: what it has become so far */
+    void *profiler;              /* whose it is: a client */
+    int64_t profile_id;          /* of the command that waits for it; -1: none does yet */
     uv_async_t async;
     uv_timer_t timer; /* looks for a new deployment, while there are clients */
     struct cn_diag_tap tap;
@@ -64,8 +74,8 @@ struct cn_inspector {
 
 /* Opens it on 127.0.0.1; port 0: any. */
 int cn_inspector_open(struct cn_inspector *inspector, uv_loop_t *loop,
-                      const struct cn_control *control, const struct cn_server *server,
-                      uint16_t port, struct cn_err *err);
+                      const struct cn_control *control, struct cn_server *server, uint16_t port,
+                      struct cn_err *err);
 /* Cuts its clients and closes the listener; `closed` runs when that is done. One that is off does
  * nothing, and returns false. */
 bool cn_inspector_stop(struct cn_inspector *inspector, void (*closed)(void *data), void *data);

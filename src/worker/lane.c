@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "js/profile.h"
 #include "module/module.h"
 #include "net/client.h"
 #include "net/egress.h"
@@ -21,6 +22,7 @@
 #include "worker/hung.h"
 #include "worker/instance.h"
 #include "worker/lent.h"
+#include "worker/profile.h"
 #include "worker/relief.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
@@ -388,6 +390,69 @@ static void collect_when_quiet(struct cn_lane *lane)
     lane->house_turns = lane->collect_turns = lane->vm->turn_count;
 }
 
+/* --- profiles -------------------------------------------------------------------------------- */
+
+struct profile_mail {
+    struct cn_mail mail;
+    struct cn_profile *profile; /* a reference, or NULL */
+};
+
+static void give_samples(struct cn_lane *lane)
+{
+    struct cn_buf json = {0};
+    if (!lane->profile)
+        return;
+    cn_js_profile_take(lane->vm, &json);
+    cn_profile_give(lane->profile, lane->options.index, &json);
+}
+
+static void stop_profile(struct cn_lane *lane)
+{
+    if (!lane->profile)
+        return;
+    give_samples(lane);
+    cn_js_profile_stop(lane->vm);
+    cn_profile_done(lane->profile);
+    cn_profile_unref(lane->profile);
+    lane->profile = NULL;
+}
+
+static void deliver_profile(struct cn_mail *mail, void *data)
+{
+    struct cn_lane *lane = data;
+    struct cn_profile *profile = ((struct profile_mail *)mail)->profile;
+    cn_free(mail);
+    stop_profile(lane);
+    if (!profile)
+        return;
+    bool starts = !lane->stopping && cn_js_profile_start(lane->vm);
+    if (!starts) {
+        cn_profile_refuse(profile);
+        cn_profile_done(profile);
+        cn_profile_unref(profile);
+        return;
+    }
+    lane->profile = profile;
+}
+
+void cn_lane_profile(struct cn_lane *lane, struct cn_profile *profile)
+{
+    struct profile_mail *mail = CN_NEW(struct profile_mail);
+    mail->mail.deliver = deliver_profile;
+    mail->profile = profile ? cn_profile_ref(profile) : NULL;
+    if (profile)
+        cn_profile_join(profile);
+    if (cn_mailbox_send(&lane->mailbox, &mail->mail))
+        return;
+    if (profile)
+        cn_profile_done(profile);
+    cn_profile_unref(mail->profile);
+    cn_free(mail);
+}
+
+/* --- the house ---------------------------------------------------------------------------------
+ */
+
 static void check_handles(const struct cn_lane *lane)
 {
     const struct cn_handles *all[] = {&lane->objects, &lane->calls,  &lane->cursors,
@@ -432,6 +497,7 @@ static void on_house(uv_timer_t *timer)
 {
     struct cn_lane *lane = timer->data;
     publish(lane);
+    give_samples(lane);
     collect_when_quiet(lane);
     CN_LIST_FOREACH(&lane->instances, node)
     {
@@ -727,6 +793,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     struct cn_lane *lane = data;
     cn_free(mail);
     lane->stopping = true;
+    stop_profile(lane);
     if (lane->options.background)
         lane->options.background->stop(&lane->background);
     for (size_t i = 0; lane->deployment && i < lane->deployment->script_count; i++)

@@ -58,7 +58,7 @@ struct cn_taps;
 struct cn_trace_exporter;
 struct cn_trust;
 
-struct cn_lane;
+struct cn_profile;
 struct cn_guest;
 
 struct cn_lane_options {
@@ -149,6 +149,7 @@ struct cn_lane {
     struct cn_background background;
     struct cn_compiled_host host; /* for code in C */
     unsigned traced_functions;    /* of code in C, that run: compiled_trace.c */
+    struct cn_profile *profile;   /* a reference, while it is sampled; NULL: it is not */
     bool listening;
     bool draining;
     bool stopping; /* nothing new is begun */
@@ -167,6 +168,8 @@ int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, s
 void cn_lane_deploy(struct cn_lane *lane, struct cn_deployment *deployment);
 /* From any thread, while the lane runs: memory is short (relief.h). */
 void cn_lane_relieve(struct cn_lane *lane);
+/* From any thread: samples for the profile (profile.h), or, with NULL, no more. */
+void cn_lane_profile(struct cn_lane *lane, struct cn_profile *profile);
 /* On the lane, outside of turns: the instance holds on to too much and ends; if it was current,
  * another takes its place. */
 void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance);

@@ -111,8 +111,8 @@ void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *byt
     script->files[script->file_count++] = (struct cn_script_file){cn_strdup(name), bytes, size};
 }
 
-void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
-                       struct cn_buf *out)
+/* NULL: it has none that can be read. */
+static struct cn_sourcemap *get_map(struct cn_script *script)
 {
     pthread_mutex_lock(&script->map_lock);
     if (!script->map_tried && script->map_path) {
@@ -121,6 +121,20 @@ void cn_script_explain(struct cn_script *script, const char *text, size_t length
     }
     struct cn_sourcemap *map = script->map;
     pthread_mutex_unlock(&script->map_lock);
+    return map;
+}
+
+bool cn_script_find_place(struct cn_script *script, uint32_t line, uint32_t column,
+                          struct cn_sourcemap_place *place)
+{
+    struct cn_sourcemap *map = get_map(script);
+    return map && cn_sourcemap_find(map, line, column, place) && place->source;
+}
+
+void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
+                       struct cn_buf *out)
+{
+    struct cn_sourcemap *map = get_map(script);
     if (!map) {
         cn_buf_append(out, text, length);
         return;

@@ -39,6 +39,7 @@ struct cn_assets;
 struct cn_buf;
 struct cn_err;
 struct cn_sourcemap;
+struct cn_sourcemap_place;
 
 /* A version's share of new requests is counted in hundredths of a percent. */
 #define CN_SHARE_ALL 10000u
@@ -140,6 +141,10 @@ void cn_script_add_file(struct cn_script *script, const char *name, uint8_t *byt
  * source lines around the first one follow. Any thread. */
 void cn_script_explain(struct cn_script *script, const char *text, size_t length, bool frame,
                        struct cn_buf *out);
+/* Where a place (from 1) of its source comes from, by its source map; false: that is not known. The
+ * texts are good while the script is. Any thread. */
+bool cn_script_find_place(struct cn_script *script, uint32_t line, uint32_t column,
+                          struct cn_sourcemap_place *place);
 /* F1: by upload, and for the first time. */
 bool cn_script_is_new(const struct cn_script *script);
 /* F3: why it does not serve, whole or on some lanes; owned. NULL: it does. Any thread. */

@@ -312,6 +312,12 @@ void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment
     cn_lane_deploy(tried ? server->trial : &server->lanes[0], cn_deployment_ref(deployment));
 }
 
+void cn_server_profile(struct cn_server *server, struct cn_profile *profile)
+{
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_profile(&server->lanes[i], profile);
+}
+
 void cn_server_listen(struct cn_server *server)
 {
     /* The kernel takes connections from here on, so that whoever is told "ready" can connect;

@@ -24,6 +24,7 @@ struct cn_egress;
 struct cn_guest;
 struct cn_lane_metrics;
 struct cn_node;
+struct cn_profile;
 struct cn_server;
 struct cn_tls_context;
 struct cn_taps;
@@ -67,6 +68,8 @@ uint16_t cn_server_port(const struct cn_server *server);
 void *cn_server_data(const struct cn_server *server);
 /* Takes over the caller's reference. One at a time: wait for on_deployed before the next. */
 void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment);
+/* Every lane samples for the profile, or, with NULL, none does (profile.h). */
+void cn_server_profile(struct cn_server *server, struct cn_profile *profile);
 /* Accepts connections from now on; once, after the first deployment. */
 void cn_server_listen(struct cn_server *server);
 void cn_server_drain(struct cn_server *server);

@@ -13,11 +13,38 @@ export default {
     if (pathname === "/throw") fail("from a handler");
     if (pathname === "/later") ctx.waitUntil(Promise.reject(new RangeError("later")));
     if (pathname === "/many") for (let i = 0; i < 3000; i++) console.log("line", i);
+    if (pathname === "/values") values();
+    if (pathname === "/work") return new Response(String(work(40)));
     console.log("hello", { from: pathname });
     console.warn("careful");
     return new Response("one");
   },
 };
+function values(): void {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  console.log("nested", { a: { b: { c: { d: 1 } } } });
+  console.log("circular", circular);
+  console.log("failure", new RangeError("in a value"));
+  console.log("kinds", [1, "two", null, undefined, new Map([["k", "v"]]), Symbol("s"), 10n]);
+  console.log("huge", Array.from({ length: 1_000_000 }, (_, i) => i));
+  console.log("long text", "x".repeat(1_000_000));
+}
+function sieve(limit: number): number {
+  const marks = new Uint8Array(limit);
+  let count = 0;
+  for (let i = 2; i < limit; i++) {
+    if (marks[i]) continue;
+    count++;
+    for (let k = i * 2; k < limit; k += i) marks[k] = 1;
+  }
+  return count;
+}
+function work(rounds: number): number {
+  let sum = 0;
+  for (let i = 0; i < rounds; i++) sum += sieve(200_000);
+  return sum;
+}
 function fail(why: string): never {
   throw new TypeError(why);
 }
@@ -114,7 +141,7 @@ test("scripts with their source maps, again after a reload; the heap; what canno
   while ((await heap()).usedSize === 0) assert.ok(Date.now() < until, "a lane tells its heap");
   assert.ok((await heap()).totalSize >= (await heap()).usedSize / 2);
   for (const [method, pattern] of [["Debugger.setBreakpointByUrl", /no breakpoints and no stepping/], ["Debugger.pause", /no stepping/], ["Runtime.evaluate", /not evaluated/],
-    ["Profiler.start", /no profiler/], ["HeapProfiler.takeHeapSnapshot", /no snapshots/], ["Nobody.knows", /wasn't found/]])
+    ["Profiler.startPreciseCoverage", /does not count/], ["HeapProfiler.takeHeapSnapshot", /no snapshots/], ["Nobody.knows", /wasn't found/]])
     assert.match((await client.ask(method, { expression: "1" })).error.message, pattern);
   assert.deepEqual((await client.ask("Debugger.setPauseOnExceptions", { state: "none" })).result, {});
   write(dir, { "src/index.ts": source.replace('"one"', '"two"') });
@@ -181,4 +208,91 @@ test("a port that is none is refused, and serve has no inspector", async (t) => 
   const dir = project(t, { "index.js": "export default {};" });
   assert.match(run(["dev", dir, "--inspector-port", "x"]).stderr, /--inspector-port must be a number/);
   assert.match(run(["serve", dir, "--inspector-port", "0"]).stderr, /unknown option/);
+});
+
+test("I4: a CPU profile by sampling is a .cpuprofile with the functions and places of the project's files", async (t) => {
+  const { server, url } = await start(t);
+  const { webSocketDebuggerUrl } = await target(url);
+  const client = new Client(t, webSocketDebuggerUrl), other = new Client(t, webSocketDebuggerUrl);
+  await Promise.all([client.opened, other.opened]);
+  assert.deepEqual((await client.ask("Profiler.enable")).result, {});
+  assert.match((await client.ask("Profiler.stop")).error.message, /no profile was started/);
+  assert.deepEqual((await client.ask("Profiler.start")).result, {});
+  assert.match((await other.ask("Profiler.start")).error.message, /one at a time/);
+  assert.match((await other.ask("Profiler.stop")).error.message, /no profile was started/);
+  for (let i = 0; i < 20; i++) assert.equal(await server.text("/work"), String(40 * 17984));
+  const { profile } = (await client.ask("Profiler.stop")).result;
+
+  // The form that DevTools reads: a tree from the root, samples of it with the time between them.
+  const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
+  assert.equal(nodes.size, profile.nodes.length);
+  const reached = new Set();
+  const reach = (id) => { assert.ok(!reached.has(id)); reached.add(id); nodes.get(id).children.forEach(reach); };
+  reach(1);
+  assert.equal(reached.size, nodes.size);
+  assert.equal(nodes.get(1).callFrame.functionName, "(root)");
+  assert.equal(profile.samples.length, profile.timeDeltas.length);
+  assert.ok(profile.samples.every((id) => nodes.has(id)));
+  assert.ok(profile.timeDeltas.every((delta) => Number.isInteger(delta) && delta >= 0));
+  assert.ok(profile.endTime > profile.startTime);
+
+  // The time is where it was spent, under whoever called it, in the file as it was written.
+  const named = (name) => profile.nodes.filter(({ callFrame }) => callFrame.functionName === name);
+  const hits = (list) => list.reduce((sum, { hitCount }) => sum + hitCount, 0);
+  const all = hits(profile.nodes);
+  assert.ok(all > 20, `${all} samples`);
+  assert.ok(hits(named("sieve")) > all / 2, `${hits(named("sieve"))} of ${all} in sieve()`);
+  const parent = profile.nodes.find(({ children }) => children.includes(named("sieve")[0].id));
+  assert.equal(parent.callFrame.functionName, "work");
+  const lines = source.split("\n");
+  const from = lines.findIndex((line) => line.startsWith("function sieve")), to = lines.indexOf("}", from);
+  for (const { callFrame, positionTicks = [] } of named("sieve")) {
+    assert.equal(callFrame.url, "file:///w/src/index.ts");
+    assert.ok(callFrame.lineNumber >= from && callFrame.lineNumber <= to, `${callFrame.lineNumber}`);
+    for (const { line } of positionTicks) assert.ok(line > from && line <= to + 1, `line ${line}`);
+  }
+
+  // Again, by another; one whose client goes in the middle ends with it.
+  assert.deepEqual((await other.ask("Profiler.start")).result, {});
+  other.socket.close();
+  const deadline = Date.now() + 30_000;
+  let again = await client.ask("Profiler.start");
+  while (again.error && Date.now() < deadline) again = await client.ask("Profiler.start");
+  assert.deepEqual(again.result, {});
+  await server.text("/work");
+  assert.ok((await client.ask("Profiler.stop")).result.profile.nodes.length >= 2);
+});
+
+test("I3: what is no message of the protocol is refused, and the next one is answered", async (t) => {
+  const { url } = await start(t);
+  const client = new Client(t, (await target(url)).webSocketDebuggerUrl);
+  await client.opened;
+  for (const garbage of ["", "{", "null", "[]", "7", '{"id":1}', '{"method":"Runtime.enable"}', '{"id":"x","method":"Runtime.enable"}', '{"id":1.5,"method":7}',
+    "[".repeat(5000), `{"id":1,"method":"${"x".repeat(10_000)}"}`, '{"id":1,"method":"Debugger.getScriptSource","params":[]}', Buffer.from([0xff, 0xfe, 0])])
+    client.socket.send(garbage);
+  await client.ask("Schema.getDomains"); // the number of one above
+  assert.ok((await client.ask("Schema.getDomains")).result.domains.length > 2);
+  // More than a message may be ends the connection, and not the inspector.
+  client.socket.on("error", () => {});
+  client.socket.send("x".repeat(300 << 10));
+  await new Promise((resolve) => client.socket.on("close", resolve));
+  const next = new Client(t, (await target(url)).webSocketDebuggerUrl);
+  await next.opened;
+  assert.ok((await next.ask("Schema.getDomains")).result.domains.length > 2);
+});
+
+test("objects come as text: nested, circular, errors with their stack, and huge ones within a bound", async (t) => {
+  const { server, url } = await start(t);
+  const client = new Client(t, (await target(url)).webSocketDebuggerUrl);
+  await client.opened;
+  await client.ask("Runtime.enable");
+  await server.fetch("/values");
+  const value = async (text) => (await client.until("Runtime.consoleAPICalled", says(text))).args[0].value;
+  assert.match(await value("nested"), /nested \{ a: \{ b: \{ c: \[?\{?/);
+  assert.match(await value("circular"), /circular <ref \*1> \{ self: \[Circular \*1\] \}/);
+  assert.match(await value("failure"), /failure RangeError: in a value\n\s+at values \(src\/index.ts:\d+:\d+\)/);
+  assert.match(await value("kinds"), /kinds \[ 1, 'two', null, undefined, Map\(1\) \{ 'k' => 'v' \}, Symbol\(s\), 10n \]/);
+  const huge = await value("huge");
+  assert.ok(huge.length < 65_537 && /more items/.test(huge), `${huge.length}`);
+  assert.ok((await value("long text")).length <= 65_536);
 });
