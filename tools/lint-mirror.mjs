@@ -34,6 +34,8 @@ const PARTS = {
   "net/http_response.c": "net/test_server.c",
   "net/stream.c": "net/test_server.c",
   "net/ws_client.c": "net/test_ws_conn.c",
+  "store/log_spare.c": "store/test_log.c",
+  "store/replica_copy.c": "store/test_replica.c",
   "server/classes.c": "server/test_migrate.c",
   "server/config_keys.c": "server/test_config.c",
   "server/confnode.c": "server/test_toml.c",

@@ -131,7 +131,11 @@ static int system_rename(struct cn_disk *disk, const char *from, const char *to)
 
 static int system_unlink(struct cn_disk *disk, const char *path)
 {
-    return unlinkat(root_fd(disk), path, 0) < 0 ? -errno : 0;
+    if (unlinkat(root_fd(disk), path, 0) == 0)
+        return 0;
+    if (errno == EISDIR && unlinkat(root_fd(disk), path, AT_REMOVEDIR) == 0)
+        return 0;
+    return -errno;
 }
 
 static int system_mkdir(struct cn_disk *disk, const char *path)

@@ -52,8 +52,8 @@ struct cn_disk_ops {
     int (*allocate)(struct cn_disk_file *file, uint64_t offset, uint64_t size);
     int64_t (*size)(struct cn_disk_file *file);
     int (*rename)(struct cn_disk *disk, const char *from, const char *to); /* replaces `to` */
-    int (*unlink)(struct cn_disk *disk, const char *path);
-    int (*mkdir)(struct cn_disk *disk, const char *path); /* existing is success */
+    int (*unlink)(struct cn_disk *disk, const char *path); /* a file, or an empty folder */
+    int (*mkdir)(struct cn_disk *disk, const char *path);  /* existing is success */
     int (*sync_dir)(struct cn_disk *disk, const char *path);
     /* syncfs: every file and folder of this disk, as if each were synced alone. */
     int (*sync_all)(struct cn_disk *disk);

@@ -179,8 +179,15 @@ static int copy_all(struct backup *backup)
     /* aside/ behind objects/: a database set aside meanwhile is copied at least once. */
     static const char *const folders[] = {"blobs", "catalog", "objects", "aside", "history"};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < CN_ARRAY_COUNT(folders); i++)
+    for (size_t i = 0; rc == 0 && i < CN_ARRAY_COUNT(folders); i++) {
+        /* A new namespace flushes the catalog by itself: not now. */
+        bool catalog = strcmp(folders[i], "catalog") == 0;
+        if (catalog)
+            pthread_mutex_lock(&backup->store->namespace_lock);
         rc = copy_folder(backup, folders[i]);
+        if (catalog)
+            pthread_mutex_unlock(&backup->store->namespace_lock);
+    }
     backup->report->lsn = cn_store_durable(backup->store); /* B3 */
     if (rc == 0)
         rc = copy_log(backup, backup->report->lsn);

@@ -16,11 +16,13 @@
  *     disk the transaction is rolled back and all its changes come again.
  * C5  Every page of the file carries its own checksum (diskvfs.c), and rows of `sums` those of the
  * pages of databases (sums.h). They say what the files hold, not which commit an entry is of: they
- *     are entered whatever the LSN (image.c, I7, says why that is right). */
+ *     are entered whatever the LSN (image.c, I7, says why that is right).
+ * C6  The file changes by a flush and by nothing else: whoever copies it holds those back. */
 #include "store/catalog.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -139,7 +141,8 @@ struct cn_catalog {
     struct cn_images *images;              /* borrowed; NULL during recovery */
     uint64_t lsn_max;                      /* of the changes entered */
     bool in_transaction;
-    bool failed; /* C4 */
+    bool failed;         /* C4 */
+    atomic_uint changes; /* of the file; odd while one is under way */
 };
 
 /* ---- Statements ---- */
@@ -315,8 +318,10 @@ static int commit_locked(struct cn_catalog *catalog, struct cn_log *log, struct 
     } else if (catalog->in_transaction) {
         if (log)
             rc = cn_log_wait(log, catalog->lsn_max, err); /* C1 */
+        atomic_fetch_add(&catalog->changes, 1);           /* C6 */
         if (rc == 0)
             rc = query_run(catalog, COMMIT, err);
+        atomic_fetch_add(&catalog->changes, 1);
         if (rc < 0)
             transaction_lost(catalog, rc);
         else if (catalog->images)
@@ -335,17 +340,33 @@ int cn_catalog_flush(struct cn_catalog *catalog, struct cn_log *log, struct cn_e
     const struct timespec pause = {.tv_nsec = 100000};
     uint64_t left = catalog->images ? cn_images_changed_count(catalog->images) : 0;
     for (;;) {
+        /* Here, where nobody waits for the lock, and not in commit_locked(): what is appended now
+         * may take long to be settled. */
+        int rc = log ? cn_log_wait(log, cn_log_appended(log), err) : 0;
+        if (rc < 0)
+            return rc;
         int slice = left > FLUSH_SLICE ? FLUSH_SLICE : (int)left;
         int count = catalog_enter_some(catalog, slice, err);
         if (count < 0)
             return count;
-        int rc = commit_locked(catalog, log, err);
+        rc = commit_locked(catalog, log, err);
         catalog_leave(catalog);
         left -= (uint64_t)count;
         if (rc < 0 || left == 0 || count < slice)
             return rc;
         (void)nanosleep(&pause, NULL); /* a shorter one does no harm */
     }
+}
+
+unsigned cn_catalog_changes(const struct cn_catalog *catalog)
+{
+    return atomic_load(&catalog->changes);
+}
+
+void cn_catalog_keep_small(struct cn_catalog *catalog)
+{
+    (void)cn_sqlite_exec(catalog->connection, "PRAGMA cache_size = -512",
+                         NULL); /* if it fails, it only takes more memory */
 }
 
 void cn_catalog_attach(struct cn_catalog *catalog, struct cn_images *images)
@@ -846,6 +867,7 @@ static int pragmas_set(struct cn_catalog *catalog, struct cn_err *err)
     return cn_sqlite_exec(catalog->connection,
                           "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = PERSIST;"
                           "PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;"
+                          "PRAGMA cache_spill = OFF;" /* C6 */
                           "PRAGMA journal_size_limit = 1048576",
                           err);
 }

@@ -116,6 +116,11 @@ struct cn_log;
 struct cn_sums;
 
 int cn_catalog_open(struct cn_disk *disk, struct cn_catalog **catalog, struct cn_err *err);
+/* Rises by two with each change of the file, and is odd while one is under way: whoever copies it
+ * sees the same even number before and after. */
+unsigned cn_catalog_changes(const struct cn_catalog *catalog);
+/* For one of many: keeps less of the file in memory. */
+void cn_catalog_keep_small(struct cn_catalog *catalog);
 /* Drops what was not flushed. */
 void cn_catalog_close(struct cn_catalog *catalog);
 /* Reads the whole file and calls back for every page that does not match its checksum; for one that

@@ -5,9 +5,12 @@
  *   1  sets the boundary B to the last LSN appended, with no commit half way (commit_gate);
  *      from here on the first change of a page is logged whole (record.h, R7)
  *   2  writes back every image that is dirty, then syncs every file written
- *   3  flushes the catalog
+ *   3  flushes the catalog; a driven store syncs its log up to B, which nothing else does
  *   4  replaces log/checkpoint: recovery starts at B + 1
  *   5  hands files set aside up to B, and segments that end by B, to history or removes them
+ *
+ *   6  of a driven store: appends a mark unless something has been appended since 1, so that
+ *      others' redo can start behind B too (record.h, R9)
  *
  * K1  Step 4 happens only after 2 and 3 succeeded; step 5 only after 4 is durable.
  * K2  A full disk delays a checkpoint and refuses commits; any other failure stops
@@ -28,6 +31,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "store/catalog.h"
+#include "store/chores.h"
 #include "store/image.h"
 #include "store/log.h"
 #include "store/store.h"
@@ -54,7 +58,9 @@ struct cn_keeper {
 
     uint64_t last_ms;       /* keeper: when the last checkpoint ended */
     uint64_t last_boundary; /* keeper */
+    uint64_t mark_lsn;      /* keeper: of the last mark */
     pthread_t thread;
+    struct cn_chore chore; /* in place of it */
 };
 
 /* ---- The checkpoint file ---- */
@@ -102,7 +108,6 @@ int cn_checkpoint_write(struct cn_disk *disk, uint64_t redo_lsn, uint64_t durabl
 /* ---- The past is handed over ---- */
 
 struct aside_walk {
-    struct cn_keeper *keeper;
     uint64_t redo_lsn;
     char (*names)[CN_IMAGE_PATH_MAX];
     size_t count, capacity;
@@ -134,11 +139,10 @@ static int aside_give_up(struct cn_disk *disk, const char *path, const struct cn
 }
 
 /* Files set aside by resets that recovery no longer sees. */
-static int aside_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct cn_err *err)
+static int aside_hand_over(struct cn_disk *disk, const struct cn_store_history *history,
+                           uint64_t redo_lsn, struct cn_err *err)
 {
-    const struct cn_store_history *history = keeper->config.history;
-    struct cn_disk *disk = keeper->config.disk;
-    struct aside_walk walk = {.keeper = keeper, .redo_lsn = redo_lsn};
+    struct aside_walk walk = {.redo_lsn = redo_lsn};
     int rc = cn_disk_list(disk, "aside", aside_collect, &walk);
     if (rc < 0)
         cn_err_errno(err, -rc, "cannot list the folder aside");
@@ -166,11 +170,11 @@ static int aside_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct c
     return rc;
 }
 
-static int segments_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struct cn_err *err)
+static int segments_hand_over(struct cn_log *log, const struct cn_store_history *history,
+                              uint64_t redo_lsn, struct cn_err *err)
 {
-    const struct cn_store_history *history = keeper->config.history;
     struct cn_segment_info segment;
-    while (cn_log_segments_before(keeper->config.log, redo_lsn, &segment, 1) == 1) {
+    while (cn_log_segments_before(log, redo_lsn, &segment, 1) == 1) {
         int rc = 0;
         if (history) {
             char path[CN_SEGMENT_PATH_MAX];
@@ -178,11 +182,19 @@ static int segments_hand_over(struct cn_keeper *keeper, uint64_t redo_lsn, struc
             rc = history->segment(history->data, path, &segment, err);
         }
         if (rc == 0)
-            rc = cn_log_release(keeper->config.log, segment.number, err);
+            rc = cn_log_release(log, segment.number, err);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+int cn_checkpoint_hand_over(struct cn_disk *disk, struct cn_log *log,
+                            const struct cn_store_history *history, uint64_t redo_lsn,
+                            struct cn_err *err)
+{
+    int rc = aside_hand_over(disk, history, redo_lsn, err);
+    return rc < 0 ? rc : segments_hand_over(log, history, redo_lsn, err);
 }
 
 /* ---- A checkpoint ---- */
@@ -206,9 +218,13 @@ static int checkpoint_take(struct cn_keeper *keeper, struct cn_err *err)
         rc = cn_catalog_flush(keeper->config.catalog, log, err);
     if (rc == 0)
         rc = cn_log_wait(log, boundary, err);
+    uint64_t reached = keeper->config.trust_os ? 0 : cn_log_durable(log);
+    if (rc == 0 && keeper->config.driven) {
+        rc = cn_log_sync(log, boundary, err);
+        reached = boundary;
+    }
     if (rc == 0)
-        rc = cn_checkpoint_write(keeper->config.disk, boundary + 1,
-                                 keeper->config.trust_os ? 0 : cn_log_durable(log), err);
+        rc = cn_checkpoint_write(keeper->config.disk, boundary + 1, reached, err);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&keeper->lock);
@@ -216,6 +232,16 @@ static int checkpoint_take(struct cn_keeper *keeper, struct cn_err *err)
     keeper->count++;
     pthread_mutex_unlock(&keeper->lock);
     return 0;
+}
+
+/* Step 6. One that cannot be appended is missed only by the size of others' logs. */
+static void mark(struct cn_keeper *keeper)
+{
+    struct cn_log *log = keeper->config.log;
+    struct cn_log_entry entry = {.kind = CN_RECORD_MARK, .boundary = keeper->last_boundary};
+    int64_t time_ms;
+    if (cn_log_appended(log) == keeper->last_boundary && keeper->last_boundary > 0)
+        (void)cn_log_append(log, &entry, &keeper->mark_lsn, &time_ms, NULL);
 }
 
 static bool out_of_space(int rc)
@@ -230,9 +256,13 @@ static int checkpoint_run(struct cn_keeper *keeper, struct cn_err *err)
     if (rc < 0 && !out_of_space(rc) && !cn_log_failed(keeper->config.log, NULL))
         cn_log_fail(keeper->config.log, own.text); /* K2 */
     if (rc == 0) {
-        rc = aside_hand_over(keeper, keeper->redo_lsn, &own);
-        if (rc == 0)
-            rc = segments_hand_over(keeper, keeper->redo_lsn, &own);
+        const struct cn_store_driven *driven = keeper->config.driven;
+        if (driven)
+            mark(keeper);
+        if (driven && driven->checkpointed)
+            driven->checkpointed(driven->data, keeper->last_boundary);
+        rc = cn_checkpoint_hand_over(keeper->config.disk, keeper->config.log,
+                                     keeper->config.history, keeper->last_boundary + 1, &own);
         if (rc < 0) /* only delays: the files are still there */
             cn_warn("cannot hand over what the log no longer needs: %s", own.text);
     }
@@ -252,7 +282,9 @@ static uint64_t now_ms(void)
 
 static bool checkpoint_due(struct cn_keeper *keeper)
 {
-    if (cn_log_appended(keeper->config.log) == keeper->last_boundary)
+    uint64_t appended = cn_log_appended(keeper->config.log);
+    if (appended == keeper->last_boundary ||
+        (appended == keeper->mark_lsn && appended == keeper->last_boundary + 1))
         return false; /* nothing new; what can be released was */
     return cn_log_live_size(keeper->config.log) > keeper->config.live_size / 2 ||
            now_ms() - keeper->last_ms > IDLE_MS;
@@ -260,7 +292,11 @@ static bool checkpoint_due(struct cn_keeper *keeper)
 
 static void write_back(struct cn_keeper *keeper)
 {
+    struct cn_images *images = keeper->config.images;
+    uint64_t dirty = atomic_load(&images->dirty_pages);
     uint64_t limit = keeper->config.dirty_pages_max / 2;
+    if (cn_images_over_budget(images) && limit > dirty / 2)
+        limit = dirty / 2; /* what all stores have together is too much: each writes half */
     /* After a full disk all is written, however little it is: nothing else tells that there is
      * space again. */
     if (atomic_load(&keeper->config.images->no_space))
@@ -269,6 +305,53 @@ static void write_back(struct cn_keeper *keeper)
         limit = 1;
     /* A failure has stopped the store or, on a full disk, is tried again. */
     (void)cn_images_write_back(keeper->config.images, limit, NULL);
+}
+
+static bool must_write_back(struct cn_keeper *keeper)
+{
+    struct cn_images *images = keeper->config.images;
+    uint64_t dirty = atomic_load(&images->dirty_pages);
+    return dirty > keeper->config.dirty_pages_max || atomic_load(&images->no_space) ||
+           (dirty > 0 && cn_images_over_budget(images));
+}
+
+/* Does what is due. Called and returns with the lock held. */
+static void keeper_work(struct cn_keeper *keeper)
+{
+    uint64_t asked = keeper->asked;
+    keeper->woken = false;
+    bool wanted = asked != keeper->done && !keeper->held;
+    bool may = keeper->running = !keeper->held;
+    pthread_mutex_unlock(&keeper->lock);
+
+    struct cn_err err = {0};
+    if (wanted || (may && checkpoint_due(keeper))) {
+        (void)checkpoint_run(keeper, &err); /* the result is in `err` */
+        keeper->last_ms = now_ms();
+    } else if (must_write_back(keeper)) {
+        write_back(keeper);
+    } else if (atomic_load(&keeper->config.images->has_large)) {
+        (void)cn_images_write_back_large(keeper->config.images, NULL);
+    }
+    if (keeper->config.driven)
+        cn_log_retry_space(keeper->config.log);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->running = false;
+    if (wanted) {
+        keeper->done = asked;
+        keeper->last = err;
+    }
+    pthread_cond_broadcast(&keeper->finished);
+}
+
+static void on_chore(struct cn_chore *chore)
+{
+    struct cn_keeper *keeper = CN_CONTAINER_OF(chore, struct cn_keeper, chore);
+    pthread_mutex_lock(&keeper->lock);
+    do
+        keeper_work(keeper);
+    while ((keeper->asked != keeper->done && !keeper->held) || keeper->woken);
+    pthread_mutex_unlock(&keeper->lock);
 }
 
 static void *keeper_run(void *arg)
@@ -285,34 +368,21 @@ static void *keeper_run(void *arg)
             until.tv_nsec %= 1000000000;
             pthread_cond_timedwait(&keeper->wanted, &keeper->lock, &until);
         }
-        uint64_t asked = keeper->asked;
-        bool stop = keeper->stopping && asked == keeper->done;
-        keeper->woken = false;
-        bool wanted = asked != keeper->done && !keeper->held;
-        bool may = keeper->running = !keeper->held;
-        pthread_mutex_unlock(&keeper->lock);
-        if (stop)
-            return NULL;
-
-        struct cn_err err = {0};
-        if (wanted || (may && checkpoint_due(keeper))) {
-            (void)checkpoint_run(keeper, &err); /* the result is in `err` */
-            keeper->last_ms = now_ms();
-        } else if (atomic_load(&keeper->config.images->dirty_pages) >
-                       keeper->config.dirty_pages_max ||
-                   atomic_load(&keeper->config.images->no_space)) {
-            write_back(keeper);
-        } else if (atomic_load(&keeper->config.images->has_large)) {
-            (void)cn_images_write_back_large(keeper->config.images, NULL);
-        }
-        pthread_mutex_lock(&keeper->lock);
-        keeper->running = false;
-        if (wanted) {
-            keeper->done = asked;
-            keeper->last = err;
-        }
-        pthread_cond_broadcast(&keeper->finished);
+        if (keeper->stopping && keeper->asked == keeper->done)
+            break;
+        keeper_work(keeper);
     }
+    pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+/* Something changed that it waits for. With the lock held. */
+static void keeper_call(struct cn_keeper *keeper)
+{
+    if (keeper->config.driven && !keeper->config.manual)
+        cn_chore_wake(keeper->config.driven->chores, &keeper->chore);
+    else
+        pthread_cond_signal(&keeper->wanted);
 }
 
 /* ---- Face ---- */
@@ -327,7 +397,9 @@ struct cn_keeper *cn_keeper_new(const struct cn_keeper_config *config)
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->wanted, NULL);
     pthread_cond_init(&keeper->finished, NULL);
-    if (!config->manual) {
+    if (!config->manual && config->driven) {
+        cn_chore_add(config->driven->chores, &keeper->chore, on_chore);
+    } else if (!config->manual) {
         if (pthread_create(&keeper->thread, NULL, keeper_run, keeper) != 0)
             cn_assert_fail("the keeper's thread starts", __FILE__, __LINE__);
         (void)pthread_setname_np(keeper->thread, "cairn-keep"); /* only for those who look */
@@ -340,7 +412,9 @@ void cn_keeper_free(struct cn_keeper *keeper, bool checkpoint)
     struct cn_err err = {0};
     if (checkpoint && cn_keeper_checkpoint(keeper, &err) < 0)
         cn_warn("the last checkpoint failed, the next start will recover: %s", err.text);
-    if (!keeper->config.manual) {
+    if (!keeper->config.manual && keeper->config.driven) {
+        cn_chore_remove(keeper->config.driven->chores, &keeper->chore);
+    } else if (!keeper->config.manual) {
         pthread_mutex_lock(&keeper->lock);
         keeper->stopping = true;
         pthread_cond_signal(&keeper->wanted);
@@ -357,7 +431,7 @@ void cn_keeper_wake(struct cn_keeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
     keeper->woken = true;
-    pthread_cond_signal(&keeper->wanted);
+    keeper_call(keeper);
     pthread_mutex_unlock(&keeper->lock);
 }
 
@@ -367,7 +441,7 @@ int cn_keeper_checkpoint(struct cn_keeper *keeper, struct cn_err *err)
         return checkpoint_run(keeper, err);
     pthread_mutex_lock(&keeper->lock);
     uint64_t mine = ++keeper->asked;
-    pthread_cond_signal(&keeper->wanted);
+    keeper_call(keeper);
     while (keeper->done < mine)
         pthread_cond_wait(&keeper->finished, &keeper->lock);
     int rc = keeper->last.code;
@@ -391,7 +465,7 @@ void cn_keeper_release(struct cn_keeper *keeper)
     pthread_mutex_lock(&keeper->lock);
     CN_ASSERT(keeper->held > 0);
     keeper->held--;
-    pthread_cond_signal(&keeper->wanted);
+    keeper_call(keeper);
     pthread_mutex_unlock(&keeper->lock);
 }
 

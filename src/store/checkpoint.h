@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/checkpoint.h - the keeper: write-back and checkpoints in the background.
  *
+ * One of a driven store (store/store.h) has no thread: it is a chore of those that many stores
+ * share.
+ *
  * A checkpoint moves the point from which recovery would start (redo_lsn), and
  * so bounds the log and the time of a restart. Commits go on meanwhile.
  *
- * Threads:   cn_keeper_... from any; the work is done on the keeper's thread, or,
- *            if `manual`, in the caller's. */
+ * Threads:   cn_keeper_... from any; the work is done on the keeper's thread or that of its chores,
+ *            or, if `manual`, in the caller's. */
 #ifndef CN_STORE_CHECKPOINT_H
 #define CN_STORE_CHECKPOINT_H
 #include <stdbool.h>
@@ -19,6 +22,7 @@ struct cn_catalog;
 struct cn_images;
 struct cn_keeper;
 struct cn_log;
+struct cn_store_driven;
 struct cn_store_history;
 
 struct cn_keeper_config {
@@ -32,6 +36,7 @@ struct cn_keeper_config {
     uint64_t redo_lsn;        /* found by recovery */
     bool trust_os;            /* `os` mode: the file claims nothing about durability */
     bool manual;
+    const struct cn_store_driven *driven; /* borrowed; NULL: it has a thread */
 };
 
 struct cn_keeper *cn_keeper_new(const struct cn_keeper_config *config);
@@ -47,6 +52,12 @@ void cn_keeper_hold(struct cn_keeper *keeper);
 void cn_keeper_release(struct cn_keeper *keeper);
 uint64_t cn_keeper_redo_lsn(struct cn_keeper *keeper);
 uint64_t cn_keeper_count(struct cn_keeper *keeper); /* checkpoints so far */
+
+/* Step 5 of a checkpoint (checkpoint.c): hands to history, which may be NULL, what redo from
+ * `redo_lsn` on does not need. */
+int cn_checkpoint_hand_over(struct cn_disk *disk, struct cn_log *log,
+                            const struct cn_store_history *history, uint64_t redo_lsn,
+                            struct cn_err *err);
 
 /* The file log/checkpoint. */
 #define CN_CHECKPOINT_MAGIC 0x31504b43u /* "CKP1" */

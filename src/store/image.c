@@ -38,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -64,7 +65,7 @@ void cn_image_page_drop(struct cn_image *image, struct cn_pagemap *map, struct c
     if (!page->pinned)
         cn_image_page_free(page->bytes);
     cn_pagemap_remove(map, page);
-    atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
+    cn_images_count_dirty(image->images, -1);
 }
 
 static void pages_drop_all(struct cn_image *image, struct cn_pagemap *map)
@@ -74,7 +75,7 @@ static void pages_drop_all(struct cn_image *image, struct cn_pagemap *map)
         if (!page->pinned)
             cn_image_page_free(page->bytes);
     }
-    atomic_fetch_sub_explicit(&image->images->dirty_pages, map->count, memory_order_relaxed);
+    cn_images_count_dirty(image->images, -(int64_t)map->count);
     cn_pagemap_clear(map);
 }
 
@@ -125,7 +126,7 @@ void cn_image_settle_unlock(struct cn_image *image)
         CN_ASSERT(image->pages.count == 0 && !image->aside);
         if (image->file) {
             cn_list_remove(&image->file_link);
-            images->open_files--;
+            cn_images_count_files(images, -1);
         }
         (void)cn_map_take(&images->table, &image->key, sizeof(image->key));
     }
@@ -522,7 +523,7 @@ static void page_cut(void *data, const struct cn_page *page)
     struct cn_image *image = data;
     if (!page->pinned)
         cn_image_page_free(page->bytes);
-    atomic_fetch_sub_explicit(&image->images->dirty_pages, 1, memory_order_relaxed);
+    cn_images_count_dirty(image->images, -1);
 }
 
 /* An image that waits already keeps its place: a flush takes as many as waited when it began, the
@@ -575,7 +576,7 @@ static void install(struct cn_image *image, struct cn_image_change *change, uint
         }
         struct cn_page *page = cn_pagemap_add(&image->pages, from->page_no);
         if (!page->bytes)
-            atomic_fetch_add_explicit(&images->dirty_pages, 1, memory_order_relaxed);
+            cn_images_count_dirty(images, 1);
         else if (!page->pinned)
             cn_image_page_free(page->bytes);
         page->bytes = from->bytes;
@@ -600,6 +601,37 @@ static int refuse_full(struct cn_err *err)
     return cn_err_set(err, CN_EREADONLY, "writes are refused: no space to write database files");
 }
 
+bool cn_images_over_budget(const struct cn_images *images)
+{
+    const struct cn_images_budget *budget = images->config.budget;
+    return budget && atomic_load_explicit(&budget->dirty_pages, memory_order_relaxed) >
+                         budget->dirty_pages_max;
+}
+
+static bool must_wait(const struct cn_images *images)
+{
+    const struct cn_images_budget *budget = images->config.budget;
+    return atomic_load_explicit(&images->dirty_pages, memory_order_relaxed) >
+               4 * images->config.dirty_pages_max ||
+           (budget && atomic_load_explicit(&budget->dirty_pages, memory_order_relaxed) >
+                          4 * budget->dirty_pages_max);
+}
+
+/* Until pages of this store have left memory or, since those of others count too, for a while. */
+static void written_wait(struct cn_images *images)
+{
+    struct timespec until;
+    if (!images->config.budget) {
+        pthread_cond_wait(&images->written, &images->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 20 * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&images->written, &images->lock, &until);
+}
+
 /* Keeps the number of dirty pages bounded. */
 static int dirty_wait(struct cn_images *images, struct cn_err *err)
 {
@@ -608,20 +640,19 @@ static int dirty_wait(struct cn_images *images, struct cn_err *err)
     if (atomic_load_explicit(&images->no_space, memory_order_relaxed))
         return refuse_full(err);
     bool large = atomic_load_explicit(&images->has_large, memory_order_relaxed);
-    if (now <= soft && (!large || images->config.manual))
+    if (now <= soft && (!large || images->config.manual) && !cn_images_over_budget(images))
         return 0;
     if (images->config.manual) {
         int rc = cn_images_write_back(images, soft / 2, err);
         return rc == -ENOSPC ? refuse_full(err) : rc;
     }
     images->config.wake_keeper(images->config.data);
-    if (now <= 4 * soft)
+    if (!must_wait(images))
         return 0;
     pthread_mutex_lock(&images->lock);
-    while (atomic_load_explicit(&images->dirty_pages, memory_order_relaxed) > 4 * soft &&
-           !atomic_load_explicit(&images->no_space, memory_order_relaxed) &&
+    while (must_wait(images) && !atomic_load_explicit(&images->no_space, memory_order_relaxed) &&
            cn_log_status(images->config.log, NULL) == 0)
-        pthread_cond_wait(&images->written, &images->lock);
+        written_wait(images);
     pthread_mutex_unlock(&images->lock);
     return cn_log_status(images->config.log, err);
 }
@@ -819,7 +850,7 @@ static void page_show(struct cn_image *image, uint32_t page_no, const uint8_t *b
     memcpy(page->bytes, bytes, CN_PAGE_SIZE);
     page->lsn = image->lsn;
     page->image_lsn = 0; /* its next change is logged whole */
-    atomic_fetch_add_explicit(&images->dirty_pages, 1, memory_order_relaxed);
+    cn_images_count_dirty(images, 1);
     pthread_mutex_lock(&images->lock);
     cn_image_enlist(&images->dirty, &image->dirty_link, &images->dirty_count);
     pthread_mutex_unlock(&images->lock);

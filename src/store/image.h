@@ -29,6 +29,14 @@ struct cn_image;
 struct cn_log;
 struct cn_page_source;
 
+/* One bound for the images of many stores. */
+struct cn_images_budget {
+    uint64_t dirty_pages_max; /* as that of one store: soft, and hard at four times as many */
+    uint32_t open_files_max;
+    atomic_uint_fast64_t dirty_pages;
+    atomic_uint_fast32_t open_files;
+};
+
 struct cn_images_config {
     struct cn_disk *disk;
     struct cn_log *log;
@@ -39,6 +47,7 @@ struct cn_images_config {
     uint32_t commit_pages_max;
     bool manual;      /* no keeper thread: commits write back themselves at the limit */
     unsigned planted; /* enum cn_planted */
+    struct cn_images_budget *budget; /* borrowed; NULL: the limits here are all there are */
     void (*wake_keeper)(void *data);
     void *data;
 };
@@ -142,6 +151,8 @@ void cn_image_page_free(uint8_t *bytes);
 int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err *err);
 /* Writes back the images that are large. */
 int cn_images_write_back_large(struct cn_images *images, struct cn_err *err);
+/* Are there too many pages in memory, of all stores together? */
+bool cn_images_over_budget(const struct cn_images *images);
 /* Syncs every file written since the last time. */
 int cn_images_sync(struct cn_images *images, struct cn_err *err);
 /* Hands pending catalog changes over, at most `max` (negative: all there are); returns how

@@ -45,6 +45,23 @@ struct cn_image {
     unsigned holds; /* threads that look at it */
 };
 
+/* Counts pages that came into memory or, negative, left it. */
+static inline void cn_images_count_dirty(struct cn_images *images, int64_t pages)
+{
+    atomic_fetch_add_explicit(&images->dirty_pages, (uint64_t)pages, memory_order_relaxed);
+    if (images->config.budget)
+        atomic_fetch_add_explicit(&images->config.budget->dirty_pages, (uint64_t)pages,
+                                  memory_order_relaxed);
+}
+/* Counts database files that were opened or, negative, closed; under images->lock. */
+static inline void cn_images_count_files(struct cn_images *images, int count)
+{
+    images->open_files += (uint32_t)count;
+    if (images->config.budget)
+        atomic_fetch_add_explicit(&images->config.budget->open_files, (uint32_t)count,
+                                  memory_order_relaxed);
+}
+
 /* Opens the image's file for use until cn_image_file_done(); -ENOENT if there is
  * none and not `create`. */
 int cn_image_file_use(struct cn_image *image, bool create, struct cn_disk_file **file);

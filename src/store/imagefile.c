@@ -81,7 +81,10 @@ int cn_image_file_create(struct cn_disk *disk, const struct cn_object_key *key,
  * returns the file for the caller to close. */
 static struct cn_disk_file *file_evict(struct cn_images *images)
 {
-    if (images->open_files <= images->config.open_files_max)
+    const struct cn_images_budget *budget = images->config.budget;
+    bool over = budget && atomic_load_explicit(&budget->open_files, memory_order_relaxed) >
+                              budget->open_files_max;
+    if (images->open_files <= images->config.open_files_max && !over)
         return NULL;
     for (struct cn_list *link = images->files.prev; link != &images->files; link = link->prev) {
         struct cn_image *image = CN_CONTAINER_OF(link, struct cn_image, file_link);
@@ -90,7 +93,7 @@ static struct cn_disk_file *file_evict(struct cn_images *images)
         struct cn_disk_file *file = image->file;
         image->file = NULL;
         cn_list_remove(&image->file_link);
-        images->open_files--;
+        cn_images_count_files(images, -1);
         return file;
     }
     return NULL; /* all in use: at most one per thread */
@@ -130,7 +133,7 @@ int cn_image_file_use(struct cn_image *image, bool create, struct cn_disk_file *
         surplus = opened; /* another thread was faster */
     } else {
         image->file = opened;
-        images->open_files++;
+        cn_images_count_files(images, 1);
         cn_list_push_front(&images->files, &image->file_link);
     }
     image->file_users++;
@@ -161,7 +164,7 @@ void cn_image_file_forget(struct cn_image *image)
     if (file) {
         image->file = NULL;
         cn_list_remove(&image->file_link);
-        images->open_files--;
+        cn_images_count_files(images, -1);
     }
     pthread_mutex_unlock(&images->lock);
     if (file)

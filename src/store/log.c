@@ -26,107 +26,46 @@
  * L7  With a sink, a batch is written after the sink has settled it; one that it refuses is not
  *     written, and the log has failed (L4): K1, K2 of store/sink.h.
  *
- * Spares are filled with zeros, not only allocated: the sync of a flush then
- * changes no metadata of the file system and does not wait for its journal. */
-#include "store/log.h"
+ * log_spare.c makes spares. log_driven.c has logs without threads of their own. */
+#include "store/log_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "store/sink.h"
 
 enum {
-    SPARES_READY = 2,     /* kept ahead of need */
-    ZERO_CHUNK = 1 << 20, /* bytes written at a time when a spare is filled */
     BATCH_KEEP = 4 << 20, /* a batch buffer larger than this is given back */
-    RETRY_SPACE_MS = 500, /* how often a full disk is tried again */
-    SPARE_PATH_MAX = 64,
-};
-
-/* A file that will become a segment. */
-struct spare {
-    struct cn_list link;
-    struct cn_disk_file *file;
-    uint64_t capacity;
-    char path[SPARE_PATH_MAX];
-};
-
-/* The bytes from `offset` of a batch begin a new segment. */
-struct rotation {
-    size_t offset;
-    struct spare *spare;
-    struct cn_segment_header header;
-};
-
-struct batch {
-    struct cn_buf bytes;
-    struct rotation *rotations;
-    size_t rotation_count, rotation_capacity;
-    uint64_t last_lsn;
-};
-
-struct cn_log {
-    struct cn_log_config config;
-
-    pthread_mutex_t lock; /* guards everything down to the blank line */
-    pthread_cond_t flush_wanted, room, durable_moved, spare_wanted;
-    struct batch *filling, *writing; /* `writing` is the flusher's while it flushes */
-    bool flushing;
-    uint64_t pending;                        /* bytes in both batches */
-    uint64_t next_number;                    /* of the next segment */
-    uint64_t segment_used, segment_capacity; /* of the segment that appends go to */
-    int64_t last_time_ms;
-    struct cn_segment_info *segments; /* live, oldest first; the last one takes appends */
-    size_t segment_count, segment_list_capacity;
-    struct cn_list ready; /* of struct spare */
-    int ready_count;
-    struct cn_list retired; /* of struct spare without a file: may be used again */
-    int retired_count;
-    uint64_t spare_size; /* least capacity the next spare must have */
-    uint64_t spare_serial;
-    bool no_space; /* the last spare could not be made */
-    bool stopping;
-    bool failed;
-    char reason[256]; /* why it failed or what fills the disk */
-    uint64_t log_bytes, flush_count;
-    struct cn_log_metrics metrics; /* counted by whoever flushes, one at a time */
-
-    atomic_uint_fast64_t appended, durable, boundary; /* written under `lock` (durable: flusher) */
-
-    struct cn_disk_file *file; /* flusher: the current segment */
-    uint64_t file_offset;      /* flusher: where the next byte goes */
-    uint64_t claimed_lsn;      /* flusher: synced so far; 0 in `os` mode (R3) */
-    struct batch batches[2];
-
-    pthread_mutex_t listener_lock; /* guards `listeners`; taken after no other lock */
-    struct cn_list listeners;
-    pthread_t flusher, preparer;
 };
 
 /* ---- Failure ---- */
 
-static void fail_locked(struct cn_log *log, const char *reason)
+void cn_log_end(struct cn_log *log, const char *reason)
 {
-    if (log->failed)
-        return;
     log->failed = true;
     snprintf(log->reason, sizeof(log->reason), "%s", reason);
-    cn_error("the store stops accepting writes: %s", reason);
     pthread_cond_broadcast(&log->room);
     pthread_cond_broadcast(&log->durable_moved);
     pthread_cond_broadcast(&log->flush_wanted);
+    if (cn_log_is_driven(log))
+        cn_log_budget_wake(log);
 }
 
-static void notify(struct cn_log *log, uint64_t durable, int status)
+void cn_log_fail_locked(struct cn_log *log, const char *reason)
+{
+    if (log->failed)
+        return;
+    cn_error("the store stops accepting writes: %s", reason);
+    cn_log_end(log, reason);
+}
+
+void cn_log_notify(struct cn_log *log, uint64_t durable, int status)
 {
     pthread_mutex_lock(&log->listener_lock);
     CN_LIST_FOREACH(&log->listeners, link)
@@ -140,154 +79,14 @@ static void notify(struct cn_log *log, uint64_t durable, int status)
 void cn_log_fail(struct cn_log *log, const char *reason)
 {
     pthread_mutex_lock(&log->lock);
-    fail_locked(log, reason);
+    cn_log_fail_locked(log, reason);
     pthread_mutex_unlock(&log->lock);
-    notify(log, cn_log_durable(log), CN_EREADONLY);
+    cn_log_notify(log, cn_log_durable(log), CN_EREADONLY);
 }
 
-static int refused(struct cn_log *log, struct cn_err *err)
+int cn_log_refused(struct cn_log *log, struct cn_err *err)
 {
     return cn_err_set(err, CN_EREADONLY, "writes are refused: %s", log->reason);
-}
-
-/* ---- Spares ---- */
-
-static void spare_free(struct spare *spare)
-{
-    if (spare->file)
-        cn_disk_close(spare->file);
-    cn_free(spare);
-}
-
-static int fill_with_zeros(struct cn_disk_file *file, uint64_t size)
-{
-    static const uint8_t zeros[64 << 10];
-    struct iovec parts[ZERO_CHUNK / sizeof(zeros)];
-    int rc = 0;
-    for (uint64_t at = 0; at < size && rc == 0; at += ZERO_CHUNK) {
-        uint64_t left = size - at;
-        int count = 0;
-        while (count < (int)CN_ARRAY_COUNT(parts) && left > 0) {
-            size_t piece = left < sizeof(zeros) ? (size_t)left : sizeof(zeros);
-            parts[count++] = (struct iovec){.iov_base = (void *)zeros, .iov_len = piece};
-            left -= piece;
-        }
-        rc = cn_disk_writev_all(file, parts, count, at);
-    }
-    return rc;
-}
-
-/* Opens or creates the file of a spare; a new one is filled and synced. */
-static int spare_open(struct cn_log *log, struct spare *spare, bool reuse)
-{
-    struct cn_disk *disk = log->config.disk;
-    int rc = cn_disk_open(disk, spare->path, reuse ? 0 : CN_DISK_CREATE | CN_DISK_TRUNCATE,
-                          &spare->file);
-    if (rc < 0)
-        return rc;
-    if (reuse)
-        return 0;
-    rc = cn_disk_allocate(spare->file, 0, spare->capacity);
-    if (rc == 0)
-        rc = fill_with_zeros(spare->file, spare->capacity);
-    if (rc == 0 && log->config.sync == CN_LOG_FSYNC)
-        rc = cn_disk_sync_data(spare->file);
-    if (rc < 0) {
-        cn_disk_close(spare->file);
-        spare->file = NULL;
-        (void)cn_disk_unlink(disk, spare->path); /* or it is removed at the next start */
-    }
-    return rc;
-}
-
-/* Makes one spare and puts it into `ready`. Called and returns with the lock
- * held, which is released in between. */
-static void spare_make(struct cn_log *log)
-{
-    uint64_t size =
-        log->spare_size > log->config.segment_size ? log->spare_size : log->config.segment_size;
-    struct spare *spare = NULL;
-    struct cn_list *link =
-        size == log->config.segment_size ? cn_list_take_front(&log->retired) : NULL;
-    bool reuse = link != NULL;
-    if (reuse) {
-        spare = CN_CONTAINER_OF(link, struct spare, link);
-        log->retired_count--;
-    } else {
-        spare = CN_NEW(struct spare);
-        spare->capacity = size;
-        snprintf(spare->path, sizeof(spare->path), "log/spare-%" PRIu64 ".tmp",
-                 ++log->spare_serial);
-    }
-    pthread_mutex_unlock(&log->lock);
-    int rc = spare_open(log, spare, reuse);
-    pthread_mutex_lock(&log->lock);
-    if (rc == 0) {
-        if (log->no_space)
-            cn_info("there is space for the log again");
-        log->no_space = false;
-        if (size >= log->spare_size)
-            log->spare_size = 0;
-        cn_list_push_back(&log->ready, &spare->link);
-        log->ready_count++;
-    } else {
-        char reason[sizeof(log->reason)];
-        snprintf(reason, sizeof(reason), "cannot make a log segment of %" PRIu64 " bytes: %s", size,
-                 strerror(-rc));
-        spare_free(spare);
-        if (rc == -ENOSPC || rc == -EDQUOT || rc == -EMFILE || rc == -ENFILE) { /* L5 */
-            if (!log->no_space)
-                cn_error("writes are refused until there is space: %s", reason);
-            log->no_space = true;
-            snprintf(log->reason, sizeof(log->reason), "%s", reason);
-        } else {
-            fail_locked(log, reason);
-        }
-    }
-    pthread_cond_broadcast(&log->room);
-}
-
-static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(cond, lock, &until);
-}
-
-static void *preparer_run(void *arg)
-{
-    struct cn_log *log = arg;
-    pthread_mutex_lock(&log->lock);
-    while (!log->stopping && !log->failed) {
-        if (log->ready_count >= SPARES_READY && log->spare_size == 0) {
-            pthread_cond_wait(&log->spare_wanted, &log->lock);
-            continue;
-        }
-        spare_make(log);
-        if (log->no_space && !log->stopping)
-            wait_ms(&log->spare_wanted, &log->lock, RETRY_SPACE_MS);
-    }
-    pthread_mutex_unlock(&log->lock);
-    return NULL;
-}
-
-/* A ready spare with room for `size` bytes, or NULL. */
-static struct spare *spare_take(struct cn_log *log, uint64_t size)
-{
-    CN_LIST_FOREACH(&log->ready, link)
-    {
-        struct spare *spare = CN_CONTAINER_OF(link, struct spare, link);
-        if (spare->capacity >= size) {
-            cn_list_remove(&spare->link);
-            log->ready_count--;
-            pthread_cond_signal(&log->spare_wanted);
-            return spare;
-        }
-    }
-    return NULL;
 }
 
 /* ---- Append ---- */
@@ -303,9 +102,9 @@ static void segment_list_add(struct cn_log *log, struct cn_segment_info info)
 }
 
 /* Directs the following appends to the start of `spare`. */
-static void rotate(struct cn_log *log, struct spare *spare)
+static void rotate(struct cn_log *log, struct cn_log_spare *spare)
 {
-    struct batch *batch = log->filling;
+    struct cn_log_batch *batch = log->filling;
     if (batch->rotation_count == batch->rotation_capacity) {
         batch->rotation_capacity = batch->rotation_capacity * 2 + 4;
         batch->rotations =
@@ -319,7 +118,7 @@ static void rotate(struct cn_log *log, struct spare *spare)
     };
     cn_segment_seal(&header);
     batch->rotations[batch->rotation_count++] =
-        (struct rotation){.offset = batch->bytes.size, .spare = spare, .header = header};
+        (struct cn_log_rotation){.offset = batch->bytes.size, .spare = spare, .header = header};
     log->segment_used = sizeof(header);
     log->segment_capacity = spare->capacity;
     segment_list_add(log, (struct cn_segment_info){.number = header.number,
@@ -338,50 +137,91 @@ static uint64_t live_size_locked(const struct cn_log *log)
 
 static void flush_locked(struct cn_log *log);
 
-/* Waits until there is a place for `size` bytes: in memory (L6) and in a segment. */
+int cn_log_place_try(struct cn_log *log, uint64_t size, struct cn_err *err)
+{
+    bool driven = cn_log_is_driven(log);
+    if (log->segment_used + size <= log->segment_capacity)
+        return 1;
+    if (live_size_locked(log) > log->config.live_max)
+        return cn_err_set(err, CN_EOVERLOADED,
+                          "the log holds %" PRIu64 " MB that are not yet in database files",
+                          live_size_locked(log) >> 20);
+    uint64_t need = sizeof(struct cn_segment_header) + size;
+    struct cn_log_spare *spare = cn_log_spare_take(log, need);
+    if (spare) {
+        rotate(log, spare);
+        return 1;
+    }
+    if (driven && log->making) { /* by another thread that appends */
+        pthread_cond_wait(&log->room, &log->lock);
+        return 0;
+    }
+    if (need > log->config.segment_size || driven)
+        log->spare_size = need;
+    if (log->config.manual || driven) {
+        log->making = true;
+        cn_log_spare_make(log);
+        log->making = false;
+    } else if (!log->no_space) {
+        pthread_cond_signal(&log->spare_wanted);
+        pthread_cond_wait(&log->room, &log->lock);
+    }
+    if (log->no_space) {
+        log->spare_size = 0; /* whoever comes next may need less */
+        return cn_log_refused(log, err);
+    }
+    return 0;
+}
+
+/* Waits until there is a place for `size` bytes: in memory (L6, L10) and in a segment. */
 static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
 {
     for (;;) {
         if (log->failed)
-            return refused(log, err);
+            return cn_log_refused(log, err);
         if (log->pending > 0 && log->pending + size > log->config.pending_max) {
             if (log->config.manual)
                 flush_locked(log);
+            else if (log->driven.stall)
+                cn_log_stalled(log);
             else
                 pthread_cond_wait(&log->room, &log->lock);
             continue;
         }
-        if (log->segment_used + size <= log->segment_capacity)
+        int rc = cn_log_place_try(log, size, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            continue;
+        if (!cn_log_is_driven(log) || cn_log_budget_take(log, size))
             return 0;
-        if (live_size_locked(log) > log->config.live_max)
-            return cn_err_set(err, CN_EOVERLOADED,
-                              "the log holds %" PRIu64 " MB that are not yet in database files",
-                              live_size_locked(log) >> 20);
-        uint64_t need = sizeof(struct cn_segment_header) + size;
-        struct spare *spare = spare_take(log, need);
-        if (spare) {
-            rotate(log, spare);
-            return 0;
-        }
-        if (need > log->config.segment_size)
-            log->spare_size = need;
-        if (log->config.manual) {
-            spare_make(log);
-        } else if (!log->no_space) {
-            pthread_cond_signal(&log->spare_wanted);
-            pthread_cond_wait(&log->room, &log->lock);
-        }
-        if (log->no_space) {
-            log->spare_size = 0; /* whoever comes next may need less */
-            return refused(log, err);
-        }
+        cn_log_budget_wait(log);
     }
+}
+
+void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const void *body)
+{
+    static const uint8_t padding[8];
+    uint64_t record_size = cn_record_size(header->body_size);
+    struct cn_log_batch *batch = log->filling;
+    cn_buf_append(&batch->bytes, header, sizeof(*header));
+    cn_buf_append(&batch->bytes, body, header->body_size);
+    cn_buf_append(&batch->bytes, padding, record_size - sizeof(*header) - header->body_size);
+    batch->last_lsn = header->lsn;
+    log->pending += record_size;
+    log->log_bytes += record_size;
+    log->segment_used += record_size;
+    struct cn_segment_info *segment = &log->segments[log->segment_count - 1];
+    segment->last_lsn = header->lsn;
+    segment->size = log->segment_used;
+    atomic_store_explicit(&log->appended, header->lsn, memory_order_release);
+    if (cn_log_is_driven(log))
+        cn_log_window_add(log, record_size);
 }
 
 int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t *lsn,
                   int64_t *time_ms, struct cn_err *err)
 {
-    static const uint8_t padding[8];
     const void *body = entry->body;
     size_t size = entry->size;
     if (size > CN_RECORD_BODY_MAX)
@@ -392,8 +232,12 @@ int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t
 
     pthread_mutex_lock(&log->lock);
     int rc = room_wait(log, record_size, err);
-    if (rc == 0 && entry->boundary != atomic_load_explicit(&log->boundary, memory_order_relaxed))
+    uint64_t boundary = atomic_load_explicit(&log->boundary, memory_order_relaxed);
+    if (rc == 0 && entry->boundary != boundary) {
         rc = -EAGAIN;
+        if (cn_log_is_driven(log))
+            cn_log_budget_give(log, record_size);
+    }
     if (rc < 0) {
         pthread_mutex_unlock(&log->lock);
         return rc;
@@ -402,24 +246,15 @@ int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t
     if (now_ms > log->last_time_ms)
         log->last_time_ms = now_ms;
     header.lsn = cn_log_appended(log) + 1;
-    header.time_ms = log->last_time_ms; /* R4 */
+    header.time_ms = log->last_time_ms;                                 /* R4 */
+    header.flags = header.lsn == boundary + 1 ? CN_RECORD_BOUNDARY : 0; /* R9 */
     cn_record_seal_header(&header);
-
-    struct batch *batch = log->filling;
-    cn_buf_append(&batch->bytes, &header, sizeof(header));
-    cn_buf_append(&batch->bytes, body, size);
-    cn_buf_append(&batch->bytes, padding, record_size - sizeof(header) - size);
-    batch->last_lsn = header.lsn;
-    log->pending += record_size;
-    log->log_bytes += record_size;
-    log->segment_used += record_size;
-    struct cn_segment_info *segment = &log->segments[log->segment_count - 1];
-    segment->last_lsn = header.lsn;
-    segment->size = log->segment_used;
-    atomic_store_explicit(&log->appended, header.lsn, memory_order_release);
-    bool wake = !log->flushing && batch->bytes.size == record_size;
+    cn_log_put(log, &header, body);
+    bool wake = !log->flushing && log->filling->bytes.size == record_size;
     pthread_mutex_unlock(&log->lock);
-    if (wake)
+    if (cn_log_is_driven(log))
+        cn_log_hint(log);
+    else if (wake)
         pthread_cond_signal(&log->flush_wanted);
     *lsn = header.lsn;
     *time_ms = header.time_ms;
@@ -432,6 +267,8 @@ int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t
 static void claim(struct cn_log *log, uint8_t *record)
 {
     struct cn_record_header header;
+    if (cn_log_is_driven(log))
+        return; /* L8 */
     memcpy(&header, record, sizeof(header));
     CN_ASSERT(header.magic == CN_RECORD_MAGIC);
     header.durable_lsn = log->claimed_lsn;
@@ -445,7 +282,8 @@ static int sync_file(struct cn_log *log)
 }
 
 /* Makes `spare` the current segment, with the bytes that begin it. */
-static int segment_begin(struct cn_log *log, struct rotation *rotation, uint8_t *bytes, size_t size)
+static int segment_begin(struct cn_log *log, struct cn_log_rotation *rotation, uint8_t *bytes,
+                         size_t size)
 {
     struct iovec parts[2] = {{.iov_base = &rotation->header, .iov_len = sizeof(rotation->header)},
                              {.iov_base = bytes, .iov_len = size}};
@@ -468,7 +306,7 @@ static int segment_begin(struct cn_log *log, struct rotation *rotation, uint8_t 
 }
 
 /* Writes and syncs a batch, segment by segment (L2). */
-static int batch_write(struct cn_log *log, struct batch *batch)
+static int batch_write(struct cn_log *log, struct cn_log_batch *batch)
 {
     uint8_t *bytes = batch->bytes.data;
     size_t end = batch->rotation_count ? batch->rotations[0].offset : batch->bytes.size;
@@ -481,7 +319,7 @@ static int batch_write(struct cn_log *log, struct batch *batch)
         log->file_offset += end;
     }
     for (size_t i = 0; i < batch->rotation_count && rc == 0; i++) {
-        struct rotation *rotation = &batch->rotations[i];
+        struct cn_log_rotation *rotation = &batch->rotations[i];
         bool last = i + 1 == batch->rotation_count;
         end = last ? batch->bytes.size : rotation[1].offset;
         CN_ASSERT(end > rotation->offset);
@@ -493,10 +331,10 @@ static int batch_write(struct cn_log *log, struct batch *batch)
     return rc;
 }
 
-static void batch_clear(struct batch *batch)
+static void batch_clear(struct cn_log_batch *batch)
 {
     for (size_t i = 0; i < batch->rotation_count; i++)
-        spare_free(batch->rotations[i].spare);
+        cn_log_spare_free(batch->rotations[i].spare);
     batch->rotation_count = 0;
     if (batch->bytes.capacity > BATCH_KEEP)
         cn_buf_fini(&batch->bytes);
@@ -504,7 +342,7 @@ static void batch_clear(struct batch *batch)
 }
 
 /* L7. */
-static int batch_settle(struct cn_log *log, const struct batch *batch, struct cn_err *err)
+static int batch_settle(struct cn_log *log, const struct cn_log_batch *batch, struct cn_err *err)
 {
     const struct cn_sink *sink = log->config.sink;
     struct cn_sink_batch settled = {.first_lsn = cn_log_durable(log) + 1,
@@ -514,14 +352,8 @@ static int batch_settle(struct cn_log *log, const struct batch *batch, struct cn
     return sink ? sink->settle(sink->data, &settled, err) : 0;
 }
 
-/* Flushes what has gathered. Called and returns with the lock held. */
-static void flush_locked(struct cn_log *log)
+int cn_log_batch_flush(struct cn_log *log, struct cn_log_batch *batch)
 {
-    if (log->failed || log->filling->bytes.size == 0)
-        return;
-    struct batch *batch = log->filling;
-    log->filling = log->writing;
-    log->writing = batch;
     log->flushing = true;
     pthread_mutex_unlock(&log->lock);
 
@@ -552,12 +384,24 @@ static void flush_locked(struct cn_log *log)
         char reason[sizeof(log->reason)];
         snprintf(reason, sizeof(reason), "writing the log failed: %.200s",
                  settled ? strerror(-rc) : err.text);
-        fail_locked(log, reason); /* L4 */
+        cn_log_fail_locked(log, reason); /* L4 */
     }
     pthread_cond_broadcast(&log->room);
     pthread_cond_broadcast(&log->durable_moved);
+    return rc;
+}
+
+/* Flushes what has gathered. Called and returns with the lock held. */
+static void flush_locked(struct cn_log *log)
+{
+    if (log->failed || log->filling->bytes.size == 0)
+        return;
+    struct cn_log_batch *batch = log->filling;
+    log->filling = log->writing;
+    log->writing = batch;
+    int rc = cn_log_batch_flush(log, batch);
     pthread_mutex_unlock(&log->lock);
-    notify(log, cn_log_durable(log), rc < 0 ? CN_EREADONLY : 0);
+    cn_log_notify(log, cn_log_durable(log), rc < 0 ? CN_EREADONLY : 0);
     pthread_mutex_lock(&log->lock);
 }
 
@@ -611,9 +455,11 @@ int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err)
     CN_ASSERT(lsn <= cn_log_appended(log));
     while (cn_log_durable(log) < lsn && rc == 0) {
         if (log->failed)
-            rc = refused(log, err);
+            rc = cn_log_refused(log, err);
         else if (log->config.manual)
             flush_locked(log);
+        else if (log->driven.stall)
+            cn_log_stalled(log);
         else
             pthread_cond_wait(&log->durable_moved, &log->lock);
     }
@@ -625,7 +471,7 @@ int cn_log_status(struct cn_log *log, struct cn_err *err)
 {
     pthread_mutex_lock(&log->lock);
     bool full = log->no_space && log->ready_count == 0;
-    int rc = log->failed || full ? refused(log, err) : 0;
+    int rc = log->failed || full ? cn_log_refused(log, err) : 0;
     pthread_mutex_unlock(&log->lock);
     return rc;
 }
@@ -635,7 +481,7 @@ bool cn_log_failed(struct cn_log *log, struct cn_err *err)
     pthread_mutex_lock(&log->lock);
     bool failed = log->failed;
     if (failed)
-        (void)refused(log, err);
+        (void)cn_log_refused(log, err);
     pthread_mutex_unlock(&log->lock);
     return failed;
 }
@@ -656,7 +502,7 @@ void cn_log_unlisten(struct cn_log *log, struct cn_log_listener *listener)
 
 void cn_log_wake(struct cn_log *log)
 {
-    notify(log, UINT64_MAX, 0);
+    cn_log_notify(log, UINT64_MAX, 0);
 }
 
 uint64_t cn_log_checkpoint_start(struct cn_log *log)
@@ -726,11 +572,12 @@ int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err)
 
     pthread_mutex_lock(&log->lock);
     CN_ASSERT(log->segment_count > 0 && log->segments[0].number == number);
-    bool reuse = log->retired_count < SPARES_READY && !log->config.manual;
+    bool reuse =
+        log->retired_count < CN_LOG_SPARES_READY && !log->config.manual && !cn_log_is_driven(log);
     uint64_t serial = reuse ? ++log->spare_serial : 0;
     pthread_mutex_unlock(&log->lock);
 
-    struct spare *spare = NULL;
+    struct cn_log_spare *spare = NULL;
     if (reuse) {
         struct cn_disk_file *file;
         int64_t size = -1;
@@ -742,7 +589,7 @@ int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err)
     }
     int rc;
     if (reuse) {
-        spare = CN_NEW(struct spare);
+        spare = CN_NEW(struct cn_log_spare);
         spare->capacity = log->config.segment_size;
         snprintf(spare->path, sizeof(spare->path), "log/spare-%" PRIu64 ".tmp", serial);
         rc = cn_disk_rename(disk, path, spare->path);
@@ -785,7 +632,7 @@ void cn_log_adopt(struct cn_log *log, const struct cn_segment_info *segment)
 static void remove_spare(void *data, const char *name, bool is_dir)
 {
     struct cn_log *log = data;
-    char path[SPARE_PATH_MAX + 256];
+    char path[CN_LOG_SPARE_PATH_MAX + 256];
     if (is_dir || strncmp(name, "spare-", 6) != 0)
         return;
     snprintf(path, sizeof(path), "log/%s", name);
@@ -796,16 +643,19 @@ static void remove_spare(void *data, const char *name, bool is_dir)
 static void log_free(struct cn_log *log)
 {
     struct cn_list *link;
+    if (cn_log_is_driven(log))
+        cn_log_window_drop(log);
     for (int i = 0; i < 2; i++) {
         batch_clear(&log->batches[i]);
         cn_buf_fini(&log->batches[i].bytes);
         cn_free(log->batches[i].rotations);
     }
     while ((link = cn_list_take_front(&log->ready)) || (link = cn_list_take_front(&log->retired)))
-        spare_free(CN_CONTAINER_OF(link, struct spare, link));
+        cn_log_spare_free(CN_CONTAINER_OF(link, struct cn_log_spare, link));
     if (log->file)
         cn_disk_close(log->file);
     cn_free(log->segments);
+    cn_free(log->ends);
     pthread_mutex_destroy(&log->lock);
     pthread_mutex_destroy(&log->listener_lock);
     pthread_cond_destroy(&log->flush_wanted);
@@ -845,9 +695,12 @@ int cn_log_open(const struct cn_log_config *config, struct cn_log **result, stru
         log_free(log);
         return cn_err_errno(err, -rc, "cannot list the log folder");
     }
-    if (!config->manual) {
+    if (config->driven) {
+        log->driven = *config->driven;
+        log->config.driven = &log->driven;
+    } else if (!config->manual) {
         if (pthread_create(&log->flusher, NULL, flusher_run, log) != 0 ||
-            pthread_create(&log->preparer, NULL, preparer_run, log) != 0)
+            pthread_create(&log->preparer, NULL, cn_log_preparer_run, log) != 0)
             cn_assert_fail("the threads of the log start", __FILE__, __LINE__);
         (void)pthread_setname_np(log->flusher, "cairn-flush"); /* only for those who look */
         (void)pthread_setname_np(log->preparer, "cairn-prepare");
@@ -859,13 +712,14 @@ int cn_log_open(const struct cn_log_config *config, struct cn_log **result, stru
 void cn_log_close(struct cn_log *log)
 {
     pthread_mutex_lock(&log->lock);
-    if (log->config.manual)
+    bool threads = !log->config.manual && !cn_log_is_driven(log);
+    if (log->config.manual && !cn_log_is_driven(log))
         flush_locked(log);
     log->stopping = true;
     pthread_cond_broadcast(&log->flush_wanted);
     pthread_cond_broadcast(&log->spare_wanted);
     pthread_mutex_unlock(&log->lock);
-    if (!log->config.manual) {
+    if (threads) {
         pthread_join(log->flusher, NULL);
         pthread_join(log->preparer, NULL);
     }

@@ -53,6 +53,9 @@ struct cn_log_driven {
     /* There are records to settle. Called once until cn_log_take_hint(); on the thread that
      * appends, without locks. Must not block and must not call the log. */
     void (*appended)(void *data);
+    /* For tests with one thread: called where the log would wait for a settlement, to make one.
+     * NULL: it waits. */
+    void (*stall)(void *data);
     void *data;
 };
 
@@ -149,6 +152,10 @@ int cn_log_release(struct cn_log *log, uint64_t number, struct cn_err *err);
  * listeners. What was settled before is passed over. CN_EREADONLY: it could not be written, and the
  * log has failed. One thread at a time. */
 int cn_log_settle(struct cn_log *log, uint64_t lsn, struct cn_err *err);
+/* What is not settled never was: as cn_log_fail(), without a word to the operator. */
+void cn_log_refuse(struct cn_log *log, const char *reason);
+/* Tries again to make room on a disk that was full. */
+void cn_log_retry_space(struct cn_log *log);
 /* The last LSN appended; from now on the hint for a later one is given. */
 uint64_t cn_log_take_hint(struct cn_log *log);
 /* Records that are settled elsewhere already, whole and one after the other, for a log that nobody

@@ -13,7 +13,14 @@
  *   V4  The log reaches what log/checkpoint says was durable.
  *   V5  A reset whose file aside/<lsn>... exists has been done: what the object's
  *       file holds now is newer than the reset and rebuilt from the records behind
- *       it. Otherwise it is done now, as write-back would have (image.c, I4). */
+ *       it. Otherwise it is done now, as write-back would have (image.c, I4).
+ *   V6  A log whose records are all settled elsewhere is not synced behind the redo point, and may
+ *       have lost anything there: it ends where V1 or R1 first do not hold, and what lies
+ *       behind that is removed. It comes again from where it is settled. Before the redo point
+ *       V1 and V4 hold as for any other (store/replica.h, P2 to P4).
+ *
+ * Files may hold what is newer than the end of such a log: then it is written over with what is
+ * older, or stays. Neither matters, since nobody reads before the log has come again: P3. */
 #include "store/recovery.h"
 
 #include <errno.h>
@@ -31,7 +38,10 @@
 #include "store/log.h"
 #include "store/pagediff.h"
 
-enum { PAGES_MAX = 65536 }; /* 256 MB */
+enum {
+    PAGES_MAX = 65536,    /* 256 MB */
+    SYNC_SINGLY_MAX = 32, /* more objects than this are synced by one sync_all */
+};
 
 /* What the log says about one object. */
 struct object {
@@ -47,6 +57,7 @@ struct object {
 };
 
 struct redo {
+    const struct cn_recovery_config *config;
     struct cn_disk *disk;
     struct cn_catalog *catalog;
     struct cn_map objects; /* key -> struct object */
@@ -131,6 +142,41 @@ static int object_write(struct redo *redo, struct object *object, struct cn_disk
     object->unwritten = false;
     object->file_limit = UINT32_MAX;
     return 0;
+}
+
+/* Syncs one file and its name; its folders may be new as well. */
+static int object_sync(struct redo *redo, const struct object *object)
+{
+    char path[CN_IMAGE_PATH_MAX];
+    struct cn_disk_file *file;
+    cn_image_path(&object->key, path);
+    int rc = cn_disk_open(redo->disk, path, 0, &file);
+    if (rc == 0) {
+        rc = cn_disk_sync_data(file);
+        cn_disk_close(file);
+    } else if (rc == -ENOENT) {
+        rc = 0; /* it was removed: only the name is left to sync */
+    }
+    for (char *slash; rc == 0 && (slash = strrchr(path, '/'));) {
+        *slash = '\0';
+        rc = cn_disk_sync_dir(redo->disk, path);
+        if (rc == -ENOENT)
+            rc = 0; /* never made: nothing of it was in a file */
+    }
+    return rc;
+}
+
+static int redo_sync(struct redo *redo, struct cn_err *err)
+{
+    const struct cn_map_entry *entry;
+    size_t cursor = 0;
+    int rc = 0;
+    if (redo->objects.count > SYNC_SINGLY_MAX)
+        rc = cn_disk_sync_all(redo->disk);
+    else
+        while (rc == 0 && cn_map_next(&redo->objects, &cursor, &entry))
+            rc = object_sync(redo, entry->value);
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot sync database files") : 0;
 }
 
 /* Everything in memory goes to files and catalog. */
@@ -377,7 +423,8 @@ static int redo_commit(struct redo *redo, const struct cn_record *record, struct
             return rc;
     }
     redo_meta(object, record, &commit);
-    return redo->page_count > PAGES_MAX ? redo_flush(redo, err) : 0;
+    uint64_t pages_max = redo->config->pages_max ? redo->config->pages_max : PAGES_MAX;
+    return redo->page_count > pages_max ? redo_flush(redo, err) : 0;
 }
 
 static int redo_record(struct redo *redo, const struct cn_record *record, struct cn_err *err)
@@ -394,6 +441,8 @@ static int redo_record(struct redo *redo, const struct cn_record *record, struct
         return rc < 0 ? rc
                       : cn_catalog_namespace_set(redo->catalog, namespace_id, name, name_size,
                                                  record->header.lsn, err);
+    case CN_RECORD_MARK:
+        return 0;
     default:
         return cn_err_set(err, CN_EVERSION,
                           "record %" PRIu64 " is of kind %u, which this version does not know",
@@ -445,10 +494,41 @@ static int tail_cut(struct cn_disk *disk, const char *path, uint64_t size, struc
     return rc < 0 ? cn_err_errno(err, -rc, "cannot cut the tail of %s", path) : 0;
 }
 
+static int record_next(struct redo *redo, struct cn_recovery *recovery,
+                       const struct cn_record *record, struct cn_err *err)
+{
+    const struct cn_recovery_config *config = redo->config;
+    recovery->last_time_ms = record->header.time_ms;
+    if (record->header.lsn < recovery->redo_lsn)
+        return 0;
+    if (config->cancelled && atomic_load_explicit(config->cancelled, memory_order_relaxed))
+        return cn_err_set(err, CN_EABORTED, "the redo was cancelled");
+    recovery->record_count++;
+    if ((record->header.flags & CN_RECORD_BOUNDARY) && record->header.lsn > recovery->redo_lsn)
+        recovery->boundary = record->header.lsn;
+    return config->only_log ? 0 : redo_record(redo, record, err);
+}
+
+/* V2, V3 for the segment that the reader has read to its end. */
+static int tail_end(struct redo *redo, struct cn_segment_reader *reader, const char *path,
+                    struct cn_err *err)
+{
+    int rc = redo->config->settled ? 0 : cn_segment_reader_damaged(reader, err);
+    if (rc == 1)
+        rc = cn_err_set(err, CN_ECORRUPT,
+                        "%s: record %" PRIu64 " at offset %" PRIu64
+                        " is damaged, and records behind it show that it was durable",
+                        path, reader->next_lsn, reader->offset);
+    if (rc == 0)
+        rc = tail_cut(redo->disk, path, reader->offset, err);
+    return rc;
+}
+
 /* Reads one segment and redoes its records from redo_lsn on. */
 static int segment_redo(struct redo *redo, struct cn_recovery *recovery, uint64_t number, bool last,
                         struct cn_err *err)
 {
+    uint64_t last_lsn = redo->config->last_lsn ? redo->config->last_lsn : UINT64_MAX;
     struct cn_segment_reader reader;
     struct cn_record record;
     char path[CN_SEGMENT_PATH_MAX];
@@ -468,27 +548,17 @@ static int segment_redo(struct redo *redo, struct cn_recovery *recovery, uint64_
                         path, reader.header.first_lsn, recovery->next_lsn);
         goto close_reader;
     }
-    while ((rc = cn_segment_reader_next(&reader, &record, err)) == 1) {
-        recovery->last_time_ms = record.header.time_ms;
-        if (record.header.lsn < recovery->redo_lsn)
-            continue;
-        recovery->record_count++;
-        rc = redo_record(redo, &record, err);
+    while (reader.next_lsn <= last_lsn &&
+           (rc = cn_segment_reader_next(&reader, &record, err)) == 1) {
+        rc = record_next(redo, recovery, &record, err);
         if (rc < 0)
             break;
     }
     if (rc < 0)
         goto close_reader;
-    if (last) {
-        rc = cn_segment_reader_damaged(&reader, err);
-        if (rc == 1)
-            rc = cn_err_set(err, CN_ECORRUPT,
-                            "%s: record %" PRIu64 " at offset %" PRIu64
-                            " is damaged, and records behind it show that it was durable",
-                            path, reader.next_lsn, reader.offset);
-        if (rc == 0)
-            rc = tail_cut(redo->disk, path, reader.offset, err);
-    }
+    rc = 0;
+    if (last && !redo->config->last_lsn)
+        rc = tail_end(redo, &reader, path, err);
     recovery->next_lsn = reader.next_lsn;
     recovery->segments[recovery->segment_count++] = (struct cn_segment_info){
         .number = number,
@@ -512,6 +582,77 @@ static int segment_first_lsn(struct cn_disk *disk, uint64_t number, uint64_t *fi
     if (rc == 0)
         *first_lsn = reader.header.first_lsn;
     cn_segment_reader_close(&reader);
+    return rc;
+}
+
+/* V6: removes segments that do not follow, the last one first, so that a crash leaves no gap. */
+static int segments_drop(struct redo *redo, struct numbers *numbers, size_t count,
+                         struct cn_err *err)
+{
+    char path[CN_SEGMENT_PATH_MAX];
+    int rc = 0;
+    if (redo->config->last_lsn) /* all that matters is there, and the rest is being written */
+        numbers->count = count;
+    if (count == numbers->count)
+        return 0;
+    while (rc == 0 && numbers->count > count) {
+        cn_segment_path(numbers->list[--numbers->count], path);
+        rc = cn_disk_unlink(redo->disk, path);
+    }
+    if (rc == 0)
+        rc = cn_disk_sync_dir(redo->disk, "log");
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot remove %s", path) : 0;
+}
+
+/* V6: leaves those that follow each other and begin like segments. */
+static int segments_chain(struct redo *redo, struct numbers *numbers, struct cn_err *err)
+{
+    size_t count = 0;
+    uint64_t first_lsn;
+    int rc = 0;
+    while (count < numbers->count && rc == 0 &&
+           (count == 0 || numbers->list[count] == numbers->list[count - 1] + 1)) {
+        rc = segment_first_lsn(redo->disk, numbers->list[count], &first_lsn, err);
+        count += rc == 0;
+    }
+    if (rc < 0 && rc != CN_ECORRUPT)
+        return rc;
+    return segments_drop(redo, numbers, count, err);
+}
+
+/* Does the segment that was just read go on in the next one? */
+static int segment_follows(struct redo *redo, const struct cn_recovery *recovery, uint64_t next,
+                           bool *follows, struct cn_err *err)
+{
+    uint64_t first_lsn;
+    int rc = segment_first_lsn(redo->disk, next, &first_lsn, err);
+    *follows = rc == 0 && first_lsn == recovery->next_lsn;
+    return rc;
+}
+
+/* Redoes the segments from `start` on. */
+static int segments_read(struct redo *redo, struct cn_recovery *recovery, struct numbers *numbers,
+                         size_t start, struct cn_err *err)
+{
+    const struct cn_recovery_config *config = redo->config;
+    int rc = 0;
+    for (size_t i = start; i < numbers->count && rc == 0; i++) {
+        bool last = i + 1 == numbers->count, follows;
+        rc = segment_redo(redo, recovery, numbers->list[i], last, err);
+        if (config->last_lsn && recovery->next_lsn > config->last_lsn)
+            break;
+        if (rc < 0 || last || !config->settled)
+            continue;
+        rc = segment_follows(redo, recovery, numbers->list[i + 1], &follows, err);
+        if (rc == 0 && !follows) {
+            char path[CN_SEGMENT_PATH_MAX];
+            cn_segment_path(numbers->list[i], path);
+            rc = segments_drop(redo, numbers, i + 1, err);
+            if (rc == 0)
+                rc = tail_cut(redo->disk, path,
+                              recovery->segments[recovery->segment_count - 1].size, err);
+        }
+    }
     return rc;
 }
 
@@ -545,15 +686,13 @@ static int segments_redo(struct redo *redo, struct cn_recovery *recovery, struct
                               "the log begins with record %" PRIu64 ", but recovery needs %" PRIu64,
                               first_lsn, recovery->redo_lsn);
     }
-    for (size_t i = start; i < numbers->count && rc == 0; i++)
-        rc = segment_redo(redo, recovery, numbers->list[i], i + 1 == numbers->count, err);
-    return rc;
+    return segments_read(redo, recovery, numbers, start, err);
 }
 
-int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog, struct cn_recovery *recovery,
-                    struct cn_err *err)
+int cn_recovery_run(const struct cn_recovery_config *config, struct cn_disk *disk,
+                    struct cn_catalog *catalog, struct cn_recovery *recovery, struct cn_err *err)
 {
-    struct redo redo = {.disk = disk, .catalog = catalog};
+    struct redo redo = {.config = config, .disk = disk, .catalog = catalog};
     struct cn_checkpoint checkpoint = {.redo_lsn = 1};
     struct numbers numbers = {0};
     *recovery = (struct cn_recovery){0};
@@ -568,6 +707,8 @@ int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog, struct cn_
     cn_map_init(&redo.objects);
     if (numbers.count > 0)
         qsort(numbers.list, numbers.count, sizeof(*numbers.list), number_order);
+    if (config->settled)
+        rc = segments_chain(&redo, &numbers, err);
     for (size_t i = 1; i < numbers.count && rc == 0; i++) {
         if (numbers.list[i] != numbers.list[i - 1] + 1)
             rc = cn_err_set(err, CN_ECORRUPT, "log segment %" PRIu64 " is missing",
@@ -579,9 +720,11 @@ int cn_recovery_run(struct cn_disk *disk, struct cn_catalog *catalog, struct cn_
     if (rc == 0)
         rc = segments_redo(&redo, recovery, &numbers, err);
     if (rc == 0)
-        rc = redo_flush(&redo, err);
-    if (rc == 0)
-        rc = cn_catalog_flush(catalog, NULL, err); /* V3 made every record durable */
+        rc = redo_flush(&redo, err); /* nothing, if only the log was read */
+    if (rc == 0 && config->sync)
+        rc = redo_sync(&redo, err);
+    if (rc == 0 && !config->only_log)
+        rc = cn_catalog_flush(catalog, NULL, err); /* V3 made every record durable, or V6 */
     if (recovery->next_lsn == 0)
         recovery->next_lsn = 1;
     if (rc == 0 && recovery->next_lsn - 1 < checkpoint.durable_lsn) /* V4 */

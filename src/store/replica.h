@@ -15,37 +15,41 @@
  * open file. In OPEN form it costs what a driven store does (store/store.h): no thread of its own.
  *
  * P1  No file of a replica has what is not settled (store/sink.h, K1, K2). So record n of a shard
- * is the same bytes on every disk and in the engine, for ever, and a record found in a file counts
- *     if its checksums do, whatever has happened to that file.
+ *     is the same bytes on every disk and in the engine, for ever, and a record found in a file
+ *     counts if its checksums do, whatever has happened to that file.
  * P2  Redo starts at a boundary (record.h, R9). Whatever was changed before it is in the files of
  *     databases and catalog, and those, and the log up to there, are synced before the redo point
  *     moves. The engine keeps the records from every replica's redo point on: `checkpoint`, the
  *     LSN before it, is what it is told.
- * P3  Whatever was changed at the redo point or behind it is not trusted in files: it may be older,
- *     newer than the log that is here, torn, or have no checksum. It is rebuilt from the log
- *     before anyone reads it: images first (R7), so that no page of a file is a base. That needs a
- *     log that reaches as far as anything that was ever written to a file here. It does: files
- *     have what is settled, and promote() demands all that is settled.
+ * P3  Whatever was changed at the redo point or behind it is not trusted in files: it may be
+ *     older, newer than the log that is here, torn, or have no checksum. It is rebuilt from the
+ *     log before anyone reads it: images first (R7), so that no page of a file is a base. That
+ *     needs a log that reaches as far as anything that was ever written to a file here. It does:
+ *     files have what is settled, and promote() demands all that is settled.
  * P4  Therefore the log behind the redo point is never synced, and a crash of the process is not
- * told apart from a loss of power. After the one, everything is there; after the other, a beginning
- * of it: the log is cut at the first record that does not count (P1), later segments go, and the
- * rest comes from the engine. A record that is missing before the redo point is damage: the folder
- * is set aside as shards/NNNN.damaged-N, and the disk has no replica. P5  A follower's checkpoint
- * redoes all that is there, not only what is before the boundary at which the redo point will be:
- * pages of a former life as owner may be newer than that boundary, and older ones would be written
- * over them. (By P3 that would do no harm. It would not save anything either: checkpoints follow
- * boundaries closely.) P6  An owner's checkpoint ends with a record, a mark if nothing else comes,
- * so that followers have a boundary behind the last change, and the engine can forget a shard that
- * has become idle. P7  History is a replica's own: segments that redo no longer needs are archived
- * here whoever wrote them, so a moment can be restored after a take-over. A copy takes the archives
- * along. P8  Time never goes back in a shard (R4): an owner begins with the time of the last
- * record, whoever gave it out. P9  A copy is whole or is none. It arrives in shards/NNNN.copy,
- * which gets its name when all of it is synced; what is found under that name at the start is
- * thrown away. It is a store as a crash would have left it (store/backup.h, B1 to B3): pages copied
- * while they were written are those of P3.
+ *     told apart from a loss of power. After the one, everything is there; after the other, a
+ *     beginning of it: the log is cut at the first record that does not count (P1), later
+ *     segments go, and the rest comes from the engine. A record that is missing before the redo
+ *     point is damage: the folder is kept, but is no replica any more (its file REPLICA becomes
+ *     DAMAGED), until a new one takes its place.
+ * P5  A follower's checkpoint redoes all that is there, not only what is before the boundary at
+ *     which the redo point will be: pages of a former life as owner may be newer than that
+ *     boundary, and older ones would be written over them. (By P3 that would do no harm. It would
+ *     not save anything either: checkpoints follow boundaries closely.)
+ * P6  An owner's checkpoint ends with a record, a mark if nothing else comes, so that followers
+ *     have a boundary behind the last change, and the engine can forget a shard that has become
+ *     idle.
+ * P7  History is a replica's own: segments that redo no longer needs are archived here whoever
+ *     wrote them, so a moment can be restored after a take-over. A copy takes the archives along.
+ * P8  Time never goes back in a shard (R4): an owner begins with the time of the last record,
+ *     whoever gave it out.
+ * P9  A folder is a replica if it has the file REPLICA. A copy gets it when all of it is synced, a
+ *     replica that is discarded loses it first: both are whole or are none, and what is found
+ *     without it at the start is removed. A copy is a store as a crash would have left it
+ *     (store/backup.h, B1 to B3): pages copied while they were written are those of P3.
  *
- * Data directory: shards/LOCK, shards/DISK (identity and life), shards/NNNN/ (a store: FORMAT,
- * log/, objects/, aside/, catalog/, history/).
+ * Data directory: shards/LOCK, shards/DISK (identity and life), shards/NNNN/ (REPLICA, and a
+ * store: FORMAT, log/, objects/, aside/, catalog/, history/).
  *
  * Threads:   all functions from any thread. Those marked (slow) read or write files at length and
  *            belong on a thread of their own; of one replica only one of them runs at a time, and
@@ -80,6 +84,9 @@ struct cn_replica_hooks {
     void (*appended)(void *data, uint32_t shard);
     /* All up to `lsn` is synced in files here: what cn_replica_state.checkpoint is now. */
     void (*checkpointed)(void *data, uint32_t shard, uint64_t lsn);
+    /* For tests with one thread: called where a store would wait for a settlement, to make one.
+     * NULL: it waits. */
+    void (*stall)(void *data, uint32_t shard);
 };
 
 /* Zero means default everywhere. The bounds are for all replicas together. */

@@ -93,12 +93,13 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
     struct cn_log_config log_config = {
         .disk = store->disk,
         .clock = config->clock ? config->clock : cn_clock_system(),
-        .sync = config->sync,
-        .sink = config->sink,
+        .sync = config->driven ? CN_LOG_OS : config->sync,
+        .sink = config->driven ? NULL : config->sink, /* settling is done from outside */
+        .driven = config->driven ? &store->driven.log : NULL,
         .segment_size = or_default(config->segment_size, 16 << 20),
         .pending_max = 64 << 20,
-        .live_max = 4 * live,
-        .manual = config->manual,
+        .live_max = or_default(config->log_live_max, 4 * live),
+        .manual = config->manual && !config->driven, /* it is flushed from outside */
         .planted = config->planted,
         .next_lsn = recovery->next_lsn,
         .next_number = recovery->next_number,
@@ -119,6 +120,7 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
         .commit_pages_max = (uint32_t)or_default(config->commit_size_max, 128 << 20) / CN_PAGE_SIZE,
         .manual = config->manual,
         .planted = config->planted,
+        .budget = store->driven.budget,
         .wake_keeper = on_wake_keeper,
         .data = store,
     };
@@ -136,6 +138,7 @@ static int log_start(struct cn_store *store, const struct cn_store_config *confi
         .redo_lsn = recovery->redo_lsn,
         .trust_os = config->sync == CN_LOG_OS,
         .manual = config->manual,
+        .driven = config->driven ? &store->driven : NULL,
     };
     store->keeper = cn_keeper_new(&keeper_config);
     return 0;
@@ -145,14 +148,18 @@ int cn_store_open(const struct cn_store_config *config, struct cn_store **result
                   struct cn_err *err)
 {
     struct cn_recovery recovery = {0};
+    CN_ASSERT(!config->driven || config->driven->chores || config->manual);
     int rc = cn_sqlite_setup(err);
     if (rc < 0)
         return rc;
     struct cn_store *store = CN_NEW(struct cn_store);
     store->disk = config->disk;
     store->sink = config->sink;
+    store->is_driven = config->driven != NULL;
+    if (store->is_driven)
+        store->driven = *config->driven;
     pthread_mutex_init(&store->namespace_lock, NULL);
-    rc = lock_take(store, err);
+    rc = config->driven ? 0 : lock_take(store, err);
     if (rc < 0)
         goto close_lock;
     rc = format_check(store->disk, err);
@@ -167,7 +174,10 @@ int cn_store_open(const struct cn_store_config *config, struct cn_store **result
     rc = cn_catalog_open(store->disk, &store->catalog, err);
     if (rc < 0)
         goto close_lock;
-    rc = cn_recovery_run(store->disk, store->catalog, &recovery, err);
+    if (store->is_driven)
+        cn_catalog_keep_small(store->catalog);
+    struct cn_recovery_config recovery_config = {.settled = config->driven != NULL};
+    rc = cn_recovery_run(&recovery_config, store->disk, store->catalog, &recovery, err);
     if (rc < 0)
         goto close_catalog;
     rc = log_start(store, config, &recovery, err);
@@ -196,13 +206,16 @@ close_lock:
 void cn_store_close(struct cn_store *store)
 {
     bool healthy = cn_log_status(store->log, NULL) == 0;
-    cn_keeper_free(store->keeper, healthy);
+    if (store->is_driven) /* what waits to be settled never will be: nobody waits for it in vain */
+        cn_log_refuse(store->log, "the store is being closed");
+    cn_keeper_free(store->keeper, healthy && !store->is_driven);
     cn_catalog_attach(store->catalog, NULL);
     cn_images_fini(&store->images);
     cn_vfs_free(store->vfs);
     cn_log_close(store->log);
     cn_catalog_close(store->catalog);
-    cn_disk_close(store->lock_file);
+    if (store->lock_file)
+        cn_disk_close(store->lock_file);
     pthread_mutex_destroy(&store->namespace_lock);
     cn_free(store);
 }

@@ -94,7 +94,8 @@ struct cn_store_config {
 
 int cn_store_open(const struct cn_store_config *config, struct cn_store **store,
                   struct cn_err *err);
-/* Makes everything durable, writes a checkpoint, frees. */
+/* Makes everything durable, writes a checkpoint, frees. One that is driven is dropped as it is:
+ * what is not settled never was, and what is comes again from its log. */
 void cn_store_close(struct cn_store *store);
 
 /* Namespaces: a durable number for a name ("worker/Class", "$kv", ...), which

@@ -11,9 +11,11 @@
 struct cn_keeper;
 
 struct cn_store {
-    struct cn_disk *disk;           /* borrowed */
-    const struct cn_sink *sink;     /* borrowed; NULL: none */
-    struct cn_disk_file *lock_file; /* owned, as are all below */
+    struct cn_disk *disk;       /* borrowed */
+    const struct cn_sink *sink; /* borrowed; NULL: none */
+    bool is_driven;
+    struct cn_store_driven driven;  /* if so */
+    struct cn_disk_file *lock_file; /* owned, as are all below; NULL if it is driven */
     struct cn_catalog *catalog;
     struct cn_log *log;
     struct cn_images images;
