@@ -538,10 +538,10 @@ static bool evaluates(struct cn_js_vm *vm, struct cn_js_context *context, const 
 static const char *prove(struct cn_js_vm *vm)
 {
     static const char *const takers[] = {
-        "globalThis.a = new Uint8Array(512 << 10)",
-        "globalThis.b = ('x'.repeat(512 << 10) + 1).at(-1) + 'x'.repeat(512 << 10).replace('y', "
+        "globalThis.a = new Uint8Array(288 << 10)",
+        "globalThis.b = ('x'.repeat(288 << 10) + 1).at(-1) + 'x'.repeat(288 << 10).replace('y', "
         "'z')",
-        "globalThis.c = new Array(64 << 10).fill(0.5)",
+        "globalThis.c = new Array(36 << 10).fill(0.5)",
     };
     struct cn_js_context context = {.vm = vm, .ref = vm->bare};
     uint64_t before = 0;
