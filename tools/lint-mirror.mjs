@@ -172,6 +172,8 @@ const GLUE = {
   "deploy/v4_audit.c": ["a request, notes of the depot, an answer", "integration/deploy/audit.test.mjs"],
   "deploy/v4_d1.c": ["a request, calls of the control API, an answer", "integration/deploy/data.test.mjs"],
   "deploy/v4_data.c": ["a request, a call of the control API, an answer", "integration/deploy/data.test.mjs"],
+  "deploy/v4_messages.c": ["a request, a call of the control API, an answer", "integration/deploy/pull.test.mjs"],
+  "deploy/v4_zones.c": ["a request, the state, an answer", "integration/deploy/routes.test.mjs"],
   "deploy/v4_services.c": ["a request, a call of the control API, an answer", "integration/deploy/data.test.mjs"],
   "deploy/v4_scripts.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],
   "deploy/v4_secrets.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],

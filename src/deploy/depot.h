@@ -143,7 +143,8 @@ struct cn_depot_state {
     size_t resource_count;
     struct cn_depot_note *notes; /* owned; oldest first (DA) */
     size_t note_count;
-    struct cn_depot_texts gone; /* workers that were deleted: their classes go with them */
+    struct cn_depot_texts gone;    /* workers that were deleted: their classes go with them */
+    struct cn_depot_texts pullers; /* consumers over HTTP: each is JSON, of queues.consumers */
 };
 
 /* --- states (depot_state.c) ------------------------------------------------------------------ */

@@ -127,6 +127,7 @@ void cn_depot_state_unref(struct cn_depot_state *state)
     for (size_t i = 0; i < state->note_count; i++)
         fini_note(&state->notes[i]);
     cn_depot_texts_clear(&state->gone);
+    cn_depot_texts_clear(&state->pullers);
     cn_free(state->notes);
     cn_free(state->scripts);
     cn_free(state->resources);
@@ -509,6 +510,7 @@ void cn_depot_state_write(const struct cn_depot_state *state, struct cn_buf *jso
         put_note(json, &state->notes[i], i > 0);
     cn_buf_append_byte(json, ']');
     put_texts(json, "gone", &state->gone);
+    put_texts(json, "pullers", &state->pullers);
     cn_buf_append_str(json, "}\n");
 }
 
@@ -642,6 +644,7 @@ static bool read_state(const struct cn_json *root, struct cn_depot_state *state)
     for (const struct cn_json *item = list ? list->first : NULL; item && good; item = item->next)
         read_note(item, state);
     read_texts(root, "gone", &state->gone);
+    read_texts(root, "pullers", &state->pullers);
     return good;
 }
 

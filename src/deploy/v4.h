@@ -128,10 +128,17 @@ int cn_v4_subdomain(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_schedules(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_routes_put(struct cn_control_call *call, struct cn_err *err);
-int cn_v4_domains_changeset(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_references(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_empty_list(struct cn_control_call *call, struct cn_err *err);
+/* v4_zones.c: */
+int cn_v4_zones(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_zone_routes(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_domains(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_domains_changeset(struct cn_control_call *call, struct cn_err *err);
+/* The worker that has the custom domain, or NULL. */
+const struct cn_depot_script *cn_v4_domain_owner(const struct cn_depot_state *state,
+                                                 const char *hostname);
 /* v4_versions.c: */
 int cn_v4_list_versions(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err);
@@ -197,6 +204,11 @@ int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_queues(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_queue(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err);
+/* Who pulls from the queue over HTTP, as queues.consumers has it; the caller frees it. NULL: nobody
+ * may. */
+struct cn_json *cn_v4_puller(const struct cn_depot_state *state, const char *queue);
+/* v4_messages.c: */
+int cn_v4_queue_messages(struct cn_control_call *call, struct cn_err *err);
 /* What these two share: a slash and a percent-encoded segment; an error of a call that was
  * forwarded and failed, else 0; a list with its result_info; whether the first page is asked for; a
  * resource created and forgotten. */

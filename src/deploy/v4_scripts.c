@@ -220,11 +220,63 @@ static int read_list(struct cn_control_call *call, const struct cn_json *list, c
     if (!list || list->kind != CN_JSON_ARRAY)
         return cn_v4_fail(call, err, CN_EINVALID, 10021, "the body must be a list");
     for (const struct cn_json *item = list->first; item; item = item->next) {
-        const char *text = item->kind == CN_JSON_STRING ? item->text : cn_json_text(item, member);
-        if (!text || !*text || strlen(text) > 1000 || texts->count >= LIST_MAX)
+        const struct cn_json *value =
+            item->kind == CN_JSON_STRING ? item : cn_json_find(item, member);
+        const char *text = value && value->kind == CN_JSON_STRING ? value->text : NULL;
+        if (!text || !*text || strlen(text) != value->size || value->size > 1000 ||
+            texts->count >= LIST_MAX)
             return cn_v4_fail(call, err, CN_EINVALID, 10021, "an entry of the list has no %s",
                               member);
         cn_depot_texts_add(texts, text);
+    }
+    return 0;
+}
+
+/* Whether it was there. */
+static bool remove_text(struct cn_depot_texts *texts, const char *text)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        if (strcasecmp(texts->items[i], text) != 0)
+            continue;
+        cn_free(texts->items[i]);
+        texts->items[i] = texts->items[--texts->count];
+        return true;
+    }
+    return false;
+}
+
+/* Z1: domains that others have are taken from them, if that is asked for. */
+static int take_over(struct cn_control_call *call, struct cn_depot_state *state,
+                     const struct cn_depot_script *script, const struct cn_depot_texts *domains,
+                     struct cn_err *err)
+{
+    const struct cn_json *overrides = cn_json_find(call->json, "override_existing_origin");
+    bool may = overrides && overrides->boolean;
+    for (size_t i = 0; i < domains->count; i++) {
+        for (size_t k = 0; k < state->script_count; k++) {
+            struct cn_depot_script *other = &state->scripts[k];
+            if (other != script && remove_text(&other->domains, domains->items[i]) && !may)
+                return cn_v4_fail(call, err, CN_EEXISTS, 100117, "the domain %.60s is %s's already",
+                                  domains->items[i], other->name);
+        }
+    }
+    return 0;
+}
+
+/* A route is one worker's: who else has it must let go of it first. */
+static int check_routes(struct cn_control_call *call, const struct cn_depot_state *state,
+                        const struct cn_depot_script *script, const struct cn_depot_texts *routes,
+                        struct cn_err *err)
+{
+    for (size_t i = 0; i < state->script_count; i++) {
+        const struct cn_depot_script *other = &state->scripts[i];
+        for (size_t k = 0; k < other->routes.count * routes->count && other != script; k++) {
+            const char *route = routes->items[k % routes->count];
+            if (strcmp(other->routes.items[k / routes->count], route) == 0)
+                return cn_v4_fail(call, err, CN_EEXISTS, 10020,
+                                  "the route %.60s is assigned to another worker already: %s",
+                                  route, other->name);
+        }
     }
     return 0;
 }
@@ -249,6 +301,16 @@ static int replace_list(struct cn_control_call *call, size_t offset, struct cn_d
         cn_depot_change_drop(v4->depot, state);
         cn_depot_texts_clear(texts);
         return 0;
+    }
+    int rc = 0;
+    if (offset == offsetof(struct cn_depot_script, domains))
+        rc = take_over(call, state, script, texts, err);
+    else if (offset == offsetof(struct cn_depot_script, routes))
+        rc = check_routes(call, state, script, texts, err);
+    if (rc < 0) {
+        cn_depot_change_drop(v4->depot, state);
+        cn_depot_texts_clear(texts);
+        return rc;
     }
     cn_depot_texts_clear(list);
     *list = *texts; /* the state's from here on */
@@ -307,13 +369,13 @@ int cn_v4_routes_put(struct cn_control_call *call, struct cn_err *err)
     return rc;
 }
 
-/* What would change if these host names were the script's: nothing that asks back. */
-int cn_v4_domains_changeset(struct cn_control_call *call, struct cn_err *err)
+static bool host_is_good(const char *host)
 {
-    (void)err;
-    struct cn_buf json = {0};
-    cn_buf_append_str(&json, "{\"added\":[],\"removed\":[],\"updated\":[],\"conflicting\":[]}");
-    return cn_control_result(call, &json);
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t size = strlen(host);
+    return size <= 253 && strspn(host, letters) == size && host[0] != '.' &&
+           host[size - 1] != '.' && !strstr(host, "..");
 }
 
 int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err)
@@ -321,6 +383,11 @@ int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err)
     struct cn_depot_texts texts = {0};
     struct cn_buf json = {0};
     int rc = read_list(call, cn_json_find(call->json, "origins"), "hostname", &texts, err);
+    for (size_t i = 0; i < texts.count && rc == 0; i++) {
+        if (!host_is_good(texts.items[i]))
+            rc = cn_v4_fail(call, err, CN_EINVALID, 10021, "%.60s is not the name of a host",
+                            texts.items[i]);
+    }
     if (rc == 0) {
         append_list(&json, &texts, "hostname");
         rc = replace_list(call, offsetof(struct cn_depot_script, domains), &texts, err);

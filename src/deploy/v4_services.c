@@ -137,25 +137,41 @@ int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err)
 /* --- queues
  * ----------------------------------------------------------------------------------------- */
 
-/* The consumer of the queue, as the configuration has it; *script gets its worker. The caller frees
- * it; NULL: it has none. */
+/* The consumer of the queue among these, as the configuration has it; the caller frees it. */
+static struct cn_json *find_among(const struct cn_depot_texts *texts, const char *queue,
+                                  size_t *index)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        struct cn_json *json = cn_json_parse(texts->items[i], strlen(texts->items[i]), NULL);
+        const char *name = cn_json_text(json, "queue");
+        if (name && strcmp(name, queue) == 0) {
+            *index = i;
+            return json;
+        }
+        cn_json_free(json);
+    }
+    return NULL;
+}
+
+/* The consumer of the queue; *script gets its worker, or NULL if it pulls. The caller frees it;
+ * NULL: it has none. */
 static struct cn_json *find_consumer(const struct cn_depot_state *state, const char *queue,
                                      const struct cn_depot_script **script, size_t *index)
 {
     for (size_t i = 0; i < state->script_count; i++) {
-        const struct cn_depot_texts *texts = &state->scripts[i].consumers;
-        for (size_t k = 0; k < texts->count; k++) {
-            struct cn_json *json = cn_json_parse(texts->items[k], strlen(texts->items[k]), NULL);
-            const char *name = cn_json_text(json, "queue");
-            if (name && strcmp(name, queue) == 0) {
-                *script = &state->scripts[i];
-                *index = k;
-                return json;
-            }
-            cn_json_free(json);
-        }
+        struct cn_json *json = find_among(&state->scripts[i].consumers, queue, index);
+        *script = &state->scripts[i];
+        if (json)
+            return json;
     }
-    return NULL;
+    *script = NULL;
+    return find_among(&state->pullers, queue, index);
+}
+
+struct cn_json *cn_v4_puller(const struct cn_depot_state *state, const char *queue)
+{
+    size_t index;
+    return find_among(&state->pullers, queue, &index);
 }
 
 static void put_setting(struct cn_buf *json, const struct cn_json *from, const char *key,
@@ -177,10 +193,12 @@ static void append_consumer(struct cn_buf *json, const char *queue_id, const cha
     cn_v4_put_text(json, "consumer_id", queue_id);
     cn_v4_put_text(json, "queue_name", queue);
     cn_v4_put_text(json, "type", type ? type : "worker");
-    cn_v4_put_text(json, "script", script->name);
-    cn_v4_put_text(json, "script_name", script->name);
-    cn_v4_put_text(json, "service", script->name);
-    cn_v4_put_text(json, "environment", "production");
+    if (script) {
+        cn_v4_put_text(json, "script", script->name);
+        cn_v4_put_text(json, "script_name", script->name);
+        cn_v4_put_text(json, "service", script->name);
+        cn_v4_put_text(json, "environment", "production");
+    }
     if (dead)
         cn_v4_put_text(json, "dead_letter_queue", dead);
     cn_buf_append_str(json, ",\"settings\":{");
@@ -189,6 +207,7 @@ static void append_consumer(struct cn_buf *json, const char *queue_id, const cha
     put_setting(json, consumer, "max_batch_timeout", "max_wait_time_ms", 1000);
     put_setting(json, consumer, "max_concurrency", "max_concurrency", 1);
     put_setting(json, consumer, "retry_delay", "retry_delay", 1);
+    put_setting(json, consumer, "visibility_timeout_ms", "visibility_timeout_ms", 1);
     cn_buf_append_str(json, "}}");
 }
 
@@ -298,6 +317,41 @@ static int change_queue(struct cn_control_call *call, struct cn_buf *json, struc
     return rc;
 }
 
+static void drop_consumer(struct cn_depot_state *state, const char *queue)
+{
+    const struct cn_depot_script *script = NULL;
+    size_t index;
+    struct cn_json *json = find_consumer(state, queue, &script, &index);
+    if (!json)
+        return;
+    struct cn_depot_texts *texts =
+        script ? &cn_depot_find(state, script->name)->consumers : &state->pullers;
+    cn_free(texts->items[index]);
+    texts->items[index] = texts->items[--texts->count];
+    cn_json_free(json);
+}
+
+/* With whoever pulls from it; a worker that consumes it keeps its name in its configuration. */
+static int delete_queue(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
+    if (!queue) {
+        cn_depot_change_drop(v4->depot, state);
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+    }
+    struct cn_json *puller = cn_v4_puller(state, queue->name);
+    if (puller)
+        drop_consumer(state, queue->name);
+    cn_json_free(puller);
+    char *what = cn_sprintf("queue %s", queue->name);
+    cn_v4_note(call, state, "delete", "", what);
+    cn_free(what);
+    cn_depot_remove_resource(state, "queue", call->path[5]);
+    return cn_depot_change_end(v4->depot, state, NULL, NULL, err);
+}
+
 int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
@@ -313,8 +367,41 @@ int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
     if (strcmp(call->method, "DELETE") != 0)
         return change_queue(call, &json, err);
     cn_buf_fini(&json);
-    int rc = cn_v4_forget(call, "queue", call->path[5], err);
+    int rc = delete_queue(call, err);
     return rc < 0 ? rc : cn_v4_answer_null(call);
+}
+
+/* Whether the body asks for a consumer that fetches messages over HTTP. */
+static bool is_puller(const struct cn_control_call *call)
+{
+    const char *type = cn_json_text(call->json, "type");
+    return type && strcmp(type, "http_pull") == 0;
+}
+
+/* Those of a worker are checked with its configuration. */
+static int check_puller(struct cn_control_call *call, const char *queue,
+                        const struct cn_json *settings, const char *dead, struct cn_err *err)
+{
+    static const struct {
+        const char *name;
+        int64_t min, max;
+    } bounds[] = {{"batch_size", 1, 100},
+                  {"max_retries", 0, 100},
+                  {"visibility_timeout_ms", 1, 43200000},
+                  {"retry_delay", 0, 86400}};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(bounds); i++) {
+        const struct cn_json *value = cn_json_find(settings, bounds[i].name);
+        if (value && value->kind != CN_JSON_NULL &&
+            (value->kind != CN_JSON_INT || value->integer < bounds[i].min ||
+             value->integer > bounds[i].max))
+            return cn_v4_fail(call, err, CN_EINVALID, 11001,
+                              "\"%s\" must be a number from %" PRId64 " to %" PRId64,
+                              bounds[i].name, bounds[i].min, bounds[i].max);
+    }
+    if (dead && *dead && (!name_is_good(dead) || strcmp(dead, queue) == 0))
+        return cn_v4_fail(call, err, CN_EINVALID, 11001,
+                          "\"dead_letter_queue\" must be the name of another queue");
+    return 0;
 }
 
 /* The entry of queues.consumers that the body asks for. */
@@ -322,16 +409,18 @@ static int read_consumer(struct cn_control_call *call, const char *queue, struct
                          struct cn_err *err)
 {
     const struct cn_json *settings = cn_json_find(call->json, "settings");
-    const char *type = cn_json_text(call->json, "type");
     const char *dead = cn_json_text(call->json, "dead_letter_queue");
     const struct cn_json *wait = cn_json_find(settings, "max_wait_time_ms");
-    if (type && strcmp(type, "worker") != 0)
-        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 11001,
-                          "a consumer that pulls belongs to the configuration of its worker here");
+    int rc = is_puller(call) ? check_puller(call, queue, settings, dead, err) : 0;
+    if (rc < 0)
+        return rc;
     cn_buf_append_byte(json, '{');
     cn_v4_put_text(json, "queue", queue);
+    if (is_puller(call))
+        cn_v4_put_text(json, "type", "http_pull");
     if (dead && *dead)
         cn_v4_put_text(json, "dead_letter_queue", dead);
+    put_setting(json, settings, "visibility_timeout_ms", "visibility_timeout_ms", 1);
     put_setting(json, settings, "batch_size", "max_batch_size", 1);
     put_setting(json, settings, "max_retries", "max_retries", 1);
     put_setting(json, settings, "max_concurrency", "max_concurrency", 1);
@@ -343,22 +432,10 @@ static int read_consumer(struct cn_control_call *call, const char *queue, struct
     return 0;
 }
 
-static void drop_consumer(struct cn_depot_state *state, const char *queue)
-{
-    const struct cn_depot_script *script = NULL;
-    size_t index;
-    struct cn_json *json = find_consumer(state, queue, &script, &index);
-    if (!json)
-        return;
-    struct cn_depot_texts *texts = &cn_depot_find(state, script->name)->consumers;
-    cn_free(texts->items[index]);
-    texts->items[index] = texts->items[--texts->count];
-    cn_json_free(json);
-}
-
-/* The worker that the body names gets the queue, alone. */
+/* The worker that the body names, or whoever pulls, gets the queue, alone. *deploys: whether that
+ * changes what a worker does. */
 static int change_consumer(struct cn_control_call *call, struct cn_depot_state *state,
-                           struct cn_err *err)
+                           bool *deploys, struct cn_err *err)
 {
     const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
     const char *name = cn_json_text(call->json, "script_name");
@@ -369,19 +446,26 @@ static int change_consumer(struct cn_control_call *call, struct cn_depot_state *
     size_t index;
     struct cn_json *old = find_consumer(state, queue->name, &has, &index);
     cn_json_free(old);
+    *deploys = old ? has != NULL : !is_puller(call);
     if (strcmp(call->method, "DELETE") == 0) {
         drop_consumer(state, queue->name);
-        return 0;
+        return old ? 0 : cn_v4_fail(call, err, CN_ENOTFOUND, 11001, "the queue has no consumer");
     }
-    if (!script)
+    const char *type = cn_json_text(call->json, "type");
+    if (type && strcmp(type, "worker") != 0 && !is_puller(call))
+        return cn_v4_fail(call, err, CN_EINVALID, 11001,
+                          "a consumer is of the type \"worker\" or \"http_pull\"");
+    if (!script && !is_puller(call))
         return cn_v4_fail(call, err, CN_ENOTFOUND, 11001, "\"script_name\" names no worker here");
-    if (old && has != script)
-        return cn_v4_fail(call, err, CN_EEXISTS, 11004, "the queue has a consumer: %s", has->name);
+    if (old && has != (is_puller(call) ? NULL : script))
+        return cn_v4_fail(call, err, CN_EEXISTS, 11004, "the queue has a consumer: %s",
+                          has ? has->name : "it is pulled from over HTTP");
     struct cn_buf json = {0};
     int rc = read_consumer(call, queue->name, &json, err);
     if (rc == 0) {
         drop_consumer(state, queue->name);
-        cn_depot_texts_add(&script->consumers, cn_buf_text(&json));
+        cn_depot_texts_add(is_puller(call) ? &state->pullers : &script->consumers,
+                           cn_buf_text(&json));
     }
     cn_buf_fini(&json);
     return rc;
@@ -410,14 +494,17 @@ int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err)
     struct cn_v4 *v4 = cn_v4_of(call);
     if (strcmp(call->method, "GET") == 0)
         return list_consumers(call, err);
+    const char *worker = cn_json_text(call->json, "script_name");
+    bool deploys = true;
     struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
-    int rc = change_consumer(call, state, err);
+    int rc = change_consumer(call, state, &deploys, err);
     if (rc < 0) {
         cn_depot_change_drop(v4->depot, state);
         return rc;
     }
-    cn_v4_note(call, state, "consumer", cn_json_text(call->json, "script_name"), call->path[5]);
-    rc = cn_v4_deploy(call, state, err);
+    cn_v4_note(call, state, "consumer", worker ? worker : "", call->path[5]);
+    rc = deploys ? cn_v4_deploy(call, state, err)
+                 : cn_depot_change_end(v4->depot, state, NULL, NULL, err);
     if (rc < 0)
         return rc;
     cn_info("the consumer of the queue %s was changed by %s", call->path[5], call->who.name);

@@ -18,11 +18,13 @@
 #define RETENTION_MIN_S 60
 #define RETENTION_MAX_S (14 * 86400)
 #define VISIBILITY_DEFAULT_MS 30000
+#define MAX_RETRIES_DEFAULT 3
 #define VISIBILITY_MAX_MS (12 * 3600 * 1000)
 
-/* The settings of the consumer that pulls. */
+/* The settings of the consumer that pulls, as a configuration has them. */
 static void find_policy(struct cn_control_call *call, struct cn_queue_call *request)
 {
+    request->policy.max_retries = MAX_RETRIES_DEFAULT;
     struct cn_deployment *deployment = cn_control_deployment(call);
     for (size_t i = 0; deployment && i < deployment->script_count; i++) {
         const struct cn_script *script = deployment->scripts[i];
@@ -36,16 +38,58 @@ static void find_policy(struct cn_control_call *call, struct cn_queue_call *requ
                 request->lease_ms = consumer->visibility_ms;
         }
     }
-    if (!request->lease_ms)
-        request->lease_ms = VISIBILITY_DEFAULT_MS;
     if (deployment)
         cn_deployment_unref(deployment);
+}
+
+static int read_number(const struct cn_json *object, const char *name, int64_t min, int64_t max,
+                       int64_t fallback, int64_t *value, struct cn_err *err)
+{
+    const struct cn_json *found = cn_json_find(object, name);
+    *value = fallback;
+    if (!found)
+        return 0;
+    if (found->kind != CN_JSON_INT || found->integer < min || found->integer > max)
+        return cn_err_set(err, CN_EINVALID, "\"%s\" must be a number from %" PRId64 " to %" PRId64,
+                          name, min, max);
+    *value = found->integer;
+    return 0;
+}
+
+/* The same, of one who is no worker: they come with the request. */
+static int read_policy(struct cn_control_call *call, const struct cn_json *consumer,
+                       struct cn_queue_call *request, struct cn_err *err)
+{
+    const char *dead = cn_json_text(consumer, "dead_letter_queue");
+    int64_t retries = 0, visibility = 0;
+    int rc = read_number(consumer, "max_retries", 0, 100, MAX_RETRIES_DEFAULT, &retries, err);
+    if (rc == 0)
+        rc = read_number(consumer, "retry_delay", 0, CN_QUEUE_DELAY_MAX_S, 0,
+                         &request->policy.retry_delay_s, err);
+    if (rc == 0)
+        rc = read_number(consumer, "visibility_timeout_ms", 0, VISIBILITY_MAX_MS, 0, &visibility,
+                         err);
+    if (rc == 0 && dead)
+        rc = cn_control_service(call, "queue", dead, &request->policy.dead_letters, err);
+    if (rc < 0)
+        return rc;
+    request->policy.max_retries = (unsigned)retries;
+    if (!request->lease_ms)
+        request->lease_ms = (unsigned)visibility;
+    return 0;
 }
 
 static int ask_queue(struct cn_control_call *call, struct cn_queue_call *request,
                      struct cn_err *err)
 {
-    find_policy(call, request);
+    const struct cn_json *consumer = cn_json_find(call->json, "consumer");
+    int rc = consumer ? read_policy(call, consumer, request, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (!consumer)
+        find_policy(call, request);
+    if (!request->lease_ms)
+        request->lease_ms = VISIBILITY_DEFAULT_MS;
     return cn_control_ask(call, &request->base, err);
 }
 
@@ -142,20 +186,6 @@ static int send_messages(struct cn_control_call *call, struct cn_err *err)
 
 /* --- pull ------------------------------------------------------------------------------------ */
 
-static int read_number(const struct cn_json *object, const char *name, int64_t min, int64_t max,
-                       int64_t fallback, int64_t *value, struct cn_err *err)
-{
-    const struct cn_json *found = cn_json_find(object, name);
-    *value = fallback;
-    if (!found)
-        return 0;
-    if (found->kind != CN_JSON_INT || found->integer < min || found->integer > max)
-        return cn_err_set(err, CN_EINVALID, "\"%s\" must be a number from %" PRId64 " to %" PRId64,
-                          name, min, max);
-    *value = found->integer;
-    return 0;
-}
-
 static void append_messages(struct cn_buf *out, const struct cn_queue_call *request)
 {
     static const char *const types[] = {"json", "text", "bytes", "v8"};
@@ -193,9 +223,13 @@ static int pull_messages(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_RECEIVE);
-    request->count_max = (size_t)count;
     request->lease_ms = (unsigned)visibility;
-    rc = ask_queue(call, request, err);
+    const struct cn_json *consumer = cn_json_find(call->json, "consumer");
+    if (!cn_json_find(call->json, "batch_size") && cn_json_find(consumer, "max_batch_size"))
+        rc = read_number(consumer, "max_batch_size", 1, CN_QUEUE_BATCH_COUNT_MAX, 5, &count, err);
+    request->count_max = (size_t)count;
+    if (rc == 0)
+        rc = ask_queue(call, request, err);
     struct cn_buf result = {0};
     if (rc == 0) {
         cn_buf_printf(&result, "{\"message_backlog_count\":%" PRIu64 ",\"messages\":[",
@@ -233,6 +267,26 @@ static int add_leases(struct cn_queue_call *request, const struct cn_json *list,
     return 0;
 }
 
+/* What became of them; a lease that was not good any more is named. */
+static void append_outcome(struct cn_buf *out, const struct cn_queue_call *request)
+{
+    size_t settled[2] = {0};
+    bool warned = false;
+    for (size_t i = 0; i < request->verdict_count; i++)
+        settled[request->verdicts[i].retry] += request->verdicts[i].good;
+    cn_buf_printf(out, "{\"ackCount\":%zu,\"retryCount\":%zu,\"settledCount\":%zu,\"warnings\":{",
+                  settled[false], settled[true], request->settled);
+    for (size_t i = 0; i < request->verdict_count; i++) {
+        const struct cn_queue_verdict *verdict = &request->verdicts[i];
+        if (verdict->good)
+            continue;
+        cn_buf_printf(out, "%s\"%" PRIx64 "-%x\":\"the lease has ended\"", warned ? "," : "",
+                      (uint64_t)verdict->row, verdict->attempts);
+        warned = true;
+    }
+    cn_buf_append_str(out, "}}");
+}
+
 /* POST /api/queues/NAME/messages/ack */
 static int ack_messages(struct cn_control_call *call, struct cn_err *err)
 {
@@ -243,17 +297,14 @@ static int ack_messages(struct cn_control_call *call, struct cn_err *err)
     struct cn_queue_call *request = cn_queue_call_new(ns, CN_QUEUE_ACK);
     const struct cn_json *acks = cn_json_find(call->json, "acks");
     const struct cn_json *retries = cn_json_find(call->json, "retries");
-    size_t ack_count = 0;
     rc = add_leases(request, acks, false, err);
-    ack_count = request->verdict_count;
     if (rc == 0)
         rc = add_leases(request, retries, true, err);
     if (rc == 0)
         rc = ask_queue(call, request, err);
     struct cn_buf result = {0};
     if (rc == 0)
-        cn_buf_printf(&result, "{\"ackCount\":%zu,\"retryCount\":%zu,\"settledCount\":%zu}",
-                      ack_count, request->verdict_count - ack_count, request->settled);
+        append_outcome(&result, request);
     cn_service_call_free(&request->base);
     return rc < 0 ? rc : cn_control_result(call, &result);
 }

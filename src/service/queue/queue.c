@@ -383,16 +383,50 @@ static struct leased *find_leased(struct cn_queue *queue, int64_t row, uint32_t 
     return NULL;
 }
 
+/* A verdict on a message that is not out: if it was before a restart, it waits behind the cursor
+ * with the same row and attempts (Q2 of queue.h). There it is where a retry would put it. */
+static int settle_unread(struct cn_queue *queue, struct cn_queue_verdict *verdict,
+                         struct cn_err *err)
+{
+    struct cn_statement *statement;
+    if (verdict->row <= queue->cursor || verdict->row > queue->found)
+        return 0; /* settled, on its way to the dead letters, or never given out */
+    int rc = CN_QUEUE_PREPARE(queue, CN_QUEUE_SQL_GET, &statement, err, verdict->row);
+    if (rc == 0)
+        rc = cn_statement_step(statement, err);
+    if (rc <= 0)
+        return rc;
+    struct leased message = {.row = verdict->row,
+                             .retries = (uint32_t)cn_statement_column_int(statement, 2)};
+    size_t size;
+    (void)cn_statement_column_blob(statement, 4, &size);
+    message.size = (uint32_t)size;
+    cn_statement_reset(statement);
+    verdict->good = message.retries + 1 == verdict->attempts;
+    if (!verdict->good || verdict->retry)
+        return 0;
+    rc = CN_QUEUE_RUN(queue, CN_QUEUE_SQL_DELETE, err, message.row);
+    if (rc < 0)
+        return rc;
+    count_out(queue, &message);
+    queue->unread--;
+    return 0;
+}
+
 static int op_ack(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
     struct cn_queue_call *dead = NULL;
     int rc = 0;
     for (size_t i = 0; i < call->verdict_count && rc == 0; i++) {
-        const struct cn_queue_verdict *verdict = &call->verdicts[i];
+        struct cn_queue_verdict *verdict = &call->verdicts[i];
         struct lease *lease;
         struct leased *message = find_leased(queue, verdict->row, verdict->attempts, &lease);
-        if (!message)
+        if (!message) {
+            rc = settle_unread(queue, verdict, err);
+            call->settled += verdict->good;
             continue;
+        }
+        verdict->good = true;
         call->settled++;
         if (verdict->retry) {
             rc = retry(queue, &lease->policy, message, verdict->delay_s, &dead, err);

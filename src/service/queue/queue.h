@@ -14,7 +14,9 @@
  *     to the dead letter queue (durably), expired, purged, or dropped after its last retry.
  * Q2  A lease is only in memory: after a crash everything not settled is delivered again, with the
  *     attempts it had. So a message is delivered at least once, and its attempts are those that
- *     ended in a retry, plus one.
+ *     ended in a retry, plus one. Who pulled it before the crash and acknowledges it afterwards is
+ *     heard, unless it has been delivered again by then: its row and its attempts are the same, and
+ *     a message that is retried gets another row.
  * Q3  `ready` is a table in order of its row ids with no further index: sending appends at its end,
  *     receiving reads behind a cursor, acknowledging deletes a run of rows at its beginning. What
  *     each of them costs does not depend on how many messages wait (docs/performance.md).
@@ -68,6 +70,7 @@ struct cn_queue_verdict {
     int64_t delay_s; /* -1: the consumer's own */
     int64_t row;     /* ACK: which; with its attempts */
     uint32_t attempts;
+    bool good; /* ACK answers: it was out, or had been before a restart */
 };
 
 /* The consumer's settings, which say what a retry means. */

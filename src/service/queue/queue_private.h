@@ -42,6 +42,8 @@ struct cn_queue {
     int64_t cursor;   /* rows up to here have been read */
     uint64_t unread;  /* rows behind it */
     int64_t since_ms; /* since when there are unread ones */
+    int64_t
+        found; /* rows up to here were there when it was loaded: they may have been out before */
     /* The row of `state`. */
     int64_t last, ready, delayed, bytes, dropped, retention_s, done;
     bool paused;

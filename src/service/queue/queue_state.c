@@ -137,7 +137,7 @@ int cn_queue_load(struct cn_queue *queue, struct cn_err *err)
         return rc;
     if (rc == 0)
         return cn_err_set(err, CN_ECORRUPT, "the queue has lost its state");
-    queue->last = cn_statement_column_int(statement, 0);
+    queue->last = queue->found = cn_statement_column_int(statement, 0);
     queue->ready = cn_statement_column_int(statement, 1);
     queue->delayed = cn_statement_column_int(statement, 2);
     queue->bytes = cn_statement_column_int(statement, 3);

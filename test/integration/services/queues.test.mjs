@@ -269,7 +269,7 @@ test("Q-9 publish, pull, acknowledge and retry over HTTP", async (t) => {
   assert.deepEqual((await api("POST", "/messages/pull", {})).json.result.messages, [], "what is leased is not given twice");
   const [first, second, third] = pulled.messages.map((m) => ({ lease_id: m.lease_id }));
   const settled = await api("POST", "/messages/ack", { acks: [first], retries: [second, { ...third, delay_seconds: 60 }] });
-  assert.deepEqual(settled.json.result, { ackCount: 1, retryCount: 2, settledCount: 3 });
+  assert.deepEqual(settled.json.result, { ackCount: 1, retryCount: 2, settledCount: 3, warnings: {} });
   const again = (await api("POST", "/messages/pull", { batch_size: 10, visibility_timeout_ms: 100 })).json.result.messages;
   assert.deepEqual(again.map((m) => [m.attempts, m.id]), [[2, pulled.messages[1].id]]);
   // The lease ends, and with it the last retry.

@@ -63,8 +63,12 @@ static size_t ack(const struct cn_queue_call *received, size_t index, bool retry
     struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_ACK);
     call->verdicts = cn_alloc_zero(sizeof(*call->verdicts));
     call->verdict_count = 1;
-    call->verdicts[0] = (struct cn_queue_verdict){retry, delay_s, received->messages[index].row,
-                                                  received->messages[index].attempts};
+    call->verdicts[0] = (struct cn_queue_verdict){
+        .retry = retry,
+        .delay_s = delay_s,
+        .row = received->messages[index].row,
+        .attempts = received->messages[index].attempts,
+    };
     service_rig_call(&rig, &call->base);
     size_t settled = call->settled;
     cn_service_call_free(&call->base);
@@ -369,7 +373,8 @@ TEST(queue, Q1_a_purge_with_dead_letters_under_way_counts_nothing_twice)
     struct cn_queue_call *failed = cn_queue_call_new(rig.ns, CN_QUEUE_ACK);
     failed->verdicts = cn_alloc_zero(sizeof(*failed->verdicts));
     failed->verdict_count = 1;
-    failed->verdicts[0] = (struct cn_queue_verdict){true, 0, received->messages[0].row, 1};
+    failed->verdicts[0] = (struct cn_queue_verdict){
+        .retry = true, .row = received->messages[0].row, .attempts = 1};
     struct cn_queue_call *purge = cn_queue_call_new(rig.ns, CN_QUEUE_PURGE);
     failed->base.call.envelope.data = purge->base.call.envelope.data = &answered;
     cn_service_call_send(&failed->base, &rig.lane, on_answered);
