@@ -41,6 +41,8 @@ enum cn_planted {
     CN_PLANTED_EARLY_ACK = 1, /* durable is published before the sync */
     CN_PLANTED_NO_IMAGE = 2,  /* the first change of a page is logged without the page (R7) */
     CN_PLANTED_EARLY_WRITE_BACK = 4, /* pages go to their files before they are durable */
+    CN_PLANTED_ANY_BOUNDARY = 8,     /* a replica's redo starts with any record (R9) */
+    CN_PLANTED_EARLY_SETTLE = 16,    /* what is refused is written all the same (K2) */
 };
 
 /* One bound for what all driven logs of a process keep in memory. */

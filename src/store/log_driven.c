@@ -215,6 +215,8 @@ void cn_log_stalled(struct cn_log *log)
 
 void cn_log_refuse(struct cn_log *log, const char *reason)
 {
+    if (log->config.planted & CN_PLANTED_EARLY_SETTLE)
+        (void)cn_log_settle(log, cn_log_appended(log), NULL); /* a bug, for tests */
     pthread_mutex_lock(&log->lock);
     bool first = !log->failed;
     if (first)

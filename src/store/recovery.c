@@ -16,8 +16,8 @@
  *       it. Otherwise it is done now, as write-back would have (image.c, I4).
  *   V6  A log whose records are all settled elsewhere is not synced behind the redo point, and may
  *       have lost anything there: it ends where V1 or R1 first do not hold, and what lies
- *       behind that is removed. It comes again from where it is settled. Before the redo point
- *       V1 and V4 hold as for any other (store/replica.h, P2 to P4).
+ *       behind that is removed. It comes again from where it is settled. What it has from before
+ *       the redo point, which may be nothing, reaches up to there (V4; store/replica.h, P2 to P4).
  *
  * Files may hold what is newer than the end of such a log: then it is written over with what is
  * older, or stays. Neither matters, since nobody reads before the log has come again: P3. */
@@ -504,7 +504,9 @@ static int record_next(struct redo *redo, struct cn_recovery *recovery,
     if (config->cancelled && atomic_load_explicit(config->cancelled, memory_order_relaxed))
         return cn_err_set(err, CN_EABORTED, "the redo was cancelled");
     recovery->record_count++;
-    if ((record->header.flags & CN_RECORD_BOUNDARY) && record->header.lsn > recovery->redo_lsn)
+    bool boundary =
+        (record->header.flags & CN_RECORD_BOUNDARY) || (config->planted & CN_PLANTED_ANY_BOUNDARY);
+    if (boundary && record->header.lsn > recovery->redo_lsn)
         recovery->boundary = record->header.lsn;
     return config->only_log ? 0 : redo_record(redo, record, err);
 }
@@ -681,6 +683,8 @@ static int segments_redo(struct redo *redo, struct cn_recovery *recovery, struct
         rc = segment_first_lsn(redo->disk, numbers->list[start], &first_lsn, err);
         if (rc < 0)
             return rc;
+        if (first_lsn > recovery->redo_lsn && redo->config->settled)
+            return segments_drop(redo, numbers, 0, err); /* it is the first that is there */
         if (first_lsn > recovery->redo_lsn)
             return cn_err_set(err, CN_ECORRUPT,
                               "the log begins with record %" PRIu64 ", but recovery needs %" PRIu64,
@@ -714,7 +718,8 @@ int cn_recovery_run(const struct cn_recovery_config *config, struct cn_disk *dis
             rc = cn_err_set(err, CN_ECORRUPT, "log segment %" PRIu64 " is missing",
                             numbers.list[i - 1] + 1);
     }
-    if (rc == 0 && numbers.count == 0 && has_checkpoint && checkpoint.redo_lsn > 1)
+    if (rc == 0 && numbers.count == 0 && has_checkpoint && checkpoint.redo_lsn > 1 &&
+        !config->settled)
         rc = cn_err_set(err, CN_ECORRUPT, "the log is missing");
     recovery->segments = cn_alloc_zero((numbers.count + 1) * sizeof(*recovery->segments));
     if (rc == 0)
@@ -725,8 +730,8 @@ int cn_recovery_run(const struct cn_recovery_config *config, struct cn_disk *dis
         rc = redo_sync(&redo, err);
     if (rc == 0 && !config->only_log)
         rc = cn_catalog_flush(catalog, NULL, err); /* V3 made every record durable, or V6 */
-    if (recovery->next_lsn == 0)
-        recovery->next_lsn = 1;
+    if (recovery->next_lsn == 0)                   /* V6: nothing before the redo point is needed */
+        recovery->next_lsn = config->settled ? checkpoint.redo_lsn : 1;
     if (rc == 0 && recovery->next_lsn - 1 < checkpoint.durable_lsn) /* V4 */
         rc = cn_err_set(err, CN_ECORRUPT,
                         "the log ends with record %" PRIu64 ", but %" PRIu64 " was durable",

@@ -23,6 +23,7 @@ struct cn_recovery_config {
     uint64_t
         last_lsn; /* redo up to here, which is there, and leave the log as it is; 0: all of it */
     uint32_t pages_max;           /* in memory at a time; 0: 256 MB of them */
+    unsigned planted;             /* enum cn_planted; for tests */
     const atomic_bool *cancelled; /* becomes true: ends with CN_EABORTED; may be NULL */
 };
 

@@ -82,9 +82,16 @@ int cn_replica_name(struct cn_disk *disk, uint32_t shard, struct cn_err *err)
                   : 0;
 }
 
+struct removal {
+    struct cn_disk *disk;
+    bool any;
+};
+
 static int remove_file(void *data, const char *path)
 {
-    int rc = cn_disk_unlink(data, path);
+    struct removal *removal = data;
+    int rc = cn_disk_unlink(removal->disk, path);
+    removal->any = true;
     return rc == -ENOENT ? 0 : rc;
 }
 
@@ -108,11 +115,15 @@ static void remove_folders(struct cn_disk *disk, const char *path)
 
 int cn_replica_remove(struct cn_disk *disk, struct cn_err *err)
 {
+    struct removal removal = {.disk = disk};
     int rc = cn_disk_unlink(disk, name_path); /* P9: first, and durably */
     if (rc == 0)
         rc = cn_disk_sync_dir(disk, "");
     if (rc == 0 || rc == -ENOENT)
-        rc = cn_disk_walk(disk, "", remove_file, disk);
+        rc = cn_disk_walk(disk, "", remove_file, &removal);
+    /* Nothing of it may come back after a loss of power, among the files of the next one here. */
+    if (rc == 0 && removal.any)
+        rc = cn_disk_sync_all(disk);
     remove_folders(disk, "");
     return rc < 0 ? cn_err_errno(err, -rc, "cannot remove the files of a shard") : 0;
 }
@@ -124,7 +135,8 @@ static int log_open(struct cn_replica *replica, struct cn_err *err)
 {
     const struct cn_replicas_config *config = &replica->all->config;
     struct cn_recovery recovery;
-    struct cn_recovery_config recovery_config = {.settled = true, .only_log = true};
+    struct cn_recovery_config recovery_config = {
+        .settled = true, .only_log = true, .planted = config->planted};
     int rc = cn_disk_mkdirs(replica->disk, "log");
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot make the log folder");
@@ -198,6 +210,7 @@ static int redo(struct cn_replica *replica, uint64_t *boundary, struct cn_err *e
         .sync = true,
         .last_lsn = cn_log_durable(replica->log),
         .pages_max = REDO_PAGES_MAX,
+        .planted = replica->all->config.planted,
         .cancelled = &replica->cancelled,
     };
     static const char *const folders[] = {"objects", "aside"};

@@ -125,8 +125,8 @@ struct cn_replica *cn_replicas_find(struct cn_replicas *replicas, uint32_t shard
 /* A replica of a shard that has no record yet, or whose log is whole in the engine. CN_EEXISTS. */
 int cn_replicas_create(struct cn_replicas *replicas, uint32_t shard, struct cn_replica **replica,
                        struct cn_err *err);
-/* (slow) Files and all; the store, if it is open, is demoted first. A copy that is arriving under
- * this number goes too. Nothing there is success. */
+/* (slow) Files and all; the store, if it is open, is closed first. Nothing there is success. A copy
+ * that is arriving is not there yet: whoever takes it aborts it. */
 int cn_replicas_discard(struct cn_replicas *replicas, uint32_t shard, struct cn_err *err);
 
 enum cn_replica_form {
