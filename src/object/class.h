@@ -42,6 +42,9 @@ struct cn_class {
     bool gates_lent;
     /* Of its databases (store/database.h); NULL: the defaults, those of Durable Objects. */
     const struct cn_database_limits *limits;
+    /* Whether other threads use its database, which then has a connection of its own
+     * (store/pool.h). */
+    bool threads;
 };
 
 #endif

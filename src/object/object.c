@@ -16,6 +16,7 @@
 #include "object/restore.h"
 #include "object/socket.h"
 #include "store/database.h"
+#include "store/pool.h"
 #include "store/store.h"
 
 #define TO(state) (1u << (state))
@@ -46,6 +47,8 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
     struct cn_database_options options = {0};
     if (object->class_ && object->class_->limits)
         options.limits = *object->class_->limits;
+    if (!object->class_ || !object->class_->threads)
+        options.pool = object->lane->databases;
     if (cn_lane_shard_learn(object->shard, object->ns, err) < 0 ||
         cn_database_open(object->shard->store, &object->key, &options, &object->db, err) < 0)
         return NULL;
@@ -202,6 +205,8 @@ static void finish_turn(struct cn_object_lane *lane)
             continue;
         }
         give_outputs(lane, object);
+        if (object->db)
+            cn_database_rest(object->db);
         cn_object_rest(object);
     }
     while ((node = cn_list_take_front(&broken))) {

@@ -74,6 +74,7 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
         rc = cn_sqlite_error(db->connection, code, err);
     if (db->in_transaction && sqlite3_get_autocommit(db->connection)) {
         db->in_transaction = false;
+        db->has_kv = false; /* its creation may have been undone */
         db->broken = true;
         cn_free(db->broken_reason);
         db->broken_reason = cn_strdup(sqlite3_errmsg(db->connection));
@@ -154,9 +155,9 @@ static void limits_apply(struct cn_database *db)
         (void)sqlite3_limit(db->connection, list[i].which, list[i].value);
 }
 
-static int connection_open(struct cn_database *db, bool reset, struct cn_err *err)
+int cn_connection_open(struct cn_database *db, bool reset, struct cn_err *err)
 {
-    int rc = cn_vfs_connect(db->store->vfs, db->image, reset, &db->connection, &db->file, err);
+    int rc = cn_vfs_connect(db->image, reset, &db->connection, &db->file, err);
     if (rc < 0)
         return rc;
     cn_sqlite_configure(db->connection, CACHE_KIB,
@@ -165,16 +166,21 @@ static int connection_open(struct cn_database *db, bool reset, struct cn_err *er
     limits_apply(db);
     (void)sqlite3_set_authorizer(db->connection, cn_authorizer, db);
     sqlite3_progress_handler(db->connection, PROGRESS_STEPS, on_progress, db);
+    cn_sqlite_fresh(db->connection, &db->fresh);
     return 0;
 }
 
 int cn_database_require(struct cn_database *db, struct cn_err *err)
 {
-    return db->connection ? 0 : connection_open(db, db->reset, err);
+    if (!db->connection)
+        return cn_pool_connect(db, db->reset, err);
+    cn_pool_busy(db);
+    return 0;
 }
 
 static void connection_close(struct cn_database *db)
 {
+    db->counts = cn_sqlite_counts_new;
     if (!db->connection)
         return;
     cn_statements_finalize(db);
@@ -187,6 +193,9 @@ static void connection_close(struct cn_database *db)
     db->connection = NULL;
     db->file = NULL;
     db->has_kv = false;
+    cn_free(db->schema);
+    db->schema = NULL;
+    cn_pool_closed(db);
 }
 
 int cn_database_open(struct cn_store *store, const struct cn_object_key *key,
@@ -196,16 +205,21 @@ int cn_database_open(struct cn_store *store, const struct cn_object_key *key,
     CN_ASSERT(key->namespace_id != 0);
     struct cn_database *db = CN_NEW(struct cn_database);
     db->store = store;
-    if (options)
+    if (options) {
         db->limits = options->limits;
+        db->pool = options->pool;
+    }
     cn_map_init(&db->cache);
     cn_list_init(&db->statements);
+    cn_list_init(&db->resting_link);
+    db->counts = cn_sqlite_counts_new;
     atomic_init(&db->interrupted, false);
     int rc = cn_image_open(&store->images, store->catalog, key, options && options->must_exist,
                            &db->image, err);
     if (rc < 0)
         goto free_db;
-    rc = connection_open(db, false, err);
+    if (!db->pool) /* else with the first use: many are asked for their metadata only */
+        rc = cn_pool_connect(db, false, err);
     if (rc < 0)
         goto close_image;
     *result = db;
@@ -233,7 +247,8 @@ void cn_database_close(struct cn_database *db)
 {
     if (!db)
         return;
-    connection_close(db);
+    if (!cn_pool_keep(db))
+        connection_close(db);
     meta_clear(db);
     cn_image_close(db->image);
     cn_map_fini(&db->cache);
@@ -295,12 +310,13 @@ void cn_database_rollback(struct cn_database *db)
     if (db->in_transaction)
         (void)run_own(db, CN_OWN_ROLLBACK, NULL); /* checked below */
     db->in_transaction = false;
+    db->has_kv = false; /* its creation may have been undone */
     meta_clear(db);
     bool stuck = db->connection && !sqlite3_get_autocommit(db->connection);
     if (db->reset || stuck) {
         connection_close(db);
         db->reset = false;
-        (void)connection_open(db, false, NULL); /* if it fails, whoever comes next tries again */
+        (void)cn_pool_connect(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
     db->broken = false;
     cn_free(db->broken_reason);
@@ -321,7 +337,7 @@ static int commit_without_pages(struct cn_database *db, uint64_t *lsn, struct cn
     if (rc == 0 && db->reset) {
         /* The connection was told to begin anew at its first commit, and it is done. */
         connection_close(db);
-        (void)connection_open(db, false, NULL); /* if it fails, whoever comes next tries again */
+        (void)cn_pool_connect(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
     return rc;
 }
@@ -560,10 +576,10 @@ void cn_database_interrupt(struct cn_database *db)
 
 int64_t cn_database_changes(struct cn_database *db)
 {
-    return db->connection ? sqlite3_changes64(db->connection) : 0;
+    return db->connection ? sqlite3_changes64(db->connection) : db->counts.changes;
 }
 
 int64_t cn_database_last_rowid(struct cn_database *db)
 {
-    return db->connection ? sqlite3_last_insert_rowid(db->connection) : 0;
+    return db->connection ? sqlite3_last_insert_rowid(db->connection) : db->counts.last_rowid;
 }

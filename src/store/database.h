@@ -6,8 +6,9 @@
  * cn_database_rollback(); savepoints nest inside. Metadata (alarm, name) set in
  * the turn belongs to the same transaction.
  *
- * Memory: an open small database costs about 40 kB (its page cache grows to 256 kB at
- * most), a closed one nothing.
+ * Memory: the connection of an open small database costs about 40 kB (its page cache grows to 256
+ * kB at most); between turns it may go to another database (store/pool.h). A closed one costs
+ * nothing.
  *
  * Threads:   the lane that opened it, except cn_database_interrupt().
  * Ownership: cn_database_open() allocates, cn_database_close() frees; release
@@ -21,6 +22,7 @@
 #include "store/record.h"
 
 struct cn_database;
+struct cn_database_pool;
 struct cn_statement;
 struct cn_store;
 
@@ -37,7 +39,9 @@ struct cn_database_limits {
 };
 
 struct cn_database_options {
-    bool must_exist; /* CN_ENOTFOUND instead of an empty database */
+    bool must_exist;               /* CN_ENOTFOUND instead of an empty database */
+    struct cn_database_pool *pool; /* borrowed; whose connections it may use (store/pool.h); NULL:
+                                      it has one of its own */
     struct cn_database_limits limits;
 };
 

@@ -10,8 +10,10 @@
 #include "store/database.h"
 #include "store/image.h"
 #include "store/sqlite.h"
+#include "store/sqlite/engine.h"
 
 struct cn_clock;
+struct cn_database_pool;
 struct cn_vfs_file;
 
 /* The statements of the key-value table and of transactions, prepared at first use. */
@@ -54,6 +56,12 @@ struct cn_database {
     struct cn_map cache;       /* SQL text -> struct cn_statement that may be free or in use */
     struct cn_list statements; /* every cn_statement, least recently used first */
     int cached_count;
+
+    struct cn_database_pool *pool;  /* borrowed; NULL: the connection is its own for good */
+    struct cn_list resting_link;    /* pool->resting, while its connection may be taken away */
+    struct cn_sqlite_fresh fresh;   /* of the connection */
+    struct cn_schema_page *schema;  /* owned; of the connection, NULL: not known (P2 of pool.h) */
+    struct cn_sqlite_counts counts; /* while it has none */
 };
 
 struct cn_statement {
@@ -68,6 +76,39 @@ struct cn_statement {
     int shape_prepared; /* how often SQLite had compiled it again by then */
     int64_t changes;    /* rows changed since it started, triggers included */
 };
+
+/* What goes with a connection when it goes to another database. */
+struct cn_connection {
+    struct cn_list link; /* pool->free */
+    sqlite3 *sqlite;
+    struct cn_vfs_file *file;
+    sqlite3_stmt *own[CN_OWN_COUNT];
+    struct cn_map cache;
+    struct cn_list statements;
+    int cached_count;
+    bool has_kv;
+    struct cn_sqlite_fresh fresh;
+    uint32_t namespace_id;
+    struct cn_database_limits limits;
+    struct cn_schema_page *schema; /* owned */
+};
+
+/* The first page of a database, and the cookie of the schema in it. */
+struct cn_schema_page {
+    unsigned cookie;
+    uint8_t bytes[CN_PAGE_SIZE];
+};
+
+/* A connection for a database that has none: one of the pool, or a new one. */
+int cn_pool_connect(struct cn_database *db, bool reset, struct cn_err *err);
+/* The connection of a database that closes goes to the pool, if it can. False: it stays. */
+bool cn_pool_keep(struct cn_database *db);
+/* It is in use: nobody takes it away. */
+void cn_pool_busy(struct cn_database *db);
+/* Its connection was closed. */
+void cn_pool_closed(struct cn_database *db);
+/* A new connection, whatever pool there is. */
+int cn_connection_open(struct cn_database *db, bool reset, struct cn_err *err);
 
 /* Is there a connection? One that could not be opened again is tried now. */
 int cn_database_require(struct cn_database *db, struct cn_err *err);

@@ -273,6 +273,11 @@ const struct cn_object_key *cn_image_key(const struct cn_image *image)
     return &image->key;
 }
 
+uint32_t cn_image_commit_pages_max(const struct cn_image *image)
+{
+    return image->images->config.commit_pages_max;
+}
+
 uint32_t cn_image_page_count(struct cn_image *image)
 {
     return image->page_count; /* only its owner, who asks, changes it */

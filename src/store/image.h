@@ -114,6 +114,7 @@ void cn_image_close(struct cn_image *image);
 const struct cn_object_key *cn_image_key(const struct cn_image *image);
 uint32_t cn_image_page_count(struct cn_image *image); /* committed size */
 uint64_t cn_image_lsn(struct cn_image *image);        /* last commit since it is in memory, or 0 */
+uint32_t cn_image_commit_pages_max(const struct cn_image *image); /* of one commit */
 /* Committed metadata; borrowed until the next commit. */
 const struct cn_image_meta *cn_image_meta(const struct cn_image *image);
 /* Copies `size` bytes at `offset` inside a committed page; zeros beyond the end. */

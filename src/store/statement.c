@@ -86,6 +86,9 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
                         struct cn_statement **result, size_t *used, struct cn_err *err)
 {
     bool guest = flags & CN_SQL_GUEST;
+    int ready = cn_database_require(db, err); /* statements come with the connection */
+    if (ready < 0)
+        return ready;
     struct cn_statement *statement = cn_map_find(&db->cache, sql, size);
     if (statement && !statement->in_use && statement->guest == guest) {
         cn_list_remove(&statement->link);
@@ -95,9 +98,6 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
         *used = size;
         return 0;
     }
-    int ready = cn_database_require(db, err);
-    if (ready < 0)
-        return ready;
     if (size > INT32_MAX - 1)
         return cn_err_set(err, CN_ESQL, "statement too long: SQLITE_TOOBIG");
     sqlite3_stmt *stmt = NULL;
@@ -261,7 +261,11 @@ static int step_watched(struct cn_statement *statement)
         db->denial = cn_authorizer_reserved;
         rc = SQLITE_AUTH;
     }
+    char *text = rc == SQLITE_DONE ? NULL : sqlite3_mprintf("%s", sqlite3_errmsg(db->connection));
     (void)sqlite3_exec(db->connection, "RELEASE cairn_names", NULL, NULL, NULL);
+    if (text) /* what the release has said is of no interest */
+        (void)sqlite3_set_errmsg(db->connection, rc, text);
+    sqlite3_free(text);
     return rc;
 }
 

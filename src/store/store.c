@@ -152,6 +152,7 @@ int cn_store_open(const struct cn_store_config *config, struct cn_store **result
     int rc = cn_sqlite_setup(err);
     if (rc < 0)
         return rc;
+    cn_vfs_setup();
     struct cn_store *store = CN_NEW(struct cn_store);
     store->disk = config->disk;
     store->sink = config->sink;
@@ -184,7 +185,6 @@ int cn_store_open(const struct cn_store_config *config, struct cn_store **result
     if (rc < 0)
         goto free_recovery;
     store->recovered_records = recovery.record_count;
-    store->vfs = cn_vfs_new(&store->images);
     cn_recovery_fini(&recovery);
     if (config->sync == CN_LOG_OS)
         cn_warn("durability is \"os\": writes survive the end of the process, not a loss of power");
@@ -211,7 +211,6 @@ void cn_store_close(struct cn_store *store)
     cn_keeper_free(store->keeper, healthy && !store->is_driven);
     cn_catalog_attach(store->catalog, NULL);
     cn_images_fini(&store->images);
-    cn_vfs_free(store->vfs);
     cn_log_close(store->log);
     cn_catalog_close(store->catalog);
     if (store->lock_file)

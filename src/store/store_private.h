@@ -20,7 +20,6 @@ struct cn_store {
     struct cn_log *log;
     struct cn_images images;
     struct cn_keeper *keeper;
-    struct cn_vfs *vfs;
     pthread_mutex_t namespace_lock; /* one new number at a time */
     uint64_t recovered_records;
 };

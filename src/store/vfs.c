@@ -20,6 +20,7 @@
  * other settings; the VFS refuses them. */
 #include "store/vfs.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,15 +30,10 @@
 
 enum { HEADER_SIZE = 100 }; /* of an SQLite database */
 
-struct cn_vfs {
-    sqlite3_vfs base;
-    struct cn_images *images;
-    char name[40];
-};
+static const char vfs_name[] = "cairn";
 
 struct cn_vfs_file {
     sqlite3_file base;
-    struct cn_images *images;
     struct cn_image *image;           /* borrowed */
     struct cn_pagemap pending;        /* F1; owns the bytes */
     uint32_t page_count;              /* as SQLite sees it */
@@ -61,7 +57,7 @@ static void pending_drop(struct cn_vfs_file *file)
     for (struct cn_page *page; (page = cn_pagemap_next(&file->pending, &cursor));)
         cn_image_page_free(page->bytes);
     cn_pagemap_clear(&file->pending);
-    file->page_count = file->reset ? 0 : cn_image_page_count(file->image);
+    file->page_count = file->reset || !file->image ? 0 : cn_image_page_count(file->image);
 }
 
 /* ---- File methods ---- */
@@ -116,7 +112,7 @@ static int on_write(sqlite3_file *base, const void *bytes, int size, sqlite3_int
     struct cn_vfs_file *file = file_of(base);
     if (size != CN_PAGE_SIZE || offset % CN_PAGE_SIZE != 0)
         return SQLITE_IOERR_WRITE; /* another page size: not a database of ours */
-    if (file->pending.count >= file->images->config.commit_pages_max)
+    if (file->pending.count >= cn_image_commit_pages_max(file->image))
         return SQLITE_FULL;
     uint32_t page_no = (uint32_t)(offset / CN_PAGE_SIZE) + 1;
     struct cn_page *page = cn_pagemap_add(&file->pending, page_no);
@@ -234,7 +230,6 @@ static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int f
         return SQLITE_CANTOPEN;
     *file = (struct cn_vfs_file){
         .base.pMethods = &file_methods,
-        .images = ((struct cn_vfs *)vfs->pAppData)->images,
         .image = image,
         .reset = reset != 0,
     };
@@ -261,35 +256,42 @@ static int on_commit_hook(void *data)
     return 0;
 }
 
-struct cn_vfs *cn_vfs_new(struct cn_images *images)
+static void setup(void)
 {
-    struct cn_vfs *vfs = CN_NEW(struct cn_vfs);
-    vfs->images = images;
-    snprintf(vfs->name, sizeof(vfs->name), "cairn-%p", (void *)vfs);
-    cn_sqlite_vfs_init(&vfs->base, vfs->name, sizeof(struct cn_vfs_file), vfs);
-    vfs->base.xOpen = on_open;
-    vfs->base.xDelete = on_delete;
-    vfs->base.xAccess = on_access;
-    (void)sqlite3_vfs_register(&vfs->base, 0); /* fails only before cn_sqlite_setup() */
-    return vfs;
+    static sqlite3_vfs vfs;
+    cn_sqlite_vfs_init(&vfs, vfs_name, sizeof(struct cn_vfs_file), NULL);
+    vfs.xOpen = on_open;
+    vfs.xDelete = on_delete;
+    vfs.xAccess = on_access;
+    (void)sqlite3_vfs_register(&vfs, 0); /* fails only before cn_sqlite_setup() */
 }
 
-void cn_vfs_free(struct cn_vfs *vfs)
+void cn_vfs_setup(void)
 {
-    if (!vfs)
-        return;
-    (void)sqlite3_vfs_unregister(&vfs->base);
-    cn_free(vfs);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, setup);
 }
 
-int cn_vfs_connect(struct cn_vfs *vfs, struct cn_image *image, bool reset, sqlite3 **connection,
+void cn_vfs_move(struct cn_vfs_file *file, struct cn_image *image)
+{
+    CN_ASSERT(file->pending.count == 0 && !file->reset && !file->committing);
+    cn_free(file->refusal);
+    cn_free(file->damage);
+    file->refusal = file->damage = NULL;
+    file->logged = false;
+    file->lsn = 0;
+    file->image = image;
+    file->page_count = image ? cn_image_page_count(image) : 0;
+}
+
+int cn_vfs_connect(struct cn_image *image, bool reset, sqlite3 **connection,
                    struct cn_vfs_file **file, struct cn_err *err)
 {
     char name[64];
     snprintf(name, sizeof(name), name_format, (void *)image, (int)reset);
-    int rc = sqlite3_open_v2(name, connection,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                             vfs->name);
+    int rc =
+        sqlite3_open_v2(name, connection,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs_name);
     if (rc == SQLITE_OK)
         rc = sqlite3_file_control(*connection, "main", SQLITE_FCNTL_FILE_POINTER, file);
     if (rc != SQLITE_OK) {

@@ -6,7 +6,7 @@
  * uncommitted page is never seen by anything but its own connection.
  *
  * Threads:   a file belongs to its database's lane.
- * Ownership: struct cn_vfs is the store's; a file lives inside its connection. */
+ * Ownership: a file lives inside its connection. */
 #ifndef CN_STORE_VFS_H
 #define CN_STORE_VFS_H
 #include <stdbool.h>
@@ -16,17 +16,18 @@
 
 struct cn_image;
 struct cn_image_meta;
-struct cn_images;
-struct cn_vfs;
 struct cn_vfs_file;
 
-struct cn_vfs *cn_vfs_new(struct cn_images *images);
-void cn_vfs_free(struct cn_vfs *vfs);
+/* Once cn_sqlite_setup() has succeeded; cheap when repeated. */
+void cn_vfs_setup(void);
 
 /* Opens a connection to the image, which stays the caller's. With `reset` it
  * sees an empty database, and its first commit makes that so. */
-int cn_vfs_connect(struct cn_vfs *vfs, struct cn_image *image, bool reset, sqlite3 **connection,
+int cn_vfs_connect(struct cn_image *image, bool reset, sqlite3 **connection,
                    struct cn_vfs_file **file, struct cn_err *err);
+/* The connection's file is another image from now on, of whichever store; NULL: none until the next
+ * call. Nothing is pending in it, and SQLite has been told (store/sqlite/engine.h). */
+void cn_vfs_move(struct cn_vfs_file *file, struct cn_image *image);
 
 /* Around COMMIT: `meta` (NULL: none) goes into the record. cn_vfs_commit_end()
  * says whether one was written, and if the log refused it, why. */

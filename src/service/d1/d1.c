@@ -208,7 +208,8 @@ static void destroy(struct cn_object *object, void *instance)
     cn_free(instance);
 }
 
-const struct cn_class cn_d1_class = {.create = create,
+const struct cn_class cn_d1_class = {.threads = true,
+                                     .create = create,
                                      .deliver = deliver,
                                      .release = release,
                                      .destroy = destroy,

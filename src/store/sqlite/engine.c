@@ -91,3 +91,75 @@ unsigned cn_sqlite_page_count(sqlite3 *connection)
 {
     return sqlite3BtreeLastPage(connection->aDb[0].pBt);
 }
+
+/* --- a connection that goes from one database to another ------------------------------------- */
+
+const struct cn_sqlite_counts cn_sqlite_counts_new = {.data_version = 1};
+
+void cn_sqlite_fresh(sqlite3 *connection, struct cn_sqlite_fresh *fresh)
+{
+    fresh->flags = connection->flags;
+    fresh->functions = connection->aFunc.count;
+    fresh->collations = connection->aCollSeq.count;
+}
+
+/* Virtual tables remember what they have read, and statistics shape plans. */
+static int is_plain(const Schema *schema)
+{
+    for (const HashElem *at = sqliteHashFirst(&schema->tblHash); at; at = sqliteHashNext(at)) {
+        const Table *table = sqliteHashData(at);
+        if (IsVirtual(table) || sqlite3_strnicmp(table->zName, "sqlite_stat", 11) == 0)
+            return 0;
+    }
+    return 1;
+}
+
+int cn_sqlite_movable(sqlite3 *connection, const struct cn_sqlite_fresh *fresh)
+{
+    const Btree *btree = connection->aDb[0].pBt;
+    const BtShared *shared = btree->pBt;
+    const Pager *pager = shared->pPager;
+    return connection->flags == fresh->flags && connection->aFunc.count == fresh->functions &&
+           connection->aCollSeq.count == fresh->collations && connection->autoCommit &&
+           !connection->nVdbeActive && !connection->pSavepoint && !connection->mallocFailed &&
+           !connection->aDb[1].pBt && connection->nDb == 2 && btree->inTrans == TRANS_NONE &&
+           shared->inTransaction == TRANS_NONE && !shared->pPage1 && !shared->pCursor &&
+           !pager->pBackup && pager->errCode == SQLITE_OK && pager->eState <= PAGER_READER &&
+           sqlite3PcacheRefCount(pager->pPCache) == 0 && is_plain(connection->aDb[0].pSchema);
+}
+
+unsigned cn_sqlite_schema_cookie(sqlite3 *connection)
+{
+    return DbHasProperty(connection, 0, DB_SchemaLoaded)
+               ? (unsigned)connection->aDb[0].pSchema->schema_cookie
+               : 0;
+}
+
+void cn_sqlite_leave(sqlite3 *connection, struct cn_sqlite_counts *counts)
+{
+    Btree *btree = connection->aDb[0].pBt;
+    Pager *pager = btree->pBt->pPager;
+    *counts = (struct cn_sqlite_counts){
+        .changes = connection->nChange,
+        .total_changes = connection->nTotalChange,
+        .last_rowid = connection->lastRowid,
+        .data_version = sqlite3PagerDataVersion(pager) + btree->iBDataVersion,
+    };
+    pager_reset(pager);
+    pager->exclusiveMode = 0; /* so that the lock is let go of, and the size asked for again */
+    pager_unlock(pager);
+    pager->exclusiveMode = 1;
+    pager->hasHeldSharedLock = 0; /* what it remembers of the file's header is the old file's */
+}
+
+void cn_sqlite_enter(sqlite3 *connection, const struct cn_sqlite_counts *counts, void *data)
+{
+    Btree *btree = connection->aDb[0].pBt;
+    connection->nChange = counts->changes;
+    connection->nTotalChange = counts->total_changes;
+    connection->lastRowid = counts->last_rowid;
+    btree->iBDataVersion = counts->data_version - sqlite3PagerDataVersion(btree->pBt->pPager);
+    /* Setting them by the API would compile every statement again. */
+    connection->pAuthArg = data;
+    connection->pProgressArg = data;
+}

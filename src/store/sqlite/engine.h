@@ -20,4 +20,31 @@ void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count
  * use. */
 unsigned cn_sqlite_page_count(sqlite3 *connection);
 
+/* A connection that goes from one database to another (store/pool.h).
+ *
+ * What a new connection has, to know one that a script has changed: flags of pragmas, functions of
+ * its own (case_sensitive_like), collations. */
+struct cn_sqlite_fresh {
+    sqlite3_uint64 flags;
+    unsigned functions, collations;
+};
+void cn_sqlite_fresh(sqlite3 *connection, struct cn_sqlite_fresh *fresh);
+/* Whether nothing in it is of the database that it has, but pages that can be forgotten, the schema
+ * and statements: no transaction, no statement that runs, no pragma of the script's, nothing
+ * temporary, no virtual tables (they remember what they have read), no statistics. */
+int cn_sqlite_movable(sqlite3 *connection, const struct cn_sqlite_fresh *fresh);
+/* What SQL can ask of a connection about its past. */
+struct cn_sqlite_counts {
+    sqlite3_int64 changes, total_changes, last_rowid;
+    unsigned data_version;
+};
+extern const struct cn_sqlite_counts cn_sqlite_counts_new; /* of a new one */
+/* Rises with every change of the schema; 0: it has not been read. */
+unsigned cn_sqlite_schema_cookie(sqlite3 *connection);
+/* Forgets all pages, the size of the file and the lock; only if it is movable. */
+void cn_sqlite_leave(sqlite3 *connection, struct cn_sqlite_counts *counts);
+/* Has another file from now on, whose schema is the same byte by byte; `data` is what its
+ * authorizer and its progress handler are given. */
+void cn_sqlite_enter(sqlite3 *connection, const struct cn_sqlite_counts *counts, void *data);
+
 #endif

@@ -564,3 +564,29 @@ TEST(database, one_number_is_asked_for_at_once)
     cn_store_close(store);
     simdisk_free(sim);
 }
+
+TEST(database, a_failed_alter_says_why_although_it_runs_in_a_savepoint_of_ours)
+{
+    struct bed bed = bed_open();
+    struct cn_err err;
+    static const char alter[] = "ALTER TABLE t ADD COLUMN b";
+    CHECK_INT(0, guest(bed.db, "CREATE TABLE t(a)", &err));
+    CHECK_INT(0, guest(bed.db, alter, &err));
+    CHECK(guest(bed.db, alter, &err) < 0); /* compiled before the column was there */
+    CHECK_STR("duplicate column name: b: SQLITE_ERROR", err.text);
+    bed_close(&bed);
+}
+
+TEST(database, a_turn_that_is_undone_takes_the_key_value_table_it_made_along)
+{
+    struct bed bed = bed_open();
+    struct cn_err err;
+    struct cn_kv_bytes key = {"k", 1}, value = {"v", 1};
+    CHECK_INT(0, cn_kvtable_put(bed.db, key, value, &err));
+    cn_database_rollback(bed.db);
+    CHECK_INT(0, cn_kvtable_get(bed.db, key, &value, &err));
+    CHECK_INT(0, cn_kvtable_put(bed.db, key, value, &err));
+    storetest_commit(bed.db);
+    CHECK_INT(1, cn_kvtable_get(bed.db, key, &value, &err));
+    bed_close(&bed);
+}
