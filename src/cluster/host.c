@@ -687,6 +687,19 @@ int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct 
     return request.rc;
 }
 
+bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NODE_MAX + 1])
+{
+    bool found = false;
+    pthread_mutex_lock(&host->status_lock);
+    for (unsigned i = 0; i < host->node_count && !found; i++) {
+        found = host->nodes[i].disk == disk;
+        if (found)
+            memcpy(name, host->nodes[i].name, sizeof(host->nodes[i].name));
+    }
+    pthread_mutex_unlock(&host->status_lock);
+    return found;
+}
+
 void cn_host_status(struct cn_host *host, struct cn_host_status *status)
 {
     pthread_mutex_lock(&host->status_lock);

@@ -213,6 +213,9 @@ struct cn_host_owner {
 };
 struct cn_host_owner cn_host_owner(struct cn_host *host, uint32_t shard);
 
+/* The name of the node that has the disk. False: none of that disk is live. Any thread. */
+bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NODE_MAX + 1]);
+
 /* By an operator; any thread, waits for the host's. CN_ENOTFOUND, CN_EOVERLOADED: not now. */
 int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct cn_err *err);
 

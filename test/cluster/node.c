@@ -55,7 +55,9 @@ static uint32_t dumped[SHARD_OPS], dump_count; /* the test asks for one at a tim
 /* By the engine's word the disk is on that node. */
 static unsigned node_of(uint64_t disk)
 {
-    return (unsigned)(disk & 0xff) - 1;
+    char name[CN_ENGINE_PG_NODE_MAX + 1];
+    return cn_host_name(host, disk, name) ? (unsigned)strtoul(name + strlen("node-"), NULL, 10)
+                                          : NODES;
 }
 
 void __real_cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement);
@@ -91,7 +93,7 @@ bool __wrap_cn_links_send(struct cn_links *links, uint64_t disk, enum cn_frame_k
 static void tell(unsigned to, struct wire *wire)
 {
     wire->from = me;
-    if (to == CONTROL || !(cut >> to & 1))
+    if (to == CONTROL || (to < NODES && !(cut >> to & 1)))
         wire_send(fd, dir, to, wire);
 }
 
@@ -251,7 +253,10 @@ static void serve(const struct wire *wire)
         answer(&out, STATUS_REFUSED);
         return;
     }
-    stores->read(wire->shard, wire->object, &out.len, &out.hash, &out.lsn);
+    if (!stores->read(wire->shard, wire->object, &out.len, &out.hash, &out.lsn)) {
+        answer(&out, wire->write ? STATUS_UNKNOWN : STATUS_REFUSED);
+        return;
+    }
     if (wire->dump)
         dump_count = stores->dump(wire->shard, dumped, SHARD_OPS, &out.lsn);
     out.ticket = cn_host_ticket(host);
@@ -290,7 +295,7 @@ static int on_joined(void *data, struct cn_host *of, const struct cn_engine_pg_i
 {
     if (info->shard_count != SHARDS)
         _exit(4);
-    stores->found(of);
+    stores->found(of, info);
     return 0;
 }
 
@@ -317,7 +322,7 @@ static void on_signal(int number)
 int main(int argc, char **argv)
 {
     struct cn_err err;
-    char path[200], address[40];
+    char path[200], address[40], name[20];
     uint16_t port;
     bool told = false;
     if (argc != 7 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -326,6 +331,7 @@ int main(int argc, char **argv)
     me = (unsigned)strtoul(argv[2], NULL, 10);
     stores = &list_stores;
     snprintf(path, sizeof(path), "%s/node%u", dir, me);
+    snprintf(name, sizeof(name), "node-%u", me);
     event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     signal(SIGTERM, on_signal);
     signal(SIGPIPE, SIG_IGN); /* as the server does */
@@ -333,7 +339,7 @@ int main(int argc, char **argv)
         .conninfo = argv[3],
         .allow_flaws = (unsigned)strtoul(argv[4], NULL, 10),
         .verified = !strcmp(argv[5], "verified"),
-        .node = "node",
+        .node = name,
         .shard_count = SHARDS,
         .times = {.settle_ms = 2000, .replace_ms = 4000, .copy_ms = 5000},
         .disk_hands = stores->hands,

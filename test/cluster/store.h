@@ -15,11 +15,12 @@ struct stores {
     /* Opens what is in the directory: the disk's identity, and a life that was never used. */
     bool (*open)(const char *dir, uint64_t *disk, uint64_t *life);
     /* The host is there: tells it what was found. */
-    void (*found)(struct cn_host *host);
+    void (*found)(struct cn_host *host, const struct cn_engine_pg_info *info);
     /* By the lane, for a shard that is served. False: refused. *lsn: after it. */
     bool (*write)(uint32_t shard, uint32_t object, uint32_t record, uint64_t *lsn);
-    /* How many writes the object has, and which, as wire_hash(); *lsn: what it rests on. */
-    void (*read)(uint32_t shard, uint32_t object, uint32_t *count, uint64_t *hash, uint64_t *lsn);
+    /* How many writes the object has, and which, as wire_hash(); *lsn: what it rests on. False:
+     * refused. */
+    bool (*read)(uint32_t shard, uint32_t object, uint32_t *count, uint64_t *hash, uint64_t *lsn);
     /* All writes of the shard: their number. */
     uint32_t (*dump)(uint32_t shard, uint32_t *records, uint32_t max, uint64_t *lsn);
     uint64_t (*durable)(uint32_t shard);

@@ -104,7 +104,7 @@ static bool list_open(const char *where, uint64_t *disk, uint64_t *life)
     return save(path, identity, sizeof(identity));
 }
 
-static void list_found(struct cn_host *of)
+static void list_found(struct cn_host *of, const struct cn_engine_pg_info *info)
 {
     char path[300];
     host = of;
@@ -331,7 +331,7 @@ static bool list_write(uint32_t shard, uint32_t object, uint32_t record, uint64_
     return room;
 }
 
-static void list_read(uint32_t shard, uint32_t object, uint32_t *count, uint64_t *hash,
+static bool list_read(uint32_t shard, uint32_t object, uint32_t *count, uint64_t *hash,
                       uint64_t *lsn)
 {
     const struct store *store = &stores[shard];
@@ -343,6 +343,7 @@ static void list_read(uint32_t shard, uint32_t object, uint32_t *count, uint64_t
         }
     *lsn = store->total;
     pthread_mutex_unlock(&lock);
+    return true;
 }
 
 static uint32_t list_dump(uint32_t shard, uint32_t *records, uint32_t max, uint64_t *lsn)

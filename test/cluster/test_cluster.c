@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/mem.h"
+#include "cluster/bury.h"
 #include "test/cluster/wire.h"
 #include "test/lib/postgres.h"
 #include "test/lib/test.h"
@@ -47,8 +49,8 @@ static int fd;
 static uint64_t random_state;
 static unsigned kills, freezes, cuts, promotions, restarts, cancels, disks;
 static struct wire in;
-static bool verified, async, faults; /* this run */
-static unsigned ended;               /* nodes that have found the engine to have lost data */
+static bool verified, async, faults, real; /* this run */
+static unsigned ended;                     /* nodes that have found the engine to have lost data */
 
 static int64_t now(void)
 {
@@ -92,7 +94,8 @@ static void node_start(unsigned n)
         if (async) /* else its disk would have what the engine loses: the control */
             setenv("NO_CHECKPOINTS", "1", 1);
         execl(program ? program : "build/cluster/node", "node", base, number, conninfo,
-              async ? "2" : "0", verified ? "verified" : "leased", "list", (char *)NULL);
+              async ? "2" : "0", verified ? "verified" : "leased", real ? "real" : "list",
+              (char *)NULL);
         _exit(127);
     }
     nodes[n].stopped = false;
@@ -191,7 +194,7 @@ static void engine_fault(void)
         cancels++;
         test_postgres_ask(&servers[primary],
                           "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM "
-                          "pg_stat_activity WHERE application_name = 'cairn node' ORDER BY "
+                          "pg_stat_activity WHERE application_name LIKE 'cairn node%' ORDER BY "
                           "random() LIMIT 2) x");
         break;
     }
@@ -255,13 +258,13 @@ static void ask_until_answered(uint32_t shard, bool write, bool dump)
 
 static void lose_disk(unsigned n)
 {
-    char sql[400], path[200];
+    char sql[600], path[200];
     snprintf(
         sql, sizeof(sql),
-        "SELECT count(*) FROM cairn.shard s WHERE %llu = ANY (disks) AND (SELECT count(*) FROM "
-        "cairn.session x WHERE x.live AND x.disk = ANY (s.disks) AND x.disk <> %llu) < 1",
-        (unsigned long long)nodes[n].generation << 8 | (n + 1),
-        (unsigned long long)nodes[n].generation << 8 | (n + 1));
+        "SELECT count(*) FROM cairn.shard s, cairn.disk d WHERE d.node = 'node-%u' AND d.id = "
+        "ANY (s.disks) AND (SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY "
+        "(s.disks) AND x.disk <> d.id) < 1",
+        n);
     for (unsigned i = 0; i < NODES; i++)
         if (nodes[i].heal_at)
             return;
@@ -426,11 +429,12 @@ static void read_back(void)
         ask_until_answered(shard, false, true);
 }
 
-static void run_under_faults(bool with_verified_reads)
+static void run_under_faults(bool with_verified_reads, bool with_real_stores)
 {
     const char *text = getenv("CLUSTER_SECONDS");
     unsigned counts[4] = {0}, writes = 0;
     verified = with_verified_reads;
+    real = with_real_stores;
     async = false;
     faults = true;
     begin();
@@ -452,19 +456,136 @@ static void run_under_faults(bool with_verified_reads)
 
 TEST(cluster, loses_nothing_it_acknowledged_and_answers_nothing_stale_under_faults)
 {
-    run_under_faults(false);
+    run_under_faults(false, false);
 }
 
 TEST(cluster, does_so_with_verified_reads)
 {
-    run_under_faults(true);
+    run_under_faults(true, false);
+}
+
+/* --- how long it takes: told, not judged -------------------------------------------------------
+ */
+
+/* By the engine's tables. */
+static void whole(void)
+{
+    char text[20];
+    snprintf(text, sizeof(text), "%u", SHARDS);
+    test_postgres_await(&servers[primary],
+                        "SELECT count(*) FROM cairn.shard s WHERE (SELECT count(*) FROM "
+                        "cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) >= 2 AND EXISTS "
+                        "(SELECT 1 FROM cairn.session x WHERE x.live AND x.id = s.owner)",
+                        text);
+}
+
+/* A node that owns something, and which shard. */
+static unsigned an_owner(uint32_t *shard)
+{
+    const char *text = test_postgres_ask(
+        &servers[primary], "SELECT substr(d.node, 6) || ' ' || s.id FROM cairn.shard s JOIN "
+                           "cairn.session x ON x.id = s.owner JOIN cairn.disk d ON d.id = x.disk "
+                           "WHERE x.live ORDER BY random() LIMIT 1");
+    unsigned node = 0;
+    CHECK_INT(2, sscanf(text, "%u %u", &node, shard));
+    return node;
+}
+
+/* Asks the others until one acknowledges a write; milliseconds since `from`. */
+static double first_write(unsigned but, uint32_t shard, int64_t from)
+{
+    for (int64_t end = now() + 60000000; now() < end;) {
+        unsigned node = rnd(NODES);
+        if (node == but)
+            continue;
+        uint32_t number = ask(node, shard, true, false);
+        for (int i = 0; i < 50 && ops[number].status == STATUS_OPEN; i++)
+            take_answers(2);
+        if (ops[number].status == STATUS_OK)
+            return (double)(ops[number].answered - from) / 1000;
+    }
+    test_fail(__FILE__, __LINE__, "shard %u is not served", shard);
+    return 0;
+}
+
+static void bury(unsigned node)
+{
+    char sql[200];
+    unsigned long long disk = 0, life = 0;
+    struct cn_err err = {0};
+    snprintf(sql, sizeof(sql), "SELECT id || ' ' || life FROM cairn.disk WHERE node = 'node-%u'",
+             node);
+    CHECK_INT(2, sscanf(test_postgres_ask(&servers[primary], sql), "%llu %llu", &disk, &life));
+    struct cn_bury dead = {.conninfo = conninfo, .node = "parent", .disk = disk, .life = life};
+    CHECK_INT(0, cn_bury(&dead, 10000, &err));
+}
+
+static void print_times(const char *what, double *times, unsigned count)
+{
+    double worst = 0, sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        sum += times[i];
+        worst = times[i] > worst ? times[i] : worst;
+    }
+    printf("%s: first durable write after %.0f ms (worst of %u: %.0f)\n", what, sum / count, count,
+           worst);
+}
+
+/* A node dies and its parent says so, or is frozen; the engine's primary dies and its standby is
+ * promoted. */
+TEST(cluster, tells_how_soon_another_node_acknowledges_writes)
+{
+    enum { ROUNDS = 5 };
+    double times[ROUNDS];
+    uint32_t shard = 0;
+    verified = async = faults = false;
+    real = false;
+    begin();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        whole();
+        unsigned node = an_owner(&shard);
+        node_kill(node);
+        int64_t from = now();
+        bury(node);
+        times[i] = first_write(node, shard, from);
+        node_heal(node);
+    }
+    print_times("killed, and buried by its parent", times, ROUNDS);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        whole();
+        unsigned node = an_owner(&shard);
+        kill(nodes[node].pid, SIGSTOP);
+        nodes[node].stopped = true;
+        times[i] = first_write(node, shard, now());
+        node_heal(node);
+    }
+    print_times("frozen", times, ROUNDS);
+    for (unsigned i = 0; i < 3; i++) {
+        whole();
+        (void)an_owner(&shard);
+        test_postgres_kill(&servers[primary]);
+        int64_t from = now();
+        test_postgres_promote(&servers[1 - primary]);
+        printf("promoting took the engine %.0f ms; ", (double)(now() - from) / 1000);
+        unsigned old = primary;
+        primary = 1 - old;
+        test_postgres_end(&servers[old]);
+        test_postgres_copy(&servers[old], &servers[primary], "second");
+        engine_name(old);
+        from = now();
+        times[i] = first_write(NODES, shard, from);
+    }
+    print_times("\nengine promoted, after its new standby is there", times, 3);
+    read_back();
+    CHECK_INT(0, check_history());
+    finish();
 }
 
 /* An engine that acknowledges before its standby has it, and a standby that lags behind when it is
  * promoted: writes are lost, and this test knows. */
 TEST(cluster_control, finds_what_an_engine_loses_that_does_not_wait_for_its_standby)
 {
-    verified = faults = false;
+    verified = faults = real = false;
     async = true;
     begin();
     load_for(2);

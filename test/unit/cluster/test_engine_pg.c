@@ -328,7 +328,19 @@ struct rig {
     uint64_t link, number;
     size_t body_size; /* 0: the number of the record */
     char *body;
+    char nodes[200]; /* as they were told last */
+    bool lacks;      /* records are not there */
 };
+
+static void on_nodes(void *data, const struct cn_engine_pg_node *all, size_t count)
+{
+    struct rig *rig = data;
+    size_t at = 0;
+    rig->nodes[0] = 0;
+    for (size_t i = 0; i < count && at < sizeof(rig->nodes); i++)
+        at += (size_t)snprintf(rig->nodes + at, sizeof(rig->nodes) - at, "%llu=%s@%s ",
+                               (unsigned long long)all[i].disk, all[i].node, all[i].address);
+}
 
 static void on_up(void *data, uint64_t link, const struct cn_engine_pg_info *info)
 {
@@ -378,6 +390,8 @@ static void on_hint(void *data)
 
 static struct cn_engine_record on_record(void *data, uint32_t shard, uint64_t lsn)
 {
+    if (((struct rig *)data)->lacks)
+        return (struct cn_engine_record){NULL, 0};
     static char text[20];
     struct rig *rig = data;
     if (rig->body_size)
@@ -425,10 +439,11 @@ static void open_driver(struct rig *rig, const char *conninfo, unsigned allow, c
     struct cn_engine_pg_config config = {
         .conninfo = conninfo,
         .node = "test",
+        .address = "127.0.0.1:7",
         .cluster = cluster,
         .shard_count = SHARDS,
         .allow_flaws = allow,
-        .hooks = {rig, on_up, on_down, on_answer, on_hint, NULL, on_record}};
+        .hooks = {rig, on_up, on_down, on_answer, on_hint, on_nodes, on_record}};
     if (!loop.data)
         CHECK_INT(0, cn_loop_init(&loop));
     if (cn_engine_pg_new(&loop, &config, &rig->pg, &err) < 0)
@@ -745,6 +760,58 @@ TEST(engine_pg, tells_others_that_the_map_has_changed)
     close_driver(&other);
 }
 
+/* With every map, and with it the secret that only nodes have. */
+TEST(engine_pg, tells_nodes_where_the_others_are_and_what_they_share)
+{
+    struct rig one, other;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    open_driver(&one, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&one);
+    open_driver(&other, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&other);
+    CHECK_INT(0, memcmp(one.info.secret, other.info.secret, sizeof(one.info.secret)));
+    CHECK(one.info.secret[0] || one.info.secret[1] || one.info.secret[2]);
+    join(&one, 1, 1);
+    join(&other, 2, 1);
+    struct cn_engine_statement beat = {
+        .kind = CN_ENGINE_BEAT, .link = one.link, .session = one.session};
+    call_now(&one, &beat);
+    CHECK_STR("1=test@127.0.0.1:7 2=test@127.0.0.1:7 ", one.nodes);
+    one.nodes[0] = 0;
+    beat.version = one.version;
+    call_now(&one, &beat); /* nothing is newer */
+    CHECK_STR("", one.nodes);
+    close_driver(&one);
+    close_driver(&other);
+}
+
+/* A shard was taken away by other hands: nothing is sent that is not what it should be. */
+TEST(engine_pg, ends_the_link_rather_than_append_what_is_not_there)
+{
+    struct rig rig;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&rig);
+    join(&rig, 1, 1);
+    struct cn_engine_item item = {.shard = 0, .from = 0, .to = 2};
+    struct cn_engine_statement append = {.kind = CN_ENGINE_APPEND,
+                                         .link = rig.link,
+                                         .session = rig.session,
+                                         .seq = 1,
+                                         .count = 1,
+                                         .items = &item};
+    rig.lacks = true;
+    send_now(&rig, &append);
+    wait_for(&rig.down, NULL, 0);
+    CHECK_STR("a record that is to be appended is not there", rig.why);
+    CHECK_STR("0", test_postgres_ask(&alone, "SELECT count(*) FROM cairn.log"));
+    close_driver(&rig);
+}
+
 /* Large records are cut into rows, and come back as they were; small ones share a row. */
 TEST(engine_pg, takes_records_of_any_size)
 {
@@ -847,6 +914,18 @@ TEST(engine_pg, connection_string_is_checked_before_anything_else)
               cn_engine_pg_new(
                   &loop, &(struct cn_engine_pg_config){.conninfo = "host=x", .shard_count = 5000},
                   &pg, &err));
+    const char *const wrong[] = {"", "a:", ":1", "a b:1", "a,b:1", "host"};
+    for (size_t i = 1; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        CHECK_INT(CN_EINVALID,
+                  cn_engine_pg_new(&loop,
+                                   &(struct cn_engine_pg_config){
+                                       .conninfo = "host=x", .node = "n", .address = wrong[i]},
+                                   &pg, &err));
+    CHECK_INT(CN_EINVALID,
+              cn_engine_pg_new(
+                  &loop, &(struct cn_engine_pg_config){.conninfo = "host=x", .node = "two words"},
+                  &pg, &err));
+    CHECK(cn_engine_pg_is_address("[::1]:80") && cn_engine_pg_is_node("eu-1.a_b"));
 }
 
 /* G6: a member that sends is not told of its link by the same call. */
