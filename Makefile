@@ -313,7 +313,7 @@ $(B)/cluster/%.o: test/cluster/%.c
 	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 # What is cut off is lost on its way: these functions are wrapped by the test.
 CLUSTER_WRAPS := -Wl,--wrap=cn_engine_pg_send,--wrap=cn_engine_pg_connect,--wrap=cn_links_send
-CLUSTER_NODE := $(B)/cluster/node.o $(B)/cluster/wire.o $(B)/cluster/store_list.o
+CLUSTER_NODE := $(B)/cluster/node.o $(B)/cluster/wire.o $(B)/cluster/store_list.o $(B)/cluster/store_real.o
 $(B)/cluster/node: $(CLUSTER_NODE) $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(CLUSTER_WRAPS) $(CLUSTER_NODE) $(LIB) $(LDLIBS_ALL)

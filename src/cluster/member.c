@@ -474,10 +474,12 @@ static void pump_leave(struct cn_member *member, int64_t now_ms)
 {
     if (!member->leaving)
         return;
-    bool owns = false;
+    bool owns = false, alone = true;
     for (unsigned i = 0; i < member->config.shard_count && !owns; i++)
         owns = cn_role_owns(member->shards[i].role);
-    if (member->state == CN_MEMBER_LIVE && (!owns || now_ms >= member->leave_at_ms))
+    for (unsigned i = 0; i < member->peer_count; i++)
+        alone = alone && member->peers[i].id == member->session;
+    if (member->state == CN_MEMBER_LIVE && (!owns || alone || now_ms >= member->leave_at_ms))
         cn_member_resign(member, now_ms);
     else if (member->state == CN_MEMBER_AWAY ||
              (member->state == CN_MEMBER_DOUBT && now_ms >= member->leave_at_ms)) {

@@ -329,7 +329,7 @@ int main(int argc, char **argv)
         return 2;
     dir = argv[1];
     me = (unsigned)strtoul(argv[2], NULL, 10);
-    stores = &list_stores;
+    stores = !strcmp(argv[6], "real") ? &real_stores : &list_stores;
     snprintf(path, sizeof(path), "%s/node%u", dir, me);
     snprintf(name, sizeof(name), "node-%u", me);
     event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

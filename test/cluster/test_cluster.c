@@ -464,6 +464,11 @@ TEST(cluster, does_so_with_verified_reads)
     run_under_faults(true, false);
 }
 
+TEST(cluster, does_so_with_real_stores)
+{
+    run_under_faults(false, true);
+}
+
 /* --- how long it takes: told, not judged -------------------------------------------------------
  */
 

@@ -862,6 +862,20 @@ TEST(member_leave, ends_its_session_at_once_if_nothing_is_to_be_handed_over)
     CHECK_INT(1, rig.notes[CN_NOTE_LEFT]);
 }
 
+TEST(member_leave, does_not_wait_for_others_if_there_are_none)
+{
+    begin(false);
+    join();
+    serve();
+    answer_all();
+    rig.sessions[0] = rig.sessions[--rig.session_count];
+    cn_member_hint(&rig.member, rig.now);
+    answer_done(CN_ENGINE_BEAT);
+    cn_member_leave(&rig.member, rig.now, true);
+    CHECK(acted(CN_ACT_CLOSE, 0));
+    CHECK(next_of(CN_ENGINE_LEAVE) != NULL);
+}
+
 TEST(member_drain, gives_away_what_it_has_and_says_when_nothing_is_left)
 {
     begin(false);
