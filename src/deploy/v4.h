@@ -32,6 +32,7 @@ struct cn_tokens;
 #define CN_V4_MODULE_MAX 1000                 /* modules of a script */
 #define CN_V4_BINDING_MAX 500                 /* bindings of a script */
 #define CN_V4_MESSAGE_MAX 1000u               /* bytes of a version's message, and of its tag */
+#define CN_V4_MIGRATIONS_MAX (64u << 10)      /* bytes of the migrations of an upload */
 #define CN_V4_SESSION_MAX 64                  /* uploads of assets at once, */
 #define CN_V4_SESSIONS_MEMORY_MAX (64u << 20) /* and the bytes of their manifests together */
 #define CN_V4_SESSION_MS (60 * 60 * 1000)

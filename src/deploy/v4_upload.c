@@ -101,8 +101,10 @@ bool cn_v4_boundary(const char *content_type, char text[80])
 
 /* The API's own client says another type for a body that is multipart: its first line has the
  * boundary. */
-static bool own_boundary(const struct cn_buf *body, char text[80])
+static bool own_boundary(const char *content_type, const struct cn_buf *body, char text[80])
 {
+    if (content_type && strncasecmp(content_type, "multipart/", 10) == 0)
+        return false; /* who says so must say how */
     const uint8_t *end = body->size > 2 ? memchr(body->data, '\r', body->size) : NULL;
     size_t size = end ? (size_t)(end - body->data) : 0;
     if (size < 3 || size - 2 > 70 || memcmp(body->data, "--", 2) != 0)
@@ -268,12 +270,38 @@ static int check_step(struct upload *upload, const struct cn_json *step, struct 
     return rc;
 }
 
+/* What is noted of them in the state. */
+static int check_migrations(struct upload *upload, const struct cn_json *migrations,
+                            struct cn_err *err)
+{
+    const struct cn_json *steps = cn_json_find(migrations, "steps");
+    const struct cn_json *tag = cn_json_find(migrations, "new_tag");
+    struct cn_buf text = {0};
+    cn_json_write(&text, migrations);
+    size_t size = text.size;
+    cn_buf_fini(&text);
+    int rc = check_kind(upload, migrations, "steps", CN_JSON_ARRAY, err);
+    if (rc == 0 && size > CN_V4_MIGRATIONS_MAX)
+        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                        "the migrations have more than %u bytes", CN_V4_MIGRATIONS_MAX);
+    if (rc == 0 && tag && tag->kind == CN_JSON_STRING &&
+        (tag->size > CN_V4_MESSAGE_MAX || strlen(tag->text) != tag->size))
+        rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                        "the tag of a migration has at most %u bytes, and no NUL",
+                        CN_V4_MESSAGE_MAX);
+    if (rc == 0)
+        rc = check_step(upload, migrations, err);
+    for (const struct cn_json *step = rc == 0 && steps ? steps->first : NULL; step && rc == 0;
+         step = step->next)
+        rc = check_step(upload, step, err);
+    return rc;
+}
+
 /* U4 */
 static int check_metadata(struct upload *upload, struct cn_err *err)
 {
     const struct cn_json *metadata = upload->metadata;
     const struct cn_json *migrations = cn_json_find(metadata, "migrations");
-    const struct cn_json *steps = cn_json_find(migrations, "steps");
     int rc = check_kind(upload, metadata, "bindings", CN_JSON_ARRAY, err);
     if (rc == 0)
         rc = check_kind(upload, metadata, "keep_bindings", CN_JSON_ARRAY, err);
@@ -283,13 +311,8 @@ static int check_metadata(struct upload *upload, struct cn_err *err)
         rc = check_kind(upload, metadata, "annotations", CN_JSON_OBJECT, err);
     if (rc == 0)
         rc = check_kind(upload, metadata, "migrations", CN_JSON_OBJECT, err);
-    if (rc == 0)
-        rc = check_kind(upload, migrations, "steps", CN_JSON_ARRAY, err);
     if (rc == 0 && migrations && migrations->kind == CN_JSON_OBJECT)
-        rc = check_step(upload, migrations, err);
-    for (const struct cn_json *step = steps ? steps->first : NULL; step && rc == 0;
-         step = step->next)
-        rc = check_step(upload, step, err);
+        rc = check_migrations(upload, migrations, err);
     if (rc == 0 && (strlen(annotation(upload, "workers/message")) > CN_V4_MESSAGE_MAX ||
                     strlen(annotation(upload, "workers/tag")) > CN_V4_MESSAGE_MAX))
         rc = cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
@@ -304,7 +327,8 @@ static int each_part(struct upload *upload, bool metadata, struct cn_err *err)
     struct cn_multipart parser;
     struct cn_multipart_part part;
     char boundary[80];
-    if (!cn_v4_boundary(call->content_type, boundary) && !own_boundary(&call->body, boundary))
+    if (!cn_v4_boundary(call->content_type, boundary) &&
+        !own_boundary(call->content_type, &call->body, boundary))
         return cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
                           "the body must be multipart/form-data");
     const uint8_t *bytes = call->body.data ? call->body.data : (const uint8_t *)"";
@@ -368,6 +392,29 @@ static void append_secret(struct upload *upload, const char *name, const struct 
     cn_buf_fini(&sealed);
 }
 
+/* A binding says what it is to: nothing is found for it by another name. */
+static int check_target(struct upload *upload, const struct cn_json *binding, const char *name,
+                        const char *type, struct cn_err *err)
+{
+    static const struct {
+        const char *type, *member;
+    } targets[] = {{"kv_namespace", "namespace_id"}, {"d1", "id"},
+                   {"r2_bucket", "bucket_name"},     {"queue", "queue_name"},
+                   {"service", "service"},           {"durable_object_namespace", "class_name"}};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(targets); i++) {
+        if (strcmp(targets[i].type, type) != 0)
+            continue;
+        const struct cn_json *value = cn_json_find(binding, targets[i].member);
+        bool good = value && value->kind == CN_JSON_STRING && value->size > 0 &&
+                    value->size <= CN_V4_MESSAGE_MAX && strlen(value->text) == value->size;
+        if (!good)
+            return cn_v4_fail(upload->call, err, CN_EINVALID, 10021,
+                              "the binding %s of type %s must have a valid \"%s\"", name, type,
+                              targets[i].member);
+    }
+    return 0;
+}
+
 static int take_binding(struct upload *upload, const struct cn_json *binding, struct cn_err *err)
 {
     const char *name = cn_json_text(binding, "name"), *type = cn_json_text(binding, "type");
@@ -386,7 +433,9 @@ static int take_binding(struct upload *upload, const struct cn_json *binding, st
                               "the binding %s cannot be inherited: the version before has none",
                               name);
     }
-    int rc = add_binding(upload, name, err);
+    int rc = check_target(upload, binding, name, type, err);
+    if (rc == 0)
+        rc = add_binding(upload, name, err);
     if (rc < 0)
         return rc;
     if (secret)

@@ -17,6 +17,12 @@ async function createQueues(server, who, project, home) {
   for (const name of names) await wrangler(server, who, project, ["queues", "create", name], { home });
 }
 
+/** Where one of several answers that has no host of its own. */
+function routes(project, projects) {
+  const config = readFileSync(path.join(project, "wrangler.toml"), "utf8");
+  return projects.length > 1 && !/^hosts = /m.test(config) ? ["localhost/*", "127.0.0.1/*"].flatMap((route) => ["--route", route]) : [];
+}
+
 export async function serveDeployed(projects, { args = [], lanes = 2, command = "serve", env = {}, data }) {
   if (command !== "serve") throw new Error(`cairn ${command} runs a folder, it takes no deployments`);
   const vars = [], rest = [];
@@ -36,7 +42,7 @@ export async function serveDeployed(projects, { args = [], lanes = 2, command = 
       const asked = vars.join("\n");
       if (state.done.get(project) === asked) continue;
       if (!state.done.has(project)) await createQueues(server, state.who, project, state.home);
-      await wrangler(server, state.who, project, ["deploy", ...vars], { home: state.home });
+      await wrangler(server, state.who, project, ["deploy", ...vars, ...routes(project, projects)], { home: state.home });
       state.done.set(project, asked);
     }
   } catch (error) {
