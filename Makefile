@@ -397,8 +397,7 @@ test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server, every
 	@cmp -s test/wrangler/package-lock.json build/wrangler/installed.json || npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
 	@cp test/wrangler/package-lock.json build/wrangler/installed.json
 	@KILLS=$(or $(KILLS),$(if $(SHORT),2,20)) LONG=$(if $(SHORT),,1) $(WRANGLER_RUN) $(WRANGLER_TESTS:%=test/wrangler/%.test.mjs) 2>&1 | tools/summary
-	@$(if $(SHORT),,CAIRN_TEST_DEPLOYED=1 $(WRANGLER_RUN) --test-concurrency=1 --test-skip-pattern='^(c-object|d1-api|each template|init|types)' \
-	  $(DEPLOYED_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary)
+	@$(if $(SHORT),,CAIRN_TEST_DEPLOYED=1 $(WRANGLER_RUN) --test-concurrency=1 $(DEPLOYED_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary)
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800

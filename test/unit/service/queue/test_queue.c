@@ -373,8 +373,8 @@ TEST(queue, Q1_a_purge_with_dead_letters_under_way_counts_nothing_twice)
     struct cn_queue_call *failed = cn_queue_call_new(rig.ns, CN_QUEUE_ACK);
     failed->verdicts = cn_alloc_zero(sizeof(*failed->verdicts));
     failed->verdict_count = 1;
-    failed->verdicts[0] = (struct cn_queue_verdict){
-        .retry = true, .row = received->messages[0].row, .attempts = 1};
+    failed->verdicts[0] =
+        (struct cn_queue_verdict){.retry = true, .row = received->messages[0].row, .attempts = 1};
     struct cn_queue_call *purge = cn_queue_call_new(rig.ns, CN_QUEUE_PURGE);
     failed->base.call.envelope.data = purge->base.call.envelope.data = &answered;
     cn_service_call_send(&failed->base, &rig.lane, on_answered);
