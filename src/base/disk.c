@@ -286,8 +286,15 @@ int cn_disk_sync_parent(struct cn_disk *disk, const char *path)
 
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path)
 {
+    struct cn_disk_file
+        *there; /* whoever made it has synced its name, or the crash that came has */
+    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &there);
+    if (rc == 0)
+        cn_disk_close(there);
+    if (rc == 0 || rc == -EISDIR)
+        return 0;
     char *copy = cn_strdup(path);
-    int rc = 0;
+    rc = 0;
     for (char *at = copy; rc == 0 && at;) {
         char *slash = strchr(at, '/');
         if (slash)

@@ -480,14 +480,15 @@ static int number_order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* V3: the records of the last segment end at `size`. */
-static int tail_cut(struct cn_disk *disk, const char *path, uint64_t size, struct cn_err *err)
+/* V3: the records of the last segment end at `size`. Where all of them are settled, the cut need
+ * not be synced: what is behind it cannot be anything else than what comes there again. */
+static int tail_cut(struct redo *redo, const char *path, uint64_t size, struct cn_err *err)
 {
     struct cn_disk_file *file;
-    int rc = cn_disk_open(disk, path, 0, &file);
+    int rc = cn_disk_open(redo->disk, path, 0, &file);
     if (rc == 0) {
         rc = cn_disk_truncate(file, size);
-        if (rc == 0)
+        if (rc == 0 && !redo->config->settled)
             rc = cn_disk_sync_data(file);
         cn_disk_close(file);
     }
@@ -522,7 +523,7 @@ static int tail_end(struct redo *redo, struct cn_segment_reader *reader, const c
                         " is damaged, and records behind it show that it was durable",
                         path, reader->next_lsn, reader->offset);
     if (rc == 0)
-        rc = tail_cut(redo->disk, path, reader->offset, err);
+        rc = tail_cut(redo, path, reader->offset, err);
     return rc;
 }
 
@@ -651,8 +652,8 @@ static int segments_read(struct redo *redo, struct cn_recovery *recovery, struct
             cn_segment_path(numbers->list[i], path);
             rc = segments_drop(redo, numbers, i + 1, err);
             if (rc == 0)
-                rc = tail_cut(redo->disk, path,
-                              recovery->segments[recovery->segment_count - 1].size, err);
+                rc =
+                    tail_cut(redo, path, recovery->segments[recovery->segment_count - 1].size, err);
         }
     }
     return rc;
