@@ -23,12 +23,9 @@ static int check_project(const struct cn_config *config, struct cn_err *err)
 {
     if (config->server.modules && config->server.modules->count)
         return cn_err_set(err, CN_EUNSUPPORTED,
-                          "%s: objects in C ([cairn.modules]) are files of the server and cannot "
-                          "be uploaded; serve such a project from the server's disk",
-                          config->name);
-    if (config->site.bucket)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "%s: a Workers Site (`site`) cannot be uploaded; use `assets` instead",
+                          "%s: objects in C ([cairn.modules]) cannot be uploaded: a module is "
+                          "machine code with all the rights of the server; put the project on the "
+                          "server's disk and serve it from there",
                           config->name);
     for (size_t i = 0; i < config->exports.count; i++) {
         if (strcmp(config->exports.items[i].type, "durable-object") == 0)
@@ -46,9 +43,9 @@ static int check_project(const struct cn_config *config, struct cn_err *err)
 static int load_assets(struct cn_upload *upload, struct cn_err *err)
 {
     const struct cn_config *config = upload->project.config;
-    char *folder = cn_deploy_assets_folder(config);
+    char *folder = config->site.bucket ? NULL : cn_deploy_assets_folder(config);
     if (!folder)
-        return 0;
+        return 0; /* files of a site go to KV: upload_site.c */
     struct cn_assets_options options = {.directory = folder,
                                         .project = config->home,
                                         .has_worker = config->main != NULL,
@@ -96,6 +93,7 @@ void cn_upload_fini(struct cn_upload *upload)
     cn_buf_fini(&upload->bindings);
     cn_buf_fini(&upload->shown);
     cn_free(upload->jwt);
+    cn_free(upload->site_id);
     cn_free(upload->migration_tag);
 }
 
@@ -259,6 +257,13 @@ static int make_bindings(struct cn_upload *upload, struct cn_err *err)
         put_text(&upload->bindings, "name", config->assets.binding);
         cn_buf_append_byte(&upload->bindings, '}');
         show(upload, config->assets.binding, "assets", NULL);
+    }
+    if (config->site.bucket) {
+        begin_binding(upload, "kv_namespace");
+        put_text(&upload->bindings, "name", "__STATIC_CONTENT");
+        put_text(&upload->bindings, "namespace_id", upload->site_id ? upload->site_id : "");
+        cn_buf_append_byte(&upload->bindings, '}');
+        show(upload, "__STATIC_CONTENT", "files of the site", config->site.bucket);
     }
     return rc;
 }
@@ -531,6 +536,8 @@ int cn_upload_run(struct cn_upload *upload, struct cn_remote *remote, struct cn_
     if (!remote)
         return make_bindings(upload, err);
     int rc = look_at_worker(upload, err);
+    if (rc == 0 && upload->project.config->site.bucket)
+        rc = cn_upload_site(upload, err);
     if (rc == 0)
         rc = make_bindings(upload, err);
     if (rc == 0 && upload->assets)

@@ -8,8 +8,8 @@
  *                 then routes, host names, schedules, consumers of queues: requests of their own
  *
  *   L3  Secrets of the project (.dev.vars, .env) stay here: a server gets secrets by `cairn
- * secret`. L4  What the project asks for and an upload cannot carry is refused before anything is
- * sent.
+ *       secret`.
+ *   L4  What the project asks for and an upload cannot carry is refused before anything is sent.
  *
  * Ownership: the struct owns what it points to but `remote` and `options`. */
 #ifndef CN_CLI_UPLOAD_H
@@ -40,6 +40,7 @@ struct cn_upload {
     struct cn_buf bindings;   /* a list of JSON, without brackets */
     struct cn_buf shown;      /* "NAME\tRESOURCE\n" of each of them */
     char *jwt;                /* of the files of assets */
+    char *site_id;            /* of the namespace with the files of a Workers Site; NULL: none */
     char *migration_tag;      /* where the worker on the server is; NULL: nowhere yet */
     bool exists;              /* the server has it */
     size_t new_assets;        /* files that were sent */
@@ -63,6 +64,8 @@ void cn_upload_print_bindings(const struct cn_upload *upload);
 
 /* upload_send.c: files of assets that the server does not have, and the session's token. */
 int cn_upload_assets(struct cn_upload *upload, struct cn_err *err);
+/* upload_site.c: files of a Workers Site that the server does not have. */
+int cn_upload_site(struct cn_upload *upload, struct cn_err *err);
 /* Routes, host names, schedules, consumers; what came of it is printed. */
 int cn_upload_triggers(struct cn_upload *upload, struct cn_err *err);
 

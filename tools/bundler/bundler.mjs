@@ -79,14 +79,17 @@ async function writeUpload(job, result, state, started, serviceWorker) {
   const text = result.outputFiles.find((f) => f.path.endsWith(".js")).text;
   const map = JSON.parse(result.outputFiles.find((f) => f.path.endsWith(".map")).text);
   map.sources = map.sources.map((s) => path.relative(job.dir, path.resolve(job.out, s)));
+  // A module imports the manifest of a site; for the older syntax it is a global.
+  const names = serviceWorker && state.manifest !== undefined ? `const __STATIC_CONTENT_MANIFEST=${JSON.stringify(state.manifest)};` : "";
   await replaceOutputs(job, new Map([
-    [MAIN, `${text}//# sourceMappingURL=${MAIN}.map\n`], [`${MAIN}.map`, JSON.stringify(map)], ...state.files,
+    [MAIN, `${names}${text}//# sourceMappingURL=${MAIN}.map\n`], [`${MAIN}.map`, JSON.stringify(map)], ...state.files,
   ]), {
     script: MAIN,
     map: `${MAIN}.map`,
     files: [...state.files.keys()],
     types: Object.fromEntries(state.types),
     serviceWorker,
+    site: state.manifest === undefined ? {} : JSON.parse(state.manifest),
     inputs: await inputs(job, result, state, started),
   });
 }

@@ -145,8 +145,7 @@ test("deploy --server refuses what an upload cannot carry, and tells what is wro
     assert.equal(result.status, 1);
     assert.match(result.stderr, pattern);
   };
-  refused(`[cairn.modules]\nm = "m.so"\n`, /objects in C .* cannot be uploaded/);
-  refused(`[site]\nbucket = "p"\n`, /Workers Site/, { "p/x.txt": "x" });
+  refused(`[cairn.modules]\nm = "m.so"\n`, /objects in C .* cannot be uploaded: a module is machine code with all the rights of the server/);
   refused("", /late.*\[code: 10021\]/s, { "index.js": "throw new Error('late'); export default {};" });
   refused("", /does not build/, { "index.js": "export default {" });
   const dir = project(t, { "index.js": "export default {};" });
@@ -158,6 +157,41 @@ test("deploy --server refuses what an upload cannot carry, and tells what is wro
   const dry = good(cli(["deploy", "--server", server.admin, "--dry-run"], { cwd: dir }));
   assert.match(dry, /nothing was sent/);
   assert.equal((await server.fetch("/")).status, 404);
+});
+
+test("deploy --server of a Workers Site, in both syntaxes: its files are in KV, sent once, and an earlier version keeps its own", async (t) => {
+  const { server, cli } = await setup(t);
+  const config = (name) => `name = "${name}"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\n[site]\nbucket = "public"\nexclude = ["*.map"]\n`;
+  const files = { "public/index.html": "<h1>one</h1>", "public/deep/data.bin": "\x00\x01 bytes", "public/a.map": "not sent" };
+  const dir = project(t, {
+    "wrangler.toml": config("site"), ...files,
+    "index.js": `import manifest from "__STATIC_CONTENT_MANIFEST";
+      export default { async fetch(request, env) {
+        const key = JSON.parse(manifest)[new URL(request.url).pathname.slice(1)];
+        return key ? new Response(await env.__STATIC_CONTENT.get(key, "arrayBuffer")) : new Response("no such file", { status: 404 });
+      } };`,
+  });
+  assert.match(good(cli(["deploy", "--server", server.admin], { cwd: dir })), /__STATIC_CONTENT/);
+  assert.equal(await server.text("/index.html"), "<h1>one</h1>");
+  assert.equal(await server.text("/deep/data.bin"), "\x00\x01 bytes");
+  assert.equal((await server.fetch("/a.map")).status, 404);
+  write(dir, { "public/index.html": "<h1>two</h1>" });
+  good(cli(["deploy", "--server", server.admin], { cwd: dir }));
+  assert.equal(await server.text("/index.html"), "<h1>two</h1>");
+  good(cli(["rollback", "--yes"], { cwd: dir }));
+  assert.equal(await server.text("/index.html"), "<h1>one</h1>");
+  good(cli(["delete", "--name", "site", "--yes"]));
+
+  const old = project(t, {
+    "wrangler.toml": config("older"), ...files,
+    "index.js": `addEventListener("fetch", (event) => event.respondWith(answer(event.request)));
+      async function answer(request) {
+        const key = JSON.parse(__STATIC_CONTENT_MANIFEST)[new URL(request.url).pathname.slice(1)];
+        return new Response(key ? await __STATIC_CONTENT.get(key) : "no such file");
+      }`,
+  });
+  good(cli(["deploy", "--server", server.admin], { cwd: old }));
+  assert.equal(await server.text("/index.html"), "<h1>one</h1>");
 });
 
 test("versions upload, list, view, deploy; rollback", async (t) => {
