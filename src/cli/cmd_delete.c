@@ -46,12 +46,8 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct cn_remote_options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_SERVER(AT(server)),
-    CN_OPTION_SERVER_DATA(AT(data)),
-    CN_OPTION_WORKER(AT(name)),
-    CN_OPTION_CONFIG(AT(config)),
-    CN_OPTION_ENV(AT(env)),
-    {"yes", 'y', NULL, NULL, "without asking", AT(yes), 0},
+    CN_OPTIONS_REMOTE,
+    CN_OPTION_REMOTE_YES("without asking"),
     {"force", 'f', NULL, NULL, "the same", AT(yes), 0},
 };
 

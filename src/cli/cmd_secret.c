@@ -198,13 +198,9 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct cn_remote_options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_SERVER(AT(server)),
-    CN_OPTION_SERVER_DATA(AT(data)),
-    CN_OPTION_WORKER(AT(name)),
-    CN_OPTION_CONFIG(AT(config)),
-    CN_OPTION_ENV(AT(env)),
+    CN_OPTIONS_REMOTE,
     CN_OPTION_JSON(AT(json)),
-    {"yes", 'y', NULL, NULL, "delete: without asking", AT(yes), 0},
+    CN_OPTION_REMOTE_YES("delete: without asking"),
 };
 
 const struct cn_command cn_cmd_secret = {

@@ -485,18 +485,14 @@ static int run_rollback(const struct cn_args *args)
 #define UPLOAD_AT(member) offsetof(struct cn_upload_options, member)
 
 static const struct cn_option versions_flags[] = {
-    CN_OPTION_SERVER(AT(server)),
-    CN_OPTION_SERVER_DATA(AT(data)),
-    CN_OPTION_WORKER(AT(name)),
-    CN_OPTION_CONFIG(AT(config)),
-    CN_OPTION_ENV(AT(env)),
+    CN_OPTIONS_REMOTE,
     CN_OPTION_MESSAGE(AT(message)),
     {"tag", 0, "TEXT", NULL, "upload: a short name of the version", AT(tag), 0},
     CN_OPTION_VAR(UPLOAD_AT(project.vars), UPLOAD_AT(project.var_count)),
     {"keep-vars", 0, NULL, NULL, "upload: variables that only the server has stay",
      UPLOAD_AT(keep_vars), 0},
     CN_OPTION_JSON(AT(json)),
-    {"yes", 'y', NULL, NULL, "accepted: nothing is asked", AT(yes), 0},
+    CN_OPTION_REMOTE_YES("accepted: nothing is asked"),
 };
 
 const struct cn_command cn_cmd_versions = {
@@ -515,10 +511,7 @@ const struct cn_command cn_cmd_versions = {
     .run = run_versions,
 };
 
-static const struct cn_option deployments_flags[] = {
-    CN_OPTION_SERVER(AT(server)), CN_OPTION_SERVER_DATA(AT(data)), CN_OPTION_WORKER(AT(name)),
-    CN_OPTION_CONFIG(AT(config)), CN_OPTION_ENV(AT(env)),          CN_OPTION_JSON(AT(json)),
-};
+static const struct cn_option deployments_flags[] = {CN_OPTIONS_REMOTE, CN_OPTION_JSON(AT(json))};
 
 const struct cn_command cn_cmd_deployments = {
     .name = "deployments",
@@ -535,10 +528,10 @@ const struct cn_command cn_cmd_deployments = {
 };
 
 static const struct cn_option rollback_flags[] = {
-    CN_OPTION_SERVER(AT(server)), CN_OPTION_SERVER_DATA(AT(data)),
-    CN_OPTION_WORKER(AT(name)),   CN_OPTION_CONFIG(AT(config)),
-    CN_OPTION_ENV(AT(env)),       CN_OPTION_MESSAGE(AT(message)),
-    CN_OPTION_JSON(AT(json)),     {"yes", 'y', NULL, NULL, "without asking", AT(yes), 0},
+    CN_OPTIONS_REMOTE,
+    CN_OPTION_MESSAGE(AT(message)),
+    CN_OPTION_JSON(AT(json)),
+    CN_OPTION_REMOTE_YES("without asking"),
 };
 
 const struct cn_command cn_cmd_rollback = {

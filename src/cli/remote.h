@@ -50,6 +50,19 @@ struct cn_remote_options {
         "message", 'm', "TEXT", NULL, "what the version or deployment says of itself", at, 0 \
     }
 
+/* How the server and the worker are said, in the table of any command on one: five options. */
+#define CN_OPTIONS_REMOTE                                                \
+    CN_OPTION_SERVER(offsetof(struct cn_remote_options, server)),        \
+        CN_OPTION_SERVER_DATA(offsetof(struct cn_remote_options, data)), \
+        CN_OPTION_WORKER(offsetof(struct cn_remote_options, name)),      \
+        CN_OPTION_CONFIG(offsetof(struct cn_remote_options, config)),    \
+        CN_OPTION_ENV(offsetof(struct cn_remote_options, env))
+/* "yes", told by `text`. */
+#define CN_OPTION_REMOTE_YES(text)                                               \
+    {                                                                            \
+        "yes", 'y', NULL, NULL, text, offsetof(struct cn_remote_options, yes), 0 \
+    }
+
 struct cn_remote {
     char *url;    /* without /client/v4 */
     char *token;  /* NULL: by the control socket */

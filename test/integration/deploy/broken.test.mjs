@@ -4,7 +4,7 @@ import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import test from "node:test";
-import { run } from "../lib/cairn.mjs";
+import { folder, root, run } from "../lib/cairn.mjs";
 import { adminToken, Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
 const counter = (greeting, more = "") => `
@@ -260,4 +260,47 @@ test("--sandbox serves what was deployed, rolls back and takes secrets; uploads 
   assert.deepEqual(await ask(server, "a"), [200, "new 3"]);
   await client.result("POST", "workers/scripts/a/deployments", { json: { strategy: "percentage", versions: [{ version_id: old.id, percentage: 100 }] } });
   assert.deepEqual(await ask(server, "a"), [200, "old 4"]);
+});
+
+test("D1, D2: a disk that is full in the middle of a deployment: an error and the old version, whole; with space it goes on", async (t) => {
+  const data = dataFolder(t), control = path.join(folder(t), "disk");
+  writeFileSync(control, Buffer.alloc(16)); // written over in place from here on: it is mapped
+  const full = (after) => writeFileSync(control, Buffer.from(Uint32Array.from([0, 0, 0, after]).buffer), { flag: "r+" });
+  const env = { LD_PRELOAD: path.join(root, "build/load/slowdisk.so"), CAIRN_SLOWDISK: control };
+  let server = await empty(t, data, { env });
+  const who = token(data);
+  let client = new Client(server, who);
+  await client.deploy("w", hello("version 0"));
+  let serves = "version 0", refused = 0;
+  for (let i = 1; i <= 24; i++) {
+    const text = `version ${i}`;
+    full(i);
+    const files = Object.fromEntries(Array.from({ length: 3 }, (_, k) => [`/f${k}.txt`, `${text} file ${k}`]));
+    let answer;
+    try {
+      const jwt = await client.assets("w", files);
+      answer = await client.script("w", hello(text), { metadata: { assets: { jwt } } });
+    } catch (error) { // the session of assets failed
+      assert.match(error.message, /No space left on device|ENOSPC|cannot write/, text);
+      answer = { status: 507 };
+    }
+    full(0);
+    if (answer.status === 200) serves = text;
+    else {
+      refused++;
+      if (answer.body) assert.match(answer.body.errors[0].message, /No space left on device|ENOSPC|cannot write|durable|refused/, text);
+    }
+    assert.deepEqual(await ask(server, "w"), [200, serves], `after ${text}: ${JSON.stringify(answer.body)}`);
+  }
+  assert.ok(refused > 3, `${refused} of 24 were refused`);
+  await client.deploy("w", hello("with space"));
+  assert.deepEqual(await ask(server, "w"), [200, "with space"]);
+  await server.stop();
+  server = await empty(t, data);
+  client = new Client(server, who);
+  assert.deepEqual(await ask(server, "w"), [200, "with space"]);
+  // What was refused has left nothing.
+  const { items } = await client.result("GET", "workers/scripts/w/versions");
+  assert.deepEqual(readdirSync(path.join(data, "deployed/code")).sort(), items.map(({ id }) => id).sort());
+  assert.deepEqual(readdirSync(path.join(data, "deployed/versions")).sort(), items.map(({ id }) => `${id}.json`).sort());
 });
