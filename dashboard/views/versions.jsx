@@ -33,7 +33,7 @@ function Changes({ changes }) {
   const kinds = { added: "good", removed: "bad", changed: "warn" };
   return <Table caption="Bindings that differ" rows={changes} rowKey={({ name }) => name} columns={[
     { title: "Binding", mono: true, cell: ({ name }) => name },
-    { title: "", cell: ({ kind }) => <Badge kind={kinds[kind]}>{kind}</Badge> },
+    { title: "Change", cell: ({ kind }) => <Badge kind={kinds[kind]}>{kind}</Badge> },
     { title: "Serves", mono: true, wide: true, cell: ({ before }) => before ?? "" },
     { title: "Chosen", mono: true, wide: true, cell: ({ after }) => after ?? "" }]} />;
 }
@@ -59,7 +59,7 @@ function RollOut({ name, versions, deployment, onDone }) {
       <div class="inline">
         <span>Version</span>
         <Select label="Version to roll out" value={chosen} onChange={(id) => { setChosen(id); setShare(serving.find(({ version_id }) => version_id === id)?.percentage ?? 0); }} options={versions.map((version) => [version.id, label(version)])} />
-        {chosen === base ? <span class="hint">serves already</span> : <span class="hint">beside {short(base ?? "")}, which serves</span>}
+        {chosen === base ? <span class="hint">serves already</span> : <span class="hint">beside {short(base ?? "")}, which {serving.some(({ failure }) => failure) ? "should serve" : "serves"}</span>}
       </div>
       <label class="slider">
         <span>{share} % of the requests</span>

@@ -43,7 +43,12 @@ static int run_new(const struct cn_args *args)
     const struct options *options = args->options;
     struct cn_err err = {0};
     if (args->rest_count == 0) {
-        fprintf(stderr, "cairn: which folder? usage: cairn new DIR\n");
+        struct cn_buf all = {0};
+        cn_starter_list(&all);
+        fprintf(stderr,
+                "cairn: which folder? usage: cairn new DIR [--template NAME]; templates: %s\n",
+                cn_buf_text(&all));
+        cn_buf_fini(&all);
         return 2;
     }
     if (!check_template(options))

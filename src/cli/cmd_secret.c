@@ -82,6 +82,10 @@ static int run_list(struct cn_remote *remote, const struct cn_args *args, const 
         cn_print_shown(name ? name : "");
         printf("\n");
     }
+    if (rc == 0 && !options->json && (!result || !result->first))
+        printf("%s has no secrets\n", worker);
+    if (rc < 0 && worker)
+        cn_err_context(err, "%s", worker);
     cn_free(target);
     cn_free(worker);
     return rc;

@@ -65,6 +65,9 @@ static const struct {
     const char *name, *why;
 } elsewhere[] = {
     {"ai", "models are whatever server [cairn.ai] names: docs/features/ai.md"},
+    {"ai-search", "AI Search belongs to the hosted platform"},
+    {"auth",
+     "tokens are the server's: `cairn tokens` makes them there, `cairn login` keeps one here"},
     {"browser", "there is no browser rendering here"},
     {"cert", "certificates for mTLS bindings belong to the hosted platform"},
     {"cloudchamber", "containers belong to the hosted platform"},
@@ -72,6 +75,10 @@ static const struct {
     {"containers", "containers belong to the hosted platform"},
     {"dispatch-namespace", "dispatch namespaces belong to the hosted platform"},
     {"docs", "the documentation is in docs/, and `cairn help COMMAND` explains a command"},
+    {"email",
+     "mail is sent by `send_email` (docs/features/email.md); routing of incoming mail belongs "
+     "to the hosted platform"},
+    {"generate", "`cairn new DIR --template NAME` has starters"},
     {"hyperdrive", "a Hyperdrive binding takes its database from the configuration or a variable: "
                    "docs/features/ai.md"},
     {"mtls-certificate", "certificates for mTLS bindings belong to the hosted platform"},
@@ -79,10 +86,14 @@ static const struct {
     {"pipelines", "pipelines belong to the hosted platform"},
     {"preview", "previews belong to the hosted platform; `cairn versions upload` makes a version "
                 "that serves nobody yet"},
+    {"publish", "it is `cairn deploy --server URL`"},
     {"pubsub", "Pub/Sub belongs to the hosted platform"},
     {"secrets-store", "the secrets store belongs to the hosted platform; `cairn secret` has a "
                       "worker's own"},
+    {"route", "routes are in the configuration and go with `cairn deploy --server`"},
     {"setup", "there is nothing to set up: `cairn dev` serves the project in this folder"},
+    {"subdomain", "a worker answers at NAME.localhost, and at NAME.HOST with `cairn serve --domain "
+                  "HOST`"},
     {"telemetry", "nothing is sent to anybody"},
     {"triggers", "routes and schedules go with `cairn deploy --server`"},
     {"tunnel", "tunnels belong to the hosted platform"},

@@ -1,7 +1,7 @@
 // Who deployed what, when and with which token: in the log, the control API and the dashboard (DA); and the dashboard's view of
 // versions: what differs, the roll-out, the rollback.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
@@ -125,5 +125,36 @@ describe("the view of versions", { skip: noBrowser }, () => {
     await shows(page, "rolled back", ".toast");
     assert.equal(await server.text("/"), "two");
     await shows(page, "admin", "td"); // who did it: the operator
+  }));
+
+  test("a version that does not serve is told in all views, with the way back", () => withPage({ width: 1280 }, async (page) => {
+    const data = dataFolder(context);
+    let other = await empty(context, data);
+    const mine = new Client(other, token(data, "laptop"));
+    await mine.deploy("ill", hello("one"));
+    await mine.deploy("ill", hello("two"));
+    const [{ id: version }] = (await mine.result("GET", "workers/scripts/ill/versions")).items;
+    await mine.deploy("well", hello("well"));
+    await other.stop();
+    writeFileSync(path.join(data, "deployed/code", version, "src/index.js"), "damaged");
+    other = await empty(context, data);
+    await page.goto(`${other.admin}/#token=${adminToken(data)}`);
+    await page.waitForSelector(".chart");
+    const sees = async (place, ...texts) => {
+      await page.evaluate((place) => { location.hash = place; }, place);
+      for (const text of texts) await shows(page, text);
+    };
+    await sees("#/versions", "does not serve", "well");
+    await inspect(page, "dashboard-versions-broken");
+    await sees("#/versions/ill", "src/index.js is damaged", `Version ${version.slice(0, 8)} does not serve`, "cairn rollback --name ill", "100 % fails");
+    await inspect(page, "dashboard-versions-ill");
+    await sees("#/workers", "src/index.js is damaged");
+    await inspect(page, "dashboard-workers-ill");
+    await page.evaluate(() => { location.hash = "#/versions/ill"; });
+    await page.getByRole("button", { name: "Roll back" }).first().click();
+    await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
+    await page.waitForFunction(() => !document.querySelector("main .state.bad"));
+    mine.server = other;
+    assert.equal((await mine.result("GET", "workers/scripts/ill/deployments")).deployments.length, 3);
   }));
 });
