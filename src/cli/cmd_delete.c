@@ -23,7 +23,7 @@ static int delete_worker(struct cn_remote *remote, const char *worker,
         printf("%s is deleted; its objects can be taken back for the retention time (--recover)\n",
                worker);
     else if (rc != CN_EDENIED)
-        cn_err_context(err, "%s", worker);
+        cn_remote_context(err, worker);
     cn_free(target);
     cn_free(question);
     return rc;

@@ -85,7 +85,7 @@ static int run_list(struct cn_remote *remote, const struct cn_args *args, const 
     if (rc == 0 && !options->json && (!result || !result->first))
         printf("%s has no secrets\n", worker);
     if (rc < 0 && worker)
-        cn_err_context(err, "%s", worker);
+        cn_remote_context(err, worker);
     cn_free(target);
     cn_free(worker);
     return rc;

@@ -120,7 +120,7 @@ static int get(struct cn_remote *remote, const char *worker, const char *rest,
     char *target = cn_remote_script(worker, rest);
     int rc = cn_remote_ask(remote, "GET", target, result, err);
     cn_free(target);
-    return rc < 0 ? cn_err_context(err, "%s", worker) : rc;
+    return rc < 0 ? cn_remote_context(err, worker) : rc;
 }
 
 /* The deployments, newest first, in a tree of the caller's; NULL with an error. */

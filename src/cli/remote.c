@@ -258,6 +258,15 @@ char *cn_remote_worker(const struct cn_remote_options *options, struct cn_err *e
     return name;
 }
 
+int cn_remote_context(struct cn_err *err, const char *worker)
+{
+    struct cn_buf shown = {0};
+    cn_print_escape(&shown, worker, strlen(worker));
+    int rc = cn_err_context(err, "%s", cn_buf_text(&shown));
+    cn_buf_fini(&shown);
+    return rc;
+}
+
 /* --- commands -------------------------------------------------------------------------------- */
 
 int cn_remote_main(const struct cn_args *args, const struct cn_remote_verb *verbs, size_t count,

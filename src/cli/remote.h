@@ -105,6 +105,9 @@ char *cn_remote_script(const char *name, const char *rest);
 /* The worker that is meant: --name, or the project's. Owned; NULL with an error. */
 char *cn_remote_worker(const struct cn_remote_options *options, struct cn_err *err);
 
+/* Says of which worker an error is; its name is shown without control characters. The error. */
+int cn_remote_context(struct cn_err *err, const char *worker);
+
 /* A verb of a command that has several. */
 struct cn_remote_verb {
     const char *name;
