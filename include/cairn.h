@@ -78,13 +78,23 @@
  * the object's last error (error_text()), and a function of the class that returns the number
  * fails its event with that sentence: in JavaScript the caller's promise is rejected with it.
  *
+ * MISUSE. A function that is called with something that is gone, is none, is another thread's or
+ * another object's, or outside of a function of its object's class, does nothing and says so: it
+ * returns CAIRN_EMISUSE (a pointer: NULL; a text that is never NULL: ""; a count: 0), and a line of
+ * the log names the module and the function. Any thread may call now() and log() without an object,
+ * and those that read values; object_id(), object_name() and error_text() may be called on the
+ * object's thread at any time, and from destroy() everything but storage, within what its text
+ * says. Values and texts that were read are not watched over: one that is used for longer than
+ * OWNERSHIP says is read from memory that is something else. A function that has not returned for
+ * 3 s is told in the log, by the name of its class, and every 30 s again.
+ *
  * TRUST. A module is code with all the rights of the server. It is not checked, not limited and not
  * sandboxed apart from the server itself: a crash in it ends the server, whose last line then names
  * the module.
  *
- * VERSIONS. The header is C11 and C++17. Functions are added to the end of struct cairn_api, never changed or
- * taken away, as long as CAIRN_ABI is the same; a module runs on the server it was made for and on
- * later ones. */
+ * VERSIONS. The header is C11 and C++17. Functions are added to the end of struct cairn_api, never
+ * changed or taken away, as long as CAIRN_ABI is the same; a module runs on the server it was made
+ * for and on later ones. */
 #ifndef CAIRN_H
 #define CAIRN_H
 #include <stddef.h>
@@ -304,7 +314,8 @@ struct cairn_api {
     /* ---- events ---- */
 
     /* Answers an event for which the class has returned CAIRN_LATER: it is gone then. From within
-     * a function of the class. An event that ends with the object must not be answered. */
+     * a function of the class. One that was answered is not answered again (MISUSE), nor is one
+     * that has ended with its object. */
     void (*event_answer)(cairn_event *event);
     /* The same with the object's last error. */
     void (*event_fail)(cairn_event *event);

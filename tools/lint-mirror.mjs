@@ -136,6 +136,8 @@ const GLUE = {
   "cli/progress.c": ["draws a bar", "integration/cli/data.test.mjs"],
   "cli/verb.c": ["picks a verb", "integration/cli/commands.test.mjs"],
   "module/api.c": ["a table, and what objects say of themselves", "integration/modules/modules.test.mjs"],
+  "module/checked.c": ["a table", "integration/modules/misuse.test.mjs"],
+  "module/guard.c": ["tells wrong calls", "integration/modules/misuse.test.mjs"],
   "module/batch.c": ["reads what background/ packs", "integration/modules/workers.test.mjs"],
   "module/counters.c": ["a table under a lock", "integration/modules/workers.test.mjs"],
   "module/body.c": ["opens and gathers what stream.c reads", "integration/modules/flow.test.mjs"],

@@ -12,6 +12,7 @@
  * lets such an object go when no event has come for long. N2  Calls leave by the object's output
  * gate, and their answers come as letters of their own: never from inside the function that asked.
  * N3  Bounded: PENDING_MAX of an object. */
+#include "module/api.h"
 #include "module/async.h"
 
 #include <stdio.h>
@@ -118,12 +119,12 @@ static void run_done(cairn_object *self, const struct cn_pending *pending,
     if (end->bytes)
         reply.value = cn_compiled_lend_value(self, end->bytes, end->size);
     if (!reply.error && end->bytes && !reply.value)
-        reply.error = cn_compiled_api.error_text(self); /* C cannot read it */
+        reply.error = cn_api_error_text(self); /* C cannot read it */
     reply.stream = end->stream;
     if (pending->streams && !reply.error) {
         reply.stream = cn_api_stream_open(self, cn_value_get(reply.value, "body"));
         if (!reply.stream)
-            reply.error = cn_compiled_api.error_text(self);
+            reply.error = cn_api_error_text(self);
     }
     reply.retryable = (end->faults & CN_FAULT_RETRYABLE) != 0;
     reply.overloaded = (end->faults & CN_FAULT_OVERLOADED) != 0;
@@ -148,7 +149,7 @@ static void run_function(cairn_object *self, const struct cn_pending *pending,
         pending->fired(self, self->instance, pending->data);
     cn_module_crash_note(before);
     if (cn_compiled_leave(self) < 0)
-        cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
+        cn_api_log(self, CAIRN_FAILURE, "%s", cn_api_error_text(self));
 }
 
 void cn_pending_tell(cairn_object *self, const struct cn_pending *pending,

@@ -2,6 +2,7 @@
 /* module/body.c - bodies of requests and responses: as streams, and, for a class that wants a
  * request as a whole, collected. */
 #include "base/mem.h"
+#include "module/api.h"
 #include "module/lent.h"
 #include "module/stream.h"
 
@@ -71,7 +72,7 @@ static void collect_more(cairn_stream *stream)
     int rc = cn_stream_ask(stream);
     struct cn_err err;
     if (rc < 0)
-        cn_err_set(&err, CN_EABORTED, "%s", cn_compiled_api.error_text(self));
+        cn_err_set(&err, CN_EABORTED, "%s", cn_api_error_text(self));
     (void)cn_compiled_leave(self); /* no function of the class has run */
     if (rc < 0)
         collected(stream, &err);
@@ -122,7 +123,7 @@ void cn_compiled_collect(cairn_event *event,
     cn_compiled_enter(self);
     cairn_stream *stream = cn_api_stream_open(self, cn_value_get(event->document.root, "body"));
     if (!stream)
-        cn_err_set(&err, CN_EOVERLOADED, "%s", cn_compiled_api.error_text(self));
+        cn_err_set(&err, CN_EOVERLOADED, "%s", cn_api_error_text(self));
     (void)cn_compiled_leave(self); /* no function of the class has run */
     if (!stream) {
         then(event, &err);

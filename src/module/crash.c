@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 
 static _Thread_local const struct cn_module_class *volatile running;
 
+static _Thread_local struct cn_module_pulse *pulse; /* NULL: nobody looks */
+
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction before[CN_ARRAY_COUNT(signals)];
 
@@ -18,7 +21,26 @@ const struct cn_module_class *cn_module_crash_note(const struct cn_module_class 
 {
     const struct cn_module_class *old = running;
     running = class_;
+    if (pulse) {
+        atomic_store_explicit(&pulse->running, class_, memory_order_relaxed);
+        atomic_fetch_add_explicit(&pulse->count, 1, memory_order_release);
+    }
     return old;
+}
+
+void cn_module_crash_publish(struct cn_module_pulse *own)
+{
+    pulse = own;
+}
+
+void cn_module_crash_describe(const struct cn_module_class *class_, char *text, size_t size)
+{
+    snprintf(text, size, "the module \"%s\", class %s", class_->module, class_->name);
+}
+
+const struct cn_module_class *cn_module_crash_running(void)
+{
+    return running;
 }
 
 static size_t append(char *line, size_t at, size_t room, const char *text)

@@ -5,6 +5,7 @@
  * P1  A piece is read of one stream when the other one's reader has taken the piece before: nothing
  *     piles up in between.
  * P2  The end of either, well or not, is the end of both. */
+#include "module/api.h"
 #include "module/forward.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ static void on_piece(cairn_object *self, void *instance, const struct cairn_repl
     }
     const void *bytes = cn_value_bytes(reply->value, &size);
     if (cn_api_stream_write(to, bytes, size) < 0)
-        end_both(to, cn_compiled_api.error_text(self));
+        end_both(to, cn_api_error_text(self));
 }
 
 /* P1 */
@@ -56,7 +57,7 @@ static void on_wanted(cairn_object *self, void *instance, void *data)
     if (to->state == CN_STREAM_CLOSED)
         end_both(to, "The stream was given up by its reader.");
     else if (!to->piped->reading && cn_api_stream_read(to->piped, on_piece, to) < 0)
-        end_both(to, cn_compiled_api.error_text(self));
+        end_both(to, cn_api_error_text(self));
 }
 
 int cn_api_stream_pipe(cairn_stream *from, cairn_stream *to)
@@ -161,7 +162,7 @@ static void on_answered(cairn_object *self, void *instance, const struct cairn_r
     }
     if (reply->error) {
         const char *type = cn_value_text(cn_value_get(reply->value, "name"), NULL);
-        cn_compiled_api.error(self, type, "%s", reply->error);
+        cn_api_error(self, type, "%s", reply->error);
     }
     cn_compiled_fail(event);
 }

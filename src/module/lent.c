@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "module/guard.h"
+#include "module/api.h"
 #include "module/lent.h"
 
 #include <string.h>
@@ -38,6 +40,7 @@ void cn_compiled_end_document(cairn_object *self, struct cn_document *document)
 
 static void remote_free(cairn_remote *remote)
 {
+    cn_guard_remove(remote);
     cn_list_remove(&remote->link);
     remote->self->outside->remote_count--;
     cn_free((char *)remote->to.address);
@@ -66,6 +69,7 @@ cairn_remote *cn_api_remote_keep(cairn_object *self, const cairn_value *value)
     }
     cairn_remote *remote = CN_NEW(cairn_remote);
     remote->self = self;
+    cn_guard_add(remote, CN_GUARD_REMOTE, self);
     remote->to = (struct cn_value_remote){.address = copy(from->address),
                                           .number = from->number,
                                           .ns = from->ns,
@@ -123,7 +127,7 @@ void cn_api_build_stub(cairn_builder *builder, cairn_object *self, const char *b
     char hex[CN_OBJECT_HEX_SIZE + 1];
     uint8_t id[CN_OBJECT_ID_SIZE];
     if (!name && self->object) {
-        const char *own = cn_compiled_api.object_name(self);
+        const char *own = cn_api_object_name(self);
         cn_build_object_stub(builder, self->object->ns->id, self->id, own);
         return;
     }

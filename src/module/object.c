@@ -10,6 +10,8 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "module/guard.h"
+#include "module/api.h"
 #include "module/crash.h"
 #include "module/internal.h"
 #include "module/lent.h"
@@ -102,6 +104,7 @@ static struct lent *lend(cairn_object *self)
 {
     struct lent *lent = CN_NEW(struct lent);
     cn_builder_init(&lent->builder, CN_MESSAGE_SIZE_MAX);
+    cn_guard_add(&lent->builder, CN_GUARD_BUILDER, self);
     cn_list_push_back(&self->lent, &lent->link);
     return lent;
 }
@@ -111,6 +114,7 @@ static void take_back(cairn_object *self)
     struct cn_list *node;
     while ((node = cn_list_take_front(&self->lent))) {
         struct lent *lent = CN_CONTAINER_OF(node, struct lent, link);
+        cn_guard_remove(&lent->builder);
         cn_compiled_end_document(self, &lent->document);
         cn_builder_fini(&lent->builder);
         cn_free(lent->bytes);
@@ -172,6 +176,8 @@ static int run(cairn_object *self, cairn_event *event,
 void cn_compiled_event_free(cairn_event *event)
 {
     CN_ASSERT(!event->call);
+    cn_guard_remove(event);
+    cn_guard_remove(&event->result);
     cn_list_remove(&event->link);
     if (event->asked) {
         cn_compiled_asked_free(event->asked);
@@ -201,6 +207,8 @@ cairn_event *cn_compiled_event_new(cairn_object *self, enum cn_compiled_kind kin
     event->method = "";
     event->status = 200;
     cn_builder_init(&event->result, CN_MESSAGE_SIZE_MAX);
+    cn_guard_add(event, CN_GUARD_EVENT, self);
+    cn_guard_add(&event->result, CN_GUARD_BUILDER, self);
     cn_list_push_back(&self->events, &event->link);
     return event;
 }
@@ -237,7 +245,7 @@ static void fail(cairn_event *event, const struct cn_compiled_error *error)
         return;
     }
     if (event->kind == CN_COMPILED_ALARM)
-        cn_compiled_api.log(self, CAIRN_FAILURE, "alarm() failed: %s", error->text);
+        cn_api_log(self, CAIRN_FAILURE, "alarm() failed: %s", error->text);
     struct cn_call *call = end(event);
     if (!call)
         return;
@@ -332,6 +340,7 @@ static int on_create(struct cn_object *object, void *class_data, void **out, str
 {
     const struct cn_module_class *class_ = class_data;
     cairn_object *self = CN_NEW(cairn_object);
+    cn_guard_add(self, CN_GUARD_OBJECT, self);
     self->object = object;
     self->host = object->lane->host; /* NULL: nobody reads streams here */
     self->class_ = class_;
@@ -469,6 +478,7 @@ void cn_compiled_finish(cairn_object *self)
     cn_compiled_free_statements(self);
     take_back(self);
     cn_compiled_drop_outside(self);
+    cn_guard_remove(self);
     cn_free(self->error);
     cn_modules_unref(self->class_->modules);
     cn_free(self);
@@ -531,4 +541,24 @@ void cn_compiled_answer(cairn_event *event)
 void cn_compiled_fail(cairn_event *event)
 {
     fail(event, last_error(event->object, CAIRN_ERROR));
+}
+
+/* Its function may still be on the stack, and then it is there, though it has been answered. */
+static bool is_answered(const cairn_event *event, const char *function)
+{
+    if (event->done)
+        cn_guard_tell(function, NULL, "the event has been answered already");
+    return event->done;
+}
+
+void cn_api_event_answer(cairn_event *event)
+{
+    if (!is_answered(event, "event_answer"))
+        cn_compiled_answer(event);
+}
+
+void cn_api_event_fail(cairn_event *event)
+{
+    if (!is_answered(event, "event_fail"))
+        cn_compiled_fail(event);
 }

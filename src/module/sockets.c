@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module/sockets.c - WebSockets of objects of modules: they hibernate (object/socket.h).
  *
- * A cairn_socket is the cn_object_socket itself: it belongs to the lane, not to the object in
- * memory, and is good until its close event is over (K2). */
+ * A cairn_socket is no pointer: it is the number of the socket's end (worker/websocket.h), which
+ * finds nothing once that is gone (K2), whatever a module does with it. */
+#include "module/http.h"
+#include "module/api.h"
 #include "module/sockets.h"
 
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "module/crash.h"
+#include "module/guard.h"
 #include "module/internal.h"
 #include "module/tracer.h"
 #include "object/node.h"
@@ -21,14 +24,27 @@
 #define ATTACHMENT_SIZE_MAX 16384
 #define RESPONSE_SIZE_MAX 2048
 
-static struct cn_object_socket *socket_of(cairn_socket *socket)
+_Static_assert(sizeof(cairn_socket *) >= sizeof(uint64_t), "a number is a pointer");
+
+/* NULL: it is no socket of the object, or no more, and that is the last error. */
+static struct cn_object_socket *socket_of(cairn_object *self, const cairn_socket *socket,
+                                          const char *function)
 {
-    return (struct cn_object_socket *)(void *)socket;
+    uint64_t number = (uint64_t)(uintptr_t)socket;
+    struct cn_ws_end *end =
+        self->object && self->host ? self->host->find_socket(self->host->data, number) : NULL;
+    struct cn_object_socket *own = end ? cn_object_socket_of(end) : NULL;
+    if (own &&
+        (own->holder == self->object || (own->set && own->set == cn_object_sockets(self->object))))
+        return own;
+    cn_guard_tell(function, NULL, "the socket is gone, or another object's, or none");
+    cn_compiled_refuse(self, CAIRN_EMISUSE, "the socket is gone, or another object's");
+    return NULL;
 }
 
 static cairn_socket *shown(struct cn_object_socket *socket)
 {
-    return (cairn_socket *)(void *)socket;
+    return (cairn_socket *)(uintptr_t)socket->end->handle;
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
@@ -84,8 +100,8 @@ void cn_compiled_deliver_socket(cairn_object *self, struct cn_call *call)
         cn_module_crash_note(before);
         int left = cn_compiled_leave(self);
         if (rc < 0 || left < 0) {
-            const char *text = cn_compiled_api.error_text(self);
-            cn_compiled_api.log(self, CAIRN_FAILURE, "an event of a WebSocket failed: %s", text);
+            const char *text = cn_api_error_text(self);
+            cn_api_log(self, CAIRN_FAILURE, "an event of a WebSocket failed: %s", text);
             cn_compiled_trace_failed(self, trace, self->error ? self->error->type : "Error", text);
             outcome = "exception";
         }
@@ -120,7 +136,7 @@ cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[],
     cairn_object *self = event->object;
     struct cn_object_lane *lane = self->object ? self->object->lane : NULL;
     struct cn_text texts[CN_SOCKET_TAGS_MAX];
-    const char *upgrade = cn_compiled_api.request_header(event, "upgrade");
+    const char *upgrade = cn_api_request_header(event, "upgrade");
     if (event->kind != CN_COMPILED_FETCH || event->socket[0] || !upgrade ||
         strcasecmp(upgrade, "websocket") != 0) {
         cn_compiled_refuse(self, CAIRN_EMISUSE, "the event is no request for a WebSocket");
@@ -192,10 +208,13 @@ int cn_api_socket_send(cairn_object *self, cairn_socket *socket, int is_text, co
     int rc = check_alive(self);
     if (rc < 0)
         return rc;
+    struct cn_object_socket *own = socket_of(self, socket, "socket_send");
+    if (!own)
+        return CAIRN_EMISUSE;
     struct cn_ws_message *message = message_new(self, is_text, bytes, size);
     if (!message)
         return CAIRN_EMISMATCH;
-    rc = send_message(self, socket_of(socket), message);
+    rc = send_message(self, own, message);
     cn_ws_message_unref(message);
     return rc;
 }
@@ -240,10 +259,13 @@ int64_t cn_api_socket_broadcast(cairn_object *self, const char *tag, int is_text
 
 int cn_api_socket_end(cairn_object *self, cairn_socket *socket, int code, const char *reason)
 {
-    struct cn_ws_end *end = socket_of(socket)->end;
     int rc = check_alive(self);
     if (rc < 0)
         return rc;
+    struct cn_object_socket *own = socket_of(self, socket, "socket_end");
+    if (!own)
+        return CAIRN_EMISUSE;
+    struct cn_ws_end *end = own->end;
     if (code != 1000 && (code < 3000 || code > 4999))
         return cn_compiled_refuse(self, CAIRN_EMISMATCH, "a close code is 1000, or 3000 to 4999");
     if (strlen(reason) > CN_WS_REASON_MAX)
@@ -295,9 +317,9 @@ size_t cn_api_socket_count(cairn_object *self, const char *tag)
 
 const char *cn_api_socket_tag(cairn_object *self, cairn_socket *socket, size_t index, size_t *size)
 {
-    const struct cn_object_socket *own = socket_of(socket);
+    const struct cn_object_socket *own = socket_of(self, socket, "socket_tag");
     struct cn_text text = {NULL, 0};
-    if (index < own->tag_count)
+    if (own && index < own->tag_count)
         text = cn_object_socket_tag_name(own->tags[index].tag);
     if (size)
         *size = text.size;
@@ -306,11 +328,14 @@ const char *cn_api_socket_tag(cairn_object *self, cairn_socket *socket, size_t i
 
 int cn_api_socket_attach(cairn_object *self, cairn_socket *socket, cairn_builder *value)
 {
-    struct cn_ws_end *end = socket_of(socket)->end;
     struct cn_err err;
     int rc = check_alive(self);
     if (rc < 0)
         return rc;
+    struct cn_object_socket *own = socket_of(self, socket, "socket_attach");
+    if (!own)
+        return CAIRN_EMISUSE;
+    struct cn_ws_end *end = own->end;
     if (cn_builder_finish(value, &err) < 0)
         return cn_compiled_fault(self, &err);
     if (value->bytes.size > ATTACHMENT_SIZE_MAX) {
@@ -326,9 +351,11 @@ int cn_api_socket_attach(cairn_object *self, cairn_socket *socket, cairn_builder
 
 const cairn_value *cn_api_socket_attachment(cairn_object *self, cairn_socket *socket)
 {
-    const struct cn_ws_end *end = socket_of(socket)->end;
-    return end->attachment ? cn_compiled_lend_value(self, end->attachment, end->attachment_size)
-                           : NULL;
+    const struct cn_object_socket *own = socket_of(self, socket, "socket_attachment");
+    const struct cn_ws_end *end = own ? own->end : NULL;
+    return end && end->attachment
+               ? cn_compiled_lend_value(self, end->attachment, end->attachment_size)
+               : NULL;
 }
 
 int cn_api_socket_auto_response(cairn_object *self, const char *request, const char *response)

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "module/guard.h"
 #include "module/internal.h"
 #include "object/node.h"
 #include "store/database.h"
@@ -261,6 +262,7 @@ cairn_statement *cn_api_sql_prepare(cairn_object *self, const char *sql)
     cairn_statement *statement = CN_NEW(cairn_statement);
     statement->object = self;
     statement->sql = cn_strdup(sql);
+    cn_guard_add(statement, CN_GUARD_STATEMENT, self);
     cn_list_push_back(&self->statements, &statement->link);
     if (need(statement) == 0)
         return statement;
@@ -288,6 +290,7 @@ void cn_api_sql_finalize(cairn_statement *statement)
     if (!statement)
         return;
     let_go(statement);
+    cn_guard_remove(statement);
     cn_list_remove(&statement->link);
     cn_free(statement->sql);
     cn_free(statement);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "module/guard.h"
+#include "module/api.h"
 #include "module/stream.h"
 
 #include <string.h>
@@ -63,6 +65,7 @@ cairn_stream *cn_stream_new(cairn_object *self, bool writes)
     cairn_stream *stream = CN_NEW(cairn_stream);
     stream->self = self;
     stream->writes = writes;
+    cn_guard_add(stream, CN_GUARD_STREAM, self);
     stream->origin = self->origin;
     stream->trace = self->trace;
     cn_list_init(&stream->lent_link);
@@ -74,6 +77,7 @@ cairn_stream *cn_stream_new(cairn_object *self, bool writes)
 void cn_stream_free(cairn_stream *stream)
 {
     CN_ASSERT(!stream->pull && !stream->sink && !stream->source && !stream->reading);
+    cn_guard_remove(stream);
     cn_soon_stop(stream->soon);
     cn_list_remove(&stream->link);
     cn_list_remove(&stream->lent_link);
@@ -126,7 +130,7 @@ static void read_piece(cairn_stream *stream, const struct cn_stream_piece *piece
     if (bytes)
         reply->value = cn_compiled_lend_value(self, bytes, size);
     if (!reply->error && bytes && !reply->value)
-        reply->error = cn_compiled_api.error_text(self);
+        reply->error = cn_api_error_text(self);
 }
 
 static void take_own(cairn_stream *stream, struct cn_stream_piece *piece)
@@ -167,7 +171,7 @@ static void run_read(cairn_object *self, void *data, const struct cn_pending_end
     cn_module_crash_note(before);
     cn_buf_fini(&kept);
     if (cn_compiled_leave(self) < 0)
-        cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
+        cn_api_log(self, CAIRN_FAILURE, "%s", cn_api_error_text(self));
 }
 
 void cn_stream_ready(cairn_stream *stream)
@@ -315,7 +319,7 @@ static void tell_wanted(cairn_object *self, void *data, const struct cn_pending_
     stream->wanted(self, self->instance, stream->data);
     cn_module_crash_note(before);
     if (cn_compiled_leave(self) < 0)
-        cn_compiled_api.log(self, CAIRN_FAILURE, "%s", cn_compiled_api.error_text(self));
+        cn_api_log(self, CAIRN_FAILURE, "%s", cn_api_error_text(self));
 }
 
 /* Whether there is something that the class should hear of. */
@@ -334,10 +338,8 @@ static void wanted_soon(void *data)
     stream->soon = NULL;
     if (!is_due(stream))
         return;
-    struct cn_pending turn = {.ended = tell_wanted,
-                              .data = stream,
-                              .origin = stream->origin,
-                              .trace = stream->trace};
+    struct cn_pending turn = {
+        .ended = tell_wanted, .data = stream, .origin = stream->origin, .trace = stream->trace};
     if (self->object)
         cn_object_hold(self->object); /* which cn_pending_tell() lets go of */
     cn_pending_tell(self, &turn, &(struct cn_pending_end){0});

@@ -96,7 +96,7 @@ struct cairn_stream {
     bool ended_by_class;
     cairn_stream *piped; /* what is passed on into it: forward.c; NULL: nothing */
     cairn_fired wanted;
-    char *failure; /* owned */
+    char *failure;           /* owned */
     struct cn_origin origin; /* of the event that it was made for, */
     uint64_t trace;          /* and its trace */
     /* One that is written, and lent: stream_lent.c. */

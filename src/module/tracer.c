@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "module/worker_api.h"
+#include "module/http.h"
 #include "module/tracer.h"
 
 #include <inttypes.h>
@@ -42,11 +44,11 @@ static void append_path(struct cn_buf *out, const char *url)
 
 static void append_headers(struct cn_buf *out, cairn_event *event)
 {
-    size_t count = cn_compiled_api.request_header_count(event);
+    size_t count = cn_api_request_header_count(event);
     cn_buf_append_str(out, ",\"headers\":{");
     for (size_t i = 0; i < count; i++) {
         const char *value = "";
-        const char *name = cn_compiled_api.request_header_at(event, i, &value);
+        const char *name = cn_api_request_header_at(event, i, &value);
         if (i)
             cn_buf_append_byte(out, ',');
         cn_buf_append_json(out, name, strlen(name));
@@ -59,8 +61,8 @@ static void append_headers(struct cn_buf *out, cairn_event *event)
 static void describe_request(cairn_event *event, bool is_whole, struct cn_buf *subject,
                              struct cn_buf *members)
 {
-    const char *method = cn_compiled_api.request_method(event);
-    const char *url = cn_compiled_api.request_url(event);
+    const char *method = cn_api_request_method(event);
+    const char *url = cn_api_request_url(event);
     cn_buf_printf(subject, "%s ", method);
     append_path(subject, url);
     if (!is_whole)
@@ -91,15 +93,14 @@ static void describe(cairn_event *event, bool is_whole, struct cn_buf *subject,
         cn_buf_printf(members, "\"scheduledTime\":%" PRId64, event->scheduled_ms);
         return;
     case CN_COMPILED_SCHEDULED:
-        cn_buf_append_str(subject, cn_compiled_api.scheduled_cron(event));
-        append_member(members, "cron", cn_compiled_api.scheduled_cron(event));
-        cn_buf_printf(members, ",\"scheduledTime\":%" PRId64,
-                      cn_compiled_api.scheduled_time(event));
+        cn_buf_append_str(subject, cn_api_scheduled_cron(event));
+        append_member(members, "cron", cn_api_scheduled_cron(event));
+        cn_buf_printf(members, ",\"scheduledTime\":%" PRId64, cn_api_scheduled_time(event));
         return;
     case CN_COMPILED_QUEUE:
-        cn_buf_append_str(subject, cn_compiled_api.queue_name(event));
-        append_member(members, "queue", cn_compiled_api.queue_name(event));
-        cn_buf_printf(members, ",\"batchSize\":%zu", cn_compiled_api.queue_count(event));
+        cn_buf_append_str(subject, cn_api_queue_name(event));
+        append_member(members, "queue", cn_api_queue_name(event));
+        cn_buf_printf(members, ",\"batchSize\":%zu", cn_api_queue_count(event));
         return;
     case CN_COMPILED_TARGET: /* no function of the class runs for it */
         return;

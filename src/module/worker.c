@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "module/guard.h"
+#include "module/api.h"
 #include "module/worker.h"
 
 #include <string.h>
@@ -19,6 +21,7 @@ cairn_object *cn_compiled_worker_new(const struct cn_module_class *class_,
                                      struct cn_err *err)
 {
     cairn_object *self = CN_NEW(cairn_object);
+    cn_guard_add(self, CN_GUARD_OBJECT, self);
     self->class_ = class_;
     self->host = host;
     self->serial = serial;
@@ -220,7 +223,7 @@ static void make_failure(cairn_event *event, const struct cn_compiled_error *err
                          struct cn_compiled_answer *answer)
 {
     if (event->kind == CN_COMPILED_QUEUE) {
-        cn_compiled_api.log(event->object, CAIRN_FAILURE, "queue() failed: %s", error->text);
+        cn_api_log(event->object, CAIRN_FAILURE, "queue() failed: %s", error->text);
         answer->bytes = cn_batch_verdicts(event, true, &answer->size);
         return;
     }

@@ -38,6 +38,7 @@ struct cn_module_class;
 struct cn_object;
 struct cn_object_lane;
 struct cn_rand;
+struct cn_ws_end;
 
 #define CN_COMPILED_EVENTS_MAX (1u << 20)
 
@@ -66,6 +67,8 @@ struct cn_compiled_host {
     /* Sends it, when the gate of the object opens; NULL: at once. NULL: there are no workers. */
     void (*dispatch)(void *data, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
     const struct cn_compiled_tracer *tracer; /* NULL: nobody watches */
+    /* The end of a WebSocket by its number; NULL: there is none any more. */
+    struct cn_ws_end *(*find_socket)(void *data, uint64_t number);
     /* The outermost function of a worker has returned. */
     void (*turn_ended)(void *data);
     void *data;

@@ -24,6 +24,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "module/api.h"
 #include "module/fetch.h"
 #include "module/stream.h"
 #include "net/client.h"
@@ -323,7 +324,7 @@ static void on_head(struct cn_client_request *request, const struct cn_client_he
         return;
     fetch->download = cn_stream_from(self, &source, fetch);
     if (!fetch->download) {
-        cn_err_set(&fetch->failure, CN_ELIMIT, "%s", cn_compiled_api.error_text(self));
+        cn_err_set(&fetch->failure, CN_ELIMIT, "%s", cn_api_error_text(self));
         cn_client_abort(request);
         return;
     }

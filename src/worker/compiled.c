@@ -366,6 +366,11 @@ void cn_compiled_dispatch(struct cn_event *event)
     ask(event, &question);
 }
 
+struct cn_ws_end *cn_compiled_find_socket(void *lane, uint64_t number)
+{
+    return cn_websocket_find(lane, (double)number);
+}
+
 /* --- to other workers ------------------------------------------------------------------------ */
 
 static void on_sent_done(struct cn_dispatch *dispatch)

@@ -21,12 +21,14 @@
 #ifndef CN_WORKER_COMPILED_H
 #define CN_WORKER_COMPILED_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 struct cn_event;
 struct cn_instance;
 struct cn_script;
+struct cn_ws_end;
 
 #define CN_COMPILED_BODY_MAX (16u << 20)
 
@@ -44,7 +46,9 @@ void cn_compiled_aborted(struct cn_event *event);
 
 struct cn_compiled_dispatch;
 struct cn_object;
-/* Of cn_compiled_host: from code in C to another worker. */
+/* Of cn_compiled_host. */
+struct cn_ws_end *cn_compiled_find_socket(void *lane, uint64_t number);
+/* The same: from code in C to another worker. */
 void cn_compiled_send(void *lane, struct cn_compiled_dispatch *dispatch, struct cn_object *gate);
 
 bool cn_compiled_takes_dispatch(const struct cn_event *event);

@@ -596,11 +596,13 @@ static int lane_open(struct cn_lane *lane)
     uv_timer_init(&lane->loop, &lane->house);
     lane->house.data = lane;
     uv_timer_start(&lane->house, on_house, HOUSE_INTERVAL_MS, HOUSE_INTERVAL_MS);
+    cn_module_crash_publish(&lane->module_pulse);
     lane->host = (struct cn_compiled_host){.loop = &lane->loop,
                                            .index = lane->options.index,
                                            .rand = &lane->rand,
                                            .desk = &lane->desk,
                                            .dispatch = cn_compiled_send,
+                                           .find_socket = cn_compiled_find_socket,
                                            .turn_ended = on_turn_end,
                                            .tracer = &cn_compiled_lane_tracer,
                                            .data = lane};

@@ -37,6 +37,7 @@
 #include "base/origin.h"
 #include "base/rand.h"
 #include "js/context.h"
+#include "module/crash.h"
 #include "module/worker.h"
 #include "net/server.h"
 #include "net/ws_conn.h"
@@ -101,9 +102,10 @@ struct cn_lane {
     struct cn_mailbox mailbox;
     struct cn_desk desk; /* where calls and dispatches arrive */
     struct cn_js_vm *vm;
-    struct cn_js_pulse pulse;    /* of `vm`, for the watchdog */
-    unsigned alloc;              /* its number in js/engine/alloc.h */
-    struct cn_http_server *http; /* NULL: it has closed (N3) */
+    struct cn_js_pulse pulse;            /* of `vm`, for the watchdog */
+    struct cn_module_pulse module_pulse; /* the same of code in C */
+    unsigned alloc;                      /* its number in js/engine/alloc.h */
+    struct cn_http_server *http;         /* NULL: it has closed (N3) */
     struct cn_client *client;
     struct cn_sockets *sockets;
     struct cn_object_lane object_lane;         /* its Durable Objects; node NULL: there are none */

@@ -14,6 +14,7 @@
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/engine/memory.h"
+#include "module/crash.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/runtime.h"
@@ -28,7 +29,9 @@
 #define WAIT_MS 30000     /* more to stop in, for lanes that run nothing */
 #define GROWN_PART 64     /* of the limit: a turn that has grown by less is not ended for it */
 #define STUCK_MS 10000
-#define OVERDUE_MS 1000 /* of CPU time past what ends it: then a line is due */
+#define OVERDUE_MS 1000       /* of CPU time past what ends it: then a line is due */
+#define MODULE_MS 3000        /* that a function of a module takes: then a line is due, */
+#define MODULE_AGAIN_MS 30000 /* and another */
 
 /* What the watchdog knows of a lane's turn. */
 struct seen {
@@ -38,6 +41,12 @@ struct seen {
     uint64_t bytes;        /* of its heap, then (bytes_of()) */
     uint64_t ended_cpu_ns; /* of the thread when the turn was told to end; 0: it was not */
     bool told;             /* a line was written */
+};
+
+/* The same of a function of a module. */
+struct seen_module {
+    uint64_t count; /* of its pulse */
+    uint64_t since_ns, told_ns;
 };
 
 struct cn_watchdog {
@@ -52,6 +61,7 @@ struct cn_watchdog {
     enum cn_js_end turn_why;
     _Atomic uint64_t end_by_ns;
     struct seen *seen; /* owned, one per lane and the trial's; the thread's from here on */
+    struct seen_module *modules; /* owned, one per lane */
     enum cn_account_level level;
     uint64_t used, relieved_ns, forgot_ns, asked_ns, reset_ns;
     uint64_t since_ns[CN_ACCOUNT_LEVEL_COUNT]; /* each level, or a higher one; 0: not now */
@@ -159,6 +169,30 @@ static void watch_turn(struct cn_watchdog *dog, unsigned i, uint64_t now)
     cn_error("lane %u: worker %s has held it for %llu s in a call that cannot be interrupted",
              lane->options.index, worker_of(lane), (unsigned long long)(age_ms / 1000));
     dog->options.on_stuck(dog->options.data);
+}
+
+/* D6 */
+static void watch_module(struct cn_watchdog *dog, unsigned i, uint64_t now)
+{
+    struct seen_module *seen = &dog->modules[i];
+    const struct cn_lane *lane = &dog->options.lanes[i];
+    uint64_t count = atomic_load_explicit(&lane->module_pulse.count, memory_order_acquire);
+    const struct cn_module_class *class_ =
+        atomic_load_explicit(&lane->module_pulse.running, memory_order_relaxed);
+    if (!class_ || count != seen->count) {
+        *seen = (struct seen_module){.count = count, .since_ns = now};
+        return;
+    }
+    uint64_t last = seen->told_ns ? seen->told_ns : seen->since_ns;
+    if (now - last < (seen->told_ns ? MODULE_AGAIN_MS : MODULE_MS) * 1000000ull)
+        return;
+    char name[256];
+    cn_module_crash_describe(class_, name, sizeof(name));
+    if (atomic_load_explicit(&lane->module_pulse.count, memory_order_acquire) != count)
+        return; /* it has, meanwhile */
+    seen->told_ns = now;
+    cn_warn("lane %u: %s, has not returned for %llu s: nothing else on its lane runs",
+            lane->options.index, name, (unsigned long long)((now - seen->since_ns) / 1000000000u));
 }
 
 static void end_asked_turns(struct cn_watchdog *dog, uint64_t now)
@@ -357,6 +391,8 @@ static void watch(void *arg)
         pthread_mutex_lock(&dog->trial_lock);
         for (unsigned i = 0; i < watched_count(dog); i++)
             watch_turn(dog, i, now);
+        for (unsigned i = 0; i < dog->options.lane_count; i++)
+            watch_module(dog, i, now);
         end_asked_turns(dog, now);
         watch_memory(dog, now);
         end_if_due(dog, now);
@@ -373,6 +409,7 @@ struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options)
     if (!dog->options.stuck_ms)
         dog->options.stuck_ms = STUCK_MS;
     dog->seen = cn_alloc_zero((options->lane_count + 1) * sizeof(*dog->seen));
+    dog->modules = cn_alloc_zero(options->lane_count * sizeof(*dog->modules));
     pthread_mutex_init(&dog->lock, NULL);
     pthread_mutex_init(&dog->trial_lock, NULL);
     pthread_condattr_t attributes;
@@ -396,6 +433,7 @@ void cn_watchdog_stop(struct cn_watchdog *dog)
     pthread_mutex_destroy(&dog->lock);
     pthread_mutex_destroy(&dog->trial_lock);
     cn_free(dog->seen);
+    cn_free(dog->modules);
     cn_free(dog);
 }
 

@@ -22,6 +22,9 @@
  * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a
  *     minute later if lanes wait for something else.
  *
+ * D6  A function of a module (module/crash.h) that has not returned for 3 s is told in a line that
+ *     names the module and the class, and every 30 s again. Nothing can end it.
+ *
  * Threads:   start and stop on the owner's; the others on any.
  * Ownership: struct cn_server. */
 #ifndef CN_WORKER_WATCHDOG_H

@@ -512,12 +512,17 @@ static int accept_socket(cairn_object *object, cairn_event *event)
     return rc < 0 ? rc : 0;
 }
 
+struct tags {
+    cairn_object *object;
+    cairn_builder *out;
+};
+
 static int add_tags(void *data, cairn_socket *socket)
 {
-    cairn_builder *out = data;
+    struct tags *tags = data;
     size_t size;
-    const char *tag = cairn->socket_tag(NULL, socket, 0, &size);
-    cairn->build_text(out, tag ? tag : "", size);
+    const char *tag = cairn->socket_tag(tags->object, socket, 0, &size);
+    cairn->build_text(tags->out, tag ? tag : "", size);
     return 0;
 }
 
@@ -525,7 +530,8 @@ static int m_sockets(cairn_object *object, struct probe *probe, cairn_event *eve
 {
     cairn_builder *out = cairn->event_result(event);
     cairn->build_array(out);
-    int rc = cairn->socket_list(object, cairn->value_text(arg(event, 0), NULL), add_tags, out);
+    struct tags tags = {object, out};
+    int rc = cairn->socket_list(object, cairn->value_text(arg(event, 0), NULL), add_tags, &tags);
     cairn->build_end(out);
     return rc;
 }
