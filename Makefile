@@ -69,7 +69,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
+.PHONY: FORCE modules-san simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -431,6 +431,12 @@ san-quick: ## a few integration tests on the server built with SAN=address,undef
 	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined build/san-address-undefined/cairn
 	@ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1 Malloc=1 CAIRN=$(abspath build/san-address-undefined/cairn) \
 	  timeout 600 node --test --test-concurrency=3 --test-reporter=spec $(SAN_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary
+
+# Objects and workers in C under sanitizers: modules are built with the same ones (test/integration/lib/module.mjs).
+modules-san: ## the tests of objects and workers in C on a server built with SAN=address,undefined
+	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined $(SAN_SERVER)
+	@$(SAN_ENV) CAIRN=$(abspath $(SAN_SERVER)) timeout 1800 node --test --test-concurrency=2 --test-reporter=spec \
+	  $(wildcard test/integration/modules/*.test.mjs) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run

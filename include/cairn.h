@@ -597,6 +597,9 @@ struct cairn_api {
      *     Analytics   writeDataPoint(point)
      *     services    any method of the other worker
      *
+     * Bindings of other kinds are for JavaScript: rate limits (an object that counts, as
+     * examples/c/limiter.c, does the same), sending email, AI, Hyperdrive, assets, browsers.
+     *
      * CAIRN_EMISUSE: there is no such binding, or it has no such method for C. Arguments that a
      * service refuses are told by what is returned, all else by the reply. */
     int (*service_call)(cairn_object *object, const char *binding, const char *method,

@@ -218,7 +218,10 @@ static struct asking *make(cairn_object *self, const char *name, const char *met
         return NULL;
     }
     if (!def || !def->face || !lane) {
-        refuse(self, "the binding \"%.100s\" cannot be used from C%s", name, "");
+        refuse(self,
+               "the binding \"%.100s\"%s cannot be used from C: its kind is not among those that "
+               "cairn.h lists for service_call()",
+               name, "");
         return NULL;
     }
     const struct cn_face_method *method = find_method(def->face, method_name);
