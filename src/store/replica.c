@@ -178,6 +178,23 @@ static int log_missing(const struct cn_replica *replica, struct cn_err *err)
                       replica->shard, replica->why);
 }
 
+/* One that could not be opened again, for want of space say, is tried again by whoever needs it.
+ * With `slow` held. */
+static int log_need(struct cn_replica *replica, struct cn_err *err)
+{
+    struct cn_err own = {0};
+    int rc = 0;
+    pthread_rwlock_wrlock(&replica->form_lock);
+    if (replica->form == CN_REPLICA_LOG && !replica->log)
+        rc = log_open(replica, &own);
+    if (rc < 0) {
+        snprintf(replica->why, sizeof(replica->why), "%.255s", own.text);
+        rc = log_missing(replica, err);
+    }
+    pthread_rwlock_unlock(&replica->form_lock);
+    return rc;
+}
+
 /* ---- Checkpoints of a follower ---- */
 
 int cn_replica_history_open(struct cn_replica *replica, struct cn_err *err)
@@ -295,9 +312,10 @@ static void slow_take(struct cn_replica *replica)
 int cn_replica_checkpoint(struct cn_replica *replica, struct cn_err *err)
 {
     pthread_mutex_lock(&replica->slow);
-    int rc = replica->store ? cn_store_checkpoint(replica->store, err)
-             : replica->log ? log_checkpoint(replica, err)
-                            : log_missing(replica, err);
+    int rc = log_need(replica, err);
+    if (rc == 0)
+        rc = replica->store ? cn_store_checkpoint(replica->store, err)
+                            : log_checkpoint(replica, err);
     replica->checkpoint_ms = now_ms();
     pthread_mutex_unlock(&replica->slow);
     return rc;
@@ -421,9 +439,14 @@ int cn_replica_feed(struct cn_replica *replica, const void *bytes, size_t size, 
         rc = cn_err_set(err, CN_EINVALID, "shard %" PRIu32 " is open here and is not fed",
                         replica->shard);
     else
-        rc = replica->log ? cn_log_feed(replica->log, bytes, size, err) : log_missing(replica, err);
+        rc = replica->log ? cn_log_feed(replica->log, bytes, size, err) : -EAGAIN;
     pthread_rwlock_unlock(&replica->form_lock);
-    return rc;
+    if (rc != -EAGAIN)
+        return rc;
+    slow_take(replica);
+    rc = log_need(replica, err);
+    pthread_mutex_unlock(&replica->slow);
+    return rc < 0 ? rc : cn_replica_feed(replica, bytes, size, err);
 }
 
 /* ---- Changing the form ---- */
@@ -478,7 +501,7 @@ static int store_open(struct cn_replica *replica, const struct cn_sink *sink, st
     return cn_store_open(&config, &replica->store, err);
 }
 
-/* With `slow` held. A log that cannot be opened leaves a replica that refuses everything. */
+/* With `slow` held. A log that cannot be opened leaves a replica that tries again (log_need()). */
 static int back_to_log(struct cn_replica *replica, struct cn_err *err)
 {
     struct cn_err own = {0};
@@ -486,7 +509,7 @@ static int back_to_log(struct cn_replica *replica, struct cn_err *err)
     int rc = log_open(replica, &own);
     if (rc < 0) {
         snprintf(replica->why, sizeof(replica->why), "%.255s", own.text);
-        cn_error("shard %" PRIu32 " has no replica here any more: %s", replica->shard, own.text);
+        cn_error("shard %" PRIu32 " cannot be followed here: %s", replica->shard, own.text);
         if (err)
             *err = own;
     }
@@ -497,12 +520,10 @@ int cn_replica_promote(struct cn_replica *replica, uint64_t lsn, const struct cn
                        struct cn_store **store, struct cn_err *err)
 {
     slow_take(replica);
-    int rc = 0;
-    if (replica->form == CN_REPLICA_OPEN)
+    int rc = log_need(replica, err);
+    if (rc == 0 && replica->form == CN_REPLICA_OPEN)
         rc = cn_err_set(err, CN_EINVALID, "shard %" PRIu32 " is open already", replica->shard);
-    else if (!replica->log)
-        rc = log_missing(replica, err);
-    else if (cn_log_durable(replica->log) != lsn)
+    else if (rc == 0 && cn_log_durable(replica->log) != lsn)
         rc = cn_err_set(err, CN_EINVALID,
                         "shard %" PRIu32 " has records up to %" PRIu64 " here, but %" PRIu64
                         " is the last that is settled",
