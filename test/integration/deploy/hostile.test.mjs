@@ -5,7 +5,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { root } from "../lib/server.mjs";
-import { Client, dataFolder, empty, hello, token } from "./lib.mjs";
+import { Client, dataFolder, empty, hello, tally, token } from "./lib.mjs";
 
 const JS = "application/javascript+module";
 
@@ -42,7 +42,6 @@ test("every route: not without a token, not with another scope, not for another 
   assert.ok(routes.length > 80, String(routes.length));
   const target = (parts, account) => `/${parts.map((part, i) => (part === "*" ? (parts[i - 1] === "accounts" ? account : "w") : part === "**" ? "k" : part)).join("/")}`;
   const tokens = Object.fromEntries(["read", "deploy", "data"].map((scope) => [scope.toUpperCase(), token(data, scope, scope)]));
-  const anyone = Object.values(tokens);
   for (const { method, parts, scopes } of routes) {
     const what = `${method} ${parts.join("/")}`;
     const none = await new Client(server, { account: client.account }).ask(method, target(parts, client.account));
@@ -57,7 +56,6 @@ test("every route: not without a token, not with another scope, not for another 
       assert.ok(status === 403 || status === 404, `${what} for ${account}: ${status} ${JSON.stringify(body)}`);
     }
   }
-  assert.equal(anyone.length, 3);
   await intact();
 });
 
@@ -66,7 +64,7 @@ const metadata = (value = {}) => part("metadata", JSON.stringify({ main_module: 
 const whole = metadata() + part("index.js", hello("bad")) + "--X--\r\n";
 
 test("multipart: cut anywhere, nested, swollen, without an end or a boundary", async (t) => {
-  const { client, refused, intact } = await start(t);
+  const { server, client, refused } = await start(t);
   const put = (body, type = "multipart/form-data; boundary=X") => client.ask("PUT", "workers/scripts/w", { body, headers: { "content-type": type } });
   for (let cut = 1; cut < whole.length - 4; cut += 7) await refused(await put(whole.slice(0, cut)), `cut at ${cut}`);
   const bodies = {
@@ -97,8 +95,7 @@ test("multipart: cut anywhere, nested, swollen, without an end or a boundary", a
     if (answer.status !== 200) await refused(answer, disposition);
     else assert.match(disposition, /^name="index\.js"; name/);
   }
-  assert.deepEqual((await client.result("GET", "workers/scripts")).map(({ id }) => id), ["w"]);
-  void intact;
+  assert.equal(await server.text("/"), "good");
 });
 
 test("names of modules that look like something else", async (t) => {
@@ -154,7 +151,6 @@ test("bindings that name what is not theirs, or is nothing", async (t) => {
     Array.from({ length: 501 }, (_, i) => ({ type: "plain_text", name: `n${i}`, text: "" })),
   ];
   for (const binding of bad) await refused(await deploy(binding), JSON.stringify(binding).slice(0, 160));
-  assert.equal(await (await server.fetch("/")).text().then(() => "answered"), "answered");
   // Names with slashes and dollars are names: they lead to no file and to nobody else's data.
   await client.deploy("other", `export default { async fetch(request, env) {
       for (const [name, kv] of Object.entries(env)) if (name.startsWith("K")) { await kv.put("k", name); if ((await kv.list()).keys.length !== 1) return new Response("another's " + name); }
@@ -162,8 +158,8 @@ test("bindings that name what is not theirs, or is nothing", async (t) => {
       return new Response(await (await env.R.get("../../../x")).text());
     } };`, { metadata: { bindings: [
     { type: "kv_namespace", name: "K1", namespace_id: "../x" }, { type: "kv_namespace", name: "K2", namespace_id: "$queue/x" }, { type: "kv_namespace", name: "K3", namespace_id: "victim/Secret" }, { type: "r2_bucket", name: "R", bucket_name: "files" } ] } });
-  const response = await new Promise((resolve, reject) => import("node:http").then(({ default: http }) => http.get({ host: "127.0.0.1", port: server.port, path: "/", headers: { host: "other.localhost" } }, (answer) => { let all = ""; answer.setEncoding("utf8").on("data", (more) => { all += more; }).on("end", () => resolve(all)); }).on("error", reject)));
-  assert.equal(response, "body");
+  assert.deepEqual(await tally(server, 1, () => ({ headers: { host: "other.localhost" } })), { body: 1 });
+  assert.deepEqual(await tally(server, 1, () => ({ headers: { host: "w.localhost" } })), { good: 1 });
 });
 
 test("JSON bodies: depth bombs, wrong kinds, and other things that are none, at every route that reads one", async (t) => {
