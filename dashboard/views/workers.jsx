@@ -21,7 +21,7 @@ function Target({ type, target }) {
 function Worker({ worker, row }) {
   return (
     <section class="card worker" data-row tabIndex={-1}>
-      <header><h2>{worker.name}</h2><span class="hint mono">{worker.main}</span></header>
+      <header><h2>{worker.name}</h2><span class="hint mono">{[worker.compiled, worker.main].filter(Boolean).join(", ")}</span></header>
       <Failures of={worker.failures ?? []} />
       <Facts items={[
         row && ["Requests", `${format.count(row.requests)}${row.rate === undefined ? "" : ` · ${format.short(row.rate)}/s`}`],

@@ -269,6 +269,7 @@ static void append_worker(struct cn_control_call *call, struct cn_buf *out,
     cn_buf_append_str(out, "{\"name\":");
     cn_buf_append_json(out, script->name, strlen(script->name));
     append_member(out, "main", cn_json_text(about, "main"));
+    append_member(out, "compiled", cn_json_text(about, "worker"));
     append_failures(out, deployment, at);
     append_member(out, "compatibilityDate", cn_json_text(options, "compatibilityDate"));
     const struct cn_json *routes = cn_json_find(about, "routes");

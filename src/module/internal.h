@@ -28,6 +28,7 @@
 struct cn_compiled_batch;
 struct cn_compiled_outside;
 struct cn_compiled_timer;
+struct cn_counter;
 struct cn_database;
 struct cn_http_request;
 struct cn_message;
@@ -80,6 +81,7 @@ struct cairn_object {
     uint32_t serial;                     /* of a worker: of its instance, for addresses */
     struct cn_origin origin;             /* of the event that runs, or ran last */
     uint64_t trace;                      /* and its trace: tracer.h */
+    struct cn_counter *ticks;            /* of a worker: what its functions take */
     uint64_t entered_trace, entered_ticks; /* of the function that runs */
     unsigned loops;                        /* of that event, in a worker: X4 of world.c */
     char id[CN_OBJECT_HEX_SIZE + 1];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/counter.h"
 #include "module/internal.h"
 #include "object/call.h"
 
@@ -167,16 +168,20 @@ void cn_compiled_trace_end(cairn_object *self, uint64_t trace, const char *outco
 void cn_compiled_trace_enter(cairn_object *self)
 {
     self->entered_trace = self->trace;
-    if (!self->trace)
-        return;
-    self->entered_ticks = cn_clock_ticks();
-    tracer_of(self)->enter(self->host->data);
+    if (self->trace || self->ticks)
+        self->entered_ticks = cn_clock_ticks();
+    if (self->trace)
+        tracer_of(self)->enter(self->host->data);
 }
 
 void cn_compiled_trace_leave(cairn_object *self)
 {
+    if (!self->entered_trace && !self->ticks)
+        return;
+    uint64_t ticks = cn_clock_ticks() - self->entered_ticks;
+    if (self->ticks)
+        cn_counter_add(self->ticks, ticks);
     if (self->entered_trace)
-        tracer_of(self)->leave(self->host->data, self->entered_trace,
-                               cn_clock_ticks() - self->entered_ticks);
+        tracer_of(self)->leave(self->host->data, self->entered_trace, ticks);
     self->entered_trace = 0;
 }

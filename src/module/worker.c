@@ -18,10 +18,11 @@
 
 cairn_object *cn_compiled_worker_new(const struct cn_module_class *class_,
                                      const struct cn_compiled_host *host, uint32_t serial,
-                                     struct cn_err *err)
+                                     struct cn_counter *ticks, struct cn_err *err)
 {
     cairn_object *self = CN_NEW(cairn_object);
     cn_guard_add(self, CN_GUARD_OBJECT, self);
+    self->ticks = ticks;
     self->class_ = class_;
     self->host = host;
     self->serial = serial;

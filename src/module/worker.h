@@ -32,6 +32,7 @@
 struct cn_compiled_answer;
 struct cn_compiled_tracer;
 struct cn_client;
+struct cn_counter;
 struct cn_desk;
 struct cn_http_request;
 struct cn_module_class;
@@ -115,10 +116,11 @@ struct cn_compiled_answer {
     const char *socket; /* the address of a WebSocket for the client; NULL: none */
 };
 
-/* The instance of a worker's class on a lane; create() runs. NULL: it has failed. */
+/* The instance of a worker's class on a lane; create() runs. `ticks` is added what its functions
+ * take. NULL: it has failed. */
 cairn_object *cn_compiled_worker_new(const struct cn_module_class *class_,
                                      const struct cn_compiled_host *host, uint32_t serial,
-                                     struct cn_err *err);
+                                     struct cn_counter *ticks, struct cn_err *err);
 /* Nobody asks it any more; what it has under way finds nobody. */
 void cn_compiled_worker_free(cairn_object *worker);
 /* Whether the class has a function for such events. */

@@ -98,6 +98,10 @@ char *cn_deploy_about(const struct cn_project *project)
         cn_buf_append_json(&json, config->main, strlen(config->main));
     else
         cn_buf_append_str(&json, "null");
+    if (config->server.worker) {
+        cn_buf_append_str(&json, ",\"worker\":");
+        cn_buf_append_json(&json, config->server.worker, strlen(config->server.worker));
+    }
     cn_buf_append_str(&json, ",\"routes\":[");
     for (size_t i = 0; i < config->routes.count; i++) {
         const char *pattern = config->routes.items[i].pattern;

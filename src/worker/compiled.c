@@ -28,7 +28,7 @@
 int cn_compiled_start(struct cn_instance *instance, struct cn_err *err)
 {
     instance->compiled = cn_compiled_worker_new(instance->script->front, &instance->lane->host,
-                                                instance->serial, err);
+                                                instance->serial, &instance->metrics->ticks, err);
     return instance->compiled ? 0 : err->code;
 }
 

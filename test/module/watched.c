@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/module/watched.c - a room and a worker as test/integration/modules/watch.test.mjs has them in
- * JavaScript: what they do is to be told alike. */
+/* test/module/watched.c - a room and a worker as test/integration/modules/watch.test.mjs has them
+ * in JavaScript: what they do is to be told alike. */
 #include <cairn.h>
 #include <string.h>
 
@@ -32,9 +32,10 @@ static int keep(cairn_object *object, cairn_event *event)
     cairn_builder *kept = cairn->builder(object);
     cairn->build_value(kept, cairn->value_at(cairn->event_arguments(event), 0));
     int rc = cairn->kv_put(object, "kept", kept);
-    return rc < 0 ? rc
-                  : cairn->sql_exec(object, "CREATE TABLE IF NOT EXISTS notes(id INTEGER PRIMARY KEY, "
-                                            "text TEXT); INSERT INTO notes(text) VALUES('one')");
+    return rc < 0
+               ? rc
+               : cairn->sql_exec(object, "CREATE TABLE IF NOT EXISTS notes(id INTEGER PRIMARY KEY, "
+                                         "text TEXT); INSERT INTO notes(text) VALUES('one')");
 }
 
 static int room_call(cairn_object *object, void *instance, cairn_event *event)

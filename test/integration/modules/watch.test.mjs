@@ -2,11 +2,13 @@
 // (test/module/watched.c), behind the same worker, and the same assertions for both. Tail consumers, the log,
 // spans and logs of OTLP, metrics, and what the dashboard asks for: objects, their data, SQL, history.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
-import { ask, command } from "../admin/lib.mjs";
+import { adminPort, ask, command } from "../admin/lib.mjs";
+import { closeBrowser, inspect, noBrowser, withPage } from "../lib/browser.mjs";
 import { compile } from "../lib/module.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 
@@ -227,6 +229,12 @@ for (const language of ["JavaScript", "C"]) {
       const names = ["cairn_object_calls_total", "cairn_object_call_failures_total", "cairn_objects_live", "cairn_objects_started_total", "cairn_objects_reset_total", "cairn_alarms_fired_total", "cairn_object_call_duration_seconds_count"];
       assert.deepEqual(names.map(value), [4, 1, 1, 1, 0, 1, 4]); // speak, ring, the alarm, boom
       assert.ok(value("cairn_object_cpu_seconds_total") > 0);
+      for (const [target, status] of [["/a", 201], ["/throw", 500]]) assert.equal(await asked(server, target), status);
+      await server.untilTrue(async () => {
+        const { text } = await ask({ data: server.data }, "GET", "/metrics");
+        const has = (line) => text.includes(`\n${line}`);
+        return has(`cairn_requests_total{worker="front",status="2xx"} 1\n`) && has(`cairn_worker_exceptions_total{worker="front"} 1\n`) && has(`cairn_worker_cpu_seconds_total{worker="front"} 0.0`);
+      }, "the worker's metrics");
     });
     test("the object browser, its data, SQL, history and a way back", async () => {
       await server.text("/keep");
@@ -250,6 +258,41 @@ for (const language of ["JavaScript", "C"]) {
       assert.equal(back.status, 0, back.stderr);
       assert.equal((await command(server.data, "objects", "sql", `app/${className}`, "lobby", "SELECT text FROM notes")).stdout, "text\none\n");
       assert.match((await command(server.data, "objects", "inspect", `app/${className}`, "lobby")).stdout, /notes/);
+    });
+  });
+
+  test(`${language}: the dashboard`, { skip: noBrowser }, async (t) => {
+    const server = await serve(projects(language), { args: ["--admin", "127.0.0.1:0"] });
+    t.after(async () => { await closeBrowser(); await server.stop(); });
+    const port = await adminPort(server);
+    const secret = readFileSync(path.join(server.data, "admin.token"), "utf8").trim();
+    for (const target of ["/keep", "/speak", "/boom"]) await server.text(target);
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/socket`);
+    t.after(() => socket.terminate());
+    await new Promise((resolve, reject) => { socket.on("open", resolve); socket.on("error", reject); });
+    const namespace = `app/${className}`, place = `#/object/${encodeURIComponent(namespace)}/lobby`;
+    await withPage({ width: 1280 }, async (page) => {
+      const shows = (text) => page.waitForFunction((text) => document.querySelector("main").textContent.includes(text), text);
+      await page.goto(`http://127.0.0.1:${port}/#token=${secret}`);
+      await page.waitForSelector(".chart");
+      for (const [hash, texts] of [
+        ["#/overview", [namespace]],
+        ["#/workers", ["app", "ROOM", className, language === "C" ? "watched:Front" : "front"]],
+        ["#/objects", ["lobby", namespace]],
+        [place, ["lobby", "notes", "one", "Schema"]],
+        [`${place}/pairs`, ["kept", "something"]],
+        [`${place}/history`, ["Restore to this moment"]],
+        [`${place}/sockets`, ["hibernatable"]],
+      ]) {
+        await page.evaluate((hash) => { location.hash = hash; }, hash);
+        for (const text of texts) await shows(text);
+        assert.equal(await page.locator("main .state.bad").count(), 0, hash);
+        await inspect(page, `${language}-${hash.replace(/[^a-z0-9]+/gi, "-").slice(2, 50)}`);
+      }
+      await page.evaluate(() => { location.hash = "#/logs"; });
+      await shows("All workers");
+      await server.untilTrue(async () => { await server.text("/speak"); return page.evaluate(() => document.querySelector("main").textContent.includes("room still speaks")); }, "the lines in the view of logs");
+      await inspect(page, `${language}-logs`);
     });
   });
 
