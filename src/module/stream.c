@@ -3,6 +3,7 @@
 #include "module/api.h"
 #include "module/stream.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -162,7 +163,12 @@ static void run_read(cairn_object *self, void *data, const struct cn_pending_end
     }
     struct cairn_reply reply = {.size = sizeof(reply)};
     cairn_done done = stream->done;
+    char error[CN_ERR_TEXT_MAX];
     cn_compiled_enter(self);
+    if (piece.error) { /* which may be the source's, and that is stopped first */
+        snprintf(error, sizeof(error), "%s", piece.error);
+        piece.error = error;
+    }
     read_piece(stream, &piece, &reply);
     if (piece.over || piece.error)
         cn_stream_stop(stream, NULL);

@@ -58,6 +58,7 @@ struct fetch {
     bool streamed;
     bool follows; /* the exchange is being ended, and another begins */
     bool over;    /* nothing more comes */
+    bool ending;  /* finish() tells of it, and frees it */
     struct cn_err failure;
     /* The response as a stream. */
     cairn_stream *download; /* NULL: not yet, or stopped */
@@ -87,8 +88,8 @@ static void free_fetch(struct fetch *fetch)
 
 static void free_if_over(struct fetch *fetch)
 {
-    if (!fetch->request && !fetch->gated && !fetch->piece_gated && !fetch->download &&
-        !fetch->upload && fetch->told)
+    if (!fetch->ending && !fetch->request && !fetch->gated && !fetch->piece_gated &&
+        !fetch->download && !fetch->upload && fetch->told)
         free_fetch(fetch);
 }
 
@@ -362,11 +363,13 @@ static void finish(struct fetch *fetch, const struct cn_err *error)
     if (error && !fetch->failure.code)
         fetch->failure = *error;
     fetch->over = true;
+    fetch->ending = true;
     leave_upload(fetch);
     if (!fetch->told)
         tell(fetch, fetch->failure.code ? fetch->failure.text : NULL);
     else if (fetch->download)
         cn_stream_ready(fetch->download);
+    fetch->ending = false;
     free_if_over(fetch);
 }
 

@@ -183,7 +183,8 @@ async function world(t) {
     request.on("data", (chunk) => (body += chunk.length > 1000 ? "" : chunk)).on("end", () => {
       seen.push([request.method, url.pathname, body, request.headers]);
       const to = url.searchParams.get("to");
-      if (url.pathname === "/loop") response.writeHead(302, { location: "/loop" }).end("again");
+      if (url.pathname === "/cut") response.writeHead(200, { "content-length": "1000000" }).write("x".repeat(1000), () => setTimeout(() => response.destroy(), 20));
+      else if (url.pathname === "/loop") response.writeHead(302, { location: "/loop" }).end("again");
       else if (to !== null) response.writeHead(Number(url.searchParams.get("status")), { location: to }).end("moved");
       else if (url.pathname === "/endless") {
         response.writeHead(200);
@@ -240,6 +241,8 @@ test("X2: a response of the world is read as fast as it is taken", async (t) => 
   const server = await start(t);
   const { a, answer } = await world(t);
   const response = await server.fetch("/ask/world", { headers: { "x-url": `${a}/endless` } });
+  await assert.rejects(async () => length(await server.fetch("/ask/world", { headers: { "x-url": `${a}/cut` } })));
+  await server.untilTrue(async () => (await server.counts()).open === 0, "the worker goes on");
   const reader = response.body.getReader();
   for (let taken = 0; taken < 5_000_000;) taken += (await reader.read()).value.length;
   await reader.cancel();
