@@ -125,6 +125,7 @@ const GLUE = {
   "cli/starter.c": ["writes files", "integration/cli/starters.test.mjs"],
   "cli/upload.c": ["a configuration as a request", "integration/deploy/remote.test.mjs"],
   "cli/upload_send.c": ["requests, answers", "integration/deploy/remote.test.mjs"],
+  "cli/upload_site.c": ["requests, answers", "integration/deploy/remote.test.mjs"],
   "cli/cmd_objects.c": ["arguments, a call, what is printed", "integration/admin/objects.test.mjs"],
   "cli/cmd_replay.c": ["arguments, a call, what is printed", "integration/cli/replay.test.mjs"],
   "cli/cmd_serve.c": ["arguments, a call, what is printed", "integration/serve/lifecycle.test.mjs"],
