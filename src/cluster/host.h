@@ -110,7 +110,9 @@ struct cn_host_disk {
      * bytes take, but at least the first. The last LSN that it gave; 0: they are not there. */
     uint64_t (*records)(void *data, uint32_t shard, uint64_t from, uint64_t to, size_t size_max,
                         struct cn_buf *records);
-    /* [host] The engine has all up to there: it is durable. H3. Negative: H7. */
+    /* [host] The engine has all up to there: it is durable. H3. Negative: H7. It may write to a
+     * file and not sync it: that is as quick as memory, unless the disk hangs. Then the beat stops
+     * with it, leases run out and others take over, which is what a hanging disk should lead to. */
     int (*settled)(void *data, uint32_t shard, uint64_t lsn, struct cn_err *err);
     /* [host] The shard is lost: what is not settled never will be. close() follows. */
     void (*refuse)(void *data, uint32_t shard, const char *reason);

@@ -544,7 +544,7 @@ TEST(cluster, tells_how_soon_another_node_acknowledges_writes)
     double times[ROUNDS];
     uint32_t shard = 0;
     verified = async = faults = false;
-    real = false;
+    real = true;
     begin();
     for (unsigned i = 0; i < ROUNDS; i++) {
         whole();

@@ -25,6 +25,16 @@ test("--local, --persist-to and --test-scheduled", async (t) => {
   assert.ok(!existsSync(path.join(dir, ".cairn")));
 });
 
+test("--cluster, --node and --peer are refused with the reason, in serve alone", (t) => {
+  const dir = project(t, files);
+  for (const flag of ["--cluster=postgresql://x", "--node=a", "--peer=127.0.0.1:1"]) {
+    const result = run(["serve", dir, flag]);
+    assert.equal(result.status, 2);
+    assert.match(result.stderr, /^cairn: --cluster: this version serves from one machine\. [^\n]+\n$/);
+    assert.match(run(["dev", dir, flag]).stderr, /unknown option/);
+  }
+});
+
 test("--remote is refused with the reason, in dev alone", (t) => {
   const dir = project(t, files);
   const result = run(["dev", dir, "--remote"]);
