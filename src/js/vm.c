@@ -157,8 +157,9 @@ static double watch_interval(const struct cn_js_vm *vm, uint64_t now_mono_ns)
 
 static void watch(struct cn_js_vm *vm, uint64_t now_mono_ns)
 {
-    JSContextGroupSetExecutionTimeLimit(vm->group, watch_interval(vm, now_mono_ns),
-                                        should_terminate, vm);
+    double seconds = watch_interval(vm, now_mono_ns);
+    vm->closely = seconds == WATCH_INTERVAL_CLOSE_SECONDS;
+    JSContextGroupSetExecutionTimeLimit(vm->group, seconds, should_terminate, vm);
 }
 
 static bool should_terminate(JSContextRef ctx, void *context)
@@ -533,4 +534,8 @@ void cn_js_vm_pump(struct cn_js_vm *vm)
         ;
     cn_js_leave(vm->house);
     vm->house->cut = false; /* it was no event's */
+    /* A turn that lasted had itself watched closely; those that are short are never asked, and would
+     * be for good. */
+    if (vm->closely && !vm->hurried && cn_account_level() == CN_ACCOUNT_CALM)
+        watch(vm, cn_clock_mono_ns(cn_clock_system()));
 }

@@ -126,6 +126,7 @@ struct cn_js_vm {
     uint64_t
         cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
     bool hurried;        /* the engine was told to ask at once, and has not yet */
+    bool closely;        /* the engine asks every 10 ms */
     bool ending;         /* the running turn is to be ended, whatever its budget */
     bool terminated;     /* the running turn was told to end before its time */
     struct cn_js_pulse *pulse; /* `own_pulse`, or that of the lane, which outlives the VM */
