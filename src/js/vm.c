@@ -534,8 +534,8 @@ void cn_js_vm_pump(struct cn_js_vm *vm)
         ;
     cn_js_leave(vm->house);
     vm->house->cut = false; /* it was no event's */
-    /* A turn that lasted had itself watched closely; those that are short are never asked, and would
-     * be for good. */
+    /* A turn that lasted had itself watched closely; those that are short are never asked, and
+     * would be for good. */
     if (vm->closely && !vm->hurried && cn_account_level() == CN_ACCOUNT_CALM)
         watch(vm, cn_clock_mono_ns(cn_clock_system()));
 }
