@@ -185,7 +185,9 @@ static void on_received(struct cn_service_call *base)
     consumer->receiving = false;
     if (base->call.envelope.err.code) {
         if (!is_stopping(consumer)) {
-            cn_warn("queue %s: %s", base->call.ns->name, base->call.envelope.err.text);
+            /* Where the queue is not, nobody minds: its own node asks it. */
+            if (cn_object_lane_serves(background->objects, &base->call.key))
+                cn_warn("queue %s: %s", base->call.ns->name, base->call.envelope.err.text);
             uv_timer_start(&all->timer, on_retry, RETRY_MS, 0);
         }
     } else if (!consumer->current || is_stopping(consumer)) {

@@ -21,6 +21,8 @@
 /* The clock of the machine may be set while we sleep. */
 #define SLEEP_MS_MAX 30000
 #define RUN_MS_MAX (15 * 60 * 1000)
+/* How soon a service is asked again that is not on this node. */
+#define AWAY_MS 1000
 
 struct cn_crons {
     struct cn_list triggers; /* of struct trigger */
@@ -39,6 +41,7 @@ struct trigger {
     int64_t next_ms; /* -1: not known yet, or never */
     bool current;    /* the deployment has it */
     bool busy;       /* a call is under way that refers to it */
+    bool away;       /* its service is not on this node: it is asked again */
 };
 
 /* One run of a handler. */
@@ -178,6 +181,36 @@ static void dispatch_run(struct run *run)
     background->send(background, &event);
 }
 
+static void arm(struct cn_background *background);
+
+static struct trigger *find(struct cn_crons *crons, const char *script, const char *expression)
+{
+    CN_LIST_FOREACH(&crons->triggers, node)
+    {
+        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (strcmp(trigger->script, script) == 0 && strcmp(trigger->expression, expression) == 0)
+            return trigger;
+    }
+    return NULL;
+}
+
+/* The service could not be asked. True: it is not on this node, and its trigger starts over, so
+ * that what is missed meanwhile is made up by whichever node has it. */
+static bool go_away(struct run *run, const struct cn_object_key *key)
+{
+    struct cn_background *background = run->background;
+    if (cn_object_lane_serves(background->objects, key))
+        return false;
+    struct trigger *trigger =
+        background->crons ? find(background->crons, run->script, run->expression) : NULL;
+    if (trigger) {
+        trigger->next_ms = -1;
+        trigger->away = true;
+        arm(background);
+    }
+    return true;
+}
+
 static void on_claimed(struct cn_service_call *base)
 {
     struct cn_cron_call *call = CN_CONTAINER_OF(base, struct cn_cron_call, base);
@@ -189,7 +222,7 @@ static void on_claimed(struct cn_service_call *base)
         run->err = base->call.envelope.err;
         if (stopping)
             cn_err_set(&run->err, CN_ECLOSED, "the server is stopping");
-        else if (run->err.code)
+        else if (run->err.code && !go_away(run, &base->call.key))
             cn_warn("%s: %s", base->call.ns->name, run->err.text);
         end_run(run);
     } else {
@@ -234,6 +267,10 @@ static void arm(struct cn_background *background)
     CN_LIST_FOREACH(&crons->triggers, node)
     {
         const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (trigger->current && trigger->away) {
+            any = true;
+            wait = wait < AWAY_MS ? wait : AWAY_MS;
+        }
         if (!trigger->current || trigger->next_ms < 0)
             continue;
         any = true;
@@ -259,6 +296,17 @@ static void end_long_runs(struct cn_crons *crons, int64_t now)
     }
 }
 
+static void on_opened(struct cn_service_call *base);
+
+/* Asks the service when it ran last. */
+static void open_trigger(struct trigger *trigger)
+{
+    struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, trigger->expression);
+    call->base.call.envelope.data = trigger;
+    trigger->busy = true;
+    cn_service_call_send(&call->base, trigger->background->objects, on_opened);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct cn_background *background = timer->data;
@@ -269,6 +317,8 @@ static void on_timer(uv_timer_t *timer)
     CN_LIST_FOREACH(&crons->triggers, node)
     {
         struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        if (trigger->current && trigger->away && !trigger->busy)
+            open_trigger(trigger);
         if (!trigger->current || trigger->next_ms < 0 || trigger->next_ms > now)
             continue;
         /* After a long sleep (or a clock that was set) only the latest occurrence counts. */
@@ -288,7 +338,11 @@ static void on_opened(struct cn_service_call *base)
     struct cn_background *background = trigger->background;
     int64_t now = now_ms(background);
     trigger->busy = false;
-    if (base->call.envelope.err.code)
+    trigger->away = base->call.envelope.err.code &&
+                    !cn_object_lane_serves(background->objects, &base->call.key);
+    if (trigger->away && !background->crons->stopped)
+        arm(background);
+    else if (base->call.envelope.err.code)
         cn_error("cron \"%s\" of %s does not run: %s", trigger->expression, trigger->script,
                  base->call.envelope.err.text);
     if (!base->call.envelope.err.code && trigger->current && !background->crons->stopped) {
@@ -307,17 +361,6 @@ static void on_opened(struct cn_service_call *base)
 }
 
 /* --- the lane -------------------------------------------------------------------------------- */
-
-static struct trigger *find(struct cn_crons *crons, const char *script, const char *expression)
-{
-    CN_LIST_FOREACH(&crons->triggers, node)
-    {
-        struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
-        if (strcmp(trigger->script, script) == 0 && strcmp(trigger->expression, expression) == 0)
-            return trigger;
-    }
-    return NULL;
-}
 
 static void add(struct cn_background *background, const struct cn_script *script,
                 const char *expression)
@@ -340,10 +383,7 @@ static void add(struct cn_background *background, const struct cn_script *script
             cn_error("%s", err.text); /* the configuration was checked: cannot be */
         cn_list_push_back(&background->crons->triggers, &trigger->link);
     }
-    struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, expression);
-    call->base.call.envelope.data = trigger;
-    trigger->busy = true;
-    cn_service_call_send(&call->base, background->objects, on_opened);
+    open_trigger(trigger);
 }
 
 void cn_crons_update(struct cn_background *background)

@@ -33,6 +33,8 @@
 #define LOADS_PER_TICK 16
 /* How soon an alarm is looked at again that could not be read. */
 #define UNREADABLE_MS 60000
+/* And one whose shard takes no events just now. */
+#define NOT_TAKEN_MS 250
 /* DO-AL-8 */
 #define RUN_MS_MAX (15 * 60 * 1000)
 
@@ -267,7 +269,11 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
 {
     const struct cn_lane_shard *own = cn_lane_shard_of(lane, &hint->key);
     if (!own->serves)
-        return; /* A6 */
+        return;                      /* A6 */
+    if (!cn_lane_shard_takes(own)) { /* a lease that may come back */
+        add_hint(lane, &hint->key, now_ms(lane) + NOT_TAKEN_MS);
+        return;
+    }
     struct cn_namespace *ns = cn_node_namespace_find(lane->node, hint->key.namespace_id);
     if (!ns) {
         put_aside(lane, hint); /* no worker has had the class yet; it fires when one does */

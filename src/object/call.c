@@ -80,7 +80,7 @@ static void take_in(struct cn_object_lane *lane, struct cn_call *call)
         cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
         return;
     }
-    if (!own->serves) {
+    if (!cn_lane_shard_takes(own)) {
         cn_node_elsewhere(lane, call);
         return;
     }

@@ -35,6 +35,9 @@ struct cn_class {
     /* The core fails this call because the object was reset: the class may say more about it. May
      * be NULL. */
     void (*failed)(struct cn_object *object, void *instance, struct cn_call *call);
+    /* The object gets no more events (its shard is stopped, object/shard.h), and is ended when
+     * those that it has are answered: end now what only waits for another one. May be NULL. */
+    void (*stopping)(struct cn_object *object, void *instance);
     /* Whether destroy() may come while there are holds: it then drops what they stand for. */
     bool lets_go;
     /* Whether calls of the kind CN_CALL_OTHER are delivered although the input gate is closed: it

@@ -81,6 +81,20 @@ static void end_draining(struct cn_lane_shard *own)
     own->draining = false;
 }
 
+/* Classes whose calls wait for others that cannot come any more. */
+static void tell_stopping(struct cn_lane_shard *own)
+{
+    CN_LIST_FOREACH(&own->objects, node) /* none is freed in here: that is a sweep's */
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
+        if (object->state != CN_OBJECT_RUNNING || !object->class_->stopping)
+            continue;
+        cn_object_enter(object);
+        object->class_->stopping(object, object->instance);
+        cn_object_leave(object);
+    }
+}
+
 /* S7 */
 static void drain(struct cn_lane_shard *own)
 {
@@ -194,6 +208,7 @@ void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, ui
         if (own->store && !own->draining) {
             own->draining = true;
             lane->draining_count++;
+            tell_stopping(own);
         }
         if (!own->store)
             cn_lane_shard_answer(own, change);
@@ -208,6 +223,12 @@ void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, ui
     }
     cn_object_lane_kick(lane); /* for a sweep, and for what can be drained */
     cn_object_lane_step(lane);
+}
+
+bool cn_object_lane_serves(struct cn_object_lane *lane, const struct cn_object_key *key)
+{
+    const struct cn_lane_shard *own = cn_lane_shard_of(lane, key);
+    return cn_lane_shard_takes(own) && cn_lane_shard_may_leave(own, 0);
 }
 
 /* --- namespaces ------------------------------------------------------------------------------ */

@@ -172,6 +172,10 @@ void cn_object_lane_sweep(struct cn_object_lane *lane);
  * each, and of sockets, alarms and envelopes, against the tables. */
 void cn_object_lane_check(const struct cn_object_lane *lane);
 
+/* Whether what the lane knows of the object (a value in a cache) may be told now: its shard is open
+ * here, and the node may answer for it. */
+bool cn_object_lane_serves(struct cn_object_lane *lane, const struct cn_object_key *key);
+
 /* Drops up to `count` idle objects now, the longest idle first: memory is short. Returns how
  * many. */
 size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count);

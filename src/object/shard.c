@@ -25,6 +25,8 @@ struct cn_shards {
     struct cn_shard *shards; /* options.count */
     struct joined *lanes;    /* by index */
     unsigned lane_count;
+    void (*closed)(void *data, unsigned index);
+    void *closed_data;
 };
 
 /* A callback to be made when the lock has been given back. */
@@ -109,6 +111,13 @@ int cn_shards_single(struct cn_store *store, struct cn_history *history, struct 
     return rc;
 }
 
+void cn_shards_on_close(struct cn_shards *shards, void (*closed)(void *data, unsigned index),
+                        void *data)
+{
+    shards->closed = closed;
+    shards->closed_data = data;
+}
+
 unsigned cn_shards_count(const struct cn_shards *shards)
 {
     return shards->options.count;
@@ -154,6 +163,8 @@ static struct told finish(struct cn_shard *shard)
         set_state(shard, CN_SHARD_STOPPED);
         break;
     case CN_SHARD_CLOSING:
+        if (shard->shards->closed)
+            shard->shards->closed(shard->shards->closed_data, shard->index);
         set_state(shard, CN_SHARD_CLOSED);
         forget_store(shard);
         break;
@@ -359,6 +370,8 @@ void cn_shards_join(struct cn_shards *shards, struct cn_object_lane *lane)
     for (unsigned i = 0; i < count; i++) {
         own[i].answered = true; /* what came before it was not asked */
         cn_lane_shard_init(&own[i], &shards->shards[i], lane);
+        own[i].may_take = shards->options.may_take;
+        own[i].may_take_data = shards->options.data;
     }
     pthread_mutex_unlock(&shards->lock);
     lane->shards = own;

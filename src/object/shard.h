@@ -104,7 +104,10 @@ struct cn_shards_options {
      * durable when it returns. Any thread that may block. NULL: the store of the only shard gives
      * them out. */
     int (*number)(void *data, const char *name, uint32_t *namespace_id, struct cn_err *err);
-    void *data; /* for it */
+    /* Whether the node may take events of this shard now: its lease. On lanes, for every call; must
+     * not block. NULL: always. */
+    bool (*may_take)(void *data, unsigned index);
+    void *data; /* for them */
 };
 
 struct cn_shards *cn_shards_new(const struct cn_shards_options *options);
@@ -114,6 +117,11 @@ int cn_shards_single(struct cn_store *store, struct cn_history *history, struct 
                      struct cn_err *err);
 
 unsigned cn_shards_count(const struct cn_shards *shards);
+/* By whoever keeps what shards have said (a cache): called once for each that has been closed, when
+ * no lane serves it any more and before `done`, with the lock held: no function of this header may
+ * be called. There is one, set before lanes start. */
+void cn_shards_on_close(struct cn_shards *shards, void (*closed)(void *data, unsigned index),
+                        void *data);
 /* S1 */
 static inline unsigned cn_shard_index(const struct cn_object_key *key, unsigned count)
 {
@@ -193,7 +201,9 @@ struct cn_lane_shard {
     uint64_t change;         /* that it is to answer then */
     struct cn_list objects;  /* of struct cn_object by shard_link: all that are not freed yet */
     int64_t alarm_window_ms; /* alarms up to this are in the lane's heap; INT64_MIN: none */
-    uint32_t *learnt;        /* owned: numbers of namespaces whose names the store has */
+    bool (*may_take)(void *data, unsigned index); /* of the set's options */
+    void *may_take_data;
+    uint32_t *learnt; /* owned: numbers of namespaces whose names the store has */
     size_t learnt_count;
     /* The listener of the store, on the flusher's thread. */
     struct cn_log_listener listener;
@@ -211,6 +221,12 @@ static inline bool cn_lane_shard_may_leave(const struct cn_lane_shard *own, uint
 {
     return cn_store_may_leave(own->store, lsn) &&
            !atomic_load_explicit(&own->shard->shut, memory_order_acquire); /* S2 */
+}
+
+/* Whether the lane takes events of the shard now. */
+static inline bool cn_lane_shard_takes(const struct cn_lane_shard *own)
+{
+    return own->serves && (!own->may_take || own->may_take(own->may_take_data, own->shard->index));
 }
 
 /* On the lane's thread: it starts, and takes up what is there; it ends, and has let go of all. */

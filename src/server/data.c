@@ -35,6 +35,13 @@ static bool find_class(struct cn_object_lane *lane, struct cn_namespace *ns,
     return cn_service_find(ns, class_);
 }
 
+/* Another node writes to its objects from now on. */
+static void on_shard_closed(void *data, unsigned index)
+{
+    (void)index;
+    cn_kvcache_outdate(((struct cn_services *)data)->kv_cache);
+}
+
 int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
                  struct cn_err *err)
 {
@@ -80,6 +87,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     if (rc < 0)
         goto close;
     data->node = cn_node_new(&node);
+    cn_shards_on_close(data->shards, on_shard_closed, &data->services);
     return 0;
 close:
     cn_data_close(data);

@@ -116,7 +116,10 @@ static int ask(struct cn_face_work *work, const cairn_value *arguments, bool wit
         return err->code;
     struct cn_kv_call *call = cn_kv_call_new(work->ns, CN_KV_GET, key, size);
     int64_t now_s = cn_clock_wall_ms(cn_node_clock(work->lane->node)) / 1000;
-    if (!cn_kvcache_get(work->services->kv_cache, call, now_s)) {
+    bool served = cn_object_lane_serves(work->lane, &call->base.call.key);
+    if (!served)
+        cn_kvcache_pass(call);
+    if (!served || !cn_kvcache_get(work->services->kv_cache, call, now_s)) {
         work->call = &call->base;
         return 0;
     }

@@ -16,6 +16,7 @@
 /* Shards share these by their hash: one that starts may outdate another's values, which costs no
  * more than reading them again. */
 #define BIRTHS 4096
+#define NOT_KEPT UINT64_MAX /* no generation */
 
 struct entry {
     struct cn_list link; /* in stripe->recent */
@@ -196,7 +197,7 @@ static struct entry *make_entry(const struct cn_kv_call *call, const struct key 
 void cn_kvcache_keep(struct cn_kvcache *cache, const struct cn_kv_call *call)
 {
     struct key key;
-    if (!call->found || call->value_size > CN_KVCACHE_VALUE_MAX ||
+    if (!call->found || call->generation == NOT_KEPT || call->value_size > CN_KVCACHE_VALUE_MAX ||
         !make_key(call, call->generation, &key))
         return;
     struct entry *entry = make_entry(call, &key);
@@ -241,6 +242,17 @@ void cn_kvcache_start(struct cn_kvcache *cache, const struct cn_object_key *key,
     struct birth *birth = birth_of(cache, key);
     if (atomic_load(&birth->lsn) != mix(key, lsn))
         atomic_fetch_add(&birth->generation, 1); /* C3 */
+}
+
+void cn_kvcache_outdate(struct cn_kvcache *cache)
+{
+    for (size_t i = 0; i < BIRTHS; i++)
+        atomic_fetch_add(&cache->births[i].generation, 1); /* C4 */
+}
+
+void cn_kvcache_pass(struct cn_kv_call *call)
+{
+    call->generation = NOT_KEPT;
 }
 
 void cn_kvcache_end(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn)

@@ -16,6 +16,8 @@
  * C2  What is kept was the answer to a call, so it is durable.
  * C3  A shard that starts and finds its database other than it left it, after a restore for
  *     example, outdates all that was kept of it.
+ * C4  While the node does not answer for a shard (cn_object_lane_serves()) nothing of it is taken
+ *     from here; what was kept before it was closed is not taken afterwards either.
  *
  * Threads:   any. The cache is cut into stripes with a lock each, held for a look-up and a copy of
  *            at most CN_KVCACHE_VALUE_MAX bytes.
@@ -45,6 +47,12 @@ void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call);
 /* A shard starts, with its last commit at `lsn`; and ends. */
 void cn_kvcache_start(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
 void cn_kvcache_end(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);
+
+/* A shard of the node was closed, and others may write to its objects from now on: all that was
+ * kept is outdated, and what is on its way to be. */
+void cn_kvcache_outdate(struct cn_kvcache *cache);
+/* The call is not to be answered from here, nor kept: its shard is not open on this node. */
+void cn_kvcache_pass(struct cn_kv_call *call);
 
 /* Memory is short: it starts empty again. */
 void cn_kvcache_forget(struct cn_kvcache *cache);

@@ -77,9 +77,11 @@ static JSValueRef native_kv_namespace_get(CN_JS_NATIVE_ARGS)
         return JSValueMakeUndefined(ctx);
     bool as_bytes = JSValueToBoolean(ctx, cn_js_arg(2));
     struct cn_clock *clock = cn_node_clock(call->base.call.ns->node);
-    if (cn_kvcache_get(cache_of(call), call, cn_clock_wall_ms(clock) / 1000)) {
-        cn_counter_add(&call->base.call.ns->metrics[cn_jsservice_lane(ctx)->index].ops[CN_KV_GET],
-                       1);
+    struct cn_object_lane *lane = cn_jsservice_lane(ctx);
+    if (!cn_object_lane_serves(lane, &call->base.call.key)) {
+        cn_kvcache_pass(call);
+    } else if (cn_kvcache_get(cache_of(call), call, cn_clock_wall_ms(clock) / 1000)) {
+        cn_counter_add(&call->base.call.ns->metrics[lane->index].ops[CN_KV_GET], 1);
         JSValueRef answer = make_answer(ctx, call, as_bytes);
         cn_service_call_free(&call->base);
         return answer;

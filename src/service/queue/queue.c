@@ -855,6 +855,18 @@ static void queue_release(struct cn_object *object, void *instance)
     stop_timer(queue); /* so that a broken object can go */
 }
 
+/* Receivers that wait ask wherever the queue is next. */
+static void queue_stopping(struct cn_object *object, void *instance)
+{
+    (void)object;
+    struct cn_queue *queue = instance;
+    struct cn_list *node;
+    while ((node = cn_list_take_front(&queue->waiting))) {
+        struct cn_queue_call *call = CN_CONTAINER_OF(node, struct cn_queue_call, link);
+        cn_call_fail(&call->base.call, CN_FAULT_RETRYABLE, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+    }
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
     cn_free(handle);
@@ -879,6 +891,7 @@ const struct cn_class cn_queue_class = {
     .deliver = queue_deliver,
     .release = queue_release,
     .destroy = queue_destroy,
+    .stopping = queue_stopping,
 };
 
 static_assert(CN_QUEUE_CONFIGURE < CN_OBJECT_OPS, "each operation has a counter");

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "test/unit/object/counter.h"
+#include "test/unit/object/world.h"
 
 enum { SHARDS = 4 };
 

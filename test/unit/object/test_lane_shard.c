@@ -8,6 +8,7 @@
 #include "object/socket.h"
 #include "store/catalog.h"
 #include "store/sink.h"
+#include "test/unit/object/counter.h"
 #include "test/unit/object/shard_world.h"
 
 /* --- help ------------------------------------------------------------------------------------ */
@@ -340,6 +341,51 @@ TEST(lane_shard, O5_what_strayed_into_a_shard_that_goes_takes_those_with_it_that
     CHECK_INT(1, later.sent);
     dam_set(&dam, false, true); /* it never was */
     under_close(&own.under[1]);
+    shard_world_close(&own);
+}
+
+static atomic_bool has_lease;
+
+static bool ask_lease(void *data, unsigned index)
+{
+    (void)data;
+    return index != 1 || atomic_load(&has_lease);
+}
+
+TEST(lane_shard, without_a_lease_no_event_is_taken_and_alarms_wait_for_it)
+{
+    struct shard_world own;
+    atomic_store(&has_lease, true);
+    own = (struct shard_world){.dir = test_dir(), .world = {.class_ = &counter}};
+    own.world.clock = (struct fake_clock){{fake_wall, fake_mono}, 1000000};
+    own.world.shards = cn_shards_new(
+        &(struct cn_shards_options){.count = SHARDS, .number = number, .may_take = ask_lease});
+    world_start(&own.world);
+    shard_open(&own, 1);
+    shard_open(&own, 2);
+    await_state(&own, 1, CN_SHARD_OPEN);
+    await_state(&own, 2, CN_SHARD_OPEN);
+    struct answer *first = post(&own.world, name_in(&own, 1, 0), SET_ALARM);
+    struct cn_object_key key = first->call.key;
+    run_until(&own.world, first);
+    cn_free(first);
+    CHECK(cn_object_lane_serves(&own.world.lane, &key));
+    cn_alarm_tick(&own.world.lane);
+    atomic_store(&has_lease, false);
+    CHECK(!cn_object_lane_serves(&own.world.lane, &key));
+    CHECK_INT(CN_FAULT_RETRYABLE,
+              fail_of(&own, post(&own.world, name_in(&own, 1, 0), ADD), CN_ECLOSED));
+    CHECK_INT(1, add(&own, 2, 0));
+    own.world.clock.wall_ms += 10000;
+    cn_alarm_tick(&own.world.lane);
+    spin(&own, 20);
+    CHECK_INT(0, own.world.alarms);
+    atomic_store(&has_lease, true);
+    own.world.clock.wall_ms += 1000;
+    cn_alarm_tick(&own.world.lane);
+    cn_object_lane_step(&own.world.lane);
+    spin(&own, 20);
+    CHECK_INT(1, own.world.alarms);
     shard_world_close(&own);
 }
 

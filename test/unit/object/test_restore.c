@@ -6,7 +6,7 @@
 #include "object/alarm.h"
 #include "store/database.h"
 #include "test/lib/simdisk.h"
-#include "test/unit/object/world.h"
+#include "test/unit/object/shard_world.h"
 
 /* --- a register whose instances can ask for bookmarks and restores --------------------------- */
 
@@ -379,4 +379,73 @@ TEST(restore, DO_PITR_3_a_power_loss_between_request_and_restore_makes_no_differ
         simdisk_free(images.items[i]);
     }
     simdisk_free(images.sim);
+}
+
+/* --- shards that go --------------------------------------------------------------------------- */
+
+TEST(restore, S5_what_was_asked_is_carried_out_where_the_shard_is_opened_next)
+{
+    struct shard_world one, two;
+    const char *dir = test_dir();
+    shard_world_open(&one, dir, &register_class);
+    shard_world_start(&two, dir, &register_class);
+    unsigned shard = shard_of_name(&one, "a");
+    set_scene(&one.world);
+    ask(&one.world, "a", RESTORE);
+    CHECK_INT(0, desk.err.code);
+    shard_close(&one, shard);
+    CHECK_INT(0, one.world.lane.restores.count);
+    two.world.clock.wall_ms = one.world.clock.wall_ms;
+    shard_open(&two, shard);
+    await_state(&two, shard, CN_SHARD_OPEN);
+    CHECK_INT(1, two.world.lane.restores.count);
+    CHECK_INT(1, ask(&two.world, "a", READ));
+    CHECK_INT(0, two.world.lane.restores.count);
+    shard_world_close(&one);
+    shard_world_close(&two);
+}
+
+TEST(restore, S4_close_waits_for_a_thread_that_works_on_a_restore)
+{
+    struct shard_world own;
+    struct outcome closed = {0};
+    shard_world_open(&own, test_dir(), &register_class);
+    unsigned shard = shard_of_name(&own, "a");
+    set_scene(&own.world);
+    ask(&own.world, "a", RESTORE);
+    ask_reset(&own.world, "a", ABORT);
+    struct answer *starts = post(&own.world, "a", READ);
+    cn_object_lane_step(&own.world.lane); /* a thread works on it from now on */
+    CHECK_INT(1, own.world.lane.objects.count);
+    cn_shards_close(own.world.shards, shard, on_outcome, &closed);
+    await_outcome(&own, &closed);
+    under_close(&own.under[shard]);
+    run_until(&own.world, starts);
+    CHECK_INT(CN_ECLOSED, starts->call.envelope.err.code);
+    cn_free(starts);
+    while (!cn_list_empty(&own.world.lane.shards[shard].objects)) /* swept by the clock */
+        uv_run(&own.world.loop, UV_RUN_ONCE);
+    cn_object_lane_check(&own.world.lane);
+    shard_open(&own, shard);
+    await_state(&own, shard, CN_SHARD_OPEN);
+    CHECK_INT(1, ask(&own.world, "a", READ)); /* P2: once or twice, to the same state */
+    shard_world_close(&own);
+}
+
+TEST(restore, a_snapshot_of_an_object_in_another_shard_is_refused)
+{
+    struct shard_world own;
+    shard_world_open(&own, test_dir(), &register_class);
+    char name[16] = "b";
+    while (shard_of_name(&own, name) == shard_of_name(&own, "a"))
+        strcat(name, "b");
+    set_scene(&own.world);
+    desk.source.namespace_id = own.world.ns->id;
+    cn_id_from_name(&own.world.ns->keys, CN_JURISDICTION_NONE, name, strlen(name), desk.source.id);
+    desk.from_source = true;
+    ask(&own.world, "a", RESTORE);
+    desk.from_source = false;
+    CHECK_INT(CN_EUNSUPPORTED, desk.err.code);
+    CHECK_INT(2, ask(&own.world, "a", READ));
+    shard_world_close(&own);
 }

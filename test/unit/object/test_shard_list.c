@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "test/unit/object/counter.h"
 #include "test/unit/object/shard_world.h"
 
 enum { OBJECTS = 60 };

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
-#include "test/unit/object/world.h"
+#include "test/unit/object/shard_world.h"
 
 enum { JOIN = 1, ACCEPT, COUNT, AUTO, TIMEOUT, RESET, RESET_ACCEPT, RESET_JOIN, MANUAL, CLOSE };
 
@@ -539,4 +539,73 @@ TEST(object_socket, are_counted)
     world.lane.hibernated_count++;
     hang_up(&a);
     world_close(&world);
+}
+
+/* --- shards that go --------------------------------------------------------------------------- */
+
+static void begin_shards(struct shard_world *own)
+{
+    shard_world_open(own, test_dir(), &room);
+    cn_buf_clear(&seen);
+    joining_tag = (struct cn_text){0};
+    parked = NULL;
+    park = false;
+}
+
+TEST(object_socket, S5_sockets_of_a_shard_that_is_closed_end_with_1012_awake_or_asleep)
+{
+    struct shard_world own;
+    struct client asleep, busy, kept;
+    begin_shards(&own);
+    unsigned shard = shard_of_name(&own, "room");
+    joining_tag = (struct cn_text){"red", 3};
+    join(&own.world, &asleep, JOIN);
+    evict(&own.world);
+    CHECK_INT(1, own.world.lane.hibernated_count);
+    shard_close(&own, shard);
+    UNTIL(&own.world, GOT(&asleep, "c1012"));
+    CHECK(own.world.lane.socket_count == 0 && own.world.lane.hibernated_count == 0);
+    shard_open(&own, shard);
+    await_state(&own, shard, CN_SHARD_OPEN);
+    CHECK_INT(0, ask(&own.world, "room", COUNT));
+    join(&own.world, &busy, JOIN);
+    join(&own.world, &kept, ACCEPT);
+    park = true;
+    say(&busy, "slow");
+    UNTIL(&own.world, parked);
+    say(&busy, "behind");
+    shard_close(&own, shard);
+    CHECK(!parked); /* taken back */
+    UNTIL(&own.world, GOT(&busy, "c1012"));
+    UNTIL(&own.world, GOT(&kept, "c1012"));
+    cn_object_lane_check(&own.world.lane);
+    hang_up(&asleep);
+    hang_up(&busy);
+    hang_up(&kept);
+    shard_world_close(&own);
+}
+
+TEST(object_socket, S7_what_comes_while_the_shard_is_stopped_waits_for_resume)
+{
+    struct shard_world own;
+    struct client a;
+    struct outcome stopped = {0}, resumed = {0};
+    begin_shards(&own);
+    unsigned shard = shard_of_name(&own, "room");
+    join(&own.world, &a, JOIN);
+    cn_shards_stop(own.world.shards, shard, on_outcome, &stopped);
+    await_outcome(&own, &stopped);
+    say(&a, "one");
+    say(&a, "two");
+    for (int i = 0; i < 3; i++) {
+        uv_run(&own.world.loop, UV_RUN_NOWAIT);
+        cn_object_socket_lane_tick(&own.world.lane);
+    }
+    CHECK(SEEN("") && a.got.size == 0);
+    cn_shards_resume(own.world.shards, shard, on_outcome, &resumed);
+    await_outcome(&own, &resumed);
+    UNTIL(&own.world, GOT(&a, "m:one m:two"));
+    CHECK(SEEN("m:one m:two"));
+    hang_up(&a);
+    shard_world_close(&own);
 }

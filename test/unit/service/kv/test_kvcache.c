@@ -202,3 +202,23 @@ TEST(kvcache, nobody_reads_what_is_older_than_what_was_acknowledged)
     CHECK_INT(0, atomic_load(&world.wrong));
     cn_kvcache_free(world.cache);
 }
+
+TEST(kvcache, C4_a_shard_that_was_closed_outdates_what_is_kept_and_what_is_on_its_way)
+{
+    struct cn_kvcache *cache = cn_kvcache_new(1 << 20);
+    keep(cache, answered(cache, "a", "old"));
+    struct cn_kv_call *late = answered(cache, "b", "old");
+    CHECK(has(cache, "a", "old", 0));
+    cn_kvcache_outdate(cache);
+    CHECK(!has(cache, "a", "old", 0));
+    keep(cache, late);
+    CHECK(!has(cache, "b", "old", 0));
+    /* One that passed by the cache is not kept, whoever answered it. */
+    struct cn_kv_call *passed = answered(cache, "c", "elsewhere");
+    cn_kvcache_pass(passed);
+    keep(cache, passed);
+    CHECK(!has(cache, "c", "elsewhere", 0));
+    keep(cache, answered(cache, "a", "new"));
+    CHECK(has(cache, "a", "new", 0));
+    cn_kvcache_free(cache);
+}

@@ -436,3 +436,41 @@ TEST(queue, a_receive_that_finds_only_expired_messages_waits_on)
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
 }
+
+static void on_sent_away(struct cn_service_call *base)
+{
+    *(int *)base->call.envelope.data = base->call.envelope.err.code;
+    CHECK(base->call.envelope.faults & CN_FAULT_RETRYABLE);
+    cn_service_call_free(base);
+}
+
+static void on_stopped_shard(void *data, unsigned index, bool reached)
+{
+    (void)index;
+    *(int *)data = reached ? 1 : -1;
+}
+
+TEST(queue, who_waits_for_messages_does_not_keep_a_shard_from_stopping)
+{
+    open_rig();
+    int code = 0, stopped = 0;
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_RECEIVE);
+    call->count_max = 5;
+    call->lease_ms = 60000;
+    call->waits = true;
+    call->base.call.envelope.data = &code;
+    cn_service_call_send(&call->base, &rig.lane, on_sent_away);
+    CHECK_INT(0, metrics().count); /* it has come there */
+    cn_shards_stop(rig.shards, 0, on_stopped_shard, &stopped);
+    while (!stopped || !code)
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    CHECK_INT(1, stopped);
+    CHECK_INT(CN_ECLOSED, code);
+    cn_shards_resume(rig.shards, 0, NULL, NULL);
+    while (cn_shards_state(rig.shards, 0) != CN_SHARD_OPEN)
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    send_text("new", 0);
+    CHECK_INT(1, metrics().count);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
