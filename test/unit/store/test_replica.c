@@ -4,6 +4,9 @@
 #include "store/replica.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -583,4 +586,113 @@ TEST(replica, is_promoted_with_exactly_what_is_settled)
     cn_replicas_close(replicas);
     listengine_fini(&engine);
     simdisk_free(sim);
+}
+
+/* --- with threads ---------------------------------------------------------------------------- */
+
+enum { SHARDS = 6, TABLE_ROWS = 60 };
+
+/* The owner's and the follower's disk, and one who settles for all shards, as a host does. */
+struct cluster {
+    struct cn_replicas *replicas[2];
+    pthread_t thread;
+    atomic_bool ending;
+    atomic_int failures, checkpoints;
+    uint64_t settled[SHARDS];
+};
+
+static void note_checkpoint(void *data, uint32_t shard, uint64_t lsn)
+{
+    (void)shard, (void)lsn;
+    atomic_fetch_add(&((struct cluster *)data)->checkpoints, 1);
+}
+
+static void *settle_all(void *arg)
+{
+    struct cluster *cluster = arg;
+    struct cn_buf records = {0};
+    while (!atomic_load(&cluster->ending)) {
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            struct cn_replica *owner = cn_replicas_find(cluster->replicas[0], i);
+            uint64_t appended = cn_replica_appended(owner), from = cluster->settled[i];
+            if (appended == from)
+                continue;
+            cn_buf_clear(&records);
+            uint64_t last = cn_replica_records(owner, from + 1, appended, 100000, &records);
+            if (last == 0 || cn_replica_settled(owner, last, NULL) < 0 ||
+                cn_replica_feed(cn_replicas_find(cluster->replicas[1], i), records.data,
+                                records.size, NULL) < 0)
+                atomic_fetch_add(&cluster->failures, 1);
+            cluster->settled[i] = last;
+        }
+        sched_yield();
+    }
+    cn_buf_fini(&records);
+    return NULL;
+}
+
+TEST(replica, many_shards_share_threads_and_both_disks_checkpoint_meanwhile)
+{
+    struct cluster cluster = {0};
+    struct cn_disk *disks[2] = {storetest_disk(), storetest_disk()};
+    struct cn_store *stores[SHARDS];
+    for (int d = 0; d < 2; d++) {
+        struct cn_replicas_config config = {
+            .disk = disks[d],
+            .hooks = {.data = &cluster, .checkpointed = note_checkpoint},
+            .log_live_size = 600 << 10, /* a checkpoint whenever a segment is full */
+            .segment_size = 256 << 10,
+            .dirty_size_max = 1 << 20,
+            .pending_max = 300 << 10,
+            .open_files_max = 3,
+        };
+        CHECK_INT(0, cn_replicas_open(&config, &cluster.replicas[d], NULL));
+    }
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct cn_replica *replica;
+        CHECK_INT(0, cn_replicas_create(cluster.replicas[1], i, &replica, NULL));
+        CHECK_INT(0, cn_replicas_create(cluster.replicas[0], i, &replica, NULL));
+        CHECK_INT(0, cn_replica_promote(replica, 0, NULL, &stores[i], NULL));
+    }
+    CHECK_INT(0, pthread_create(&cluster.thread, NULL, settle_all, &cluster));
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        uint32_t namespace_id;
+        CHECK_INT(0, cn_store_namespace(stores[i], "test/Object", &namespace_id, NULL));
+        struct cn_database *db = storetest_database(stores[i], 1);
+        storetest_exec(db, "CREATE TABLE t(x, b BLOB)");
+        storetest_commit(db);
+        cn_database_close(db);
+    }
+    uint64_t last[SHARDS];
+    for (int row = 0; row < TABLE_ROWS; row++) {
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            struct cn_database *db = storetest_database(stores[i], 1);
+            storetest_exec(db, "INSERT INTO t VALUES(1, randomblob(20000))");
+            last[i] = storetest_commit(db);
+            cn_database_close(db);
+        }
+    }
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct cn_replica *owner = cn_replicas_find(cluster.replicas[0], i);
+        CHECK_INT(0, cn_store_wait(stores[i], last[i], NULL));
+        CHECK_INT(0, cn_replica_checkpoint(owner, NULL));
+        CHECK_INT(0, cn_replica_checkpoint(cn_replicas_find(cluster.replicas[1], i), NULL));
+    }
+    CHECK(atomic_load(&cluster.checkpoints) >= 2 * SHARDS);
+    atomic_store(&cluster.ending, true);
+    pthread_join(cluster.thread, NULL);
+    CHECK_INT(0, cluster.failures);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct cn_replica *follower = cn_replicas_find(cluster.replicas[1], i);
+        CHECK_INT(0, cn_replica_demote(cn_replicas_find(cluster.replicas[0], i), NULL));
+        CHECK_INT(0, cn_replica_promote(follower, cluster.settled[i], NULL, &stores[i], NULL));
+        struct cn_database *db = storetest_database(stores[i], 1);
+        CHECK_INT(TABLE_ROWS, storetest_int(db, "SELECT count(*) FROM t"));
+        CHECK_STR("ok", storetest_text(db, "PRAGMA integrity_check"));
+        cn_database_close(db);
+    }
+    for (int d = 0; d < 2; d++) {
+        cn_replicas_close(cluster.replicas[d]);
+        cn_disk_system_free(disks[d]);
+    }
 }
