@@ -28,8 +28,8 @@ struct cn_run_options {
     const char *domain; /* of the server: NAME.DOMAIN leads to the worker NAME */
     const char *admin;  /* HOST:PORT, or off */
     const char *admin_token;
-    const char *sandbox_write;  /* DIR[:DIR...] */
-    const char *inspector_port; /* dev: NULL: no inspector */
+    const char *sandbox_write;         /* DIR[:DIR...] */
+    const char *inspector_port;        /* dev: NULL: no inspector */
     const char *cluster, *node, *peer; /* refused */
     bool sandbox;
     bool remote, ignored; /* dev: wrangler's --remote, and what is so anyway */
