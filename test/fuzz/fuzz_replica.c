@@ -53,6 +53,8 @@ static void use(struct simdisk *sim, struct cn_replicas *replicas)
         cn_replica_state(replica, &after);
         if (before.have != after.have || before.checkpoint != after.checkpoint)
             abort();
+        /* A record may speak of a database of a terabyte. */
+        simdisk_set_fault(sim, &(struct simdisk_fault){.space_bytes = 16 << 20});
         refused(cn_replica_checkpoint(replica, &err), &err);
         err.text[0] = '\0';
         refused(cn_replica_promote(replica, after.have, NULL, &store, &err), &err);
