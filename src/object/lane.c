@@ -31,8 +31,6 @@
 #include "store/store.h"
 
 #define STEP_MAX 1000
-/* Connections of SQLite that objects of a lane have between them before one takes another's. */
-#define CONNECTIONS_WANTED 1024
 #define CLOCK_INTERVAL_MS 250
 #define IDLE_MS 10000
 #define IDLE_LONG_MS 70000
@@ -263,7 +261,10 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count)
         evicted++;
     }
     cn_object_lane_sweep(lane);
-    cn_database_pool_trim(lane->databases);
+    for (unsigned i = 0; i < lane->shard_count; i++) {
+        if (lane->shards[i].databases)
+            cn_database_pool_trim(lane->shards[i].databases);
+    }
     return evicted;
 }
 
@@ -320,7 +321,6 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
     uv_timer_start(&lane->clock, on_clock, interval, interval);
     cn_alarm_lane_init(lane);
     cn_object_socket_lane_init(lane);
-    lane->databases = cn_database_pool_new(CONNECTIONS_WANTED);
     desk->objects = lane;
     cn_shards_join(cn_node_shards(node), lane);
     cn_node_register_lane(node, lane);
@@ -335,7 +335,6 @@ static void on_closed(uv_handle_t *handle)
     cn_map_fini(&lane->objects);
     cn_alarm_lane_fini(lane);
     cn_restore_lane_fini(lane);
-    cn_database_pool_free(lane->databases);
     lane->stopped(lane);
 }
 

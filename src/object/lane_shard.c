@@ -17,7 +17,13 @@
 #include "object/node.h"
 #include "object/restore.h"
 #include "object/socket.h"
+#include "store/pool.h"
 #include "store/store.h"
+
+/* Connections of SQLite that objects of a lane have between them before one takes another's, */
+#define CONNECTIONS_WANTED 1024
+/* and those of a shard at least: a connection stays with its store. */
+#define CONNECTIONS_MIN 8
 
 void cn_lane_shard_init(struct cn_lane_shard *own, struct cn_shard *shard,
                         struct cn_object_lane *lane)
@@ -43,10 +49,18 @@ static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, i
         uv_async_send(&own->lane->durable);
 }
 
+/* Of each shard: those of a lane share its memory. */
+static unsigned connections_wanted(const struct cn_object_lane *lane)
+{
+    unsigned share = CONNECTIONS_WANTED / lane->shard_count;
+    return share > CONNECTIONS_MIN ? share : CONNECTIONS_MIN;
+}
+
 static void take_up(struct cn_lane_shard *own)
 {
     CN_ASSERT(!own->store);
     own->store = own->shard->store;
+    own->databases = cn_database_pool_new(connections_wanted(own->lane));
     own->listener.on_durable = on_durable;
     cn_restore_take_up(own);
     cn_store_listen(own->store, &own->listener);
@@ -160,6 +174,8 @@ void cn_lane_shard_detach(struct cn_lane_shard *own)
         lane->wanted = NULL;
     atomic_store(&own->wanted_lsn, 0);
     atomic_store(&own->log_failed, false);
+    cn_database_pool_free(own->databases);
+    own->databases = NULL;
     cn_free(own->learnt);
     own->learnt = NULL;
     own->learnt_count = 0;

@@ -111,12 +111,11 @@ struct cn_object_lane {
     uint64_t stray_done;          /* all up to this number are durable */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
-    struct cn_alarm_queue *alarms;      /* owned; alarm.c */
-    struct cn_database_pool *databases; /* owned; connections of its objects */
-    struct cn_map restores;             /* key bytes -> what restore.c knows of it */
-    struct cn_map socket_sets;          /* key bytes -> struct cn_socket_set; socket.c */
-    struct cn_list socket_events;       /* of struct cn_socket_event with a time to watch */
-    struct cn_list sockets_told;        /* of struct cn_object_socket that have left their sets */
+    struct cn_alarm_queue *alarms; /* owned; alarm.c */
+    struct cn_map restores;        /* key bytes -> what restore.c knows of it */
+    struct cn_map socket_sets;     /* key bytes -> struct cn_socket_set; socket.c */
+    struct cn_list socket_events;  /* of struct cn_socket_event with a time to watch */
+    struct cn_list sockets_told;   /* of struct cn_object_socket that have left their sets */
     struct cn_rand rand;
     size_t live_count;
     size_t socket_count;     /* WebSockets of its objects, and */

@@ -48,7 +48,7 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
     if (object->class_ && object->class_->limits)
         options.limits = *object->class_->limits;
     if (!object->class_ || !object->class_->threads)
-        options.pool = object->lane->databases;
+        options.pool = object->shard->databases;
     if (cn_lane_shard_learn(object->shard, object->ns, err) < 0 ||
         cn_database_open(object->shard->store, &object->key, &options, &object->db, err) < 0)
         return NULL;

@@ -76,6 +76,7 @@
 #include "store/record.h"
 #include "store/store.h"
 
+struct cn_database_pool;
 struct cn_history;
 struct cn_node_db;
 struct cn_object_lane;
@@ -195,7 +196,9 @@ bool cn_shards_numbered(const struct cn_shards *shards);
 struct cn_lane_shard {
     struct cn_shard *shard;
     struct cn_object_lane *lane;
-    struct cn_store *store;  /* NULL: not taken up */
+    struct cn_store *store; /* NULL: not taken up */
+    struct cn_database_pool
+        *databases;          /* owned: connections, which are of one store; NULL: as above */
     bool serves;             /* takes events: it was OPENING or OPEN when the lane looked */
     bool draining;           /* STOPPING, and something is left */
     uint64_t change;         /* that it is to answer then */

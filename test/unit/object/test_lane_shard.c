@@ -51,7 +51,7 @@ struct dam {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open, broken;
-    unsigned waiting;
+    atomic_uint waiting;
 };
 
 static int dam_settle(void *data, const struct cn_sink_batch *batch, struct cn_err *err)

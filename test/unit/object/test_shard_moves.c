@@ -369,6 +369,7 @@ TEST(shard_moves, what_was_acknowledged_is_there_wherever_its_shard_goes)
         cn_shards_close(nodes[owner[i]].shards, i, on_change, &waiting);
         CHECK(await_change(&waiting));
     }
+    pthread_mutex_lock(&ledger.lock);
     CHECK_INT(0, ledger.wrong);
     CHECK(ledger.answers > MOVES && ledger.failures > 0 && ledger.alarms > 0);
     for (unsigned i = 0; i < OBJECTS; i++) {
@@ -378,6 +379,7 @@ TEST(shard_moves, what_was_acknowledged_is_there_wherever_its_shard_goes)
         cn_id_from_name(&nodes[0].ns->keys, CN_JURISDICTION_NONE, name, strlen(name), key.id);
         CHECK(read_cell(&under[cn_shard_index(&key, SHARDS)], &key) >= ledger.told[i]);
     }
+    pthread_mutex_unlock(&ledger.lock);
     for (unsigned i = 0; i < NODES; i++)
         node_close(&nodes[i]);
     for (unsigned i = 0; i < SHARDS; i++)
