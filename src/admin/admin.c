@@ -28,6 +28,7 @@
 #include "net/server.h"
 #include "object/shard.h"
 #include "store/store.h"
+#include "worker/server.h"
 
 #define SOCKET_NAME "control.sock"
 
@@ -149,8 +150,8 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 static struct cn_metrics_sources sources_of(const struct cn_admin_options *options)
 {
     const struct cn_control *control = &options->control;
-    return (struct cn_metrics_sources){options->server, control->node, control->shards,
-                                       control->points, options->otlp};
+    return (struct cn_metrics_sources){options->server, cn_server_metrics, control->node,
+                                       control->shards, control->points,   options->otlp};
 }
 
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)

@@ -19,7 +19,6 @@
 #include "store/history.h"
 #include "store/store.h"
 #include "worker/metrics.h"
-#include "worker/server.h"
 
 /* --- telling the sink ------------------------------------------------------------------------ */
 
@@ -115,19 +114,19 @@ static void read_account(struct cn_metrics_sink *sink)
 
 /* --- lanes and workers ----------------------------------------------------------------------- */
 
-static void read_lane_family(struct cn_metrics_sink *sink, const struct cn_server *server,
+static void read_lane_family(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources,
                              size_t offset)
 {
-    for (unsigned i = 0; i < cn_server_lane_count(server); i++) {
+    const struct cn_lane_metrics *metrics;
+    for (unsigned i = 0; (metrics = sources->lane(sources->server, i)); i++) {
         char lane[16];
         snprintf(lane, sizeof(lane), "%u", i);
-        const char *metrics = (const char *)cn_server_metrics(server, i);
-        cn_metrics_sample(sink, "lane", lane,
-                          cn_counter_get((const struct cn_counter *)(metrics + offset)));
+        const char *counter = (const char *)metrics + offset;
+        cn_metrics_sample(sink, "lane", lane, cn_counter_get((const struct cn_counter *)counter));
     }
 }
 
-static void read_lanes(struct cn_metrics_sink *sink, const struct cn_server *server)
+static void read_lanes(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources)
 {
 #define AT(member) offsetof(struct cn_lane_metrics, member)
     static const struct {
@@ -172,14 +171,15 @@ static void read_lanes(struct cn_metrics_sink *sink, const struct cn_server *ser
 #undef AT
     for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++) {
         family(sink, families[i].name, families[i].type, families[i].help);
-        read_lane_family(sink, server, families[i].offset);
+        read_lane_family(sink, sources, families[i].offset);
     }
     family(sink, "cairn_refusals_total", CN_METRIC_COUNTER,
            "Requests refused before a worker saw them.");
     for (size_t reason = 0; reason < CN_REFUSAL_COUNT; reason++) {
         uint64_t count = 0;
-        for (unsigned i = 0; i < cn_server_lane_count(server); i++)
-            count += cn_counter_get(&cn_server_metrics(server, i)->refusals[reason]);
+        const struct cn_lane_metrics *metrics;
+        for (unsigned i = 0; (metrics = sources->lane(sources->server, i)); i++)
+            count += cn_counter_get(&metrics->refusals[reason]);
         cn_metrics_sample(sink, "reason", cn_refusal_names[reason], count);
     }
 }
@@ -222,12 +222,12 @@ static void add_worker(struct worker_sums *sums, const struct cn_worker_metrics 
     add_histogram(&sums->latency, &worker->latency);
 }
 
-static void read_workers(struct cn_metrics_sink *sink, const struct cn_server *server)
+static void read_workers(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources)
 {
     struct workers all = {0};
-    for (unsigned lane = 0; lane < cn_server_lane_count(server); lane++) {
-        const struct cn_worker_metrics *worker =
-            atomic_load(&cn_server_metrics(server, lane)->workers);
+    const struct cn_lane_metrics *metrics;
+    for (unsigned lane = 0; (metrics = sources->lane(sources->server, lane)); lane++) {
+        const struct cn_worker_metrics *worker = atomic_load(&metrics->workers);
         for (; worker; worker = worker->next)
             add_worker(find_worker(&all, worker->worker), worker);
     }
@@ -549,9 +549,9 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
 {
     read_process(sink);
     if (sources->server) {
-        read_workers(sink, sources->server);
+        read_workers(sink, sources);
         read_account(sink);
-        read_lanes(sink, sources->server);
+        read_lanes(sink, sources);
     }
     if (sources->node) {
         read_objects(sink, sources->node);

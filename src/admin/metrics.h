@@ -17,6 +17,7 @@
 
 struct cn_buf;
 struct cn_history;
+struct cn_lane_metrics;
 struct cn_node;
 struct cn_otlp;
 struct cn_points;
@@ -26,6 +27,8 @@ struct cn_shards;
 /* What is NULL is left out. */
 struct cn_metrics_sources {
     const struct cn_server *server;
+    /* Those of its lanes, NULL past the last: cn_server_metrics(). */
+    const struct cn_lane_metrics *(*lane)(const struct cn_server *server, unsigned lane);
     struct cn_node *node;
     struct cn_shards *shards;
     struct cn_points *points;

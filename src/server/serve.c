@@ -423,7 +423,8 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
-    struct cn_metrics_sources sources = {serve->server, admin.control.node, admin.control.shards,
+    struct cn_metrics_sources sources = {serve->server,        cn_server_metrics,
+                                         admin.control.node,   admin.control.shards,
                                          admin.control.points, options->otlp};
     cn_otlp_attach(options->otlp, &sources);
     for (size_t i = 0; i < CN_ARRAY_COUNT(signal_numbers); i++) {

@@ -257,8 +257,7 @@ unsigned cn_server_lane_count(const struct cn_server *server)
 
 const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane)
 {
-    CN_ASSERT(lane < server->options.lane_count);
-    return &server->lanes[lane].metrics;
+    return lane < server->options.lane_count ? &server->lanes[lane].metrics : NULL;
 }
 
 uint16_t cn_server_port(const struct cn_server *server)

@@ -63,6 +63,7 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
                     struct cn_err *err);
 /* For a thread that looks at its counters; while the server is there. */
 unsigned cn_server_lane_count(const struct cn_server *server);
+/* NULL past the last lane. */
 const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane);
 uint16_t cn_server_port(const struct cn_server *server);
 void *cn_server_data(const struct cn_server *server);

@@ -13,7 +13,6 @@
 #include "store/history.h"
 #include "test/unit/object/counter.h"
 #include "worker/metrics.h"
-#include "worker/server.h"
 
 /* --- two lanes -----------------------------------------------------------------------------------
  */
@@ -21,16 +20,10 @@
 static struct cn_lane_metrics lanes[2];
 static struct cn_worker_metrics workers[3];
 
-unsigned cn_server_lane_count(const struct cn_server *server)
+static const struct cn_lane_metrics *lane_metrics(const struct cn_server *server, unsigned lane)
 {
     CHECK(server == (const struct cn_server *)&lanes);
-    return 2;
-}
-
-const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane)
-{
-    (void)server;
-    return &lanes[lane];
+    return lane < 2 ? &lanes[lane] : NULL;
 }
 
 /* --- a sink that remembers
@@ -155,7 +148,8 @@ TEST(metrics, what_is_not_there_is_left_out)
 
 TEST(metrics, lanes_are_added_up_or_told_apart)
 {
-    struct cn_metrics_sources sources = {.server = (const struct cn_server *)&lanes};
+    struct cn_metrics_sources sources = {.server = (const struct cn_server *)&lanes,
+                                         .lane = lane_metrics};
     workers[0].worker = workers[1].worker = "shop";
     workers[2].worker = "a \"b\"\n";
     atomic_store(&lanes[0].workers, &workers[0]);
