@@ -286,13 +286,16 @@ int cn_disk_sync_parent(struct cn_disk *disk, const char *path)
 
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path)
 {
-    struct cn_disk_file
-        *there; /* whoever made it has synced its name, or the crash that came has */
+    /* Each name was synced before anything was made below it; only the last may not have been, if
+     * its maker was killed. */
+    struct cn_disk_file *there;
     int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &there);
     if (rc == 0)
         cn_disk_close(there);
     if (rc == 0 || rc == -EISDIR)
-        return 0;
+        return cn_disk_sync_parent(disk, path);
+    if (rc != -ENOENT)
+        return rc;
     char *copy = cn_strdup(path);
     rc = 0;
     for (char *at = copy; rc == 0 && at;) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "test/lib/simdisk.h"
 #include "test/lib/test.h"
 
 struct listing {
@@ -82,4 +83,38 @@ TEST(disk, a_second_lock_is_refused)
     cn_disk_close(two);
     cn_disk_system_free(disk);
     CHECK(!cn_disk_system_new("/nonexistent/place"));
+}
+
+static int is_folder(struct cn_disk *disk, const char *path)
+{
+    struct cn_disk_file *file;
+    int rc = cn_disk_open(disk, path, CN_DISK_READONLY, &file);
+    if (rc == 0)
+        cn_disk_close(file);
+    return rc == 0 || rc == -EISDIR;
+}
+
+/* Whoever made a folder may have been killed before its name was synced: the next one to ask for it
+ * must not take it for durable. */
+TEST(disk, folders_that_a_killed_process_made_are_synced_by_the_next)
+{
+    for (uint64_t at = 1;; at++) {
+        struct simdisk *sim = simdisk_new();
+        simdisk_set_fault(
+            sim, &(struct simdisk_fault){.kinds = SIMDISK_CHANGES, .at = at, .code = -EIO});
+        int rc = cn_disk_mkdirs(simdisk_disk(sim), "a/b/c");
+        simdisk_set_fault(sim, NULL);
+        CHECK(rc == 0 || rc == -EIO);
+        CHECK_INT(0, cn_disk_mkdirs(simdisk_disk(sim), "a/b/c"));
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            struct simdisk *after = simdisk_crash(sim, seed);
+            CHECK(is_folder(simdisk_disk(after), "a/b/c"));
+            simdisk_free(after);
+        }
+        simdisk_free(sim);
+        if (rc == 0) {
+            CHECK(at > 6);
+            break;
+        }
+    }
 }
