@@ -412,7 +412,8 @@ static int step_restart(struct trial *trial)
         trial->owner = -1;
         trial->engine.owner = NULL;
     }
-    cn_replicas_close(machine->replicas);
+    if (machine->replicas) /* its last start may have failed */
+        cn_replicas_close(machine->replicas);
     machine->replicas = NULL;
     if (images_verify(trial) < 0) {
         simdisk_free(after);
