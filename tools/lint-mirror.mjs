@@ -58,6 +58,7 @@ const PARTS = {
   "store/imagefile.c": "store/test_store.c",
   "store/segment.c": "store/test_log.c",
   "store/sqlite.c": "store/test_database.c",
+  "store/template.c": "store/test_pool.c",
   "store/sqlite/engine.c": "store/test_database.c",
   "store/sqlite_memory.c": "store/test_database.c",
   "store/statement.c": "store/test_database.c",

@@ -23,6 +23,7 @@
 #include "store/database_private.h"
 #include "store/sqlite/engine.h"
 #include "store/store_private.h"
+#include "store/template.h"
 #include "store/vfs.h"
 
 enum {
@@ -73,6 +74,7 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
     else
         rc = cn_sqlite_error(db->connection, code, err);
     if (db->in_transaction && sqlite3_get_autocommit(db->connection)) {
+        cn_template_drop(db);
         db->in_transaction = false;
         db->has_kv = false; /* its creation may have been undone */
         db->broken = true;
@@ -85,7 +87,7 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
 int cn_database_own(struct cn_database *db, enum cn_own_sql which, sqlite3_stmt **stmt,
                     struct cn_err *err)
 {
-    int ready = cn_database_require(db, err);
+    int ready = cn_database_connect(db, err);
     if (ready < 0)
         return ready;
     if (!db->own[which]) {
@@ -170,7 +172,7 @@ int cn_connection_open(struct cn_database *db, bool reset, struct cn_err *err)
     return 0;
 }
 
-int cn_database_require(struct cn_database *db, struct cn_err *err)
+int cn_database_connect(struct cn_database *db, struct cn_err *err)
 {
     if (!db->connection)
         return cn_pool_connect(db, db->reset, err);
@@ -178,8 +180,15 @@ int cn_database_require(struct cn_database *db, struct cn_err *err)
     return 0;
 }
 
-static void connection_close(struct cn_database *db)
+int cn_database_require(struct cn_database *db, struct cn_err *err)
 {
+    int rc = cn_template_end(db, err);
+    return rc < 0 ? rc : cn_database_connect(db, err);
+}
+
+void cn_connection_close(struct cn_database *db)
+{
+    cn_template_drop(db);
     db->counts = cn_sqlite_counts_new;
     if (!db->connection)
         return;
@@ -248,7 +257,7 @@ void cn_database_close(struct cn_database *db)
     if (!db)
         return;
     if (!cn_pool_keep(db))
-        connection_close(db);
+        cn_connection_close(db);
     meta_clear(db);
     cn_image_close(db->image);
     cn_map_fini(&db->cache);
@@ -265,6 +274,7 @@ const struct cn_object_key *cn_database_key(const struct cn_database *db)
 
 uint64_t cn_database_size(struct cn_database *db)
 {
+    (void)cn_template_end(db, NULL); /* if it fails, the turn fails */
     /* Inside a transaction SQLite has grown pages that it has not written yet. */
     uint64_t pages = cn_image_page_count(db->image);
     if (db->connection)
@@ -304,8 +314,28 @@ uint64_t cn_database_lsn(const struct cn_database *db)
     return cn_image_lsn(db->image);
 }
 
+void cn_database_undo(struct cn_database *db)
+{
+    cn_statements_end_writers(db);
+    if (db->in_transaction)
+        (void)run_own(db, CN_OWN_ROLLBACK, NULL); /* checked below */
+    db->in_transaction = false;
+    db->has_kv = false;
+    if (db->connection && !sqlite3_get_autocommit(db->connection))
+        cn_connection_close(db);
+}
+
+void cn_database_break(struct cn_database *db, const char *reason)
+{
+    cn_database_undo(db);
+    db->broken = true;
+    cn_free(db->broken_reason);
+    db->broken_reason = cn_strdup(reason);
+}
+
 void cn_database_rollback(struct cn_database *db)
 {
+    cn_template_drop(db);
     cn_statements_end_writers(db);
     if (db->in_transaction)
         (void)run_own(db, CN_OWN_ROLLBACK, NULL); /* checked below */
@@ -314,7 +344,7 @@ void cn_database_rollback(struct cn_database *db)
     meta_clear(db);
     bool stuck = db->connection && !sqlite3_get_autocommit(db->connection);
     if (db->reset || stuck) {
-        connection_close(db);
+        cn_connection_close(db);
         db->reset = false;
         (void)cn_pool_connect(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
@@ -336,7 +366,7 @@ static int commit_without_pages(struct cn_database *db, uint64_t *lsn, struct cn
     int rc = cn_image_commit(db->image, &change, lsn, err);
     if (rc == 0 && db->reset) {
         /* The connection was told to begin anew at its first commit, and it is done. */
-        connection_close(db);
+        cn_connection_close(db);
         (void)cn_pool_connect(db, false, NULL); /* if it fails, whoever comes next tries again */
     }
     return rc;
@@ -346,7 +376,9 @@ int cn_database_commit(struct cn_database *db, uint64_t *lsn, struct cn_err *err
 {
     bool logged = false;
     uint64_t last = cn_image_lsn(db->image);
-    int rc = 0;
+    int rc = cn_template_end(db, err);
+    if (rc < 0)
+        goto roll_back;
     if (db->broken)
         rc = cn_err_set(err, CN_EABORTED, "the transaction was rolled back: %s", db->broken_reason);
     else if (db->savepoint_count > 0)
@@ -412,7 +444,9 @@ int cn_database_savepoint(struct cn_database *db, struct cn_err *err)
     if (db->savepoint_count == CN_SAVEPOINT_MAX)
         return cn_err_set(err, CN_ELIMIT, "transactions are nested more than %d deep",
                           CN_SAVEPOINT_MAX);
-    int rc = cn_database_begin(db, err);
+    int rc = cn_template_end(db, err);
+    if (rc == 0)
+        rc = cn_database_begin(db, err);
     if (rc == 0)
         rc = savepoint_exec(db, "SAVEPOINT", db->savepoint_count + 1, err);
     if (rc < 0)
@@ -503,7 +537,7 @@ int cn_database_delete_all(struct cn_database *db, bool alarm_too, struct cn_err
         db->has_kv = false;
     } else {
         struct cn_image_meta meta = meta_copy(&db->meta); /* the alarm set in this turn stays */
-        connection_close(db);                             /* drops the turn's writes */
+        cn_connection_close(db);                          /* drops the turn's writes */
         db->in_transaction = false;
         db->reset = cn_image_page_count(db->image) > 0;
         rc = cn_database_require(db, err);

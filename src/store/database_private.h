@@ -57,11 +57,12 @@ struct cn_database {
     struct cn_list statements; /* every cn_statement, least recently used first */
     int cached_count;
 
-    struct cn_database_pool *pool;  /* borrowed; NULL: the connection is its own for good */
-    struct cn_list resting_link;    /* pool->resting, while its connection may be taken away */
-    struct cn_sqlite_fresh fresh;   /* of the connection */
-    struct cn_schema_page *schema;  /* owned; of the connection, NULL: not known (P2 of pool.h) */
-    struct cn_sqlite_counts counts; /* while it has none */
+    struct cn_database_pool *pool;    /* borrowed; NULL: the connection is its own for good */
+    struct cn_list resting_link;      /* pool->resting, while its connection may be taken away */
+    struct cn_sqlite_fresh fresh;     /* of the connection */
+    struct cn_schema_page *schema;    /* owned; of the connection, NULL: not known (P2 of pool.h) */
+    struct cn_sqlite_counts counts;   /* while it has none */
+    struct cn_template_use *template; /* owned; NULL but for its first statements (template.h) */
 };
 
 struct cn_statement {
@@ -75,6 +76,8 @@ struct cn_statement {
     uint64_t shape;     /* cn_statement_shape(), or 0: not yet known */
     int shape_prepared; /* how often SQLite had compiled it again by then */
     int64_t changes;    /* rows changed since it started, triggers included */
+    bool stands_in;     /* T4 of template.h: what it tells of rows */
+    uint64_t stood_read, stood_written;
 };
 
 /* What goes with a connection when it goes to another database. */
@@ -109,11 +112,24 @@ void cn_pool_busy(struct cn_database *db);
 void cn_pool_closed(struct cn_database *db);
 /* A new connection, whatever pool there is. */
 int cn_connection_open(struct cn_database *db, bool reset, struct cn_err *err);
+/* Ends its statements and what they have written. */
+void cn_connection_close(struct cn_database *db);
+/* A connection of the pool, made for databases with such a first page. False: none is free. */
+bool cn_pool_give(struct cn_database *db, const uint8_t *first_page);
+bool cn_pool_is_whole_schema(const uint8_t *first_page); /* P2 */
+struct cn_list *cn_pool_templates(struct cn_database_pool *pool);
+void cn_pool_templated(struct cn_database_pool *pool); /* counts */
 
 /* Is there a connection? One that could not be opened again is tried now. */
+int cn_database_connect(struct cn_database *db, struct cn_err *err);
+/* The same for those who will see what is in the database. */
 int cn_database_require(struct cn_database *db, struct cn_err *err);
 /* Begins the turn's transaction if it has not begun. */
 int cn_database_begin(struct cn_database *db, struct cn_err *err);
+/* Takes back the pages of the turn; its metadata stays. */
+void cn_database_undo(struct cn_database *db);
+/* Takes them back, and the turn cannot commit. */
+void cn_database_break(struct cn_database *db, const char *reason);
 /* Turns a failed SQLite call into an error; notes it if the transaction is gone. */
 int cn_database_error(struct cn_database *db, int code, struct cn_err *err);
 int cn_database_own(struct cn_database *db, enum cn_own_sql which, sqlite3_stmt **stmt,

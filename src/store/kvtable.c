@@ -9,10 +9,18 @@
 /* Pairs fetched at a time: the callback may change the table between batches. */
 enum { LIST_BATCH = 64 };
 
+/* Nothing is in it, and nobody has to look. */
+static bool is_empty(const struct cn_database *db)
+{
+    return !db->connection && !db->in_transaction && cn_image_page_count(db->image) == 0;
+}
+
 /* Does the table exist? Remembered once it does. */
 static int table_check(struct cn_database *db, struct cn_err *err)
 {
-    if (db->has_kv)
+    if (is_empty(db))
+        return 0;
+    if (db->has_kv && !db->template)
         return 1;
     int rc = cn_database_require(db, err);
     if (rc < 0)
@@ -31,8 +39,10 @@ static int table_make(struct cn_database *db, struct cn_err *err)
     int rc = table_check(db, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = cn_database_exec(
-        db, "CREATE TABLE _cf_KV(key TEXT PRIMARY KEY NOT NULL, value BLOB) WITHOUT ROWID", err);
+    rc = cn_database_exec(db,
+                          "CREATE TABLE IF NOT EXISTS _cf_KV(key TEXT PRIMARY KEY NOT NULL, value "
+                          "BLOB) WITHOUT ROWID",
+                          err);
     db->has_kv = rc == 0;
     return rc;
 }
@@ -82,9 +92,12 @@ int cn_kvtable_put(struct cn_database *db, struct cn_kv_bytes key, struct cn_kv_
                    struct cn_err *err)
 {
     sqlite3_stmt *stmt;
-    int rc = cn_database_begin(db, err);
+    bool empty = is_empty(db); /* then the table may come with a template, transaction and all */
+    int rc = empty ? 0 : cn_database_begin(db, err);
     if (rc == 0)
         rc = table_make(db, err);
+    if (rc == 0 && empty)
+        rc = cn_database_begin(db, err);
     if (rc == 0)
         rc = cn_database_own(db, CN_OWN_KV_PUT, &stmt, err);
     if (rc < 0)

@@ -6,16 +6,18 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "store/database_private.h"
+#include "store/template.h"
 #include "store/vfs.h"
 
 /* How many are looked at for one that fits: schemas of a class that has changed differ. */
 enum { TRIES = 8 };
 
 struct cn_database_pool {
-    struct cn_list resting; /* of struct cn_database, the longest first */
-    struct cn_list free;    /* of struct cn_connection, the longest first */
+    struct cn_list resting;   /* of struct cn_database, the longest first */
+    struct cn_list free;      /* of struct cn_connection, the longest first */
+    struct cn_list templates; /* template.h */
     unsigned wanted, count, free_count, resting_count;
-    size_t moved, opened;
+    size_t moved, opened, templated;
 };
 
 struct cn_database_pool *cn_database_pool_new(unsigned wanted)
@@ -23,6 +25,7 @@ struct cn_database_pool *cn_database_pool_new(unsigned wanted)
     struct cn_database_pool *pool = CN_NEW(struct cn_database_pool);
     cn_list_init(&pool->resting);
     cn_list_init(&pool->free);
+    cn_list_init(&pool->templates);
     pool->wanted = wanted;
     return pool;
 }
@@ -38,7 +41,7 @@ static unsigned two_bytes(const uint8_t *at)
 
 /* P2: is the whole schema in this page? (The format of SQLite's files: a table's leaf, whose cells
  * begin with the size of their payload; one above LOCAL_MAX goes on in another page.) */
-static bool is_whole_schema(const uint8_t *page)
+bool cn_pool_is_whole_schema(const uint8_t *page)
 {
     const uint8_t *head = page + HEADER_SIZE;
     if (*head != LEAF)
@@ -123,7 +126,7 @@ static bool schema_learn(struct cn_database *db)
     db->schema->cookie = 0;
     if (cn_image_page_count(db->image) == 0 ||
         cn_image_read(db->image, 1, 0, CN_PAGE_SIZE, db->schema->bytes, NULL) < 0 ||
-        !is_whole_schema(db->schema->bytes))
+        !cn_pool_is_whole_schema(db->schema->bytes))
         return false;
     db->schema->cookie = cookie;
     return true;
@@ -135,6 +138,7 @@ static bool take(struct cn_database *db, struct cn_connection *connection)
     if (!db->connection || is_in_use(db))
         return false;
     unborrow(db);
+    cn_template_drop(db); /* it has recorded nothing */
     if (!cn_sqlite_movable(db->connection, &db->fresh) || !schema_learn(db))
         return false;
     cn_sqlite_leave(db->connection, &db->counts);
@@ -207,8 +211,14 @@ static void free_drop(struct cn_database_pool *pool, struct cn_connection *conne
     cn_free(connection);
 }
 
+struct cn_list *cn_pool_templates(struct cn_database_pool *pool)
+{
+    return &pool->templates;
+}
+
 void cn_database_pool_trim(struct cn_database_pool *pool)
 {
+    cn_templates_clear(&pool->templates);
     while (!cn_list_empty(&pool->free))
         free_drop(pool, CN_CONTAINER_OF(pool->free.next, struct cn_connection, link));
 }
@@ -231,6 +241,7 @@ void cn_database_pool_stats(const struct cn_database_pool *pool,
         .free = pool->free_count,
         .moved = pool->moved,
         .opened = pool->opened,
+        .templated = pool->templated,
     };
 }
 
@@ -305,6 +316,16 @@ static bool give_resting(struct cn_database *db, const uint8_t *schema)
     return false;
 }
 
+bool cn_pool_give(struct cn_database *db, const uint8_t *first_page)
+{
+    return give_free(db, first_page) || give_resting(db, first_page);
+}
+
+void cn_pool_templated(struct cn_database_pool *pool)
+{
+    pool->templated++;
+}
+
 int cn_pool_connect(struct cn_database *db, bool reset, struct cn_err *err)
 {
     uint8_t page[CN_PAGE_SIZE];
@@ -313,7 +334,7 @@ int cn_pool_connect(struct cn_database *db, bool reset, struct cn_err *err)
         if (cn_image_page_count(db->image) > 0 &&
             cn_image_read(db->image, 1, 0, CN_PAGE_SIZE, page, NULL) == 0)
             schema = page;
-        if ((schema && give_free(db, schema)) || give_resting(db, schema))
+        if (schema ? cn_pool_give(db, schema) : give_resting(db, NULL))
             return 0;
     }
     int rc = cn_connection_open(db, reset, err);

@@ -41,6 +41,7 @@ void cn_database_pool_trim(struct cn_database_pool *pool);
 struct cn_database_pool_stats {
     unsigned connections, resting, free; /* now: all, of databases at rest, of none */
     size_t moved, opened;                /* so far */
+    size_t templated;                    /* databases that began by a template (template.h) */
 };
 void cn_database_pool_stats(const struct cn_database_pool *pool,
                             struct cn_database_pool_stats *stats);

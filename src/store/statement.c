@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "store/database_private.h"
 #include "store/sqlite/engine.h"
+#include "store/template.h"
 
 enum { CACHE_MAX = 48 }; /* statements of one database; 2 to 5 kB each */
 
@@ -86,7 +87,10 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
                         struct cn_statement **result, size_t *used, struct cn_err *err)
 {
     bool guest = flags & CN_SQL_GUEST;
-    int ready = cn_database_require(db, err); /* statements come with the connection */
+    bool expected;
+    int ready = cn_template_prepare(db, sql, &size, guest, &expected, err);
+    if (ready == 0)
+        ready = cn_database_connect(db, err); /* statements come with the connection */
     if (ready < 0)
         return ready;
     struct cn_statement *statement = cn_map_find(&db->cache, sql, size);
@@ -94,6 +98,11 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
         cn_list_remove(&statement->link);
         cn_list_push_back(&db->statements, &statement->link);
         statement->in_use = true;
+        if (statement->stands_in)
+            statement->writes = !sqlite3_stmt_readonly(statement->stmt);
+        statement->stands_in = false;
+        if (db->template)
+            cn_template_prepared(db, statement, sql, size, expected);
         *result = statement;
         *used = size;
         return 0;
@@ -125,6 +134,8 @@ int cn_database_prepare(struct cn_database *db, const char *sql, size_t size, un
     cn_list_push_back(&db->statements, &statement->link);
     if (!(flags & CN_SQL_UNCACHED) && *used == size)
         cache_add(statement, sql, size);
+    if (db->template)
+        cn_template_prepared(db, statement, sql, size, expected);
     *result = statement;
     return 0;
 }
@@ -133,6 +144,8 @@ void cn_statement_release(struct cn_statement *statement)
 {
     if (!statement)
         return;
+    if (statement->db->template)
+        cn_template_released(statement->db, statement);
     if (!statement->sql || !statement->stmt) {
         statement_free(statement);
         return;
@@ -299,9 +312,14 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
     if (rc == SQLITE_ROW)
         return 1;
     statement->done = true;
-    if (rc == SQLITE_DONE)
+    if (rc == SQLITE_DONE) {
+        if (db->template)
+            cn_template_ran(db, statement, 0);
         return 0;
+    }
     rc = cn_database_error(db, rc, err);
+    if (db->template)
+        cn_template_ran(db, statement, rc);
     (void)sqlite3_reset(statement->stmt); /* so it holds nothing open; the error is taken */
     return rc;
 }
@@ -397,6 +415,8 @@ const void *cn_statement_column_blob(struct cn_statement *statement, int column,
 
 uint64_t cn_statement_rows_read(struct cn_statement *statement)
 {
+    if (statement->stands_in)
+        return statement->started ? statement->stood_read : 0;
     return statement->stmt ? (uint64_t)cn_sqlite_rows_read(statement->stmt) : 0;
 }
 
@@ -406,6 +426,8 @@ uint64_t cn_statement_rows_written(struct cn_statement *statement)
 {
     if (!statement->stmt || !statement->started || !statement->writes)
         return 0;
+    if (statement->stands_in)
+        return statement->stood_written;
     int64_t rows = cn_sqlite_rows_written(statement->stmt);
     return (uint64_t)(rows > statement->changes ? rows : statement->changes);
 }

@@ -28,7 +28,8 @@ for (const project of new Set(rows.map((row) => row.project))) {
       const cost = { before: [], after: [] };
       for (let round = -1; round < rounds; round++) {
         for (const { name, server } of round % 2 ? servers : [...servers].reverse()) {
-          const result = await wrk(server, row.path, { seconds: round < 0 ? 3 : seconds });
+          const luaArgs = row.fresh ? [`${row.luaArgs[0]}${round}-`, ...row.luaArgs.slice(1)] : row.luaArgs;
+          const result = await wrk(server, row.path, { lua: row.lua, luaArgs, seconds: round < 0 ? 3 : seconds });
           if (round >= 0) cost[name].push(result.cpuPerRequest);
           await sleep(50);
         }

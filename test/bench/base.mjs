@@ -18,6 +18,11 @@ export const rows = [
   { name: "do-kv", project: "objects", path: "/counter/kv" },
   { name: "do-sql", project: "objects", path: "/counter/sql" },
   { name: "do-async", project: "objects", path: "/counter/async" },
+  ...[ // requests with names; `fresh`: no name twice, so each round has its own
+    { name: "many-write", luaArgs: ["/counter/sql?name=many", "random", 1000] },
+    { name: "create", luaArgs: ["/create?name=new", "next"], fresh: true },
+    { name: "ratelimit", luaArgs: ["/limit?name=", "random", 100] },
+  ].map((row) => ({ ...row, project: "objects", path: "/", lua: path.join(root, "test/bench/names.lua") })),
   ...["js", "c"].flatMap((language) => [
     { name: `${language}-mem`, project: "compiled", path: `/${language}/counter/memory` },
     { name: `${language}-mem-100`, project: "compiled", path: `/${language}/counter/memory?times=100` },

@@ -17,15 +17,21 @@ const count = Number(process.env.BENCH_COUNT || 4_000);
 const CONNECTIONS = 8;
 const run = (name, ...args) => execFileSync(name, args, { encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
 
+/** The path of a row, or of those with names the one with the name `i`. */
+function targetOf(row, prefix) {
+  if (!row.lua) return () => row.path;
+  const [path, , among] = row.luaArgs;
+  return (i) => (among ? `${path}${1 + ((i * 7919) % among)}` : `${path}${prefix}${i}`);
+}
+
 /** Sends `total` requests over a few connections, each after the answer to the one before. */
 function load(server, target, total) {
   const { hostname, port, host } = new URL(server.base);
-  const text = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
   let left = total;
   return Promise.all(Array.from({ length: CONNECTIONS }, () => new Promise((resolve, reject) => {
     const socket = net.connect(Number(port), hostname);
     let got = "";
-    const next = () => (left-- > 0 ? socket.write(text) : socket.end());
+    const next = () => (left-- > 0 ? socket.write(`GET ${target(left)} HTTP/1.1\r\nHost: ${host}\r\n\r\n`) : socket.end());
     socket.on("connect", next);
     socket.on("data", (data) => {
       got += data;
@@ -67,9 +73,9 @@ async function measure(row, name, binary) {
   const server = await new Server().start(["valgrind", "--tool=callgrind", "--smc-check=all-non-file", "--instr-atstart=no", "--separate-threads=yes", `--callgrind-out-file=${dir}/out`,
     binary, "serve", configOf(row.project), "--listen", `127.0.0.1:${port}`, "--data", path.join(dir, "data"), "--lanes", "1"], port, probes[row.project], tempDir("instructions"), 300);
   try {
-    await load(server, row.path, warm);
+    await load(server, targetOf(row, "warm"), warm);
     run("callgrind_control", "--instr=on", String(server.pid));
-    await load(server, row.path, count);
+    await load(server, targetOf(row, "new"), count);
     run("callgrind_control", "--instr=off", String(server.pid));
     run("callgrind_control", "--dump", String(server.pid));
     for (let tries = 0; tries < 300; tries++) { // the server writes it when it next gets to it

@@ -92,6 +92,52 @@ unsigned cn_sqlite_page_count(sqlite3 *connection)
     return sqlite3BtreeLastPage(connection->aDb[0].pBt);
 }
 
+/* --- pages of a transaction ------------------------------------------------------------------ */
+
+static int page_copy(Pager *pager, Pgno number, unsigned char *out, const unsigned char *in)
+{
+    DbPage *page;
+    int rc = sqlite3PagerGet(pager, number, &page, 0);
+    if (rc != SQLITE_OK)
+        return rc;
+    size_t size = (size_t)pager->pageSize;
+    if (out)
+        memcpy(out, sqlite3PagerGetData(page), size);
+    else if ((rc = sqlite3PagerWrite(page)) == SQLITE_OK)
+        memcpy(sqlite3PagerGetData(page), in, size);
+    sqlite3PagerUnref(page);
+    return rc;
+}
+
+int cn_sqlite_pages_get(sqlite3 *connection, unsigned char *pages, unsigned count)
+{
+    Btree *btree = connection->aDb[0].pBt;
+    if (btree->inTrans == TRANS_NONE || btree->pBt->nPage != count)
+        return SQLITE_MISUSE;
+    Pager *pager = btree->pBt->pPager;
+    int rc = SQLITE_OK;
+    for (unsigned i = 0; i < count && rc == SQLITE_OK; i++)
+        rc = page_copy(pager, i + 1, pages + (size_t)i * pager->pageSize, NULL);
+    return rc;
+}
+
+int cn_sqlite_pages_put(sqlite3 *connection, const unsigned char *pages, unsigned count)
+{
+    Btree *btree = connection->aDb[0].pBt;
+    BtShared *shared = btree->pBt;
+    connection->mDbFlags |= DBFLAG_SchemaChange;     /* a roll-back forgets the schema */
+    int rc = sqlite3BtreeBeginTrans(btree, 1, NULL); /* makes the first page */
+    if (rc == SQLITE_OK && (shared->nPage != 1 || connection->autoCommit))
+        rc = SQLITE_MISUSE;
+    for (unsigned i = 0; i < count && rc == SQLITE_OK; i++)
+        rc = page_copy(shared->pPager, i + 1, NULL, pages + (size_t)i * shared->pageSize);
+    if (rc != SQLITE_OK)
+        return rc;
+    shared->pPage1->isInit = 0; /* its content is another */
+    shared->nPage = count;
+    return SQLITE_OK;
+}
+
 /* --- a connection that goes from one database to another ------------------------------------- */
 
 const struct cn_sqlite_counts cn_sqlite_counts_new = {.data_version = 1};

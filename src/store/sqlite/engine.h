@@ -20,6 +20,12 @@ void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count
  * use. */
 unsigned cn_sqlite_page_count(sqlite3 *connection);
 
+/* Pages of the open transaction, from the first; as many as there are. */
+int cn_sqlite_pages_get(sqlite3 *connection, unsigned char *pages, unsigned count);
+/* Writes them into a database that has none, in the transaction that was begun; the schema in them
+ * is the one that the connection knows. A result of SQLite. */
+int cn_sqlite_pages_put(sqlite3 *connection, const unsigned char *pages, unsigned count);
+
 /* A connection that goes from one database to another (store/pool.h).
  *
  * What a new connection has, to know one that a script has changed: flags of pragmas, functions of

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that go from one database to another: nobody notices, nothing comes along. */
+/* Connections that go from one database to another: nobody notices, nothing comes along. The same
+ * of templates, which give new databases their first pages (store/template.h). */
 #include "store/pool.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
-#include "store/database.h"
+#include "store/database_private.h"
 #include "store/kvtable.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -63,7 +64,14 @@ static void say(struct side *side, const char *text)
     snprintf(side->answer + used, sizeof(side->answer) - used, "%s|", text);
 }
 
-/* A guest's statement: rows, or the error, and what SQL can ask of the connection. */
+static void say_number(struct side *side, const char *name, uint64_t number)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%s %llu", name, (unsigned long long)number);
+    say(side, text);
+}
+
+/* A guest's statement: rows, or the error, and what is counted. */
 static void run(struct side *side, unsigned index, const char *sql)
 {
     struct cn_database *db = side->db[index];
@@ -83,8 +91,54 @@ static void run(struct side *side, unsigned index, const char *sql)
         rc = 0;
     }
     say(side, rc < 0 ? err.text : "done");
-    if (rc == 0)
-        cn_statement_release(statement);
+    if (rc < 0)
+        return;
+    say_number(side, "read", cn_statement_rows_read(statement));
+    say_number(side, "written", cn_statement_rows_written(statement));
+    say_number(side, "changed", (uint64_t)cn_statement_changes(statement));
+    say_number(side, "defines", cn_statement_defines(statement));
+    cn_statement_release(statement);
+}
+
+/* A script of several statements, as a guest runs it. */
+static void run_all(struct side *side, unsigned index, const char *sql)
+{
+    size_t left = strlen(sql), used;
+    while (left > 0) {
+        struct cn_statement *statement;
+        struct cn_err err;
+        int rc =
+            cn_database_prepare(side->db[index], sql, left, CN_SQL_GUEST, &statement, &used, &err);
+        if (rc == 0 && statement) {
+            rc = cn_statement_step(statement, &err);
+            say_number(side, "written", cn_statement_rows_written(statement));
+            cn_statement_release(statement);
+        }
+        if (rc < 0) {
+            say(side, err.text);
+            return;
+        }
+        sql += used;
+        left -= used;
+    }
+    say(side, "all done");
+}
+
+/* The pages of both, byte by byte, but for the counter of changes, which a connection raises when
+ * it first writes to a database. */
+static void pages_compare(struct side *a, struct side *b, unsigned index)
+{
+    uint32_t count = cn_image_page_count(a->db[index]->image);
+    CHECK_INT(count, cn_image_page_count(b->db[index]->image));
+    for (uint32_t page = 1; page <= count; page++) {
+        uint8_t one[CN_PAGE_SIZE], two[CN_PAGE_SIZE];
+        CHECK_INT(0, cn_image_read(a->db[index]->image, page, 0, CN_PAGE_SIZE, one, NULL));
+        CHECK_INT(0, cn_image_read(b->db[index]->image, page, 0, CN_PAGE_SIZE, two, NULL));
+        for (unsigned i = 0; i < CN_PAGE_SIZE; i++)
+            if (one[i] != two[i] && !(page == 1 && ((i >= 24 && i < 28) || (i >= 92 && i < 96))))
+                test_fail(__FILE__, __LINE__, "database %u: page %u differs at %u: %u and %u",
+                          index, page, i, one[i], two[i]);
+    }
 }
 
 /* A text that is not cached: the pragma does not change what was compiled before it. */
@@ -380,4 +434,175 @@ TEST(pool, connections_of_closed_databases_are_used_again_and_can_be_given_back)
     CHECK_INT(0, stats.connections);
     side_database(&side, 0);
     side_close(&side);
+}
+
+/* ---- Templates ---- */
+
+static const char table_t[] = "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT)";
+static const char index_t[] = "CREATE INDEX IF NOT EXISTS i ON t(b)";
+static const char both[] = "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);\n"
+                           "  CREATE UNIQUE INDEX IF NOT EXISTS u ON t(b);\n";
+static const char counted[] = "create table if not exists n(a integer primary key autoincrement)";
+
+/* What an object does when it is new, by number; `rows` after it. */
+static void begin_life(struct side *side, unsigned index, unsigned kind)
+{
+    struct cn_err err;
+    int level;
+    switch (kind) {
+    case 0:
+        run(side, index, table_t);
+        break;
+    case 1:
+        run(side, index, table_t);
+        run(side, index, index_t);
+        break;
+    case 2:
+        run_all(side, index, both);
+        break;
+    case 3: /* begins like 1, and goes on like 0 */
+        run(side, index, table_t);
+        run(side, index, "INSERT INTO t(b) VALUES('early')");
+        run(side, index, index_t);
+        break;
+    case 4:
+        run(side, index, table_t);
+        run(side, index, table_t);
+        run(side, index, "CREATE TABLE IF NOT EXISTS other(x)");
+        break;
+    case 5:
+        run(side, index, table_t);
+        cn_database_rollback(side->db[index]);
+        run(side, index, "SELECT count(*) AS n FROM sqlite_schema");
+        run(side, index, "CREATE TABLE IF NOT EXISTS t(z)");
+        break;
+    case 6:
+        run(side, index, table_t);
+        say_number(side, "size", cn_database_size(side->db[index]));
+        run(side, index, index_t);
+        break;
+    case 7:
+        run(side, index, table_t);
+        level = cn_database_savepoint(side->db[index], &err);
+        run(side, index, index_t);
+        say_number(side, "level", (uint64_t)level);
+        if (level > 0)
+            (void)cn_database_savepoint_rollback(side->db[index], level, &err);
+        break;
+    case 8:
+        kv(side, index, 1, true);
+        kv(side, index, 1, false);
+        break;
+    case 9:
+        kv(side, index, 2, false);
+        run(side, index, table_t);
+        kv(side, index, 2, true);
+        break;
+    case 10:
+        run(side, index, counted);
+        run(side, index, "INSERT INTO n DEFAULT VALUES");
+        break;
+    case 11:
+        run(side, index, "CREATE TABLE IF NOT EXISTS t(a, b) AS SELECT 1");
+        run(side, index, "CREATE TABLE IF NOT EXISTS _cf_x(a)");
+        run(side, index, "CREATE TABLE IF NOT EXISTS t(");
+        run(side, index, table_t);
+        break;
+    case 12:
+        run(side, index, table_t);
+        say(side,
+            cn_database_delete_all(side->db[index], true, &err) < 0 ? err.text : "all is gone");
+        run(side, index, "CREATE TABLE IF NOT EXISTS t(b)");
+        break;
+    case 13:
+        run(side, index, table_t);
+        (void)cn_database_set_alarm(side->db[index], 77, &err);
+        break;
+    case 14: /* a statement that is prepared and runs later, or never */
+    case 15: {
+        struct cn_statement *statement;
+        size_t used;
+        run(side, index, table_t);
+        CHECK_INT(0, cn_database_prepare(side->db[index], index_t, sizeof(index_t) - 1,
+                                         CN_SQL_GUEST, &statement, &used, &err));
+        run(side, index, "SELECT count(*) AS n FROM sqlite_schema");
+        if (kind == 14)
+            say_number(side, "later", (uint64_t)cn_statement_step(statement, &err));
+        cn_statement_release(statement);
+        break;
+    }
+    case 16:
+        run(side, index, "PRAGMA case_sensitive_like = on");
+        run(side, index, table_t);
+        break;
+    default:
+        run(side, index, "SELECT name FROM sqlite_schema");
+    }
+}
+
+static void look(struct side *side, unsigned index)
+{
+    run(side, index, "SELECT type, name, sql, rootpage FROM sqlite_schema ORDER BY 2");
+    run(side, index, "INSERT INTO t(b) VALUES('x')");
+    run(side, index, "SELECT * FROM t ORDER BY a DESC");
+}
+
+/* Objects that are made, used and deleted, of which many begin alike: each page is the one that a
+ * connection of its own would have made. */
+static size_t compare_lives(unsigned wanted, uint64_t seed, unsigned kinds)
+{
+    struct side pooled, alone, *sides[] = {&pooled, &alone};
+    struct cn_rand rand;
+    struct cn_err err;
+    cn_rand_init(&rand, seed);
+    side_open(&pooled, wanted);
+    side_open(&alone, 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        unsigned index = (unsigned)cn_rand_below(&rand, COUNT), what;
+        unsigned kind = (unsigned)cn_rand_below(&rand, kinds);
+        what = (unsigned)cn_rand_below(&rand, 8);
+        for (unsigned s = 0; s < 2; s++) {
+            struct side *side = sides[s];
+            side->answer[0] = '\0';
+            if (what < 4) {
+                (void)cn_database_delete_all(side->db[index], true, &err);
+                commit(side, index);
+                cn_database_close(side->db[index]);
+                side_database(side, index);
+                begin_life(side, index, kind);
+            }
+            if (what > 0)
+                look(side, index);
+            if (what == 1) {
+                cn_database_rollback(side->db[index]);
+                cn_database_rest(side->db[index]);
+            } else {
+                commit(side, index);
+            }
+            if (what > 5) {
+                cn_database_close(side->db[index]);
+                side_database(side, index);
+            }
+        }
+        if (strcmp(pooled.answer, alone.answer) != 0)
+            test_fail(__FILE__, __LINE__, "seed %llu, step %u, database %u, kind %u: %s and %s",
+                      (unsigned long long)seed, i, index, kind, pooled.answer, alone.answer);
+        pages_compare(&pooled, &alone, index);
+    }
+    struct cn_database_pool_stats stats;
+    cn_database_pool_stats(pooled.pool, &stats);
+    side_close(&pooled);
+    side_close(&alone);
+    return stats.templated;
+}
+
+TEST(pool, objects_that_begin_by_a_template_are_those_that_began_by_themselves)
+{
+    CHECK(compare_lives(8, 1, 1) > 70);
+    CHECK(compare_lives(8, 2, 3) > 30);
+    size_t templated = 0;
+    for (uint64_t seed = 3; seed < 7; seed++)
+        templated += compare_lives(2 * (unsigned)seed, seed, 18);
+    templated += compare_lives(8, test_seed(), 18);
+    CHECK(templated > 60);
 }
