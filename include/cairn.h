@@ -79,14 +79,17 @@
  * fails its event with that sentence: in JavaScript the caller's promise is rejected with it.
  *
  * MISUSE. A function that is called with something that is gone, is none, is another thread's or
- * another object's, or outside of a function of its object's class, does nothing and says so: it
- * returns CAIRN_EMISUSE (a pointer: NULL; a text that is never NULL: ""; a count: 0), and a line of
- * the log names the module and the function. Any thread may call now() and log() without an object,
- * and those that read values; object_id(), object_name() and error_text() may be called on the
- * object's thread at any time, and from destroy() everything but storage, within what its text
- * says. Values and texts that were read are not watched over: one that is used for longer than
- * OWNERSHIP says is read from memory that is something else. A function that has not returned for
- * 3 s is told in the log, by the name of its class, and every 30 s again.
+ * another object's, without something that it needs (a text, bytes or a function that is NULL where
+ * nothing says that it may be), or outside of a function of its object's class, does nothing and
+ * says so: it returns CAIRN_EMISUSE (a pointer: NULL; a text that is never NULL: ""; a count: 0),
+ * and a line of the log names the module and the function. Any thread may call now() and log()
+ * without an object, and those that read values; object_id(), object_name() and error_text() may be
+ * called on the object's thread at any time, and from destroy() everything but storage, within what
+ * its text says. Handles (of objects, events, builders, statements, sockets, remotes and streams)
+ * are numbers, not addresses, and one that is gone is told though others have come since. Values
+ * and texts that were read are not watched over: one that is used for longer than OWNERSHIP says is
+ * read from memory that is something else, and a pointer to nowhere is a crash. A function that has
+ * not returned for 3 s is told in the log, by the name of its class, and every 30 s again.
  *
  * TRUST. A module is code with all the rights of the server. It is not checked, not limited and not
  * sandboxed apart from the server itself: a crash in it ends the server, whose last line then names
@@ -172,7 +175,7 @@ struct cairn_reply {
     int overloaded;           /* a bound was reached */
     cairn_stream *stream; /* of a response that was asked for with `streamed`: its body, which is
                              the object's from now on (stream_end()); else NULL */
-    cairn_socket *socket; /* of socket_open(): what it has opened; else NULL */
+    cairn_socket *socket; /* NULL: for later versions */
 };
 typedef void (*cairn_done)(cairn_object *object, void *instance, const struct cairn_reply *reply,
                            void *data);
@@ -281,7 +284,10 @@ struct cairn_api {
     size_t size;         /* of this struct, as the server has it */
     const char *version; /* of the server: "0.1.0" */
 
-    /* ---- the object ---- */
+    /* ---- the object ----
+     *
+     * Thread: the object's, but for now() and log(). Owned: texts are the server's; an id and a
+     * name are good as long as the object, the error's until the next one. Errors: MISUSE alone. */
 
     /* Its id: 64 hexadecimal digits. Good as long as the object. */
     const char *(*object_id)(cairn_object *object);
@@ -311,7 +317,10 @@ struct cairn_api {
      * function should return at once; what it returns is not used. */
     void (*abort)(cairn_object *object, const char *reason);
 
-    /* ---- events ---- */
+    /* ---- events ----
+     *
+     * Thread: the object's. Owned: the event and all that is read of it are the server's, good
+     * until it is answered; what is written is copied. Errors: MISUSE, and what is said. */
 
     /* Answers an event for which the class has returned CAIRN_LATER: it is gone then. From within
      * a function of the class. One that was answered is not answered again (MISUSE), nor is one
@@ -348,7 +357,10 @@ struct cairn_api {
     int64_t (*alarm_scheduled)(const cairn_event *event);
     unsigned (*alarm_retries)(const cairn_event *event);
 
-    /* ---- reading values: any thread ---- */
+    /* ---- reading values: any thread ----
+     *
+     * Thread: any, several at once too. Owned: by what the value was read from (OWNERSHIP). Errors:
+     * none; nothing is there, or CAIRN_EMISMATCH. */
 
     /* Every function takes NULL and values of other kinds, and then says that there is nothing. A
      * value that was given holds no value that contains itself, and 1,048,576 values at most:
@@ -375,7 +387,10 @@ struct cairn_api {
     /* The value of this name in an object, a map, an error, a regular expression; NULL: none. */
     const cairn_value *(*value_get)(const cairn_value *value, const char *name);
 
-    /* ---- building values ---- */
+    /* ---- building values ----
+     *
+     * Thread: the object's. Owned: a builder is the server's; what is built is copied. Errors: none
+     * at once; a mistake is told by what uses the builder. */
 
     /* A builder for kv_put(); good until the function of the class returns. Values are added one
      * after the other; a builder takes one, which may be an array, object or map with others in it:
@@ -411,11 +426,16 @@ struct cairn_api {
     void (*build_name)(cairn_builder *builder, const char *name);
     /* Ends the innermost array, object or map. */
     void (*build_end)(cairn_builder *builder);
-    /* A copy of a value that was read. CAIRN_OTHER, regular expressions, errors and sets cannot be
-     * copied: a mistake. */
+    /* A copy of a value that was read: any view of bytes becomes a Uint8Array, and holes of arrays
+     * `undefined`. CAIRN_OTHER, functions, stubs, streams, regular expressions, errors, sets and
+     * BigInts of more than 64 bits cannot be copied: a mistake. */
     void (*build_value)(cairn_builder *builder, const cairn_value *value);
 
-    /* ---- storage: key-value, the same pairs as ctx.storage.kv of JavaScript ---- */
+    /* ---- storage: key-value, the same pairs as ctx.storage.kv of JavaScript ----
+     *
+     * Thread: the object's, within its functions. Owned: values are the server's, good until the
+     * function of the class returns. Errors: CAIRN_ELIMIT, CAIRN_ECLOSED, CAIRN_ERROR (a disk that
+     * fails, a value that was not built right). */
 
     /* The value, or NULL: there is none, or it cannot be read (error_text() is not "" then). */
     const cairn_value *(*kv_get)(cairn_object *object, const char *key);
@@ -431,7 +451,11 @@ struct cairn_api {
     /* Deletes everything: tables, pairs and the alarm. */
     int (*delete_all)(cairn_object *object);
 
-    /* ---- storage: SQL ---- */
+    /* ---- storage: SQL ----
+     *
+     * Thread: the object's, within its functions. Owned: a statement is the object's until
+     * sql_finalize(); what is bound is copied. Errors: CAIRN_ESQL with SQLite's sentence,
+     * CAIRN_ELIMIT, CAIRN_ECLOSED, CAIRN_ERROR. */
 
     /* Runs one or more statements that have no parameters, and drops their rows. */
     int (*sql_exec)(cairn_object *object, const char *sql);
@@ -467,7 +491,10 @@ struct cairn_api {
     /* Bytes of the database. */
     int64_t (*database_size)(cairn_object *object);
 
-    /* ---- transactions and alarms ---- */
+    /* ---- transactions and alarms ----
+     *
+     * Thread: the object's, within its functions. Owned: nothing. Errors: CAIRN_EMISUSE (no
+     * transaction is open), CAIRN_ELIMIT, CAIRN_ECLOSED, CAIRN_ERROR. */
 
     /* What is written until the end can be undone. They nest, 60 deep. One that is open when the
      * function of the class returns is undone, and the event fails. */
@@ -485,8 +512,14 @@ struct cairn_api {
      * Calls, timers and questions to history go on while the function of the class returns. Their
      * own function runs afterwards, in a turn of the object like any other; it is not called if the
      * object has left memory, and none is called from inside the function that started something.
-     * An event that waits for one returns CAIRN_LATER. An object has 10,000 under way at most
-     * (CAIRN_ELIMIT); while it has any it stays in memory, for 70 s after its last event. */
+     * An event that waits for one returns CAIRN_LATER. Of calls and restore() the function may be
+     * NULL: nobody is told. An object has 10,000 under way at most (CAIRN_ELIMIT); while it has any
+     * it stays in memory, for 70 s after its last event.
+     *
+     * Thread: the object's, and so are the functions that are called. Owned: `data` is the
+     * module's, and nobody frees it if the function is never called: destroy() is the place.
+     * Errors: what is returned is about starting (CAIRN_EMISUSE, CAIRN_EMISMATCH, CAIRN_ELIMIT,
+     * CAIRN_ECLOSED), and then the function is not called; all else is the reply's. */
 
     /* The text of a variable or secret of the project; NULL: there is none. */
     const char *(*env)(cairn_object *object, const char *name);
@@ -499,8 +532,8 @@ struct cairn_api {
     int (*object_call_id)(cairn_object *object, const char *binding, const char *id,
                           const char *method, cairn_builder *arguments, cairn_done done,
                           void *data);
-    /* Calls `fired` once after so many milliseconds. Returns a number for timer_stop(), or
-     * negative. Timers do not survive the object: alarm_set() does. */
+    /* Calls `fired`, which is there, once after so many milliseconds. Returns a number for
+     * timer_stop(), or negative. Timers do not survive the object: alarm_set() does. */
     int64_t (*timer_start)(cairn_object *object, int64_t delay, cairn_fired fired, void *data);
     /* 1: it will not fire any more; 0: there was none. */
     int (*timer_stop)(cairn_object *object, int64_t timer);
@@ -521,7 +554,12 @@ struct cairn_api {
      * They hibernate: a socket does not keep its object in memory. When nothing else does, the
      * object goes, and the next message brings it back; what it wants to remember of a socket is in
      * tags and the attachment. What is sent leaves when what the object has written so far is on
-     * disk. */
+     * disk.
+     *
+     * Thread: the object's, within its functions. Owned: a socket is the server's, tags too, an
+     * attachment is good until the function of the class returns; what is sent is copied. Errors:
+     * CAIRN_EMISUSE (a worker, a socket that is gone), CAIRN_EMISMATCH, CAIRN_ELIMIT,
+     * CAIRN_ECLOSED. */
 
     /* Accepts the WebSocket that a request asks for ("Upgrade: websocket"): its answer becomes 101.
      * `tags` are 10 at most, of 256 bytes, by which sockets are found. NULL: error_text(). */
@@ -549,7 +587,10 @@ struct cairn_api {
     /* A text message that is answered with another without waking the object; NULL: none. */
     int (*socket_auto_response)(cairn_object *object, const char *request, const char *response);
 
-    /* ---- JSON ---- */
+    /* ---- JSON ----
+     *
+     * Thread: the object's. Owned: by the server, until the function of the class returns. Errors:
+     * NULL, and error_text(). */
 
     /* The value of a JSON text; NULL: it is none, and error_text() says why. 64 deep at most. */
     const cairn_value *(*json_read)(cairn_object *object, const char *text, size_t size);
@@ -559,7 +600,9 @@ struct cairn_api {
      * dates, maps). `size` may be NULL. */
     const char *(*json_write)(cairn_object *object, cairn_builder *value, size_t *size);
 
-    /* ---- events of workers ---- */
+    /* ---- events of workers ----
+     *
+     * Thread: the worker's. Owned: as with other events. Errors: CAIRN_EMISMATCH, CAIRN_ELIMIT. */
 
     /* Of scheduled(): when it was due (milliseconds since 1970), and the cron expression as it is
      * configured; 0 and "" of other events. */
@@ -580,7 +623,9 @@ struct cairn_api {
     /* ---- services: for objects and workers ----
      *
      * They end later (above). What an object asks for leaves when what it has written so far is on
-     * disk; what was asked is not undone if the object goes meanwhile. */
+     * disk; what was asked is not undone if the object goes meanwhile.
+     *
+     * Thread, ownership and errors as of all that ends later. */
 
     /* Calls a method of a binding of the project, with an array of arguments, or NULL for none; the
      * builder is empty again. The reply's value is the result. Methods, arguments, results, limits
@@ -613,7 +658,9 @@ struct cairn_api {
      * without, a response is whole before it is told, but for one that a worker or an object has
      * sent as a stream: then the body is a stream (stream_open()). A response that is a WebSocket
      * has the status 101; response_from() passes it on. fetch() follows redirects as the request
-     * says, the other two tell of them. */
+     * says, the other two tell of them.
+     *
+     * Thread, ownership and errors as of all that ends later. */
 
     /* Of the world, by HTTP or HTTPS. As for fetch() in JavaScript the configuration says which
      * addresses are reached; content codings are decoded. The connection writes these headers
@@ -630,7 +677,10 @@ struct cairn_api {
      * thread. */
     const char *(*response_find)(const cairn_value *response, const char *name);
 
-    /* ---- metrics ---- */
+    /* ---- metrics ----
+     *
+     * Thread: the object's; counters are the server's, and shared. Owned: the name is copied.
+     * Errors: those that are said. */
 
     /* Adds to a counter of the worker, which the server's metrics show as
      * cairn_module_count_total{worker,name}; the first time makes it. Reloads keep it. The name has
@@ -641,7 +691,10 @@ struct cairn_api {
     /* ---- functions and stubs ----
      *
      * Arguments and results may have functions, RpcTargets and stubs in them. Those among arguments
-     * are the caller's, and good until the event is answered, unless they are kept. */
+     * are the caller's, and good until the event is answered, unless they are kept.
+     *
+     * Thread: the object's. Owned: a remote is the object's until remote_release(). Errors:
+     * CAIRN_EMISMATCH, CAIRN_ELIMIT; of calls as of all that ends later. */
 
     /* Keeps what a value of the kind CAIRN_FUNCTION or CAIRN_STUB stands for until it is released
      * or the object leaves memory; an object keeps 10,000 at most. NULL: error_text(). */
@@ -664,7 +717,11 @@ struct cairn_api {
      * or stream_fail(), which is called once, whatever has happened to the other side; it goes with
      * the object. An object has 1,000 at most, a worker 20,000 on each lane. When the other side is
      * a client or a server, the connection is held back in the same way: what is not read is not
-     * received, and a client that does not read stops the writer. */
+     * received, and a client that does not read stops the writer.
+     *
+     * Thread: the object's. Owned: the stream as is said; a piece that was read, by the reply; what
+     * is written is copied. Errors: CAIRN_EMISUSE (one that is read is written, a second read),
+     * CAIRN_ELIMIT, CAIRN_ECLOSED; of reads, the reply's. */
 
     /* Reads a ReadableStream, or bytes or a text as if they were one. NULL: error_text(). */
     cairn_stream *(*stream_open)(cairn_object *object, const cairn_value *value);
@@ -689,7 +746,11 @@ struct cairn_api {
     /* The same with an error for the other side. */
     void (*stream_fail)(cairn_stream *stream, const char *reason);
 
-    /* ---- passing on ---- */
+    /* ---- passing on ----
+     *
+     * Thread: the object's. Owned: what is passed on is the server's: the module's handle is good
+     * for nothing more, but that the stream that is written may still be given away once. Errors:
+     * CAIRN_EMISUSE, CAIRN_EMISMATCH, CAIRN_ELIMIT. */
 
     /* Writes all that is read of one stream, of which no read is under way, into another, as fast
      * as that one's reader takes it. Both are the server's from then on, and end together. */

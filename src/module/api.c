@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
-#include "module/guard.h"
 #include "module/internal.h"
 #include "module/tracer.h"
 #include "object/node.h"
@@ -32,8 +31,6 @@ const char *cn_api_object_name(cairn_object *self)
 
 int64_t cn_api_now(cairn_object *self)
 {
-    if (self && !cn_guard_knows(self, CN_GUARD_OBJECT, "now", __builtin_return_address(0)))
-        self = NULL;
     const struct cn_object_lane *lane = !self          ? NULL
                                         : self->object ? self->object->lane
                                                        : self->host->objects;
@@ -54,15 +51,10 @@ static enum cn_diag_level level_of(enum cairn_level level)
     }
 }
 
-void cn_api_log(cairn_object *self, enum cairn_level level, const char *format, ...)
+void cn_api_logv(cairn_object *self, enum cairn_level level, const char *format, va_list args)
 {
-    if (self && !cn_guard_knows(self, CN_GUARD_OBJECT, "log", __builtin_return_address(0)))
-        self = NULL;
     char line[LINE_SIZE_MAX], request[17], trace[33], span[17];
-    va_list args;
-    va_start(args, format);
     int size = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
     if (size < 0)
         return;
     size_t length = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1;
@@ -91,18 +83,29 @@ void cn_api_log(cairn_object *self, enum cairn_level level, const char *format, 
     cn_diag_fields(level_of(level), fields, count, line, length);
 }
 
-int cn_api_error(cairn_object *self, const char *type, const char *format, ...)
+void cn_api_log(cairn_object *self, enum cairn_level level, const char *format, ...)
 {
-    if (!cn_guard_allows(self, CN_GUARD_OBJECT, "error", __builtin_return_address(0)))
-        return CAIRN_ERROR;
-    char text[CN_ERR_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    cn_api_logv(self, level, format, args);
     va_end(args);
+}
+
+void cn_api_errorv(cairn_object *self, const char *type, const char *format, va_list args)
+{
+    char text[CN_ERR_TEXT_MAX];
+    vsnprintf(text, sizeof(text), format, args);
     cn_compiled_refuse(self, CAIRN_ERROR, text);
     if (type)
         snprintf(self->error->type, sizeof(self->error->type), "%s", type);
+}
+
+int cn_api_error(cairn_object *self, const char *type, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cn_api_errorv(self, type, format, args);
+    va_end(args);
     return CAIRN_ERROR;
 }
 
@@ -113,6 +116,10 @@ const char *cn_api_error_text(cairn_object *self)
 
 void cn_api_abort(cairn_object *self, const char *reason)
 {
+    if (!reason)
+        reason = "abort() was called.";
+    if (self->going)
+        return; /* it is on its way out */
     if (self->object)
         cn_object_reset(self->object, CN_FAULT_RESET, CN_EABORTED, "%s", reason);
     else

@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "module/crash.h"
 #include "module/fetch.h"
+#include "module/guard.h"
 #include "module/internal.h"
 #include "module/lent.h"
 #include "module/pending.h"
@@ -120,15 +121,16 @@ static void run_done(cairn_object *self, const struct cn_pending *pending,
         reply.value = cn_compiled_lend_value(self, end->bytes, end->size);
     if (!reply.error && end->bytes && !reply.value)
         reply.error = cn_api_error_text(self); /* C cannot read it */
-    reply.stream = end->stream;
+    cairn_stream *stream = end->stream;
     if (pending->streams && !reply.error) {
-        reply.stream = cn_api_stream_open(self, cn_value_get(reply.value, "body"));
-        if (!reply.stream)
+        stream = cn_api_stream_open(self, cn_value_get(reply.value, "body"));
+        if (!stream)
             reply.error = cn_api_error_text(self);
     }
+    reply.stream = cn_guard_show(stream);
     reply.retryable = (end->faults & CN_FAULT_RETRYABLE) != 0;
     reply.overloaded = (end->faults & CN_FAULT_OVERLOADED) != 0;
-    pending->done(self, self->instance, &reply, pending->data);
+    pending->done(cn_guard_show(self), self->instance, &reply, pending->data);
 }
 
 static void run_function(cairn_object *self, const struct cn_pending *pending,
@@ -143,10 +145,10 @@ static void run_function(cairn_object *self, const struct cn_pending *pending,
     }
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
-    if (end)
+    if (end && pending->done)
         run_done(self, pending, end);
-    else
-        pending->fired(self, self->instance, pending->data);
+    else if (!end)
+        pending->fired(cn_guard_show(self), self->instance, pending->data);
     cn_module_crash_note(before);
     if (cn_compiled_leave(self) < 0)
         cn_api_log(self, CAIRN_FAILURE, "%s", cn_api_error_text(self));

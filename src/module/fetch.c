@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "module/async.h"
+#include "module/guard.h"
 #include "module/lent.h"
 #include "module/stream.h"
 #include "object/node.h"
@@ -45,13 +46,17 @@ int cn_request_read(cairn_object *self, const struct cairn_request *given,
 {
     *request = (struct cairn_request){0};
     memcpy(request, given, given->size < sizeof(*request) ? given->size : sizeof(*request));
+    bool given_stream = request->stream != NULL;
     if (!request->url)
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "a request has a URL");
     if (!request->method)
         request->method = "GET";
     if (given->size < offsetof(struct cairn_request, redirect) + sizeof(int))
         request->redirect = CAIRN_REDIRECT_MANUAL; /* made before there was another */
-    if (request->stream && (!cn_stream_is_free(request->stream) || request->stream->self != self))
+    if (request->stream)
+        request->stream = cn_guard_take(request->stream, CN_GUARD_STREAM, "fetch", NULL);
+    if (given_stream &&
+        (!request->stream || !cn_stream_is_free(request->stream) || request->stream->self != self))
         return cn_compiled_refuse(self, CAIRN_EMISUSE,
                                   "a stream has one reader, and only one that is written is given");
     if (!request->response_max || request->response_max > RESPONSE_BYTES_MAX)

@@ -4,7 +4,9 @@
  *
  * P1  A piece is read of one stream when the other one's reader has taken the piece before: nothing
  *     piles up in between.
- * P2  The end of either, well or not, is the end of both. */
+ * P2  The end of either, well or not, is the end of both.
+ * P3  What is passed on is the server's: a module has no handle of it any more, but for the stream
+ *     that is written, which it may still give to somebody, once. */
 #include "module/api.h"
 #include "module/forward.h"
 
@@ -13,6 +15,7 @@
 
 #include "base/mem.h"
 #include "module/fetch.h"
+#include "module/guard.h"
 #include "module/http.h"
 #include "module/lent.h"
 #include "module/stream.h"
@@ -37,27 +40,27 @@ static void on_piece(cairn_object *self, void *instance, const struct cairn_repl
 {
     cairn_stream *to = data;
     size_t size = 0;
-    (void)instance;
+    (void)self, (void)instance; /* which are shown as to a module */
     if (reply->error || !reply->value) {
         end_both(to, reply->error);
         return;
     }
     const void *bytes = cn_value_bytes(reply->value, &size);
     if (cn_api_stream_write(to, bytes, size) < 0)
-        end_both(to, cn_api_error_text(self));
+        end_both(to, cn_api_error_text(to->self));
 }
 
 /* P1 */
 static void on_wanted(cairn_object *self, void *instance, void *data)
 {
     cairn_stream *to = data;
-    (void)instance;
+    (void)self, (void)instance;
     if (!to->piped)
         return;
     if (to->state == CN_STREAM_CLOSED)
         end_both(to, "The stream was given up by its reader.");
     else if (!to->piped->reading && cn_api_stream_read(to->piped, on_piece, to) < 0)
-        end_both(to, cn_api_error_text(self));
+        end_both(to, cn_api_error_text(to->self));
 }
 
 int cn_api_stream_pipe(cairn_stream *from, cairn_stream *to)
@@ -67,10 +70,11 @@ int cn_api_stream_pipe(cairn_stream *from, cairn_stream *to)
         to->self != self)
         return cn_compiled_refuse(self, CAIRN_EMISUSE,
                                   "a stream that is read goes into one that is written");
+    cn_guard_remove(from); /* P3 */
     to->piped = from;
     to->wanted = on_wanted;
     to->data = to;
-    on_wanted(self, self->instance, to);
+    on_wanted(NULL, NULL, to);
     return 0;
 }
 
@@ -113,7 +117,11 @@ static int take_body(cairn_event *event, cairn_stream *from)
 {
     cairn_stream *to = cn_api_stream_new(event->object, NULL, NULL);
     int rc = to ? cn_api_stream_pipe(from, to) : CAIRN_ELIMIT;
-    return rc < 0 ? rc : cn_api_response_stream(event, to);
+    if (rc >= 0)
+        return cn_api_response_stream(event, to);
+    if (to)
+        cn_api_stream_end(to);
+    return rc;
 }
 
 int cn_api_response_from(cairn_event *event, const cairn_value *response, cairn_stream *stream)
@@ -155,14 +163,14 @@ static void on_answered(cairn_object *self, void *instance, const struct cairn_r
                         void *data)
 {
     cairn_event *event = data;
-    (void)instance;
+    (void)self, (void)instance;
     if (!reply->error && cn_api_response_from(event, reply->value, NULL) >= 0) {
         cn_compiled_answer(event);
         return;
     }
     if (reply->error) {
         const char *type = cn_value_text(cn_value_get(reply->value, "name"), NULL);
-        cn_api_error(self, type, "%s", reply->error);
+        cn_api_error(event->object, type, "%s", reply->error);
     }
     cn_compiled_fail(event);
 }
@@ -181,8 +189,9 @@ static int pass_body(cairn_event *event, struct cairn_request *request)
         return 0;
     }
     cairn_stream *from = cn_api_request_stream(event);
-    request->stream = from ? cn_api_stream_new(self, NULL, NULL) : NULL;
-    return request->stream ? cn_api_stream_pipe(from, request->stream) : CAIRN_ELIMIT;
+    cairn_stream *to = from ? cn_api_stream_new(self, NULL, NULL) : NULL;
+    request->stream = cn_guard_show(to); /* as a module has it */
+    return to ? cn_api_stream_pipe(from, to) : CAIRN_ELIMIT;
 }
 
 /* The request as it came. `headers` has room for CN_REQUEST_HEADERS_MAX pairs. */
@@ -208,6 +217,14 @@ static int read_event(cairn_event *event, struct cairn_request *request, const c
     return pass_body(event, request);
 }
 
+/* P3: from here on it is answered by on_answered() alone. */
+static int passed_on(cairn_event *event)
+{
+    event->passed_on = true;
+    cn_compiled_event_hide(event);
+    return CAIRN_LATER;
+}
+
 int cn_api_object_forward(cairn_event *event, const char *binding, const char *name)
 {
     const char *headers[2 * CN_REQUEST_HEADERS_MAX + 1];
@@ -215,7 +232,7 @@ int cn_api_object_forward(cairn_event *event, const char *binding, const char *n
     int rc = read_event(event, &request, headers);
     if (rc >= 0)
         rc = cn_api_object_fetch(event->object, binding, name, &request, on_answered, event);
-    return rc < 0 ? rc : CAIRN_LATER;
+    return rc < 0 ? rc : passed_on(event);
 }
 
 int cn_api_service_forward(cairn_event *event, const char *binding)
@@ -225,5 +242,5 @@ int cn_api_service_forward(cairn_event *event, const char *binding)
     int rc = read_event(event, &request, headers);
     if (rc >= 0)
         rc = cn_api_service_fetch(event->object, binding, &request, on_answered, event);
-    return rc < 0 ? rc : CAIRN_LATER;
+    return rc < 0 ? rc : passed_on(event);
 }

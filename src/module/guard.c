@@ -2,6 +2,7 @@
 #include "module/guard.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,82 +17,91 @@
 #define LINES_MAX 20
 #define SLOTS_MIN 64
 
+#define PLACE_BITS 26
+#define THREAD_BITS 8
+#define GENERATION_BITS 29
+#define PLACE_MAX ((uintptr_t)1 << PLACE_BITS)
+_Static_assert(sizeof(uintptr_t) == 8, "a handle is as large as a pointer");
+
 struct slot {
-    const void *handle; /* NULL: free */
-    const cairn_object *owner;
+    uintptr_t handle; /* 0: free */
+    void *thing;
+    union {
+        const cairn_object *owner;
+        size_t next_free; /* place + 1; 0: none */
+    };
     enum cn_guard_kind kind;
 };
 
-/* G1: open addressing, never more than half full. */
+/* G1. It goes with the last that is in it; the generation goes on (G4). */
 static _Thread_local struct {
     struct slot *slots; /* owned; NULL: nothing is live */
-    size_t room, count;
+    size_t room, used;  /* places; those that were ever used */
+    size_t count;       /* of live ones */
+    size_t free;        /* the first free one + 1; 0: none but those behind `used` */
+    uintptr_t generation;
+    uintptr_t thread; /* 0: not known yet */
 } live;
 
-static size_t place_of(const void *handle)
+static uintptr_t thread_number(void)
 {
-    uint64_t bits = (uint64_t)(uintptr_t)handle >> 4;
-    return (size_t)((bits * 0x9e3779b97f4a7c15u) >> 20) & (live.room - 1);
+    static atomic_uint last;
+    if (!live.thread)
+        live.thread = 1 + atomic_fetch_add(&last, 1) % ((1u << THREAD_BITS) - 1);
+    return live.thread;
 }
 
-static struct slot *find(const void *handle)
+/* A place in the table. */
+static size_t take_place(void)
 {
-    if (!live.slots || !handle)
-        return NULL;
-    for (size_t i = place_of(handle); live.slots[i].handle; i = (i + 1) & (live.room - 1)) {
-        if (live.slots[i].handle == handle)
-            return &live.slots[i];
+    if (live.free) {
+        size_t place = live.free - 1;
+        live.free = live.slots[place].next_free;
+        return place;
     }
-    return NULL;
-}
-
-static void insert(const struct slot *slot)
-{
-    size_t i = place_of(slot->handle);
-    while (live.slots[i].handle)
-        i = (i + 1) & (live.room - 1);
-    live.slots[i] = *slot;
-}
-
-static void resize(size_t room)
-{
-    struct slot *old = live.slots;
-    size_t old_room = live.room;
-    live.slots = cn_alloc_zero(room * sizeof(*live.slots));
-    live.room = room;
-    for (size_t i = 0; i < old_room; i++) {
-        if (old[i].handle)
-            insert(&old[i]);
+    if (live.used == live.room) {
+        live.room = live.room ? 2 * live.room : SLOTS_MIN;
+        live.slots = cn_realloc(live.slots, live.room * sizeof(*live.slots));
     }
-    cn_free(old);
+    CN_ASSERT(live.used < PLACE_MAX); /* memory ends before */
+    return live.used++;
 }
 
-void cn_guard_add(const void *handle, enum cn_guard_kind kind, const cairn_object *owner)
+void cn_guard_add(void *thing, enum cn_guard_kind kind, const cairn_object *owner)
 {
-    CN_ASSERT(!find(handle));
-    if (!live.slots || 2 * (live.count + 1) > live.room)
-        resize(live.room ? 2 * live.room : SLOTS_MIN);
+    uintptr_t *handle = thing; /* G5 */
+    CN_ASSERT(!*handle);
+    size_t place = take_place();
+    live.generation = (live.generation + 1) & (((uintptr_t)1 << GENERATION_BITS) - 1);
+    *handle = (uintptr_t)1 << 63 | live.generation << (THREAD_BITS + PLACE_BITS) |
+              thread_number() << PLACE_BITS | place;
+    live.slots[place] =
+        (struct slot){.handle = *handle, .thing = thing, .owner = owner, .kind = kind};
     live.count++;
-    insert(&(struct slot){handle, owner, kind});
 }
 
-void cn_guard_remove(const void *handle)
+static struct slot *find(uintptr_t handle)
 {
-    struct slot *slot = find(handle);
+    size_t place = handle & (PLACE_MAX - 1);
+    return handle && place < live.used && live.slots[place].handle == handle ? &live.slots[place]
+                                                                             : NULL;
+}
+
+void cn_guard_remove(void *thing)
+{
+    uintptr_t *handle = thing; /* G5 */
+    if (!*handle)
+        return;
+    struct slot *slot = find(*handle);
     CN_ASSERT(slot);
-    size_t hole = (size_t)(slot - live.slots), mask = live.room - 1;
-    live.slots[hole].handle = NULL;
-    /* Those that were pushed past it come back. */
-    for (size_t i = (hole + 1) & mask; live.slots[i].handle; i = (i + 1) & mask) {
-        struct slot moved = live.slots[i];
-        live.slots[i].handle = NULL;
-        insert(&moved);
-    }
-    if (--live.count == 0) {
-        cn_free(live.slots);
-        live.slots = NULL;
-        live.room = 0;
-    }
+    *handle = slot->handle = 0;
+    slot->next_free = live.free;
+    live.free = (size_t)(slot - live.slots) + 1;
+    if (--live.count > 0)
+        return;
+    cn_free(live.slots);
+    live.slots = NULL;
+    live.room = live.used = live.free = 0;
 }
 
 /* --- telling --------------------------------------------------------------------------------- */
@@ -115,19 +125,20 @@ static bool module_at(const void *from, char *name, size_t size)
     return true;
 }
 
-void cn_guard_tell(const char *function, const void *from, const char *what)
+bool cn_guard_tell(const char *function, const void *from, const char *what)
 {
     static _Thread_local unsigned told;
     const struct cn_module_class *class_ = cn_module_crash_running();
     char name[128] = "?";
     if (++told > LINES_MAX && told % 1000 != 0)
-        return;
+        return false;
     if (class_)
         cn_error("module \"%s\", class %s: %s() of cairn.h was refused: %s", class_->module,
                  class_->name, function, what);
     else
         cn_error("module \"%s\": %s() of cairn.h was refused: %s",
                  module_at(from, name, sizeof(name)) ? name : "?", function, what);
+    return false;
 }
 
 static const char *name_of(enum cn_guard_kind kind)
@@ -143,7 +154,7 @@ static const struct slot *known(const void *handle, enum cn_guard_kind kind, con
                                 const void *from)
 {
     char what[160];
-    const struct slot *slot = find(handle);
+    const struct slot *slot = find((uintptr_t)handle);
     if (slot && slot->kind == kind)
         return slot;
     snprintf(what, sizeof(what), "the %s is gone, or another thread's, or none", name_of(kind));
@@ -151,20 +162,21 @@ static const struct slot *known(const void *handle, enum cn_guard_kind kind, con
     return NULL;
 }
 
-bool cn_guard_knows(const void *handle, enum cn_guard_kind kind, const char *function,
+void *cn_guard_find(const void *handle, enum cn_guard_kind kind, const char *function,
                     const void *from)
 {
-    return known(handle, kind, function, from);
+    const struct slot *slot = known(handle, kind, function, from);
+    return slot ? slot->thing : NULL;
 }
 
-bool cn_guard_allows(const void *handle, enum cn_guard_kind kind, const char *function,
-                     const void *from)
+void *cn_guard_take(const void *handle, enum cn_guard_kind kind, const char *function,
+                    const void *from)
 {
     const struct slot *slot = known(handle, kind, function, from);
     if (!slot)
-        return false;
+        return NULL;
     if (slot->owner->running || slot->owner->going)
-        return true;
+        return slot->thing;
     cn_guard_tell(function, from, "no function of that object's class is running"); /* G2 */
-    return false;
+    return NULL;
 }

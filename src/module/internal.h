@@ -57,6 +57,7 @@ struct cn_compiled_error {
 };
 
 struct cairn_object {
+    uintptr_t handle;                     /* G5 of guard.h, as of all that modules have */
     struct cn_object *object;             /* NULL: it is a worker (worker.c) */
     const struct cn_compiled_host *host;  /* of its lane; NULL: the lane has none */
     const struct cn_module_class *class_; /* of a set that it has a reference to */
@@ -102,14 +103,16 @@ struct cn_compiled_asked {
 };
 
 struct cairn_event {
+    uintptr_t handle;    /* 0 once it has been answered or passed on */
     struct cn_list link; /* in the object's */
     cairn_object *object;
     struct cn_call *call; /* NULL: it has been answered, or the object was reset; or a worker's */
     struct cn_compiled_asked *asked; /* owned; of a worker's; NULL: an object's */
     uint64_t trace;                  /* tracer.h; 0: nobody watches */
     enum cn_compiled_kind kind;
-    bool running; /* its function is on the stack, which frees it */
-    bool done;    /* it has been answered */
+    bool running;   /* its function is on the stack, which frees it */
+    bool done;      /* it has been answered */
+    bool passed_on; /* by object_forward(), service_forward(), which will answer it */
     const char *method;
     uint8_t *bytes; /* owned: what the document is of */
     struct cn_document document;
@@ -172,6 +175,8 @@ void cn_compiled_handle(cairn_event *event,
 void cn_compiled_reject(cairn_event *event, const char *type, const char *text);
 cairn_event *cn_compiled_event_new(cairn_object *self, enum cn_compiled_kind kind);
 void cn_compiled_event_free(cairn_event *event);
+/* The class may not use it any more. */
+void cn_compiled_event_hide(cairn_event *event);
 /* create() and destroy() of the class. */
 int cn_compiled_begin(cairn_object *self, struct cn_err *err);
 void cn_compiled_finish(cairn_object *self);

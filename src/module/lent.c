@@ -11,6 +11,7 @@
 #include "text/clone.h"
 
 struct cairn_remote {
+    uintptr_t handle;
     struct cn_list link; /* in cn_compiled_outside.remotes */
     cairn_object *self;
     struct cn_value_remote to; /* texts owned */

@@ -68,7 +68,11 @@ static const struct cn_compiled_error *last_error(cairn_object *self, int rc)
     struct cn_compiled_error *error = error_of(self);
     if (!error->text[0]) {
         snprintf(error->type, sizeof(error->type), "Error");
-        snprintf(error->text, sizeof(error->text), "the class %s failed with %d and no error text",
+        snprintf(error->text, sizeof(error->text),
+                 rc == CAIRN_EMISUSE
+                     ? "the class %s has used cairn.h in a way that it forbids: the "
+                       "log says how (%d)"
+                     : "the class %s failed with %d and no error text",
                  self->class_->name, rc);
     }
     return error;
@@ -165,7 +169,7 @@ static int run(cairn_object *self, cairn_event *event,
 {
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
-    int rc = function(self, self->instance, event);
+    int rc = function(cn_guard_show(self), self->instance, cn_guard_show(event));
     cn_module_crash_note(before);
     int left = cn_compiled_leave(self);
     return left < 0 ? left : rc;
@@ -173,11 +177,16 @@ static int run(cairn_object *self, cairn_event *event,
 
 /* --- events ---------------------------------------------------------------------------------- */
 
+void cn_compiled_event_hide(cairn_event *event)
+{
+    cn_guard_remove(event);
+    cn_guard_remove(&event->result);
+}
+
 void cn_compiled_event_free(cairn_event *event)
 {
     CN_ASSERT(!event->call);
-    cn_guard_remove(event);
-    cn_guard_remove(&event->result);
+    cn_compiled_event_hide(event);
     cn_list_remove(&event->link);
     if (event->asked) {
         cn_compiled_asked_free(event->asked);
@@ -229,6 +238,7 @@ static struct cn_call *end(cairn_event *event)
     struct cn_call *call = event->call;
     event->call = NULL;
     event->done = true;
+    cn_compiled_event_hide(event);
     if (!event->running)
         cn_compiled_event_free(event);
     return call;
@@ -301,7 +311,7 @@ void cn_compiled_handle(cairn_event *event,
     event->running = false;
     if (event->done || (!event->call && !event->asked))
         cn_compiled_event_free(event); /* answered in there, or reset */
-    else if (rc == CAIRN_LATER)
+    else if (rc == CAIRN_LATER || event->passed_on)
         return;
     else if (rc < 0)
         fail(event, last_error(self, rc));
@@ -328,7 +338,7 @@ int cn_compiled_begin(cairn_object *self, struct cn_err *err)
         return 0;
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(class_);
-    int rc = class_->table.create(self, &self->instance);
+    int rc = class_->table.create(cn_guard_show(self), &self->instance);
     cn_module_crash_note(before);
     int left = cn_compiled_leave(self);
     if (left < 0 || rc < 0)
@@ -466,7 +476,7 @@ void cn_compiled_finish(cairn_object *self)
     cn_compiled_drop_pending(self);
     if (self->class_->table.destroy) {
         const struct cn_module_class *before = cn_module_crash_note(self->class_);
-        self->class_->table.destroy(self, self->instance);
+        self->class_->table.destroy(cn_guard_show(self), self->instance);
         cn_module_crash_note(before);
     }
     CN_LIST_FOREACH(&self->events, node)
@@ -541,24 +551,4 @@ void cn_compiled_answer(cairn_event *event)
 void cn_compiled_fail(cairn_event *event)
 {
     fail(event, last_error(event->object, CAIRN_ERROR));
-}
-
-/* Its function may still be on the stack, and then it is there, though it has been answered. */
-static bool is_answered(const cairn_event *event, const char *function)
-{
-    if (event->done)
-        cn_guard_tell(function, NULL, "the event has been answered already");
-    return event->done;
-}
-
-void cn_api_event_answer(cairn_event *event)
-{
-    if (!is_answered(event, "event_answer"))
-        cn_compiled_answer(event);
-}
-
-void cn_api_event_fail(cairn_event *event)
-{
-    if (!is_answered(event, "event_fail"))
-        cn_compiled_fail(event);
 }

@@ -58,19 +58,22 @@ static int run_event(cairn_object *self, const struct cn_socket_event *event)
     switch (event->kind) {
     case CN_SOCKET_MESSAGE:
         return table->socket_message
-                   ? table->socket_message(self, self->instance, socket, item->message->text,
-                                           item->message->bytes, item->message->size)
+                   ? table->socket_message(cn_guard_show(self), self->instance, socket,
+                                           item->message->text, item->message->bytes,
+                                           item->message->size)
                    : 0;
     case CN_SOCKET_ERROR:
-        return table->socket_error ? table->socket_error(self, self->instance, socket,
-                                                         item->close.error ? item->close.error : "")
-                                   : 0;
+        return table->socket_error
+                   ? table->socket_error(cn_guard_show(self), self->instance, socket,
+                                         item->close.error ? item->close.error : "")
+                   : 0;
     case CN_SOCKET_CLOSE:
         snprintf(text, sizeof(text), "%.*s", (int)item->close.reason_size,
                  item->close.reason ? item->close.reason : "");
-        return table->socket_close ? table->socket_close(self, self->instance, socket,
-                                                         item->close.code, text, item->close.clean)
-                                   : 0;
+        return table->socket_close
+                   ? table->socket_close(cn_guard_show(self), self->instance, socket,
+                                         item->close.code, text, item->close.clean)
+                   : 0;
     }
     return 0;
 }
@@ -120,6 +123,8 @@ static int check_tags(cairn_object *self, const char *const tags[], size_t count
     if (count > CN_SOCKET_TAGS_MAX)
         return cn_compiled_refuse(self, CAIRN_ELIMIT, "a WebSocket has 10 tags at most");
     for (size_t i = 0; i < count; i++) {
+        if (!tags[i])
+            return cn_compiled_refuse(self, CAIRN_EMISUSE, "a tag is NULL");
         texts[i] = (struct cn_text){tags[i], strlen(tags[i])};
         if (texts[i].size > TAG_SIZE_MAX)
             return cn_compiled_refuse(self, CAIRN_ELIMIT, "a tag has 256 bytes at most");
@@ -281,9 +286,11 @@ int cn_api_socket_end(cairn_object *self, cairn_socket *socket, int code, const 
 
 /* --- looking --------------------------------------------------------------------------------- */
 
+/* By number: what `each` does may end any of them. */
 static void collect(struct cn_object_socket *socket, void *data)
 {
-    cn_buf_append(data, &socket, sizeof(struct cn_object_socket *));
+    cairn_socket *number = shown(socket);
+    cn_buf_append(data, &number, sizeof(cairn_socket *));
 }
 
 int cn_api_socket_list(cairn_object *self, const char *tag,
@@ -293,10 +300,10 @@ int cn_api_socket_list(cairn_object *self, const char *tag,
     int rc = check_alive(self);
     if (rc == 0)
         each_socket(self, tag, collect, &found);
-    for (size_t at = 0; at < found.size && rc == 0; at += sizeof(struct cn_object_socket *)) {
-        struct cn_object_socket *socket;
-        memcpy(&socket, found.data + at, sizeof(struct cn_object_socket *));
-        rc = each(data, shown(socket));
+    for (size_t at = 0; at < found.size && rc == 0; at += sizeof(cairn_socket *)) {
+        cairn_socket *socket;
+        memcpy(&socket, found.data + at, sizeof(cairn_socket *));
+        rc = each(data, socket);
     }
     cn_buf_fini(&found);
     return rc;

@@ -23,6 +23,7 @@
 #define TRANSACTIONS_MAX 60 /* of CN_SAVEPOINT_MAX */
 
 struct cairn_statement {
+    uintptr_t handle;
     struct cn_list link; /* in the object's */
     cairn_object *object;
     struct cn_statement *statement; /* NULL: S1 */
@@ -152,6 +153,8 @@ static int visit(void *data, struct cn_kv_bytes key, struct cn_kv_bytes value)
     char *name = cn_strndup(key.data, key.size);
     walk->result = walk->each(walk->data, name, read);
     cn_free(name);
+    if (!walk->result && cn_compiled_is_gone(walk->self)) /* abort(): there is no database */
+        walk->result = CAIRN_ECLOSED;
     return walk->result != 0;
 }
 

@@ -173,7 +173,7 @@ static void run_read(cairn_object *self, void *data, const struct cn_pending_end
     if (piece.over || piece.error)
         cn_stream_stop(stream, NULL);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
-    done(self, self->instance, &reply, stream->data);
+    done(cn_guard_show(self), self->instance, &reply, stream->data);
     cn_module_crash_note(before);
     cn_buf_fini(&kept);
     if (cn_compiled_leave(self) < 0)
@@ -322,7 +322,7 @@ static void tell_wanted(cairn_object *self, void *data, const struct cn_pending_
         return;
     cn_compiled_enter(self);
     const struct cn_module_class *before = cn_module_crash_note(self->class_);
-    stream->wanted(self, self->instance, stream->data);
+    stream->wanted(cn_guard_show(self), self->instance, stream->data);
     cn_module_crash_note(before);
     if (cn_compiled_leave(self) < 0)
         cn_api_log(self, CAIRN_FAILURE, "%s", cn_api_error_text(self));
@@ -419,6 +419,7 @@ static void end_writing(cairn_stream *stream, const char *failure)
 
 static void end_stream(cairn_stream *stream, const char *failure)
 {
+    cn_guard_remove(stream); /* which may wait for its reader */
     if (stream->writes)
         end_writing(stream, failure);
     else

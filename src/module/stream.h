@@ -73,6 +73,7 @@ enum cn_stream_state {
 struct cn_soon;
 
 struct cairn_stream {
+    uintptr_t handle;    /* 0 once the class has ended it, or given it to stream_pipe() */
     struct cn_list link; /* in cn_compiled_outside.streams */
     cairn_object *self;
     bool writes;

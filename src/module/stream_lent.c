@@ -167,6 +167,7 @@ static void answer(const struct question *question, cairn_builder *builder)
 {
     struct cn_err err;
     if (question->event) {
+        builder->handle = question->event->result.handle;
         cn_builder_fini(&question->event->result);
         question->event->result = *builder; /* which owns what was built */
         cn_compiled_answer(question->event);

@@ -73,6 +73,7 @@ struct cn_value_remote *cn_value_remote(const cairn_value *value);
 struct cn_builder_frame;
 
 struct cairn_builder {
+    uintptr_t handle; /* G5 of guard.h; 0: no module has it */
     struct cn_buf bytes;
     struct cn_builder_frame *frames; /* owned: what is open, outermost first */
     unsigned depth, room;

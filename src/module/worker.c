@@ -241,6 +241,7 @@ void cn_compiled_worker_end(cairn_event *event, const struct cn_compiled_error *
     struct cn_err err;
     void *data = asked->data;
     event->done = true;
+    cn_compiled_event_hide(event);
     if (data && !error && make_answer(event, &answer, &err) < 0) {
         cn_compiled_fault(self, &err);
         error = self->error;

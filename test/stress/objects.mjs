@@ -10,14 +10,16 @@
 // P4  Nothing comes between what a gate protects: sections, transactions, awaited storage operations.
 // P5  One instance: what an object has in memory is what is stored, at every event.
 //
-//     node test/stress/objects.mjs [--seconds 30] [--lanes 2] [--seed N] [--plant gate|tear|lose]
+//     node test/stress/objects.mjs [--seconds 30] [--lanes 2] [--seed N] [--language c] [--plant gate|tear|lose]
 //
+// The objects are class Cell of worker.js, or, with `--language c`, that of test/module/cell.c: all the rest is the same.
 // The seed decides what the clients do, not how threads are scheduled. `--plant` breaks a promise on
 // purpose; the check must find it.
 import { mkdirSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import http from "node:http";
+import { compile } from "../integration/lib/module.mjs";
 import { project, serve, tempDir } from "../integration/lib/server.mjs";
 import { random } from "../lib/random.mjs";
 
@@ -26,16 +28,18 @@ const CLIENTS = 24, CELLS = 40;
 
 /** A running server that can be killed and started again on the same data. */
 class Rig {
-  constructor({ lanes, plant }) {
+  constructor({ lanes, plant, language }) {
+    const inC = language === "c", class_name = inC ? "cell:Cell" : "Cell";
     this.dir = project({
       "worker.js": readFileSync(path.join(here, "worker.js"), "utf8"),
       "wrangler.json": JSON.stringify({
         name: "stress", main: "worker.js", compatibility_date: "2026-01-01", vars: { PLANT: plant ?? "" },
-        durable_objects: { bindings: [{ name: "CELL", class_name: "Cell" }] },
-        migrations: [{ tag: "v1", new_sqlite_classes: ["Cell"] }],
-        cairn: { limits: { object_idle_ms: 15 } },
+        durable_objects: { bindings: [{ name: "CELL", class_name }] },
+        migrations: [{ tag: "v1", new_sqlite_classes: [class_name] }],
+        cairn: { limits: { object_idle_ms: 15 }, ...(inC && { modules: { cell: "cell.so" } }) },
       }),
     });
+    if (inC) compile("test/module/cell.c", path.join(this.dir, "cell.so"));
     this.lanes = lanes;
     this.data = path.join(tempDir(), "data");
     mkdirSync(this.data);
@@ -162,8 +166,8 @@ export function verify(cell, incs, reads, stored, faults) {
  * Runs the check for so many seconds, and on a slow machine (up to ten times) longer, until `least`
  * calls were acknowledged; resolves { seed, faults, calls, acknowledged, kills }.
  */
-export async function stress({ seconds = 30, least = 500, lanes = 1, seed = Math.floor(Math.random() * 2 ** 31), plant, kills = Math.max(1, Math.floor(seconds / 2)) } = {}) {
-  const rig = new Rig({ lanes, plant });
+export async function stress({ seconds = 30, least = 500, lanes = 1, language = "js", seed = Math.floor(Math.random() * 2 ** 31), plant, kills = Math.max(1, Math.floor(seconds / 2)) } = {}) {
+  const rig = new Rig({ lanes, plant, language });
   const history = [], faults = [];
   await rig.start();
   try {
@@ -206,7 +210,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const lanes = option("lanes")?.split(",").map(Number) ?? [1, 2];
   let bad = false;
   for (const count of lanes) {
-    const result = await stress({ seconds: Number(option("seconds", 30)), lanes: count, plant, ...(seed && { seed: Number(seed) }) });
+    const result = await stress({ seconds: Number(option("seconds", 30)), lanes: count, plant, language: option("language"), ...(seed && { seed: Number(seed) }) });
     console.log(`lanes ${count}, seed ${result.seed}: ${result.calls} calls, ${result.acknowledged} acknowledged, ${result.kills} kills, ${result.faults.length} faults`);
     for (const fault of result.faults.slice(0, 20)) console.log(`  ${fault}`);
     bad ||= result.faults.length > 0;

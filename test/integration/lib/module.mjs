@@ -5,7 +5,8 @@ import path from "node:path";
 import { cairn, root, tempDir } from "./server.mjs";
 
 // A module in a server under sanitizers is built with them too.
-const sanitized = /san-address-undefined/.test(cairn) ? ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"] : ["-O2"];
+const sanitizers = /san-(address-undefined|thread)\//.exec(cairn)?.[1].replace("-", ",");
+const sanitized = sanitizers ? [`-fsanitize=${sanitizers}`, "-fno-sanitize-recover=all", "-O1", "-g"] : ["-O2"];
 
 /** Makes `out` of a C file (below the root, or absolute). */
 export function compile(source, out, flags = []) {

@@ -55,7 +55,7 @@ test("an event is answered once, and one that never is fails with its object", a
   const server = await start(t);
   assert.equal(await server.ask("a", "twice"), 2);
   assert.equal(await server.ask("a", "twiceLater"), 1);
-  await server.until(/event_answer\(\) of cairn\.h was refused: the event has been answered already/);
+  await server.until(/event_answer\(\) of cairn\.h was refused: the event is gone/);
   await server.until(/event_fail\(\) of cairn\.h was refused/);
   const kept = server.fetch("/a/keep").catch(() => null);
   assert.equal(await server.ask("a", "works"), 7);

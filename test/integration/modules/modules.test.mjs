@@ -211,6 +211,13 @@ CAIRN_MODULE(classes)
   }
 });
 
+test("every section of the header's functions says thread, ownership and errors", () => {
+  const table = readFileSync(path.join(root, "include/cairn.h"), "utf8").split("struct cairn_api {")[1].split("\n};")[0];
+  const sections = [...table.matchAll(/\/\* ---- (.*?) ----[^]*?\*\//g)];
+  assert.ok(sections.length >= 17);
+  for (const [text, name] of sections) for (const word of [/thread/i, /owned|ownership/i, /errors/i]) assert.match(text, word, name);
+});
+
 test("a module that cannot be used is refused with a sentence", async (t) => {
   const write = (name, text) => {
     const file = path.join(built, name);

@@ -4,20 +4,21 @@ import test, { describe } from "node:test";
 import { stress } from "../../stress/objects.mjs";
 import { stressTurns } from "../../stress/turns.mjs";
 
-for (const lanes of [1, 2]) {
-  test(`random calls, evictions and kills, ${lanes} lanes: nothing lost, torn, reordered or interleaved`, async (t) => {
-    const { seed, faults, acknowledged } = await stress({ seconds: 3, lanes });
+for (const [language, lanes] of [["js", 1], ["js", 2], ["c", 1], ["c", 2]]) {
+  test(`random calls, evictions and kills, objects in ${language}, ${lanes} lanes: nothing lost, torn, reordered or interleaved`, async (t) => {
+    const { seed, faults, acknowledged } = await stress({ seconds: 3, lanes, language });
     t.diagnostic(`seed ${seed}, ${acknowledged} acknowledged`);
     assert.deepEqual(faults.slice(0, 5), [], `seed ${seed}`);
     assert.ok(acknowledged >= 100, `only ${acknowledged} calls were acknowledged`);
   });
 }
 
-for (const [plant, found] of [["gate", /read gave|numbers are not|counter says/], ["tear", /torn transaction/], ["lose", /was acknowledged as/]]) {
-  test(`the check finds a planted fault: ${plant}`, async () => {
+const PLANTED = [["gate", "js", /read gave|numbers are not|counter says/], ["tear", "js", /torn transaction/], ["lose", "js", /was acknowledged as/], ["lose", "c", /was acknowledged as/]];
+for (const [plant, language, found] of PLANTED) {
+  test(`the check finds a planted fault: ${plant}, objects in ${language}`, async () => {
     let last;
     for (let i = 0; i < 10; i++) { // a busy machine gets little done in a second
-      last = await stress({ seconds: 1, kills: 1, plant });
+      last = await stress({ seconds: 1, kills: 1, plant, language });
       if (found.test(last.faults.join("\n"))) return;
     }
     assert.match(last.faults.join("\n"), found, `seed ${last.seed}`);
