@@ -32,7 +32,7 @@ export const configuration = (className, more = {}) => {
 };
 
 /** The examples whose classes examples/c has -> the module. */
-const EXAMPLES = { "rate-limiting": "limiter", "distributed-lock": "lock", "sharded-counter": "counter", sessions: "session", "chat-room": "room", scheduler: "scheduler", "point-in-time-undo": "notebook" };
+export const EXAMPLES = { "rate-limiting": "limiter", "distributed-lock": "lock", "sharded-counter": "counter", sessions: "session", "chat-room": "room", scheduler: "scheduler", "point-in-time-undo": "notebook" };
 
 let copies = null; // of examples/, with what they share
 
