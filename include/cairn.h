@@ -173,8 +173,9 @@ struct cairn_reply {
     const cairn_value *value; /* the result; of a call that failed, what was thrown, or NULL */
     int retryable;            /* the object was not reached, or was reset: trying again may help */
     int overloaded;           /* a bound was reached */
-    cairn_stream *stream; /* of a response that was asked for with `streamed`: its body, which is
-                             the object's from now on (stream_end()); else NULL */
+    cairn_stream
+        *stream;          /* of a response, or an object of R2, that was asked for with `streamed`:
+                             its body, which is the object's from now on (stream_end()); else NULL */
     cairn_socket *socket; /* NULL: for later versions */
 };
 typedef void (*cairn_done)(cairn_object *object, void *instance, const struct cairn_reply *reply,
@@ -636,11 +637,12 @@ struct cairn_api {
      *     D1          all(sql, ...values), first(sql, ...values), run(sql, ...values),
      *                 batch([[sql, ...values], ...]), exec(sql): one transaction each
      *     R2          head(key), get(key, options), put(key, value, options), delete(key or keys),
-     *                 list(options); a get's `body` is bytes; both ways 16 MiB at most, of a longer
-     *                 object a `range`; of conditions etagMatches and etagDoesNotMatch
-     *     queues      send(body, options), sendBatch(messages, options), metrics()
-     *     Analytics   writeDataPoint(point)
-     *     services    any method of the other worker
+     *                 list(options); a get's `body` is bytes, 16 MiB at most, of a longer object a
+     *                 `range`, or, with the option `streamed: true`, the reply's stream, of any
+     * size; a put takes 16 MiB at most, or a stream of any size (build_stream()), which is stored
+     * when it has ended well; of conditions etagMatches and etagDoesNotMatch queues      send(body,
+     * options), sendBatch(messages, options), metrics() Analytics   writeDataPoint(point) services
+     * any method of the other worker
      *
      * Bindings of other kinds are for JavaScript: rate limits (an object that counts, as
      * examples/c/limiter.c, does the same), sending email, AI, Hyperdrive, assets, browsers.

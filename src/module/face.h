@@ -6,10 +6,14 @@
  *
  *     begin ──► a call to the service's objects ──► next ──► ... ──► the result is built
  *         └───► work on a thread ─────────────────► next
+ *         └───► a piece of what the caller writes ► next
  *         └───► nothing: the result is built already
  *
  * A1  begin() runs in the function that asks: what it sends first waits for the output gate.
  * A2  Steps run on the lane, outside of turns; `run` on a thread of the services' pool, alone.
+ * A3  A body that the caller writes as a stream is taken a piece at a time, when a step wants one:
+ * a service that is slow holds the writer back. If the stream fails, or its object goes, a step is
+ *     told by `upload_err`, so that it can undo what it has begun.
  *
  * Threads:   the lane's, but for `run`.
  * Ownership: of a work its engine's (services.c), until done() or the lane's end; `state` goes with
@@ -19,6 +23,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/buf.h"
 #include "module/value.h"
 
 struct cn_namespace;
@@ -26,6 +31,7 @@ struct cn_node;
 struct cn_object_lane;
 struct cn_service_call;
 struct cn_services;
+struct cn_stream_source;
 
 struct cn_face_work {
     /* Given to it. */
@@ -42,7 +48,21 @@ struct cn_face_work {
     bool takes_failures; /* next() is called after a call or a run that has failed, too */
     /* Of a run: code 0: it went well. */
     struct cn_err run_err;
+    /* A3: what cn_face_take_stream() has taken. */
+    cairn_object *asker;  /* of begin() alone */
+    cairn_stream *upload; /* the engine's; NULL: none, or it has ended */
+    bool wants;           /* next is a piece, or the end, or `upload_err` */
+    struct cn_buf piece;  /* the engine's; a step or a run clears it */
+    bool is_over;         /* all pieces have come */
+    struct cn_err upload_err;
+    /* What the caller reads as a stream: left by the last step, and the engine's from then on. */
+    const struct cn_stream_source *source; /* NULL: nothing */
+    void *source_data;
+    void (*opened)(void *source_data, cairn_stream *stream);
 };
+
+/* Makes a value among the arguments, which is a stream that the caller writes, `upload`. */
+int cn_face_take_stream(struct cn_face_work *work, const cairn_value *value, struct cn_err *err);
 
 struct cn_face_method {
     const char *name;

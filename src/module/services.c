@@ -7,7 +7,9 @@
  * V1  Whatever happens, the function of the object is called once, from the loop; or never, if the
  *     object has gone. A work goes on all the same: what was asked of a service is not undone.
  * V2  The first call leaves by the output gate of the object that asks. Those after it need not
- * wait again: they are part of what left. */
+ * wait again: they are part of what left.
+ * V3  But for those of a work that takes a stream, which the object may have gone on to write: they
+ *     wait until what it has written by then is on disk, too. */
 #include "module/services.h"
 
 #include <stdio.h>
@@ -16,9 +18,12 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "module/face.h"
+#include "module/api.h"
 #include "module/fetch.h"
 #include "module/internal.h"
+#include "module/lent.h"
 #include "module/pending.h"
+#include "module/stream.h"
 #include "object/node.h"
 #include "service/def.h"
 #include "service/pool.h"
@@ -34,6 +39,7 @@ struct asking {
     uv_timer_t now; /* for what has ended already */
     struct cn_err err;
     unsigned faults;
+    bool streams; /* V3 */
 };
 
 bool cn_face_bytes(const cairn_value *value, const void **bytes, size_t *size)
@@ -51,11 +57,32 @@ bool cn_face_absent(const cairn_value *value)
 
 static void free_asking(struct asking *asking)
 {
+    if (asking->work.upload)
+        cn_stream_left(asking->work.upload); /* nobody takes more of it */
+    if (asking->work.source)
+        asking->work.source->stop(asking->work.source_data, "nobody reads it");
+    cn_buf_fini(&asking->work.piece);
     if (asking->work.free)
         asking->work.free(asking->work.state);
     cn_builder_fini(&asking->result);
     cn_modules_unref(asking->modules);
     cn_free(asking);
+}
+
+/* The body of the result, for its reader. */
+static cairn_stream *open_body(cairn_object *self, struct asking *asking, const char **error)
+{
+    struct cn_face_work *work = &asking->work;
+    if (!work->source || *error || !asking->base.done)
+        return NULL;
+    cairn_stream *stream = cn_stream_from(self, work->source, work->source_data);
+    if (!stream) {
+        *error = cn_api_error_text(self);
+        return NULL;
+    }
+    work->source = NULL;
+    work->opened(work->source_data, stream);
+    return stream;
 }
 
 /* V1 */
@@ -70,6 +97,7 @@ static void finish(struct asking *asking)
         } else {
             end.error = asking->err.text;
         }
+        end.stream = open_body(self, asking, &end.error);
         cn_pending_tell(self, &asking->base, &end);
     }
     free_asking(asking);
@@ -116,7 +144,14 @@ static void send_call(struct asking *asking, struct cn_object *gate)
     call->call.envelope.data = asking;
     call->call.envelope.origin = asking->base.origin;
     call->call.envelope.drop = on_dropped;
-    cn_service_call_send_gated(call, asking->work.lane, gate, on_answered);
+    cairn_object *self = asking->base.self;
+    if (gate || !asking->streams || !self || !self->object || cn_compiled_is_gone(self)) {
+        cn_service_call_send_gated(call, asking->work.lane, gate, on_answered);
+        return;
+    }
+    cn_object_enter(self->object); /* V3 */
+    cn_service_call_send_gated(call, asking->work.lane, self->object, on_answered);
+    cn_object_leave(self->object);
 }
 
 static struct asking *asking_of(struct cn_pool_job *job)
@@ -151,6 +186,48 @@ static void on_now_closed(uv_handle_t *handle)
     finish(CN_CONTAINER_OF((uv_timer_t *)handle, struct asking, now));
 }
 
+/* --- what the caller writes (A3) ------------------------------------------------------------- */
+
+static void take_step(struct asking *asking)
+{
+    asking->work.wants = false;
+    next(asking, NULL);
+    go_on(asking, NULL);
+}
+
+static int take_piece(void *data, struct cn_buf *bytes)
+{
+    struct asking *asking = data;
+    CN_ASSERT(asking->work.wants && !asking->work.piece.size);
+    cn_buf_fini(&asking->work.piece);
+    asking->work.piece = *bytes;
+    *bytes = (struct cn_buf){0};
+    take_step(asking);
+    return 0;
+}
+
+static void end_upload(void *data, const char *failure)
+{
+    struct asking *asking = data;
+    asking->work.upload = NULL;
+    asking->work.is_over = !failure;
+    if (failure)
+        cn_err_set(&asking->work.upload_err, CN_EABORTED, "%s", failure);
+    if (asking->work.wants)
+        take_step(asking);
+}
+
+static const struct cn_stream_sink upload_sink = {take_piece, end_upload};
+
+int cn_face_take_stream(struct cn_face_work *work, const cairn_value *value, struct cn_err *err)
+{
+    struct asking *asking = CN_CONTAINER_OF(work, struct asking, work);
+    work->upload = cn_stream_take_lent(work->asker, value, &upload_sink, asking);
+    asking->streams = true;
+    return work->upload ? 0
+                        : cn_err_set(err, CN_EINVALID, "the value is no stream of stream_new()");
+}
+
 /* What the last step has said comes next. */
 static void go_on(struct asking *asking, struct cn_object *gate)
 {
@@ -163,6 +240,11 @@ static void go_on(struct asking *asking, struct cn_object *gate)
                                            .mailbox = asking->work.lane->mailbox,
                                            .lost = on_lost};
         cn_pool_start(asking->work.services->pool, &asking->job);
+    } else if (asking->work.wants && !asking->err.code) {
+        if (asking->work.upload)
+            cn_stream_want(asking->work.upload);
+        else
+            take_step(asking); /* it has failed meanwhile */
     } else {
         finish(asking);
     }
@@ -200,8 +282,10 @@ static int begin(cairn_object *self, struct asking *asking, const uint8_t *bytes
     struct cn_document document = {0};
     struct cn_err err = {0};
     int rc = cn_document_read(&document, bytes, size, &err);
+    asking->work.asker = self;
     if (rc == 0)
         rc = asking->method->begin(&asking->work, document.root, &asking->result, &err);
+    asking->work.asker = NULL;
     cn_document_fini(&document);
     return rc < 0 ? cn_compiled_fault(self, &err) : 0;
 }

@@ -130,6 +130,10 @@ static inline bool cn_stream_is_free(const cairn_stream *stream)
 }
 /* From now on it has a sink. */
 void cn_stream_sink(cairn_stream *stream, const struct cn_stream_sink *sink, void *data);
+/* One that was lent to a call (stream_lent.c), and that the server takes itself: from now on it has
+ * this sink. NULL: the value is no such stream of the object. */
+cairn_stream *cn_stream_take_lent(cairn_object *self, const cairn_value *value,
+                                  const struct cn_stream_sink *sink, void *data);
 /* The sink wants something. From anywhere; it may be given some before this returns. */
 void cn_stream_want(cairn_stream *stream);
 /* The same within a turn of the object, but in no function of its class: what is to be told is told

@@ -282,8 +282,6 @@ void cn_api_build_stream(cairn_builder *builder, cairn_stream *stream)
         cn_build_mistake(builder, "a stream has one reader, and only one that is written is given");
 }
 
-/* --- calls of readers ------------------------------------------------------------------------ */
-
 static cairn_stream *find(cairn_object *self, double number)
 {
     if (!self->outside)
@@ -296,6 +294,23 @@ static cairn_stream *find(cairn_object *self, double number)
     }
     return NULL;
 }
+
+cairn_stream *cn_stream_take_lent(cairn_object *self, const cairn_value *value,
+                                  const struct cn_stream_sink *sink, void *data)
+{
+    const struct cn_value_remote *remote =
+        cn_value_kind(value) == CAIRN_STREAM ? cn_value_remote(value) : NULL;
+    cairn_stream *stream = remote ? find(self, remote->number) : NULL;
+    if (!stream)
+        return NULL;
+    cn_list_remove(&stream->lent_link); /* nobody else knows its number */
+    cn_list_init(&stream->lent_link);
+    stream->sink = sink;
+    stream->sink_data = data;
+    return stream;
+}
+
+/* --- calls of readers ------------------------------------------------------------------------ */
 
 static void pull_taken_back(struct cn_call *call)
 {

@@ -214,6 +214,72 @@ static int ask(cairn_object *object, cairn_event *event, const char *path)
     return rc < 0 ? rc : CAIRN_LATER;
 }
 
+/* ---- objects of R2, of any size ---- */
+
+static void on_bucket(cairn_object *object, void *instance, const struct cairn_reply *reply,
+                      void *data)
+{
+    cairn_event *event = data;
+    char size[32];
+    int64_t number = -1;
+    int rc = 0;
+    (void)instance;
+    if (reply->error) {
+        cairn->log(object, CAIRN_WARN, "bucket: %s", reply->error);
+        rc = cairn->error(object, "Error", "%s", reply->error);
+    } else if (cairn->value_int(cairn->value_get(reply->value, "size"), &number) < 0)
+        rc = cairn->response_status(event, 404);
+    snprintf(size, sizeof(size), "%lld", (long long)number);
+    if (rc >= 0)
+        rc = cairn->response_header(event, "x-size", size);
+    if (rc >= 0 && reply->stream) {
+        cairn_stream *body = cairn->stream_new(object, NULL, NULL);
+        rc = body ? cairn->stream_pipe(reply->stream, body) : CAIRN_ERROR;
+        if (rc >= 0)
+            rc = cairn->response_stream(event, body);
+    }
+    if (rc < 0)
+        cairn->event_fail(event);
+    else
+        cairn->event_answer(event);
+}
+
+/* GET reads, PUT writes the object of a key as it comes, without ever having all of it. */
+static int bucket(cairn_object *object, cairn_event *event, const char *key)
+{
+    int reads = strcmp(cairn->request_method(event), "PUT") != 0;
+    const char *offset = cairn->request_header(event, "x-offset");
+    cairn_builder *arguments = cairn->builder(object);
+    cairn->build_array(arguments);
+    cairn->build_text(arguments, key, strlen(key));
+    if (reads) {
+        cairn->build_object(arguments);
+        cairn->build_name(arguments, "streamed");
+        cairn->build_bool(arguments, 1);
+        if (offset) {
+            cairn->build_name(arguments, "range");
+            cairn->build_object(arguments);
+            cairn->build_name(arguments, "offset");
+            cairn->build_int(arguments, atol(offset));
+            cairn->build_name(arguments, "length");
+            cairn->build_int(arguments, 5);
+            cairn->build_end(arguments);
+        }
+        cairn->build_end(arguments);
+    } else {
+        cairn_stream *from = cairn->request_stream(event);
+        cairn_stream *to = cairn->stream_new(object, NULL, NULL);
+        int rc = from && to ? cairn->stream_pipe(from, to) : CAIRN_ERROR;
+        if (rc < 0)
+            return rc;
+        cairn->build_stream(arguments, to);
+    }
+    cairn->build_end(arguments);
+    int rc =
+        cairn->service_call(object, "BUCKET", reads ? "get" : "put", arguments, on_bucket, event);
+    return rc < 0 ? rc : CAIRN_LATER;
+}
+
 static int counts(struct river *river, cairn_event *event)
 {
     char line[200];
@@ -256,6 +322,8 @@ static int fetch_stream(cairn_object *object, void *instance, cairn_event *event
         abort();
     if (strncmp(path, "/ask/", 5) == 0)
         return ask(object, event, path);
+    if (strncmp(path, "/bucket/", 8) == 0)
+        return bucket(object, event, path + 8);
     if (strncmp(path, "/room/", 6) == 0) {
         char name[100];
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(path + 6, "/?"), path + 6);

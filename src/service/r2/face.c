@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service/r2/face.c - buckets for code in C (module/face.h): head, get, put, delete, list. Bodies
- * are whole: BODY_MAX bytes at most, of a longer one a range.
+ * are whole, BODY_MAX bytes at most, or streams, of any size.
  *
- *     put, short   ──► PUT
- *     put, long    ──► ANNOUNCE ──► a thread writes the blob ──► PUT ──► (it failed: FORGET)
- *     get          ──► GET ──► a thread reads the blob, unless the index has the body */
+ *     put, short    ──► PUT
+ *     put, long     ──► ANNOUNCE ──► a thread writes the blob ──► PUT ──► (it failed: FORGET)
+ *     put, streamed ──► ANNOUNCE ──► a piece ──► a thread writes it ──► a piece ... ──► PUT ──► ...
+ *     get           ──► GET ──► a thread reads the blob, unless the index has the body
+ *     get, streamed ──► GET ──► told; a thread reads a piece whenever one is asked for */
 #include "module/face.h"
 #include "service/r2/r2.h"
 #include "service/r2/r2_writer.h"
@@ -13,12 +15,16 @@
 
 #include "base/mem.h"
 #include "module/json.h"
+#include "module/stream.h"
+#include "object/node.h"
+#include "service/pool.h"
 #include "text/base64.h"
 #include "text/hex.h"
 
 #define BODY_MAX ((size_t)16 << 20)
+#define PIECE_SIZE ((size_t)256 << 10)
 
-enum step { NOTED, WRITTEN, PUT, FORGOTTEN };
+enum step { NOTED, TAKING, WRITTEN, PUT, FORGOTTEN };
 
 struct state {
     enum step step;
@@ -31,6 +37,8 @@ struct state {
     struct cn_r2_body body; /* of a get */
     struct cn_buf json;     /* of a get: what it is */
     bool has_range;
+    bool streamed;
+    uint64_t length;       /* of a get that is streamed */
     struct cn_err failure; /* of a put */
 };
 
@@ -152,6 +160,8 @@ static int begin_look(struct cn_face_work *work, const cairn_value *arguments, e
     if (offset < 0 || length < 0)
         return cn_err_set(err, CN_EINVALID, "a range has an offset and a length from 0 on");
     state->has_range = !cn_face_absent(range);
+    state->streamed = cn_value_bool(cn_value_get(options, "streamed"));
+    state->length = cn_face_absent(cn_value_get(range, "length")) ? UINT64_MAX : (uint64_t)length;
     state->offset = (uint64_t)offset;
     state->size = (uint64_t)length < BODY_MAX ? (size_t)length : BODY_MAX;
     struct cn_r2_call *call = cn_r2_call_new(work->ns, op);
@@ -212,6 +222,130 @@ static void build_with_body(void *data, const cairn_value *fields)
     cn_build_end(got->result);
 }
 
+/* --- a body as a stream ---------------------------------------------------------------------- */
+
+/* Its own, until it is stopped and no thread reads for it. */
+struct download {
+    cairn_stream *stream; /* NULL: not opened yet, or stopped */
+    bool stopped, reading;
+    struct cn_object_lane *lane;
+    struct cn_services *services;
+    struct cn_r2_body body;
+    uint64_t offset, left;
+    uint8_t *piece; /* owned */
+    size_t size;    /* of what is in there */
+    struct cn_pool_job job;
+    struct cn_err err;
+};
+
+static void free_download(struct download *download)
+{
+    cn_r2_body_fini(&download->body);
+    cn_free(download->piece);
+    cn_free(download);
+}
+
+static struct download *download_of(struct cn_pool_job *job)
+{
+    return CN_CONTAINER_OF(job, struct download, job);
+}
+
+static size_t piece_size(const struct download *download)
+{
+    return download->left < PIECE_SIZE ? (size_t)download->left : PIECE_SIZE;
+}
+
+static void read_piece(struct cn_pool_job *job)
+{
+    struct download *download = download_of(job);
+    int64_t count = cn_r2_read(download->services->blobs, &download->body, download->piece,
+                               piece_size(download), download->offset, &download->err);
+    if (count == 0)
+        cn_err_set(&download->err, CN_ECORRUPT, "get: the body of the object is cut off");
+    download->size = count < 0 ? 0 : (size_t)count;
+}
+
+static void on_piece(struct cn_mail *mail, void *data)
+{
+    struct download *download = download_of(CN_CONTAINER_OF(mail, struct cn_pool_job, mail));
+    (void)data;
+    download->reading = false;
+    if (download->stopped)
+        free_download(download);
+    else
+        cn_stream_ready(download->stream);
+}
+
+static void on_piece_lost(struct cn_pool_job *job)
+{
+    free_download(download_of(job)); /* its reader has gone with the lane */
+}
+
+static int ask_piece(void *data)
+{
+    struct download *download = data;
+    download->size = 0;
+    if (!download->left || download->err.code)
+        return 1;
+    if (!download->piece)
+        download->piece = cn_alloc(PIECE_SIZE);
+    if (!download->body.segments) {
+        download->size = piece_size(download);
+        memcpy(download->piece, download->body.bytes + download->offset, download->size);
+        return 1;
+    }
+    download->reading = true;
+    download->job = (struct cn_pool_job){.run = read_piece,
+                                         .mail.deliver = on_piece,
+                                         .mailbox = download->lane->mailbox,
+                                         .lost = on_piece_lost};
+    cn_pool_start(download->services->pool, &download->job);
+    return 0;
+}
+
+static void take_piece(void *data, struct cn_stream_piece *piece)
+{
+    struct download *download = data;
+    piece->error = download->err.code ? download->err.text : NULL;
+    piece->over = !piece->error && !download->size;
+    piece->bytes = download->size ? download->piece : NULL;
+    piece->size = download->size;
+    download->offset += download->size;
+    download->left -= download->size;
+}
+
+static void stop_download(void *data, const char *reason)
+{
+    struct download *download = data;
+    (void)reason;
+    download->stopped = true;
+    if (!download->reading)
+        free_download(download);
+}
+
+static const struct cn_stream_source download_source = {ask_piece, take_piece, stop_download};
+
+static void opened(void *data, cairn_stream *stream)
+{
+    ((struct download *)data)->stream = stream;
+}
+
+/* `left`: from the offset that was asked for. */
+static void leave_download(struct cn_face_work *work, struct cn_r2_body *body, uint64_t left)
+{
+    const struct state *state = work->state;
+    struct download *download = CN_NEW(struct download);
+    download->lane = work->lane;
+    download->services = work->services;
+    download->offset = state->offset;
+    download->left = left < state->length ? left : state->length;
+    download->body = *body;
+    *body = (struct cn_r2_body){0};
+    work->source = &download_source;
+    work->source_data = download;
+    work->opened = opened;
+}
+
 /* What the index says: nothing, the body itself, or where it is. */
 static int take_get(struct cn_face_work *work, struct cn_r2_call *call, cairn_builder *result,
                     struct cn_err *err)
@@ -221,9 +355,14 @@ static int take_get(struct cn_face_work *work, struct cn_r2_call *call, cairn_bu
     uint64_t left = state->offset < total ? total - state->offset : 0;
     if (call->problem)
         return cn_err_set(err, CN_EINVALID, "get: the object is encrypted with a key of its own");
+    if (!call->failed && state->streamed) {
+        leave_download(work, &call->body, left);
+        return with_json(&call->json, err, result, build_alone);
+    }
     if (!call->failed && !state->has_range && total > BODY_MAX)
-        return cn_err_set(err, CN_ELIMIT,
-                          "get: the object has more than 16 MiB: C reads a range of it");
+        return cn_err_set(
+            err, CN_ELIMIT,
+            "get: the object has more than 16 MiB: C reads a range of it, or a stream");
     state->size = left < state->size ? (size_t)left : state->size;
     if (call->body.segments && !call->failed) {
         state->body = call->body;
@@ -298,6 +437,17 @@ static void write_blob(struct cn_face_work *work)
         (void)refer(state, &work->run_err); /* run_err says it */
 }
 
+/* Of a stream: the piece that has come, and at its end what is left to do. */
+static void write_piece(struct cn_face_work *work)
+{
+    struct state *state = work->state;
+    int rc =
+        cn_r2_writer_append(&state->writer, work->piece.data, work->piece.size, &work->run_err);
+    cn_buf_fini(&work->piece);
+    if (rc == 0 && work->is_over)
+        (void)refer(state, &work->run_err); /* run_err says it */
+}
+
 static int take_json(const cairn_value *value, char **text, struct cn_err *err)
 {
     struct cn_buf json = {0};
@@ -320,17 +470,18 @@ static void send_put(struct cn_face_work *work)
 static int begin_put(struct cn_face_work *work, const cairn_value *arguments, cairn_builder *result,
                      struct cn_err *err)
 {
-    size_t key_size, size;
-    const void *bytes;
-    const cairn_value *options = cn_value_at(arguments, 2);
+    size_t key_size, size = 0;
+    const void *bytes = NULL;
+    const cairn_value *value = cn_value_at(arguments, 1), *options = cn_value_at(arguments, 2);
+    bool streamed = cn_value_kind(value) == CAIRN_STREAM;
     const char *key = key_of(arguments, &key_size, err);
     (void)result;
     if (!key)
         return err->code;
-    if (!cn_face_bytes(cn_value_at(arguments, 1), &bytes, &size))
-        return cn_err_set(err, CN_EINVALID, "put() takes a text or bytes in C");
+    if (!streamed && !cn_face_bytes(value, &bytes, &size))
+        return cn_err_set(err, CN_EINVALID, "put() takes a text, bytes or a stream in C");
     if (size > BODY_MAX)
-        return cn_err_set(err, CN_ELIMIT, "put() takes 16 MiB at most in C");
+        return cn_err_set(err, CN_ELIMIT, "put() takes 16 MiB at most in C: a stream has no limit");
     struct state *state = make_state(work);
     state->put = cn_r2_call_new(work->ns, CN_R2_PUT);
     cn_buf_append(&state->put->key, key, key_size);
@@ -338,9 +489,12 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments, ca
     if (take_json(cn_value_get(options, "httpMetadata"), &state->put->http, err) < 0 ||
         take_json(cn_value_get(options, "customMetadata"), &state->put->custom, err) < 0)
         return err->code;
-    cn_r2_writer_init(&state->writer, work->services->blobs, NULL, false, NULL);
+    cn_r2_writer_init(&state->writer, work->services->blobs, NULL, streamed, NULL);
     state->has_writer = true;
-    if (cn_r2_writer_in_memory(&state->writer, size)) {
+    state->streamed = streamed;
+    if (streamed && cn_face_take_stream(work, value, err) < 0)
+        return err->code;
+    if (!streamed && cn_r2_writer_in_memory(&state->writer, size)) {
         int rc = cn_r2_writer_append(&state->writer, bytes, size, err);
         if (rc == 0)
             rc = refer(state, err);
@@ -348,7 +502,8 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments, ca
             send_put(work);
         return rc;
     }
-    state->bytes = cn_memdup(bytes, size);
+    if (!streamed)
+        state->bytes = cn_memdup(bytes, size);
     state->size = size;
     state->step = NOTED;
     work->takes_failures = true;
@@ -356,11 +511,24 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments, ca
     return 0;
 }
 
+/* Of a stream: the next piece is waited for, or written. */
+static void take_next(struct cn_face_work *work)
+{
+    struct state *state = work->state;
+    state->step = work->is_over ? WRITTEN : TAKING;
+    if (work->piece.size || work->is_over)
+        work->run = write_piece;
+    else
+        work->wants = true;
+}
+
 static int next_put(struct cn_face_work *work, struct cn_service_call *base, cairn_builder *result,
                     struct cn_err *err)
 {
     struct state *state = work->state;
-    const struct cn_err *failure = base ? &base->call.envelope.err : &work->run_err;
+    const struct cn_err *failure = base                    ? &base->call.envelope.err
+                                   : work->upload_err.code ? &work->upload_err
+                                                           : &work->run_err;
     if (state->step == FORGOTTEN) {
         *err = state->failure;
         return err->code;
@@ -372,8 +540,13 @@ static int next_put(struct cn_face_work *work, struct cn_service_call *base, cai
             return err->code;
         }
         state->step = FORGOTTEN;
-        work->run_err.code = 0;
+        cn_r2_writer_abandon(&state->writer);
+        work->run_err.code = work->upload_err.code = 0;
         work->call = &note(work, CN_R2_FORGET)->base;
+        return 0;
+    }
+    if (state->streamed && (state->step == NOTED || state->step == TAKING)) {
+        take_next(work);
         return 0;
     }
     if (state->step == NOTED && base) {

@@ -19,6 +19,7 @@ const makeRiver = (roomClass, files = {}) => project({
     name: "river", main: "stream.js", compatibility_date: "2026-01-01",
     cairn: { worker: "river:River", modules: { river: "river.so" }, egress: { allow: ["127.0.0.1"] } },
     services: [{ binding: "OTHER", service: "other" }],
+    r2_buckets: [{ binding: "BUCKET", bucket_name: "b" }],
     durable_objects: { bindings: [{ name: "ROOM", class_name: roomClass }] },
     migrations: [{ tag: "v1", new_sqlite_classes: [roomClass] }],
   }),
@@ -249,6 +250,39 @@ test("X2: a response of the world is read as fast as it is taken", async (t) => 
   await server.untilTrue(async () => (await server.counts()) && answer.closed === true, "the server in the world hears that it can stop");
   assert.equal((await server.stop()).code, 0);
 });
+
+for (const [where, lanes] of [["", 1], ["", 2], ["/room/a", 1], ["/room/a", 2]]) {
+  test(`objects of R2 flow, from ${where ? "an object" : "a worker"} on ${lanes} lanes: any size, ranges, one that breaks off`, async (t) => {
+    const server = await start(t, { lanes, room: "river:Pool" });
+    const at = (key) => `${where}/bucket/${key}`;
+    const put = (key, body) => server.fetch(at(key), { ...post(body), method: "PUT" });
+    for (const [key, count, size] of [["small", 1, 10], ["middle", 3, 100_000], ["large", 40, 1 << 20]]) {
+      const stored = await put(key, pieces(count, size));
+      assert.deepEqual([stored.status, stored.headers.get("x-size")], [200, String(count * size)], key);
+      const got = await server.fetch(at(key));
+      assert.deepEqual([got.headers.get("x-size"), await length(got)], [String(count * size), count * size], key);
+    }
+    const empty = await put("empty", "");
+    assert.deepEqual([empty.headers.get("x-size"), await length(await server.fetch(at("empty")))], ["0", 0]);
+    assert.equal((await server.fetch(at("none"))).status, 404);
+    await put("digits", "0123456789".repeat(100_000));
+    const range = async (offset) => (await server.fetch(at("digits"), { headers: { "x-offset": offset } })).text();
+    assert.deepEqual([await range("0"), await range("999998"), await range("2000000"), await range("500003")], ["01234", "89", "", "34567"]);
+    const broken = await stalled(server, `PUT ${at("broken")} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nabc`);
+    broken.on("error", () => {}).destroy();
+    await server.until(/bucket: .*(gone|end|given up)/);
+    assert.equal((await server.fetch(at("broken"))).status, 404); // all of it, or nothing
+    const slow = await stalled(server, `GET ${at("large")} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    assert.equal(await length(await server.fetch(at("large"))), 40 << 20);
+    slow.on("error", () => {}).destroy();
+    const half = await stalled(server, `PUT ${at("half")} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nabc`);
+    server.signal("SIGHUP");
+    half.on("error", () => {});
+    assert.equal((await server.fetch(at("half"))).status, 404);
+    half.destroy();
+    assert.equal((await server.stop()).code, 0);
+  });
+}
 
 test("a reload, a stop and kill -9 in the middle of streams", async (t) => {
   const server = await start(t);
