@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define SHARDS_FIRST 100
+#define SHARDS_MAX 10000 /* as many calls as an object may have under way */
 #define REPORT_AFTER_MS 1000
 #define NAME_MAX_SIZE 1200
 
@@ -109,6 +110,8 @@ struct total {
 static int total_create(cairn_object *object, void **instance)
 {
     *instance = calloc(1, sizeof(struct total));
+    if (!*instance)
+        return cairn->error(object, NULL, "there is no memory left");
     return cairn->sql_exec(object, "CREATE TABLE IF NOT EXISTS shards (shard INTEGER PRIMARY KEY, "
                                    "value INTEGER NOT NULL)");
 }
@@ -139,6 +142,8 @@ static int report(cairn_object *object, int64_t shard, int64_t value)
 static int grow(cairn_object *object, cairn_event *event)
 {
     int64_t count = int_argument(event, 0), now = shard_count(object);
+    if (count > SHARDS_MAX)
+        return cairn->error(object, "RangeError", "a counter has %d shards at most", SHARDS_MAX);
     cairn_statement *any = cairn->sql_prepare(object, "SELECT 1 FROM shards LIMIT 1");
     int rc = any ? cairn->sql_step(any) : CAIRN_ERROR;
     cairn->sql_finalize(any);
@@ -155,7 +160,9 @@ static int total(cairn_object *object, cairn_event *event)
     int64_t count = shard_count(object), sum = 0;
     int64_t *values = calloc((size_t)count, sizeof(*values));
     cairn_statement *rows = cairn->sql_prepare(object, "SELECT shard, value FROM shards");
-    int rc = rows && values ? 0 : CAIRN_ERROR;
+    int rc = !values ? cairn->error(object, NULL, "there is no memory left")
+             : rows  ? 0
+                     : CAIRN_ERROR;
     while (rc == 0 && (rc = cairn->sql_step(rows)) == 1) {
         int64_t shard = cairn->sql_column_int(rows, 0);
         if (shard >= 0 && shard < count)
@@ -239,6 +246,8 @@ static int exact(cairn_object *object, struct total *total, cairn_event *event)
 {
     int64_t count = shard_count(object);
     struct sum *sum = calloc(1, sizeof(*sum) + (size_t)count * sizeof(struct question));
+    if (!sum)
+        return cairn->error(object, NULL, "there is no memory left");
     sum->event = event;
     sum->next = total->sums;
     total->sums = sum;

@@ -25,6 +25,8 @@ static int create(cairn_object *object, void **instance)
 {
     struct limiter *limiter = calloc(1, sizeof(*limiter));
     *instance = limiter;
+    if (!limiter)
+        return cairn->error(object, NULL, "there is no memory left");
     int rc = cairn->sql_exec(object, schema);
     if (rc < 0)
         return rc;

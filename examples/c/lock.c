@@ -97,13 +97,13 @@ static int give(cairn_object *object, const char *owner, int64_t ttl, cairn_buil
 static int create(cairn_object *object, void **instance)
 {
     *instance = calloc(1, sizeof(struct lock));
-    return 0;
+    return *instance ? 0 : cairn->error(object, NULL, "there is no memory left");
 }
 
 static void destroy(cairn_object *object, void *instance)
 {
     struct lock *lock = instance;
-    while (lock->first) {
+    while (lock && lock->first) {
         struct waiter *next = lock->first->next;
         free(lock->first); /* its event has failed already */
         lock->first = next;
@@ -146,6 +146,8 @@ static int acquire(cairn_object *object, struct lock *lock, cairn_event *event)
         return 0;
     }
     struct waiter *waiter = malloc(sizeof(*waiter)), **last = &lock->first;
+    if (!waiter)
+        return cairn->error(object, NULL, "there is no memory left");
     *waiter = (struct waiter){NULL, event, owner, ttl, 0};
     waiter->timer = cairn->timer_start(object, wait, give_up, waiter);
     if (waiter->timer < 0) {
@@ -258,11 +260,13 @@ static int ledger_create(cairn_object *object, void **instance)
                                    "NULL)");
 }
 
-static int bind_text(cairn_statement *statement, int index, const cairn_value *value)
+static int bind_text(cairn_object *object, cairn_statement *statement, int index,
+                     const cairn_value *value)
 {
     size_t size;
     const char *text = cairn->value_text(value, &size);
-    return text ? cairn->sql_bind_text(statement, index, text, size) : CAIRN_EMISMATCH;
+    return text ? cairn->sql_bind_text(statement, index, text, size)
+                : cairn->error(object, "TypeError", "write({ token, owner, text }) takes texts");
 }
 
 /* Inserts unless a later token has been seen; false: fenced off. */
@@ -278,9 +282,9 @@ static int ledger_write(cairn_object *object, cairn_event *event)
         return CAIRN_ERROR;
     int rc = cairn->sql_bind_int(insert, 1, token);
     if (rc == 0)
-        rc = bind_text(insert, 2, cairn->value_get(entry, "owner"));
+        rc = bind_text(object, insert, 2, cairn->value_get(entry, "owner"));
     if (rc == 0)
-        rc = bind_text(insert, 3, cairn->value_get(entry, "text"));
+        rc = bind_text(object, insert, 3, cairn->value_get(entry, "text"));
     if (rc == 0)
         rc = cairn->sql_step(insert);
     cairn->sql_finalize(insert);

@@ -48,12 +48,13 @@ static int run(cairn_object *object, cairn_event *event, const char *sql, size_t
         cairn->build_object(out);
         for (int i = 0; i < cairn->sql_column_count(statement); i++) {
             size_t size;
-            const char *text = cairn->sql_column_text(statement, i, &size);
             cairn->build_name(out, cairn->sql_column_name(statement, i));
-            if (cairn->sql_column_kind(statement, i) == CAIRN_NUMBER)
+            if (cairn->sql_column_kind(statement, i) == CAIRN_NUMBER) {
                 cairn->build_int(out, cairn->sql_column_int(statement, i));
-            else
-                cairn->build_text(out, text ? text : "", size);
+            } else { /* no column of these tables is NULL */
+                const char *text = cairn->sql_column_text(statement, i, &size);
+                cairn->build_text(out, text, size);
+            }
         }
         cairn->build_end(out);
     }

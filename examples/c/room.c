@@ -105,8 +105,12 @@ static int add_name(void *data, cairn_socket *socket)
             return 0; /* another tab of the same person */
     }
     if (names->count == names->room) {
-        names->room = names->room ? 2 * names->room : 16;
-        names->items = realloc(names->items, names->room * sizeof(*names->items));
+        size_t room = names->room ? 2 * names->room : 16;
+        void *items = realloc(names->items, room * sizeof(*names->items));
+        if (!items)
+            return cairn->error(names->object, NULL, "there is no memory left");
+        names->items = items;
+        names->room = room;
     }
     memcpy(names->items[names->count++], member.name, sizeof(member.name));
     return 0;
@@ -150,9 +154,11 @@ static int create(cairn_object *object, void **instance)
 /* ?name=... of the URL, decoded. */
 static void name_of(const char *url, char *name, size_t size)
 {
-    const char *at = strstr(url, "name=");
+    const char *at = strstr(url, "?name=");
     size_t used = 0;
-    for (at = at ? at + 5 : ""; *at && *at != '&' && *at != '#' && used + 1 < size; at++) {
+    if (!at)
+        at = strstr(url, "&name=");
+    for (at = at ? at + 6 : ""; *at && *at != '&' && *at != '#' && used + 1 < size; at++) {
         char digits[3] = {0};
         if (*at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
             memcpy(digits, at + 1, 2);

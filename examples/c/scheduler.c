@@ -35,6 +35,8 @@ static int create(cairn_object *object, void **instance)
 {
     cairn_statement **statements = calloc(STATEMENTS, sizeof(*statements));
     *instance = statements;
+    if (!statements)
+        return cairn->error(object, NULL, "there is no memory left");
     int rc = cairn->sql_exec(
         object,
         "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY AUTOINCREMENT, due INTEGER NOT "
@@ -74,7 +76,8 @@ static int schedule(cairn_object *object, cairn_statement **statements, cairn_ev
     size_t size;
     const char *label = cairn->value_text(cairn->value_at(arguments, 0), &size);
     if (!label || cairn->value_int(cairn->value_at(arguments, 1), &due) < 0)
-        return cairn->error(object, "TypeError", "schedule(label, due, every) takes a text");
+        return cairn->error(object, "TypeError",
+                            "schedule(label, due, every) takes a text, a time");
     int rc = cairn->sql_step(statements[COUNT]);
     int64_t count = cairn->sql_column_int(statements[COUNT], 0);
     cairn->sql_reset(statements[COUNT]);
@@ -121,15 +124,19 @@ static int build_rows(cairn_statement *rows, cairn_builder *out)
         cairn->build_object(out);
         for (int i = 0; i < cairn->sql_column_count(rows); i++) {
             size_t size;
-            const char *text = cairn->sql_column_text(rows, i, &size);
-            enum cairn_kind kind = cairn->sql_column_kind(rows, i);
+            const char *text;
             cairn->build_name(out, cairn->sql_column_name(rows, i));
-            if (!text)
-                cairn->build_null(out);
-            else if (kind == CAIRN_TEXT)
-                cairn->build_text(out, text, size);
-            else
+            switch (cairn->sql_column_kind(rows, i)) {
+            case CAIRN_NUMBER:
                 cairn->build_int(out, cairn->sql_column_int(rows, i));
+                break;
+            case CAIRN_TEXT:
+                text = cairn->sql_column_text(rows, i, &size);
+                cairn->build_text(out, text, size);
+                break;
+            default:
+                cairn->build_null(out);
+            }
         }
         cairn->build_end(out);
     }
