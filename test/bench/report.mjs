@@ -11,6 +11,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { LIMITS } from "./limits.mjs";
 
 export const BEGIN = "<!-- bench: begin -->";
 export const END = "<!-- bench: end -->";
@@ -75,9 +76,9 @@ export function longBlock(machine, rows) {
   const parts = PARTS.map(([part, title, peer, own = "cairn"]) => {
     const mine = rows.filter((row) => row.part === part);
     if (mine.length === 0) return null;
-    return `### ${title}\n\n${table(["", peer, own, "ratio", "goal", `CPU per request, ${peer}`, own],
+    return `### ${title}\n\n${table(["", peer, own, "ratio", "goal", `CPU per request, ${peer}`, own, "what limits it"],
       mine.map((row) => [row.name, number(row.peer), number(row.cairn), times(row.ratio), row.goal ?? "",
-        cpu(row.peerCost), cpu(row.cost)]))}`;
+        cpu(row.peerCost), cpu(row.cost), LIMITS[row.name] ?? ""]))}`;
   });
   return [describe(machine), ...parts.filter(Boolean)].join("\n\n");
 }

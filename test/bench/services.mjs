@@ -52,11 +52,11 @@ const workloads = [
   { name: "KV put", only: "kv-put", path: "/kv/put", goal: 10 },
   { name: "D1 insert", only: "d1-insert", path: "/d1/insert", goal: 10 },
   { name: "D1 select, one row", only: "d1-select", path: "/d1/select", goal: 10 },
-  { name: "D1 batch of 50 inserts", only: "d1-batch", path: "/d1/batch", goal: 10 },
-  { name: "R2 put, 1 MB", only: "r2-put", path: "/r2/put", connections: 8, goal: 3 },
-  { name: "R2 get, 1 MB", only: "r2-get", path: "/r2/get", connections: 8, goal: 3 },
+  { name: "D1 batch of 50 inserts", only: "d1-batch", path: "/d1/batch", goal: 20 },
+  { name: "R2 put, 1 MB", only: "r2-put", path: "/r2/put", connections: 8, goal: 10 },
+  { name: "R2 get, 1 MB", only: "r2-get", path: "/r2/get", connections: 8, goal: 5 },
   { name: "Cache match", only: "cache", path: "/cache/match", goal: 10 },
-  { name: "Queue, messages per second", only: "queue", measure: measureQueue, goal: 10 },
+  { name: "Queue, messages per second", only: "queue", measure: measureQueue, goal: 15 },
 ].filter((workload) => !only || only.includes(workload.only));
 
 if (workloads.length) {

@@ -87,6 +87,8 @@ if (chosen("ws-idle")) {
   const [workerd, cairn] = PEERS.map((peer) => figures[peer][0]);
   line("5,000 idle: bytes per socket", format(workerd.bytes), format(cairn.bytes), `${(cairn.bytes / workerd.bytes).toFixed(3)}x`, "0.1x");
   note("websockets", "5,000 idle: bytes per socket", { peer: workerd.bytes, cairn: cairn.bytes, ratio: cairn.bytes / workerd.bytes, goal: "0.1×" });
+  line("opening 5,000, per s", format(workerd.opened), format(cairn.opened), `${(cairn.opened / workerd.opened).toFixed(2)}x`, "5x");
+  note("websockets", "opening 5,000, per s", { peer: workerd.opened, cairn: cairn.opened, ratio: cairn.opened / workerd.opened, goal: "5×" });
   line("5,000 idle: descriptors each", workerd.fds.toFixed(2), cairn.fds.toFixed(2), "", "1");
   line("5,000 idle: wake all rooms (ms)", format(workerd.wake), format(cairn.wake), `${(workerd.wake / cairn.wake).toFixed(2)}x`, "");
 }
