@@ -70,7 +70,7 @@ struct cn_engine_pg {
     struct link *link; /* NULL: none */
     unsigned links;    /* that were closed: whether one is still the same after a hook */
     unsigned watches;  /* that the loop has */
-    bool freed;
+    bool freed, existing;
     void (*closed)(void *data);
     void *closed_data;
     uv_handle_t *last;    /* a timer: links that are doomed; counted among the watches */
@@ -297,6 +297,26 @@ void cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement
                                            : pg->pq->PQerrorMessage(link->conn));
 }
 
+void cn_engine_pg_ask(struct cn_engine_pg *pg, uint64_t number, const char *sql,
+                      const char *const *values, size_t count)
+{
+    cn_loop_assert_owner(pg->loop);
+    struct link *link = pg->link;
+    if (!link || link->state != UP || link->doomed || link->number != number)
+        return;
+    CN_ASSERT(link->count < PENDING_MAX); /* who asks waits for the answer */
+    struct cn_buf text = {0};
+    cn_buf_printf(&text, "SELECT (%s), " CN_ENGINE_PG_FLAWS, sql);
+    bool sent = pg->pq->PQsendQueryParams(link->conn, cn_buf_text(&text), (int)count, NULL, values,
+                                          NULL, NULL, 0) == 1 &&
+                pg->pq->PQpipelineSync(link->conn);
+    cn_buf_fini(&text);
+    link->pending[(link->first + link->count++) % PENDING_MAX] =
+        (struct pending){.call = CN_ENGINE_PG_ASK};
+    if (!sent || !flush(link))
+        link_doom(link, pg->pq->PQerrorMessage(link->conn));
+}
+
 /* --- the first words of a link --------------------------------------------------------------- */
 
 static bool ask(struct link *link, enum link_state state, const char *sql)
@@ -364,6 +384,12 @@ static void make(struct link *link, bool tables)
     if (tables && *link->pg->cluster) { /* G4 */
         link_fail(link, "the database has no tables of a cluster, and this node is of one: is it "
                         "the right database?");
+        return;
+    }
+    if (link->pg->existing) {
+        link_fail(link, tables ? "the database has no tables of a cluster"
+                               : "the tables of the cluster are of an older version: nodes that "
+                                 "are started make them anew");
         return;
     }
     if (link->made) {
@@ -523,6 +549,10 @@ static void answered(struct link *link)
         link_fail(link, "the engine has stopped to wait for its standby, or to sync");
         return;
     }
+    if (pending.call == CN_ENGINE_PG_ASK) {
+        pg->hooks.told(pg->hooks.data, answer->told ? cn_buf_text(&answer->words) : NULL);
+        return;
+    }
     answer->a.items = answer->items;
     bool read = pending.call == CN_ENGINE_READ;
     unsigned links = pg->links;
@@ -547,11 +577,27 @@ static void answer_begin(struct link *link, const struct pending *pending)
                       pending->call == CN_ENGINE_ADD || pending->call == CN_ENGINE_DROP; /* E6 */
 }
 
+/* A text and the flaws. */
+static int take_text(struct link *link, const PGresult *result, struct cn_err *err)
+{
+    const struct cn_pq *pq = link->pg->pq;
+    struct cn_engine_pg_answer *answer = link->pg->answer;
+    if (pq->PQntuples(result) != 1 || pq->PQnfields(result) != 2)
+        return cn_err_set(err, CN_EPROTOCOL, "the engine does not tell what it was asked");
+    answer->flaws = (unsigned)strtoul(pq->PQgetvalue(result, 0, 1), NULL, 10);
+    answer->told = !pq->PQgetisnull(result, 0, 0);
+    cn_buf_clear(&answer->words);
+    cn_buf_append_str(&answer->words, pq->PQgetvalue(result, 0, 0));
+    return 0;
+}
+
 /* Of the oldest call. Negative: it makes no sense. */
 static int take_rows(struct link *link, const PGresult *result, struct cn_err *err)
 {
     struct cn_engine_pg *pg = link->pg;
     struct pending *pending = &link->pending[link->first];
+    if (pending->call == CN_ENGINE_PG_ASK)
+        return take_text(link, result, err);
     if (pending->half)
         return cn_engine_pg_decode_trim(pg->pq, result, pg->answer, err);
     answer_begin(link, pending);
@@ -823,6 +869,7 @@ int cn_engine_pg_new(uv_loop_t *loop, const struct cn_engine_pg_config *config,
     pg->shard_count = config->shard_count ? config->shard_count : 256;
     pg->replicas = config->replicas ? config->replicas : 2;
     pg->allow_flaws = config->allow_flaws & ~(unsigned)CN_ENGINE_OTHER_MAJOR;
+    pg->existing = config->existing;
     pg->slot_size = config->slot_size ? config->slot_size : 64u << 20;
     pg->node = cn_sprintf("cairn %s", config->node ? config->node : "");
     pg->address = cn_strdup(config->address ? config->address : "");

@@ -74,6 +74,8 @@ struct cn_engine_pg_hooks {
     /* A record that APPEND is to take, borrowed until the next is asked for. Body NULL: it is not
      * there; nothing is sent, and the link ends. */
     struct cn_engine_record (*record)(void *data, uint32_t shard, uint64_t lsn);
+    /* To a question: NULL if it has no row. Borrowed. May be NULL if nothing is asked. */
+    void (*told)(void *data, const char *text);
 };
 
 struct cn_engine_pg_config {
@@ -86,6 +88,7 @@ struct cn_engine_pg_config {
     unsigned replicas;    /* the same: 2 */
     unsigned allow_flaws; /* of enum cn_engine_flaw: what G3 bears */
     uint64_t slot_size;   /* a table of the ring that is larger is left: 64 MB */
+    bool existing;        /* a database without tables is refused, and none are changed */
     struct cn_engine_pg_hooks hooks;
 };
 
@@ -99,6 +102,12 @@ void cn_engine_pg_free(struct cn_engine_pg *pg, void (*closed)(void *data), void
 void cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t link);
 /* Nothing is sent of another link than the one that is up. */
 void cn_engine_pg_send(struct cn_engine_pg *pg, const struct cn_engine_statement *statement);
+
+/* Besides the statements: SQL with one row of one text, or none, and what its parameters are. It is
+ * a transaction of its own, answered in its order (G1 to G3) by told(). SQL that fails ends the
+ * link. */
+void cn_engine_pg_ask(struct cn_engine_pg *pg, uint64_t link, const char *sql,
+                      const char *const *values, size_t count);
 
 bool cn_engine_pg_is_node(const char *name);
 bool cn_engine_pg_is_address(const char *address);

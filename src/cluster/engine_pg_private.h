@@ -10,13 +10,14 @@
 #include "cluster/pq.h"
 
 #define CN_ENGINE_PG_MAJOR 1
-#define CN_ENGINE_PG_MINOR 1
+#define CN_ENGINE_PG_MINOR 2
 #define CN_ENGINE_PG_CHUNK 8096    /* bytes of a row: as many as fit a page */
 #define CN_ENGINE_PG_TAIL_ROWS 256 /* that one READ asks for; the last batch is whole */
 #define CN_ENGINE_PG_PARAMS_MAX 8
 #define CN_ENGINE_PG_TIDY CN_ENGINE_KINDS       /* our own: the ring goes on */
 #define CN_ENGINE_PG_TRIM (CN_ENGINE_KINDS + 1) /* the second half of READ: D5 */
 #define CN_ENGINE_PG_CALLS (CN_ENGINE_KINDS + 2)
+#define CN_ENGINE_PG_ASK CN_ENGINE_PG_CALLS /* a question: it is not prepared */
 
 /* C11, as enum cn_engine_flaw. Asked with every answer: settings can be changed while a link lasts.
  */
@@ -61,7 +62,8 @@ struct cn_engine_pg_answer {
     struct cn_engine_pg_node nodes[CN_CLUSTER_NODES_MAX];
     size_t node_count;
     bool told_nodes;
-    struct cn_buf words;   /* of nodes */
+    bool told; /* a question has a text, in `words` */
+    struct cn_buf words;   /* of nodes, or of a question */
     struct cn_buf body;    /* of READ */
     struct cn_buf records; /* of struct cn_engine_record */
     size_t record_count;

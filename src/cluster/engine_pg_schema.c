@@ -19,6 +19,8 @@
  *     are gone by then are below that trim.
  * D6  A session's row is deleted only when it is over and owns nothing; to whoever asks, a session
  *     without a row is one that is not live.
+ * D7  Namespaces and documents (cluster/book.h) are of no session. Who asks for one writes its row,
+ *     if only with what is there: so its answer was waited for, and with it all that it tells (E3).
  *
  * Version: `major` changes when nodes of the version before could not work with it. A step of
  * `minor` leaves those able to go on. */
@@ -83,6 +85,63 @@ const char cn_engine_pg_functions[] =
     "IF (SELECT minor FROM cairn.cluster) >= $MINOR THEN\n"
     "  RAISE 'the tables of the cluster have been made meanwhile'; END IF;\n"
     "END $check$;\n"
+
+    /* D7: what nodes agree on besides the map. Minor version 2. */
+    "CREATE TABLE IF NOT EXISTS cairn.namespace(\n"
+    "  id int PRIMARY KEY, name text NOT NULL UNIQUE);\n"
+    "CREATE TABLE IF NOT EXISTS cairn.document(\n"
+    "  name text PRIMARY KEY, version bigint NOT NULL, body text NOT NULL);\n"
+
+    /* The number of a name, made if it is new. */
+    "CREATE OR REPLACE FUNCTION cairn.number(_name text) RETURNS text LANGUAGE plpgsql AS $$\n"
+    "DECLARE _id int;\n"
+    "BEGIN\n"
+    "  PERFORM pg_advisory_xact_lock(4847253);\n"
+    "  UPDATE cairn.namespace SET name = name WHERE name = _name RETURNING id INTO _id;\n"
+    "  IF NOT FOUND THEN\n"
+    "    INSERT INTO cairn.namespace(id, name) SELECT coalesce(max(id), 0) + 1, _name\n"
+    "      FROM cairn.namespace RETURNING id INTO _id;\n"
+    "  END IF;\n"
+    "  RETURN _id;\n"
+    "END $$;\n"
+
+    /* Another name for a number; whoever had that name is put aside. */
+    "CREATE OR REPLACE FUNCTION cairn.rename(_id int, _name text) RETURNS text\n"
+    "LANGUAGE plpgsql AS $$\n"
+    "BEGIN\n"
+    "  PERFORM pg_advisory_xact_lock(4847253);\n"
+    "  UPDATE cairn.namespace SET name = '~' || id WHERE name = _name AND id <> _id;\n"
+    "  UPDATE cairn.namespace SET name = _name WHERE id = _id;\n"
+    "  RETURN CASE WHEN FOUND THEN 'done' END;\n"
+    "END $$;\n"
+
+    /* A text and its version before it; NULL: there is none. */
+    "CREATE OR REPLACE FUNCTION cairn.recall(_name text) RETURNS text LANGUAGE plpgsql AS $$\n"
+    "DECLARE _text text;\n"
+    "BEGIN\n"
+    "  UPDATE cairn.document SET body = body WHERE name = _name\n"
+    "    RETURNING version || ' ' || body INTO _text;\n"
+    "  RETURN _text;\n"
+    "END $$;\n"
+
+    /* Replaces the version that is known (0: none), unless it has this very text already. NULL:
+     * another is there. */
+    "CREATE OR REPLACE FUNCTION cairn.keep(_name text, _version bigint, _body text)\n"
+    "RETURNS text LANGUAGE plpgsql AS $$\n"
+    "DECLARE _now cairn.document;\n"
+    "BEGIN\n"
+    "  PERFORM pg_advisory_xact_lock(4847253);\n"
+    "  UPDATE cairn.document SET body = body WHERE name = _name RETURNING * INTO _now;\n"
+    "  IF NOT FOUND THEN\n"
+    "    IF _version <> 0 THEN RETURN NULL; END IF;\n"
+    "    INSERT INTO cairn.document VALUES (_name, 1, _body);\n"
+    "    RETURN 1;\n"
+    "  END IF;\n"
+    "  IF _now.body = _body THEN RETURN _now.version; END IF;\n"
+    "  IF _now.version <> _version THEN RETURN NULL; END IF;\n"
+    "  UPDATE cairn.document SET version = _version + 1, body = _body WHERE name = _name;\n"
+    "  RETURN _version + 1;\n"
+    "END $$;\n"
 
     /* The map has changed: D3. The notification is a hint. */
     "CREATE OR REPLACE FUNCTION cairn.changed() RETURNS void LANGUAGE plpgsql AS $$\n"

@@ -34,6 +34,7 @@ struct cn_err;
     EACH(PQfreemem)            \
     EACH(PQsendQuery)          \
     EACH(PQsendPrepare)        \
+    EACH(PQsendQueryParams)    \
     EACH(PQsendQueryPrepared)  \
     EACH(PQenterPipelineMode)  \
     EACH(PQpipelineSync)       \
